@@ -1,0 +1,1 @@
+//! The lossless data plane: packets, ports, buffers, credits, arbitration, events.

@@ -1,0 +1,1 @@
+//! What is cabled to what, and the forwarding tables: generators, routing, checks.

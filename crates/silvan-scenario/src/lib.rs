@@ -1,0 +1,1 @@
+//! The typed scenario: fabric, links, traffic, control, measurement; and the runner.

@@ -1,0 +1,1 @@
+//! Time, spans, bytes, rates and identifiers: one newtype each.
