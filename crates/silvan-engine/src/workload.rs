@@ -1,0 +1,87 @@
+//! The seam between the data plane and the traffic: who sends what next.
+//!
+//! The engine owns the links, credits and flow-control state of every host; a [`Workload`] owns the
+//! messages. Whenever a host could start a packet the engine asks with [`Workload::poll`] and the
+//! workload answers at once: a packet, an instant to be asked again, or nothing. The workload may
+//! ask back through [`Gate`] whether a flow is allowed to send, so that a throttled queue pair never
+//! blocks the others of the same host.
+//!
+//! A workload sees no packets in flight, no ports and no random stream but its own, which
+//! keeps a run a function of its seed.
+
+use silvan_units::{HostId, Sl, Time};
+
+/// One packet that a host wants to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The host that receives the packet; never the sending host.
+    pub dst: HostId,
+    /// Payload of this packet in bytes, from 1 to the MTU; the wire header comes on top.
+    pub bytes: u32,
+    /// Service level of the packet; with `dst` it names the flow (the queue pair).
+    pub sl: Sl,
+    /// Which traffic class the packet is counted under in the statistics.
+    pub class: u16,
+    /// Whether this is the last packet of its message.
+    pub last: bool,
+}
+
+/// What a host does next, the answer to [`Workload::poll`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Poll {
+    /// Start this packet now. The answer commits the packet: the workload counts it as sent.
+    Send(Offer),
+    /// Nothing may start now; poll again at this instant (later than `now`), or earlier if
+    /// something happens to the host before.
+    WaitUntil(Time),
+    /// Nothing to send until [`Workload::apply_change`] or [`Workload::on_delivered`] wakes the
+    /// host, or a credit or a congestion notification arrives for it.
+    Idle,
+}
+
+/// What the source side of the data plane and of congestion control answers about a flow of the
+/// polled host.
+pub trait Gate {
+    /// The earliest instant at which a packet from the polled host to `dst` on `sl` may start.
+    ///
+    /// An instant not later than now means that it may start at once. [`Time::MAX`] means not before
+    /// something else happens, such as the arrival of a credit on the flow's virtual lane; the
+    /// engine polls the host again then.
+    fn release(&mut self, dst: HostId, sl: Sl) -> Time;
+}
+
+/// The traffic of all hosts, as the engine asks for it.
+pub trait Workload {
+    /// Whether the workload needs [`on_delivered`](Self::on_delivered); `false` lets the compiler
+    /// drop the call.
+    const NEEDS_DELIVERY: bool = false;
+
+    /// Decides what `host` does at `now`.
+    ///
+    /// Called when the host could start a packet: its link is free and the injection pace allows it.
+    /// [`Poll::Send`] commits the packet, and the engine starts it at `now`. After
+    /// [`Poll::WaitUntil`] the host is polled at that instant or earlier; after [`Poll::Idle`] only
+    /// when the host is woken, gets a credit that it was blocked on, or gets a congestion
+    /// notification. Calls for one host come with non-decreasing `now`.
+    fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll;
+
+    /// The next instant later than `now` at which the traffic changes by itself (a flow starts,
+    /// hotspots move), so that hosts which said [`Poll::Idle`] must be polled again; `None` when
+    /// there is none left.
+    fn next_change(&self, now: Time) -> Option<Time>;
+
+    /// Lets the workload take the change at `now` and add the hosts to be polled because of it to
+    /// `wake`.
+    ///
+    /// Called at each instant that [`next_change`](Self::next_change) named, before any host is
+    /// polled at that instant.
+    fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>);
+
+    /// Tells that the packet `offer` of host `src` was delivered completely at `now`, and lets the
+    /// workload add hosts to be polled because of it to `wake`.
+    ///
+    /// Called only if [`NEEDS_DELIVERY`](Self::NEEDS_DELIVERY) is set.
+    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
+        let _ = (src, offer, now, wake);
+    }
+}
