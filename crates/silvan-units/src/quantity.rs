@@ -1,0 +1,236 @@
+//! Quantities as text: one parser and one printer for all dimensions.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// One spelling of a unit and how many base units it is.
+pub(crate) struct Unit {
+    pub(crate) name: &'static str,
+    pub(crate) factor: u64,
+}
+
+/// Shorthand for the tables of units.
+pub(crate) const fn unit(name: &'static str, factor: u64) -> Unit {
+    Unit { name, factor }
+}
+
+/// A physical dimension: what it is called, its units, and an example of how to write it.
+pub(crate) struct Dimension {
+    /// What the quantity is called in messages, without an article.
+    pub(crate) quantity: &'static str,
+    /// What a correct value looks like.
+    pub(crate) example: &'static str,
+    /// The smallest step, as named in the message about inexact values.
+    pub(crate) step: &'static str,
+    /// Accepted units; the name is matched exactly, case included.
+    pub(crate) units: &'static [Unit],
+    /// Spellings that are refused although their meaning could be guessed, each with its advice.
+    pub(crate) refused: &'static [(&'static str, &'static str)],
+}
+
+/// Why a text is not a quantity. Nothing is kept of the text but this message's copy.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("invalid {quantity} {input:?}: {reason} ({hint})")]
+pub struct ParseQuantityError {
+    quantity: &'static str,
+    input: String,
+    reason: ParseQuantityReason,
+    hint: String,
+}
+
+impl ParseQuantityError {
+    /// What is wrong with the text.
+    pub fn reason(&self) -> ParseQuantityReason {
+        self.reason
+    }
+
+    /// What to write instead; already part of the displayed message.
+    pub fn hint(&self) -> &str {
+        &self.hint
+    }
+}
+
+/// The kinds of [`ParseQuantityError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ParseQuantityReason {
+    /// The text does not start with an unsigned decimal number.
+    #[error("it does not start with a decimal number")]
+    NotANumber,
+    /// A number without a unit.
+    #[error("the unit is missing")]
+    MissingUnit,
+    /// A unit that this quantity does not have, or that could mean two things.
+    #[error("the unit is not known")]
+    UnknownUnit,
+    /// The value is not a whole number of base units.
+    #[error("it is not a whole number of base units")]
+    Inexact,
+    /// The value does not fit in 64 bits of base units.
+    #[error("it is too large")]
+    Overflow,
+    /// Zero where the quantity has to be positive.
+    #[error("it is zero")]
+    Zero,
+}
+
+impl Dimension {
+    pub(crate) fn error(&self, input: &str, reason: ParseQuantityReason) -> ParseQuantityError {
+        self.error_with_hint(input, reason, format!("write e.g. {:?}", self.example))
+    }
+
+    fn error_with_hint(
+        &self,
+        input: &str,
+        reason: ParseQuantityReason,
+        hint: String,
+    ) -> ParseQuantityError {
+        ParseQuantityError {
+            quantity: self.quantity,
+            input: input.to_owned(),
+            reason,
+            hint,
+        }
+    }
+
+    /// Parses `number unit` into base units, exactly.
+    ///
+    /// The number is digits with an optional fraction; the space before the unit may be left out.
+    pub(crate) fn parse(&self, input: &str) -> Result<u64, ParseQuantityError> {
+        let text = input.trim();
+        let split = text
+            .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+            .unwrap_or(text.len());
+        let (number, unit_name) = (&text[..split], text[split..].trim_start());
+
+        let (whole, fraction) = match number.split_once('.') {
+            Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
+            None => (number, ""),
+            Some(_) => return Err(self.error(input, ParseQuantityReason::NotANumber)),
+        };
+        if whole.is_empty() || fraction.contains('.') {
+            return Err(self.error(input, ParseQuantityReason::NotANumber));
+        }
+        if unit_name.is_empty() {
+            return Err(self.error(input, ParseQuantityReason::MissingUnit));
+        }
+        let Some(unit) = self.units.iter().find(|unit| unit.name == unit_name) else {
+            let hint = self.hint_for_unit(unit_name);
+            return Err(self.error_with_hint(input, ParseQuantityReason::UnknownUnit, hint));
+        };
+        scale(whole, fraction.trim_end_matches('0'), unit.factor).map_err(|reason| {
+            let hint = match reason {
+                ParseQuantityReason::Inexact => format!("the smallest step is {}", self.step),
+                _ => format!("the largest value is {} of {}", u64::MAX, self.step),
+            };
+            self.error_with_hint(input, reason, hint)
+        })
+    }
+
+    fn hint_for_unit(&self, unit_name: &str) -> String {
+        if let Some((_, advice)) = self.refused.iter().find(|(name, _)| *name == unit_name) {
+            return (*advice).to_owned();
+        }
+        let names: Vec<&str> = self.units.iter().map(|unit| unit.name).collect();
+        format!("known units: {}", names.join(", "))
+    }
+
+    /// Prints `value` in the named unit, with as many decimals as it needs to be exact.
+    pub(crate) fn print(&self, f: &mut fmt::Formatter<'_>, value: u64, unit: &Unit) -> fmt::Result {
+        f.pad(&decimal(value, unit))
+    }
+
+    /// The largest of `units` that is not larger than `value`, the smallest if there is none.
+    ///
+    /// `units` is sorted from small to large and has powers of ten as factors, so that every value
+    /// has an exact decimal fraction in every unit.
+    pub(crate) fn largest_unit_within(value: u64, units: &[Unit]) -> &Unit {
+        units
+            .iter()
+            .rev()
+            .find(|unit| unit.factor <= value)
+            .unwrap_or(&units[0])
+    }
+}
+
+/// Text of `value` base units in `unit`; exact if the factor is a power of ten or divides `value`.
+pub(crate) fn decimal(value: u64, unit: &Unit) -> String {
+    let (whole, rest) = (value / unit.factor, value % unit.factor);
+    if rest == 0 {
+        return format!("{whole} {}", unit.name);
+    }
+    let digits = unit.factor.ilog10() as usize;
+    let fraction = format!("{rest:0digits$}");
+    format!("{whole}.{} {}", fraction.trim_end_matches('0'), unit.name)
+}
+
+/// `whole.fraction * factor` as an integer, or why it is none.
+fn scale(whole: &str, fraction: &str, factor: u64) -> Result<u64, ParseQuantityReason> {
+    use ParseQuantityReason::{Inexact, Overflow};
+
+    // A 64-bit factor holds 19 factors of ten at most: a longer fraction cannot be a whole number.
+    if fraction.len() > 19 {
+        return Err(Inexact);
+    }
+    let overflow = |_| Overflow;
+    let whole: u64 = whole.parse().map_err(overflow)?;
+    let mut value = u128::from(whole) * u128::from(factor);
+    if !fraction.is_empty() {
+        let numerator: u64 = fraction.parse().map_err(overflow)?;
+        let scaled = u128::from(numerator) * u128::from(factor);
+        let divisor = 10_u128.pow(fraction.len() as u32);
+        if scaled % divisor != 0 {
+            return Err(Inexact);
+        }
+        value += scaled / divisor;
+    }
+    u64::try_from(value).map_err(|_| Overflow)
+}
+
+/// Implements `Display`, `FromStr` and serde, as text only, for a quantity that has a `DIMENSION`,
+/// `from_base` (base units to value), and `write` (value to text).
+macro_rules! text_quantity {
+    ($type:ident, $expecting:literal) => {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.write(f)
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::ParseQuantityError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::from_base(DIMENSION.parse(text)?, text)
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+
+                impl serde::de::Visitor<'_> for Text {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str($expecting)
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+
+                deserializer.deserialize_str(Text)
+            }
+        }
+    };
+}
+pub(crate) use text_quantity;
