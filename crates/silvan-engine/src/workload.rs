@@ -39,15 +39,22 @@ pub enum Poll {
     Idle,
 }
 
-/// What the source side of the data plane and of congestion control answers about a flow of the
-/// polled host.
+/// What the source side of the data plane and of congestion control answers about the polled host.
+///
+/// The two questions are apart because their consequences are: a flow that must wait steps aside
+/// for the other flows of the host, a virtual lane without credits stops all flows on it.
 pub trait Gate {
-    /// The earliest instant at which a packet from the polled host to `dst` on `sl` may start.
+    /// The earliest instant at which congestion control lets a packet from the polled host to
+    /// `dst` on `sl` start; credits are not looked at.
     ///
-    /// An instant not later than now means that it may start at once. [`Time::MAX`] means not before
-    /// something else happens, such as the arrival of a credit on the flow's virtual lane; the
-    /// engine polls the host again then.
+    /// An instant not later than now means at once. [`Time::MAX`] means not before some feedback.
+    /// A later answer holds, so a workload may remember it and not ask again before, until
+    /// the flow sends or [`Workload::on_release_moved`] is called for the host.
     fn release(&mut self, dst: HostId, sl: Sl) -> Time;
+
+    /// Whether the virtual lane that `sl` maps to has credits for a packet of `bytes` payload
+    /// bytes now. After a `false` the engine polls the host again when credits of the lane arrive.
+    fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool;
 }
 
 /// The traffic of all hosts, as the engine asks for it.
@@ -76,6 +83,12 @@ pub trait Workload {
     /// Called at each instant that [`next_change`](Self::next_change) named, before any host is
     /// polled at that instant.
     fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>);
+
+    /// Tells that congestion control may let some flow of `host` send earlier than
+    /// [`Gate::release`] last said; the engine polls the host afterwards.
+    fn on_release_moved(&mut self, host: HostId) {
+        let _ = host;
+    }
 
     /// Tells that the packet `offer` of host `src` was delivered completely at `now`, and lets the
     /// workload add hosts to be polled because of it to `wake`.
