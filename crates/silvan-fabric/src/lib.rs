@@ -1,1 +1,34 @@
 //! What is cabled to what, and the forwarding tables: generators, routing, checks.
+//!
+//! A [`Fabric`] is switches and hosts, their ports, and the cables between ports; it is made by a
+//! [`FabricBuilder`], either cable by cable or by one of the [`generators`]. [`ForwardingTables`]
+//! say, per switch and destination LID, which port a packet leaves by; [`routing`] computes them.
+//! [`check`](check::check) proves that the tables connect every pair of hosts without a loop and
+//! without a cycle of channel dependencies, which could deadlock a lossless fabric.
+//!
+//! The crate knows no packets and no time: what flows over the cables is the engine's business.
+//!
+//! ```
+//! use silvan_fabric::check::{CheckOptions, check};
+//! use silvan_fabric::{LinkKind, Speed, Width, generators, routing};
+//!
+//! let cable = LinkKind { width: Width::X4, speed: Speed::Ddr, length: "2 m".parse()? };
+//! let fabric = generators::fat_tree_648(cable)?;
+//! let tables = routing::d_mod_k(&fabric)?;
+//! let report = check(&fabric, &tables, CheckOptions::default())?;
+//! assert_eq!(report.pairs, 648 * 647);
+//! assert_eq!(report.max_hops, 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod builder;
+pub mod check;
+mod fabric;
+pub mod generators;
+mod link;
+pub mod routing;
+
+pub use builder::{Endpoint, FabricBuilder, FabricError, NodeHandle};
+pub use fabric::{Fabric, Node, NodeKind, Port};
+pub use link::{Link, LinkKind, ParseLinkError, Speed, Width};
+pub use routing::ForwardingTables;

@@ -1,0 +1,398 @@
+//! Building a fabric node by node and cable by cable.
+
+use std::collections::{HashMap, HashSet};
+
+use silvan_units::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, SwitchId};
+use thiserror::Error;
+
+use crate::fabric::nearest;
+use crate::{Fabric, Link, LinkKind, Node, NodeKind, Port};
+
+/// What is wrong with a description of a fabric. Nothing is built then.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FabricError {
+    /// A name that is empty or holds the colon that separates a port number.
+    #[error("{name:?} cannot be a node name: it must not be empty or contain ':'")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// Two nodes of one name.
+    #[error("there are two nodes named {name:?}")]
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
+    /// A name that no node has.
+    #[error("there is no node named {name:?}{}", did_you_mean(.nearest.as_deref()))]
+    UnknownNode {
+        /// The name.
+        name: String,
+        /// The most similar name of a node.
+        nearest: Option<String>,
+    },
+    /// A cable end that is not `name:port` or the name of a host.
+    #[error("{text:?} is not a port (write e.g. \"leaf-03:19\"; a host has only port 1)")]
+    BadEndpoint {
+        /// The text.
+        text: String,
+    },
+    /// A switch with no port or with more than 254.
+    #[error("switch {name:?} has {ports} ports, it must have 1 to 254")]
+    PortCount {
+        /// The switch.
+        name: String,
+        /// Its number of ports.
+        ports: usize,
+    },
+    /// A port number that the node does not have.
+    #[error("{node:?} has ports 1 to {port_count}, not {number}")]
+    NoSuchPort {
+        /// The node.
+        node: String,
+        /// The port number asked for.
+        number: PortNumber,
+        /// The number of its last port.
+        port_count: u8,
+    },
+    /// Two cables in one port.
+    #[error("two cables are plugged into {port}")]
+    PortUsedTwice {
+        /// The port, as `name:port`.
+        port: String,
+    },
+    /// A cable from a node to itself.
+    #[error("a cable connects {node:?} to itself")]
+    SelfCable {
+        /// The node.
+        node: String,
+    },
+    /// A cable between two hosts, which no switch could route.
+    #[error("a cable connects the hosts {a:?} and {b:?}; a host needs a switch")]
+    HostToHost {
+        /// One host.
+        a: String,
+        /// The other host.
+        b: String,
+    },
+    /// A host without a cable.
+    #[error("host {name:?} is not connected to a switch")]
+    UnconnectedHost {
+        /// The host.
+        name: String,
+    },
+    /// No host at all.
+    #[error("the fabric has no host")]
+    NoHosts,
+    /// More nodes than unicast LIDs.
+    #[error(
+        "{nodes} nodes need more LIDs than the {} unicast ones",
+        Lid::MAX_UNICAST
+    )]
+    LidsExhausted {
+        /// The number of switches and hosts.
+        nodes: usize,
+    },
+    /// A parameter of a generator that makes no sense.
+    #[error("{generator}: {problem}")]
+    BadParameter {
+        /// The generator's name in a scenario.
+        generator: &'static str,
+        /// What is wrong, and what is allowed.
+        problem: String,
+    },
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
+}
+
+/// The first 24 bits of every GUID: a locally administered identifier (bit 1 of the first byte), so
+/// that no generated GUID is one of real hardware.
+const GUID_PREFIX: u64 = 0x02_53_56 << 40;
+
+/// A node that has been added, before it gets its ids.
+#[derive(Debug, Clone)]
+struct NewNode {
+    name: String,
+    is_switch: bool,
+    port_count: u8,
+}
+
+/// A port of a node that has been added; only meaningful to the builder that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    node: NodeHandle,
+    number: PortNumber,
+}
+
+/// A node that has been added; only meaningful to the builder that made it.
+///
+/// Not a [`NodeId`]: those are given when the fabric is built, switches first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NodeHandle(usize);
+
+impl NodeHandle {
+    /// A port of this node; its number is checked when a cable is plugged in.
+    pub const fn port(self, number: u8) -> Endpoint {
+        Endpoint {
+            node: self,
+            number: PortNumber::new(number),
+        }
+    }
+}
+
+/// Collects switches, hosts and cables, and builds a [`Fabric`] from them.
+///
+/// Ids, LIDs and GUIDs depend on the order of the calls alone: switches come first, then hosts, each
+/// kind in the order it was added; LIDs count from 1 in that order.
+///
+/// ```
+/// use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width};
+///
+/// let cable = LinkKind { width: Width::X4, speed: Speed::Qdr, length: "1 m".parse()? };
+/// let mut builder = FabricBuilder::new();
+/// let switch = builder.add_switch("S1", 36)?;
+/// for (name, port) in [("A", 12), ("X", 11)] {
+///     let host = builder.add_host(name)?;
+///     builder.connect(host.port(1), switch.port(port), cable)?;
+/// }
+/// let fabric = builder.build()?;
+/// assert_eq!(fabric.host_count(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct FabricBuilder {
+    nodes: Vec<NewNode>,
+    by_name: HashMap<String, NodeHandle>,
+    cables: Vec<(Endpoint, Endpoint, LinkKind)>,
+    used: HashSet<Endpoint>,
+}
+
+impl FabricBuilder {
+    /// An empty builder.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a switch with external ports 1 to `ports`.
+    ///
+    /// # Errors
+    ///
+    /// If the name is bad or taken, or `ports` is not 1 to 254.
+    pub fn add_switch(
+        &mut self,
+        name: impl Into<String>,
+        ports: usize,
+    ) -> Result<NodeHandle, FabricError> {
+        let name = name.into();
+        match u8::try_from(ports) {
+            Ok(port_count @ 1..=254) => self.add_node(name, true, port_count),
+            _ => Err(FabricError::PortCount { name, ports }),
+        }
+    }
+
+    /// Adds a host; its only port is number 1.
+    ///
+    /// # Errors
+    ///
+    /// If the name is bad or taken.
+    pub fn add_host(&mut self, name: impl Into<String>) -> Result<NodeHandle, FabricError> {
+        self.add_node(name.into(), false, 1)
+    }
+
+    fn add_node(
+        &mut self,
+        name: String,
+        is_switch: bool,
+        port_count: u8,
+    ) -> Result<NodeHandle, FabricError> {
+        if name.is_empty() || name.contains(':') {
+            return Err(FabricError::BadName { name });
+        }
+        let handle = NodeHandle(self.nodes.len());
+        if self.by_name.insert(name.clone(), handle).is_some() {
+            return Err(FabricError::DuplicateName { name });
+        }
+        self.nodes.push(NewNode {
+            name,
+            is_switch,
+            port_count,
+        });
+        Ok(handle)
+    }
+
+    /// The port that a text names: `name:port`, or a host's name alone.
+    ///
+    /// # Errors
+    ///
+    /// If the text has another form or the node is not known. The port number is checked by
+    /// [`connect`](Self::connect).
+    pub fn endpoint(&self, text: &str) -> Result<Endpoint, FabricError> {
+        let bad = || FabricError::BadEndpoint {
+            text: text.to_owned(),
+        };
+        let (name, number) = match text.rsplit_once(':') {
+            Some((name, number)) => (name, Some(number.parse::<u8>().map_err(|_| bad())?)),
+            None => (text, None),
+        };
+        let node = *self
+            .by_name
+            .get(name)
+            .ok_or_else(|| FabricError::UnknownNode {
+                name: name.to_owned(),
+                nearest: nearest(name, self.nodes.iter().map(|node| node.name.as_str()))
+                    .map(str::to_owned),
+            })?;
+        match number {
+            Some(number) => Ok(node.port(number)),
+            None if !self.nodes[node.0].is_switch => Ok(node.port(1)),
+            None => Err(bad()),
+        }
+    }
+
+    /// Plugs a cable into two ports.
+    ///
+    /// # Errors
+    ///
+    /// If a port does not exist or is in use, or if the cable ends where it starts or joins two
+    /// hosts.
+    ///
+    /// # Panics
+    ///
+    /// If an endpoint was made by another builder that has more nodes.
+    pub fn connect(&mut self, a: Endpoint, b: Endpoint, kind: LinkKind) -> Result<(), FabricError> {
+        for end in [a, b] {
+            let node = &self.nodes[end.node.0];
+            if end.number.as_u8() == 0 || end.number.as_u8() > node.port_count {
+                return Err(FabricError::NoSuchPort {
+                    node: node.name.clone(),
+                    number: end.number,
+                    port_count: node.port_count,
+                });
+            }
+            if self.used.contains(&end) {
+                return Err(FabricError::PortUsedTwice {
+                    port: format!("{}:{}", node.name, end.number),
+                });
+            }
+        }
+        let (node_a, node_b) = (&self.nodes[a.node.0], &self.nodes[b.node.0]);
+        if a.node == b.node {
+            return Err(FabricError::SelfCable {
+                node: node_a.name.clone(),
+            });
+        }
+        if !node_a.is_switch && !node_b.is_switch {
+            return Err(FabricError::HostToHost {
+                a: node_a.name.clone(),
+                b: node_b.name.clone(),
+            });
+        }
+        self.used.insert(a);
+        self.used.insert(b);
+        self.cables.push((a, b, kind));
+        Ok(())
+    }
+
+    /// Numbers everything and builds the fabric.
+    ///
+    /// # Errors
+    ///
+    /// If there is no host, a host without a cable, or more nodes than LIDs.
+    pub fn build(self) -> Result<Fabric, FabricError> {
+        if self.nodes.iter().all(|node| node.is_switch) {
+            return Err(FabricError::NoHosts);
+        }
+        if self.nodes.len() > usize::from(Lid::MAX_UNICAST.as_u16()) {
+            return Err(FabricError::LidsExhausted {
+                nodes: self.nodes.len(),
+            });
+        }
+        let mut fabric = Fabric {
+            nodes: IdVec::with_capacity(self.nodes.len()),
+            ports: IdVec::with_capacity(
+                self.nodes
+                    .iter()
+                    .map(|node| usize::from(node.port_count))
+                    .sum(),
+            ),
+            links: IdVec::with_capacity(self.cables.len()),
+            switches: IdVec::new(),
+            hosts: IdVec::new(),
+            nodes_by_lid: vec![None; self.nodes.len() + 1],
+            nodes_by_name: HashMap::with_capacity(self.nodes.len()),
+        };
+        let mut ids: Vec<Option<NodeId>> = vec![None; self.nodes.len()];
+        for switches in [true, false] {
+            for (handle, node) in self.nodes.iter().enumerate() {
+                if node.is_switch == switches {
+                    ids[handle] = Some(append_node(&mut fabric, node));
+                }
+            }
+        }
+        let port_of = |fabric: &Fabric, end: Endpoint| -> PortId {
+            ids[end.node.0]
+                .and_then(|node| fabric.port(node, end.number))
+                .expect("connect has checked the port")
+        };
+        for (a, b, kind) in &self.cables {
+            let (a, b) = (port_of(&fabric, *a), port_of(&fabric, *b));
+            let link: LinkId = fabric.links.push(Link { a, b, kind: *kind });
+            for (port, peer) in [(a, b), (b, a)] {
+                fabric.ports[port].link = Some(link);
+                fabric.ports[port].peer = Some(peer);
+            }
+        }
+        for host in fabric.host_ids() {
+            if fabric.ports[fabric.host_port(host)].peer.is_none() {
+                return Err(FabricError::UnconnectedHost {
+                    name: fabric.host(host).name.clone(),
+                });
+            }
+        }
+        Ok(fabric)
+    }
+}
+
+fn append_node(fabric: &mut Fabric, new: &NewNode) -> NodeId {
+    let node = NodeId::new(fabric.nodes.len());
+    let lid_value = node.index() + 1;
+    let lid = Lid::new(u16::try_from(lid_value).expect("build has checked the number of nodes"));
+    let guid_value = GUID_PREFIX | (lid_value as u64) << 8;
+    let kind = if new.is_switch {
+        NodeKind::Switch(SwitchId::new(fabric.switches.len()))
+    } else {
+        NodeKind::Host(HostId::new(fabric.hosts.len()))
+    };
+    let first_port = PortId::new(fabric.ports.len());
+    for number in 1..=new.port_count {
+        let port_bits = if new.is_switch { 0 } else { u64::from(number) };
+        fabric.ports.push(Port {
+            node,
+            number: PortNumber::new(number),
+            guid: Guid::new(guid_value | port_bits),
+            link: None,
+            peer: None,
+        });
+    }
+    match kind {
+        NodeKind::Switch(_) => {
+            fabric.switches.push(node);
+        }
+        NodeKind::Host(_) => {
+            fabric.hosts.push(node);
+        }
+    }
+    fabric.nodes_by_lid[lid.index()] = Some(node);
+    fabric.nodes_by_name.insert(new.name.clone(), node);
+    fabric.nodes.push(Node {
+        kind,
+        name: new.name.clone(),
+        guid: Guid::new(guid_value),
+        lid,
+        first_port,
+        port_count: new.port_count,
+    })
+}

@@ -1,0 +1,189 @@
+//! Proof that forwarding tables work, before anything is simulated on them.
+//!
+//! Three properties, for the routes between hosts:
+//!
+//! - every pair of hosts is connected;
+//! - no packet goes in circles;
+//! - the channel-dependency graph has no cycle. Its nodes are the channels (a cable in one
+//!   direction), and channel x depends on channel y if some route continues from x to y. While a
+//!   packet in the buffer behind x waits for space behind y, the dependency is real; a cycle of
+//!   them can become a deadlock, and without one there is none (W. J. Dally, C. L. Seitz:
+//!   Deadlock-free message routing in multiprocessor interconnection networks, IEEE Transactions
+//!   on Computers C-36(5), 1987; J. Duato showed that deterministic routes need the condition too).
+//!
+//! A service level keeps its virtual lane along the whole route here, so that the lanes are copies
+//! of one graph and one check holds for all of them.
+//!
+//! The work is done per destination: its routes form a tree, which every switch is in once. It grows
+//! with hosts times switches, not with pairs of hosts.
+
+mod dependencies;
+mod tree;
+
+use silvan_units::{IdVec, PortId, PortNumber};
+use thiserror::Error;
+
+use crate::{Fabric, ForwardingTables};
+use dependencies::Dependencies;
+use tree::DestinationTree;
+
+/// What [`check`] tolerates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CheckOptions {
+    /// Accept a cycle of channel dependencies and report it instead: the fabric may deadlock.
+    pub allow_cycles: bool,
+}
+
+/// What [`check`] found out about routes that work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RouteReport {
+    /// Ordered pairs of different hosts.
+    pub pairs: u64,
+    /// Most cables on a route, those of both hosts included.
+    pub max_hops: u32,
+    /// Mean number of cables on a route over all pairs; 0 if there is only one host.
+    pub mean_hops: f64,
+    /// For each port, the number of pairs whose route leaves the node by it.
+    pub routes: IdVec<PortId, u64>,
+    /// A cycle of channel dependencies, as the ports that packets leave by; only
+    /// [if allowed](CheckOptions::allow_cycles).
+    pub dependency_cycle: Option<Vec<PortId>>,
+}
+
+/// What is wrong with the routes.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RouteError {
+    /// A switch on the way has no entry for the destination.
+    #[error("no route from {source_host:?} to {destination:?}: {switch:?} has no entry for it")]
+    NoEntry {
+        /// Name of a source host.
+        source_host: String,
+        /// Name of the destination host.
+        destination: String,
+        /// Name of the switch without an entry.
+        switch: String,
+    },
+    /// A switch on the way sends to a port that leads nowhere, or to the wrong host.
+    #[error(
+        "no route from {source_host:?} to {destination:?}: {switch:?} sends it out of port {port}, \
+         which leads to {leads_to}"
+    )]
+    WrongWay {
+        /// Name of a source host.
+        source_host: String,
+        /// Name of the destination host.
+        destination: String,
+        /// Name of the switch.
+        switch: String,
+        /// The port of its entry.
+        port: PortNumber,
+        /// What is there instead.
+        leads_to: String,
+    },
+    /// Packets go round in circles.
+    #[error(
+        "packets from {source_host:?} to {destination:?} go round in a loop: {}",
+        circle(.cycle)
+    )]
+    Loop {
+        /// Name of a source host.
+        source_host: String,
+        /// Name of the destination host.
+        destination: String,
+        /// Names of the switches of the loop, in the order of travel.
+        cycle: Vec<String>,
+    },
+    /// The channel-dependency graph has a cycle.
+    #[error(
+        "the routes can deadlock, their channels depend on each other in a cycle: {}",
+        circle(.cycle)
+    )]
+    DependencyCycle {
+        /// The ports that packets leave by, as `switch:port`, in the order of travel.
+        cycle: Vec<String>,
+    },
+}
+
+/// `a -> b -> a`
+fn circle(cycle: &[String]) -> String {
+    let mut text = cycle.join(" -> ");
+    if let Some(first) = cycle.first() {
+        text.push_str(" -> ");
+        text.push_str(first);
+    }
+    text
+}
+
+/// Checks the routes between all hosts.
+///
+/// # Errors
+///
+/// The first thing found wrong, in the order of destinations and sources; a dependency cycle only
+/// if nothing else is wrong and it is not [allowed](CheckOptions::allow_cycles).
+///
+/// # Panics
+///
+/// If the tables were made for a fabric with fewer switches.
+pub fn check(
+    fabric: &Fabric,
+    tables: &ForwardingTables,
+    options: CheckOptions,
+) -> Result<RouteReport, RouteError> {
+    let mut tree = DestinationTree::new(fabric, tables);
+    let mut dependencies = Dependencies::new(fabric);
+    let mut routes = IdVec::filled(0, fabric.ports.len());
+    let mut max_hops = 0;
+    let mut total_hops = 0;
+    for destination in fabric.host_ids() {
+        tree.follow(destination)?;
+        dependencies.add(&tree);
+        let hops = tree.count_routes(&mut routes);
+        max_hops = max_hops.max(hops.max);
+        total_hops += hops.total;
+    }
+    let dependency_cycle = dependencies.find_cycle();
+    if let (Some(cycle), false) = (&dependency_cycle, options.allow_cycles) {
+        return Err(RouteError::DependencyCycle {
+            cycle: cycle
+                .iter()
+                .map(|port| fabric.port_name(*port).to_string())
+                .collect(),
+        });
+    }
+    let hosts = fabric.host_count() as u64;
+    let pairs = hosts * (hosts - 1);
+    Ok(RouteReport {
+        pairs,
+        max_hops,
+        mean_hops: total_hops as f64 / pairs.max(1) as f64,
+        routes,
+        dependency_cycle,
+    })
+}
+
+/// Looks for a cycle in the channel-dependency graph of the routes between all hosts, and gives the
+/// ports that packets leave by, in the order of travel.
+///
+/// # Errors
+///
+/// If some pair of hosts has no route at all.
+///
+/// # Panics
+///
+/// If the tables were made for a fabric with fewer switches.
+pub fn dependency_cycle(
+    fabric: &Fabric,
+    tables: &ForwardingTables,
+) -> Result<Option<Vec<PortId>>, RouteError> {
+    let mut tree = DestinationTree::new(fabric, tables);
+    let mut dependencies = Dependencies::new(fabric);
+    for destination in fabric.host_ids() {
+        tree.follow(destination)?;
+        dependencies.add(&tree);
+    }
+    Ok(dependencies.find_cycle())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! The tree that the routes to one destination form.
+
+use silvan_units::{HostId, IdVec, PortId, SwitchId};
+
+use super::RouteError;
+use crate::{Fabric, ForwardingTables};
+
+/// One hop of the tree: how a packet leaves a switch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    /// The port it leaves by.
+    pub(super) out: PortId,
+    /// The switch that comes next and the port it is entered by; `None` at the destination's leaf.
+    pub(super) next: Option<(SwitchId, PortId)>,
+}
+
+/// How far a switch has been followed, for the destination of this number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Visit {
+    Never,
+    OnPath(HostId),
+    Done(HostId),
+}
+
+/// Cables on the routes to one destination, over all sources.
+pub(super) struct Hops {
+    pub(super) max: u32,
+    pub(super) total: u64,
+}
+
+/// The routes to one destination; made once and reused for every destination.
+pub(super) struct DestinationTree<'f> {
+    fabric: &'f Fabric,
+    tables: &'f ForwardingTables,
+    /// Switches with hosts, and those hosts.
+    hosts_at: Vec<(SwitchId, Vec<HostId>)>,
+    destination: HostId,
+    visits: IdVec<SwitchId, Visit>,
+    steps: IdVec<SwitchId, Option<Step>>,
+    /// Cables from the switch to the destination.
+    hops: IdVec<SwitchId, u32>,
+    /// The switches on any route, each after the one that its packets go to next.
+    order: Vec<SwitchId>,
+    path: Vec<SwitchId>,
+    /// Sources whose routes pass the switch.
+    sources: IdVec<SwitchId, u64>,
+}
+
+impl<'f> DestinationTree<'f> {
+    pub(super) fn new(fabric: &'f Fabric, tables: &'f ForwardingTables) -> Self {
+        let switches = fabric.switch_count();
+        let mut hosts_at: IdVec<SwitchId, Vec<HostId>> = IdVec::filled(Vec::new(), switches);
+        for host in fabric.host_ids() {
+            hosts_at[fabric.host_attachment(host).0].push(host);
+        }
+        let hosts_at = hosts_at
+            .iter_enumerated()
+            .filter(|(_, hosts)| !hosts.is_empty())
+            .map(|(switch, hosts)| (switch, hosts.clone()))
+            .collect();
+        Self {
+            fabric,
+            tables,
+            hosts_at,
+            destination: HostId::new(0),
+            visits: IdVec::filled(Visit::Never, switches),
+            steps: IdVec::filled(None, switches),
+            hops: IdVec::filled(0, switches),
+            order: Vec::with_capacity(switches),
+            path: Vec::new(),
+            sources: IdVec::filled(0, switches),
+        }
+    }
+
+    /// Follows the routes of all other hosts to `destination`.
+    pub(super) fn follow(&mut self, destination: HostId) -> Result<(), RouteError> {
+        self.destination = destination;
+        self.order.clear();
+        for index in 0..self.hosts_at.len() {
+            let (leaf, hosts) = &self.hosts_at[index];
+            let (leaf, source) = (*leaf, hosts.iter().find(|host| **host != destination));
+            if let Some(&source) = source {
+                self.follow_from(leaf, source)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn follow_from(&mut self, leaf: SwitchId, source: HostId) -> Result<(), RouteError> {
+        self.path.clear();
+        let mut switch = leaf;
+        // Cables from the end of the new path to the destination, less the one that leads there.
+        let hops_beyond = loop {
+            match self.visits[switch] {
+                Visit::Done(host) if host == self.destination => break self.hops[switch],
+                Visit::OnPath(host) if host == self.destination => {
+                    return Err(self.loop_error(switch, source));
+                }
+                _ => {}
+            }
+            self.visits[switch] = Visit::OnPath(self.destination);
+            self.path.push(switch);
+            let step = self.step(switch, source)?;
+            self.steps[switch] = Some(step);
+            match step.next {
+                Some((next, _)) => switch = next,
+                None => break 0,
+            }
+        };
+        for (beyond, switch) in (hops_beyond + 1..).zip(self.path.drain(..).rev()) {
+            self.hops[switch] = beyond;
+            self.visits[switch] = Visit::Done(self.destination);
+            self.order.push(switch);
+        }
+        Ok(())
+    }
+
+    fn step(&self, switch: SwitchId, source: HostId) -> Result<Step, RouteError> {
+        let node = self.fabric.switch(switch);
+        let destination = self.fabric.host(self.destination);
+        let Some(number) = self.tables.get(switch, destination.lid) else {
+            return Err(RouteError::NoEntry {
+                source_host: self.fabric.host(source).name.clone(),
+                destination: destination.name.clone(),
+                switch: node.name.clone(),
+            });
+        };
+        let out = node.port(number);
+        let peer = out.and_then(|port| self.fabric.ports[port].peer);
+        if let (Some(out), Some(peer)) = (out, peer) {
+            if peer == destination.first_port {
+                return Ok(Step { out, next: None });
+            }
+            if let Some(next) = self.fabric.peer_switch(out) {
+                return Ok(Step {
+                    out,
+                    next: Some(next),
+                });
+            }
+        }
+        let leads_to = match (out, peer) {
+            (_, Some(peer)) => {
+                let node = self.fabric.ports[peer].node;
+                format!("{:?}", self.fabric.nodes[node].name)
+            }
+            (Some(_), None) => "no cable".to_owned(),
+            (None, _) if number.as_u8() == 0 => "the switch itself".to_owned(),
+            (None, _) => format!("nothing: it has {} ports", node.port_count),
+        };
+        Err(RouteError::WrongWay {
+            source_host: self.fabric.host(source).name.clone(),
+            destination: destination.name.clone(),
+            switch: node.name.clone(),
+            port: number,
+            leads_to,
+        })
+    }
+
+    fn loop_error(&self, entered: SwitchId, source: HostId) -> RouteError {
+        let name = |switch: &SwitchId| self.fabric.switch(*switch).name.clone();
+        let start = self.path.iter().position(|switch| *switch == entered);
+        RouteError::Loop {
+            source_host: self.fabric.host(source).name.clone(),
+            destination: self.fabric.host(self.destination).name.clone(),
+            cycle: self.path[start.unwrap_or(0)..].iter().map(name).collect(),
+        }
+    }
+
+    /// The step of every switch on a route to the destination.
+    pub(super) fn steps(&self) -> impl Iterator<Item = Step> + '_ {
+        self.order.iter().filter_map(|switch| self.steps[*switch])
+    }
+
+    /// How packets to the destination leave `switch`, which has to be on a route.
+    pub(super) fn step_of(&self, switch: SwitchId) -> Option<Step> {
+        self.steps[switch]
+    }
+
+    /// Adds one per source to `routes` of every port on its route, and sums up the hops.
+    pub(super) fn count_routes(&mut self, routes: &mut IdVec<PortId, u64>) -> Hops {
+        let mut hops = Hops { max: 0, total: 0 };
+        for (switch, hosts) in &self.hosts_at {
+            let mut sources = 0;
+            for host in hosts.iter().filter(|host| **host != self.destination) {
+                routes[self.fabric.host_port(*host)] += 1;
+                sources += 1;
+            }
+            self.sources[*switch] = sources;
+            if sources > 0 {
+                // One more for the cable of the source.
+                let from_source = self.hops[*switch] + 1;
+                hops.max = hops.max.max(from_source);
+                hops.total += sources * u64::from(from_source);
+            }
+        }
+        // From the sources towards the destination: a switch hands on what it has collected.
+        for switch in self.order.iter().rev() {
+            let sources = std::mem::take(&mut self.sources[*switch]);
+            if let Some(step) = self.steps[*switch] {
+                routes[step.out] += sources;
+                if let Some((next, _)) = step.next {
+                    self.sources[next] += sources;
+                }
+            }
+        }
+        hops
+    }
+}

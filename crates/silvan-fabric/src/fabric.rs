@@ -1,0 +1,219 @@
+//! The fabric itself: nodes, ports, links, and how to find them.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use silvan_units::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, SwitchId};
+
+use crate::Link;
+
+/// What a node is, with its place among the nodes of its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// A switch.
+    Switch(SwitchId),
+    /// A host with one channel adapter port.
+    Host(HostId),
+}
+
+/// A switch or a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Switch or host.
+    pub kind: NodeKind,
+    /// Unique name.
+    pub name: String,
+    /// Node GUID.
+    pub guid: Guid,
+    /// Base LID: of a switch's management port, of a host's port. LMC is 0.
+    pub lid: Lid,
+    /// External port 1; the others follow.
+    pub first_port: PortId,
+    /// External ports are numbered 1 to this.
+    pub port_count: u8,
+}
+
+impl Node {
+    /// The switch's id, `None` for a host.
+    pub fn as_switch(&self) -> Option<SwitchId> {
+        match self.kind {
+            NodeKind::Switch(switch) => Some(switch),
+            NodeKind::Host(_) => None,
+        }
+    }
+
+    /// The host's id, `None` for a switch.
+    pub fn as_host(&self) -> Option<HostId> {
+        match self.kind {
+            NodeKind::Host(host) => Some(host),
+            NodeKind::Switch(_) => None,
+        }
+    }
+
+    /// The external ports in the order of their numbers.
+    pub fn ports(&self) -> impl DoubleEndedIterator<Item = PortId> + ExactSizeIterator + use<> {
+        let first = self.first_port.index();
+        (first..first + usize::from(self.port_count)).map(PortId::new)
+    }
+
+    /// The external port of this number, `None` for port 0 and beyond the last.
+    pub fn port(&self, number: PortNumber) -> Option<PortId> {
+        let offset = number.as_u8().checked_sub(1)?;
+        (offset < self.port_count)
+            .then(|| PortId::new(self.first_port.index() + usize::from(offset)))
+    }
+}
+
+/// An external port of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Port {
+    /// The node it belongs to.
+    pub node: NodeId,
+    /// Its number on that node, from 1.
+    pub number: PortNumber,
+    /// Port GUID. The ports of a switch share the node GUID of the switch, as only its management
+    /// port has one of its own.
+    pub guid: Guid,
+    /// The cable plugged in.
+    pub link: Option<LinkId>,
+    /// The port at the other end of the cable.
+    pub peer: Option<PortId>,
+}
+
+/// Switches and hosts, their ports, and the cables between ports.
+///
+/// Made by [`FabricBuilder`](crate::FabricBuilder), which guarantees: names, GUIDs and LIDs are
+/// unique; ports of one node are consecutive; `ports[p].peer` is mutual and agrees with the link;
+/// every host has one port and it is cabled to a switch.
+#[derive(Debug, Clone)]
+pub struct Fabric {
+    /// All switches, then all hosts.
+    pub nodes: IdVec<NodeId, Node>,
+    /// All external ports, node by node.
+    pub ports: IdVec<PortId, Port>,
+    /// All cables.
+    pub links: IdVec<LinkId, Link>,
+    pub(crate) switches: IdVec<SwitchId, NodeId>,
+    pub(crate) hosts: IdVec<HostId, NodeId>,
+    pub(crate) nodes_by_lid: Vec<Option<NodeId>>,
+    pub(crate) nodes_by_name: HashMap<String, NodeId>,
+}
+
+impl Fabric {
+    /// The number of switches.
+    pub fn switch_count(&self) -> usize {
+        self.switches.len()
+    }
+
+    /// The number of hosts.
+    pub fn host_count(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// All switches in order.
+    pub fn switch_ids(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = SwitchId> + ExactSizeIterator + use<> {
+        self.switches.ids()
+    }
+
+    /// All hosts in order.
+    pub fn host_ids(&self) -> impl DoubleEndedIterator<Item = HostId> + ExactSizeIterator + use<> {
+        self.hosts.ids()
+    }
+
+    /// The node of a switch.
+    pub fn node_of_switch(&self, switch: SwitchId) -> NodeId {
+        self.switches[switch]
+    }
+
+    /// The node of a host.
+    pub fn node_of_host(&self, host: HostId) -> NodeId {
+        self.hosts[host]
+    }
+
+    /// A switch.
+    pub fn switch(&self, switch: SwitchId) -> &Node {
+        &self.nodes[self.switches[switch]]
+    }
+
+    /// A host.
+    pub fn host(&self, host: HostId) -> &Node {
+        &self.nodes[self.hosts[host]]
+    }
+
+    /// The only port of a host.
+    pub fn host_port(&self, host: HostId) -> PortId {
+        self.host(host).first_port
+    }
+
+    /// The switch port that a host is cabled to, and its switch.
+    pub fn host_attachment(&self, host: HostId) -> (SwitchId, PortId) {
+        let attachment = self.ports[self.host_port(host)].peer.and_then(|port| {
+            let switch = self.nodes[self.ports[port].node].as_switch()?;
+            Some((switch, port))
+        });
+        attachment.expect("the builder has cabled every host to a switch")
+    }
+
+    /// The external port of this number, `None` for port 0 and beyond the node's last.
+    pub fn port(&self, node: NodeId, number: PortNumber) -> Option<PortId> {
+        self.nodes[node].port(number)
+    }
+
+    /// The node with this LID.
+    pub fn node_by_lid(&self, lid: Lid) -> Option<NodeId> {
+        self.nodes_by_lid.get(lid.index()).copied().flatten()
+    }
+
+    /// The node with this name.
+    pub fn node_by_name(&self, name: &str) -> Option<NodeId> {
+        self.nodes_by_name.get(name).copied()
+    }
+
+    /// The node name that is spelled most like `name`, for messages about unknown names.
+    pub fn nearest_name(&self, name: &str) -> Option<&str> {
+        nearest(name, self.nodes.iter().map(|node| node.name.as_str()))
+    }
+
+    /// The highest LID in use.
+    pub fn max_lid(&self) -> Lid {
+        let max = self.nodes.iter().map(|node| node.lid).max();
+        max.expect("the builder refuses a fabric without nodes")
+    }
+
+    /// The switch at the other end of the cable in `port`, and the port there; `None` for an empty
+    /// port and for a host.
+    pub fn peer_switch(&self, port: PortId) -> Option<(SwitchId, PortId)> {
+        let peer = self.ports[port].peer?;
+        let switch = self.nodes[self.ports[peer].node].as_switch()?;
+        Some((switch, peer))
+    }
+
+    /// A port as text: node name and port number, e.g. `leaf-03:19`.
+    pub fn port_name(&self, port: PortId) -> impl fmt::Display + '_ {
+        struct PortName<'f>(&'f str, PortNumber);
+
+        impl fmt::Display for PortName<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}:{}", self.0, self.1)
+            }
+        }
+
+        let Port { node, number, .. } = self.ports[port];
+        PortName(&self.nodes[node].name, number)
+    }
+}
+
+/// The candidate most like `name`, if any is similar enough to be a slip of the pen.
+pub(crate) fn nearest<'n>(
+    name: &str,
+    candidates: impl Iterator<Item = &'n str>,
+) -> Option<&'n str> {
+    const LEAST_SIMILARITY: f64 = 0.75;
+    candidates
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(similarity, _)| *similarity >= LEAST_SIMILARITY)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate)
+}

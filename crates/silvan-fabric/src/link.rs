@@ -1,0 +1,258 @@
+//! Cables: width, speed, line coding and length.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use silvan_units::{Length, PortId, Rate, Span};
+use thiserror::Error;
+
+/// A text that names no link width or speed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("unknown link {what} {input:?} (known: {known})")]
+pub struct ParseLinkError {
+    what: &'static str,
+    input: String,
+    known: String,
+}
+
+/// Defines an enum whose variants have one text each, for `Display`, `FromStr` and serde.
+macro_rules! named_enum {
+    (
+        $(#[$meta:meta])*
+        $name:ident ($what:literal) { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        pub enum $name {
+            $($(#[$variant_meta])* #[serde(rename = $text)] $variant,)+
+        }
+
+        impl $name {
+            /// All variants, from small to large.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The text that [`Display`](fmt::Display) prints and [`FromStr`] reads.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseLinkError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::ALL
+                    .iter()
+                    .copied()
+                    .find(|variant| variant.name() == text)
+                    .ok_or_else(|| ParseLinkError {
+                        what: $what,
+                        input: text.to_owned(),
+                        known: [$($text),+].join(", "),
+                    })
+            }
+        }
+    };
+}
+
+named_enum! {
+    /// The number of lanes of a link.
+    Width ("width") {
+        /// One lane.
+        X1 = "1x",
+        /// Two lanes.
+        X2 = "2x",
+        /// Four lanes, the usual width.
+        X4 = "4x",
+        /// Eight lanes.
+        X8 = "8x",
+        /// Twelve lanes.
+        X12 = "12x",
+    }
+}
+
+impl Width {
+    /// The number of lanes.
+    pub const fn lanes(self) -> u64 {
+        match self {
+            Self::X1 => 1,
+            Self::X2 => 2,
+            Self::X4 => 4,
+            Self::X8 => 8,
+            Self::X12 => 12,
+        }
+    }
+}
+
+named_enum! {
+    /// The speed of one lane, by its InfiniBand name.
+    Speed ("speed") {
+        /// Single data rate: 2.5 Gbit/s a lane on the wire, 2 Gbit/s of data.
+        Sdr = "SDR",
+        /// Double data rate: 5 Gbit/s a lane on the wire, 4 Gbit/s of data.
+        Ddr = "DDR",
+        /// Quad data rate: 10 Gbit/s a lane on the wire, 8 Gbit/s of data.
+        Qdr = "QDR",
+        /// 10.3125 Gbit/s a lane on the wire, 10 Gbit/s of data.
+        Fdr10 = "FDR10",
+        /// Fourteen data rate: 14.0625 Gbit/s a lane on the wire, 13.64 Gbit/s of data.
+        Fdr = "FDR",
+        /// Enhanced data rate: 25.78125 Gbit/s a lane on the wire, 25 Gbit/s of data.
+        Edr = "EDR",
+        /// High data rate: 53.125 Gbit/s a lane on the wire, 50 Gbit/s of data.
+        Hdr = "HDR",
+        /// Next data rate: 106.25 Gbit/s a lane on the wire, 100 Gbit/s of data.
+        Ndr = "NDR",
+    }
+}
+
+impl Speed {
+    /// Bits per second that one lane carries on the wire, line coding included
+    /// (InfiniBand Architecture Specification, volume 2, chapter 5; for HDR and NDR the PAM4 symbol
+    /// rate times two bits).
+    const fn lane_signalling_bits_per_sec(self) -> u64 {
+        match self {
+            Self::Sdr => 2_500_000_000,
+            Self::Ddr => 5_000_000_000,
+            Self::Qdr => 10_000_000_000,
+            Self::Fdr10 => 10_312_500_000,
+            Self::Fdr => 14_062_500_000,
+            Self::Edr => 25_781_250_000,
+            Self::Hdr => 53_125_000_000,
+            Self::Ndr => 106_250_000_000,
+        }
+    }
+
+    /// The part of the signalling rate that carries data, as numerator and denominator.
+    ///
+    /// 8b/10b up to QDR and 64b/66b up to EDR. HDR and NDR combine 256b/257b transcoding with a
+    /// Reed-Solomon code (544, 514): 256/257 * 514/544 = 16/17.
+    const fn coding(self) -> (u64, u64) {
+        match self {
+            Self::Sdr | Self::Ddr | Self::Qdr => (8, 10),
+            Self::Fdr10 | Self::Fdr | Self::Edr => (64, 66),
+            Self::Hdr | Self::Ndr => (16, 17),
+        }
+    }
+}
+
+/// What a cable is, apart from where it is plugged in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LinkKind {
+    /// Number of lanes.
+    pub width: Width,
+    /// Speed of each lane.
+    pub speed: Speed,
+    /// Length of the cable.
+    pub length: Length,
+}
+
+impl LinkKind {
+    /// The rate of data after line coding, in each direction.
+    ///
+    /// Rounded down to whole bits per second, so that the model never exceeds the wire; only FDR
+    /// is not exact.
+    pub const fn data_rate(self) -> Rate {
+        let (numerator, denominator) = self.speed.coding();
+        let bits = self.width.lanes() * self.speed.lane_signalling_bits_per_sec();
+        positive(bits * numerator / denominator)
+    }
+
+    /// The rate of bits on the wire, line coding included, in each direction; exact.
+    pub const fn signalling_rate(self) -> Rate {
+        positive(self.width.lanes() * self.speed.lane_signalling_bits_per_sec())
+    }
+}
+
+const fn positive(bits_per_sec: u64) -> Rate {
+    match Rate::from_bits_per_sec(bits_per_sec) {
+        Some(rate) => rate,
+        None => panic!("every width and speed has a positive rate"),
+    }
+}
+
+/// A cable between two ports; both directions carry data at the same rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// One end.
+    pub a: PortId,
+    /// The other end.
+    pub b: PortId,
+    /// Width, speed and length.
+    pub kind: LinkKind,
+}
+
+impl Link {
+    /// The rate of data after line coding; see [`LinkKind::data_rate`].
+    pub const fn data_rate(&self) -> Rate {
+        self.kind.data_rate()
+    }
+
+    /// The rate of bits on the wire; see [`LinkKind::signalling_rate`].
+    pub const fn signalling_rate(&self) -> Rate {
+        self.kind.signalling_rate()
+    }
+
+    /// The time that a signal needs from one end to the other.
+    pub const fn propagation(&self) -> Span {
+        self.kind.length.propagation()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed parse is a failed test")]
+mod tests {
+    use super::*;
+
+    fn gbit(width: &str, speed: &str) -> (u64, u64) {
+        let kind = LinkKind {
+            width: width.parse().unwrap(),
+            speed: speed.parse().unwrap(),
+            length: Length::ZERO,
+        };
+        (
+            kind.data_rate().bits_per_sec(),
+            kind.signalling_rate().bits_per_sec(),
+        )
+    }
+
+    /// The nominal rates of the InfiniBand roadmap: 10, 20, 40, 56, 100, 200 and 400 Gbit/s at 4x.
+    #[test]
+    fn rates_are_the_published_ones() {
+        assert_eq!(gbit("4x", "SDR"), (8_000_000_000, 10_000_000_000));
+        assert_eq!(gbit("4x", "DDR"), (16_000_000_000, 20_000_000_000));
+        assert_eq!(gbit("4x", "QDR"), (32_000_000_000, 40_000_000_000));
+        assert_eq!(gbit("4x", "FDR10"), (40_000_000_000, 41_250_000_000));
+        assert_eq!(gbit("4x", "FDR"), (54_545_454_545, 56_250_000_000));
+        assert_eq!(gbit("4x", "EDR"), (100_000_000_000, 103_125_000_000));
+        assert_eq!(gbit("4x", "HDR"), (200_000_000_000, 212_500_000_000));
+        assert_eq!(gbit("4x", "NDR"), (400_000_000_000, 425_000_000_000));
+        assert_eq!(gbit("1x", "FDR").0, 13_636_363_636);
+        assert_eq!(gbit("2x", "HDR").0, 100_000_000_000);
+        assert_eq!(gbit("8x", "NDR").0, 800_000_000_000);
+        assert_eq!(gbit("12x", "QDR").0, 96_000_000_000);
+    }
+
+    #[test]
+    fn unknown_names_list_the_known_ones() {
+        assert_eq!(
+            "3x".parse::<Width>().unwrap_err().to_string(),
+            "unknown link width \"3x\" (known: 1x, 2x, 4x, 8x, 12x)"
+        );
+        assert_eq!(
+            "ddr".parse::<Speed>().unwrap_err().to_string(),
+            "unknown link speed \"ddr\" (known: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR)"
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! d-mod-k: the up-port of a fat tree is chosen by the destination's index.
+
+use silvan_units::{HostId, IdVec, PortNumber, SwitchId};
+
+use super::distance::{SwitchGraph, UNREACHABLE, route_to_switches};
+use super::{ForwardingTables, RoutingError};
+use crate::Fabric;
+
+/// Computes d-mod-k tables for a fat tree.
+///
+/// A switch below which the destination lies sends down towards it. Any other switch, at level l
+/// (leaves are level 1), sends up through the up-port
+///
+/// > q = floor(d / (w_1 w_2 ... w_l)) mod w_(l+1), counted from 0 in the order of port numbers,
+///
+/// where d is the [`HostId`] index of the destination and w_i the number of parents of a node of
+/// level i - 1 (w_1 = 1). In the 648-port tree that is the destination's place on its leaf: spine
+/// d mod 18. All packets to one destination come down through one root, and the destinations of
+/// every up-port of a level are equally many. (E. Zahavi: D-Mod-K routing providing non-blocking
+/// traffic for shift permutations on real life fat trees, Technion CCIT report 776, 2010.)
+///
+/// Levels are found from the cables: a switch's distance to the nearest host. Where several cables
+/// lead down towards a destination, index d picks among them in the same way.
+///
+/// # Errors
+///
+/// If the cables do not form such a tree, or something is not connected to the rest.
+pub fn d_mod_k(fabric: &Fabric) -> Result<ForwardingTables, RoutingError> {
+    let graph = SwitchGraph::new(fabric);
+    let tree = Tree::new(fabric, &graph)?;
+    let mut tables = ForwardingTables::new(fabric);
+    // Per switch the ports that lead down to the destination's leaf; empty above other subtrees.
+    let mut down: IdVec<SwitchId, Vec<PortNumber>> =
+        IdVec::filled(Vec::new(), fabric.switch_count());
+    let mut last_leaf = None;
+    for host in fabric.host_ids() {
+        let (leaf, port) = fabric.host_attachment(host);
+        if last_leaf != Some(leaf) {
+            tree.ports_down_to(leaf, &mut down);
+            last_leaf = Some(leaf);
+        }
+        let lid = fabric.host(host).lid;
+        for switch in fabric.switch_ids() {
+            let number = if switch == leaf {
+                fabric.ports[port].number
+            } else {
+                tree.choose(switch, host, &down[switch])
+                    .ok_or_else(|| tree.no_way_up(fabric, switch, host))?
+            };
+            tables.set(switch, lid, Some(number));
+        }
+    }
+    route_to_switches(fabric, &graph, &mut tables)?;
+    Ok(tables)
+}
+
+/// The levels of a fat tree and the cables between them.
+struct Tree {
+    /// 0 for leaves, counted upwards: one less than the level in the formula.
+    levels: IdVec<SwitchId, u32>,
+    up: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
+    down: IdVec<SwitchId, Vec<(PortNumber, SwitchId)>>,
+    /// The divisor w_1 ... w_l of the formula, at index l - 1.
+    divisors: Vec<usize>,
+}
+
+impl Tree {
+    fn new(fabric: &Fabric, graph: &SwitchGraph) -> Result<Self, RoutingError> {
+        let leaves = fabric.host_ids().map(|host| fabric.host_attachment(host).0);
+        let levels = graph.distances(leaves);
+        let mut up = IdVec::filled(Vec::new(), fabric.switch_count());
+        let mut down = up.clone();
+        // Up-ports of the switches of each level, as found on the first of them.
+        let mut widths: Vec<Option<usize>> = Vec::new();
+        for switch in fabric.switch_ids() {
+            let level = levels[switch];
+            let name = |switch: SwitchId| &fabric.switch(switch).name;
+            if level == UNREACHABLE {
+                return Err(RoutingError::Disconnected {
+                    from: name(switch).clone(),
+                    to: fabric.host(HostId::new(0)).name.clone(),
+                });
+            }
+            for &(number, peer) in graph.neighbours(switch) {
+                if levels[peer] == level {
+                    return Err(RoutingError::NotAFatTree {
+                        problem: format!(
+                            "{:?} and {:?} are neighbours at one level",
+                            name(switch),
+                            name(peer)
+                        ),
+                    });
+                }
+                let side = if levels[peer] > level {
+                    &mut up
+                } else {
+                    &mut down
+                };
+                side[switch].push((number, peer));
+            }
+            let index = level as usize;
+            if widths.len() <= index {
+                widths.resize(index + 1, None);
+            }
+            let width = *widths[index].get_or_insert(up[switch].len());
+            if width != up[switch].len() {
+                return Err(RoutingError::NotAFatTree {
+                    problem: format!(
+                        "{:?} has {} cables upwards, another switch of its level {width}",
+                        name(switch),
+                        up[switch].len()
+                    ),
+                });
+            }
+        }
+        let divisors = widths
+            .iter()
+            .scan(1, |product, width| {
+                let divisor = *product;
+                *product *= width.unwrap_or(1).max(1);
+                Some(divisor)
+            })
+            .collect();
+        Ok(Self {
+            levels,
+            up,
+            down,
+            divisors,
+        })
+    }
+
+    /// Collects, for every switch, its ports from which one can go down all the way to `leaf`.
+    fn ports_down_to(&self, leaf: SwitchId, ports: &mut IdVec<SwitchId, Vec<PortNumber>>) {
+        ports.iter_mut().for_each(Vec::clear);
+        let mut frontier = vec![leaf];
+        while !frontier.is_empty() {
+            let mut above = Vec::new();
+            for &switch in &frontier {
+                above.extend(self.up[switch].iter().map(|(_, parent)| *parent));
+            }
+            above.sort_unstable();
+            above.dedup();
+            // The frontier is sorted from the second round on, and one switch before.
+            for &parent in &above {
+                let leads_down = |(number, child): &(PortNumber, SwitchId)| {
+                    frontier.binary_search(child).is_ok().then_some(*number)
+                };
+                ports[parent].extend(self.down[parent].iter().filter_map(leads_down));
+            }
+            frontier = above;
+        }
+    }
+
+    /// The port for a destination: down if possible, else up; `None` at the top of another subtree.
+    fn choose(&self, switch: SwitchId, host: HostId, down: &[PortNumber]) -> Option<PortNumber> {
+        let divisor = self.divisors[self.levels[switch] as usize];
+        let quotient = host.index() / divisor;
+        match (down, self.up[switch].as_slice()) {
+            ([only], _) => Some(*only),
+            ([], []) => None,
+            ([], up) => Some(up[quotient % up.len()].0),
+            (several, _) => Some(several[quotient % several.len()]),
+        }
+    }
+
+    fn no_way_up(&self, fabric: &Fabric, switch: SwitchId, host: HostId) -> RoutingError {
+        RoutingError::NotAFatTree {
+            problem: format!(
+                "{:?} is at the top but not above {:?}",
+                fabric.switch(switch).name,
+                fabric.host(host).name
+            ),
+        }
+    }
+}

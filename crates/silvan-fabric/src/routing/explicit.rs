@@ -1,0 +1,94 @@
+//! Forwarding tables given by hand.
+
+use silvan_units::{Lid, NodeId, PortNumber, SwitchId};
+
+use super::{ForwardingTables, RoutingError};
+use crate::Fabric;
+
+/// The table of one switch, by names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ExplicitTable {
+    /// Name of the switch.
+    pub switch: String,
+    /// Destination, by node name or LID, and the port it leaves by.
+    pub routes: Vec<(String, PortNumber)>,
+}
+
+/// Makes tables from lists; what is not listed has no route, except each switch's own LID.
+///
+/// Whether the routes lead anywhere is for [`check`](crate::check::check) to say.
+///
+/// # Errors
+///
+/// If a name or LID is not known, a port has no cable, or something is given twice.
+pub fn explicit(
+    fabric: &Fabric,
+    given: &[ExplicitTable],
+) -> Result<ForwardingTables, RoutingError> {
+    let mut tables = ForwardingTables::new(fabric);
+    let mut seen = vec![false; fabric.switch_count()];
+    for table in given {
+        let switch = switch_named(fabric, &table.switch)?;
+        if std::mem::replace(&mut seen[switch.index()], true) {
+            return Err(RoutingError::DuplicateTable {
+                switch: table.switch.clone(),
+            });
+        }
+        for (destination, port) in &table.routes {
+            add_route(fabric, &mut tables, switch, destination, *port)?;
+        }
+    }
+    Ok(tables)
+}
+
+fn switch_named(fabric: &Fabric, name: &str) -> Result<SwitchId, RoutingError> {
+    fabric
+        .node_by_name(name)
+        .and_then(|node| fabric.nodes[node].as_switch())
+        .ok_or_else(|| RoutingError::UnknownSwitch {
+            name: name.to_owned(),
+            nearest: fabric.nearest_name(name).map(str::to_owned),
+        })
+}
+
+fn add_route(
+    fabric: &Fabric,
+    tables: &mut ForwardingTables,
+    switch: SwitchId,
+    destination: &str,
+    port: PortNumber,
+) -> Result<(), RoutingError> {
+    let switch_node = fabric.switch(switch);
+    let node = node_named(fabric, destination).ok_or_else(|| RoutingError::UnknownDestination {
+        switch: switch_node.name.clone(),
+        destination: destination.to_owned(),
+        nearest: fabric.nearest_name(destination).map(str::to_owned),
+    })?;
+    let is_own = fabric.node_of_switch(switch) == node;
+    let is_cabled = switch_node
+        .port(port)
+        .is_some_and(|port| fabric.ports[port].peer.is_some());
+    if is_own && port.as_u8() != 0 || !is_own && !is_cabled {
+        return Err(RoutingError::DeadPort {
+            switch: switch_node.name.clone(),
+            destination: destination.to_owned(),
+            port,
+        });
+    }
+    let lid = fabric.nodes[node].lid;
+    if !is_own && tables.get(switch, lid).is_some() {
+        return Err(RoutingError::DuplicateEntry {
+            switch: switch_node.name.clone(),
+            destination: destination.to_owned(),
+        });
+    }
+    tables.set(switch, lid, Some(port));
+    Ok(())
+}
+
+/// The node of a name, or else of a LID as text.
+fn node_named(fabric: &Fabric, text: &str) -> Option<NodeId> {
+    fabric
+        .node_by_name(text)
+        .or_else(|| fabric.node_by_lid(text.parse::<Lid>().ok()?))
+}

@@ -1,0 +1,165 @@
+//! Linear forwarding tables and the algorithms that fill them.
+//!
+//! [`d_mod_k`] for fat trees, [`min_hop_balanced`] for anything, [`explicit`] for tables given by
+//! hand. The tables also lead to the LIDs of switches, for management; those routes are minimal,
+//! spread over the equally short ports, and not counted in any balance. They carry no data traffic,
+//! so [`check`](crate::check) does not follow them.
+
+mod d_mod_k;
+mod distance;
+mod explicit;
+mod min_hop;
+
+pub use d_mod_k::d_mod_k;
+pub use explicit::{ExplicitTable, explicit};
+pub use min_hop::min_hop_balanced;
+
+use silvan_units::{Lid, PortNumber, SwitchId};
+use thiserror::Error;
+
+use crate::Fabric;
+
+/// Why no tables can be computed. No tables exist then.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RoutingError {
+    /// d-mod-k on something else than a fat tree.
+    #[error("d-mod-k needs a fat tree: {problem} (use min-hop instead)")]
+    NotAFatTree {
+        /// What is in the way, with the switches concerned.
+        problem: String,
+    },
+    /// Two nodes with no path of cables between them.
+    #[error("no path of cables leads from {from:?} to {to:?}")]
+    Disconnected {
+        /// A switch.
+        from: String,
+        /// The node out of its reach.
+        to: String,
+    },
+    /// An explicit table for something that is no switch.
+    #[error("there is no switch named {name:?}{}", did_you_mean(.nearest.as_deref()))]
+    UnknownSwitch {
+        /// The name.
+        name: String,
+        /// The most similar name of a node.
+        nearest: Option<String>,
+    },
+    /// Two explicit tables for one switch.
+    #[error("switch {switch:?} has two tables")]
+    DuplicateTable {
+        /// The switch.
+        switch: String,
+    },
+    /// An explicit entry for something that is neither a node's name nor its LID.
+    #[error(
+        "table of {switch:?}: {destination:?} is no node's name or LID{}",
+        did_you_mean(.nearest.as_deref())
+    )]
+    UnknownDestination {
+        /// The switch whose table it is.
+        switch: String,
+        /// The destination as written.
+        destination: String,
+        /// The most similar name of a node.
+        nearest: Option<String>,
+    },
+    /// An explicit entry given twice.
+    #[error("table of {switch:?}: {destination:?} has two entries")]
+    DuplicateEntry {
+        /// The switch whose table it is.
+        switch: String,
+        /// The destination as written.
+        destination: String,
+    },
+    /// An explicit entry for a port that is not there or has no cable.
+    #[error("table of {switch:?}: {destination:?} leaves by port {port}, which has no cable")]
+    DeadPort {
+        /// The switch whose table it is.
+        switch: String,
+        /// The destination as written.
+        destination: String,
+        /// The port.
+        port: PortNumber,
+    },
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
+}
+
+/// Entry of a LID that the switch has no route to, as in a linear forwarding table on the wire
+/// (InfiniBand Architecture Specification, volume 1, section 14.2.5.10).
+const NO_ROUTE: u8 = 255;
+
+/// One linear forwarding table per switch: destination LID to output port number.
+///
+/// A switch's own LID leads to port 0, its management port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForwardingTables {
+    /// Row by row, one byte per LID from 0 to the highest.
+    entries: Vec<u8>,
+    row_len: usize,
+}
+
+impl ForwardingTables {
+    /// Tables that know only each switch's own LID.
+    pub fn new(fabric: &Fabric) -> Self {
+        let row_len = fabric.max_lid().index() + 1;
+        let mut tables = Self {
+            entries: vec![NO_ROUTE; row_len * fabric.switch_count()],
+            row_len,
+        };
+        for switch in fabric.switch_ids() {
+            tables.set(switch, fabric.switch(switch).lid, Some(PortNumber::new(0)));
+        }
+        tables
+    }
+
+    /// The port by which packets to `lid` leave `switch`, `None` if there is no route.
+    ///
+    /// # Panics
+    ///
+    /// If the tables are for a fabric with fewer switches.
+    #[inline]
+    pub fn get(&self, switch: SwitchId, lid: Lid) -> Option<PortNumber> {
+        match self.row(switch).get(lid.index()) {
+            Some(&NO_ROUTE) | None => None,
+            Some(&number) => Some(PortNumber::new(number)),
+        }
+    }
+
+    /// Sets or removes a route.
+    ///
+    /// # Panics
+    ///
+    /// If switch or LID are beyond those of the fabric the tables were made for, or the port is
+    /// 255.
+    #[inline]
+    pub fn set(&mut self, switch: SwitchId, lid: Lid, port: Option<PortNumber>) {
+        assert!(lid.index() < self.row_len, "LID {lid} beyond the tables");
+        let number = port.map_or(NO_ROUTE, PortNumber::as_u8);
+        assert!(port.is_none() || number != NO_ROUTE, "255 is not a port");
+        self.entries[switch.index() * self.row_len + lid.index()] = number;
+    }
+
+    /// The number of tables.
+    pub fn switch_count(&self) -> usize {
+        self.entries.len() / self.row_len
+    }
+
+    fn row(&self, switch: SwitchId) -> &[u8] {
+        &self.entries[switch.index() * self.row_len..][..self.row_len]
+    }
+
+    /// The table of one switch from the smallest LID with a route to the largest.
+    pub fn routes(&self, switch: SwitchId) -> impl Iterator<Item = (Lid, PortNumber)> + '_ {
+        (0_u16..)
+            .zip(self.row(switch))
+            .filter(|(_, number)| **number != NO_ROUTE)
+            .map(|(lid, number)| (Lid::new(lid), PortNumber::new(*number)))
+    }
+}
+
+#[cfg(test)]
+mod tests;
