@@ -1,0 +1,36 @@
+//! InfiniBand's congestion control (InfiniBand Architecture Specification, volume 1, annex A10).
+//!
+//! A loop of three parts, each a state machine of its own:
+//!
+//! 1. The switch ([`IbSwitch`]) sets the FECN bit of packets that leave through a congested
+//!    Port VL.
+//! 2. The destination answers a FECN with a BECN, in an acknowledgement or in a congestion
+//!    notification packet (CNP). The engine carries it; [`Coalescer`] may limit how often.
+//! 3. The source ([`IbAdapter`]) raises the flow's index (CCTI) into the Congestion Control Table
+//!    ([`CongestionControlTable`]), whose entry delays the flow's packets; a timer lowers it again.
+//!
+//! [`IbParameters`] holds the parameters of all three and has the sets of values that the papers
+//! used.
+
+mod adapter;
+mod cct;
+mod destination;
+mod error;
+mod log;
+mod parameters;
+mod settings;
+mod switch;
+mod threshold;
+
+pub use adapter::{AdapterCounters, AdapterParameters, IbAdapter};
+pub use cct::{CctEntry, CongestionControlTable};
+pub use destination::Coalescer;
+pub use error::ParameterError;
+pub use log::{CongestionLog, ThresholdEvent};
+pub use parameters::IbParameters;
+pub use settings::{
+    CongestionEntry, ControlLevel, EffectivePortSetting, MarkingMode, MarkingSetting, PortMask,
+    PortSelection, StarvationSetting, SwitchCongestionSetting, SwitchPort,
+};
+pub use switch::{IbSwitch, MarkingCounters, SwitchParameters};
+pub use threshold::{ThresholdMap, ThresholdWeight};

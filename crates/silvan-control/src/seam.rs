@@ -1,0 +1,265 @@
+//! The seam between the data plane and congestion control.
+//!
+//! The engine owns packets, queues and credits; a scheme owns its own state and never sees a
+//! clock, a socket or a thread. The engine calls the two traits below from its hot loop with static
+//! dispatch, so a hook that a scheme leaves at its default costs nothing: the `NEEDS_*`
+//! constants let the compiler drop the call and the bookkeeping behind it.
+//!
+//! - [`SwitchControl`] sits at the switches: what happens when a packet is queued, when an input
+//!   buffer fills, when a packet leaves; mark it or not.
+//! - [`SourceControl`] sits at the channel adapters: what an ACK, a CNP, a credit or a timer does to
+//!   a flow's rate and window; when it may send next.
+//! - [`Controller`] stands outside the fabric: it reads port counters at intervals of its own and
+//!   changes settings, the way a subnet manager or the DCMS does.
+
+use silvan_units::{HostId, PortId, Sl, Span, Time, Vl};
+
+/// One virtual lane of one port, as a dense index: `port * data_vls + vl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortVl(pub u32);
+
+/// A flow as a channel adapter tells them apart: source host, destination host and service level
+/// (one queue pair in each direction between two hosts on each SL).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flow {
+    /// The host that sends the data.
+    pub source: HostId,
+    /// The host that receives it.
+    pub destination: HostId,
+    /// The service level of its data packets.
+    pub sl: Sl,
+}
+
+/// What a switch control may know of a packet that is being queued or sent.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketView {
+    /// Bytes on the wire, headers included.
+    pub wire_bytes: u32,
+    /// Whether a switch before this one has set FECN already.
+    pub marked: bool,
+    /// Input port at this switch.
+    pub input: PortId,
+}
+
+/// The queue state of one output Port VL at the instant of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueView {
+    /// Bytes (on the wire) that wait in all input buffers of the switch for this output Port VL,
+    /// the packet of the call included.
+    pub queued_bytes: u32,
+    /// Whether credits for one packet of MTU size are left, after the packet of the call has
+    /// taken its own.
+    pub has_credit: bool,
+}
+
+/// The resident packets of a switch, for schemes that look at or mark packets other than the one
+/// at hand.
+pub trait Resident {
+    /// Blocks (64 bytes) occupied in the input buffer of this port and VL.
+    fn occupied_blocks(&self, input: PortId, vl: Vl) -> u32;
+    /// Capacity of that buffer in blocks.
+    fn capacity_blocks(&self, input: PortId, vl: Vl) -> u32;
+    /// Packets in the switch that wait for this output Port VL.
+    fn queued_packets(&self, output: PortId, vl: Vl) -> u32;
+    /// Calls `each` for every output port of the switch for which at least one packet waits in
+    /// the buffer of this input.
+    fn outputs_of(&self, input: PortId, vl: Vl, each: &mut dyn FnMut(PortId));
+    /// Marks every waiting packet of this input buffer.
+    fn mark_input(&mut self, input: PortId, vl: Vl);
+    /// Marks every packet that waits anywhere in the switch for this output Port VL.
+    fn mark_output(&mut self, output: PortId, vl: Vl);
+}
+
+/// Congestion control at the switches. One value serves all switches of the fabric and is
+/// indexed by [`PortVl`].
+pub trait SwitchControl {
+    /// Whether the scheme acts at all; `false` removes every call.
+    const ACTIVE: bool = true;
+    /// Whether [`SwitchControl::on_buffer_full`] must be called.
+    const NEEDS_BUFFER_FULL: bool = false;
+
+    /// A packet has been added to a VOQ of this output Port VL.
+    fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView);
+
+    /// A packet of this output Port VL starts to leave. Returns whether to set its FECN bit.
+    fn on_departure(
+        &mut self,
+        now: Time,
+        output: PortVl,
+        queue: QueueView,
+        packet: PacketView,
+    ) -> bool;
+
+    /// The input buffer of `input` has no room for another packet of MTU size.
+    fn on_buffer_full<R: Resident>(&mut self, now: Time, input: PortId, vl: Vl, resident: &mut R) {
+        let _ = (now, input, vl, resident);
+    }
+
+    /// Time that this Port VL has spent in the congestion state up to `now`
+    /// (PortXmitTimeCong, IBA 16.1.4).
+    fn congested_time(&self, now: Time, output: PortVl) -> Span {
+        let _ = (now, output);
+        Span::ZERO
+    }
+}
+
+/// A notification that reaches the source of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feedback {
+    /// A congestion notification packet: always carries BECN.
+    Cnp,
+    /// An acknowledgement of `bytes` of payload, with or without BECN.
+    Ack {
+        /// Payload bytes acknowledged.
+        bytes: u32,
+        /// Whether the acknowledgement carries BECN (the ECN echo).
+        becn: bool,
+    },
+}
+
+/// Congestion control at the channel adapters. One value serves all hosts.
+pub trait SourceControl {
+    /// Whether the scheme acts at all; `false` removes every call.
+    const ACTIVE: bool = true;
+    /// Whether [`SourceControl::on_credit`] must be called.
+    const NEEDS_CREDIT: bool = false;
+
+    /// The earliest instant at which this flow may start its next packet; any instant not later
+    /// than `now` means now, [`Time::MAX`] means not before some feedback.
+    fn release(&mut self, now: Time, flow: Flow) -> Time;
+
+    /// The earliest instant at which this host may start its next packet, whatever the flow.
+    fn host_release(&mut self, now: Time, host: HostId) -> Time {
+        let _ = host;
+        now
+    }
+
+    /// The flow starts a packet now. `wire_time` is the packet's serialisation time on the host's
+    /// link, `payload` its payload bytes.
+    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32);
+
+    /// Feedback for the flow has arrived. Returns whether the host may be able to send earlier
+    /// than [`SourceControl::release`] last said, and must be asked again.
+    fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool;
+
+    /// The credits of the host's own link changed: `used` of `capacity` blocks are taken.
+    fn on_credit(&mut self, now: Time, host: HostId, used: u32, capacity: u32) {
+        let _ = (now, host, used, capacity);
+    }
+}
+
+/// No congestion control, on either side.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoControl;
+
+impl SwitchControl for NoControl {
+    const ACTIVE: bool = false;
+    #[inline]
+    fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
+    #[inline]
+    fn on_departure(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) -> bool {
+        false
+    }
+}
+
+impl SourceControl for NoControl {
+    const ACTIVE: bool = false;
+    #[inline]
+    fn release(&mut self, now: Time, _: Flow) -> Time {
+        now
+    }
+    #[inline]
+    fn on_send(&mut self, _: Time, _: Flow, _: Span, _: u32) {}
+    #[inline]
+    fn on_feedback(&mut self, _: Time, _: Flow, _: Feedback) -> bool {
+        false
+    }
+}
+
+/// The counters of one port as a manager reads them (IBA 16.1: PortCounters, PortXmitConCtrl).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortReading {
+    /// Which port.
+    pub port: PortId,
+    /// PortXmitData: bytes transmitted.
+    pub xmit_bytes: u64,
+    /// PortXmitWait: time with data to send and no credits.
+    pub xmit_wait: Span,
+    /// PortXmitTimeCong: time in the congestion state.
+    pub xmit_cong: Span,
+}
+
+/// A change of settings that a [`Controller`], a scenario or a management datagram asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingChange {
+    /// Marking_Rate of one switch port (SwitchPortCongestionSetting).
+    PortMarkingRate {
+        /// The port.
+        port: PortId,
+        /// Mean number of eligible packets between marked ones.
+        marking_rate: u16,
+    },
+    /// Threshold weight (0..=15) of one switch port.
+    PortThreshold {
+        /// The port.
+        port: PortId,
+        /// Threshold weight.
+        threshold: u8,
+    },
+    /// Packet_Size (64-byte units) of one switch port.
+    PortPacketSize {
+        /// The port.
+        port: PortId,
+        /// Smallest packet, in 64-byte units, that is marked.
+        packet_size: u8,
+    },
+    /// Victim_Mask bit of one switch port.
+    PortVictimMask {
+        /// The port.
+        port: PortId,
+        /// Whether the mask bit is set.
+        set: bool,
+    },
+    /// CCTI_Timer of every adapter on one SL, in units of 1.024 us.
+    CctiTimer {
+        /// Service level.
+        sl: Sl,
+        /// Timer value; 0 stops the timer.
+        timer: u16,
+    },
+    /// CCTI_Increase of every adapter on one SL.
+    CctiIncrease {
+        /// Service level.
+        sl: Sl,
+        /// Steps per BECN.
+        increase: u8,
+    },
+}
+
+/// Settings that can be changed from outside while packets move.
+pub trait Settings {
+    /// Applies one change at `now`. A change that the scheme does not have is an error that says so.
+    ///
+    /// # Errors
+    /// [`UnknownSetting`] when the scheme has no such setting or the port is not a switch port.
+    fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting>;
+}
+
+impl Settings for NoControl {
+    fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
+        Err(UnknownSetting(change.clone()))
+    }
+}
+
+/// The running scheme has no such setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the congestion control in use has no setting for {0:?}")]
+pub struct UnknownSetting(pub SettingChange);
+
+/// Something that watches the fabric's counters from outside and changes its settings.
+pub trait Controller {
+    /// Time until the next sweep.
+    fn interval(&self) -> Span;
+    /// One sweep: the counters of every switch port at `now`; pushes the changes to make.
+    fn step(&mut self, now: Time, readings: &[PortReading], changes: &mut Vec<SettingChange>);
+}

@@ -1,0 +1,81 @@
+//! A seeded random stream of eight bytes of state, so that every Port VL and every adapter can
+//! have its own and a draw of one never moves another.
+
+/// The SplitMix64 generator (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom
+/// number generators", OOPSLA 2014): a Weyl sequence behind a 64-bit mixing function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SplitMix64(u64);
+
+/// The odd increment of the Weyl sequence, 2^64 divided by the golden ratio.
+const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl SplitMix64 {
+    /// The generator in this state.
+    pub(crate) const fn new(state: u64) -> Self {
+        Self(state)
+    }
+
+    /// Stream number `stream` of the run seeded with `seed`. Both pass the mixing function, so
+    /// that neighbouring seeds or streams start at unrelated points of the sequence.
+    pub(crate) fn for_stream(seed: u64, stream: u64) -> Self {
+        let start = Self::new(seed).next();
+        Self::new(start ^ Self::new(!stream).next())
+    }
+
+    /// The next 64 random bits.
+    #[inline]
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(INCREMENT);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// True once in `n` draws on average; `n` must not be 0.
+    ///
+    /// The probability is 1/n to within 2^-64: the high half of a 64 x 64 bit product is 0 for
+    /// exactly ceil(2^64 / n) of the 2^64 draws.
+    #[inline]
+    pub(crate) fn one_in(&mut self, n: u32) -> bool {
+        (u128::from(self.next()) * u128::from(n)) >> 64 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn follows_the_published_sequence() {
+        // The test vector that implementations of SplitMix64 share: state 1234567.
+        let mut stream = SplitMix64::new(1_234_567);
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        for value in expected {
+            assert_eq!(stream.next(), value);
+        }
+    }
+
+    #[test]
+    fn one_in_one_is_always_true() {
+        let mut stream = SplitMix64::for_stream(7, 3);
+        assert!((0..1000).all(|_| stream.one_in(1)));
+    }
+
+    #[test]
+    fn streams_and_seeds_differ() {
+        let first = |seed, stream| SplitMix64::for_stream(seed, stream).next();
+        let mut seen: Vec<u64> = (0..64)
+            .flat_map(|seed| (0..64).map(move |stream| first(seed, stream)))
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 64 * 64);
+    }
+}
