@@ -16,7 +16,7 @@ const BITS_REFUSED: &str = "write \"B\" for bytes; data amounts are not given in
 static DIMENSION: Dimension = Dimension {
     quantity: "data size",
     example: "64 KiB",
-    step: "1 B",
+    max: u64::MAX,
     units: &[
         unit("B", 1),
         unit("kB", 1_000),

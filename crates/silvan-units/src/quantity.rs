@@ -21,15 +21,15 @@ pub(crate) struct Dimension {
     pub(crate) quantity: &'static str,
     /// What a correct value looks like.
     pub(crate) example: &'static str,
-    /// The smallest step, as named in the message about inexact values.
-    pub(crate) step: &'static str,
-    /// Accepted units; the name is matched exactly, case included.
+    /// The largest value in base units.
+    pub(crate) max: u64,
+    /// Accepted units, the base unit first; the name is matched exactly, case included.
     pub(crate) units: &'static [Unit],
     /// Spellings that are refused although their meaning could be guessed, each with its advice.
     pub(crate) refused: &'static [(&'static str, &'static str)],
 }
 
-/// Why a text is not a quantity. Nothing is kept of the text but this message's copy.
+/// Why a text is not a quantity; the message quotes the text and says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("invalid {quantity} {input:?}: {reason} ({hint})")]
 pub struct ParseQuantityError {
@@ -119,10 +119,15 @@ impl Dimension {
             let hint = self.hint_for_unit(unit_name);
             return Err(self.error_with_hint(input, ParseQuantityReason::UnknownUnit, hint));
         };
-        scale(whole, fraction.trim_end_matches('0'), unit.factor).map_err(|reason| {
+        let value = match scale(whole, fraction.trim_end_matches('0'), unit.factor) {
+            Ok(value) if value > self.max => Err(ParseQuantityReason::Overflow),
+            result => result,
+        };
+        value.map_err(|reason| {
+            let base = self.units[0].name;
             let hint = match reason {
-                ParseQuantityReason::Inexact => format!("the smallest step is {}", self.step),
-                _ => format!("the largest value is {} of {}", u64::MAX, self.step),
+                ParseQuantityReason::Inexact => format!("the smallest step is 1 {base}"),
+                _ => format!("the largest value is {} {base}", self.max),
             };
             self.error_with_hint(input, reason, hint)
         })

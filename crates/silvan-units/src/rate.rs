@@ -28,7 +28,7 @@ const AMBIGUOUS_TERA: &str = "write \"Tbit/s\" for bits or \"TB/s\" for bytes";
 static DIMENSION: Dimension = Dimension {
     quantity: "data rate",
     example: "13.5 Gbit/s",
-    step: "1 bit/s",
+    max: u64::MAX,
     units: &[
         unit("bit/s", 1),
         unit("kbit/s", 1_000),

@@ -17,7 +17,7 @@ const PS_PER_S: u64 = 1_000_000_000_000;
 static DIMENSION: Dimension = Dimension {
     quantity: "time span",
     example: "150 us",
-    step: "1 ps",
+    max: u64::MAX,
     units: &[
         unit("ps", 1),
         unit("ns", PS_PER_NS),
