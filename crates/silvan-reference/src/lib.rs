@@ -1,1 +1,98 @@
 //! A flit-by-flit reference model of the data plane: slow and simple on purpose.
+//!
+//! [`FlitModel`] moves every flit of 64 bytes over every link of a fabric, one event for each
+//! boundary between flits at each end of a link, and checks at every step what a lossless fabric
+//! guarantees. It is an oracle for the engine, which computes the same with a few events per packet;
+//! the two share nothing but the units and the fabric.
+//!
+//! # The model
+//!
+//! Time is in integer picoseconds, and `span(bytes)` the time of so many bytes at a rate, rounded up.
+//!
+//! - **Link.** A packet that starts at `s` occupies the transmitter until `s + span(wire bytes)`.
+//!   The end of its `k`-th flit passes the transmitter at `s + span(bytes of the first k flits)`, so
+//!   roundings do not add up, and the far end one propagation later.
+//! - **Credits.** A buffer of a receiver is counted per virtual lane in whole 64-byte blocks. A packet
+//!   takes all its blocks of credit at the transmitter when it starts, occupies them at the receiver
+//!   from the arrival of its head to the departure of its tail, and the credits are usable again one
+//!   propagation and one credit delay later.
+//! - **Switch.** Virtual cut-through: a packet may be sent on one switch latency after its head has
+//!   arrived, or later by as much as a faster output would otherwise run ahead of the input. Packets
+//!   queue per input, output and virtual lane. A free output picks one packet on each lane (round
+//!   robin over the inputs, or the oldest), among those whose input has reads left; of the lanes whose
+//!   packet has credits the arbitration tables choose one (IBA 7.6.9). The choice is made
+//!   afresh at every change, and only a grant moves the round robin and the tables.
+//! - **Output buffer.** A crossbar of one input and one output behind every switch output, with no
+//!   latency, propagation or credit delay, fed at the speedup times the link rate.
+//! - **Host.** Starts a packet when its link is free and the previous packet started at least
+//!   `span(payload)` at the injection rate ago; the flows take turns, see [`Flow`].
+//! - **Sink.** Store and forward: takes in packets one by one in the order in which they are
+//!   complete, `span(payload)` at the sink rate each; then the packet is delivered and its
+//!   space free.
+//! - **Simultaneous events.** First whatever arrives, leaves or is freed; then the switch outputs
+//!   choose in the order of their ports; then the hosts start packets.
+//!
+//! # Example
+//!
+//! Two hosts on one switch: 200 ns in the switch, 10 ns in each cable, and 4122 bytes at 1 ns each.
+//!
+//! ```
+//! use silvan_fabric::{LinkKind, Speed, Width, generators, routing};
+//! use silvan_reference::{
+//!     Arbitration, FlitModel, Flow, HostParameters, Parameters, SwitchParameters, VlArbitration,
+//! };
+//! use silvan_units::{HostId, Sl, Span, Time};
+//!
+//! let link = LinkKind { width: Width::X4, speed: Speed::Sdr, length: "2 m".parse()? };
+//! let fabric = generators::SingleSwitch { hosts: 2, link }.build()?;
+//! let tables = routing::min_hop_balanced(&fabric)?;
+//! let parameters = Parameters {
+//!     data_vls: 1,
+//!     sl_to_vl: [0; 16],
+//!     header: "26 B".parse()?,
+//!     switch: SwitchParameters {
+//!         latency: "200 ns".parse()?,
+//!         credit_delay: "100 ns".parse()?,
+//!         buffer: "64 KiB".parse()?,
+//!         read_limit: None,
+//!         arbitration: Arbitration::RoundRobin,
+//!         output_buffer: None,
+//!         vl_arbitration: VlArbitration::equal(1, 255),
+//!     },
+//!     host: HostParameters {
+//!         injection_rate: None,
+//!         sink_rate: None,
+//!         receive_buffer: "16 KiB".parse()?,
+//!         credit_delay: "100 ns".parse()?,
+//!     },
+//! };
+//! let flow = Flow {
+//!     source: HostId::new(0),
+//!     destination: HostId::new(1),
+//!     sl: Sl::ZERO,
+//!     start: Time::ZERO,
+//!     packets: Some(1),
+//!     payload: "4 KiB".parse()?,
+//!     gap: Span::ZERO,
+//! };
+//! let mut model = FlitModel::new(&fabric, &tables, &parameters, &[flow]);
+//! model.run_until(Time::MAX);
+//! assert_eq!(model.deliveries()[0].latency(), "4342 ns".parse()?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod build;
+mod crossbar;
+mod event;
+mod host;
+mod link;
+mod model;
+mod params;
+mod report;
+mod vl_arbiter;
+
+pub use model::FlitModel;
+pub use params::{
+    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, SwitchParameters, VlArbitration,
+};
+pub use report::{Delivery, PortReport};

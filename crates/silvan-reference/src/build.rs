@@ -1,0 +1,310 @@
+//! Building the model of a fabric.
+
+use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_units::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, SwitchId, Time, Vl};
+
+use crate::crossbar::{Crossbar, CrossbarId, Output, OutputLane};
+use crate::event::{Agenda, Event};
+use crate::host::{FlowState, Host};
+use crate::link::{Place, Receiver, ReceiverId, Transmitter, TransmitterId};
+use crate::model::FlitModel;
+use crate::params::{Arbitration, Flow, OutputBuffer, Parameters, VlArbitration};
+
+impl FlitModel {
+    /// A model of `fabric` at time zero, with `flows` to send.
+    ///
+    /// # Panics
+    ///
+    /// If a parameter makes no sense: a flow to its own host or of empty packets, a service level
+    /// on a virtual lane that does not exist, an output buffer without a speed.
+    #[must_use]
+    pub fn new(
+        fabric: &Fabric,
+        tables: &ForwardingTables,
+        parameters: &Parameters,
+        flows: &[Flow],
+    ) -> Self {
+        let builder = Builder::new(fabric, parameters);
+        let mut agenda = Agenda::default();
+        let mut hosts = builder.hosts();
+        let mut states = Vec::new();
+        for flow in flows {
+            let vl = parameters.sl_to_vl[flow.sl.index()];
+            assert!(vl < parameters.data_vls, "the lane of the flow exists");
+            let vl = Vl::try_from(vl).expect("a data VL");
+            hosts[flow.source].flows.push(states.len());
+            states.push(FlowState::new(flow, vl));
+            agenda.add(flow.start, Event::Inject { host: flow.source });
+        }
+        Self {
+            now: Time::ZERO,
+            agenda,
+            header: parameters.header,
+            injection_rate: parameters.host.injection_rate,
+            sink_rate: parameters.host.sink_rate,
+            packets: IdVec::new(),
+            transmitters: builder.transmitters(),
+            receivers: builder.receivers(),
+            crossbars: builder.crossbars(tables),
+            hosts,
+            flows: states,
+            ports: fabric
+                .ports
+                .ids()
+                .map(|port| {
+                    let cabled = fabric.ports[port].peer.is_some();
+                    cabled.then(|| (builder.link_transmitter(port), builder.link_receiver(port)))
+                })
+                .collect(),
+            deliveries: Vec::new(),
+        }
+    }
+}
+
+/// Numbers the parts of the model.
+///
+/// Every cabled port has a transmitter and a receiver. With output buffers, every cabled
+/// switch port has one more of each, between its crossbar and its buffer; the crossbars' transmitters
+/// come before those of the links, so that in one instant a packet first enters a buffer and
+/// then the buffer's output chooses.
+struct Builder<'a> {
+    fabric: &'a Fabric,
+    parameters: &'a Parameters,
+    /// All ports with a cable.
+    cabled: Vec<PortId>,
+    /// All ports with an output buffer.
+    buffered: Vec<PortId>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(fabric: &'a Fabric, parameters: &'a Parameters) -> Self {
+        let cabled: Vec<PortId> = fabric
+            .ports
+            .ids()
+            .filter(|&port| fabric.ports[port].peer.is_some())
+            .collect();
+        let has_buffer = parameters.switch.output_buffer.is_some();
+        let buffered = cabled
+            .iter()
+            .copied()
+            .filter(|&port| has_buffer && switch_of(fabric, port).is_some())
+            .collect();
+        Self {
+            fabric,
+            parameters,
+            cabled,
+            buffered,
+        }
+    }
+
+    fn link_transmitter(&self, port: PortId) -> TransmitterId {
+        TransmitterId::new(self.buffered.len() + place_of(&self.cabled, port))
+    }
+
+    fn link_receiver(&self, port: PortId) -> ReceiverId {
+        ReceiverId::new(place_of(&self.cabled, port))
+    }
+
+    fn buffer_transmitter(&self, port: PortId) -> TransmitterId {
+        TransmitterId::new(place_of(&self.buffered, port))
+    }
+
+    fn buffer_receiver(&self, port: PortId) -> ReceiverId {
+        ReceiverId::new(self.cabled.len() + place_of(&self.buffered, port))
+    }
+
+    fn buffer_crossbar(&self, port: PortId) -> CrossbarId {
+        CrossbarId::new(self.fabric.switch_count() + place_of(&self.buffered, port))
+    }
+
+    fn is_buffered(&self, port: PortId) -> bool {
+        self.buffered.binary_search(&port).is_ok()
+    }
+
+    fn output_buffer(&self) -> OutputBuffer {
+        let buffer = self.parameters.switch.output_buffer;
+        buffer.expect("only called for ports with an output buffer")
+    }
+
+    fn peer(&self, port: PortId) -> PortId {
+        self.fabric.ports[port].peer.expect("a cabled port")
+    }
+
+    fn rate(&self, port: PortId) -> Rate {
+        let link = self.fabric.ports[port].link.expect("a cabled port");
+        self.fabric.links[link].data_rate()
+    }
+
+    fn propagation(&self, port: PortId) -> Span {
+        let link = self.fabric.ports[port].link.expect("a cabled port");
+        self.fabric.links[link].propagation()
+    }
+
+    /// Capacity per lane of the input buffer of a port, and its credit delay beyond propagation.
+    fn input_buffer(&self, port: PortId) -> (Credits, Span) {
+        let Parameters { switch, host, .. } = self.parameters;
+        match switch_of(self.fabric, port) {
+            Some(_) => (whole_blocks(switch.buffer), switch.credit_delay),
+            None => (whole_blocks(host.receive_buffer), host.credit_delay),
+        }
+    }
+
+    /// Where the crossbar output or the host of a port is.
+    fn crossbar_place(&self, port: PortId) -> Place {
+        let node = self.fabric.ports[port].node;
+        match switch_of(self.fabric, port) {
+            Some(switch) => {
+                let before = self.switch_ports(switch).filter(|&other| other < port);
+                Place::Crossbar(CrossbarId::new(switch.index()), before.count())
+            }
+            None => {
+                let host = self.fabric.nodes[node].as_host();
+                Place::Host(host.expect("a node is a switch or a host"))
+            }
+        }
+    }
+
+    /// The cabled ports of a switch, in order.
+    fn switch_ports(&self, switch: SwitchId) -> impl Iterator<Item = PortId> + '_ {
+        let ports = self.fabric.switch(switch).ports();
+        ports.filter(|&port| self.fabric.ports[port].peer.is_some())
+    }
+
+    fn transmitters(&self) -> IdVec<TransmitterId, Transmitter> {
+        let lanes = usize::from(self.parameters.data_vls);
+        let into_buffers = self.buffered.iter().map(|&port| {
+            let OutputBuffer {
+                size,
+                speedup_percent,
+            } = self.output_buffer();
+            let bits = self.rate(port).bits_per_sec() * u64::from(speedup_percent) / 100;
+            Transmitter::new(
+                self.crossbar_place(port),
+                Rate::from_bits_per_sec(bits).expect("a crossbar that moves"),
+                Span::ZERO,
+                self.buffer_receiver(port),
+                vec![whole_blocks(size); lanes],
+            )
+        });
+        let into_links = self.cabled.iter().map(|&port| {
+            let place = if self.is_buffered(port) {
+                Place::Crossbar(self.buffer_crossbar(port), 0)
+            } else {
+                self.crossbar_place(port)
+            };
+            let peer = self.peer(port);
+            Transmitter::new(
+                place,
+                self.rate(port),
+                self.propagation(port),
+                self.link_receiver(peer),
+                vec![self.input_buffer(peer).0; lanes],
+            )
+        });
+        into_buffers.chain(into_links).collect()
+    }
+
+    fn receivers(&self) -> IdVec<ReceiverId, Receiver> {
+        let lanes = self.parameters.data_vls;
+        let from_links = self.cabled.iter().map(|&port| {
+            let (capacity, delay) = self.input_buffer(port);
+            Receiver::new(
+                self.crossbar_place(port),
+                self.link_transmitter(self.peer(port)),
+                self.propagation(port) + delay,
+                capacity,
+                lanes,
+            )
+        });
+        let in_buffers = self.buffered.iter().map(|&port| {
+            Receiver::new(
+                Place::Crossbar(self.buffer_crossbar(port), 0),
+                self.buffer_transmitter(port),
+                Span::ZERO,
+                whole_blocks(self.output_buffer().size),
+                lanes,
+            )
+        });
+        from_links.chain(in_buffers).collect()
+    }
+
+    fn crossbars(&self, tables: &ForwardingTables) -> IdVec<CrossbarId, Crossbar> {
+        let switches = self.fabric.switch_ids().map(|switch| {
+            let ports: Vec<PortId> = self.switch_ports(switch).collect();
+            let transmitter = |port| {
+                if self.is_buffered(port) {
+                    self.buffer_transmitter(port)
+                } else {
+                    self.link_transmitter(port)
+                }
+            };
+            let route = |host: HostId| {
+                let node = self.fabric.switch(switch);
+                let number = tables.get(switch, self.fabric.host(host).lid)?;
+                ports.binary_search(&node.port(number)?).ok()
+            };
+            Crossbar {
+                latency: self.parameters.switch.latency,
+                arbitration: self.parameters.switch.arbitration,
+                read_limit: self.parameters.switch.read_limit.map(usize::from),
+                inputs: ports.iter().map(|&port| self.link_receiver(port)).collect(),
+                outputs: ports
+                    .iter()
+                    .map(|&port| self.output(transmitter(port), ports.len()))
+                    .collect(),
+                routes: self.fabric.host_ids().map(route).collect(),
+            }
+        });
+        let buffers = self.buffered.iter().map(|&port| Crossbar {
+            latency: Span::ZERO,
+            arbitration: Arbitration::OldestFirst,
+            read_limit: None,
+            inputs: vec![self.buffer_receiver(port)],
+            outputs: vec![self.output(self.link_transmitter(port), 1)],
+            routes: IdVec::filled(Some(0), self.fabric.host_count()),
+        });
+        switches.chain(buffers).collect()
+    }
+
+    fn output(&self, transmitter: TransmitterId, inputs: usize) -> Output {
+        let tables: &VlArbitration = &self.parameters.switch.vl_arbitration;
+        Output {
+            transmitter,
+            vl_arbiter: crate::vl_arbiter::VlArbiter::new(tables),
+            lanes: (0..self.parameters.data_vls)
+                .map(|_| OutputLane::new(inputs))
+                .collect(),
+        }
+    }
+
+    fn hosts(&self) -> IdVec<HostId, Host> {
+        let host = |host| {
+            let port = self.fabric.host_port(host);
+            Host {
+                transmitter: self.link_transmitter(port),
+                receiver: self.link_receiver(port),
+                flows: Vec::new(),
+                first: 0,
+                paced_until: Time::ZERO,
+                sink_free: Time::ZERO,
+            }
+        };
+        self.fabric.host_ids().map(host).collect()
+    }
+}
+
+/// The switch that a port belongs to, `None` for a host's port.
+fn switch_of(fabric: &Fabric, port: PortId) -> Option<SwitchId> {
+    fabric.nodes[fabric.ports[port].node].as_switch()
+}
+
+/// The place of a port in a sorted list that holds it.
+fn place_of(ports: &[PortId], port: PortId) -> usize {
+    ports.binary_search(&port).expect("the port is in the list")
+}
+
+/// Whole 64-byte blocks of a buffer; the rest of it is not used.
+fn whole_blocks(buffer: Bytes) -> Credits {
+    let blocks = buffer.as_u64() / Credits::BLOCK_BYTES;
+    Credits::new(u32::try_from(blocks).expect("fewer than 2^32 blocks"))
+}

@@ -1,0 +1,106 @@
+//! A crossbar with its virtual output queues and output arbiters.
+
+use std::collections::VecDeque;
+
+use silvan_units::{HostId, IdVec, Span, Time, define_id};
+
+use crate::link::{PacketId, ReceiverId, TransmitterId};
+use crate::params::Arbitration;
+use crate::vl_arbiter::VlArbiter;
+
+define_id! {
+    /// The crossbar of a switch, or an output buffer, which is one of a single input and output.
+    pub(crate) struct CrossbarId("crossbar");
+}
+
+/// A crossbar.
+#[derive(Debug)]
+pub(crate) struct Crossbar {
+    pub(crate) latency: Span,
+    pub(crate) arbitration: Arbitration,
+    pub(crate) read_limit: Option<usize>,
+    /// Its inputs in the order of their ports.
+    pub(crate) inputs: Vec<ReceiverId>,
+    /// Its outputs in the order of their ports.
+    pub(crate) outputs: Vec<Output>,
+    /// The output towards each host; `None` where no table says.
+    pub(crate) routes: IdVec<HostId, Option<usize>>,
+}
+
+/// One output of a crossbar.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) transmitter: TransmitterId,
+    pub(crate) vl_arbiter: VlArbiter,
+    /// One per virtual lane.
+    pub(crate) lanes: Vec<OutputLane>,
+}
+
+/// One virtual lane of an output.
+#[derive(Debug)]
+pub(crate) struct OutputLane {
+    /// One FIFO per input: the virtual output queues.
+    queues: Vec<VecDeque<Queued>>,
+    /// The input that round robin looks at first.
+    first: usize,
+}
+
+/// A packet in a virtual output queue.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    packet: PacketId,
+    eligible: Time,
+}
+
+/// The packet that an output would send next on a virtual lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pick {
+    pub(crate) packet: PacketId,
+    pub(crate) input: usize,
+}
+
+impl OutputLane {
+    pub(crate) fn new(inputs: usize) -> Self {
+        Self {
+            queues: vec![VecDeque::new(); inputs],
+            first: 0,
+        }
+    }
+
+    /// Appends a packet that may be sent from `eligible` on.
+    pub(crate) fn queue(&mut self, input: usize, packet: PacketId, eligible: Time) {
+        self.queues[input].push_back(Queued { packet, eligible });
+    }
+
+    /// Picks among the queues whose first packet is eligible and whose input `may_read`.
+    pub(crate) fn pick(
+        &self,
+        now: Time,
+        arbitration: Arbitration,
+        may_read: impl Fn(usize) -> bool,
+    ) -> Option<Pick> {
+        let inputs = self.queues.len();
+        let candidate = |input: usize| {
+            let head = self.queues[input].front()?;
+            (head.eligible <= now && may_read(input)).then_some((head.eligible, input, head.packet))
+        };
+        let chosen = match arbitration {
+            Arbitration::RoundRobin => {
+                (0..inputs).find_map(|step| candidate((self.first + step) % inputs))
+            }
+            Arbitration::OldestFirst => (0..inputs).filter_map(candidate).min(),
+        };
+        chosen.map(|(_, input, packet)| Pick { packet, input })
+    }
+
+    /// Takes the picked packet out of its queue and moves the round robin past its input.
+    pub(crate) fn grant(&mut self, pick: Pick) {
+        let head = self.queues[pick.input].pop_front();
+        assert_eq!(
+            head.map(|head| head.packet),
+            Some(pick.packet),
+            "FIFO order"
+        );
+        self.first = (pick.input + 1) % self.queues.len();
+    }
+}

@@ -1,0 +1,71 @@
+//! What happens, and in which order.
+
+use std::collections::BTreeSet;
+
+use silvan_units::{HostId, Time};
+
+use crate::link::{PacketId, ReceiverId, TransmitterId};
+
+/// One thing that happens at an instant.
+///
+/// The variants stand in the order in which they happen within an instant: first everything that
+/// arrives, leaves or is freed, then the arbitration of the outputs in the order of their ports,
+/// then the hosts.
+///
+/// A *boundary* is a position in a packet between two flits: boundary 0 is before the first
+/// flit, and boundary `k` after the `k`-th, the last one being the end of the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// A flit boundary of the packet reaches this receiver.
+    Arrive {
+        at: ReceiverId,
+        packet: PacketId,
+        boundary: u32,
+    },
+    /// A flit boundary of the packet passes this transmitter.
+    Leave {
+        from: TransmitterId,
+        packet: PacketId,
+        boundary: u32,
+    },
+    /// A host has taken the packet in.
+    Deliver { host: HostId, packet: PacketId },
+    /// The credits of the packet are back at this transmitter.
+    Credit { to: TransmitterId, packet: PacketId },
+    /// A switch output looks for a packet to send.
+    Arbitrate { output: TransmitterId },
+    /// A host looks for a packet to send.
+    Inject { host: HostId },
+}
+
+/// The events to come, ordered by time and kind.
+///
+/// A set: asking twice for the same arbitration is asking once, and no order of insertion can
+/// leak into the results.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    events: BTreeSet<(Time, Event)>,
+}
+
+impl Agenda {
+    pub(crate) fn add(&mut self, time: Time, event: Event) {
+        self.events.insert((time, event));
+    }
+
+    /// Takes the first event strictly before `end`.
+    pub(crate) fn next_before(&mut self, end: Time) -> Option<(Time, Event)> {
+        if self.events.first()?.0 < end {
+            self.events.pop_first()
+        } else {
+            None
+        }
+    }
+
+    /// The packets of which a flit is about to leave or to arrive.
+    pub(crate) fn moving_packets(&self) -> impl Iterator<Item = PacketId> {
+        self.events.iter().filter_map(|&(_, event)| match event {
+            Event::Arrive { packet, .. } | Event::Leave { packet, .. } => Some(packet),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! Hosts: flows that take turns at the link, and a sink that takes one packet after the other.
+
+use silvan_units::{Bytes, HostId, Span, Time, Vl};
+
+use crate::link::{ReceiverId, TransmitterId};
+use crate::params::Flow;
+
+/// One host.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) transmitter: TransmitterId,
+    pub(crate) receiver: ReceiverId,
+    /// Indices of the flows that start here.
+    pub(crate) flows: Vec<usize>,
+    /// The place in `flows` that round robin looks at first.
+    pub(crate) first: usize,
+    /// The injection rate allows the next packet from here on.
+    pub(crate) paced_until: Time,
+    /// The sink is done with all packets that have arrived.
+    pub(crate) sink_free: Time,
+}
+
+/// A flow and how far it is.
+#[derive(Debug)]
+pub(crate) struct FlowState {
+    pub(crate) destination: HostId,
+    pub(crate) vl: Vl,
+    pub(crate) payload: Bytes,
+    pub(crate) gap: Span,
+    pub(crate) packets: Option<u64>,
+    /// Packets started so far.
+    pub(crate) injected: u64,
+    /// The next packet starts at this instant or later.
+    pub(crate) ready: Time,
+}
+
+impl FlowState {
+    pub(crate) fn new(flow: &Flow, vl: Vl) -> Self {
+        assert_ne!(flow.source, flow.destination, "a flow between two hosts");
+        assert!(!flow.payload.is_zero(), "a packet has at least one byte");
+        Self {
+            destination: flow.destination,
+            vl,
+            payload: flow.payload,
+            gap: flow.gap,
+            packets: flow.packets,
+            injected: 0,
+            ready: flow.start,
+        }
+    }
+
+    /// Whether it has a packet to start now.
+    pub(crate) fn is_ready(&self, now: Time) -> bool {
+        let left = self.packets.is_none_or(|packets| self.injected < packets);
+        left && self.ready <= now
+    }
+}

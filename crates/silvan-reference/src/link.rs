@@ -1,0 +1,274 @@
+//! Packets, and the two ends of a link with the credits between them.
+
+use std::collections::BTreeMap;
+
+use silvan_units::{Bytes, Credits, HostId, Rate, Span, Time, Vl, define_id};
+
+use crate::crossbar::CrossbarId;
+
+define_id! {
+    /// One packet; never used again for another one.
+    pub(crate) struct PacketId("packet");
+}
+define_id! {
+    /// The sending end of a link: a host, a switch output, or a crossbar output before its buffer.
+    pub(crate) struct TransmitterId("transmitter");
+}
+define_id! {
+    /// The receiving end of a link, with its buffer.
+    pub(crate) struct ReceiverId("receiver");
+}
+
+/// A packet, the same from its source to its destination.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    /// Index of its flow.
+    pub(crate) flow: usize,
+    /// Its place in the flow, from 0.
+    pub(crate) sequence: u64,
+    pub(crate) destination: HostId,
+    pub(crate) vl: Vl,
+    pub(crate) payload: Bytes,
+    /// Payload and header.
+    pub(crate) wire: Bytes,
+    /// When its source host started it.
+    pub(crate) injected: Time,
+}
+
+impl Packet {
+    /// Blocks of buffer that it needs.
+    pub(crate) fn blocks(&self) -> Credits {
+        self.wire.credits()
+    }
+
+    /// Number of flits, the last one shorter: as many as blocks.
+    pub(crate) fn flits(&self) -> u32 {
+        self.blocks().as_u32()
+    }
+
+    /// Bytes before this flit boundary.
+    pub(crate) fn bytes_before(&self, boundary: u32) -> Bytes {
+        Bytes::from_bytes(u64::from(boundary) * Credits::BLOCK_BYTES).min(self.wire)
+    }
+}
+
+/// Where a transmitter or a receiver sits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At this host.
+    Host(HostId),
+    /// At this input or output of a crossbar.
+    Crossbar(CrossbarId, usize),
+}
+
+/// A packet being sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transmission {
+    pub(crate) packet: PacketId,
+    pub(crate) start: Time,
+    /// The buffer that it is read from; `None` at its source host.
+    pub(crate) from: Option<ReceiverId>,
+}
+
+/// The sending end of a link.
+#[derive(Debug)]
+pub(crate) struct Transmitter {
+    pub(crate) place: Place,
+    pub(crate) rate: Rate,
+    pub(crate) propagation: Span,
+    pub(crate) peer: ReceiverId,
+    pub(crate) current: Option<Transmission>,
+    /// Credits at hand, per virtual lane.
+    pub(crate) credits: Vec<Credits>,
+    /// Blocks of packets started whose head has not arrived at the peer, per virtual lane.
+    pub(crate) ahead: Vec<Credits>,
+    /// Blocks that the peer has freed and that are on their way back, per virtual lane.
+    pub(crate) returning: Vec<Credits>,
+    pub(crate) xmit_bytes: Bytes,
+    pub(crate) xmit_packets: u64,
+    /// Sum of the closed waits, and the start of the open one.
+    pub(crate) waited: Span,
+    pub(crate) waiting_since: Option<Time>,
+}
+
+impl Transmitter {
+    pub(crate) fn new(
+        place: Place,
+        rate: Rate,
+        propagation: Span,
+        peer: ReceiverId,
+        credits: Vec<Credits>,
+    ) -> Self {
+        let lanes = credits.len();
+        Self {
+            place,
+            rate,
+            propagation,
+            peer,
+            current: None,
+            credits,
+            ahead: vec![Credits::ZERO; lanes],
+            returning: vec![Credits::ZERO; lanes],
+            xmit_bytes: Bytes::ZERO,
+            xmit_packets: 0,
+            waited: Span::ZERO,
+            waiting_since: None,
+        }
+    }
+
+    pub(crate) fn has_credits_for(&self, packet: &Packet) -> bool {
+        self.credits[packet.vl.index()] >= packet.blocks()
+    }
+
+    /// Notes whether a packet waits for nothing but credits from now on.
+    pub(crate) fn note_wait(&mut self, now: Time, waits: bool) {
+        match self.waiting_since {
+            None if waits => self.waiting_since = Some(now),
+            Some(since) if !waits => {
+                self.waited += now.since(since);
+                self.waiting_since = None;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How much of a packet has come into a buffer, and gone.
+#[derive(Clone, Copy, Debug, Default)]
+struct Resident {
+    arrived: u32,
+    left: u32,
+}
+
+/// The receiving end of a link, with a buffer per virtual lane.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    pub(crate) place: Place,
+    pub(crate) upstream: TransmitterId,
+    /// From the space being freed to the credits being usable at the transmitter.
+    pub(crate) credit_delay: Span,
+    /// Capacity of each virtual lane.
+    pub(crate) capacity: Credits,
+    /// Packets being read at this moment.
+    pub(crate) reads: usize,
+    lanes: Vec<Lane>,
+    residents: BTreeMap<PacketId, Resident>,
+    /// The sequence number that each flow must bring next.
+    expected: BTreeMap<usize, u64>,
+}
+
+/// What one virtual lane of a buffer holds.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    /// Blocks of the packets whose head has arrived and whose tail has not left.
+    reserved: Credits,
+    /// Flits that have arrived and not left.
+    present: Credits,
+    largest: Credits,
+}
+
+impl Receiver {
+    pub(crate) fn new(
+        place: Place,
+        upstream: TransmitterId,
+        credit_delay: Span,
+        capacity: Credits,
+        data_vls: u8,
+    ) -> Self {
+        Self {
+            place,
+            upstream,
+            credit_delay,
+            capacity,
+            reads: 0,
+            lanes: vec![Lane::default(); usize::from(data_vls)],
+            residents: BTreeMap::new(),
+            expected: BTreeMap::new(),
+        }
+    }
+
+    /// Blocks reserved in this virtual lane.
+    pub(crate) fn reserved(&self, vl: Vl) -> Credits {
+        self.lanes[vl.index()].reserved
+    }
+
+    /// Most blocks that were ever reserved in this virtual lane.
+    pub(crate) fn largest(&self, vl: Vl) -> Credits {
+        self.lanes[vl.index()].largest
+    }
+
+    /// The packets that are here, in whole or in part.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = PacketId> {
+        self.residents.keys().copied()
+    }
+
+    /// Reserves space for a packet whose head arrives.
+    pub(crate) fn reserve(&mut self, id: PacketId, packet: &Packet) {
+        let expected = self.expected.entry(packet.flow).or_insert(0);
+        assert_eq!(
+            packet.sequence, *expected,
+            "flow {}: packet lost, doubled or out of order",
+            packet.flow
+        );
+        *expected += 1;
+
+        let lane = &mut self.lanes[packet.vl.index()];
+        lane.reserved += packet.blocks();
+        lane.largest = lane.largest.max(lane.reserved);
+        assert!(lane.reserved <= self.capacity, "buffer overflow");
+        self.residents.insert(id, Resident::default());
+    }
+
+    /// A flit has arrived; `boundary` is the one behind it.
+    pub(crate) fn flit_arrives(&mut self, id: PacketId, packet: &Packet, boundary: u32) {
+        let resident = self.resident(id);
+        assert_eq!(boundary, resident.arrived + 1, "flits arrive in order");
+        resident.arrived = boundary;
+        let lane = &mut self.lanes[packet.vl.index()];
+        lane.present += Credits::new(1);
+        assert!(
+            lane.present <= lane.reserved,
+            "more flits than blocks reserved"
+        );
+    }
+
+    /// The packet is being sent on, and `boundary` passes the output: all before it must be here.
+    pub(crate) fn boundary_leaves(&mut self, id: PacketId, packet: &Packet, boundary: u32) {
+        let resident = self.resident(id);
+        assert!(
+            resident.arrived >= boundary,
+            "underrun: {id} has sent {boundary} flits of {} arrived",
+            resident.arrived
+        );
+        if boundary > 0 {
+            resident.left = boundary;
+            self.lanes[packet.vl.index()].present -= Credits::new(1);
+        }
+    }
+
+    /// A host takes the whole packet out at once.
+    pub(crate) fn take_in(&mut self, id: PacketId, packet: &Packet) {
+        let resident = self.resident(id);
+        assert_eq!(
+            resident.arrived,
+            packet.flits(),
+            "taken in before it is complete"
+        );
+        resident.left = packet.flits();
+        self.lanes[packet.vl.index()].present -= packet.blocks();
+    }
+
+    /// Frees the space of a packet that has left.
+    pub(crate) fn release(&mut self, id: PacketId, packet: &Packet) {
+        let resident = self.residents.remove(&id).expect("the packet is here");
+        assert_eq!(resident.left, packet.flits(), "freed before it has left");
+        self.lanes[packet.vl.index()].reserved -= packet.blocks();
+    }
+
+    fn resident(&mut self, id: PacketId) -> &mut Resident {
+        self.residents.get_mut(&id).expect("the packet is here")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,435 @@
+//! The model: its parts, and what each event does to them.
+
+use std::collections::BTreeSet;
+
+use silvan_units::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, Time, Vl};
+
+use crate::crossbar::{Crossbar, CrossbarId, Pick};
+use crate::event::{Agenda, Event};
+use crate::host::{FlowState, Host};
+use crate::link::{
+    Packet, PacketId, Place, Receiver, ReceiverId, Transmission, Transmitter, TransmitterId,
+};
+use crate::report::{Delivery, PortReport};
+
+/// A fabric and its traffic, moved flit by flit.
+///
+/// # Panics
+///
+/// It is an oracle, so it stops at the first thing that a lossless fabric cannot do: a flit sent
+/// before it has arrived, a buffer that overflows, credits below zero or not accounted for, a packet
+/// lost, doubled or out of order.
+#[derive(Debug)]
+pub struct FlitModel {
+    pub(crate) now: Time,
+    pub(crate) agenda: Agenda,
+    pub(crate) header: Bytes,
+    pub(crate) injection_rate: Option<Rate>,
+    pub(crate) sink_rate: Option<Rate>,
+    pub(crate) packets: IdVec<PacketId, Packet>,
+    pub(crate) transmitters: IdVec<TransmitterId, Transmitter>,
+    pub(crate) receivers: IdVec<ReceiverId, Receiver>,
+    pub(crate) crossbars: IdVec<CrossbarId, Crossbar>,
+    pub(crate) hosts: IdVec<HostId, Host>,
+    pub(crate) flows: Vec<FlowState>,
+    /// The two ends of the cables, by port; `None` at empty ports.
+    pub(crate) ports: IdVec<PortId, Option<(TransmitterId, ReceiverId)>>,
+    pub(crate) deliveries: Vec<Delivery>,
+}
+
+impl FlitModel {
+    /// Lets everything happen that happens strictly before `end`.
+    pub fn run_until(&mut self, end: Time) {
+        while let Some((time, event)) = self.agenda.next_before(end) {
+            assert!(time >= self.now, "time runs forwards");
+            self.now = time;
+            match event {
+                Event::Arrive {
+                    at,
+                    packet,
+                    boundary,
+                } => self.arrive(at, packet, boundary),
+                Event::Leave {
+                    from,
+                    packet,
+                    boundary,
+                } => self.leave(from, packet, boundary),
+                Event::Deliver { host, packet } => self.deliver(host, packet),
+                Event::Credit { to, packet } => self.credit(to, packet),
+                Event::Arbitrate { output } => self.arbitrate(output),
+                Event::Inject { host } => self.inject(host),
+            }
+        }
+        self.now = end;
+        self.audit();
+    }
+
+    /// The end of the last run.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// All packets delivered so far, in the order of their delivery.
+    #[must_use]
+    pub fn deliveries(&self) -> &[Delivery] {
+        &self.deliveries
+    }
+
+    /// Payload of a flow delivered at `from` or later and before `to`.
+    #[must_use]
+    pub fn delivered_bytes(&self, flow: usize, from: Time, to: Time) -> Bytes {
+        self.deliveries
+            .iter()
+            .filter(|delivery| delivery.flow == flow && (from..to).contains(&delivery.done))
+            .map(|delivery| delivery.payload)
+            .sum()
+    }
+
+    /// Packets that a flow has started.
+    #[must_use]
+    pub fn injected_packets(&self, flow: usize) -> u64 {
+        self.flows[flow].injected
+    }
+
+    /// Packets started and not yet delivered.
+    #[must_use]
+    pub fn packets_under_way(&self) -> usize {
+        self.packets.len() - self.deliveries.len()
+    }
+
+    /// What this port has sent; `None` for a port without a cable.
+    #[must_use]
+    pub fn port(&self, port: PortId) -> Option<PortReport> {
+        let transmitter = &self.transmitters[self.ports[port]?.0];
+        let open = transmitter
+            .waiting_since
+            .map_or(Span::ZERO, |since| self.now.since(since));
+        Some(PortReport {
+            xmit_bytes: transmitter.xmit_bytes,
+            xmit_packets: transmitter.xmit_packets,
+            xmit_wait: transmitter.waited + open,
+        })
+    }
+
+    /// Blocks taken in the input buffer of a port and virtual lane now; `None` without a cable.
+    #[must_use]
+    pub fn occupancy(&self, port: PortId, vl: Vl) -> Option<Credits> {
+        Some(self.receivers[self.ports[port]?.1].reserved(vl))
+    }
+
+    /// Most blocks that were ever taken in the input buffer of a port and virtual lane; `None`
+    /// without a cable.
+    #[must_use]
+    pub fn max_occupancy(&self, port: PortId, vl: Vl) -> Option<Credits> {
+        Some(self.receivers[self.ports[port]?.1].largest(vl))
+    }
+
+    /// A host starts the next packet of one of its flows, if its link is free, its pace allows it,
+    /// and a flow is ready and has credits.
+    fn inject(&mut self, host_id: HostId) {
+        let host = &self.hosts[host_id];
+        let transmitter = &self.transmitters[host.transmitter];
+        if transmitter.current.is_some() || self.now < host.paced_until {
+            return;
+        }
+        let count = host.flows.len();
+        let ready: Vec<usize> = (0..count)
+            .map(|step| (host.first + step) % count)
+            .filter(|&place| self.flows[host.flows[place]].is_ready(self.now))
+            .collect();
+        let chosen = ready.iter().copied().find(|&place| {
+            let packet = self.next_packet(host.flows[place]);
+            transmitter.has_credits_for(&packet)
+        });
+        let waits = chosen.is_none() && !ready.is_empty();
+        let (output, flow_of) = (host.transmitter, host.flows.clone());
+        self.transmitters[output].note_wait(self.now, waits);
+        let Some(place) = chosen else { return };
+
+        let packet = self.next_packet(flow_of[place]);
+        let flow = &mut self.flows[flow_of[place]];
+        flow.injected += 1;
+        flow.ready = self.now + flow.gap;
+        let host = &mut self.hosts[host_id];
+        host.first = (place + 1) % count;
+        let pace = self
+            .injection_rate
+            .map_or(Span::ZERO, |rate| rate.span_for(packet.payload));
+        host.paced_until = self.now + pace;
+        for again in [flow.ready, host.paced_until] {
+            self.agenda.add(again, Event::Inject { host: host_id });
+        }
+        let packet = self.packets.push(packet);
+        self.start(output, packet, None);
+    }
+
+    /// The packet that a flow would start now.
+    fn next_packet(&self, index: usize) -> Packet {
+        let flow = &self.flows[index];
+        Packet {
+            flow: index,
+            sequence: flow.injected,
+            destination: flow.destination,
+            vl: flow.vl,
+            payload: flow.payload,
+            wire: flow.payload + self.header,
+            injected: self.now,
+        }
+    }
+
+    /// An output of a crossbar sends a packet, if it is free and one is eligible and has credits.
+    fn arbitrate(&mut self, output: TransmitterId) {
+        let transmitter = &self.transmitters[output];
+        let Place::Crossbar(crossbar_id, index) = transmitter.place else {
+            unreachable!("a host does not arbitrate");
+        };
+        if transmitter.current.is_some() {
+            return;
+        }
+        let crossbar = &mut self.crossbars[crossbar_id];
+        let may_read = |input: usize| {
+            let reads = self.receivers[crossbar.inputs[input]].reads;
+            crossbar.read_limit.is_none_or(|limit| reads < limit)
+        };
+        let picks: Vec<Option<Pick>> = crossbar.outputs[index]
+            .lanes
+            .iter()
+            .map(|lane| lane.pick(self.now, crossbar.arbitration, may_read))
+            .collect();
+        let available: Vec<Option<Credits>> = picks
+            .iter()
+            .map(|pick| {
+                let packet = &self.packets[(*pick)?.packet];
+                transmitter.has_credits_for(packet).then(|| packet.blocks())
+            })
+            .collect();
+        let chosen = crossbar.outputs[index].vl_arbiter.choose(&available);
+        let waits = chosen.is_none() && picks.iter().any(Option::is_some);
+        self.transmitters[output].note_wait(self.now, waits);
+        let Some(vl) = chosen else { return };
+
+        let pick = picks[vl.index()].expect("only a lane with a packet is chosen");
+        crossbar.outputs[index].lanes[vl.index()].grant(pick);
+        let from = crossbar.inputs[pick.input];
+        self.start(output, pick.packet, Some(from));
+    }
+
+    /// Starts to send a packet: takes its credits and occupies the output.
+    fn start(&mut self, output: TransmitterId, id: PacketId, from: Option<ReceiverId>) {
+        let packet = &self.packets[id];
+        let (lane, blocks) = (packet.vl.index(), packet.blocks());
+        let transmitter = &mut self.transmitters[output];
+        assert!(transmitter.current.is_none(), "one packet at a time");
+        transmitter.credits[lane] = transmitter.credits[lane]
+            .checked_sub(blocks)
+            .expect("credits never fall below zero");
+        transmitter.ahead[lane] += blocks;
+        transmitter.current = Some(Transmission {
+            packet: id,
+            start: self.now,
+            from,
+        });
+        if let Some(from) = from {
+            self.receivers[from].reads += 1;
+        }
+        self.agenda.add(
+            self.now,
+            Event::Leave {
+                from: output,
+                packet: id,
+                boundary: 0,
+            },
+        );
+    }
+
+    /// A flit boundary passes an output.
+    fn leave(&mut self, output: TransmitterId, id: PacketId, boundary: u32) {
+        let packet = &self.packets[id];
+        let transmitter = &mut self.transmitters[output];
+        let transmission = transmitter.current.expect("a packet is being sent");
+        assert_eq!(transmission.packet, id, "one packet at a time");
+        if let Some(from) = transmission.from {
+            self.receivers[from].boundary_leaves(id, packet, boundary);
+        }
+        if boundary > 0 {
+            let flit = packet
+                .bytes_before(boundary)
+                .saturating_sub(packet.bytes_before(boundary - 1));
+            transmitter.xmit_bytes += flit;
+        }
+        self.agenda.add(
+            self.now + transmitter.propagation,
+            Event::Arrive {
+                at: transmitter.peer,
+                packet: id,
+                boundary,
+            },
+        );
+        if boundary == packet.flits() {
+            self.finish(output, id);
+        } else {
+            // Counted from the start of the packet, so that roundings do not add up.
+            let before_next = packet.bytes_before(boundary + 1);
+            self.agenda.add(
+                transmission.start + transmitter.rate.span_for(before_next),
+                Event::Leave {
+                    from: output,
+                    packet: id,
+                    boundary: boundary + 1,
+                },
+            );
+        }
+    }
+
+    /// The tail of a packet has left: the output is free, and so is the space it was read from.
+    fn finish(&mut self, output: TransmitterId, id: PacketId) {
+        let transmitter = &mut self.transmitters[output];
+        let transmission = transmitter.current.take().expect("a packet was being sent");
+        transmitter.xmit_packets += 1;
+        let place = transmitter.place;
+        if let Some(from) = transmission.from {
+            self.receivers[from].reads -= 1;
+            self.free_space(from, id);
+        }
+        match place {
+            Place::Host(host) => self.agenda.add(self.now, Event::Inject { host }),
+            Place::Crossbar(crossbar, _) => self.ask_outputs(crossbar),
+        }
+    }
+
+    /// Frees the space of a packet and sends its credits back.
+    fn free_space(&mut self, at: ReceiverId, id: PacketId) {
+        let packet = &self.packets[id];
+        let receiver = &mut self.receivers[at];
+        receiver.release(id, packet);
+        let upstream = receiver.upstream;
+        self.transmitters[upstream].returning[packet.vl.index()] += packet.blocks();
+        self.agenda.add(
+            self.now + receiver.credit_delay,
+            Event::Credit {
+                to: upstream,
+                packet: id,
+            },
+        );
+    }
+
+    /// The credits of a packet are back at the transmitter that spent them.
+    fn credit(&mut self, to: TransmitterId, id: PacketId) {
+        let packet = &self.packets[id];
+        let lane = packet.vl.index();
+        let transmitter = &mut self.transmitters[to];
+        transmitter.returning[lane] -= packet.blocks();
+        transmitter.credits[lane] += packet.blocks();
+        match transmitter.place {
+            Place::Host(host) => self.agenda.add(self.now, Event::Inject { host }),
+            Place::Crossbar(crossbar, _) => self.ask_outputs(crossbar),
+        }
+    }
+
+    /// A flit boundary reaches a receiver.
+    fn arrive(&mut self, at: ReceiverId, id: PacketId, boundary: u32) {
+        let packet = &self.packets[id];
+        let receiver = &mut self.receivers[at];
+        if boundary == 0 {
+            receiver.reserve(id, packet);
+            self.transmitters[receiver.upstream].ahead[packet.vl.index()] -= packet.blocks();
+        } else {
+            receiver.flit_arrives(id, packet, boundary);
+        }
+        match receiver.place {
+            Place::Crossbar(crossbar, input) if boundary == 0 => self.queue(crossbar, input, id),
+            Place::Host(host) if boundary == packet.flits() => self.sink(host, id),
+            _ => {}
+        }
+    }
+
+    /// Puts a packet whose head has arrived into its virtual output queue.
+    fn queue(&mut self, crossbar_id: CrossbarId, input: usize, id: PacketId) {
+        let packet = &self.packets[id];
+        let crossbar = &mut self.crossbars[crossbar_id];
+        let output = &mut crossbar.outputs[crossbar.routes[packet.destination]
+            .expect("the forwarding tables reach every destination in use")];
+        let upstream = self.receivers[crossbar.inputs[input]].upstream;
+        let time_in = self.transmitters[upstream].rate.span_for(packet.wire);
+        let time_out = self.transmitters[output.transmitter]
+            .rate
+            .span_for(packet.wire);
+        // A faster output must wait, or it would run out of flits before the tail has arrived.
+        let eligible = self.now + crossbar.latency + time_in.saturating_sub(time_out);
+        output.lanes[packet.vl.index()].queue(input, id, eligible);
+        self.agenda.add(
+            eligible,
+            Event::Arbitrate {
+                output: output.transmitter,
+            },
+        );
+    }
+
+    /// A packet has arrived completely at its destination, and waits for the sink.
+    fn sink(&mut self, host_id: HostId, id: PacketId) {
+        let packet = &self.packets[id];
+        assert_eq!(packet.destination, host_id, "delivered where it was sent");
+        let host = &mut self.hosts[host_id];
+        let work = self
+            .sink_rate
+            .map_or(Span::ZERO, |rate| rate.span_for(packet.payload));
+        host.sink_free = host.sink_free.max(self.now) + work;
+        self.agenda.add(
+            host.sink_free,
+            Event::Deliver {
+                host: host_id,
+                packet: id,
+            },
+        );
+    }
+
+    /// The sink is done with a packet.
+    fn deliver(&mut self, host: HostId, id: PacketId) {
+        let packet = &self.packets[id];
+        let at = self.hosts[host].receiver;
+        self.receivers[at].take_in(id, packet);
+        self.deliveries.push(Delivery {
+            flow: packet.flow,
+            sequence: packet.sequence,
+            payload: packet.payload,
+            injected: packet.injected,
+            done: self.now,
+        });
+        self.free_space(at, id);
+    }
+
+    /// Asks every output of a crossbar to arbitrate now. Most have no reason to; it does no harm.
+    fn ask_outputs(&mut self, crossbar: CrossbarId) {
+        for output in &self.crossbars[crossbar].outputs {
+            self.agenda.add(
+                self.now,
+                Event::Arbitrate {
+                    output: output.transmitter,
+                },
+            );
+        }
+    }
+
+    /// Checks that every credit is somewhere, and every packet.
+    fn audit(&self) {
+        for transmitter in &self.transmitters {
+            let peer = &self.receivers[transmitter.peer];
+            for vl in Vl::all().take(transmitter.credits.len()) {
+                let lane = vl.index();
+                let all = transmitter.credits[lane]
+                    + transmitter.ahead[lane]
+                    + peer.reserved(vl)
+                    + transmitter.returning[lane];
+                assert_eq!(all, peer.capacity, "credits of a link and lane add up");
+            }
+        }
+        let mut somewhere: BTreeSet<PacketId> = self.agenda.moving_packets().collect();
+        somewhere.extend(self.receivers.iter().flat_map(Receiver::packets));
+        assert_eq!(
+            somewhere.len(),
+            self.packets_under_way(),
+            "every packet is either delivered or somewhere"
+        );
+    }
+}

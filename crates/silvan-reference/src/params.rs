@@ -1,0 +1,121 @@
+//! What the reference model is told: switch and host parameters, and the packets to send.
+
+use silvan_units::{Bytes, HostId, Rate, Sl, Span, Time, Vl};
+
+/// Every parameter of the data plane.
+///
+/// There are no defaults: a test states each value that its expectation depends on.
+#[derive(Clone, Debug)]
+pub struct Parameters {
+    /// Number of data virtual lanes of every port, 1 to 15.
+    pub data_vls: u8,
+    /// Virtual lane of each service level, the same at every port (IBA 7.6.6).
+    pub sl_to_vl: [u8; 16],
+    /// Bytes on the wire beyond the payload of every packet.
+    pub header: Bytes,
+    /// Switches.
+    pub switch: SwitchParameters,
+    /// Channel adapters.
+    pub host: HostParameters,
+}
+
+/// Switch parameters, the same for all switches.
+#[derive(Clone, Debug)]
+pub struct SwitchParameters {
+    /// From the head of a packet at the input to its being eligible for arbitration.
+    pub latency: Span,
+    /// From the tail leaving the input buffer to the credits being usable upstream, beyond the
+    /// propagation of the link.
+    pub credit_delay: Span,
+    /// Input buffer of each port and virtual lane; only whole 64-byte blocks count.
+    pub buffer: Bytes,
+    /// Most packets that may be read from one input port at the same time; `None` for no limit.
+    pub read_limit: Option<u8>,
+    /// Which input an output serves next, inside a virtual lane.
+    pub arbitration: Arbitration,
+    /// A FIFO buffer between crossbar and link.
+    pub output_buffer: Option<OutputBuffer>,
+    /// The virtual-lane arbitration tables of every switch port.
+    pub vl_arbitration: VlArbitration,
+}
+
+/// Which input an output serves next, inside a virtual lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arbitration {
+    /// The next input after the last winner that has an eligible packet.
+    RoundRobin,
+    /// The input whose packet became eligible first; of several, the lowest port.
+    OldestFirst,
+}
+
+/// A FIFO buffer between crossbar and link: a switch of one input and one output, without latency.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputBuffer {
+    /// Size per port and virtual lane; only whole 64-byte blocks count.
+    pub size: Bytes,
+    /// Crossbar rate over link rate, in per cent; the product is rounded down to whole bit/s.
+    pub speedup_percent: u32,
+}
+
+/// Virtual-lane arbitration tables (IBA 7.6.9); every lane in use needs an entry with a weight.
+#[derive(Clone, Debug)]
+pub struct VlArbitration {
+    /// High-priority table: virtual lane and weight in blocks of 64 bytes; weight 0 skips it.
+    pub high: Vec<(Vl, u8)>,
+    /// Low-priority table.
+    pub low: Vec<(Vl, u8)>,
+    /// Limit of High Priority in 4096-byte units; 0 stands for one packet, 255 for no limit.
+    pub limit_high: u8,
+}
+
+impl VlArbitration {
+    /// Low-priority table only, every lane with the same `weight`.
+    #[must_use]
+    pub fn equal(data_vls: u8, weight: u8) -> Self {
+        Self {
+            high: Vec::new(),
+            low: Vl::all()
+                .take(usize::from(data_vls))
+                .map(|vl| (vl, weight))
+                .collect(),
+            limit_high: 0,
+        }
+    }
+}
+
+/// Channel-adapter parameters, the same for all hosts.
+#[derive(Clone, Debug)]
+pub struct HostParameters {
+    /// Payload rate that paces the starts of a host's packets; `None` for the link alone.
+    pub injection_rate: Option<Rate>,
+    /// Payload rate at which a host takes packets in; `None` for at once.
+    pub sink_rate: Option<Rate>,
+    /// Receive buffer per virtual lane; only whole 64-byte blocks count.
+    pub receive_buffer: Bytes,
+    /// From a packet being taken in to the credits being usable at the switch, beyond the
+    /// propagation of the link.
+    pub credit_delay: Span,
+}
+
+/// Packets of equal size from one host to another, all on one service level.
+///
+/// A host takes its flows in turn, one packet each, over those that are ready: started, with packets
+/// left, their gap over, and enough credits for their packet.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// The host that sends.
+    pub source: HostId,
+    /// The host that receives; a different one.
+    pub destination: HostId,
+    /// Service level.
+    pub sl: Sl,
+    /// The first packet starts at this instant or later.
+    pub start: Time,
+    /// How many packets; `None` for packets without end.
+    pub packets: Option<u64>,
+    /// Payload of each packet, at least one byte.
+    pub payload: Bytes,
+    /// Least time from the start of one packet to the start of the next; zero for a flow that
+    /// always has something to send.
+    pub gap: Span,
+}

@@ -1,0 +1,38 @@
+//! What a run has shown.
+
+use silvan_units::{Bytes, Span, Time};
+
+/// One delivered packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Index of its flow, in the order in which the flows were given.
+    pub flow: usize,
+    /// Its place in the flow, from 0.
+    pub sequence: u64,
+    /// Its payload.
+    pub payload: Bytes,
+    /// When its first bit left its source host.
+    pub injected: Time,
+    /// When the destination host had taken it in.
+    pub done: Time,
+}
+
+impl Delivery {
+    /// From the first bit leaving the source to the packet being taken in.
+    #[must_use]
+    pub fn latency(&self) -> Span {
+        self.done.since(self.injected)
+    }
+}
+
+/// What a port has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortReport {
+    /// Bytes on the wire (PortXmitData counts the same in words of 4 bytes), flit by flit.
+    pub xmit_bytes: Bytes,
+    /// Packets sent to their end (PortXmitPkts).
+    pub xmit_packets: u64,
+    /// PortXmitWait: time in which the port sent nothing although a packet was picked on some
+    /// virtual lane, because none of the picked packets had enough credits.
+    pub xmit_wait: Span,
+}
