@@ -1,5 +1,7 @@
 //! Switches in a row or a ring, each with the same number of hosts.
 
+use silvan_units::Lid;
+
 use super::{host_name, port_number, switch_name};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind, NodeHandle};
 
@@ -127,7 +129,14 @@ impl Row {
             )));
         }
         let mut builder = FabricBuilder::new();
-        let ports = self.hosts_per_switch + self.trunk_ports;
+        let ports = self.hosts_per_switch.saturating_add(self.trunk_ports);
+        let nodes = self
+            .hosts_per_switch
+            .saturating_add(1)
+            .saturating_mul(self.switches);
+        if nodes > usize::from(Lid::MAX_UNICAST.as_u16()) {
+            return Err(FabricError::LidsExhausted { nodes });
+        }
         let switches = (0..self.switches)
             .map(|index| builder.add_switch(switch_name("switch", index, self.switches), ports))
             .collect::<Result<Vec<_>, _>>()?;

@@ -101,19 +101,20 @@ impl SantosTwoSwitches {
     /// If a switch would have more than 254 ports.
     pub fn build(&self) -> Result<Fabric, FabricError> {
         const NAME: &str = "santos-two-switches";
-        let flows = |letter: &str, count: usize| -> Vec<String> {
+        let mut builder = FabricBuilder::new();
+        // The flows' sources, the named hosts and the cable between the switches.
+        let a = builder.add_switch("A", self.remote.saturating_add(2))?;
+        let b = builder.add_switch("B", self.local.saturating_add(3))?;
+
+        let sources = |letter: &str, count: usize| -> Vec<String> {
             (1..=count)
                 .map(|index| format!("{letter}{index}"))
                 .collect()
         };
-        let mut hosts_a = flows("A", self.remote);
+        let mut hosts_a = sources("A", self.remote);
         hosts_a.push("AV".to_owned());
-        let mut hosts_b = flows("B", self.local);
+        let mut hosts_b = sources("B", self.local);
         hosts_b.extend(["BC".to_owned(), "BV".to_owned()]);
-
-        let mut builder = FabricBuilder::new();
-        let a = builder.add_switch("A", hosts_a.len() + 1)?;
-        let b = builder.add_switch("B", hosts_b.len() + 1)?;
         let trunk = (
             a.port(port_number(hosts_a.len() + 1, NAME)?),
             b.port(port_number(hosts_b.len() + 1, NAME)?),
