@@ -1,0 +1,59 @@
+# Everything is set up in .venv and target/; nothing is installed outside this folder.
+# `make help` lists the targets.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint reference lock install clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: install ## Set up, and reproduce Table II of gran2012
+	$(BIN)/silvan reproduce gran2012 --only table2
+
+test: $(VENV)/test.stamp install ## Set up, and run all tests
+	cargo test --workspace --locked
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	MYPYPATH=python $(BIN)/python -m mypy.stubtest silvan._silvan
+	$(BIN)/python python/tools/check_documents.py
+	$(BIN)/python python/tools/generate_reference.py --check
+
+reference: install ## Write the generated reference pages anew
+	$(BIN)/python python/tools/generate_reference.py
+
+lock: ## Pin the Python dependencies anew
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/pip install --quiet pip-tools
+	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/run.txt pyproject.toml requirements/build.in
+	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/test.txt requirements/test.in
+
+LOCK := --quiet --generate-hashes --strip-extras --no-header --no-emit-index-url \
+	--no-emit-trusted-host --no-emit-find-links --allow-unsafe --resolver backtracking
+
+# The extension is built in place, so that edited Python code needs no new install; cargo knows what
+# of the Rust code has changed.
+install: $(VENV)/run.stamp
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --locked
+
+$(VENV)/run.stamp: requirements/run.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --require-hashes --requirement $<
+	touch $@
+
+$(VENV)/test.stamp: requirements/test.txt $(VENV)/run.stamp
+	$(PIP) install --require-hashes --requirement $<
+	touch $@
+
+clean: ## Remove everything that was built or written
+	rm -rf $(VENV) target out

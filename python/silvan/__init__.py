@@ -1,0 +1,80 @@
+"""Congestion trees in lossless fabrics: grown, shown and pruned.
+
+A :class:`Scenario` says everything about one simulation: the fabric, its links
+and buffers, who sends what to whom, and which congestion control is at work.
+:func:`run` simulates it, and the :class:`Result` holds Arrow tables.
+
+Examples
+--------
+Four hosts on one switch, three of them sending to the fourth:
+
+>>> import silvan
+>>> scenario = silvan.Scenario(
+...     fabric={"generator": "single-switch", "hosts": 4},
+...     traffic={"incast": [{"from": ["H2", "H3", "H4"], "to": "H1"}]},
+...     run={"duration": "100 us"},
+... )
+>>> result = silvan.run(scenario, seed=1)
+>>> sum(result.hosts["delivered_bytes"].to_pylist()) > 0
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from silvan._silvan import version
+    from silvan.errors import OutputError, ScenarioError, SilvanError, SimulationError
+    from silvan.result import Result
+    from silvan.scenario import Scenario, schema
+    from silvan.simulation import Progress, run
+
+    __version__: str
+
+# Public names load on first use: `silvan --help` and `import silvan` stay fast, because
+# Arrow and NumPy are imported only by the code that needs them.
+_HOME = {
+    "OutputError": "silvan.errors",
+    "Progress": "silvan.simulation",
+    "Result": "silvan.result",
+    "Scenario": "silvan.scenario",
+    "ScenarioError": "silvan.errors",
+    "SilvanError": "silvan.errors",
+    "SimulationError": "silvan.errors",
+    "run": "silvan.simulation",
+    "schema": "silvan.scenario",
+    "version": "silvan._silvan",
+}
+
+__all__ = [
+    "OutputError",
+    "Progress",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "SilvanError",
+    "SimulationError",
+    "__version__",
+    "run",
+    "schema",
+    "version",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from the module it lives in, once."""
+    if name == "__version__":
+        value: Any = importlib.import_module("silvan._silvan").version()
+    elif name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"module 'silvan' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

@@ -1,0 +1,37 @@
+"""The command line. Data goes to stdout; log and progress go to stderr.
+
+Exit status: 0 fine, 1 a run failed (a credit loop, say), 2 bad input or could not run, 130 stopped
+by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after the program's name; by default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    from silvan.cli.app import run_command
+
+    try:
+        status = run_command(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of stdout, such as `head`, has seen enough. Point stdout elsewhere so that
+        # the interpreter's last flush does not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status

@@ -1,0 +1,91 @@
+"""All commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Annotated
+
+import typer
+
+from silvan.cli import bench, inspect, reproduce, run
+from silvan.cli.printer import fail, note, put
+from silvan.errors import SilvanError, SimulationError
+
+
+class Status(IntEnum):
+    """What the exit status means."""
+
+    FINE = 0
+    RUN_FAILED = 1
+    COULD_NOT_RUN = 2
+    INTERRUPTED = 130
+
+
+app = typer.Typer(
+    name="silvan",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Grow, show and prune congestion trees in lossless fabrics.",
+)
+app.command("run")(run.run)
+app.command("validate")(inspect.validate)
+app.command("show")(inspect.show)
+app.command("schema")(inspect.schema)
+app.command("bench")(bench.bench)
+app.command("reproduce")(reproduce.reproduce)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature is Typer's
+    if wanted:
+        from silvan import version
+
+        put(f"silvan {version()}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Print the help when no command is given."""
+    del version
+    if context.invoked_subcommand is None:
+        put(context.get_help())
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run one command and turn its errors into one line each.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The words after the program's name.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    command = typer.main.get_command(app)
+    try:
+        status = command.main(list(arguments), prog_name="silvan", standalone_mode=False)
+    except SilvanError as error:
+        fail(str(error), error.hint)
+        return Status.RUN_FAILED if isinstance(error, SimulationError) else Status.COULD_NOT_RUN
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "silvan"
+        fail(error.format_message(), f"see {path} --help")
+        return Status.COULD_NOT_RUN
+    if status == Status.INTERRUPTED:
+        note("stopped; results that were finished are kept")
+    return int(status or Status.FINE)

@@ -1,0 +1,80 @@
+"""The command that measures the simulator itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from silvan.cli.options import AsJson
+from silvan.cli.printer import note, put_json, put_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from silvan.benchmark import Measured
+
+
+def bench(
+    only: Annotated[
+        str, typer.Option(metavar="PREFIX", help="Only benchmarks whose name starts so.")
+    ] = "",
+    repeats: Annotated[int, typer.Option(min=1, help="Fresh processes per benchmark.")] = 3,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Measure speed and memory on one core, and print the medians.
+
+    Speeds differ from machine to machine and from hour to hour; compare only what was measured
+    side by side.
+    """
+    from silvan.benchmark import BENCHMARKS, measure
+    from silvan.errors import SilvanError
+
+    chosen = [one for one in BENCHMARKS if one.name.startswith(only)]
+    if not chosen:
+        known = ", ".join(one.name for one in BENCHMARKS)
+        raise SilvanError(f"no benchmark starts with {only!r}", f"known: {known}")
+    measured = []
+    for one in chosen:
+
+        def say(number: int, name: str = one.name) -> None:
+            note(f"{name}: run {number} of {repeats}")
+
+        measured.append(measure(one, repeats=repeats, on_repeat=say))
+    if as_json:
+        put_json([one.to_dict() for one in measured])
+    else:
+        put_table(_table(measured))
+
+
+def _table(measured: Sequence[Measured]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="One core; median over fresh processes")
+    table.add_column("benchmark", no_wrap=True)
+    table.add_column("what")
+    for heading in (
+        "M packet-hops/s",
+        "range",
+        "M events/s",
+        "events/hop",
+        "bytes/port",
+        "peak MB",
+    ):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in measured:
+        speeds = (one.slowest_packet_hops_per_s / 1e6, one.fastest_packet_hops_per_s / 1e6)
+        table.add_row(
+            one.name,
+            one.what,
+            f"{one.packet_hops_per_s / 1e6:.1f}",
+            f"{speeds[0]:.1f} to {speeds[1]:.1f}",
+            f"{one.events_per_s / 1e6:.1f}",
+            f"{one.events_per_packet_hop:.2f}",
+            f"{one.bytes_per_port:.0f}",
+            f"{one.peak_memory_bytes / 1e6:.0f}",
+        )
+    return table

@@ -1,0 +1,34 @@
+"""The commands that look at scenarios: validate, show and schema."""
+
+from __future__ import annotations
+
+from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
+from silvan.cli.printer import put, put_json
+
+
+def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJson = False) -> None:
+    """Check a scenario: keys, units, values, fabric, forwarding tables and credit loops."""
+    loaded = load(scenario, set_)
+    facts = loaded.describe()
+    if as_json:
+        put_json({"name": loaded.name, "digest": loaded.digest, **facts})
+        return
+    put(f"{scenario}: valid")
+    for key, value in facts.items():
+        put(f"  {key.replace('_', ' ')}: {value}")
+
+
+def show(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJson = False) -> None:
+    """Print the effective scenario, with every default spelled out."""
+    loaded = load(scenario, set_)
+    if as_json:
+        put_json(loaded.to_dict())
+    else:
+        put(loaded.to_toml())
+
+
+def schema() -> None:
+    """Print the JSON schema of scenario files."""
+    from silvan import scenario
+
+    put_json(scenario.schema())

@@ -1,0 +1,98 @@
+"""The one place that prints: data to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from silvan.simulation import Progress
+    from silvan.workers import OnProgress
+
+# Wide enough for every table here; a pipe has no width of its own.
+_PIPE_WIDTH = 132
+
+
+def put(text: str) -> None:
+    """Print a line of data."""
+    sys.stdout.write(text.rstrip("\n") + "\n")
+
+
+def put_json(value: Any) -> None:
+    """Print a value as JSON, the only thing on stdout."""
+    put(json.dumps(value, indent=2, allow_nan=False))
+
+
+def put_table(table: Table) -> None:
+    """Print a table, in colour on a terminal."""
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    console.print(table)
+
+
+def note(text: str) -> None:
+    """Print a remark."""
+    sys.stderr.write(text.rstrip("\n") + "\n")
+
+
+def fail(message: str, hint: str | None) -> None:
+    """Print an error, and its advice on a line of its own."""
+    note(f"error: {message}")
+    if hint:
+        note(f"hint: {hint}")
+
+
+@contextmanager
+def progress_bars(labels: list[str]) -> Iterator[OnProgress]:
+    """Show how far each of several runs has come, if stderr is a terminal.
+
+    Parameters
+    ----------
+    labels : list of str
+        Names of the runs, by index.
+
+    Yields
+    ------
+    OnProgress
+        To be called with the index of a run and its progress.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _index, _state: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    bars = Bars(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[simulated]}"),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    tasks: dict[int, Any] = {}
+
+    def update(index: int, state: Progress) -> None:
+        if index not in tasks:
+            tasks[index] = bars.add_task(
+                labels[index], total=state.duration_ps, simulated="", speed=""
+            )
+        bars.update(
+            tasks[index],
+            completed=state.simulated_ps,
+            simulated=f"{state.simulated_ps / 1e9:.2f} of {state.duration_ps / 1e9:g} ms",
+            speed=f"{state.packet_hops / max(state.wall_s, 1e-9) / 1e6:.1f} M packet-hops/s",
+        )
+        if state.simulated_ps >= state.duration_ps:
+            bars.update(tasks[index], visible=False)
+
+    with bars:
+        yield update

@@ -1,0 +1,139 @@
+"""The one style of all figures: colours, type, grid, and how files are written."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from silvan.folders import write_bytes, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# From the palette of Okabe and Ito, which colour-blind readers can tell apart. Vermilion has
+# always meant "no control" and blue "control" in every figure.
+CC_COLOURS = {"off": "#D55E00", "on": "#0072B2"}
+CC_LABELS = {"off": "CC off", "on": "CC on"}
+REFERENCE = "#000000"
+INK = "#333333"
+FAINT = "#8C8C8C"
+
+_SETTINGS: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": FAINT,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#E6E6E6",
+    "grid.linewidth": 0.8,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "lines.linewidth": 1.8,
+    "lines.solid_capstyle": "round",
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    # A fixed salt makes the ids in an SVG, and so the whole file, the same for the same data.
+    "svg.hashsalt": "silvan",
+}
+
+
+@contextmanager
+def styled(width_in: float, height_in: float) -> Iterator[Figure]:
+    """Make a figure in the project's style.
+
+    Parameters
+    ----------
+    width_in, height_in : float
+        Size in inches.
+
+    Yields
+    ------
+    Figure
+        An empty figure that no window system knows of. The style holds inside the block, so
+        save the figure there too.
+    """
+    with mpl.rc_context(_SETTINGS):
+        figure = Figure(figsize=(width_in, height_in), layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure
+
+
+def label_line(axes: Axes, x: float, y: float, text: str, colour: str, **placing: object) -> None:
+    """Write a line's name beside it, in its colour, so that no legend is needed."""
+    axes.annotate(
+        text,
+        (x, y),
+        xytext=placing.pop("offset", (0, 5)),  # type: ignore[arg-type]
+        textcoords="offset points",
+        color=colour,
+        fontweight="bold",
+        **placing,  # type: ignore[arg-type]
+    )
+
+
+def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
+    """Write a figure as PNG and SVG, each whole or not at all.
+
+    Parameters
+    ----------
+    figure : Figure
+        The finished figure.
+    folder : Path
+        A folder that exists.
+    stem : str
+        Name of the files, without suffix.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    paths = []
+    for suffix, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+        data = io.BytesIO()
+        figure.savefig(data, format=suffix, dpi=200, metadata=metadata)
+        path = folder / f"{stem}.{suffix}"
+        write_bytes(path, data.getvalue())
+        paths.append(path)
+    return paths
+
+
+def save_csv(header: Sequence[str], rows: Sequence[Sequence[object]], path: Path) -> Path:
+    """Write the numbers behind a figure as comma-separated values.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns, with their units.
+    rows : sequence of sequence
+        The values.
+    path : Path
+        The file.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    lines = [",".join(header), *(",".join(map(str, row)) for row in rows)]
+    write_text(path, "\n".join(lines) + "\n")
+    return path

@@ -1,0 +1,141 @@
+"""Output folders: checked before a run, whole or absent after it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from silvan.errors import OutputError
+
+MANIFEST = "manifest.json"
+"""File that marks a folder as a finished result."""
+
+
+def require_writable(directory: Path) -> None:
+    """Make a folder, and make sure that it can be written to.
+
+    Parameters
+    ----------
+    directory : Path
+        The folder; it and its parents are made where they are missing.
+
+    Raises
+    ------
+    OutputError
+        The folder cannot be made or written to.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory):
+            pass
+    except OSError as error:
+        raise _unwritable(directory, error) from None
+
+
+@contextmanager
+def replaced_folder(target: Path) -> Iterator[Path]:
+    """Fill a new folder, then put it in the place of the target in one step.
+
+    Parameters
+    ----------
+    target : Path
+        The folder that appears when the block ends well. A finished result there is
+        replaced; anything else is left alone and refused.
+
+    Yields
+    ------
+    Path
+        An empty folder beside the target. It is removed if the block fails.
+
+    Raises
+    ------
+    OutputError
+        The folder cannot be written, or holds something else than a result.
+    """
+    if target.exists() and not (target / MANIFEST).is_file() and _occupied(target):
+        raise OutputError(
+            f"{target}: the folder is not empty, and holds no result of silvan",
+            hint="name another folder with --out",
+        )
+    require_writable(target.parent)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        # A private folder is what mkdtemp makes; results are for everyone who may list it.
+        work.chmod(0o777 & ~_umask())
+        yield work
+        old = None
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
+            target.rename(old / target.name)
+        work.rename(target)
+        if old is not None:
+            shutil.rmtree(old)
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one step: it is there whole, or as it was before.
+
+    Parameters
+    ----------
+    path : Path
+        The file, in a folder that exists.
+    text : str
+        What to write, as UTF-8.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file in one step, as :func:`write_text` does.
+
+    Parameters
+    ----------
+    path : Path
+        The file, in a folder that exists.
+    data : bytes
+        What to write.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    work = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        work.write_bytes(data)
+        work.replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    finally:
+        work.unlink(missing_ok=True)
+
+
+def _occupied(target: Path) -> bool:
+    return not target.is_dir() or any(target.iterdir())
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    reason = (error.strerror or str(error)).lower()
+    return OutputError(
+        f"{path}: cannot write: {reason}",
+        hint="name a folder that you may write to with --out",
+    )

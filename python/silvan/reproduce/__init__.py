@@ -1,0 +1,17 @@
+"""Reproducing papers: their studies, their numbers, and ours beside them."""
+
+from silvan.reproduce.experiment import Case, Experiment, Measurement, Row, compare
+from silvan.reproduce.registry import experiments, papers
+from silvan.reproduce.targets import Target, load_targets
+
+__all__ = [
+    "Case",
+    "Experiment",
+    "Measurement",
+    "Row",
+    "Target",
+    "compare",
+    "experiments",
+    "load_targets",
+    "papers",
+]

@@ -1,0 +1,226 @@
+"""Results: Arrow tables in memory, Parquet on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from silvan import _silvan
+from silvan.arrow import Columns, table_from_columns
+from silvan.errors import OutputError
+from silvan.folders import MANIFEST, replaced_folder
+from silvan.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+class Result:
+    """What one run delivered, counted and sampled.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What was simulated.
+    seed : int
+        Seed of the run.
+    tables : Mapping
+        Arrow tables by name.
+    summary : Mapping
+        Numbers about the run itself.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        What was simulated.
+    seed : int
+        Seed of the run.
+    tables : dict of str to pyarrow.Table
+        All tables by name. Each column that has a unit ends with it.
+    summary : dict
+        ``events``, ``packet_hops``, ``wall_s``, ``simulated_ps`` and the memory used.
+    version : str
+        Version of silvan that made the result.
+
+    See Also
+    --------
+    silvan.run : make a result.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> scenario = silvan.Scenario(
+    ...     fabric={"generator": "single-switch", "hosts": 2},
+    ...     traffic={"flow": [{"from": "H1", "to": "H2"}]},
+    ...     run={"duration": "100 us"},
+    ... )
+    >>> result = silvan.run(scenario, seed=1)
+    >>> result.hosts.num_rows
+    2
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        tables: Mapping[str, pa.Table],
+        summary: Mapping[str, Any],
+        version: str | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.seed = seed
+        self.tables: dict[str, pa.Table] = dict(tables)
+        self.summary: dict[str, Any] = dict(summary)
+        self.version = version or _silvan.version()
+
+    @classmethod
+    def from_columns(
+        cls,
+        scenario: Scenario,
+        seed: int,
+        tables: Mapping[str, Columns],
+        summary: Mapping[str, Any],
+    ) -> Result:
+        """Wrap the columns of the compiled module, without copying them."""
+        wrapped = {name: table_from_columns(columns) for name, columns in tables.items()}
+        return cls(scenario, seed, wrapped, summary)
+
+    @property
+    def hosts(self) -> pa.Table:
+        """One row per host: bytes delivered and injected after the warm-up, and its role."""
+        return self.tables["hosts"]
+
+    @property
+    def host_series(self) -> pa.Table:
+        """Bytes delivered to every host in each probe interval."""
+        return self.tables["host_series"]
+
+    @property
+    def classes(self) -> pa.Table:
+        """One row per traffic class: bytes, packets and latency."""
+        return self.tables["classes"]
+
+    @property
+    def ports(self) -> pa.Table:
+        """One row per port: the counters that a real port has."""
+        return self.tables["ports"]
+
+    def to_polars(self) -> dict[str, pl.DataFrame]:
+        """Give all tables as polars data frames over the same memory.
+
+        Returns
+        -------
+        dict of str to polars.DataFrame
+            The tables by name. Needs polars, which silvan does not install.
+        """
+        import polars as pl
+
+        frames: dict[str, pl.DataFrame] = {}
+        for name, table in self.tables.items():
+            frame = pl.from_arrow(table)
+            assert isinstance(frame, pl.DataFrame)
+            frames[name] = frame
+        return frames
+
+    def to_pandas(self) -> dict[str, pd.DataFrame]:
+        """Give all tables as pandas data frames; numeric columns share their memory.
+
+        Returns
+        -------
+        dict of str to pandas.DataFrame
+            The tables by name. Needs pandas, which silvan does not install.
+        """
+        return {
+            name: table.to_pandas(split_blocks=True, zero_copy_only=False)
+            for name, table in self.tables.items()
+        }
+
+    def manifest(self) -> dict[str, Any]:
+        """Say what made this result: scenario, seed, version and the run's own numbers."""
+        return {
+            "name": self.scenario.name,
+            "scenario_digest": self.scenario.digest,
+            "seed": self.seed,
+            "version": self.version,
+            "summary": self.summary,
+            "tables": {name: table.num_rows for name, table in self.tables.items()},
+            "scenario": self.scenario.to_toml(),
+        }
+
+    def write(self, directory: str | Path) -> Path:
+        """Write Parquet files and a manifest into a folder.
+
+        The folder appears whole or not at all; a result that was there is replaced.
+
+        Parameters
+        ----------
+        directory : str or Path
+            The folder to make. Its parents are made too.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        OutputError
+            The folder cannot be made, or holds something else than a result.
+        """
+        import pyarrow.parquet as pq
+
+        target = Path(directory)
+        with replaced_folder(target) as folder:
+            for name, table in self.tables.items():
+                pq.write_table(table, folder / f"{name}.parquet")
+            text = json.dumps(self.manifest(), indent=2) + "\n"
+            (folder / MANIFEST).write_text(text, encoding="utf-8")
+        return target
+
+    @classmethod
+    def read(cls, directory: str | Path) -> Result:
+        """Read a result that :meth:`write` wrote.
+
+        Parameters
+        ----------
+        directory : str or Path
+            The folder.
+
+        Returns
+        -------
+        Result
+            The result, equal to the one that was written.
+
+        Raises
+        ------
+        OutputError
+            The folder holds no result, or a damaged one.
+        """
+        import pyarrow.parquet as pq
+
+        folder = Path(directory)
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            tables = {
+                name: pq.read_table(folder / f"{name}.parquet") for name in manifest["tables"]
+            }
+            return cls(
+                Scenario.from_toml(manifest["scenario"], source=str(folder / MANIFEST)),
+                manifest["seed"],
+                tables,
+                manifest["summary"],
+                manifest["version"],
+            )
+        except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+            raise OutputError(
+                f"{folder}: no readable result: {error}",
+                hint="name a folder that silvan run --out or Result.write made",
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"<silvan.Result of {self.scenario.name!r}, seed {self.seed}>"

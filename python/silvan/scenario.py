@@ -1,0 +1,218 @@
+"""Scenarios: everything that one simulation needs to know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from silvan import _silvan
+from silvan.errors import ScenarioError
+from silvan.toml_text import TomlValue, flatten, literal
+
+
+class Scenario:
+    """A checked scenario, with every default filled in.
+
+    Build one from tables, or read it with :meth:`from_file` or :meth:`from_toml`. A
+    scenario never changes; :meth:`override` makes a changed copy.
+
+    Parameters
+    ----------
+    **tables : TomlValue
+        The tables of a scenario file, keys spelled as there. Quantities are text with
+        their unit, such as ``"13.5 Gbit/s"``.
+
+    Raises
+    ------
+    ScenarioError
+        A key is unknown, a unit is missing or wrong, or a value is impossible.
+
+    See Also
+    --------
+    silvan.run : simulate a scenario.
+    silvan.schema : which tables and keys there are.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> scenario = silvan.Scenario(
+    ...     name="pair",
+    ...     fabric={"generator": "single-switch", "hosts": 2},
+    ...     traffic={"flow": [{"from": "H1", "to": "H2"}]},
+    ...     run={"duration": "10 us"},
+    ... )
+    >>> scenario.name, scenario.duration_ps
+    ('pair', 10000000)
+    >>> scenario.override({"run.duration": "20 us"}).duration_ps
+    20000000
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, **tables: TomlValue) -> None:
+        self._native = _silvan.Scenario.from_toml("", None, _assignments(tables))
+
+    @classmethod
+    def _wrap(cls, native: _silvan.Scenario) -> Scenario:
+        scenario = cls.__new__(cls)
+        scenario._native = native
+        return scenario
+
+    @classmethod
+    def from_toml(
+        cls,
+        text: str,
+        *,
+        source: str | None = None,
+        overrides: Mapping[str, TomlValue] | None = None,
+    ) -> Scenario:
+        """Read a scenario from TOML text.
+
+        Parameters
+        ----------
+        text : str
+            The text of a scenario file.
+        source : str, optional
+            Where the text comes from, for error messages.
+        overrides : Mapping, optional
+            Values by dotted key, set over those in the text.
+
+        Returns
+        -------
+        Scenario
+            The checked scenario.
+
+        Raises
+        ------
+        ScenarioError
+            The text is no TOML, a key is unknown, or a value is impossible.
+        """
+        return cls._wrap(_silvan.Scenario.from_toml(text, source, _assignments(overrides or {})))
+
+    @classmethod
+    def from_file(
+        cls, path: str | Path, *, overrides: Mapping[str, TomlValue] | None = None
+    ) -> Scenario:
+        """Read a scenario from a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A TOML file, encoded in UTF-8.
+        overrides : Mapping, optional
+            Values by dotted key, set over those in the file.
+
+        Returns
+        -------
+        Scenario
+            The checked scenario.
+
+        Raises
+        ------
+        ScenarioError
+            The file cannot be read, is no TOML, or asks for the impossible.
+        """
+        source = str(path)
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            line = error.object[: error.start].count(b"\n") + 1
+            raise ScenarioError(
+                "the file is not UTF-8 text", source, line, "save the scenario as UTF-8"
+            ) from None
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise ScenarioError(
+                f"cannot read the scenario: {reason}",
+                source,
+                hint="give the path of a scenario file in TOML",
+            ) from None
+        return cls.from_toml(text, source=source, overrides=overrides)
+
+    def override(self, overrides: Mapping[str, TomlValue]) -> Scenario:
+        """Make a changed copy.
+
+        Parameters
+        ----------
+        overrides : Mapping
+            Values by dotted key, or nested tables.
+
+        Returns
+        -------
+        Scenario
+            The changed scenario, checked anew.
+
+        Raises
+        ------
+        ScenarioError
+            A key is unknown or a value impossible.
+        """
+        return type(self).from_toml(self.to_toml(), source=self.name, overrides=overrides)
+
+    @property
+    def name(self) -> str:
+        """The scenario's name."""
+        return self._native.name
+
+    @property
+    def duration_ps(self) -> int:
+        """Simulated time from the start to the end of the run, in picoseconds."""
+        return self._native.duration_ps
+
+    @property
+    def digest(self) -> str:
+        """A hexadecimal digest of the effective scenario: equal for equal runs."""
+        return self._native.hash()
+
+    def to_toml(self) -> str:
+        """Write the effective scenario as TOML text, every default spelled out."""
+        return self._native.effective_toml()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the effective scenario as nested dictionaries."""
+        tables: dict[str, Any] = json.loads(self._native.to_json())
+        return tables
+
+    def describe(self) -> dict[str, Any]:
+        """Summarise what the scenario builds: hosts, switches, links and the like."""
+        return self._native.describe()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scenario) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"<silvan.Scenario {self.name!r} {self.digest[:12]}>"
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return (_rebuild, (self.to_toml(),))
+
+
+def _rebuild(text: str) -> Scenario:
+    return Scenario.from_toml(text)
+
+
+def _assignments(tables: Mapping[str, TomlValue]) -> list[tuple[str, str]]:
+    return [(key, literal(value)) for key, value in flatten(tables)]
+
+
+def schema() -> dict[str, Any]:
+    """Give the JSON schema of scenario files.
+
+    Returns
+    -------
+    dict
+        The schema, with a description of every table and key.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> "fabric" in silvan.schema()["properties"]
+    True
+    """
+    parsed: dict[str, Any] = json.loads(_silvan.schema())
+    return parsed

@@ -1,0 +1,97 @@
+"""Simulating one scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from silvan import _silvan
+from silvan.result import Result
+from silvan.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come.
+
+    Attributes
+    ----------
+    simulated_ps : int
+        Simulated time so far, in picoseconds.
+    duration_ps : int
+        Simulated time of the whole run, in picoseconds.
+    packet_hops : int
+        Links crossed by packets so far.
+    events : int
+        Events processed so far.
+    wall_s : float
+        Time on the wall clock so far, in seconds.
+    """
+
+    simulated_ps: int
+    duration_ps: int
+    packet_hops: int
+    events: int
+    wall_s: float
+
+
+def run(
+    scenario: Scenario,
+    *,
+    seed: int | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> Result:
+    """Simulate a scenario.
+
+    Other Python threads go on meanwhile. Ctrl-C stops the run within a fraction of a
+    second and raises :class:`KeyboardInterrupt`.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to simulate.
+    seed : int, optional
+        Seed of every random choice; by default the scenario's own. Equal seeds give equal
+        results, to the bit.
+    progress : callable, optional
+        Called about ten times a second with a :class:`Progress`. An exception that it
+        raises stops the run and is passed on.
+
+    Returns
+    -------
+    Result
+        What was delivered, counted and sampled.
+
+    Raises
+    ------
+    SimulationError
+        The fabric is stalled by a credit loop, or cannot be built.
+
+    See Also
+    --------
+    silvan.Scenario : what to simulate.
+    silvan.Result.write : keep a result.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> scenario = silvan.Scenario(
+    ...     fabric={"generator": "single-switch", "hosts": 2},
+    ...     traffic={"flow": [{"from": "H1", "to": "H2"}]},
+    ...     run={"duration": "100 us"},
+    ... )
+    >>> result = silvan.run(scenario, seed=1)
+    >>> result.summary["simulated_ps"]
+    100000000
+    """
+    if seed is None:
+        seed = int(scenario.to_dict()["run"]["seed"])
+    report: Callable[[dict[str, Any]], object] | None = None
+    if progress is not None:
+
+        def report(state: dict[str, Any]) -> object:
+            return progress(Progress(**state))
+
+    output = _silvan.run(scenario._native, seed, report)
+    return Result.from_columns(scenario, seed, output.tables, output.summary)

@@ -1,0 +1,96 @@
+"""Write the reference pages that are generated from the code, or check that they are up to date.
+
+Made are ``docs/reference/cli.md``, from the command line's own help, and
+``docs/reference/scenario.schema.json``, from the types of the scenario crate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import silvan
+from silvan.cli.app import app
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+
+
+def cli_page() -> str:
+    """Describe every command, its arguments and its options."""
+    group: Any = typer.main.get_command(app)
+    lines = [
+        "# Command line",
+        "",
+        "Generated from the code by `make reference`; do not edit.",
+        "",
+        "Data goes to stdout, log and progress to stderr. Exit status: 0 fine; 1 a run failed,",
+        "such as a fabric stalled by a credit loop; 2 bad input, or a run could not start; 130",
+        "stopped by Ctrl-C, with finished runs kept.",
+    ]
+    for name, command in group.commands.items():
+        lines += ["", f"## silvan {name}", "", *_paragraphs(command.help), ""]
+        usage = [f"silvan {name}"]
+        rows = []
+        for parameter in command.params:
+            if parameter.param_type_name == "argument":
+                shown = parameter.metavar or parameter.name.upper()
+                usage.append(shown)
+            else:
+                value = "" if parameter.is_flag else f" {_metavar(parameter)}"
+                shown = "/".join(parameter.opts) + value
+            rows.append(f"| `{shown}` | {parameter.help} | {_default(parameter)} |")
+        usage.append("[OPTIONS]")
+        lines += ["```", " ".join(usage), "```"]
+        if rows:
+            lines += ["", "| argument or option | meaning | default |", "|---|---|---|", *rows]
+    return "\n".join(lines) + "\n"
+
+
+def _paragraphs(text: str | None) -> list[str]:
+    return [line.strip() for line in (text or "").splitlines()]
+
+
+def _metavar(parameter: Any) -> str:
+    return str(parameter.metavar or "N")
+
+
+def _default(parameter: Any) -> str:
+    value = parameter.default
+    if parameter.required:
+        return "required"
+    if value is None or value is False or value == "" or callable(value):
+        return ""
+    return f"`{value}`"
+
+
+def schema_page() -> str:
+    """Give the JSON schema of scenario files."""
+    return json.dumps(silvan.schema(), indent=2) + "\n"
+
+
+def main() -> int:
+    """Write the pages, or compare them with ``--check``."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only tell which pages are stale")
+    check = parser.parse_args().check
+    stale = []
+    for name, text in (("cli.md", cli_page()), ("scenario.schema.json", schema_page())):
+        path = REFERENCE / name
+        if path.is_file() and path.read_text("utf-8") == text:
+            continue
+        stale.append(name)
+        if not check:
+            path.write_text(text, encoding="utf-8")
+    if check and stale:
+        print(f"stale: {', '.join(stale)}; run make reference", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
