@@ -1,0 +1,357 @@
+//! From the plain description to the sources of every host.
+
+use silvan_units::{HostId, Time};
+
+use crate::check::{Checker, ResolvedLoad};
+use crate::error::{Entry, Reason, TrafficError};
+use crate::fixed::{Fixed, Plan};
+use crate::hotspots::HotspotTable;
+use crate::nodes::build_nodes;
+use crate::offered::{Contribution, OfferedLoad};
+use crate::pace::Pace;
+use crate::rng::{Purpose, Stream, shuffle, stream};
+use crate::roles::Role;
+use crate::scatter::{Classes, Common, Scatter};
+use crate::spec::{
+    Environment, FlowSpec, IncastSpec, Load, Pattern, PermutationSpec, Spacing, TrafficSpec,
+    UniformSpec,
+};
+use crate::supply::{Spread, Supply};
+use crate::traffic::{HostSources, Source, Traffic};
+
+/// Traffic under construction.
+pub(crate) struct Builder<'a> {
+    pub(crate) spec: &'a TrafficSpec,
+    pub(crate) environment: &'a Environment,
+    /// Largest payload of a packet in bytes.
+    pub(crate) mtu: u32,
+    sources: Vec<Vec<(Source, Contribution)>>,
+    commons: Vec<Common>,
+    classes: Vec<String>,
+}
+
+/// Builds the traffic of `spec`.
+pub(crate) fn build(
+    spec: &TrafficSpec,
+    environment: &Environment,
+) -> Result<Traffic, TrafficError> {
+    let general = Checker {
+        entry: Entry::Traffic,
+        environment,
+    };
+    if spec.backlog == 0 {
+        return general.fail("backlog", Reason::ZeroBacklog);
+    }
+    let hosts = environment.injection.len();
+    let mut builder = Builder {
+        spec,
+        environment,
+        mtu: general.size("mtu", environment.mtu)?,
+        sources: std::iter::repeat_with(Vec::new).take(hosts).collect(),
+        commons: Vec::new(),
+        classes: Vec::new(),
+    };
+    let mut roles = vec![Role::Idle; hosts];
+    let mut followers = Vec::new();
+    let mut hotspots = HotspotTable::given(Vec::new(), None, hosts, environment.seed);
+    if let Some(nodes) = &spec.nodes {
+        hotspots = build_nodes(&mut builder, nodes, &mut roles, &mut followers)?;
+    }
+    for (index, entry) in spec.uniform.iter().enumerate() {
+        builder.uniform(index, entry)?;
+    }
+    for (index, entry) in spec.permutation.iter().enumerate() {
+        builder.permutation(index, entry)?;
+    }
+    for (index, entry) in spec.incast.iter().enumerate() {
+        builder.incast(index, entry)?;
+    }
+    for (index, entry) in spec.flow.iter().enumerate() {
+        builder.flow(index, entry)?;
+    }
+    Ok(builder.finish(roles, followers, hotspots))
+}
+
+impl<'a> Builder<'a> {
+    pub(crate) fn checker(&self, entry: Entry) -> Checker<'a> {
+        Checker {
+            entry,
+            environment: self.environment,
+        }
+    }
+
+    /// Adds a statistics class and gives its index.
+    pub(crate) fn class(&mut self, check: &Checker, name: String) -> Result<u16, TrafficError> {
+        if self.classes.contains(&name) {
+            return check.fail("name", Reason::NameTaken(name));
+        }
+        match u16::try_from(self.classes.len()) {
+            Ok(class) => {
+                self.classes.push(name);
+                Ok(class)
+            }
+            Err(_) => check.fail("name", Reason::TooManyClasses),
+        }
+    }
+
+    /// Adds what the sources of one entry have in common and gives its index.
+    pub(crate) fn common(&mut self, common: Common) -> u32 {
+        self.commons.push(common);
+        self.commons.len() as u32 - 1
+    }
+
+    pub(crate) fn add(&mut self, host: HostId, source: Source, contribution: Contribution) {
+        self.sources[host.index()].push((source, contribution));
+    }
+
+    fn uniform(&mut self, index: usize, entry: &UniformSpec) -> Result<(), TrafficError> {
+        let check = self.checker(Entry::Uniform(index));
+        let hosts = check.hosts();
+        let senders = check.senders(&entry.from, None, Purpose::UniformSenders(index))?;
+        if hosts < 2 {
+            let (wanted, available) = (2, hosts);
+            return check.fail("from", Reason::TooFewHosts { wanted, available });
+        }
+        let message = check.message(entry.message, self.spec.message)?;
+        let window = check.window(entry.window)?;
+        let class = self.class(&check, named(&entry.name, "uniform", index))?;
+        let common = self.common(Common {
+            hosts: hosts as u32,
+            message,
+            mtu: self.mtu,
+            sl: entry.sl,
+            backlog: self.spec.backlog,
+            window,
+        });
+        let seed = self.environment.seed;
+        for host in senders {
+            let load = check.load("load", entry.load, host, message)?;
+            let number = host.index() as u64;
+            let destinations = stream(seed, Purpose::UniformDestinations(index), number);
+            let gaps = stream(seed, Purpose::UniformGaps(index), number);
+            let supply = match pace(&load, entry.spacing, window.start, gaps) {
+                Some(pace) => Supply::Paced(Box::new(pace)),
+                None => Supply::Uniform,
+            };
+            let classes = Classes {
+                uniform: class,
+                hot: class,
+            };
+            let spread = Spread::new(host, destinations);
+            let contribution = Contribution {
+                rate: load.rate,
+                uniform: load.rate,
+                window,
+            };
+            let scatter = Scatter::new(common, classes, spread, supply);
+            self.add(host, Source::Scatter(scatter), contribution);
+        }
+        Ok(())
+    }
+
+    fn permutation(&mut self, index: usize, entry: &PermutationSpec) -> Result<(), TrafficError> {
+        let check = self.checker(Entry::Permutation(index));
+        let receivers = self.receivers(&check, index, &entry.pattern)?;
+        let class = self.class(&check, named(&entry.name, "permutation", index))?;
+        let message = check.message(entry.message, self.spec.message)?;
+        let window = check.window(entry.window)?;
+        for (number, dst) in receivers.into_iter().enumerate() {
+            let host = HostId::new(number);
+            let load = check.load("load", entry.load, host, message)?;
+            let plan = Plan {
+                dst,
+                sl: entry.sl,
+                class,
+                message,
+                mtu: self.mtu,
+                window,
+            };
+            let purpose = Purpose::PermutationGaps(index);
+            let gaps = stream(self.environment.seed, purpose, number as u64);
+            let pace = pace(&load, entry.spacing, window.start, gaps);
+            self.add_fixed(host, plan, None, load.rate, pace);
+        }
+        Ok(())
+    }
+
+    /// The receiver of every host, in the order of the hosts.
+    fn receivers(
+        &self,
+        check: &Checker,
+        index: usize,
+        pattern: &Pattern,
+    ) -> Result<Vec<HostId>, TrafficError> {
+        const KEY: &str = "pattern";
+        let hosts = check.hosts();
+        if hosts < 2 {
+            let (wanted, available) = (2, hosts);
+            return check.fail(KEY, Reason::TooFewHosts { wanted, available });
+        }
+        match pattern {
+            Pattern::Random => {
+                let purpose = Purpose::Permutation(index);
+                Ok(derangement(
+                    &mut stream(self.environment.seed, purpose, 0),
+                    hosts,
+                ))
+            }
+            &Pattern::Shift(shift) => {
+                let shift = shift as usize % hosts;
+                if shift == 0 {
+                    return check.fail(KEY, Reason::ToItself(HostId::new(0)));
+                }
+                let shifted = (0..hosts).map(|host| HostId::new((host + shift) % hosts));
+                Ok(shifted.collect())
+            }
+            Pattern::BitComplement if hosts.is_power_of_two() => {
+                Ok((0..hosts).rev().map(HostId::new).collect())
+            }
+            Pattern::BitComplement => check.fail(KEY, Reason::NotAPowerOfTwo(hosts)),
+            Pattern::Given(list) => {
+                if list.len() != hosts {
+                    let given = list.len();
+                    return check.fail(KEY, Reason::WrongLength { given, hosts });
+                }
+                check.distinct_hosts(KEY, list, &mut vec![false; hosts])?;
+                let to_itself = (0..hosts)
+                    .map(HostId::new)
+                    .find(|host| list[host.index()] == *host);
+                if let Some(host) = to_itself {
+                    return check.fail(KEY, Reason::ToItself(host));
+                }
+                Ok(list.clone())
+            }
+        }
+    }
+
+    fn incast(&mut self, index: usize, entry: &IncastSpec) -> Result<(), TrafficError> {
+        let check = self.checker(Entry::Incast(index));
+        let dst = check.host("to", entry.to)?;
+        let purpose = Purpose::IncastSenders(index);
+        let senders = check.senders(&entry.from, Some(dst), purpose)?;
+        let class = self.class(&check, named(&entry.name, "incast", index))?;
+        let message = check.message(entry.message, self.spec.message)?;
+        let window = check.window(entry.window)?;
+        if entry.bytes.is_some_and(|bytes| bytes.is_zero()) {
+            return check.fail("bytes", Reason::ZeroBytes);
+        }
+        for host in senders {
+            let load = check.load("load", entry.load, host, message)?;
+            let plan = Plan {
+                dst,
+                sl: entry.sl,
+                class,
+                message,
+                mtu: self.mtu,
+                window,
+            };
+            let purpose = Purpose::IncastGaps(index);
+            let gaps = stream(self.environment.seed, purpose, host.index() as u64);
+            let pace = pace(&load, entry.spacing, window.start, gaps);
+            let bytes = entry.bytes.map(|bytes| bytes.as_u64());
+            self.add_fixed(host, plan, bytes, load.rate, pace);
+        }
+        Ok(())
+    }
+
+    fn flow(&mut self, index: usize, entry: &FlowSpec) -> Result<(), TrafficError> {
+        let check = self.checker(Entry::Flow(index));
+        let from = check.host("from", entry.from)?;
+        let dst = check.host("to", entry.to)?;
+        if from == dst {
+            return check.fail("to", Reason::ToItself(from));
+        }
+        if entry.bytes.is_some_and(|bytes| bytes.is_zero()) {
+            return check.fail("bytes", Reason::ZeroBytes);
+        }
+        let class = self.class(&check, named(&entry.name, "flow", index))?;
+        let message = check.message(entry.message, self.spec.message)?;
+        let window = check.window(entry.window)?;
+        // A scenario spells the load of a flow as its rate.
+        let key = match entry.load {
+            Load::Fraction(_) => "load",
+            Load::Saturating | Load::Rate(_) => "rate",
+        };
+        let load = check.load(key, entry.load, from, message)?;
+        let pace = load.gap.map(|gap| Pace::periodic(window.start, gap));
+        let plan = Plan {
+            dst,
+            sl: entry.sl,
+            class,
+            message,
+            mtu: self.mtu,
+            window,
+        };
+        let bytes = entry.bytes.map(|bytes| bytes.as_u64());
+        self.add_fixed(from, plan, bytes, load.rate, pace);
+        Ok(())
+    }
+
+    fn add_fixed(
+        &mut self,
+        host: HostId,
+        plan: Plan,
+        bytes: Option<u64>,
+        rate: f64,
+        pace: Option<Pace>,
+    ) {
+        let contribution = Contribution {
+            rate,
+            uniform: 0.0,
+            window: plan.window,
+        };
+        let fixed = Fixed::new(plan, bytes, pace);
+        self.add(host, Source::Fixed(fixed), contribution);
+    }
+
+    fn finish(self, roles: Vec<Role>, followers: Vec<HostId>, hotspots: HotspotTable) -> Traffic {
+        let mut hosts = Vec::with_capacity(self.sources.len());
+        let mut sources = Vec::with_capacity(self.sources.iter().map(Vec::len).sum());
+        let mut offered = OfferedLoad::new();
+        for of_host in self.sources {
+            hosts.push(HostSources {
+                first: sources.len() as u32,
+                count: of_host.len() as u32,
+                turn: 0,
+            });
+            offered.push_host(of_host.iter().map(|(_, contribution)| *contribution));
+            sources.extend(of_host.into_iter().map(|(source, _)| source));
+        }
+        Traffic {
+            hosts,
+            sources,
+            commons: self.commons,
+            hotspots,
+            followers,
+            roles,
+            classes: self.classes,
+            offered,
+        }
+    }
+}
+
+/// The arrivals of one of many hosts of an entry; `None` if it saturates.
+fn pace(load: &ResolvedLoad, spacing: Spacing, start: Time, mut gaps: Stream) -> Option<Pace> {
+    load.gap.map(|gap| match spacing {
+        Spacing::Poisson => Pace::poisson(start, gap, gaps),
+        Spacing::Periodic => Pace::periodic_with_phase(start, gap, &mut gaps),
+    })
+}
+
+/// The name of an entry, or its kind with its number, counted from 1.
+fn named(name: &Option<String>, kind: &str, index: usize) -> String {
+    name.clone()
+        .unwrap_or_else(|| format!("{kind}-{}", index + 1))
+}
+
+/// A permutation of `hosts` hosts without a fixed point, all equally likely: permutations are drawn
+/// until one has none, which takes e tries on average.
+fn derangement(stream: &mut Stream, hosts: usize) -> Vec<HostId> {
+    let mut order: Vec<usize> = (0..hosts).collect();
+    loop {
+        shuffle(stream, &mut order);
+        if order.iter().enumerate().all(|(host, &dst)| host != dst) {
+            return order.into_iter().map(HostId::new).collect();
+        }
+    }
+}

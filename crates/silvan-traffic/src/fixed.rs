@@ -1,0 +1,105 @@
+//! Sources with one destination: flows, permutations and incasts.
+
+use silvan_engine::workload::{Gate, Offer};
+use silvan_units::{HostId, Sl, Time};
+
+use crate::pace::Pace;
+use crate::spec::Window;
+
+/// What a [`Fixed`] source sends, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) dst: HostId,
+    pub(crate) sl: Sl,
+    /// Statistics class.
+    pub(crate) class: u16,
+    /// Payload bytes of a message.
+    pub(crate) message: u32,
+    /// Largest payload of a packet in bytes.
+    pub(crate) mtu: u32,
+    pub(crate) window: Window,
+}
+
+/// One source of one host.
+#[derive(Clone, Debug)]
+pub(crate) struct Fixed {
+    /// Bytes of the current message still to send; 0: there is none.
+    left: u32,
+    /// Bytes not yet made into messages; a source without end starts with more than any run sends.
+    remaining: u64,
+    /// Earliest instant at which congestion control lets the flow send, as it last said.
+    release: Time,
+    /// Arrivals; `None`: there always is a message.
+    pace: Option<Box<Pace>>,
+    plan: Plan,
+}
+
+impl Fixed {
+    /// `bytes` is how much to send in all, `None` without end.
+    pub(crate) fn new(plan: Plan, bytes: Option<u64>, pace: Option<Pace>) -> Self {
+        Self {
+            left: 0,
+            remaining: bytes.unwrap_or(u64::MAX),
+            release: Time::ZERO,
+            pace: pace.map(Box::new),
+            plan,
+        }
+    }
+
+    /// The next packet, or the earliest instant at which there may be one.
+    pub(crate) fn poll<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<Offer, Time> {
+        if self.left == 0 {
+            self.next_message_at(now)?;
+        }
+        if self.release <= now {
+            self.release = gate.release(self.plan.dst, self.plan.sl);
+        }
+        if self.release > now {
+            return Err(self.release);
+        }
+        let left = if self.left > 0 {
+            self.left
+        } else {
+            u64::from(self.plan.message).min(self.remaining) as u32
+        };
+        let bytes = left.min(self.plan.mtu);
+        if !gate.lane_open(self.plan.sl, bytes) {
+            return Err(Time::MAX);
+        }
+        if self.left == 0 {
+            self.remaining -= u64::from(left);
+            if let Some(pace) = &mut self.pace {
+                pace.advance();
+            }
+        }
+        self.left = left - bytes;
+        Ok(Offer {
+            dst: self.plan.dst,
+            bytes,
+            sl: self.plan.sl,
+            class: self.plan.class,
+            last: self.left == 0,
+        })
+    }
+
+    /// Congestion control may let the flow send earlier than it said.
+    pub(crate) fn forget_releases(&mut self) {
+        self.release = Time::ZERO;
+    }
+
+    /// Whether a message is there now; otherwise when there will be one.
+    fn next_message_at(&self, now: Time) -> Result<(), Time> {
+        let Window { start, end } = self.plan.window;
+        let end = end.unwrap_or(Time::MAX);
+        if self.remaining == 0 || now >= end {
+            return Err(Time::MAX);
+        }
+        let due = match &self.pace {
+            Some(pace) if pace.ready(now) => return Ok(()),
+            Some(pace) => pace.due(),
+            None if now >= start => return Ok(()),
+            None => start,
+        };
+        Err(if due < end { due } else { Time::MAX })
+    }
+}

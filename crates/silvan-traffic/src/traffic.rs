@@ -1,0 +1,179 @@
+//! All traffic of a run behind the engine's [`Workload`] seam.
+
+use silvan_engine::workload::{Gate, Offer, Poll, Workload};
+use silvan_units::{HostId, Time};
+
+use crate::build::build;
+use crate::error::TrafficError;
+use crate::fixed::Fixed;
+use crate::hotspots::HotspotTable;
+use crate::offered::OfferedLoad;
+use crate::roles::Role;
+use crate::scatter::{Common, Scatter};
+use crate::spec::{Environment, TrafficSpec};
+
+/// One source of messages of one host.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// Destinations change from message to message.
+    Scatter(Scatter),
+    /// One destination.
+    Fixed(Fixed),
+}
+
+impl Source {
+    #[inline]
+    fn poll<G: Gate>(
+        &mut self,
+        now: Time,
+        commons: &[Common],
+        hotspots: &mut HotspotTable,
+        gate: &mut G,
+    ) -> Result<Offer, Time> {
+        match self {
+            Self::Scatter(scatter) => scatter.poll(now, commons, hotspots, gate),
+            Self::Fixed(fixed) => fixed.poll(now, gate),
+        }
+    }
+}
+
+/// The sources of one host: a range of all sources, and whose turn it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostSources {
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    pub(crate) turn: u32,
+}
+
+/// The traffic of all hosts: V, C and B nodes, uniform traffic, permutations, incasts and flows, in
+/// any combination.
+///
+/// A host that is part of several entries serves them round robin, packet by packet; one that
+/// cannot send (throttled, no credits on its lane, nothing due) loses its turn to the next. Memory is
+/// some 200 bytes per host and entry, and up to 6 KB more for a source with hundreds of throttled
+/// queue pairs; nothing grows with the square of the number of hosts.
+///
+/// What a host sends depends on the seed and on what its own gate answered, never on when or
+/// whether other hosts were polled.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    pub(crate) hosts: Vec<HostSources>,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) commons: Vec<Common>,
+    pub(crate) hotspots: HotspotTable,
+    /// Hosts that send to hotspots, and so have something new to send when those move.
+    pub(crate) followers: Vec<HostId>,
+    pub(crate) roles: Vec<Role>,
+    pub(crate) classes: Vec<String>,
+    pub(crate) offered: OfferedLoad,
+}
+
+impl Traffic {
+    /// Checks the description and builds the traffic.
+    ///
+    /// # Errors
+    ///
+    /// [`TrafficError`] names the first entry and key at fault.
+    pub fn new(spec: &TrafficSpec, environment: &Environment) -> Result<Self, TrafficError> {
+        build(spec, environment)
+    }
+
+    /// Names of the traffic classes for the statistics, indexed by [`Offer::class`]: `v`, `c-hot`,
+    /// `b-hot` and `b-uniform` as far as there are such nodes, then the names of the other entries.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// Whether a host is a V, C or B node. Panics if the fabric has no such host.
+    ///
+    /// Fractions become counts by largest remainder: each role gets the whole part of fraction times
+    /// hosts, the hosts left over go one each to the largest fractional parts, on a tie in the order
+    /// V, C, B, idle. Of 648 hosts, 20 % and 80 % are 130 and 518. The roles are then placed at
+    /// random by the placement seed; the V nodes of a seed are the same whatever the C and B nodes do.
+    pub fn role(&self, host: HostId) -> Role {
+        self.roles[host.index()]
+    }
+
+    /// The hotspots at an instant, one per subset of the C and of the B nodes; empty if there are none.
+    pub fn hotspots(&self, at: Time) -> Vec<HostId> {
+        let hotspots = self.hotspots.at(at).into_iter();
+        hotspots.map(|host| HostId::new(host as usize)).collect()
+    }
+
+    /// What `host` offers at an instant [bit/s of payload]: the sum over its sources, each by itself
+    /// at most its injection rate. Flows with a given number of bytes count until their end, if they
+    /// have one. Panics if the fabric has no such host.
+    pub fn offered_load(&self, host: HostId, at: Time) -> f64 {
+        self.offered.of(host, at)
+    }
+
+    /// The theoretical maximum average receive rate of the hosts that are not hotspots at `at`
+    /// [bit/s of payload]: `tmax` of gran2012, section V-B, "the maximum average receive rate the
+    /// non-hotspots could possibly achieve if the hotspots were not present".
+    ///
+    /// Follows from the definition of the traffic. A host s with injection rate R(s) sends the share
+    /// u(s) of it uniformly: 1 for a V node, 1 - p for a B node, 0 for a C node, the load for a uniform
+    /// entry. Each of the n - 1 other hosts gets an equal part of that, so with H the set of hotspots
+    ///
+    /// tmax = sum over d not in H, sum over s other than d, of u(s) R(s) / (n - 1), over (n - |H|)
+    ///
+    /// which for large n is R times the sum of u over n. At R = 13.5 Gbit/s: 20 % V nodes give 2.7
+    /// (Table II); 25 % B nodes at p = 0 and 20 % of the others V give 13.5 * (0.25 + 0.15) = 5.4.
+    /// The rate at which a host can receive is not considered. 0 if every host is a hotspot.
+    pub fn tmax(&self, at: Time) -> f64 {
+        self.offered.tmax(&self.hotspots.at(at), at)
+    }
+}
+
+impl Workload for Traffic {
+    #[inline]
+    fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+        let HostSources { first, count, turn } = self.hosts[host.index()];
+        let sources = &mut self.sources[first as usize..(first + count) as usize];
+        let mut wait = Time::MAX;
+        for step in 0..count {
+            let place = if turn + step < count {
+                turn + step
+            } else {
+                turn + step - count
+            };
+            let source = &mut sources[place as usize];
+            match source.poll(now, &self.commons, &mut self.hotspots, gate) {
+                Ok(offer) => {
+                    if count > 1 {
+                        self.hosts[host.index()].turn = (place + 1) % count;
+                    }
+                    return Poll::Send(offer);
+                }
+                Err(instant) => wait = wait.min(instant),
+            }
+        }
+        if wait == Time::MAX {
+            return Poll::Idle;
+        }
+        debug_assert!(wait > now, "a source waits for the past");
+        Poll::WaitUntil(wait)
+    }
+
+    fn next_change(&self, now: Time) -> Option<Time> {
+        if self.followers.is_empty() {
+            return None;
+        }
+        self.hotspots.next_move(now)
+    }
+
+    fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>) {
+        self.hotspots.advance(now);
+        wake.extend_from_slice(&self.followers);
+    }
+
+    fn on_release_moved(&mut self, host: HostId) {
+        let HostSources { first, count, .. } = self.hosts[host.index()];
+        for source in &mut self.sources[first as usize..(first + count) as usize] {
+            match source {
+                Source::Scatter(scatter) => scatter.forget_releases(),
+                Source::Fixed(fixed) => fixed.forget_releases(),
+            }
+        }
+    }
+}
