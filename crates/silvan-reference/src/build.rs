@@ -15,8 +15,8 @@ impl FlitModel {
     ///
     /// # Panics
     ///
-    /// If a parameter makes no sense: a flow to its own host or of empty packets, a service level
-    /// on a virtual lane that does not exist, an output buffer without a speed.
+    /// If a parameter makes no sense: a flow to its own host, packets that are empty or above the MTU,
+    /// a service level on a virtual lane that does not exist, an output buffer without a speed.
     #[must_use]
     pub fn new(
         fabric: &Fabric,
@@ -31,6 +31,7 @@ impl FlitModel {
         for flow in flows {
             let vl = parameters.sl_to_vl[flow.sl.index()];
             assert!(vl < parameters.data_vls, "the lane of the flow exists");
+            assert!(flow.payload <= parameters.mtu, "a payload within the MTU");
             let vl = Vl::try_from(vl).expect("a data VL");
             hosts[flow.source].flows.push(states.len());
             states.push(FlowState::new(flow, vl));
@@ -40,6 +41,7 @@ impl FlitModel {
             now: Time::ZERO,
             agenda,
             header: parameters.header,
+            mtu_credits: (parameters.mtu + parameters.header).credits(),
             injection_rate: parameters.host.injection_rate,
             sink_rate: parameters.host.sink_rate,
             packets: IdVec::new(),
@@ -177,7 +179,8 @@ impl<'a> Builder<'a> {
                 size,
                 speedup_percent,
             } = self.output_buffer();
-            let bits = self.rate(port).bits_per_sec() * u64::from(speedup_percent) / 100;
+            let percent_bits = self.rate(port).bits_per_sec() * u64::from(speedup_percent);
+            let bits = percent_bits.div_ceil(100);
             Transmitter::new(
                 self.crossbar_place(port),
                 Rate::from_bits_per_sec(bits).expect("a crossbar that moves"),
@@ -248,6 +251,7 @@ impl<'a> Builder<'a> {
                 arbitration: self.parameters.switch.arbitration,
                 read_limit: self.parameters.switch.read_limit.map(usize::from),
                 inputs: ports.iter().map(|&port| self.link_receiver(port)).collect(),
+                read_turns: vec![0; ports.len()],
                 outputs: ports
                     .iter()
                     .map(|&port| self.output(transmitter(port), ports.len()))
@@ -260,6 +264,7 @@ impl<'a> Builder<'a> {
             arbitration: Arbitration::OldestFirst,
             read_limit: None,
             inputs: vec![self.buffer_receiver(port)],
+            read_turns: vec![0],
             outputs: vec![self.output(self.link_transmitter(port), 1)],
             routes: IdVec::filled(Some(0), self.fabric.host_count()),
         });

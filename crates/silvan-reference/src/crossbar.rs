@@ -21,6 +21,8 @@ pub(crate) struct Crossbar {
     pub(crate) read_limit: Option<usize>,
     /// Its inputs in the order of their ports.
     pub(crate) inputs: Vec<ReceiverId>,
+    /// For each input, the output that is asked first when a read of it ends.
+    pub(crate) read_turns: Vec<usize>,
     /// Its outputs in the order of their ports.
     pub(crate) outputs: Vec<Output>,
     /// The output towards each host; `None` where no table says.
@@ -70,6 +72,17 @@ impl OutputLane {
     /// Appends a packet that may be sent from `eligible` on.
     pub(crate) fn queue(&mut self, input: usize, packet: PacketId, eligible: Time) {
         self.queues[input].push_back(Queued { packet, eligible });
+    }
+
+    /// Whether a packet from this input may be sent, as far as the queue goes.
+    pub(crate) fn waits_for(&self, input: usize, now: Time) -> bool {
+        let head = self.queues[input].front();
+        head.is_some_and(|head| head.eligible <= now)
+    }
+
+    /// Whether any packet may be sent, as far as the queues go.
+    pub(crate) fn waits(&self, now: Time) -> bool {
+        (0..self.queues.len()).any(|input| self.waits_for(input, now))
     }
 
     /// Picks among the queues whose first packet is eligible and whose input `may_read`.

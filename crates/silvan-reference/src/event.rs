@@ -9,8 +9,8 @@ use crate::link::{PacketId, ReceiverId, TransmitterId};
 /// One thing that happens at an instant.
 ///
 /// The variants stand in the order in which they happen within an instant: first everything that
-/// arrives, leaves or is freed, then the arbitration of the outputs in the order of their ports,
-/// then the hosts.
+/// arrives, leaves or is freed; then the outputs are asked that wait for an input whose reads were
+/// used up, and then all others, in the order of their ports; last the hosts.
 ///
 /// A *boundary* is a position in a packet between two flits: boundary 0 is before the first
 /// flit, and boundary `k` after the `k`-th, the last one being the end of the packet.
@@ -32,6 +32,8 @@ pub(crate) enum Event {
     Deliver { host: HostId, packet: PacketId },
     /// The credits of the packet are back at this transmitter.
     Credit { to: TransmitterId, packet: PacketId },
+    /// A read of this input buffer has ended, with a limit on such reads.
+    ReadEnd { at: ReceiverId },
     /// A switch output looks for a packet to send.
     Arbitrate { output: TransmitterId },
     /// A host looks for a packet to send.

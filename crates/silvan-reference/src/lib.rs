@@ -24,13 +24,15 @@
 //!   afresh at every change, and only a grant moves the round robin and the tables.
 //! - **Output buffer.** A crossbar of one input and one output behind every switch output, with no
 //!   latency, propagation or credit delay, fed at the speedup times the link rate.
-//! - **Host.** Starts a packet when its link is free and the previous packet started at least
-//!   `span(payload)` at the injection rate ago; the flows take turns, see [`Flow`].
+//! - **Host.** Starts a packet when its link is free, the previous packet started at least
+//!   `span(payload)` at the injection rate ago, and the lane has credits for a packet of MTU size;
+//!   the flows take turns, see [`Flow`].
 //! - **Sink.** Store and forward: takes in packets one by one in the order in which they are
 //!   complete, `span(payload)` at the sink rate each; then the packet is delivered and its
 //!   space free.
 //! - **Simultaneous events.** First whatever arrives, leaves or is freed; then the switch outputs
-//!   choose in the order of their ports; then the hosts start packets.
+//!   choose, with a read limit those first that wait for an input of which a read has ended, and
+//!   all in the order of their ports; then the hosts start packets.
 //!
 //! # Example
 //!
@@ -49,6 +51,7 @@
 //! let parameters = Parameters {
 //!     data_vls: 1,
 //!     sl_to_vl: [0; 16],
+//!     mtu: "4 KiB".parse()?,
 //!     header: "26 B".parse()?,
 //!     switch: SwitchParameters {
 //!         latency: "200 ns".parse()?,

@@ -24,6 +24,8 @@ pub struct FlitModel {
     pub(crate) now: Time,
     pub(crate) agenda: Agenda,
     pub(crate) header: Bytes,
+    /// Blocks of a packet of MTU size.
+    pub(crate) mtu_credits: Credits,
     pub(crate) injection_rate: Option<Rate>,
     pub(crate) sink_rate: Option<Rate>,
     pub(crate) packets: IdVec<PacketId, Packet>,
@@ -56,6 +58,7 @@ impl FlitModel {
                 } => self.leave(from, packet, boundary),
                 Event::Deliver { host, packet } => self.deliver(host, packet),
                 Event::Credit { to, packet } => self.credit(to, packet),
+                Event::ReadEnd { at } => self.read_end(at),
                 Event::Arbitrate { output } => self.arbitrate(output),
                 Event::Inject { host } => self.inject(host),
             }
@@ -139,8 +142,8 @@ impl FlitModel {
             .filter(|&place| self.flows[host.flows[place]].is_ready(self.now))
             .collect();
         let chosen = ready.iter().copied().find(|&place| {
-            let packet = self.next_packet(host.flows[place]);
-            transmitter.has_credits_for(&packet)
+            let lane = self.flows[host.flows[place]].vl.index();
+            transmitter.credits[lane] >= self.mtu_credits
         });
         let waits = chosen.is_none() && !ready.is_empty();
         let (output, flow_of) = (host.transmitter, host.flows.clone());
@@ -205,7 +208,8 @@ impl FlitModel {
             })
             .collect();
         let chosen = crossbar.outputs[index].vl_arbiter.choose(&available);
-        let waits = chosen.is_none() && picks.iter().any(Option::is_some);
+        let mut lanes = crossbar.outputs[index].lanes.iter();
+        let waits = chosen.is_none() && lanes.any(|lane| lane.waits(self.now));
         self.transmitters[output].note_wait(self.now, waits);
         let Some(vl) = chosen else { return };
 
@@ -213,6 +217,32 @@ impl FlitModel {
         crossbar.outputs[index].lanes[vl.index()].grant(pick);
         let from = crossbar.inputs[pick.input];
         self.start(output, pick.packet, Some(from));
+    }
+
+    /// A read of an input buffer has ended: with a limit on reads, the outputs that wait for this
+    /// input are asked in turn until one of them takes its last read, so that none starves.
+    fn read_end(&mut self, at: ReceiverId) {
+        let Place::Crossbar(crossbar_id, input) = self.receivers[at].place else {
+            unreachable!("only crossbars read their inputs");
+        };
+        let crossbar = &self.crossbars[crossbar_id];
+        let Some(limit) = crossbar.read_limit else {
+            return;
+        };
+        let count = crossbar.outputs.len();
+        let first = crossbar.read_turns[input];
+        for place in (0..count).map(|step| (first + step) % count) {
+            let output = &self.crossbars[crossbar_id].outputs[place];
+            let mut lanes = output.lanes.iter();
+            if !lanes.any(|lane| lane.waits_for(input, self.now)) {
+                continue;
+            }
+            self.arbitrate(output.transmitter);
+            if self.receivers[at].reads == limit {
+                self.crossbars[crossbar_id].read_turns[input] = (place + 1) % count;
+                return;
+            }
+        }
     }
 
     /// Starts to send a packet: takes its credits and occupies the output.
@@ -290,6 +320,7 @@ impl FlitModel {
         let place = transmitter.place;
         if let Some(from) = transmission.from {
             self.receivers[from].reads -= 1;
+            self.agenda.add(self.now, Event::ReadEnd { at: from });
             self.free_space(from, id);
         }
         match place {

@@ -11,6 +11,9 @@ pub struct Parameters {
     pub data_vls: u8,
     /// Virtual lane of each service level, the same at every port (IBA 7.6.6).
     pub sl_to_vl: [u8; 16],
+    /// Largest payload; a host starts a packet only with credits for one of this size, as it
+    /// chooses the lane before it knows the packet.
+    pub mtu: Bytes,
     /// Bytes on the wire beyond the payload of every packet.
     pub header: Bytes,
     /// Switches.
@@ -30,6 +33,8 @@ pub struct SwitchParameters {
     /// Input buffer of each port and virtual lane; only whole 64-byte blocks count.
     pub buffer: Bytes,
     /// Most packets that may be read from one input port at the same time; `None` for no limit.
+    /// When a read ends, the outputs that wait for this input are asked in turn, from the one after
+    /// the last that took its last read.
     pub read_limit: Option<u8>,
     /// Which input an output serves next, inside a virtual lane.
     pub arbitration: Arbitration,
@@ -53,7 +58,7 @@ pub enum Arbitration {
 pub struct OutputBuffer {
     /// Size per port and virtual lane; only whole 64-byte blocks count.
     pub size: Bytes,
-    /// Crossbar rate over link rate, in per cent; the product is rounded down to whole bit/s.
+    /// Crossbar rate over link rate, in per cent; the product is rounded up to whole bit/s.
     pub speedup_percent: u32,
 }
 
@@ -100,7 +105,7 @@ pub struct HostParameters {
 /// Packets of equal size from one host to another, all on one service level.
 ///
 /// A host takes its flows in turn, one packet each, over those that are ready: started, with packets
-/// left, their gap over, and enough credits for their packet.
+/// left, their gap over, and enough credits on their lane.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// The host that sends.
@@ -113,7 +118,7 @@ pub struct Flow {
     pub start: Time,
     /// How many packets; `None` for packets without end.
     pub packets: Option<u64>,
-    /// Payload of each packet, at least one byte.
+    /// Payload of each packet, from one byte to the MTU.
     pub payload: Bytes,
     /// Least time from the start of one packet to the start of the next; zero for a flow that
     /// always has something to send.

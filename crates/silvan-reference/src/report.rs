@@ -32,7 +32,7 @@ pub struct PortReport {
     pub xmit_bytes: Bytes,
     /// Packets sent to their end (PortXmitPkts).
     pub xmit_packets: u64,
-    /// PortXmitWait: time in which the port sent nothing although a packet was picked on some
-    /// virtual lane, because none of the picked packets had enough credits.
+    /// PortXmitWait: time in which the port sent nothing although a packet for it was eligible (at a
+    /// host: a flow was ready), for want of credits or of reads of its input (IBA 16.1.3).
     pub xmit_wait: Span,
 }
