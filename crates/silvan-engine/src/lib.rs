@@ -1,3 +1,52 @@
 //! The lossless data plane: packets, ports, buffers, credits, arbitration, events.
+//!
+//! An [`Engine`] moves packets through a fabric the way InfiniBand switches and channel adapters do:
+//! virtual cut-through, credits per virtual lane, virtual output queues at the inputs, round-robin or
+//! oldest-first arbitration, rate-limited hosts. It knows nothing of congestion control beyond
+//! the two traits of `silvan_control::seam`, and nothing of traffic beyond [`workload::Workload`];
+//! both are type parameters, so that the hot loop is compiled for the scheme in use.
+//!
+//! # The model in ten sentences
+//! Time is integer picoseconds. An output starts a packet when it is free and has credits for the
+//! whole packet, and is busy for its serialisation time. The head becomes eligible at the next
+//! switch after propagation and switch latency, later if the next output is faster than the input,
+//! so that it never runs dry. Buffer space is free again when the tail leaves; the credits can be
+//! used upstream after the credit delay. An input buffer may feed several outputs at once unless a
+//! read limit says otherwise. Outputs choose the virtual lane by the IBA tables, and the input
+//! round-robin or oldest first. Hosts inject at the rate given, if the traffic has a packet that
+//! congestion control lets go. Sinks store and forward at their own rate. Events at one instant are
+//! ordered by kind and port. Nothing is ever dropped.
+//!
+//! # What makes it fast
+//! A packet travels by value inside its head event and touches packet memory only if it has to
+//! wait. Credits come back without events: they are noted with their time of arrival where their
+//! user will look, and somebody who waits for them is woken then. A port falls free without an event
+//! unless somebody waits. The sink's part is computed when the last link is granted. Events with
+//! constant delays keep to FIFO lanes, the rest to a timing wheel.
 
+mod audit;
+mod config;
+mod deadlock;
+mod engine;
+mod events;
+mod feedback;
+mod host;
+mod packet;
+mod plane;
+mod readings;
+mod records;
+mod resident;
+mod stats;
+mod vlarb;
 pub mod workload;
+
+pub use audit::InvariantError;
+pub use config::{
+    Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
+    LatencyStats, OutputBuffer, PacketParams, SwitchParams, VlArbitration,
+};
+pub use deadlock::Deadlock;
+pub use engine::{Engine, RunError};
+pub use hdrhistogram::Histogram;
+pub use readings::{HostCounters, PortCounters};
+pub use stats::ClassStats;

@@ -1,0 +1,205 @@
+//! The invariants of a lossless fabric, checked on the whole state.
+
+use silvan_control::seam::{SourceControl, SwitchControl};
+
+use crate::engine::Engine;
+use crate::packet::{CONTROL, Packet};
+use crate::records::Next;
+use crate::workload::Workload;
+
+/// An invariant does not hold: a fault of the engine, never of its input.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvariantError {
+    /// Payload was lost or made.
+    #[error(
+        "{injected} payload bytes were injected, but {delivered} delivered and {inside} are inside"
+    )]
+    Conservation {
+        /// Injected.
+        injected: u64,
+        /// Delivered.
+        delivered: u64,
+        /// In queues and on links.
+        inside: u64,
+    },
+    /// Credits in hand, under way and taken by packets do not add up to the buffer.
+    #[error("lane {lane}: {found} blocks accounted for, the buffer has {capacity}")]
+    Credits {
+        /// Dense lane number.
+        lane: usize,
+        /// Blocks found.
+        found: i64,
+        /// Blocks of the buffer.
+        capacity: i64,
+    },
+    /// A queue's summary disagrees with its packets.
+    #[error("lane {lane}: {what} disagrees with the packets that wait")]
+    Queue {
+        /// Dense lane number.
+        lane: usize,
+        /// Which summary.
+        what: &'static str,
+    },
+    /// Packets wait and nothing is going to wake their port.
+    #[error("packets wait at port {port}, but no event or credit will wake it")]
+    Asleep {
+        /// The port.
+        port: usize,
+    },
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// Checks conservation of bytes, credits of every buffer, queue summaries, and that no port
+    /// sleeps with packets waiting.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    pub fn audit(&self) -> Result<(), InvariantError> {
+        self.audit_bytes()?;
+        self.audit_lanes()?;
+        self.audit_wakes()
+    }
+
+    fn payload(&self, packet: &Packet) -> u64 {
+        if packet.is(CONTROL) {
+            0
+        } else {
+            u64::from(packet.wire) - u64::from(self.plane.header)
+        }
+    }
+
+    fn audit_bytes(&self) -> Result<(), InvariantError> {
+        let injected = self.plane.hosts.iter().map(|host| host.injected).sum();
+        let delivered: u64 = self.plane.hosts.iter().map(|host| host.delivered).sum();
+        let mut inside = 0;
+        for queue in &self.plane.queues {
+            self.plane
+                .pool
+                .for_each(*queue, |packet| inside += self.payload(packet));
+        }
+        self.plane
+            .events
+            .for_each_head(|_, packet| inside += self.payload(packet));
+        inside += self
+            .stats
+            .late()
+            .iter()
+            .map(|late| u64::from(late.payload))
+            .sum::<u64>();
+        if injected == delivered + inside {
+            Ok(())
+        } else {
+            Err(InvariantError::Conservation {
+                injected,
+                delivered,
+                inside,
+            })
+        }
+    }
+
+    fn audit_lanes(&self) -> Result<(), InvariantError> {
+        let plane = &self.plane;
+        // Blocks taken by packets under way to each input, and by packets queued there.
+        let mut taken = vec![0i64; plane.lanes.len()];
+        plane.events.for_each_head(|port, packet| {
+            let upstream = plane.ins[port as usize].upstream;
+            taken[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
+        });
+        for (index, lane) in plane.lanes.iter().enumerate() {
+            let (port, vl) = (index / plane.vls, index % plane.vls);
+            let input_base = plane.ins[port].base;
+            let (mut bytes, mut waiting_inputs) = (0u64, [0u64; 4]);
+            for local in 0..u32::from(lane.words) * 64 {
+                let Some(queue) = self.queue_of(index, local) else {
+                    break;
+                };
+                plane.pool.for_each(queue, |packet| {
+                    bytes += u64::from(packet.wire);
+                    waiting_inputs[(local / 64) as usize] |= 1 << (local % 64);
+                    let upstream = plane.ins[(input_base + local) as usize].upstream;
+                    taken[plane.lane(upstream, vl)] += i64::from(packet.blocks());
+                });
+            }
+            if bytes != u64::from(lane.queued_bytes) {
+                return Err(InvariantError::Queue {
+                    lane: index,
+                    what: "the count of bytes",
+                });
+            }
+            if waiting_inputs != lane.inputs {
+                return Err(InvariantError::Queue {
+                    lane: index,
+                    what: "the mask of inputs",
+                });
+            }
+        }
+        for (index, lane) in plane.lanes.iter().enumerate() {
+            let out = &plane.outs[index / plane.vls];
+            if out.kind == Next::Nowhere {
+                continue;
+            }
+            let capacity = i64::from(plane.capacity(out));
+            let found =
+                i64::from(lane.credits) + i64::from(plane.returns.pending(lane)) + taken[index];
+            if found != capacity || lane.credits < 0 {
+                return Err(InvariantError::Credits {
+                    lane: index,
+                    found,
+                    capacity,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The virtual output queue of a lane and local input; `None` beyond the last input.
+    fn queue_of(&self, lane: usize, local: u32) -> Option<crate::packet::Queue> {
+        let plane = &self.plane;
+        let start = plane.lanes[lane].queues + local;
+        let end = plane
+            .lanes
+            .get(lane + 1)
+            .map_or(plane.queues.len() as u32, |next| next.queues);
+        (start < end).then(|| plane.queues[start as usize])
+    }
+
+    fn audit_wakes(&self) -> Result<(), InvariantError> {
+        let plane = &self.plane;
+        for (port, out) in plane.outs.iter().enumerate() {
+            if out.waiting == 0 || out.wake_at != u64::MAX {
+                continue;
+            }
+            let lanes = port * plane.vls..(port + 1) * plane.vls;
+            let woken_by_credit = plane.lanes[lanes.clone()]
+                .iter()
+                .any(|lane| lane.starved && lane.queued_bytes > 0);
+            let woken_by_read = plane.reads.as_ref().is_some_and(|reads| {
+                let base = plane.ins[port].base as usize;
+                plane.lanes[lanes].iter().any(|lane| {
+                    (0..4).any(|word| lane.inputs[word] & reads.blocked[base][word] != 0)
+                })
+            });
+            if !woken_by_credit && !woken_by_read {
+                return Err(InvariantError::Asleep { port });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notifications that have not arrived: waiting at a host, or inside the fabric.
+    pub fn notifications_inside(&self) -> usize {
+        let mut count = 0;
+        self.notifications.for_each_waiting(|_| count += 1);
+        let plane = &self.plane;
+        for queue in &plane.queues {
+            plane
+                .pool
+                .for_each(*queue, |packet| count += usize::from(packet.is(CONTROL)));
+        }
+        plane
+            .events
+            .for_each_head(|_, packet| count += usize::from(packet.is(CONTROL)));
+        count
+    }
+}

@@ -1,0 +1,386 @@
+//! Parameters of the data plane, and the errors of values that cannot be simulated.
+
+use silvan_units::{Bytes, Rate, Sl, Span, Vl};
+
+/// Everything that the engine must know besides fabric, tables, control and traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineConfig {
+    /// Number of data virtual lanes of every port, 1 to 15.
+    pub data_vls: u8,
+    /// Virtual lane of each service level (SLtoVLMappingTable, IBA 7.6.6), the same at every port.
+    pub sl_to_vl: [u8; 16],
+    /// Switches.
+    pub switch: SwitchParams,
+    /// Channel adapters.
+    pub host: HostParams,
+    /// Packet sizes.
+    pub packet: PacketParams,
+    /// How congestion notifications travel back.
+    pub feedback: FeedbackParams,
+    /// Which latency histograms are kept.
+    pub latency: LatencyStats,
+}
+
+impl Default for EngineConfig {
+    /// One virtual lane, 2 KiB packets, 32-packet input buffers, 200 ns per switch.
+    fn default() -> Self {
+        Self {
+            data_vls: 1,
+            sl_to_vl: [0; 16],
+            switch: SwitchParams::default(),
+            host: HostParams::default(),
+            packet: PacketParams::default(),
+            feedback: FeedbackParams::default(),
+            latency: LatencyStats::Class,
+        }
+    }
+}
+
+/// Switch parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SwitchParams {
+    /// From the head of a packet at the input to its being eligible for an output.
+    pub latency: Span,
+    /// From the tail leaving the input buffer to the credit being usable upstream, beyond the
+    /// propagation of the link.
+    pub credit_delay: Span,
+    /// Input buffer of each port and virtual lane; counted in whole 64-byte credits.
+    pub buffer: Bytes,
+    /// Most outputs that one input port may feed at once; `None` for no limit.
+    pub read_limit: Option<u8>,
+    /// Which input an output serves next.
+    pub arbitration: Arbitration,
+    /// A buffer between crossbar and link, per port and virtual lane.
+    pub output_buffer: Option<OutputBuffer>,
+    /// Virtual-lane arbitration tables of every output, switches and hosts alike.
+    pub vl_arbitration: VlArbitration,
+}
+
+impl Default for SwitchParams {
+    fn default() -> Self {
+        Self {
+            latency: Span::from_ns(200),
+            credit_delay: Span::from_ns(100),
+            buffer: Bytes::from_bytes(33 * 64 * 32),
+            read_limit: None,
+            arbitration: Arbitration::RoundRobin,
+            output_buffer: None,
+            vl_arbitration: VlArbitration::default(),
+        }
+    }
+}
+
+/// Which input an output serves next, within a virtual lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Arbitration {
+    /// The next input after the last winner that has a packet.
+    #[default]
+    RoundRobin,
+    /// The packet that became eligible first; of several, the lowest input port.
+    OldestFirst,
+}
+
+/// A buffer between crossbar and link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputBuffer {
+    /// Size per port and virtual lane.
+    pub size: Bytes,
+    /// Crossbar rate over link rate, in per cent; at least 100.
+    pub speedup_percent: u32,
+}
+
+/// Virtual-lane arbitration (IBA 7.6.9).
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct VlArbitration {
+    /// High-priority table: virtual lane and weight in 64-byte units; 0 skips the entry.
+    pub high: Vec<(Vl, u8)>,
+    /// Low-priority table. When both tables are empty, every data VL has the same weight here.
+    pub low: Vec<(Vl, u8)>,
+    /// Limit of High Priority: 4096-byte units that may go from the high table before a waiting
+    /// low-priority packet gets its turn; 0 means one packet, 255 no limit.
+    pub limit_high: u8,
+}
+
+/// Channel-adapter parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostParams {
+    /// Most payload per second that a host injects; `None` for the link's own rate.
+    pub injection_rate: Option<Rate>,
+    /// Most payload per second that a host takes in; `None` for at once.
+    pub sink_rate: Option<Rate>,
+    /// Receive buffer per virtual lane; counted in whole 64-byte credits.
+    pub receive_buffer: Bytes,
+    /// From a packet being taken in to the credit being usable at the switch, beyond the propagation
+    /// of the link.
+    pub credit_delay: Span,
+}
+
+impl Default for HostParams {
+    fn default() -> Self {
+        Self {
+            injection_rate: None,
+            sink_rate: None,
+            receive_buffer: Bytes::from_bytes(33 * 64 * 8),
+            credit_delay: Span::from_ns(100),
+        }
+    }
+}
+
+/// Packet sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketParams {
+    /// Largest payload of one packet.
+    pub mtu: Bytes,
+    /// Header and trailer bytes of every packet on the wire.
+    pub header: Bytes,
+}
+
+impl Default for PacketParams {
+    /// 2 KiB of payload behind LRH, BTH, ICRC and VCRC (8 + 12 + 4 + 2 bytes, IBA 5.2).
+    fn default() -> Self {
+        Self {
+            mtu: Bytes::from_bytes(2048),
+            header: Bytes::from_bytes(26),
+        }
+    }
+}
+
+/// What carries a congestion notification back to the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum BecnCarrier {
+    /// A congestion notification packet for each marked packet.
+    #[default]
+    Cnp,
+    /// Every packet is acknowledged; the ACK of a marked packet carries BECN.
+    AckPerPacket,
+    /// Every message is acknowledged once; the ACK carries BECN if any of its packets was marked.
+    AckPerMessage,
+}
+
+/// Which way it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BecnPath {
+    /// Past the fabric: it arrives a constant time after delivery.
+    OutOfBand {
+        /// From delivery to arrival at the source.
+        delay: Span,
+    },
+    /// As a packet of its own through the fabric.
+    InBand {
+        /// Service level; `None` for that of the data.
+        sl: Option<Sl>,
+        /// Bytes on the wire.
+        bytes: Bytes,
+        /// Whether it leaves the host before any waiting data packet.
+        priority: bool,
+    },
+}
+
+/// How congestion notifications travel back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedbackParams {
+    /// Carrier.
+    pub carrier: BecnCarrier,
+    /// Path.
+    pub path: BecnPath,
+    /// At most one CNP per flow in this time; `None` for no limit.
+    pub coalesce: Option<Span>,
+}
+
+impl Default for FeedbackParams {
+    fn default() -> Self {
+        Self {
+            carrier: BecnCarrier::Cnp,
+            path: BecnPath::OutOfBand {
+                delay: Span::from_us(2),
+            },
+            coalesce: None,
+        }
+    }
+}
+
+/// Which latency histograms are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LatencyStats {
+    /// None.
+    Off,
+    /// One per traffic class (each declared flow is a class of its own).
+    #[default]
+    Class,
+    /// One per class and one per receiving host.
+    Host,
+}
+
+/// A configuration that cannot be simulated. Nothing has been built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Not between 1 and 15 data virtual lanes.
+    #[error("{0} data virtual lanes; a port has 1 to 15")]
+    DataVls(u8),
+    /// A service level maps to a virtual lane that does not exist.
+    #[error("SL {sl} maps to VL {vl}, but there are {data_vls} data VLs (0 to {})", data_vls - 1)]
+    SlToVl {
+        /// Service level.
+        sl: u8,
+        /// Its virtual lane.
+        vl: u8,
+        /// How many there are.
+        data_vls: u8,
+    },
+    /// The MTU is zero or larger than 4096 bytes.
+    #[error("MTU of {0} bytes; it must be between 1 and 4096")]
+    Mtu(u64),
+    /// The header is larger than 256 bytes.
+    #[error("packet header of {0} bytes; it must be at most 256")]
+    Header(u64),
+    /// A buffer cannot hold one packet of MTU size.
+    #[error("{which} of {bytes} bytes cannot hold one packet of {packet} bytes on the wire")]
+    BufferTooSmall {
+        /// Which buffer.
+        which: &'static str,
+        /// Its size.
+        bytes: u64,
+        /// Wire bytes of one packet of MTU size.
+        packet: u64,
+    },
+    /// A buffer is larger than 1 GiB.
+    #[error("{which} of {bytes} bytes; at most 1 GiB is supported")]
+    BufferTooLarge {
+        /// Which buffer.
+        which: &'static str,
+        /// Its size.
+        bytes: u64,
+    },
+    /// The read limit is zero.
+    #[error("a read limit of 0 would never let a packet through")]
+    ReadLimit,
+    /// The crossbar is slower than the link.
+    #[error("crossbar speedup of {0} %; it must be at least 100 %")]
+    Speedup(u32),
+    /// A data virtual lane stands in neither arbitration table.
+    #[error("VL {0} is in neither arbitration table with a weight above 0, so it would never send")]
+    VlNeverServed(u8),
+    /// An arbitration table names a virtual lane that does not exist.
+    #[error("the VL arbitration table names VL {vl}, but there are {data_vls} data VLs")]
+    VlArbitration {
+        /// The lane.
+        vl: u8,
+        /// How many there are.
+        data_vls: u8,
+    },
+    /// An in-band notification packet has an impossible size.
+    #[error("a notification of {0} bytes on the wire; it must be between 1 byte and a data packet")]
+    NotificationBytes(u64),
+    /// A switch or host has no cable at all, or a host has not exactly one cabled port.
+    #[error("host {0} must have exactly one cabled port")]
+    HostPorts(String),
+    /// Something delays by more than the engine's clock can order.
+    #[error("{which} of {span} is longer than 1 s")]
+    DelayTooLong {
+        /// Which parameter.
+        which: &'static str,
+        /// Its value.
+        span: Span,
+    },
+}
+
+impl EngineConfig {
+    /// Checks every value that does not depend on the fabric.
+    ///
+    /// # Errors
+    /// The first impossible value found.
+    pub fn validate(&self) -> Result<(), BuildError> {
+        if !(1..=15).contains(&self.data_vls) {
+            return Err(BuildError::DataVls(self.data_vls));
+        }
+        for (sl, &vl) in self.sl_to_vl.iter().enumerate() {
+            if vl >= self.data_vls {
+                return Err(BuildError::SlToVl {
+                    sl: sl as u8,
+                    vl,
+                    data_vls: self.data_vls,
+                });
+            }
+        }
+        let mtu = self.packet.mtu.as_u64();
+        if !(1..=4096).contains(&mtu) {
+            return Err(BuildError::Mtu(mtu));
+        }
+        let header = self.packet.header.as_u64();
+        if header > 256 {
+            return Err(BuildError::Header(header));
+        }
+        self.validate_buffers(mtu + header)?;
+        for (which, span) in [
+            ("switch latency", self.switch.latency),
+            ("switch credit delay", self.switch.credit_delay),
+            ("host credit delay", self.host.credit_delay),
+        ] {
+            if span > Span::from_secs(1) {
+                return Err(BuildError::DelayTooLong { which, span });
+            }
+        }
+        if self.switch.read_limit == Some(0) {
+            return Err(BuildError::ReadLimit);
+        }
+        if let BecnPath::InBand { bytes, .. } = self.feedback.path {
+            if !(1..=mtu + header).contains(&bytes.as_u64()) {
+                return Err(BuildError::NotificationBytes(bytes.as_u64()));
+            }
+        }
+        self.validate_vl_arbitration()
+    }
+
+    fn validate_buffers(&self, packet: u64) -> Result<(), BuildError> {
+        let output = self.switch.output_buffer;
+        if let Some(buffer) = output {
+            if buffer.speedup_percent < 100 {
+                return Err(BuildError::Speedup(buffer.speedup_percent));
+            }
+        }
+        let packet_blocks = packet.div_ceil(64);
+        for (which, bytes) in [
+            ("switch input buffer", Some(self.switch.buffer)),
+            ("host receive buffer", Some(self.host.receive_buffer)),
+            ("switch output buffer", output.map(|buffer| buffer.size)),
+        ] {
+            let Some(bytes) = bytes.map(Bytes::as_u64) else {
+                continue;
+            };
+            if bytes / 64 < packet_blocks {
+                return Err(BuildError::BufferTooSmall {
+                    which,
+                    bytes,
+                    packet,
+                });
+            }
+            if bytes > 1 << 30 {
+                return Err(BuildError::BufferTooLarge { which, bytes });
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_vl_arbitration(&self) -> Result<(), BuildError> {
+        let tables = &self.switch.vl_arbitration;
+        let both = || tables.high.iter().chain(&tables.low);
+        for &(vl, _) in both() {
+            if vl.as_u8() >= self.data_vls {
+                return Err(BuildError::VlArbitration {
+                    vl: vl.as_u8(),
+                    data_vls: self.data_vls,
+                });
+            }
+        }
+        if both().next().is_none() {
+            return Ok(());
+        }
+        for vl in 0..self.data_vls {
+            if !both().any(|&(named, weight)| named.as_u8() == vl && weight > 0) {
+                return Err(BuildError::VlNeverServed(vl));
+            }
+        }
+        Ok(())
+    }
+}

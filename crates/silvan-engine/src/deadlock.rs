@@ -1,0 +1,174 @@
+//! Deadlock: packets that wait for each other's buffers in a circle.
+//!
+//! A lane of an output is stuck for ever exactly if its waiting packets have no credits, none are on
+//! their way, and every packet in the buffer that would have to free some waits for a stuck lane
+//! itself (Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection
+//! networks", 1987, applied to the state of a run instead of to all possible ones). The largest such
+//! set is found by taking every lane without credits and dropping those whose buffer can still move.
+
+use std::fmt;
+
+use silvan_control::seam::{SourceControl, SwitchControl};
+use silvan_fabric::Fabric;
+use silvan_units::{PortId, Time, Vl};
+
+use crate::engine::Engine;
+use crate::packet::NONE;
+use crate::plane::{Plane, time};
+use crate::records::Next;
+use crate::workload::Workload;
+
+/// Outputs that wait for each other in a circle: each for buffer space behind it, which only the
+/// next one can free.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Deadlock {
+    /// When it was found; it may have begun up to 1 ms of simulated time before.
+    pub at: Time,
+    /// The circle, each output port with its virtual lane.
+    pub cycle: Vec<(PortId, Vl)>,
+    /// How many Port VLs can never send again, those of the circle included.
+    pub stuck: usize,
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "deadlock at {}: a credit loop over ports", self.at)?;
+        for (port, vl) in &self.cycle {
+            write!(f, " {}/VL{vl} ->", port.index())?;
+        }
+        write!(f, " and back")
+    }
+}
+
+impl Deadlock {
+    /// The same in the fabric's names.
+    pub fn describe(&self, fabric: &Fabric) -> String {
+        let ports: Vec<String> = self
+            .cycle
+            .iter()
+            .map(|&(port, vl)| format!("{} (VL {vl})", fabric.port_name(port)))
+            .collect();
+        format!(
+            "deadlock at {}: credit loop {} -> back to {}; {} Port VLs can never send again",
+            self.at,
+            ports.join(" -> "),
+            ports.first().map_or("", String::as_str),
+            self.stuck
+        )
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// Looks for lanes that can never send again.
+    pub(crate) fn find_deadlock(&self) -> Option<Deadlock> {
+        let plane = &self.plane;
+        let mut stuck = plane.lanes_without_credits();
+        if !stuck.iter().any(|&is| is) {
+            return None;
+        }
+        let mut arriving = vec![false; plane.ins.len()];
+        plane
+            .events
+            .for_each_head(|port, _| arriving[port as usize] = true);
+        // Dropping one lane can free others, until nothing changes.
+        loop {
+            let mut changed = false;
+            for lane in 0..stuck.len() {
+                if stuck[lane] && plane.buffer_behind_moves(lane, &stuck, &arriving) {
+                    stuck[lane] = false;
+                    changed = true;
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        let first = stuck.iter().position(|&is| is)?;
+        Some(Deadlock {
+            at: time(self.now),
+            cycle: plane.cycle_from(first, &stuck),
+            stuck: stuck.iter().filter(|&&is| is).count(),
+        })
+    }
+}
+
+impl Plane {
+    /// For each lane: packets wait, and the credits in hand and on their way are too few for any.
+    fn lanes_without_credits(&self) -> Vec<bool> {
+        let mut without = vec![false; self.lanes.len()];
+        for (index, lane) in self.lanes.iter().enumerate() {
+            let out = &self.outs[index / self.vls];
+            if out.kind != Next::Input || lane.queued_bytes == 0 {
+                continue;
+            }
+            let credits = lane.credits + self.returns.pending(lane);
+            if credits >= self.mtu_blocks {
+                continue;
+            }
+            let smallest = self
+                .waiting_inputs(index)
+                .map(|input| {
+                    let queue = self.queues[(lane.queues + input) as usize];
+                    self.pool.packet(queue.head).blocks()
+                })
+                .min();
+            without[index] = smallest.is_some_and(|blocks| credits < blocks);
+        }
+        without
+    }
+
+    /// Local inputs with a packet for this lane.
+    fn waiting_inputs(&self, lane: usize) -> impl Iterator<Item = u32> + '_ {
+        let record = &self.lanes[lane];
+        (0..u32::from(record.words) * 64)
+            .filter(|&input| record.inputs[(input / 64) as usize] >> (input % 64) & 1 == 1)
+    }
+
+    /// Lanes for which a packet waits in the buffer behind `lane`.
+    fn lanes_of_buffer_behind(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
+        let (out, vl) = (&self.outs[lane / self.vls], lane % self.vls);
+        let input = &self.ins[out.next as usize];
+        let (base, local) = (input.base, u32::from(input.local));
+        self.ins[base as usize..]
+            .iter()
+            .take_while(move |other| other.base == base)
+            .enumerate()
+            .map(move |(offset, _)| self.lane(base + offset as u32, vl))
+            .filter(move |&next| {
+                self.lanes[next].inputs[(local / 64) as usize] >> (local % 64) & 1 == 1
+            })
+    }
+
+    fn buffer_behind_moves(&self, lane: usize, stuck: &[bool], arriving: &[bool]) -> bool {
+        let next = self.outs[lane / self.vls].next;
+        next == NONE
+            || arriving[next as usize]
+            || self.lanes_of_buffer_behind(lane).any(|other| !stuck[other])
+    }
+
+    /// Follows stuck lanes until one comes again.
+    fn cycle_from(&self, first: usize, stuck: &[bool]) -> Vec<(PortId, Vl)> {
+        let mut path = Vec::new();
+        let mut lane = first;
+        while !path.contains(&lane) {
+            path.push(lane);
+            let Some(next) = self
+                .lanes_of_buffer_behind(lane)
+                .find(|&other| stuck[other])
+            else {
+                break;
+            };
+            lane = next;
+        }
+        let start = path.iter().position(|&seen| seen == lane).unwrap_or(0);
+        path[start..]
+            .iter()
+            .filter_map(|&lane| {
+                let port = lane / self.vls;
+                let vl = Vl::try_new((lane % self.vls) as u8).ok()?;
+                // Output-buffer stages have no port of their own; the crossbar before them does.
+                (port < self.fabric_ports).then_some((PortId::new(port), vl))
+            })
+            .collect()
+    }
+}

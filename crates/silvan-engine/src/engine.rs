@@ -1,0 +1,639 @@
+//! The event loop and the switches.
+
+use silvan_control::seam::{PacketView, PortVl, QueueView, SourceControl, SwitchControl};
+use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_units::{PortId, Time, Vl};
+
+use crate::config::{BuildError, EngineConfig};
+use crate::deadlock::Deadlock;
+use crate::events::{Event, Next as Popped, phase};
+use crate::feedback::Notifications;
+use crate::packet::{MARKED, NONE, Packet};
+use crate::plane::{NO_ROUTE, Plane, time};
+use crate::records::{LATEST, Next};
+use crate::resident::ResidentView;
+use crate::stats::Statistics;
+use crate::workload::Workload;
+
+/// Simulated time between two looks for a deadlock.
+const DEADLOCK_INTERVAL: u64 = 1_000_000_000;
+
+/// Why a run cannot go on. The engine keeps the state of the instant of the fault, for inspection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Packets wait for each other's buffers in a circle and can never move again.
+    #[error(transparent)]
+    Deadlock(#[from] Deadlock),
+    /// A switch has no table entry for a destination.
+    #[error("at {at}: the switch of port {port} has no route to host {destination}")]
+    NoRoute {
+        /// When the packet's head arrived.
+        at: Time,
+        /// The input port at which it arrived.
+        port: PortId,
+        /// Dense number of the destination host.
+        destination: u32,
+    },
+    /// The end asked for is beyond the engine's clock.
+    #[error("cannot simulate to {0}; the clock ends after about 20 hours")]
+    TooLate(Time),
+}
+
+/// The data plane of a fabric with its congestion control and its traffic.
+///
+/// Simultaneous events are ordered by phase and then by port or host, never by the order in which
+/// they were scheduled, so that a run is a function of its inputs alone.
+#[derive(Debug)]
+pub struct Engine<S, C, W> {
+    pub(crate) plane: Plane,
+    pub(crate) switch: S,
+    pub(crate) source: C,
+    pub(crate) workload: W,
+    pub(crate) stats: Statistics,
+    pub(crate) notifications: Notifications,
+    pub(crate) now: u64,
+    pub(crate) events: u64,
+    pub(crate) fault: Option<RunError>,
+    next_deadlock_check: u64,
+    pub(crate) woken: Vec<silvan_units::HostId>,
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// Compiles a fabric and its tables, and polls every host at time zero.
+    ///
+    /// # Errors
+    /// A value of `config` that cannot be simulated, or a host without exactly one cable.
+    pub fn new(
+        fabric: &Fabric,
+        routes: &ForwardingTables,
+        config: &EngineConfig,
+        switch: S,
+        source: C,
+        workload: W,
+    ) -> Result<Self, BuildError> {
+        let plane = Plane::build(fabric, routes, config)?;
+        let hosts = plane.hosts.len();
+        let mut engine = Self {
+            plane,
+            switch,
+            source,
+            workload,
+            stats: Statistics::new(config.latency, hosts),
+            notifications: Notifications::new(config.feedback, hosts),
+            now: 0,
+            events: 0,
+            fault: None,
+            next_deadlock_check: DEADLOCK_INTERVAL,
+            woken: Vec::new(),
+        };
+        for host in 0..hosts as u32 {
+            engine.plane.hosts[host as usize].wake_at = 0;
+            engine
+                .plane
+                .events
+                .push(Event::new(0, phase::HOST, host, 0, 0));
+        }
+        engine.schedule_change();
+        Ok(engine)
+    }
+
+    /// Processes every event before `end`; events at `end` itself belong to the next call.
+    ///
+    /// # Errors
+    /// [`RunError`]; the same one again if the run is continued after it.
+    pub fn run_until(&mut self, end: Time) -> Result<(), RunError> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let end_ps = end.as_ps();
+        if end_ps >= LATEST {
+            return Err(RunError::TooLate(end));
+        }
+        self.stats.set_boundary(end_ps, &mut self.plane.hosts);
+        while self.now < end_ps {
+            let until = end_ps.min(self.next_deadlock_check);
+            self.run_events(until);
+            if let Some(fault) = &self.fault {
+                return Err(fault.clone());
+            }
+            self.now = until;
+            if until == self.next_deadlock_check || until == end_ps {
+                self.next_deadlock_check = until + DEADLOCK_INTERVAL;
+                if let Some(deadlock) = self.find_deadlock() {
+                    self.fault = Some(deadlock.clone().into());
+                    return Err(deadlock.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn run_events(&mut self, end: u64) {
+        while self.fault.is_none() {
+            match self.plane.events.pop(end) {
+                Popped::Head { time, port, packet } => {
+                    self.now = time;
+                    self.events += 1;
+                    self.head(time, port, packet);
+                }
+                Popped::Event(event) => {
+                    self.now = event.time;
+                    self.events += 1;
+                    self.event(event);
+                }
+                Popped::Nothing => return,
+            }
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, event: Event) {
+        let (now, id) = (event.time, event.id());
+        match event.phase() {
+            phase::ARBITRATE => {
+                // An event that the port no longer waits for is stale.
+                if self.plane.outs[id as usize].wake_at == now {
+                    self.plane.outs[id as usize].wake_at = u64::MAX;
+                    self.arbitrate(now, id);
+                }
+            }
+            phase::HOST => {
+                if self.plane.hosts[id as usize].wake_at == now {
+                    self.plane.hosts[id as usize].wake_at = u64::MAX;
+                    self.inject(now, id);
+                }
+            }
+            phase::READ_END => self.read_end(now, id),
+            phase::DELIVERED => self.delivered(now, id, event.a),
+            phase::FEEDBACK => self.feedback_event(now, id, event.a, event.b),
+            phase::CREDIT => self.host_credit(now, id),
+            _ => self.traffic_change(now),
+        }
+    }
+
+    /// A head is eligible at input `port`: straight on if nothing is in the way, else into its
+    /// virtual output queue.
+    #[inline]
+    fn head(&mut self, now: u64, port: u32, mut packet: Packet) {
+        let plane = &mut self.plane;
+        let input = &plane.ins[port as usize];
+        let output = if input.table == NONE {
+            input.base
+        } else {
+            let local = plane.tables[input.table as usize + packet.destination as usize];
+            if local == NO_ROUTE {
+                self.fault = Some(RunError::NoRoute {
+                    at: time(now),
+                    port: PortId::new(port as usize),
+                    destination: packet.destination,
+                });
+                return;
+            }
+            input.base + u32::from(local)
+        };
+        if input.slower && packet.flags & DEFERRED == 0 {
+            let from = plane.serialisation(&plane.outs[input.upstream as usize], packet.wire);
+            let to = plane.serialisation(&plane.outs[output as usize], packet.wire);
+            if to < from {
+                // Starting earlier would run dry before the tail has arrived.
+                packet.flags |= DEFERRED;
+                plane.events.push_head_at(now + from - to, port, packet);
+                return;
+            }
+        }
+        packet.flags &= !DEFERRED;
+        let vl = packet.vl();
+        let local = u32::from(input.local);
+        if S::NEEDS_BUFFER_FULL {
+            self.check_full(now, port, vl);
+        }
+        let plane = &mut self.plane;
+        let lane = plane.lane(output, vl);
+        let out = &plane.outs[output as usize];
+        if out.waiting == 0 && out.free_at < now {
+            let record = &mut plane.lanes[lane];
+            plane.returns.settle(record, now);
+            let blocked = plane.reads.as_ref().is_some_and(|reads| {
+                reads.blocked[plane.ins[port as usize].base as usize][(local / 64) as usize]
+                    >> (local % 64)
+                    & 1
+                    == 1
+            });
+            if record.credits >= packet.blocks() && !blocked {
+                record.turn = next_turn(local);
+                let wire = u32::from(packet.wire);
+                self.transmit(now, output, lane, Some(port), packet, wire);
+                return;
+            }
+        }
+        self.enqueue(now, port, local, output, lane, packet);
+    }
+
+    fn enqueue(
+        &mut self,
+        now: u64,
+        port: u32,
+        local: u32,
+        output: u32,
+        lane: usize,
+        packet: Packet,
+    ) {
+        let plane = &mut self.plane;
+        let record = &mut plane.lanes[lane];
+        let queue = &mut plane.queues[(record.queues + local) as usize];
+        if plane.pool.push(queue, packet, now) {
+            record.set_input(local);
+        }
+        record.queued_bytes += u32::from(packet.wire);
+        let queued_bytes = record.queued_bytes;
+        let out = &mut plane.outs[output as usize];
+        out.waiting += 1;
+        let (free_at, scheduled, marks) = (out.free_at, out.wake_at != u64::MAX, out.marks);
+        if S::ACTIVE && marks {
+            let has_credit = self.has_credit(now, output, packet.vl());
+            self.switch.on_queued(
+                time(now),
+                PortVl(lane as u32),
+                QueueView {
+                    queued_bytes,
+                    has_credit,
+                },
+                view(&packet, port),
+            );
+        }
+        if scheduled {
+            return;
+        }
+        if free_at >= now {
+            self.wake_output(output, free_at);
+        } else {
+            // The port is idle for want of credits or of a free input; another lane or input
+            // may be able to go.
+            self.arbitrate(now, output);
+        }
+    }
+
+    /// Schedules an arbitration.
+    #[inline]
+    pub(crate) fn wake_output(&mut self, output: u32, at: u64) {
+        let out = &mut self.plane.outs[output as usize];
+        if at < out.wake_at {
+            out.wake_at = at;
+            self.plane
+                .events
+                .push(Event::new(at, phase::ARBITRATE, output, 0, 0));
+        }
+    }
+
+    /// Lets an output choose among the packets that wait for it.
+    #[inline]
+    pub(crate) fn arbitrate(&mut self, now: u64, output: u32) {
+        let out = &self.plane.outs[output as usize];
+        if out.waiting == 0 {
+            return;
+        }
+        if out.free_at > now {
+            let at = out.free_at;
+            self.wake_output(output, at);
+            return;
+        }
+        if self.plane.vls == 1 {
+            self.arbitrate_lane(now, output);
+        } else {
+            self.arbitrate_lanes(now, output);
+        }
+    }
+
+    /// The only lane's turn.
+    #[inline]
+    fn arbitrate_lane(&mut self, now: u64, output: u32) {
+        let lane = output as usize;
+        match self.candidate(now, output, lane) {
+            Candidate::Ready { local } => self.grant(now, output, lane, local),
+            Candidate::NoCredit { blocks } => {
+                self.start_waiting(now, output);
+                self.await_credits(now, output, lane, blocks);
+            }
+            Candidate::Nobody => self.start_waiting(now, output),
+        }
+    }
+
+    /// Virtual-lane arbitration among the lanes whose next packet has its credits.
+    fn arbitrate_lanes(&mut self, now: u64, output: u32) {
+        let first = self.plane.lane(output, 0);
+        let mut ready = 0u16;
+        let mut locals = [0u32; 16];
+        let mut blocks_wanted = [0i32; 16];
+        for vl in 0..self.plane.vls {
+            match self.candidate(now, output, first + vl) {
+                Candidate::Ready { local } => {
+                    ready |= 1 << vl;
+                    locals[vl] = local;
+                }
+                Candidate::NoCredit { blocks } => blocks_wanted[vl] = blocks,
+                Candidate::Nobody => {}
+            }
+        }
+        let plane = &mut self.plane;
+        let state = &mut plane.vl_states[output as usize];
+        if let Some(choice) = plane.vl_tables.choose(state, ready) {
+            let vl = usize::from(choice.vl);
+            let record = &plane.lanes[first + vl];
+            let head = plane.queues[(record.queues + locals[vl]) as usize].head;
+            let wire = plane.pool.packet(head).wire;
+            plane.vl_tables.charge(state, choice, wire);
+            self.grant(now, output, first + vl, locals[vl]);
+            return;
+        }
+        self.start_waiting(now, output);
+        for (vl, &blocks) in blocks_wanted[..self.plane.vls].iter().enumerate() {
+            if blocks > 0 {
+                self.await_credits(now, output, first + vl, blocks);
+            }
+        }
+    }
+
+    /// Which input of a lane is next, and whether its packet may go.
+    #[inline]
+    fn candidate(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
+        let plane = &mut self.plane;
+        let record = &mut plane.lanes[lane];
+        let base = plane.ins[output as usize].base as usize;
+        let blocked = plane.reads.as_ref().map(|reads| &reads.blocked[base]);
+        let picked = if plane.oldest_first {
+            oldest(record, &plane.queues, &plane.pool, blocked)
+        } else {
+            record.pick(blocked)
+        };
+        let Some(local) = picked else {
+            return Candidate::Nobody;
+        };
+        plane.returns.settle(record, now);
+        // Any packet fits into the credits of one of MTU size; only below that the packet itself
+        // need be looked at.
+        if record.credits >= plane.mtu_blocks {
+            return Candidate::Ready { local };
+        }
+        let head = plane.queues[(record.queues + local) as usize].head;
+        let blocks = plane.pool.packet(head).blocks();
+        if record.credits >= blocks {
+            Candidate::Ready { local }
+        } else {
+            Candidate::NoCredit { blocks }
+        }
+    }
+
+    #[inline]
+    fn start_waiting(&mut self, now: u64, output: u32) {
+        let out = &mut self.plane.outs[output as usize];
+        out.wait_since = out.wait_since.min(now);
+    }
+
+    /// Makes sure that the port is woken when a lane has `blocks` credits.
+    fn await_credits(&mut self, now: u64, output: u32, lane: usize, blocks: i32) {
+        let record = &mut self.plane.lanes[lane];
+        match self.plane.returns.when(record, blocks) {
+            Some(at) => self.wake_output(output, at.max(now)),
+            None => record.starved = true,
+        }
+    }
+
+    /// Takes the first packet of a queue and sends it.
+    #[inline]
+    fn grant(&mut self, now: u64, output: u32, lane: usize, local: u32) {
+        let plane = &mut self.plane;
+        let record = &mut plane.lanes[lane];
+        record.turn = next_turn(local);
+        let queue = &mut plane.queues[(record.queues + local) as usize];
+        let (packet, empty) = plane.pool.pop(queue);
+        if empty {
+            record.clear_input(local);
+        }
+        let queued_bytes = record.queued_bytes;
+        record.queued_bytes -= u32::from(packet.wire);
+        let out = &mut plane.outs[output as usize];
+        out.waiting -= 1;
+        let more = out.waiting > 0;
+        let port = plane.ins[output as usize].base + local;
+        self.transmit(now, output, lane, Some(port), packet, queued_bytes);
+        if more {
+            let at = self.plane.outs[output as usize].free_at;
+            self.wake_output(output, at);
+        }
+    }
+
+    /// Starts a packet on an output. `input` is where it comes from (`None` at a host),
+    /// `queued_bytes` what waited for this Port VL with it.
+    #[inline]
+    pub(crate) fn transmit(
+        &mut self,
+        now: u64,
+        output: u32,
+        lane: usize,
+        input: Option<u32>,
+        mut packet: Packet,
+        queued_bytes: u32,
+    ) {
+        let plane = &mut self.plane;
+        let ser = plane.serialisation(&plane.outs[output as usize], packet.wire);
+        let tail = now + ser;
+        let blocks = packet.blocks();
+        let record = &mut plane.lanes[lane];
+        record.credits -= blocks;
+        debug_assert!(record.credits >= 0, "credits went negative");
+        let out = &mut plane.outs[output as usize];
+        debug_assert!(out.free_at <= now, "two packets at once on one link");
+        out.free_at = tail;
+        out.xmit_bytes += u64::from(packet.wire);
+        out.xmit_packets += 1;
+        if out.wait_since != u64::MAX {
+            out.wait_total += now - out.wait_since;
+            out.wait_since = u64::MAX;
+        }
+        let (kind, marks) = (out.kind, out.marks);
+        packet.hops += 1;
+        if let Some(input) = input {
+            if self.plane.reads.is_some() {
+                self.read_start(tail, input);
+            }
+            self.return_credits(now, tail, input, packet.vl(), blocks);
+            if S::ACTIVE && marks {
+                let has_credit = self.has_credit(now, output, packet.vl());
+                let mark = self.switch.on_departure(
+                    time(now),
+                    PortVl(lane as u32),
+                    QueueView {
+                        queued_bytes,
+                        has_credit,
+                    },
+                    view(&packet, input),
+                );
+                if mark {
+                    packet.flags |= MARKED;
+                }
+            }
+        }
+        if kind == Next::Host {
+            self.deliver(now, tail, output, lane, packet);
+        } else {
+            self.plane.push_head(now, output, packet);
+        }
+    }
+
+    /// The buffer space that a packet leaves at `tail` goes back to the sender upstream.
+    #[inline]
+    fn return_credits(&mut self, now: u64, tail: u64, input: u32, vl: usize, blocks: i32) {
+        let plane = &mut self.plane;
+        let port = &plane.ins[input as usize];
+        let due = tail + port.credit_delay;
+        let (upstream, from_host) = (port.upstream, port.from_host);
+        let lane = upstream as usize * plane.vls + vl;
+        let record = &mut plane.lanes[lane];
+        plane.returns.push(record, now, due, blocks);
+        if record.starved {
+            record.starved = false;
+            if from_host {
+                self.wake_host_of(upstream, due);
+            } else {
+                self.wake_output(upstream, due);
+            }
+        }
+        if C::NEEDS_CREDIT && from_host {
+            self.plane
+                .events
+                .push(Event::new(due, phase::CREDIT, upstream, 0, 0));
+        }
+    }
+
+    /// Whether the link behind this output has credits for one more packet of MTU size.
+    #[inline]
+    fn has_credit(&mut self, now: u64, output: u32, vl: usize) -> bool {
+        let plane = &mut self.plane;
+        let port = plane.link_port(PortId::new(output as usize));
+        let record = &mut plane.lanes[port * plane.vls + vl];
+        plane.returns.settle(record, now);
+        record.credits >= plane.mtu_blocks
+    }
+
+    /// Tells the scheme when an input buffer has no room for another packet of MTU size.
+    fn check_full(&mut self, now: u64, port: u32, vl: usize) {
+        let plane = &mut self.plane;
+        if port as usize >= plane.fabric_ports {
+            return;
+        }
+        let lane = plane.lane(plane.ins[port as usize].upstream, vl);
+        plane.returns.settle(&mut plane.lanes[lane], now);
+        if plane.lanes[lane].credits < plane.mtu_blocks {
+            if let Ok(vl) = Vl::try_new(vl as u8) {
+                self.switch.on_buffer_full(
+                    time(now),
+                    PortId::new(port as usize),
+                    vl,
+                    &mut ResidentView { plane },
+                );
+            }
+        }
+    }
+
+    /// Counts a read of an input buffer that ends at `tail`.
+    fn read_start(&mut self, tail: u64, input: u32) {
+        let plane = &mut self.plane;
+        let Some(reads) = &mut plane.reads else {
+            return;
+        };
+        reads.active[input as usize] += 1;
+        if reads.active[input as usize] == reads.limit {
+            let port = &plane.ins[input as usize];
+            reads.blocked[port.base as usize][usize::from(port.local / 64)] |=
+                1 << (port.local % 64);
+        }
+        plane
+            .events
+            .push(Event::new(tail, phase::READ_END, input, 0, 0));
+    }
+
+    /// A read ends: the outputs that wait for this input get their chance in turn.
+    fn read_end(&mut self, now: u64, input: u32) {
+        let plane = &mut self.plane;
+        let Some(reads) = &mut plane.reads else {
+            return;
+        };
+        reads.active[input as usize] -= 1;
+        let port = &plane.ins[input as usize];
+        let (base, local) = (port.base, u32::from(port.local));
+        reads.blocked[base as usize][(local / 64) as usize] &= !(1 << (local % 64));
+        let turn = u32::from(reads.turn[input as usize]);
+        let limit = reads.limit;
+        let radix = plane.ins[base as usize..]
+            .iter()
+            .take_while(|other| other.base == base)
+            .count() as u32;
+        for step in 0..radix {
+            let output = base + (turn + step) % radix;
+            let plane = &self.plane;
+            let waits = (0..plane.vls).any(|vl| {
+                let record = &plane.lanes[plane.lane(output, vl)];
+                record.inputs[(local / 64) as usize] >> (local % 64) & 1 == 1
+            });
+            if !waits || plane.outs[output as usize].free_at > now {
+                continue;
+            }
+            self.arbitrate(now, output);
+            if let Some(reads) = &mut self.plane.reads {
+                if reads.active[input as usize] == limit {
+                    reads.turn[input as usize] = ((turn + step + 1) % radix) as u8;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The head has been put off already because the output is faster than the input.
+const DEFERRED: u8 = 128;
+
+enum Candidate {
+    Ready { local: u32 },
+    NoCredit { blocks: i32 },
+    Nobody,
+}
+
+#[inline]
+fn next_turn(local: u32) -> u8 {
+    // A switch has at most 254 ports, so the turn after the last one stays within a byte; turns beyond
+    // the last input wrap in `OutLane::pick`.
+    (local + 1) as u8
+}
+
+#[inline]
+fn view(packet: &Packet, input: u32) -> PacketView {
+    PacketView {
+        wire_bytes: u32::from(packet.wire),
+        marked: packet.is(MARKED),
+        input: PortId::new(input as usize),
+    }
+}
+
+/// The input whose first packet has been eligible longest; of several, the lowest.
+fn oldest(
+    record: &crate::records::OutLane,
+    queues: &[crate::packet::Queue],
+    pool: &crate::packet::Pool,
+    blocked: Option<&[u64; 4]>,
+) -> Option<u32> {
+    let mut best = None;
+    for word in 0..usize::from(record.words) {
+        let mut bits = record.inputs[word] & !blocked.map_or(0, |blocked| blocked[word]);
+        while bits != 0 {
+            let local = word as u32 * 64 + bits.trailing_zeros();
+            bits &= bits - 1;
+            let head = queues[(record.queues + local) as usize].head;
+            let since = pool.eligible(head);
+            if best.is_none_or(|(earliest, _)| since < earliest) {
+                best = Some((since, local));
+            }
+        }
+    }
+    best.map(|(_, local)| local)
+}

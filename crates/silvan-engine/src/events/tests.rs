@@ -1,0 +1,84 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn packet() -> Packet {
+    Packet {
+        born: 0,
+        source: 0,
+        destination: 0,
+        wire: 64,
+        class: 0,
+        lane: 0,
+        flags: 0,
+        hops: 0,
+    }
+}
+
+/// Time, phase and id of what comes next.
+fn key(next: Next) -> Option<(u64, u32, u32)> {
+    match next {
+        Next::Head { time, port, .. } => Some((time, phase::HEAD, port)),
+        Next::Event(event) => Some((event.time, event.phase(), event.id())),
+        Next::Nothing => None,
+    }
+}
+
+proptest! {
+    /// Against a sorted set: pushes of every kind between pops, delays from nothing to far beyond
+    /// the wheel's horizon, ends that cut the run into pieces.
+    #[test]
+    fn the_order_is_total_and_nothing_is_lost(
+        steps in prop::collection::vec((0u8..4, 0u32..50, 0u64..400_000_000, 0u64..4), 1..400),
+        slice in 1u64..300_000_000,
+    ) {
+        const DELAYS: [u64; 2] = [200_000, 310_000];
+        let mut queue = EventQueue::new(2);
+        let mut model = BTreeSet::new();
+        let mut now = 0;
+        let mut end = slice;
+        for (kind, id, delay, scale) in steps {
+            let delay = delay >> (scale * 6);
+            let inserted = match kind {
+                0 | 1 => {
+                    let lane = usize::from(kind);
+                    let time = now + DELAYS[lane];
+                    model.insert((time, phase::HEAD, id)).then(|| {
+                        queue.push_head(lane, time, id, packet());
+                    })
+                }
+                2 => model.insert((now + 1_213_630, phase::HOST, id)).then(|| {
+                    queue.push_host(now + 1_213_630, id);
+                }),
+                _ => model.insert((now + delay, phase::ARBITRATE, id)).then(|| {
+                    queue.push(Event::new(now + delay, phase::ARBITRATE, id, 0, 0));
+                }),
+            };
+            prop_assert!(inserted.is_some() || !model.is_empty());
+            if id % 3 == 0 {
+                let expected = model.first().copied().filter(|first| first.0 < end);
+                let found = key(queue.pop(end));
+                prop_assert_eq!(found, expected);
+                match expected {
+                    Some(first) => {
+                        model.remove(&first);
+                        now = first.0;
+                    }
+                    None => {
+                        now = end;
+                        end += slice;
+                    }
+                }
+            }
+        }
+        while let Some(found) = key(queue.pop(u64::MAX)) {
+            let first = model.pop_first();
+            prop_assert_eq!(Some(found), first);
+        }
+        prop_assert!(model.is_empty());
+    }
+}

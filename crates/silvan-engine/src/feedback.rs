@@ -1,0 +1,212 @@
+//! Notifications: how the FECN that a destination sees becomes the BECN that a source sees.
+//!
+//! A notification is a [`Packet`] with `CONTROL` set, whichever way it goes: past the fabric it is
+//! kept until it arrives, through the fabric it is queued at the destination's port and travels like
+//! any other packet, on a service level of its own if asked for.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use silvan_control::ib::Coalescer;
+use silvan_control::seam::{Feedback, Flow, SourceControl, SwitchControl};
+use silvan_units::HostId;
+
+use crate::config::{BecnCarrier, BecnPath, FeedbackParams};
+use crate::engine::Engine;
+use crate::events::{Event, phase};
+use crate::packet::{ACK, BECN, CONTROL, LAST, MARKED, Packet, service_level};
+use crate::plane::time;
+use crate::workload::Workload;
+
+/// Second argument of a feedback event: the notification arrives at its source.
+const ARRIVES: u32 = 0;
+/// The notification is ready to be sent through the fabric.
+const TO_SEND: u32 = 1;
+
+/// State of the notifications of all hosts.
+#[derive(Debug)]
+pub(crate) struct Notifications {
+    params: FeedbackParams,
+    coalescer: Option<Coalescer>,
+    /// Notifications that wait to be sent, per host.
+    queues: Vec<VecDeque<Packet>>,
+    /// With one ACK per message: payload and marks of each message under way, by destination,
+    /// source and service level.
+    messages: BTreeMap<(u32, u32, u8), (u64, bool)>,
+}
+
+impl Notifications {
+    pub fn new(params: FeedbackParams, hosts: usize) -> Self {
+        let in_band = matches!(params.path, BecnPath::InBand { .. });
+        Self {
+            params,
+            coalescer: params.coalesce.map(|span| Coalescer::new(hosts, span)),
+            queues: vec![VecDeque::new(); if in_band { hosts } else { 0 }],
+            messages: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a delivered data packet may need a notification.
+    #[inline]
+    pub fn wants(&self, packet: &Packet) -> bool {
+        packet.is(MARKED) || self.params.carrier != BecnCarrier::Cnp
+    }
+
+    /// Calls `each` for every notification that waits at its host.
+    pub fn for_each_waiting(&self, each: impl FnMut(&Packet)) {
+        self.queues.iter().flatten().for_each(each);
+    }
+
+    /// The flags and acknowledged bytes of the notification that this delivery causes, if any.
+    fn decide(&mut self, done: u64, packet: &Packet, payload: u32) -> Option<(u8, u64)> {
+        let marked = packet.is(MARKED);
+        let becn = |marked: bool| if marked { BECN } else { 0 };
+        match self.params.carrier {
+            BecnCarrier::Cnp => {
+                if let Some(coalescer) = &mut self.coalescer {
+                    if !coalescer.permit(time(done), flow_of(packet)) {
+                        return None;
+                    }
+                }
+                Some((CONTROL | BECN, 0))
+            }
+            BecnCarrier::AckPerPacket => Some((CONTROL | ACK | becn(marked), u64::from(payload))),
+            BecnCarrier::AckPerMessage => {
+                let key = (packet.destination, packet.source, packet.lane & 15);
+                let message = self.messages.entry(key).or_default();
+                message.0 += u64::from(payload);
+                message.1 |= marked;
+                if !packet.is(LAST) {
+                    return None;
+                }
+                let (bytes, marked) = self.messages.remove(&key)?;
+                Some((CONTROL | ACK | becn(marked), bytes))
+            }
+        }
+    }
+}
+
+/// The flow of a data packet.
+fn flow_of(packet: &Packet) -> Flow {
+    Flow {
+        source: HostId::new(packet.source as usize),
+        destination: HostId::new(packet.destination as usize),
+        sl: packet.service_level(),
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// Answers a data packet that `host` has taken in at `done`.
+    pub(crate) fn answer(&mut self, done: u64, host: u32, packet: &Packet, payload: u32) {
+        if packet.is(MARKED) {
+            self.plane.hosts[host as usize].fecn_received += 1;
+        }
+        let Some((flags, acknowledged)) = self.notifications.decide(done, packet, payload) else {
+            return;
+        };
+        let data_sl = packet.lane & 15;
+        let (wire, sl) = match self.notifications.params.path {
+            BecnPath::OutOfBand { .. } => (0, data_sl),
+            BecnPath::InBand { sl, bytes, .. } => {
+                (bytes.as_u64() as u16, sl.map_or(data_sl, |sl| sl.as_u8()))
+            }
+        };
+        let vl = self.plane.config.sl_to_vl[usize::from(sl)];
+        let notification = Packet {
+            born: acknowledged,
+            source: host,
+            destination: packet.source,
+            wire,
+            class: u16::from(data_sl),
+            lane: vl << 4 | sl,
+            flags,
+            hops: 0,
+        };
+        let slot = self.plane.events.stash(notification);
+        let event = match self.notifications.params.path {
+            BecnPath::OutOfBand { delay } => Event::new(
+                done + delay.as_ps(),
+                phase::FEEDBACK,
+                packet.source,
+                slot,
+                ARRIVES,
+            ),
+            BecnPath::InBand { .. } => Event::new(done, phase::FEEDBACK, host, slot, TO_SEND),
+        };
+        self.plane.events.push(event);
+    }
+
+    /// A notification has crossed the fabric; the sink is done with it at `done`.
+    pub(crate) fn notification_arrives(&mut self, done: u64, host: u32, packet: Packet) {
+        let slot = self.plane.events.stash(packet);
+        self.plane
+            .events
+            .push(Event::new(done, phase::FEEDBACK, host, slot, ARRIVES));
+    }
+
+    /// A feedback event of `host`.
+    pub(crate) fn feedback_event(&mut self, now: u64, host: u32, slot: u32, what: u32) {
+        let packet = self.plane.events.unstash(slot);
+        if what == TO_SEND {
+            self.notifications.queues[host as usize].push_back(packet);
+            self.plane.hosts[host as usize].notifications += 1;
+            self.wake_host(host, now);
+            return;
+        }
+        let becn = packet.is(BECN);
+        if becn {
+            self.plane.hosts[host as usize].becn_received += 1;
+        }
+        let flow = Flow {
+            source: HostId::new(host as usize),
+            destination: HostId::new(packet.source as usize),
+            sl: service_level(packet.class as u8),
+        };
+        let feedback = if packet.is(ACK) {
+            Feedback::Ack {
+                bytes: packet.born as u32,
+                becn,
+            }
+        } else {
+            Feedback::Cnp
+        };
+        if C::ACTIVE && self.source.on_feedback(time(now), flow, feedback) {
+            self.workload.on_release_moved(flow.source);
+            self.wake_host(host, now);
+        }
+    }
+
+    /// Sends the first waiting notification of a host whose link is free. Without priority it
+    /// takes its turn with data: it goes when data may not go now (`data_waits`) or was sent last.
+    /// Returns whether it was sent.
+    pub(crate) fn inject_notification(&mut self, now: u64, host: u32, data_waits: bool) -> bool {
+        let priority = matches!(
+            self.notifications.params.path,
+            BecnPath::InBand { priority: true, .. }
+        );
+        if !priority && !data_waits && !self.plane.hosts[host as usize].data_sent_last {
+            return false;
+        }
+        let Some(&packet) = self.notifications.queues[host as usize].front() else {
+            return false;
+        };
+        let port = self.plane.hosts[host as usize].port;
+        let vl = packet.vl();
+        let lane = self.plane.lane(port, vl);
+        let record = &mut self.plane.lanes[lane];
+        if record.credits < packet.blocks() {
+            match self.plane.returns.when(record, packet.blocks()) {
+                Some(at) => self.wake_host(host, at.max(now)),
+                None => record.starved = true,
+            }
+            return false;
+        }
+        self.notifications.queues[host as usize].pop_front();
+        let record = &mut self.plane.hosts[host as usize];
+        record.notifications -= 1;
+        record.data_sent_last = false;
+        self.transmit(now, port, lane, None, packet, 0);
+        let free_at = self.plane.outs[port as usize].free_at;
+        self.wake_host(host, free_at);
+        true
+    }
+}

@@ -1,0 +1,334 @@
+//! The hosts: injection and sink.
+
+use silvan_control::seam::{Flow, SourceControl, SwitchControl};
+use silvan_units::{Bytes, HostId, Sl, Span, Time};
+
+use crate::engine::Engine;
+use crate::events::{Event, phase};
+use crate::packet::{CONTROL, LAST, MARKED, Packet};
+use crate::plane::time;
+use crate::records::OutLane;
+use crate::stats::Delivery;
+use crate::workload::{Gate, Offer, Poll, Workload};
+
+/// Answers a workload's questions about one host.
+struct HostGate<'a, C> {
+    source: &'a mut C,
+    lanes: &'a [OutLane],
+    sl_to_vl: &'a [u8; 16],
+    header: u32,
+    host: HostId,
+    now: Time,
+    /// Lanes that were asked for and had too few credits, one bit each.
+    starved: u16,
+    /// Fewest blocks that were asked for in vain.
+    wanted: i32,
+}
+
+impl<C: SourceControl> Gate for HostGate<'_, C> {
+    #[inline]
+    fn release(&mut self, dst: HostId, sl: Sl) -> Time {
+        if !C::ACTIVE {
+            return self.now;
+        }
+        self.source.release(
+            self.now,
+            Flow {
+                source: self.host,
+                destination: dst,
+                sl,
+            },
+        )
+    }
+
+    #[inline]
+    fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
+        let vl = self.sl_to_vl[sl.index()];
+        let blocks = (bytes + self.header).div_ceil(64) as i32;
+        let open = self.lanes[usize::from(vl)].credits >= blocks;
+        if !open {
+            self.starved |= 1 << vl;
+            self.wanted = self.wanted.min(blocks);
+        }
+        open
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// A host may be able to start a packet.
+    #[inline]
+    pub(crate) fn inject(&mut self, now: u64, host: u32) {
+        let record = &self.plane.hosts[host as usize];
+        let port = record.port;
+        let free_at = self.plane.outs[port as usize].free_at;
+        if free_at > now {
+            self.wake_host(host, free_at);
+            return;
+        }
+        let first = self.plane.lane(port, 0);
+        for vl in 0..self.plane.vls {
+            let plane = &mut self.plane;
+            plane.returns.settle(&mut plane.lanes[first + vl], now);
+        }
+        let paced = self.plane.hosts[host as usize].next_start;
+        if self.plane.hosts[host as usize].notifications > 0
+            && self.inject_notification(now, host, paced > now)
+        {
+            return;
+        }
+        if paced > now {
+            self.wake_host(host, paced);
+            return;
+        }
+        let host_id = HostId::new(host as usize);
+        if C::ACTIVE {
+            let release = self.source.host_release(time(now), host_id);
+            if release > time(now) {
+                if release != Time::MAX {
+                    self.wake_host(host, release.as_ps());
+                }
+                return;
+            }
+        }
+        let plane = &self.plane;
+        let mut gate = HostGate {
+            source: &mut self.source,
+            lanes: &plane.lanes[first..first + plane.vls],
+            sl_to_vl: &plane.config.sl_to_vl,
+            header: plane.header,
+            host: host_id,
+            now: time(now),
+            starved: 0,
+            wanted: i32::MAX,
+        };
+        let answer = self.workload.poll(host_id, time(now), &mut gate);
+        let (starved, wanted) = (gate.starved, gate.wanted);
+        match answer {
+            Poll::Send(offer) => {
+                self.start(now, host, port, first, offer);
+                return;
+            }
+            Poll::WaitUntil(at) => {
+                debug_assert!(at > time(now), "a workload waits for the past");
+                self.wake_host(host, at.as_ps());
+            }
+            Poll::Idle => {}
+        }
+        if starved != 0 {
+            let out = &mut self.plane.outs[port as usize];
+            out.wait_since = out.wait_since.min(now);
+            self.await_host_credits(now, host, starved, wanted);
+        }
+    }
+
+    /// Starts the packet of an offer.
+    #[inline]
+    fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: Offer) {
+        let plane = &mut self.plane;
+        let vl = plane.config.sl_to_vl[offer.sl.index()];
+        let packet = Packet {
+            born: now,
+            source: host,
+            destination: offer.dst.index() as u32,
+            wire: (offer.bytes + plane.header) as u16,
+            class: offer.class,
+            lane: vl << 4 | offer.sl.as_u8(),
+            flags: if offer.last { LAST } else { 0 },
+            hops: 0,
+        };
+        debug_assert!(offer.bytes > 0 && u32::from(packet.wire) <= plane.mtu_wire);
+        let full_size = u32::from(packet.wire) == plane.mtu_wire;
+        let gap = match plane.config.host.injection_rate {
+            Some(_) if full_size => plane.injection_mtu,
+            Some(rate) => rate
+                .span_for(Bytes::from_bytes(u64::from(offer.bytes)))
+                .as_ps(),
+            None => 0,
+        };
+        let record = &mut plane.hosts[host as usize];
+        record.next_start = now + gap;
+        record.injected += u64::from(offer.bytes);
+        record.data_sent_last = true;
+        self.transmit(now, port, first + usize::from(vl), None, packet, 0);
+        let free_at = self.plane.outs[port as usize].free_at;
+        if C::ACTIVE {
+            let flow = Flow {
+                source: HostId::new(host as usize),
+                destination: offer.dst,
+                sl: offer.sl,
+            };
+            self.source
+                .on_send(time(now), flow, Span::from_ps(free_at - now), offer.bytes);
+        }
+        let next = free_at.max(now + gap);
+        let record = &mut self.plane.hosts[host as usize];
+        if record.notifications > 0 {
+            self.wake_host(host, free_at);
+        } else if full_size {
+            record.wake_at = next;
+            self.plane.events.push_host(next, host);
+        } else {
+            self.wake_host(host, next);
+        }
+    }
+
+    /// Schedules an injection, unless an earlier one is scheduled.
+    #[inline]
+    pub(crate) fn wake_host(&mut self, host: u32, at: u64) {
+        let record = &mut self.plane.hosts[host as usize];
+        if at < record.wake_at {
+            record.wake_at = at;
+            self.plane
+                .events
+                .push(Event::new(at, phase::HOST, host, 0, 0));
+        }
+    }
+
+    /// Schedules an injection of the host behind this output port.
+    pub(crate) fn wake_host_of(&mut self, port: u32, at: u64) {
+        // The switch port at the other end knows the host by number.
+        let peer = self.plane.ins[port as usize].upstream;
+        let host = self.plane.host_behind(peer);
+        self.wake_host(host, at);
+    }
+
+    /// Makes sure that the host is woken when one of these lanes has `blocks` credits.
+    fn await_host_credits(&mut self, now: u64, host: u32, starved: u16, blocks: i32) {
+        let first = self.plane.lane(self.plane.hosts[host as usize].port, 0);
+        for vl in 0..self.plane.vls {
+            if starved >> vl & 1 == 0 {
+                continue;
+            }
+            let plane = &mut self.plane;
+            let record = &mut plane.lanes[first + vl];
+            match plane.returns.when(record, blocks) {
+                Some(at) => self.wake_host(host, at.max(now)),
+                None => record.starved = true,
+            }
+        }
+    }
+
+    /// The last link: the sink's whole future for this packet is known at its grant, so no event is
+    /// needed for its arrival. `tail` is when it leaves the switch.
+    #[inline]
+    pub(crate) fn deliver(
+        &mut self,
+        now: u64,
+        tail: u64,
+        output: u32,
+        lane: usize,
+        packet: Packet,
+    ) {
+        let plane = &mut self.plane;
+        let to = plane.outs[output as usize].next;
+        let propagation = plane.propagation[output as usize];
+        let payload = if packet.is(CONTROL) {
+            0
+        } else {
+            u32::from(packet.wire) - plane.header
+        };
+        let service = match plane.config.host.sink_rate {
+            Some(_) if u32::from(packet.wire) == plane.mtu_wire => plane.sink_mtu,
+            Some(rate) if payload > 0 => {
+                rate.span_for(Bytes::from_bytes(u64::from(payload))).as_ps()
+            }
+            _ => 0,
+        };
+        let host = &mut plane.hosts[to as usize];
+        let done = host.sink_free.max(tail + propagation) + service;
+        host.sink_free = done;
+        let due = done + propagation + plane.config.host.credit_delay.as_ps();
+        let record = &mut plane.lanes[lane];
+        plane.returns.push(record, now, due, packet.blocks());
+        if packet.is(CONTROL) {
+            self.notification_arrives(done, to, packet);
+            return;
+        }
+        self.stats.record(
+            Delivery {
+                done,
+                host: to,
+                payload,
+                latency: done - packet.born,
+                class: packet.class,
+                hops: packet.hops,
+                marked: packet.is(MARKED),
+            },
+            &mut plane.hosts[to as usize],
+        );
+        if W::NEEDS_DELIVERY {
+            let slot = self.plane.events.stash(packet);
+            self.plane
+                .events
+                .push(Event::new(done, phase::DELIVERED, to, slot, 0));
+        }
+        if self.notifications.wants(&packet) {
+            self.answer(done, to, &packet, payload);
+        }
+    }
+
+    /// Tells the workload of a delivery.
+    pub(crate) fn delivered(&mut self, now: u64, host: u32, slot: u32) {
+        let packet = self.plane.events.unstash(slot);
+        let offer = Offer {
+            dst: HostId::new(host as usize),
+            bytes: u32::from(packet.wire) - self.plane.header,
+            sl: packet.service_level(),
+            class: packet.class,
+            last: packet.is(LAST),
+        };
+        let mut woken = std::mem::take(&mut self.woken);
+        self.workload.on_delivered(
+            HostId::new(packet.source as usize),
+            &offer,
+            time(now),
+            &mut woken,
+        );
+        self.wake_all(now, &mut woken);
+        self.woken = woken;
+    }
+
+    /// The traffic changes by itself.
+    pub(crate) fn traffic_change(&mut self, now: u64) {
+        let mut woken = std::mem::take(&mut self.woken);
+        self.workload.apply_change(time(now), &mut woken);
+        self.wake_all(now, &mut woken);
+        self.woken = woken;
+        self.schedule_change();
+    }
+
+    fn wake_all(&mut self, now: u64, woken: &mut Vec<HostId>) {
+        for host in woken.drain(..) {
+            self.wake_host(host.index() as u32, now);
+        }
+    }
+
+    pub(crate) fn schedule_change(&mut self) {
+        if let Some(at) = self.workload.next_change(time(self.now)) {
+            self.plane
+                .events
+                .push(Event::new(at.as_ps(), phase::CHANGE, 0, 0, 0));
+        }
+    }
+
+    /// A credit has come back to a host whose scheme watches them.
+    pub(crate) fn host_credit(&mut self, now: u64, port: u32) {
+        let plane = &mut self.plane;
+        let host = plane.host_behind(plane.ins[port as usize].upstream);
+        let first = plane.lane(port, 0);
+        let mut used = 0;
+        for vl in 0..plane.vls {
+            let record = &mut plane.lanes[first + vl];
+            plane.returns.settle(record, now);
+            used += plane.input_blocks - record.credits;
+        }
+        let capacity = plane.input_blocks * plane.vls as i32;
+        self.source.on_credit(
+            time(now),
+            HostId::new(host as usize),
+            used.max(0) as u32,
+            capacity as u32,
+        );
+        self.wake_host(host, now);
+    }
+}

@@ -1,0 +1,199 @@
+//! What can be read of a running engine: port counters, deliveries, buffers, cost.
+
+use hdrhistogram::Histogram;
+use silvan_control::seam::{PortReading, PortVl, SourceControl, SwitchControl};
+use silvan_units::{Bytes, HostId, PortId, Span, Time, Vl};
+
+use crate::engine::Engine;
+use crate::packet::NONE;
+use crate::plane::time;
+use crate::stats::ClassStats;
+use crate::workload::Workload;
+
+/// Counters of one port (IBA 16.1.3 and 16.1.4), in natural units. A packet counts as sent when it
+/// starts, and as received when its sender has started it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Wire bytes sent (PortXmitData is this in 4-byte words).
+    pub xmit_bytes: u64,
+    /// Packets sent.
+    pub xmit_packets: u64,
+    /// Wire bytes received.
+    pub rcv_bytes: u64,
+    /// Packets received.
+    pub rcv_packets: u64,
+    /// Time with packets to send and none sent for want of credits or arbitration (PortXmitWait).
+    pub xmit_wait: Span,
+    /// Time in the congestion state, summed over the data VLs (PortXmitTimeCong).
+    pub xmit_cong: Span,
+}
+
+/// Counters of one host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounters {
+    /// Payload whose injection has started.
+    pub injected_bytes: u64,
+    /// Payload taken in.
+    pub delivered_bytes: u64,
+    /// Data packets taken in.
+    pub delivered_packets: u64,
+    /// Data packets received with FECN. Known from the last switch on, a little before delivery.
+    pub fecn_received: u64,
+    /// Notifications received with BECN.
+    pub becn_received: u64,
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// The instant up to which events have been processed.
+    pub fn now(&self) -> Time {
+        time(self.now)
+    }
+
+    /// Events processed.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Delivered packets, each times the links it crossed.
+    pub fn packet_hops(&self) -> u64 {
+        self.stats.packet_hops
+    }
+
+    /// Data packets delivered.
+    pub fn delivered_packets(&self) -> u64 {
+        self.stats.delivered_packets
+    }
+
+    /// Heap bytes held by the data plane, control and traffic not counted.
+    pub fn memory_bytes(&self) -> usize {
+        self.plane.bytes()
+    }
+
+    /// Number of ports of the fabric.
+    pub fn ports(&self) -> usize {
+        self.plane.fabric_ports
+    }
+
+    /// Counters of a port since the start.
+    pub fn port_counters(&self, port: PortId) -> PortCounters {
+        let plane = &self.plane;
+        let out = &plane.outs[plane.link_port(port)];
+        let upstream = plane.ins[port.index()].upstream;
+        let (rcv_bytes, rcv_packets) = if upstream == NONE {
+            (0, 0)
+        } else {
+            let feeding = &plane.outs[upstream as usize];
+            (feeding.xmit_bytes, feeding.xmit_packets)
+        };
+        let waiting = self.now.saturating_sub(out.wait_since);
+        let cong = (0..plane.vls)
+            .map(|vl| self.congested(port, vl).as_ps())
+            .sum();
+        PortCounters {
+            xmit_bytes: out.xmit_bytes,
+            xmit_packets: out.xmit_packets,
+            rcv_bytes,
+            rcv_packets,
+            xmit_wait: Span::from_ps(out.wait_total + waiting),
+            xmit_cong: Span::from_ps(cong),
+        }
+    }
+
+    fn congested(&self, port: PortId, vl: usize) -> Span {
+        if !S::ACTIVE || !self.plane.outs[port.index()].marks {
+            return Span::ZERO;
+        }
+        let lane = self.plane.lane(port.index() as u32, vl);
+        self.switch
+            .congested_time(time(self.now), PortVl(lane as u32))
+    }
+
+    /// What a manager reads of a port.
+    pub fn reading(&self, port: PortId) -> PortReading {
+        let counters = self.port_counters(port);
+        PortReading {
+            port,
+            xmit_bytes: counters.xmit_bytes,
+            xmit_wait: counters.xmit_wait,
+            xmit_cong: counters.xmit_cong,
+        }
+    }
+
+    /// Counters of a host since the start. Deliveries are those before the end of the last
+    /// [`Engine::run_until`].
+    pub fn host_counters(&self, host: HostId) -> HostCounters {
+        let record = &self.plane.hosts[host.index()];
+        HostCounters {
+            injected_bytes: record.injected,
+            delivered_bytes: record.delivered,
+            delivered_packets: record.delivered_packets,
+            fecn_received: record.fecn_received,
+            becn_received: record.becn_received,
+        }
+    }
+
+    /// Counts of a traffic class; `None` if nothing of it was delivered.
+    pub fn class(&self, class: u16) -> Option<&ClassStats> {
+        self.stats.class(class)
+    }
+
+    /// Latencies in nanoseconds of the packets that a host received, if kept and not empty.
+    pub fn latency_of_host(&self, host: HostId) -> Option<&Histogram<u64>> {
+        self.stats.host_latency(host.index())
+    }
+
+    /// Empties the latency histograms, for a warm-up whose packets shall not count.
+    pub fn reset_latency(&mut self) {
+        self.stats.reset_latency();
+    }
+
+    /// Wire bytes that wait in the switch for this output Port VL.
+    pub fn queued(&self, output: PortId, vl: Vl) -> Bytes {
+        let lane = self.plane.lane(output.index() as u32, vl.index());
+        Bytes::from_bytes(u64::from(self.plane.lanes[lane].queued_bytes))
+    }
+
+    /// Credits that this output Port VL has in hand, in 64-byte blocks, those due by now included.
+    pub fn credits(&mut self, output: PortId, vl: Vl) -> u32 {
+        let plane = &mut self.plane;
+        let port = plane.link_port(output);
+        let record = &mut plane.lanes[port * plane.vls + vl.index()];
+        plane.returns.settle(record, self.now);
+        record.credits.max(0) as u32
+    }
+
+    /// The congestion control at the switches.
+    pub fn switch_control(&self) -> &S {
+        &self.switch
+    }
+
+    /// The same, to change settings.
+    pub fn switch_control_mut(&mut self) -> &mut S {
+        &mut self.switch
+    }
+
+    /// The congestion control at the hosts.
+    pub fn source_control(&self) -> &C {
+        &self.source
+    }
+
+    /// The same, to change settings.
+    pub fn source_control_mut(&mut self) -> &mut C {
+        &mut self.source
+    }
+
+    /// The traffic.
+    pub fn workload(&self) -> &W {
+        &self.workload
+    }
+
+    /// The traffic, to change it; call [`Engine::wake`] for hosts that have more to send now.
+    pub fn workload_mut(&mut self) -> &mut W {
+        &mut self.workload
+    }
+
+    /// Polls a host at the current instant, after its traffic was changed from outside.
+    pub fn wake(&mut self, host: HostId) {
+        self.wake_host(host.index() as u32, self.now);
+    }
+}

@@ -1,0 +1,80 @@
+//! The packets of a switch as a marking scheme sees them.
+
+use silvan_control::seam::Resident;
+use silvan_units::{PortId, Vl};
+
+use crate::packet::MARKED;
+use crate::plane::Plane;
+
+/// A view of the data plane for `SwitchControl::on_buffer_full`.
+pub(crate) struct ResidentView<'a> {
+    pub plane: &'a mut Plane,
+}
+
+impl ResidentView<'_> {
+    /// Local inputs or outputs of the element that `port` belongs to.
+    fn element(&self, port: PortId) -> std::ops::Range<u32> {
+        let base = self.plane.ins[port.index()].base;
+        let count = self.plane.ins[base as usize..self.plane.fabric_ports]
+            .iter()
+            .take_while(|other| other.base == base)
+            .count() as u32;
+        base..base + count
+    }
+
+    fn mark(&mut self, output: u32, vl: Vl, local: u32) {
+        let lane = self.plane.lane(output, vl.index());
+        let record = &self.plane.lanes[lane];
+        let queue = self.plane.queues[(record.queues + local) as usize];
+        self.plane
+            .pool
+            .for_each_mut(queue, |packet| packet.flags |= MARKED);
+    }
+}
+
+impl Resident for ResidentView<'_> {
+    fn occupied_blocks(&self, input: PortId, vl: Vl) -> u32 {
+        let upstream = self.plane.ins[input.index()].upstream;
+        let lane = self.plane.lane(upstream, vl.index());
+        self.capacity_blocks(input, vl)
+            .saturating_sub(self.plane.lanes[lane].credits.max(0) as u32)
+    }
+
+    fn capacity_blocks(&self, _: PortId, _: Vl) -> u32 {
+        self.plane.input_blocks as u32
+    }
+
+    fn queued_packets(&self, output: PortId, vl: Vl) -> u32 {
+        let lane = self.plane.lane(output.index() as u32, vl.index());
+        let record = &self.plane.lanes[lane];
+        let mut count = 0;
+        for local in 0..self.element(output).len() as u32 {
+            let queue = self.plane.queues[(record.queues + local) as usize];
+            self.plane.pool.for_each(queue, |_| count += 1);
+        }
+        count
+    }
+
+    fn outputs_of(&self, input: PortId, vl: Vl, each: &mut dyn FnMut(PortId)) {
+        let local = usize::from(self.plane.ins[input.index()].local);
+        for output in self.element(input) {
+            let record = &self.plane.lanes[self.plane.lane(output, vl.index())];
+            if record.inputs[local / 64] >> (local % 64) & 1 == 1 {
+                each(PortId::new(output as usize));
+            }
+        }
+    }
+
+    fn mark_input(&mut self, input: PortId, vl: Vl) {
+        let local = u32::from(self.plane.ins[input.index()].local);
+        for output in self.element(input) {
+            self.mark(output, vl, local);
+        }
+    }
+
+    fn mark_output(&mut self, output: PortId, vl: Vl) {
+        for local in 0..self.element(output).len() as u32 {
+            self.mark(output.index() as u32, vl, local);
+        }
+    }
+}
