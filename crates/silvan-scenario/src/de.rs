@@ -1,0 +1,330 @@
+//! A serde deserializer over a TOML document that knows which key it is at.
+//!
+//! `toml_edit` has one of its own, but its errors are finished text. Here unknown keys, missing keys
+//! and wrong types stay data until the message is made, so that each error carries its key path
+//! and the nearest known name, whether the value came from the file or from an override.
+
+use std::fmt;
+
+use serde::de::value::StrDeserializer;
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Expected, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, Visitor,
+};
+use toml_edit::{Item, Table, TableLike, Value};
+
+use crate::error::{ScenarioError, suggest};
+use crate::path::KeyPath;
+
+/// Reads `T` from a document; the error has a key path but no place yet.
+pub(crate) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, ScenarioError> {
+    let node = Node {
+        kind: Kind::of(item),
+        path: KeyPath::ROOT,
+    };
+    T::deserialize(node).map_err(|error| error.0)
+}
+
+/// A [`ScenarioError`] under construction; without a path until it passes a [`Node`].
+#[derive(Debug)]
+struct DeError(ScenarioError, Shape);
+
+/// What remains to be filled in when the path becomes known.
+#[derive(Debug)]
+enum Shape {
+    Finished,
+    Message {
+        text: String,
+        hint: Option<String>,
+    },
+    Unknown {
+        field: String,
+        expected: &'static [&'static str],
+    },
+    Missing(&'static str),
+}
+
+impl DeError {
+    fn open(shape: Shape) -> Self {
+        Self(ScenarioError::new(KeyPath::ROOT, ""), shape)
+    }
+
+    fn message(text: String, hint: Option<String>) -> Self {
+        Self::open(Shape::Message { text, hint })
+    }
+
+    /// Completes the error with the path of the innermost node that saw it.
+    fn within(self, path: &KeyPath) -> Self {
+        let error = match self.1 {
+            Shape::Finished => self.0,
+            Shape::Message { text, hint } => {
+                ScenarioError::new(path.clone(), text).with_hint_if(hint)
+            }
+            Shape::Unknown { field, expected } => {
+                let hint = suggest(&field, expected.iter().copied());
+                ScenarioError::new(path.key(&field), "unknown key").with_hint_if(hint)
+            }
+            Shape::Missing(field) => ScenarioError::new(path.key(field), "missing key"),
+        };
+        Self(error, Shape::Finished)
+    }
+}
+
+impl fmt::Display for DeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for DeError {}
+
+impl de::Error for DeError {
+    /// Messages of the units crate end with their advice in parentheses; it becomes the hint.
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        let message = message.to_string();
+        let advice = message
+            .strip_suffix(')')
+            .and_then(|rest| rest.rsplit_once(" ("));
+        match advice {
+            Some((text, hint)) => Self::message(text.to_owned(), Some(hint.to_owned())),
+            None => Self::message(message, None),
+        }
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let text = format!("expected {}, found {}", plain(expected), describe(found));
+        Self::message(text, None)
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+
+    fn invalid_length(len: usize, expected: &dyn Expected) -> Self {
+        let text = format!("expected {}, found {len} values", plain(expected));
+        Self::message(text, None)
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let hint = suggest(variant, expected.iter().copied());
+        Self::message(format!("unknown value {variant:?}"), hint)
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        Self::open(Shape::Unknown {
+            field: field.to_owned(),
+            expected,
+        })
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::open(Shape::Missing(field))
+    }
+}
+
+/// What serde calls the expected type, in a scenario author's words.
+fn plain(expected: &dyn Expected) -> String {
+    let text = expected.to_string();
+    let plain = match text.as_str() {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" => "a whole number that is not negative",
+        "i64" => "a whole number",
+        "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" => "text in quotes",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        text if text.starts_with("struct ") => "a table",
+        text if text.starts_with("a tuple of size ") => {
+            return text.replace("a tuple of size ", "a list of length ");
+        }
+        text => text,
+    };
+    plain.to_owned()
+}
+
+fn describe(found: Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Bool(value) => value.to_string(),
+        Unexpected::Unsigned(value) => format!("the number {value}"),
+        Unexpected::Signed(value) => format!("the number {value}"),
+        Unexpected::Float(value) => format!("the number {value}"),
+        Unexpected::Str(text) => format!("the text {text:?}"),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Map => "a table".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// One value of the document and its path.
+struct Node<'a> {
+    kind: Kind<'a>,
+    path: KeyPath,
+}
+
+impl Node<'_> {
+    /// Reads a value, and puts the path to errors of checks after the reading, too.
+    fn read<'de, T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, DeError> {
+        let path = self.path.clone();
+        seed.deserialize(self).map_err(|error| error.within(&path))
+    }
+}
+
+enum Kind<'a> {
+    Table(&'a dyn TableLike),
+    List(Vec<Kind<'a>>),
+    Scalar(&'a Value),
+    Nothing,
+}
+
+impl<'a> Kind<'a> {
+    fn of(item: &'a Item) -> Self {
+        match item {
+            Item::Table(table) => Self::of_table(table),
+            Item::ArrayOfTables(tables) => Self::List(tables.iter().map(Self::of_table).collect()),
+            Item::Value(value) => Self::of_value(value),
+            Item::None => Self::Nothing,
+        }
+    }
+
+    fn of_table(table: &'a Table) -> Self {
+        Self::Table(table)
+    }
+
+    fn of_value(value: &'a Value) -> Self {
+        match value {
+            Value::InlineTable(table) => Self::Table(table),
+            Value::Array(array) => Self::List(array.iter().map(Self::of_value).collect()),
+            scalar => Self::Scalar(scalar),
+        }
+    }
+}
+
+impl<'de> de::Deserializer<'de> for Node<'_> {
+    type Error = DeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        let path = &self.path;
+        let result = match self.kind {
+            Kind::Table(table) => visitor.visit_map(Entries {
+                entries: Box::new(table.iter()),
+                next: None,
+                path,
+            }),
+            Kind::List(values) => {
+                let expected = values.len();
+                let mut elements = Elements {
+                    values: values.into_iter().enumerate(),
+                    path,
+                };
+                visitor.visit_seq(&mut elements).and_then(|value| {
+                    let read = expected - elements.values.len();
+                    let wanted = format!("a list of length {read}");
+                    match elements.values.len() {
+                        0 => Ok(value),
+                        _ => Err(de::Error::invalid_length(expected, &wanted.as_str())),
+                    }
+                })
+            }
+            Kind::Scalar(value) => match value {
+                Value::String(text) => visitor.visit_str(text.value()),
+                Value::Integer(number) => visitor.visit_i64(*number.value()),
+                Value::Float(number) => visitor.visit_f64(*number.value()),
+                Value::Boolean(flag) => visitor.visit_bool(*flag.value()),
+                _ => Err(DeError::message(
+                    "a date is no value of a scenario".to_owned(),
+                    None,
+                )),
+            },
+            Kind::Nothing => visitor.visit_unit(),
+        };
+        result.map_err(|error| error.within(path))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DeError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DeError> {
+        let path = self.path.clone();
+        let Kind::Scalar(Value::String(text)) = self.kind else {
+            return self.deserialize_str(visitor);
+        };
+        let variant: StrDeserializer<'_, DeError> = text.value().as_str().into_deserializer();
+        visitor
+            .visit_enum(variant)
+            .map_err(|error| error.within(&path))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string
+        bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any
+    }
+}
+
+/// The elements of a list.
+struct Elements<'a> {
+    values: std::iter::Enumerate<std::vec::IntoIter<Kind<'a>>>,
+    path: &'a KeyPath,
+}
+
+impl<'de> SeqAccess<'de> for Elements<'_> {
+    type Error = DeError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, DeError> {
+        let Some((index, kind)) = self.values.next() else {
+            return Ok(None);
+        };
+        let path = self.path.index(index);
+        Node { kind, path }.read(seed).map(Some)
+    }
+}
+
+/// The entries of a table.
+struct Entries<'a> {
+    entries: Box<dyn Iterator<Item = (&'a str, &'a Item)> + 'a>,
+    next: Option<(&'a str, &'a Item)>,
+    path: &'a KeyPath,
+}
+
+impl<'de> MapAccess<'de> for Entries<'_> {
+    type Error = DeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, DeError> {
+        self.next = self.entries.next();
+        let Some((key, _)) = self.next else {
+            return Ok(None);
+        };
+        let key: StrDeserializer<'_, DeError> = key.into_deserializer();
+        seed.deserialize(key).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DeError> {
+        let (key, item) = self.next.take().unwrap_or(("", &Item::None));
+        let kind = Kind::of(item);
+        let path = self.path.key(key);
+        Node { kind, path }.read(seed)
+    }
+}

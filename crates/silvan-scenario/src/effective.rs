@@ -1,0 +1,141 @@
+//! The effective scenario: every default spelled out, as TOML, and its hash.
+
+use sha2::{Digest, Sha256};
+use silvan_units::{Bytes, Span};
+use toml_edit::visit_mut::VisitMut;
+use toml_edit::{DocumentMut, Item, Table, Value};
+
+use crate::parsed::{FabricSection, Generator, ScenarioFile};
+
+/// Hosts of the fabric of the empty file.
+const DEFAULT_HOSTS: u32 = 8;
+/// Packets of MTU size in a message (gran2012, section IV).
+const DEFAULT_MESSAGE_PACKETS: u64 = 2;
+/// Packets of MTU size that threshold weight 15 stands for.
+const DEFAULT_THRESHOLD_PACKETS: u64 = 3;
+
+/// Fills in the defaults that depend on other values. Filling in twice changes nothing.
+pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
+    fill_fabric(&mut file.fabric);
+    let mtu = file.packet.mtu.as_u64();
+    let message = &mut file.traffic.message;
+    if message.is_none() {
+        *message = mtu
+            .checked_mul(DEFAULT_MESSAGE_PACKETS)
+            .map(Bytes::from_bytes);
+    }
+    let lanes = file.vl.data_vls.max(1);
+    file.vl
+        .sl_to_vl
+        .get_or_insert_with(|| (0..16).map(|sl| sl % lanes).collect());
+    file.probe.interval.get_or_insert_with(|| {
+        let divisor = common_divisor(file.run.duration.as_ps(), file.run.warm_up.as_ps());
+        Span::from_ps(divisor)
+    });
+    let control = &mut file.control.switch;
+    if control.threshold_table.is_none() {
+        let packet = mtu.saturating_add(file.packet.header.as_u64());
+        let lowest = Bytes::from_bytes(packet.saturating_mul(DEFAULT_THRESHOLD_PACKETS));
+        let lowest = *control.threshold_lowest.get_or_insert(lowest);
+        control
+            .threshold_highest
+            .get_or_insert(file.switch.buffer.max(lowest));
+    }
+    name_entries(file);
+}
+
+fn fill_fabric(fabric: &mut FabricSection) {
+    if fabric.is_listed() || fabric.generator.is_some() {
+        return;
+    }
+    fabric.generator = Some(Generator::SingleSwitch);
+    fabric.hosts.get_or_insert(DEFAULT_HOSTS);
+}
+
+/// Names the traffic entries as the statistics do.
+fn name_entries(file: &mut ScenarioFile) {
+    fn fill<'a>(kind: &str, names: impl Iterator<Item = &'a mut Option<String>>) {
+        for (index, name) in names.enumerate() {
+            name.get_or_insert_with(|| format!("{kind}-{}", index + 1));
+        }
+    }
+
+    let traffic = &mut file.traffic;
+    fill("uniform", traffic.uniform.iter_mut().map(|e| &mut e.name));
+    fill(
+        "permutation",
+        traffic.permutation.iter_mut().map(|e| &mut e.name),
+    );
+    fill("incast", traffic.incast.iter_mut().map(|e| &mut e.name));
+    fill("flow", traffic.flow.iter_mut().map(|e| &mut e.name));
+}
+
+/// Euclid's algorithm; a zero divides nothing and is left out.
+fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// The file as TOML with one key a line, sections as `[section]` and lists of tables as
+/// `[[section]]`.
+pub(crate) fn to_toml(file: &ScenarioFile) -> String {
+    let mut document = toml_edit::ser::to_document(file)
+        .expect("scenario types are numbers, texts, lists and tables with text keys");
+    Layout.visit_document_mut(&mut document);
+    let text = document.to_string();
+    text.trim_start().to_owned()
+}
+
+/// SHA-256 of a text in hexadecimal digits.
+pub(crate) fn hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Turns inline tables into sections, except where a table is one short value.
+struct Layout;
+
+/// Tables that stay on the line of their key.
+const INLINE: [&str; 2] = ["output-buffer", "cct"];
+
+impl VisitMut for Layout {
+    fn visit_document_mut(&mut self, document: &mut DocumentMut) {
+        self.visit_table_mut(document.as_table_mut());
+    }
+
+    fn visit_table_mut(&mut self, table: &mut Table) {
+        table.decor_mut().clear();
+        table.set_implicit(!table.is_empty());
+        for (key, item) in table.iter_mut() {
+            if INLINE.contains(&key.get()) {
+                continue;
+            }
+            let converted = match item {
+                Item::Value(Value::InlineTable(_)) => {
+                    std::mem::take(item).into_table().map(Item::Table)
+                }
+                Item::Value(Value::Array(array)) if is_list_of_tables(array) => {
+                    let tables = std::mem::take(item).into_array_of_tables();
+                    tables.map(Item::ArrayOfTables)
+                }
+                _ => continue,
+            };
+            *item = converted.unwrap_or_else(|unchanged| unchanged);
+            match item {
+                Item::Table(inner) => self.visit_table_mut(inner),
+                Item::ArrayOfTables(inner) => {
+                    inner
+                        .iter_mut()
+                        .for_each(|table| self.visit_table_mut(table));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_list_of_tables(array: &toml_edit::Array) -> bool {
+    !array.is_empty() && array.iter().all(Value::is_inline_table)
+}

@@ -1,0 +1,160 @@
+//! The one error of this crate that is about the scenario's text.
+
+use std::fmt;
+
+use crate::KeyPath;
+
+/// What is wrong with a scenario, where, and what to do about it.
+///
+/// Displays as one line, `file:line: message (hint: advice)`, so that editors and people find the
+/// place. Nothing has been built or written when it is returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScenarioError(Box<Details>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Details {
+    message: String,
+    source: String,
+    line: Option<usize>,
+    column: Option<usize>,
+    key: KeyPath,
+    hint: Option<String>,
+}
+
+impl ScenarioError {
+    /// An error about the value that `key` names, at an unknown place. The message starts with the
+    /// key unless that is the root.
+    pub(crate) fn new(key: KeyPath, message: impl Into<String>) -> Self {
+        let message = one_line(message.into());
+        Self(Box::new(Details {
+            message: match key.is_empty() {
+                true => message,
+                false => format!("{key}: {message}"),
+            },
+            source: String::new(),
+            line: None,
+            column: None,
+            key,
+            hint: None,
+        }))
+    }
+
+    /// The same error with advice.
+    #[must_use]
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(one_line(hint.into()));
+        self
+    }
+
+    /// The same error with `hint` as its advice if there is any.
+    #[must_use]
+    pub(crate) fn with_hint_if(self, hint: Option<String>) -> Self {
+        match hint {
+            Some(hint) => self.with_hint(hint),
+            None => self,
+        }
+    }
+
+    /// The same error, found in `source`, at `line` and `column` where they are known.
+    #[must_use]
+    pub(crate) fn at(mut self, source: &str, position: Option<(usize, usize)>) -> Self {
+        self.0.source = one_line(source.to_owned());
+        self.0.line = position.map(|(line, _)| line);
+        self.0.column = position.map(|(_, column)| column);
+        self
+    }
+
+    /// What is wrong, without place and hint.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The file, or the override as it was written: `--set key=value`.
+    pub fn source_name(&self) -> &str {
+        &self.0.source
+    }
+
+    /// Line in the file, from 1; `None` for an override.
+    pub fn line(&self) -> Option<usize> {
+        self.0.line
+    }
+
+    /// Column in that line in characters, from 1; `None` for an override.
+    pub fn column(&self) -> Option<usize> {
+        self.0.column
+    }
+
+    /// The key that the error is about; the root if it is about the text as such.
+    pub fn key(&self) -> &KeyPath {
+        &self.0.key
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+}
+
+/// Joins the lines of messages that come from elsewhere, and drops control characters.
+fn one_line(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    let lines: Vec<&str> = text
+        .split(char::is_control)
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines.join(", ")
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Details {
+            message,
+            source,
+            line,
+            hint,
+            ..
+        } = &*self.0;
+        f.write_str(source)?;
+        if let Some(line) = line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {message}")?;
+        if let Some(hint) = hint {
+            write!(f, " (hint: {hint})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+/// `did you mean "x"?` for the known name nearest to `name`, or all of them if none is near and
+/// they are few.
+pub(crate) fn suggest<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<String> {
+    const FEW: usize = 16;
+    let lower = name.to_lowercase();
+    let nearest = known
+        .clone()
+        .into_iter()
+        .map(|candidate| {
+            let distance = strsim::osa_distance(&lower, &candidate.to_lowercase());
+            (distance, candidate)
+        })
+        .min();
+    let limit = (name.chars().count() / 3).max(2);
+    if let Some((distance, candidate)) = nearest {
+        if distance <= limit {
+            return Some(format!("did you mean {candidate:?}?"));
+        }
+    }
+    let all: Vec<&str> = known.into_iter().take(FEW + 1).collect();
+    match all.len() {
+        1..=FEW => Some(format!("known here: {}", all.join(", "))),
+        _ => None,
+    }
+}

@@ -1,0 +1,186 @@
+//! Links, switches, channel adapters, packets and virtual lanes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_fabric::{Speed, Width};
+use silvan_units::{Bytes, Length, Rate, Span};
+
+use super::Limit;
+use crate::schema;
+
+/// Cables that say nothing else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct LinkSection {
+    /// Number of lanes.
+    #[schemars(with = "schema::WidthName")]
+    pub width: Width,
+    /// Speed of each lane, which also decides the line coding.
+    #[schemars(with = "schema::SpeedName")]
+    pub speed: Speed,
+    /// Length of a cable; a signal needs 5 ns per metre.
+    #[schemars(with = "schema::LengthText")]
+    pub length: Length,
+}
+
+impl Default for LinkSection {
+    fn default() -> Self {
+        Self {
+            width: Width::X4,
+            speed: Speed::Ddr,
+            length: Length::from_mm(2_000),
+        }
+    }
+}
+
+/// Which input an output serves next, within a virtual lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arbitration {
+    /// The next input after the last winner that has a packet.
+    #[default]
+    RoundRobin,
+    /// The packet that could have left first; of several, that of the lowest input port.
+    OldestFirst,
+}
+
+/// A buffer between crossbar and link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OutputBufferSection {
+    /// Size per port and virtual lane.
+    #[schemars(with = "schema::BytesText")]
+    pub size: Bytes,
+    /// Rate of the crossbar over that of the link; at least 1, in steps of 0.01.
+    #[serde(default = "OutputBufferSection::default_speedup")]
+    pub speedup: f64,
+}
+
+impl OutputBufferSection {
+    fn default_speedup() -> f64 {
+        1.0
+    }
+}
+
+/// All switches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct SwitchSection {
+    /// Time from the head of a packet at an input to its being eligible for an output.
+    #[schemars(with = "schema::SpanText")]
+    pub latency: Span,
+    /// Time from a packet's tail leaving an input buffer to its credits being usable at the other
+    /// end of the link, beyond the propagation of the link.
+    #[schemars(with = "schema::SpanText")]
+    pub credit_delay: Span,
+    /// Input buffer per port and virtual lane; whole 64-byte credits of it count.
+    #[schemars(with = "schema::BytesText")]
+    pub buffer: Bytes,
+    /// Most outputs that the buffer of one input port may feed at once.
+    pub read_limit: Limit<u8>,
+    /// Which input an output serves next, within a virtual lane.
+    pub arbitration: Arbitration,
+    /// A buffer between crossbar and link: `{ size = "8 KiB", speedup = 1.5 }`. None unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_buffer: Option<OutputBufferSection>,
+}
+
+impl Default for SwitchSection {
+    fn default() -> Self {
+        Self {
+            latency: Span::from_ns(100),
+            credit_delay: Span::from_ns(100),
+            buffer: Bytes::from_bytes(64 << 10),
+            read_limit: Limit::Unlimited,
+            arbitration: Arbitration::default(),
+            output_buffer: None,
+        }
+    }
+}
+
+/// All channel adapters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct HostSection {
+    /// Most payload that a host injects; the link bounds it as well.
+    #[schemars(with = "Limit<schema::RateText>")]
+    pub injection_rate: Limit<Rate>,
+    /// Most payload that a host takes in.
+    #[schemars(with = "Limit<schema::RateText>")]
+    pub sink_rate: Limit<Rate>,
+    /// Receive buffer per virtual lane; whole 64-byte credits of it count.
+    #[schemars(with = "schema::BytesText")]
+    pub receive_buffer: Bytes,
+    /// Time from a packet being taken in to its credits being usable at the switch, beyond the
+    /// propagation of the link.
+    #[schemars(with = "schema::SpanText")]
+    pub credit_delay: Span,
+}
+
+impl Default for HostSection {
+    fn default() -> Self {
+        Self {
+            injection_rate: Limit::Unlimited,
+            sink_rate: Limit::Unlimited,
+            receive_buffer: Bytes::from_bytes(16 << 10),
+            credit_delay: Span::from_ns(100),
+        }
+    }
+}
+
+/// Packet sizes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct PacketSection {
+    /// Largest payload of a packet, 1 B to 4 KiB.
+    #[schemars(with = "schema::BytesText")]
+    pub mtu: Bytes,
+    /// Header and trailer of every packet on the wire, at most 256 B. The default is LRH, BTH,
+    /// ICRC and VCRC (8 + 12 + 4 + 2 B).
+    #[schemars(with = "schema::BytesText")]
+    pub header: Bytes,
+}
+
+impl Default for PacketSection {
+    fn default() -> Self {
+        Self {
+            mtu: Bytes::from_bytes(2_048),
+            header: Bytes::from_bytes(26),
+        }
+    }
+}
+
+/// An entry of a VL arbitration table: `[vl, weight]`, the weight in units of 64 bytes.
+pub type VlWeight = (u8, u8);
+
+/// Virtual lanes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct VlSection {
+    /// Number of data virtual lanes of every port, 1 to 15.
+    pub data_vls: u8,
+    /// Virtual lane of each of the 16 service levels. Default: the service level modulo the number
+    /// of lanes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sl_to_vl: Option<Vec<u8>>,
+    /// High-priority VL arbitration table (IBA 7.6.9): pairs of VL and weight in 64-byte units.
+    pub high: Vec<VlWeight>,
+    /// Low-priority VL arbitration table. With both tables empty, all lanes have the same weight
+    /// here.
+    pub low: Vec<VlWeight>,
+    /// Limit of High Priority: units of 4096 bytes that may go from the high table before a waiting
+    /// low-priority packet has its turn; 0 is one packet, 255 no limit.
+    pub limit_high: u8,
+}
+
+impl Default for VlSection {
+    fn default() -> Self {
+        Self {
+            data_vls: 1,
+            sl_to_vl: None,
+            high: Vec::new(),
+            low: Vec::new(),
+            limit_high: 0,
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Switches, hosts and cables, generated or listed, and the routes through them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_fabric::{Speed, Width};
+use silvan_units::Length;
+
+use crate::schema;
+
+/// A family of fabrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Generator {
+    /// An extended generalised fat tree; needs `children` and `parents`.
+    Xgft,
+    /// A k-ary n-tree; needs `k` and `n`.
+    KAryNTree,
+    /// The three-stage fat tree of 54 36-port crossbars and 648 hosts of gran2012.
+    #[serde(rename = "fat-tree-648")]
+    FatTree648,
+    /// A three-level fat tree of 36-port crossbars and 11,664 hosts.
+    #[serde(rename = "fat-tree-11664")]
+    FatTree11664,
+    /// The fat tree of 120 hosts of pft2021.
+    #[serde(rename = "fat-tree-120")]
+    FatTree120,
+    /// The two switches, with links of different speeds, of mizero2017.
+    TwoSwitchTestbed,
+    /// The two switches of santos2003; needs `remote` and `local`.
+    SantosTwoSwitches,
+    /// Switches in a row, the parking lot; needs `switches` and `hosts-per-switch`.
+    Chain,
+    /// One switch; needs `hosts`.
+    SingleSwitch,
+    /// Switches in a ring, which can deadlock; needs `switches` and `hosts-per-switch`.
+    Ring,
+}
+
+/// How the forwarding tables are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Routing {
+    /// By destination modulo the number of ways up, as fat trees are routed.
+    #[default]
+    DModK,
+    /// Shortest paths, balanced over the ports.
+    MinHop,
+    /// Given switch by switch in `fabric.tables`.
+    Explicit,
+}
+
+/// Switches, hosts and cables: either a generator with its parameters, or lists. With neither, one
+/// switch with eight hosts.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct FabricSection {
+    /// A family of fabrics, whose parameters follow. Default: `single-switch` with 8 hosts, unless
+    /// there are lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generator: Option<Generator>,
+    /// Children of a node, from the lowest level up (`xgft`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children: Option<Vec<u32>>,
+    /// Parents of a node, from the lowest level up (`xgft`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parents: Option<Vec<u32>>,
+    /// Half of the ports of a switch (`k-ary-n-tree`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub k: Option<u32>,
+    /// Levels of switches (`k-ary-n-tree`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n: Option<u32>,
+    /// Number of switches (`chain`, `ring`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switches: Option<u32>,
+    /// Hosts at each switch (`chain`, `ring`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts_per_switch: Option<u32>,
+    /// Number of hosts (`single-switch`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<u32>,
+    /// Senders at the far switch (`santos-two-switches`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<u32>,
+    /// Senders at the receiver's switch (`santos-two-switches`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local: Option<u32>,
+    /// The switches, where there is no generator.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub switch: Vec<SwitchEntry>,
+    /// The hosts, where there is no generator.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub host: Vec<HostEntry>,
+    /// The cables, where there is no generator.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cable: Vec<CableEntry>,
+    /// How the forwarding tables are made.
+    pub routing: Routing,
+    /// Forwarding tables by switch name, each with the outgoing port by host name, for the routing
+    /// `explicit`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tables: BTreeMap<String, ForwardingEntries>,
+    /// Whether to run although the routes can deadlock (their channel dependencies have a cycle).
+    pub allow_credit_loops: bool,
+}
+
+impl FabricSection {
+    /// Whether switches, hosts or cables are listed.
+    pub fn is_listed(&self) -> bool {
+        !(self.switch.is_empty() && self.host.is_empty() && self.cable.is_empty())
+    }
+}
+
+/// Outgoing port of a switch by host name.
+pub type ForwardingEntries = BTreeMap<String, u8>;
+
+/// A switch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SwitchEntry {
+    /// Unique name without colon.
+    pub name: String,
+    /// Number of ports, 1 to 254.
+    pub ports: u8,
+}
+
+/// A host with one channel adapter port.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HostEntry {
+    /// Unique name without colon.
+    pub name: String,
+}
+
+/// A cable between two ports.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CableEntry {
+    /// One end, `switch:port`, or the name of a host.
+    pub from: String,
+    /// The other end.
+    pub to: String,
+    /// Number of lanes, if it is not that of the section `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::WidthName>")]
+    pub width: Option<Width>,
+    /// Speed of each lane, if it is not that of the section `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpeedName>")]
+    pub speed: Option<Speed>,
+    /// Length, if it is not that of the section `link`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::LengthText>")]
+    pub length: Option<Length>,
+}

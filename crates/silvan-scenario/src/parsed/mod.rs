@@ -1,0 +1,88 @@
+//! The parsed form: the scenario file as its author writes it.
+//!
+//! Each section is a struct, each key a field, and the doc comment of the field is what the JSON
+//! schema and the reference of scenario keys say about it. Missing keys have their default, and
+//! unknown ones are errors. Whether the values make sense together is checked later, when a
+//! [`Scenario`](crate::Scenario) is made of them.
+
+mod control;
+mod equipment;
+mod fabric;
+pub(crate) mod quantity;
+mod run;
+mod traffic;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use control::{
+    AdapterSection, Carrier, CctSection, CctShape, ControlSection, FeedbackPath, FeedbackSection,
+    Level, Marking, PortOverride, PortSet, Scheme, SettingChangeEntry, SwitchControlSection,
+};
+pub use equipment::{
+    Arbitration, HostSection, LinkSection, OutputBufferSection, PacketSection, SwitchSection,
+    VlSection, VlWeight,
+};
+pub use fabric::{
+    CableEntry, FabricSection, ForwardingEntries, Generator, HostEntry, Routing, SwitchEntry,
+};
+pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
+pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection};
+pub use traffic::{
+    FlowEntry, IncastEntry, NodesSection, PatternKind, PermutationEntry, SpacingKind,
+    TrafficSection, UniformEntry,
+};
+
+/// Everything that a scenario file says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct ScenarioFile {
+    /// What the scenario is called in tables, figures and output folders.
+    pub name: String,
+    /// What the scenario shows, in a sentence.
+    pub description: String,
+    /// Switches, hosts, cables, and the routes through them.
+    pub fabric: FabricSection,
+    /// Cables that say nothing else.
+    pub link: LinkSection,
+    /// All switches.
+    pub switch: SwitchSection,
+    /// All channel adapters.
+    pub host: HostSection,
+    /// Packet sizes.
+    pub packet: PacketSection,
+    /// Virtual lanes.
+    pub vl: VlSection,
+    /// Who sends what to whom.
+    pub traffic: TrafficSection,
+    /// Congestion control.
+    pub control: ControlSection,
+    /// What is measured.
+    pub probe: ProbeSection,
+    /// How long, and from which seed.
+    pub run: RunSection,
+    /// Values to vary; every combination is a run of its own.
+    #[serde(skip_serializing_if = "SweepSection::is_empty")]
+    pub sweep: SweepSection,
+}
+
+impl Default for ScenarioFile {
+    /// The empty file: eight quiet hosts at one switch for 10 ms.
+    fn default() -> Self {
+        Self {
+            name: "scenario".to_owned(),
+            description: String::new(),
+            fabric: FabricSection::default(),
+            link: LinkSection::default(),
+            switch: SwitchSection::default(),
+            host: HostSection::default(),
+            packet: PacketSection::default(),
+            vl: VlSection::default(),
+            traffic: TrafficSection::default(),
+            control: ControlSection::default(),
+            probe: ProbeSection::default(),
+            run: RunSection::default(),
+            sweep: SweepSection::default(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Measurement, duration, and values to vary.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_units::Span;
+
+use crate::schema;
+
+/// Which latency histograms are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LatencyDetail {
+    /// None.
+    Off,
+    /// One per traffic class.
+    #[default]
+    Class,
+    /// One per traffic class and one per receiving host.
+    Host,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct ProbeSection {
+    /// Time between samples of the time series. Must divide both the warm-up and the duration of
+    /// the run. Default: the longest span that does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub interval: Option<Span>,
+    /// Whether the counters of every port are sampled too.
+    pub ports: bool,
+    /// Which latency histograms are kept.
+    pub latency: LatencyDetail,
+}
+
+/// How long, and from which seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct RunSection {
+    /// Time at the start that the totals leave out; shorter than the duration.
+    #[schemars(with = "schema::SpanText")]
+    pub warm_up: Span,
+    /// Simulated time from start to end, warm-up included; not zero.
+    #[schemars(with = "schema::SpanText")]
+    pub duration: Span,
+    /// Seed of all random choices; the same seed gives the same results.
+    pub seed: u64,
+}
+
+impl Default for RunSection {
+    fn default() -> Self {
+        Self {
+            warm_up: Span::ZERO,
+            duration: Span::from_ms(10),
+            seed: 1,
+        }
+    }
+}
+
+/// Values to vary; every combination is a run of its own.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct SweepSection {
+    /// Number of seeds per combination, counted up from that of the run; 0 is the same as 1.
+    pub seeds: u32,
+    /// Lists of values by key path in quotes: `"traffic.nodes.p" = [0, 10, 20]`.
+    pub vary: BTreeMap<String, Vec<AxisValue>>,
+}
+
+impl SweepSection {
+    /// Whether nothing varies.
+    pub fn is_empty(&self) -> bool {
+        self.seeds == 0 && self.vary.is_empty()
+    }
+}
+
+/// A value that a key takes in a sweep.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum AxisValue {
+    /// True or false.
+    Flag(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Number(f64),
+    /// Text: a name, or a quantity with its unit.
+    Text(String),
+    /// A list of any of these.
+    List(Vec<AxisValue>),
+}

@@ -1,0 +1,169 @@
+//! How the types of a scenario look in its JSON schema, and the schema itself.
+//!
+//! Two keys beside the standard ones carry what the reference of scenario keys shows: `x-type`, the
+//! type in words, and `x-unit`, the units of a quantity or the unit of a number.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+use silvan_fabric::{Speed, Width};
+
+use crate::parsed::quantity::{ALL, RUN_SEED, SATURATING, UNLIMITED};
+use crate::parsed::{
+    HostChoice, Hotspots, Limit, LoadValue, PortSet, RoleShare, ScenarioFile, SeedSource,
+};
+
+pub(crate) const TYPE_KEY: &str = "x-type";
+pub(crate) const UNIT_KEY: &str = "x-unit";
+
+/// The JSON schema of a scenario file (draft 2020-12), for editors and validators.
+pub fn json_schema() -> Value {
+    schemars::schema_for!(ScenarioFile).into()
+}
+
+/// Defines the schema of a type whose text form serde alone does not show.
+macro_rules! described {
+    ($(#[$meta:meta])* $type:ty, $name:literal, |$generator:ident| $schema:expr) => {
+        impl JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema($generator: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
+}
+
+/// Defines a stand-in for a quantity of the units crate, which does not know of schemas.
+macro_rules! quantity {
+    ($name:ident, $type:literal, $units:literal) => {
+        #[doc = concat!("Stands for ", $type, " as text.")]
+        pub(crate) struct $name;
+
+        described!($name, $type, |_generator| json_schema!({
+            "type": "string",
+            "pattern": concat!("^\\s*[0-9]+(\\.[0-9]+)?\\s*[A-Za-z]+(/s)?\\s*$"),
+            "x-type": $type,
+            "x-unit": $units,
+        }));
+    };
+}
+
+quantity!(SpanText, "time span", "ps, ns, us, ms, s");
+quantity!(
+    BytesText,
+    "data size",
+    "B, kB, KiB, MB, MiB, GB, GiB, TB, TiB"
+);
+quantity!(
+    RateText,
+    "data rate",
+    "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, or B/s with the prefixes of sizes"
+);
+quantity!(LengthText, "length", "mm, cm, m, km");
+
+/// Stands for a link width.
+pub(crate) struct WidthName;
+
+described!(WidthName, "width", |_generator| names(
+    Width::ALL.iter().map(|width| width.name())
+));
+
+/// Stands for a link speed.
+pub(crate) struct SpeedName;
+
+described!(SpeedName, "speed", |_generator| names(
+    Speed::ALL.iter().map(|speed| speed.name())
+));
+
+/// Stands for a service level.
+pub(crate) struct SlNumber;
+
+described!(SlNumber, "service level", |_generator| json_schema!({
+    "type": "integer",
+    "minimum": 0,
+    "maximum": 15,
+    "x-type": "0 to 15",
+}));
+
+described!(HostChoice, "host choice", |generator| json_schema!({
+    "anyOf": [
+        { "const": ALL },
+        generator.subschema_for::<Vec<String>>(),
+        generator.subschema_for::<u32>(),
+    ],
+    "x-type": "`\"all\"`, list of host names, or number of hosts",
+}));
+
+described!(Hotspots, "hotspots", |generator| json_schema!({
+    "anyOf": [generator.subschema_for::<u32>(), generator.subschema_for::<Vec<String>>()],
+    "x-type": "number of hosts or list of host names",
+}));
+
+described!(RoleShare, "share", |generator| json_schema!({
+    "anyOf": [
+        { "type": "number", "minimum": 0, "maximum": 1 },
+        generator.subschema_for::<Vec<String>>(),
+    ],
+    "x-type": "fraction from 0 to 1, or list of host names",
+}));
+
+described!(LoadValue, "load", |generator| json_schema!({
+    "anyOf": [
+        { "const": SATURATING },
+        { "type": "number", "exclusiveMinimum": 0, "maximum": 1 },
+        generator.subschema_for::<RateText>(),
+    ],
+    "x-type": "`\"saturating\"`, fraction of the injection rate, or data rate",
+    "x-unit": "Gbit/s, ...",
+}));
+
+described!(SeedSource, "seed", |generator| json_schema!({
+    "anyOf": [{ "const": RUN_SEED }, generator.subschema_for::<u64>()],
+    "x-type": "`\"run\"` or whole number",
+}));
+
+described!(PortSet, "ports", |generator| json_schema!({
+    "anyOf": [
+        { "enum": [PortSet::NONE, PortSet::HOSTS, ALL] },
+        generator.subschema_for::<Vec<String>>(),
+    ],
+    "x-type": "`\"none\"`, `\"hosts\"`, `\"all\"`, or list of `\"switch:port\"`",
+}));
+
+impl<T: JsonSchema> JsonSchema for Limit<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("Limit_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let value = T::json_schema(generator);
+        let what = value.get(TYPE_KEY).and_then(Value::as_str);
+        let what = format!("{} or `\"unlimited\"`", what.unwrap_or("whole number"));
+        let unit = value.get(UNIT_KEY).cloned();
+        let mut schema = json_schema!({
+            "anyOf": [{ "const": UNLIMITED }, value],
+            TYPE_KEY: what,
+        });
+        if let Some(unit) = unit {
+            schema.insert(UNIT_KEY.to_owned(), unit);
+        }
+        schema
+    }
+}
+
+fn names(names: impl Iterator<Item = &'static str>) -> Schema {
+    let names: Vec<Value> = names.map(|name| json!(name)).collect();
+    json_schema!({ "enum": names })
+}

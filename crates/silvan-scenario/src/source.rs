@@ -1,0 +1,291 @@
+//! A scenario's text with its overrides, and where in it each value stands.
+
+use std::ops::Range;
+
+use toml_edit::{Document, Item, Table, Value};
+
+use crate::error::ScenarioError;
+use crate::path::{KeyPath, Step};
+
+/// One `--set key=value`, kept as written for messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// Which value to set, e.g. `traffic.flow.0.rate`.
+    pub key: String,
+    /// The value as TOML (`4`, `true`, `[1, 2]`, `"64 KiB"`), or text without its quotes (`64 KiB`).
+    pub value: String,
+}
+
+impl Override {
+    /// Sets `key` to `value`.
+    pub fn new(key: impl Into<String>, value: impl Into<String>) -> Self {
+        Self {
+            key: key.into(),
+            value: value.into(),
+        }
+    }
+
+    fn source_name(&self) -> String {
+        format!("--set {}={}", self.key, self.value)
+    }
+
+    fn error(&self, path: KeyPath, message: impl Into<String>) -> ScenarioError {
+        ScenarioError::new(path, message).at(&self.source_name(), None)
+    }
+}
+
+/// The TOML document after the overrides. Items that stand in the file keep their spans.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    name: String,
+    text: String,
+    root: Item,
+    overrides: Vec<(KeyPath, Override)>,
+}
+
+impl Source {
+    /// Parses `text` and applies `overrides` in order.
+    pub(crate) fn parse(
+        text: &str,
+        name: &str,
+        overrides: &[Override],
+    ) -> Result<Self, ScenarioError> {
+        let document = Document::parse(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            ScenarioError::new(KeyPath::ROOT, error.message()).at(name, Some(position(text, start)))
+        })?;
+        let mut source = Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            root: document.into_item(),
+            overrides: Vec::new(),
+        };
+        for change in overrides {
+            source.apply(change)?;
+        }
+        Ok(source)
+    }
+
+    /// The root table.
+    pub(crate) fn root(&self) -> &Item {
+        &self.root
+    }
+
+    /// Puts a place to an error that knows its key: the override that set the value or the table
+    /// around it, the line of the value, or the line of the section that the value is missing from.
+    pub(crate) fn locate(&self, error: ScenarioError) -> ScenarioError {
+        let mut path = error.key().clone();
+        loop {
+            let in_file = self.span_of_existing(&path);
+            let set_by = self
+                .overrides
+                .iter()
+                .rev()
+                .find(|(set, _)| *set == path || (in_file.is_none() && set.starts_with(&path)));
+            if let Some((_, change)) = set_by {
+                return error.at(&change.source_name(), None);
+            }
+            if let Some(span) = in_file {
+                return error.at(&self.name, Some(position(&self.text, span.start)));
+            }
+            path = path.parent();
+        }
+    }
+
+    /// Span of the key (or list element) at exactly this path.
+    fn span_of_existing(&self, path: &KeyPath) -> Option<Range<usize>> {
+        let mut place = Place::Item(&self.root);
+        let mut span = Some(0..0);
+        for step in path.steps() {
+            let (next, next_span) = place.enter(step)?;
+            place = next;
+            span = next_span;
+        }
+        span
+    }
+
+    fn apply(&mut self, change: &Override) -> Result<(), ScenarioError> {
+        let path = KeyPath::from(change.key.as_str());
+        let empty = |step: &Step| matches!(step, Step::Key(key) if key.is_empty());
+        if path.steps().iter().any(empty) {
+            let message = format!("{:?} is not a key", change.key);
+            let hint = "write it as --set section.key=value";
+            return Err(change.error(path, message).with_hint(hint));
+        }
+        let value: Value = change
+            .value
+            .trim()
+            .parse()
+            .unwrap_or_else(|_| change.value.trim().into());
+
+        let mut place = PlaceMut::Item(&mut self.root);
+        let mut so_far = KeyPath::ROOT;
+        for step in path.steps() {
+            place = place
+                .enter(step)
+                .map_err(|problem| change.error(path.clone(), problem.describe(&so_far, step)))?;
+            so_far = match step {
+                Step::Key(key) => so_far.key(key),
+                Step::Index(index) => so_far.index(*index),
+            };
+        }
+        if !place.set(value) {
+            let message = "an entry of a list of tables can only be set to a table";
+            return Err(change.error(path, message));
+        }
+        self.overrides.push((path, change.clone()));
+        Ok(())
+    }
+}
+
+/// Line and column, both from 1, of a byte offset.
+fn position(text: &str, offset: usize) -> (usize, usize) {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &text[..offset];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.matches('\n').count() + 1;
+    (line, before[line_start..].chars().count() + 1)
+}
+
+/// A node of the document on the way down.
+enum Place<'a> {
+    Item(&'a Item),
+    Value(&'a Value),
+    Table(&'a Table),
+}
+
+impl<'a> Place<'a> {
+    fn enter(self, step: &Step) -> Option<(Place<'a>, Option<Range<usize>>)> {
+        match (self, step) {
+            (Place::Item(Item::Value(value)), step) => Place::Value(value).enter(step),
+            (Place::Item(Item::Table(table)), step) => Place::Table(table).enter(step),
+            (Place::Item(Item::ArrayOfTables(tables)), Step::Index(index)) => {
+                let table = tables.get(*index)?;
+                Some((Place::Table(table), table.span()))
+            }
+            (Place::Table(table), Step::Key(key)) => {
+                let (key, item) = table.get_key_value(key)?;
+                Some((Place::Item(item), key_span(key.span(), item.span())))
+            }
+            (Place::Value(Value::InlineTable(table)), Step::Key(key)) => {
+                let (key, item) = table.get_key_value(key)?;
+                Some((Place::Item(item), key_span(key.span(), item.span())))
+            }
+            (Place::Value(Value::Array(array)), Step::Index(index)) => {
+                let value = array.get(*index)?;
+                Some((Place::Value(value), value.span()))
+            }
+            // A key of digits only, such as a host named "7", looks like a position in a path.
+            (place @ (Place::Table(_) | Place::Value(_)), Step::Index(index)) => {
+                place.enter_numeric_key(*index)
+            }
+            _ => None,
+        }
+    }
+
+    fn enter_numeric_key(self, index: usize) -> Option<(Place<'a>, Option<Range<usize>>)> {
+        let is_table = match self {
+            Place::Table(_) => true,
+            Place::Value(value) => value.is_inline_table(),
+            Place::Item(_) => false,
+        };
+        is_table.then(|| self.enter(&Step::Key(index.to_string())))?
+    }
+}
+
+/// The key's own span, or that of what it names (a section header has no key of its own).
+fn key_span(key: Option<Range<usize>>, item: Option<Range<usize>>) -> Option<Range<usize>> {
+    match (key, item) {
+        // The key of a section is the one inside its header: prefer the header's start, so that
+        // the place is that of the bracket.
+        (Some(key), Some(item)) if item.start <= key.start => Some(item),
+        (Some(key), _) => Some(key),
+        (None, item) => item,
+    }
+}
+
+/// A node of the document on the way down to the value that an override sets.
+enum PlaceMut<'a> {
+    Item(&'a mut Item),
+    Value(&'a mut Value),
+    Table(&'a mut Table),
+}
+
+/// Why an override cannot go further down.
+enum NoWay {
+    NotATable,
+    NotAList,
+    TooShort(usize),
+}
+
+impl NoWay {
+    fn describe(&self, so_far: &KeyPath, step: &Step) -> String {
+        match (self, step) {
+            (Self::TooShort(len), Step::Index(index)) => {
+                format!("{so_far} has {len} entries, there is no entry {index} (they count from 0)")
+            }
+            (Self::NotAList, _) => format!("{so_far} is not a list"),
+            _ => format!("{so_far} is not a table"),
+        }
+    }
+}
+
+impl<'a> PlaceMut<'a> {
+    /// Goes one step down; a missing key is made.
+    fn enter(self, step: &Step) -> Result<PlaceMut<'a>, NoWay> {
+        let place = match self {
+            PlaceMut::Item(Item::Value(value)) => PlaceMut::Value(value),
+            PlaceMut::Item(Item::Table(table)) => PlaceMut::Table(table),
+            PlaceMut::Item(item @ Item::None) => {
+                *item = Item::Table(Table::new());
+                return PlaceMut::Item(item).enter(step);
+            }
+            other => other,
+        };
+        match (place, step) {
+            (PlaceMut::Item(Item::ArrayOfTables(tables)), Step::Index(index)) => {
+                let len = tables.len();
+                let table = tables.get_mut(*index).ok_or(NoWay::TooShort(len))?;
+                Ok(PlaceMut::Table(table))
+            }
+            (PlaceMut::Value(Value::Array(array)), Step::Index(index)) => {
+                let len = array.len();
+                let value = array.get_mut(*index).ok_or(NoWay::TooShort(len))?;
+                Ok(PlaceMut::Value(value))
+            }
+            (PlaceMut::Item(Item::ArrayOfTables(_)) | PlaceMut::Value(Value::Array(_)), _) => {
+                Err(NoWay::NotATable)
+            }
+            (PlaceMut::Table(table), step) => {
+                let item = table.entry(&key_text(step)).or_insert(Item::None);
+                Ok(PlaceMut::Item(item))
+            }
+            (PlaceMut::Value(Value::InlineTable(table)), step) => {
+                Ok(PlaceMut::Value(table.get_or_insert(&key_text(step), false)))
+            }
+            (PlaceMut::Value(_), Step::Index(_)) => Err(NoWay::NotAList),
+            _ => Err(NoWay::NotATable),
+        }
+    }
+
+    /// Puts `value` here; `false` if only a table can stand here and it is none.
+    fn set(self, value: Value) -> bool {
+        match (self, value) {
+            (PlaceMut::Item(item), value) => *item = Item::Value(value),
+            (PlaceMut::Value(place), value) => *place = value,
+            (PlaceMut::Table(table), Value::InlineTable(inline)) => *table = inline.into_table(),
+            (PlaceMut::Table(_), _) => return false,
+        }
+        true
+    }
+}
+
+fn key_text(step: &Step) -> String {
+    match step {
+        Step::Key(key) => key.clone(),
+        Step::Index(index) => index.to_string(),
+    }
+}
