@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn one_per_interval_and_flow() {
         let mut coalescer = Coalescer::new(3, Span::from_us(1));
-        let at = |ns| Time::from_ps(ns * 1_000);
+        let at = |ns: u64| Time::from_ps(ns * 1_000);
         assert!(coalescer.permit(at(100), flow(0, 1, 0)));
         assert!(!coalescer.permit(at(100), flow(0, 1, 0)));
         assert!(!coalescer.permit(at(1_099), flow(0, 1, 0)));
