@@ -1,0 +1,250 @@
+//! Random small fabrics with random parameters and flows.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width};
+use silvan_reference::{
+    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, SwitchParameters, VlArbitration,
+};
+use silvan_units::{Bytes, HostId, Length, Rate, Sl, Span, Time, Vl};
+
+use crate::common::Routed;
+
+/// One fabric with parameters and flows.
+#[derive(Clone, Debug)]
+pub struct Case {
+    trunks: Vec<Trunk>,
+    hosts: Vec<(usize, LinkKind)>,
+    pub parameters: Parameters,
+    pub flows: Vec<Flow>,
+}
+
+/// One or two cables from a switch to one added before it, so that the switches make a tree.
+#[derive(Clone, Debug)]
+struct Trunk {
+    to: usize,
+    kinds: Vec<LinkKind>,
+}
+
+impl Case {
+    pub fn build(&self) -> Routed {
+        let mut builder = FabricBuilder::new();
+        let switch_count = self.trunks.len() + 1;
+        let switches: Vec<_> = (0..switch_count)
+            .map(|index| builder.add_switch(format!("S{index}"), 36).unwrap())
+            .collect();
+        let mut used = vec![0; switch_count];
+        let mut next_port = |switch: usize| {
+            used[switch] += 1;
+            switches[switch].port(used[switch])
+        };
+        for (index, (switch, kind)) in self.hosts.iter().enumerate() {
+            let host = builder.add_host(format!("H{index}")).unwrap();
+            builder
+                .connect(host.port(1), next_port(*switch), *kind)
+                .unwrap();
+        }
+        for (index, trunk) in self.trunks.iter().enumerate() {
+            for kind in &trunk.kinds {
+                let ends = (next_port(index + 1), next_port(trunk.to));
+                builder.connect(ends.0, ends.1, *kind).unwrap();
+            }
+        }
+        Routed::new(builder.build().unwrap())
+    }
+}
+
+fn cables() -> impl Strategy<Value = LinkKind> {
+    let kinds = [
+        (Width::X1, Speed::Sdr),
+        (Width::X4, Speed::Sdr),
+        (Width::X4, Speed::Ddr),
+        (Width::X4, Speed::Qdr),
+        (Width::X4, Speed::Fdr),
+        (Width::X4, Speed::Edr),
+    ];
+    (proptest::sample::select(kinds.to_vec()), 1_u32..100_000).prop_map(
+        |((width, speed), millimetres)| LinkKind {
+            width,
+            speed,
+            length: Length::from_mm(millimetres),
+        },
+    )
+}
+
+fn nanoseconds(range: std::ops::Range<u64>) -> impl Strategy<Value = Span> {
+    range.prop_map(Span::from_ns)
+}
+
+/// A buffer of 1 to 8 packets of MTU size, and perhaps a part of a block.
+fn buffers(wire: u64) -> impl Strategy<Value = Bytes> {
+    (1_u64..=8, 0_u64..64)
+        .prop_map(move |(packets, rest)| Bytes::from_bytes(wire.div_ceil(64) * 64 * packets + rest))
+}
+
+fn rates() -> impl Strategy<Value = Option<Rate>> {
+    option::of(
+        (1_000_u64..30_000)
+            .prop_map(|mbit| Rate::from_bits_per_sec(mbit * 1_000_000).expect("above zero")),
+    )
+}
+
+/// Tables in which every lane has an entry, in one table or the other or both.
+fn vl_tables(data_vls: u8) -> impl Strategy<Value = VlArbitration> {
+    let entries = vec(
+        (1_u8..=255, option::of(1_u8..=255), any::<bool>()),
+        usize::from(data_vls),
+    );
+    let limit = prop_oneof![Just(0), 1_u8..4, Just(255)];
+    (entries, limit).prop_map(|(entries, limit_high)| {
+        let mut tables = VlArbitration {
+            high: vec![],
+            low: vec![],
+            limit_high,
+        };
+        for (vl, (weight, second, is_high)) in Vl::all().zip(entries) {
+            let (first, other) = if is_high {
+                (&mut tables.high, &mut tables.low)
+            } else {
+                (&mut tables.low, &mut tables.high)
+            };
+            first.push((vl, weight));
+            other.extend(second.map(|second| (vl, second)));
+        }
+        tables
+    })
+}
+
+fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParameters> {
+    let output_buffer = option::weighted(
+        0.3,
+        (buffers(wire), prop_oneof![Just(100_u32), 101_u32..300]).prop_map(
+            |(size, speedup_percent)| OutputBuffer {
+                size,
+                speedup_percent,
+            },
+        ),
+    );
+    let arbitration = prop_oneof![
+        Just(Arbitration::RoundRobin),
+        Just(Arbitration::OldestFirst)
+    ];
+    (
+        nanoseconds(20..500),
+        nanoseconds(0..300),
+        buffers(wire),
+        option::weighted(0.3, 1_u8..=3),
+        arbitration,
+        output_buffer,
+        vl_tables(data_vls),
+    )
+        .prop_map(
+            |(latency, credit_delay, buffer, read_limit, arbitration, output_buffer, tables)| {
+                SwitchParameters {
+                    latency,
+                    credit_delay,
+                    buffer,
+                    read_limit,
+                    arbitration,
+                    output_buffer,
+                    vl_arbitration: tables,
+                }
+            },
+        )
+}
+
+fn parameters() -> impl Strategy<Value = Parameters> {
+    (
+        1_u8..=3,
+        proptest::sample::select(vec![256_u64, 512, 1024, 2048]),
+        8_u64..60,
+    )
+        .prop_flat_map(|(data_vls, mtu, header)| {
+            let wire = mtu + header;
+            let host = (rates(), rates(), buffers(wire), nanoseconds(0..300)).prop_map(
+                |(injection_rate, sink_rate, receive_buffer, credit_delay)| HostParameters {
+                    injection_rate,
+                    sink_rate,
+                    receive_buffer,
+                    credit_delay,
+                },
+            );
+            (
+                proptest::array::uniform16(0..data_vls),
+                switches(data_vls, wire),
+                host,
+            )
+                .prop_map(move |(sl_to_vl, switch, host)| Parameters {
+                    data_vls,
+                    sl_to_vl,
+                    mtu: Bytes::from_bytes(mtu),
+                    header: Bytes::from_bytes(header),
+                    switch,
+                    host,
+                })
+        })
+}
+
+/// How the flows of a case are to be.
+#[derive(Clone, Copy, Debug)]
+pub enum Load {
+    /// A single packet each, one flow after the other.
+    Alone,
+    /// So many packets at the most, with starts and gaps at random.
+    Bursts(u64),
+    /// Packets without end, some with gaps.
+    Endless,
+}
+
+fn flows(hosts: usize, mtu: u64, load: Load) -> impl Strategy<Value = Vec<Flow>> {
+    let flow = (
+        (0..hosts, 1..hosts),
+        0_u8..16,
+        0_u64..20_000_000,
+        1_u64..1_000,
+        prop_oneof![Just(mtu), 1..=mtu],
+        prop_oneof![Just(0), 0_u64..4_000_000],
+    );
+    vec(flow, 1..=12).prop_map(move |flows| {
+        let one = |index: usize, ((source, step), sl, start, packets, payload, gap)| {
+            let (start, packets) = match load {
+                Load::Alone => (index as u64 * 1_000_000_000 + start, Some(1)),
+                Load::Bursts(most) => (start, Some(packets % most + 1)),
+                Load::Endless => (start, None),
+            };
+            Flow {
+                source: HostId::new(source),
+                destination: HostId::new((source + step) % hosts),
+                sl: Sl::try_from(sl).expect("0 to 15"),
+                start: Time::from_ps(start),
+                packets,
+                payload: Bytes::from_bytes(payload),
+                gap: Span::from_ps(gap),
+            }
+        };
+        let numbered = flows.into_iter().enumerate();
+        numbered.map(|(index, flow)| one(index, flow)).collect()
+    })
+}
+
+/// 2 to 6 switches in a tree, 2 to 10 hosts anywhere.
+pub fn cases(load: Load) -> impl Strategy<Value = Case> {
+    let fabric = (2_usize..=6, 2_usize..=10).prop_flat_map(|(switches, hosts)| {
+        let trunks: Vec<_> = (1..switches)
+            .map(|index| {
+                (0..index, vec(cables(), 1..=2)).prop_map(|(to, kinds)| Trunk { to, kinds })
+            })
+            .collect();
+        (trunks, vec((0..switches, cables()), hosts))
+    });
+    (fabric, parameters()).prop_flat_map(move |((trunks, hosts), parameters)| {
+        let flows = flows(hosts.len(), parameters.mtu.as_u64(), load);
+        flows.prop_map(move |flows| Case {
+            trunks: trunks.clone(),
+            hosts: hosts.clone(),
+            parameters: parameters.clone(),
+            flows,
+        })
+    })
+}

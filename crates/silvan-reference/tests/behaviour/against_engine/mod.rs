@@ -1,0 +1,138 @@
+//! The engine against the reference model, on random small fabrics.
+
+mod case;
+mod traffic;
+
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use silvan_control::seam::NoControl;
+use silvan_engine::{self as engine, Engine, EngineConfig};
+use silvan_reference::{Arbitration, FlitModel, Parameters};
+use silvan_units::{Span, Time};
+
+use self::case::{Case, Load, cases};
+use self::traffic::{Flows, Record};
+use crate::common::{Routed, at};
+
+type TestEngine = Engine<NoControl, NoControl, Flows>;
+
+/// The engine's form of the same parameters.
+fn config(parameters: &Parameters) -> EngineConfig {
+    let Parameters {
+        data_vls,
+        sl_to_vl,
+        mtu,
+        header,
+        switch,
+        host,
+    } = parameters.clone();
+    EngineConfig {
+        data_vls,
+        sl_to_vl,
+        switch: engine::SwitchParams {
+            latency: switch.latency,
+            credit_delay: switch.credit_delay,
+            buffer: switch.buffer,
+            read_limit: switch.read_limit,
+            arbitration: match switch.arbitration {
+                Arbitration::RoundRobin => engine::Arbitration::RoundRobin,
+                Arbitration::OldestFirst => engine::Arbitration::OldestFirst,
+            },
+            output_buffer: switch.output_buffer.map(|buffer| engine::OutputBuffer {
+                size: buffer.size,
+                speedup_percent: buffer.speedup_percent,
+            }),
+            vl_arbitration: engine::VlArbitration {
+                high: switch.vl_arbitration.high,
+                low: switch.vl_arbitration.low,
+                limit_high: switch.vl_arbitration.limit_high,
+            },
+        },
+        host: engine::HostParams {
+            injection_rate: host.injection_rate,
+            sink_rate: host.sink_rate,
+            receive_buffer: host.receive_buffer,
+            credit_delay: host.credit_delay,
+        },
+        packet: engine::PacketParams { mtu, header },
+        ..EngineConfig::default()
+    }
+}
+
+/// Runs both models to the same instant.
+fn run_both(case: &Case, routed: &Routed, until: Time) -> (FlitModel, TestEngine) {
+    let model = routed.run(&case.parameters, &case.flows, until);
+    let mut engine = Engine::new(
+        &routed.fabric,
+        &routed.tables,
+        &config(&case.parameters),
+        NoControl,
+        NoControl,
+        Flows::new(&case.flows, routed.fabric.host_count()),
+    )
+    .unwrap();
+    engine.run_until(until).unwrap();
+    engine.audit().unwrap();
+    (model, engine)
+}
+
+/// The reference model's deliveries, in the order of flows and sequence numbers.
+fn reference_records(model: &FlitModel) -> Vec<Record> {
+    let deliveries = model.deliveries().iter();
+    let mut records: Vec<Record> = deliveries
+        .map(|delivery| Record {
+            flow: delivery.flow,
+            sequence: delivery.sequence,
+            injected: delivery.injected,
+            done: delivery.done,
+        })
+        .collect();
+    records.sort();
+    records
+}
+
+fn engine_records(engine: &TestEngine) -> Vec<Record> {
+    let mut records = engine.workload().records.clone();
+    records.sort();
+    records
+}
+
+/// The same cases in every run.
+fn check(cases_count: u32, load: Load, test: impl Fn(Case) -> Result<(), TestCaseError>) {
+    let config = ProptestConfig {
+        cases: cases_count,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    if let Err(error) = runner.run(&cases(load), test) {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn packets_that_meet_no_other_arrive_at_the_same_picosecond() {
+    check(64, Load::Alone, |case| {
+        let routed = case.build();
+        let (model, engine) = run_both(&case, &routed, at(Span::from_ms(20)));
+        let records = reference_records(&model);
+        prop_assert_eq!(records.len(), case.flows.len());
+        prop_assert_eq!(records, engine_records(&engine));
+        Ok(())
+    });
+}
+
+#[test]
+fn finite_flows_drain_with_the_same_totals() {
+    check(64, Load::Bursts(40), |case| {
+        let routed = case.build();
+        let (model, engine) = run_both(&case, &routed, at(Span::from_ms(100)));
+        prop_assert_eq!(model.packets_under_way(), 0);
+        let records = reference_records(&model);
+        let total: u64 = case.flows.iter().filter_map(|flow| flow.packets).sum();
+        prop_assert_eq!(records.len() as u64, total);
+        prop_assert_eq!(records, engine_records(&engine));
+        Ok(())
+    });
+}

@@ -1,0 +1,113 @@
+//! The reference model's flows as the engine's workload, by the same rule: flows take turns.
+
+use silvan_engine::workload::{Gate, Offer, Poll, Workload};
+use silvan_reference::Flow;
+use silvan_units::{HostId, Time};
+
+/// A packet as both models report it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Record {
+    pub flow: usize,
+    pub sequence: u64,
+    pub injected: Time,
+    pub done: Time,
+}
+
+/// Explicit flows, each a traffic class of its own.
+#[derive(Debug)]
+pub struct Flows {
+    flows: Vec<State>,
+    /// By host: its flows, and the one that is first in turn.
+    hosts: Vec<(Vec<usize>, usize)>,
+    pub records: Vec<Record>,
+}
+
+#[derive(Debug)]
+struct State {
+    flow: Flow,
+    ready: Time,
+    injected: Vec<Time>,
+    delivered: u64,
+}
+
+impl Flows {
+    pub fn new(flows: &[Flow], hosts: usize) -> Self {
+        let mut by_host = vec![(Vec::new(), 0); hosts];
+        for (index, flow) in flows.iter().enumerate() {
+            by_host[flow.source.index()].0.push(index);
+        }
+        let state = |flow: &Flow| State {
+            flow: flow.clone(),
+            ready: flow.start,
+            injected: Vec::new(),
+            delivered: 0,
+        };
+        Self {
+            flows: flows.iter().map(state).collect(),
+            hosts: by_host,
+            records: Vec::new(),
+        }
+    }
+
+    pub fn injected_packets(&self, flow: usize) -> u64 {
+        self.flows[flow].injected.len() as u64
+    }
+}
+
+impl Workload for Flows {
+    const NEEDS_DELIVERY: bool = true;
+
+    fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+        let (flows, first) = &mut self.hosts[host.index()];
+        let mut next_ready = None;
+        for place in (0..flows.len()).map(|step| (*first + step) % flows.len()) {
+            let index = flows[place];
+            let state = &mut self.flows[index];
+            let sent = state.injected.len() as u64;
+            if state.flow.packets == Some(sent) {
+                continue;
+            }
+            if state.ready > now {
+                next_ready = Some(next_ready.map_or(state.ready, |at: Time| at.min(state.ready)));
+                continue;
+            }
+            if gate.release(state.flow.destination, state.flow.sl) > now {
+                continue;
+            }
+            state.injected.push(now);
+            state.ready = now + state.flow.gap;
+            *first = (place + 1) % flows.len();
+            return Poll::Send(Offer {
+                dst: state.flow.destination,
+                bytes: u32::try_from(state.flow.payload.as_u64()).unwrap(),
+                sl: state.flow.sl,
+                class: u16::try_from(index).unwrap(),
+                last: true,
+            });
+        }
+        next_ready.map_or(Poll::Idle, Poll::WaitUntil)
+    }
+
+    fn next_change(&self, _: Time) -> Option<Time> {
+        None
+    }
+
+    fn apply_change(&mut self, _: Time, _: &mut Vec<HostId>) {}
+
+    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, _: &mut Vec<HostId>) {
+        let flow = usize::from(offer.class);
+        let state = &mut self.flows[flow];
+        assert_eq!(
+            (src, offer.dst),
+            (state.flow.source, state.flow.destination)
+        );
+        assert_eq!(u64::from(offer.bytes), state.flow.payload.as_u64());
+        self.records.push(Record {
+            flow,
+            sequence: state.delivered,
+            injected: state.injected[state.delivered as usize],
+            done: now,
+        });
+        state.delivered += 1;
+    }
+}
