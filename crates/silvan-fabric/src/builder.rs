@@ -396,3 +396,6 @@ fn append_node(fabric: &mut Fabric, new: &NewNode) -> NodeId {
         port_count: new.port_count,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,8 @@ mod fabric;
 pub mod generators;
 mod link;
 pub mod routing;
+#[cfg(test)]
+mod testing;
 
 pub use builder::{Endpoint, FabricBuilder, FabricError, NodeHandle};
 pub use fabric::{Fabric, Node, NodeKind, Port};

@@ -1,6 +1,8 @@
-//! Balanced min-hop: shortest paths, destinations spread evenly over equally short ports.
+//! Balanced min-hop: shortest paths, traffic spread evenly over equally short ports.
 
-use silvan_units::{IdVec, PortId, PortNumber, SwitchId};
+use std::cmp::Reverse;
+
+use silvan_units::{IdVec, Lid, PortId, PortNumber, SwitchId};
 
 use super::distance::{SwitchGraph, route_to_switches};
 use super::{ForwardingTables, RoutingError};
@@ -9,8 +11,11 @@ use crate::Fabric;
 /// Computes minimal routes in any connected fabric.
 ///
 /// Destinations are taken in the order of their LIDs. At each switch a destination gets, of the
-/// ports that start a shortest path, the one that has the fewest destinations so far; of several,
+/// ports that start a shortest path, the one that the fewest pairs of hosts use so far; of several,
 /// the one with the lowest number. The result depends on the fabric alone.
+///
+/// Counting pairs, not destinations, matters from three levels on: a switch in the middle sees only
+/// the destinations that the switches before it have sent its way, and has to spread those.
 ///
 /// Minimal routes can depend on each other in a circle, as on a ring: have them
 /// [checked](crate::check::check).
@@ -23,41 +28,90 @@ pub fn min_hop_balanced(fabric: &Fabric) -> Result<ForwardingTables, RoutingErro
     let mut tables = ForwardingTables::new(fabric);
     route_to_switches(fabric, &graph, &mut tables)?;
 
-    let mut load: IdVec<PortId, u32> = IdVec::filled(0, fabric.ports.len());
-    // Per switch its ports that start a shortest path to the destination's leaf.
-    let mut shortest: IdVec<SwitchId, Vec<PortNumber>> =
-        IdVec::filled(Vec::new(), fabric.switch_count());
-    let mut last_leaf = None;
+    let mut hosts_at: IdVec<SwitchId, u64> = IdVec::filled(0, fabric.switch_count());
+    for host in fabric.host_ids() {
+        hosts_at[fabric.host_attachment(host).0] += 1;
+    }
+    let mut balance = Balance {
+        pairs: IdVec::filled(0, fabric.ports.len()),
+        sources: hosts_at.clone(),
+    };
+    let mut paths: Option<ShortestPaths> = None;
     let mut hosts: Vec<_> = fabric.host_ids().collect();
     hosts.sort_by_key(|host| fabric.host(*host).lid);
     for host in hosts {
         let (leaf, leaf_port) = fabric.host_attachment(host);
-        if last_leaf != Some(leaf) {
-            let distances = graph.distances([leaf]);
-            for switch in fabric.switch_ids() {
-                shortest[switch].clear();
-                shortest[switch].extend(graph.shortest_ports(switch, &distances));
-            }
-            last_leaf = Some(leaf);
-        }
         let lid = fabric.host(host).lid;
-        for switch in fabric.switch_ids() {
-            let number = if switch == leaf {
-                fabric.ports[leaf_port].number
-            } else {
-                let first_port = fabric.switch(switch).first_port.index();
-                let port_id =
-                    |number: PortNumber| PortId::new(first_port + usize::from(number.as_u8()) - 1);
-                let least = shortest[switch]
-                    .iter()
-                    .copied()
-                    .min_by_key(|number| load[port_id(*number)])
-                    .expect("routes to all switches exist, so the leaf is connected");
-                load[port_id(least)] += 1;
-                least
-            };
-            tables.set(switch, lid, Some(number));
-        }
+        tables.set(leaf, lid, Some(fabric.ports[leaf_port].number));
+        let paths = match &mut paths {
+            Some(paths) if paths.leaf == leaf => paths,
+            other => other.insert(ShortestPaths::new(fabric, &graph, leaf)),
+        };
+        balance
+            .sources
+            .as_mut_slice()
+            .copy_from_slice(hosts_at.as_slice());
+        balance.spread(paths, lid, &mut tables);
     }
     Ok(tables)
+}
+
+/// A port that starts a shortest path, and the switch it leads to.
+struct Candidate {
+    port: PortId,
+    number: PortNumber,
+    next: SwitchId,
+}
+
+/// All shortest paths to one leaf.
+struct ShortestPaths {
+    leaf: SwitchId,
+    /// Every other switch, from the farthest to the nearest, with its ports towards the leaf.
+    switches: Vec<(SwitchId, Vec<Candidate>)>,
+}
+
+impl ShortestPaths {
+    fn new(fabric: &Fabric, graph: &SwitchGraph, leaf: SwitchId) -> Self {
+        let distances = graph.distances([leaf]);
+        let mut order: Vec<SwitchId> = fabric.switch_ids().filter(|id| *id != leaf).collect();
+        order.sort_by_key(|switch| Reverse(distances[*switch]));
+        let candidates = |switch: SwitchId| {
+            let node = fabric.switch(switch);
+            let ports = graph.shortest_ports(switch, &distances);
+            let candidate = |number: PortNumber| {
+                let port = node.port(number)?;
+                let (next, _) = fabric.peer_switch(port)?;
+                Some(Candidate { port, number, next })
+            };
+            (switch, ports.filter_map(candidate).collect())
+        };
+        Self {
+            leaf,
+            switches: order.into_iter().map(candidates).collect(),
+        }
+    }
+}
+
+/// How much each port has been given so far.
+struct Balance {
+    /// Pairs of hosts whose route leaves by the port.
+    pairs: IdVec<PortId, u64>,
+    /// Hosts whose packets to the current destination pass the switch, as far as is known yet.
+    sources: IdVec<SwitchId, u64>,
+}
+
+impl Balance {
+    /// Chooses the port of every switch but the leaf for one destination.
+    fn spread(&mut self, paths: &ShortestPaths, lid: Lid, tables: &mut ForwardingTables) {
+        for (switch, candidates) in &paths.switches {
+            let least = candidates
+                .iter()
+                .min_by_key(|candidate| self.pairs[candidate.port])
+                .expect("routes to all switches exist, so the leaf is connected");
+            let sources = self.sources[*switch];
+            self.pairs[least.port] += sources;
+            self.sources[least.next] += sources;
+            tables.set(*switch, lid, Some(least.number));
+        }
+    }
 }

@@ -1,0 +1,117 @@
+//! What the tests of routing and checks share: random fabrics, and the dull way to follow a route.
+#![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
+
+use proptest::prelude::*;
+use silvan_units::{HostId, IdVec, Length, NodeId, PortId};
+
+use crate::{Fabric, FabricBuilder, ForwardingTables, LinkKind, Speed, Width};
+
+pub(crate) const LINK: LinkKind = LinkKind {
+    width: Width::X4,
+    speed: Speed::Qdr,
+    length: Length::from_mm(1_000),
+};
+
+/// A connected fabric: `parents[i]` joins switch i + 1 to one before it, `extra` adds cables between
+/// any two, `hosts[i]` are the hosts of switch i. One host more makes sure that there is one.
+pub(crate) fn fabric_from(parents: &[usize], extra: &[(usize, usize)], hosts: &[usize]) -> Fabric {
+    let mut builder = FabricBuilder::new();
+    let mut next_port = vec![1; parents.len() + 1];
+    let switches: Vec<_> = (0..=parents.len())
+        .map(|index| builder.add_switch(format!("s{index}"), 64).unwrap())
+        .collect();
+    let tree = parents
+        .iter()
+        .enumerate()
+        .map(|(index, parent)| (index + 1, parent % (index + 1)));
+    let more = extra
+        .iter()
+        .map(|(a, b)| (a % switches.len(), b % switches.len()));
+    let mut take_port = |index: usize| {
+        let port = switches[index].port(next_port[index]);
+        next_port[index] += 1;
+        port
+    };
+    for (a, b) in tree.chain(more).filter(|(a, b)| a != b) {
+        let (a, b) = (take_port(a), take_port(b));
+        builder.connect(a, b, LINK).unwrap();
+    }
+    let places = hosts
+        .iter()
+        .enumerate()
+        .flat_map(|(index, count)| vec![index; *count]);
+    for (number, place) in places.chain([0]).enumerate() {
+        let host = builder.add_host(format!("h{number}")).unwrap();
+        let port = take_port(place % switches.len());
+        builder.connect(host.port(1), port, LINK).unwrap();
+    }
+    builder.build().unwrap()
+}
+
+pub(crate) fn any_fabric() -> impl Strategy<Value = Fabric> {
+    (
+        prop::collection::vec(0_usize..8, 0..8),
+        prop::collection::vec((0_usize..8, 0_usize..8), 0..8),
+        prop::collection::vec(0_usize..4, 0..8),
+    )
+        .prop_map(|(parents, extra, hosts)| fabric_from(&parents, &extra, &hosts))
+}
+
+/// The ports by which a packet leaves the nodes on its way, the source's first.
+pub(crate) fn walk(
+    fabric: &Fabric,
+    tables: &ForwardingTables,
+    source: HostId,
+    destination: NodeId,
+) -> Vec<PortId> {
+    let mut ports = vec![fabric.host_port(source)];
+    loop {
+        let peer = fabric.ports[*ports.last().unwrap()].peer.expect("a cable");
+        let node = fabric.ports[peer].node;
+        if node == destination {
+            return ports;
+        }
+        assert!(ports.len() <= fabric.nodes.len(), "a loop");
+        let switch = fabric.nodes[node].as_switch().expect("a switch on the way");
+        let number = tables
+            .get(switch, fabric.nodes[destination].lid)
+            .expect("a route");
+        ports.push(fabric.port(node, number).expect("an external port"));
+    }
+}
+
+/// Cables between any two nodes on a shortest path, by Floyd and Warshall.
+pub(crate) fn all_distances(fabric: &Fabric) -> IdVec<NodeId, IdVec<NodeId, usize>> {
+    const FAR: usize = 1 << 20;
+    let count = fabric.nodes.len();
+    let mut distances = IdVec::filled(IdVec::filled(FAR, count), count);
+    for node in fabric.nodes.ids() {
+        distances[node][node] = 0;
+    }
+    for port in fabric.ports.iter() {
+        if let Some(peer) = port.peer {
+            distances[port.node][fabric.ports[peer].node] = 1;
+        }
+    }
+    for middle in fabric.nodes.ids() {
+        for from in fabric.nodes.ids() {
+            for to in fabric.nodes.ids() {
+                let detour = distances[from][middle] + distances[middle][to];
+                distances[from][to] = distances[from][to].min(detour);
+            }
+        }
+    }
+    distances
+}
+
+/// All ordered pairs of different hosts.
+pub(crate) fn host_pairs(fabric: &Fabric) -> impl Iterator<Item = (HostId, HostId)> + '_ {
+    fabric
+        .host_ids()
+        .flat_map(|source| {
+            fabric
+                .host_ids()
+                .map(move |destination| (source, destination))
+        })
+        .filter(|(source, destination)| source != destination)
+}
