@@ -24,8 +24,9 @@ use crate::flow_table::FlowTable;
 use crate::seam::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
 use crate::stream::SplitMix64;
 
-/// The unit of CCTI_Timer, 1.024 us.
-const TIMER_UNIT: Span = Span::from_ps(1_024_000);
+mod service_level;
+
+use service_level::{FlowState, ServiceLevel};
 
 /// Everything about the channel adapters that must be known before the fabric is.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,90 +91,6 @@ pub struct IbAdapter {
     service_levels: Vec<ServiceLevel>,
     counters: Vec<AdapterCounters>,
     logs: Vec<CongestionLog>,
-}
-
-/// A throttled flow, as of when it was last looked at.
-#[derive(Clone, Copy, Debug, Default)]
-struct FlowState {
-    /// Before this the next packet must not start.
-    release: Time,
-    /// Timer expiries that `ccti` accounts for.
-    expiries: u64,
-    ccti: u16,
-}
-
-/// The parameters and the timer of one SL at one host.
-#[derive(Clone, Copy, Debug)]
-struct ServiceLevel {
-    /// Zero: the timer is stopped.
-    period: Span,
-    /// The first expiry.
-    phase: Time,
-    entry: CongestionEntry,
-    /// Where in a timer unit the phase lies, whatever the period: phase = `offset` * CCTI_Timer.
-    offset: u32,
-}
-
-impl ServiceLevel {
-    fn new(entry: CongestionEntry, stream: &mut SplitMix64) -> Self {
-        let offset = (u128::from(stream.next()) * u128::from(TIMER_UNIT.as_ps())) >> 64;
-        let mut level = Self {
-            period: Span::ZERO,
-            phase: Time::ZERO,
-            entry,
-            offset: offset as u32,
-        };
-        level.set(entry);
-        level
-    }
-
-    fn set(&mut self, entry: CongestionEntry) {
-        let timer = u64::from(entry.ccti_timer);
-        self.entry = entry;
-        self.period = TIMER_UNIT * timer;
-        self.phase = Time::from_ps(u64::from(self.offset) * timer);
-    }
-
-    /// Expiries before `now`.
-    #[inline]
-    fn expiries(&self, now: Time) -> u64 {
-        if self.period.is_zero() {
-            return 0;
-        }
-        let past = now.as_ps().saturating_sub(self.phase.as_ps());
-        past.div_ceil(self.period.as_ps())
-    }
-
-    #[inline]
-    fn floor(&self) -> u16 {
-        u16::from(self.entry.ccti_min)
-    }
-
-    /// A flow of this SL that nothing has happened to.
-    #[inline]
-    fn fresh(&self, now: Time) -> FlowState {
-        FlowState {
-            release: Time::ZERO,
-            expiries: self.expiries(now),
-            ccti: self.floor(),
-        }
-    }
-
-    /// Applies the expiries that `flow` has not seen.
-    #[inline]
-    fn catch_up(&self, flow: &mut FlowState, now: Time) {
-        let expiries = self.expiries(now);
-        let missed = expiries - flow.expiries;
-        flow.expiries = expiries;
-        let lowered = u64::from(flow.ccti).saturating_sub(missed);
-        flow.ccti = (lowered as u16).max(self.floor());
-    }
-
-    /// Whether the state says nothing that [`fresh`](Self::fresh) does not.
-    #[inline]
-    fn is_over(&self, flow: &FlowState, now: Time) -> bool {
-        flow.ccti == self.floor() && flow.release <= now
-    }
 }
 
 impl IbAdapter {

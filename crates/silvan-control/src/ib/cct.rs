@@ -19,7 +19,8 @@ use super::error::ParameterError;
 /// ```
 ///
 /// The injection rate delay is `packet time * multiplier / 2^shift`, the packet time being how
-/// long the packet occupies the link. Shift 3 gives steps of 1/8 packet time up to 2047 7/8, shift
+/// long the packet occupies the link (Linux's hfi1 driver, `set_link_ipg`, computes the same but
+/// shifts the packet time first, which rounds to its clock). Shift 3 gives steps of 1/8 packet time up to 2047 7/8, shift
 /// 0 whole packet times up to 16383.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -81,12 +82,12 @@ impl CctEntry {
         self.0 & Self::MAX_MULTIPLIER
     }
 
-    /// The delay in packet times [1]; exact.
+    /// The delay in packet times; exact.
     pub fn packet_times(self) -> f64 {
         f64::from(self.multiplier()) / f64::from(1u16 << self.shift())
     }
 
-    /// The entry whose delay is nearest to this number of packet times [1], `None` if the number
+    /// The entry whose delay is nearest to this number of packet times, `None` if the number
     /// is negative, not finite or above 16383. The finest step that reaches so far is used (the
     /// largest shift), so the error is at most 1/16 packet time below 2048, and at most half a
     /// packet time anywhere.
@@ -190,7 +191,7 @@ impl CongestionControlTable {
         })
     }
 
-    /// A table of `limit + 1` entries in which entry `i` delays by `slope * i` packet times [1],
+    /// A table of `limit + 1` entries in which entry `i` delays by `slope * i` packet times,
     /// to the nearest that an entry can express.
     ///
     /// # Errors
@@ -201,7 +202,7 @@ impl CongestionControlTable {
         Self::quantised((0..=limit).map(|i| slope * f64::from(i)), limit)
     }
 
-    /// A table of `limit + 1` entries in which entry 1 delays by `first` packet times [1] and each
+    /// A table of `limit + 1` entries in which entry 1 delays by `first` packet times and each
     /// further one by `ratio` times the one before it, to the nearest that an entry can express.
     ///
     /// # Errors
@@ -242,7 +243,7 @@ impl CongestionControlTable {
     }
 
     /// The largest difference between a delay that a constructor was asked for and the entry that
-    /// stands for it, in packet times [1]; 0 for given entries.
+    /// stands for it, in packet times; 0 for given entries.
     pub const fn quantisation_error(&self) -> f64 {
         self.quantisation_error
     }

@@ -37,7 +37,7 @@ pub struct IbParameters {
 impl IbParameters {
     /// Table I of gran2012, with Victim_Mask set at the ports to hosts (its footnote 2) and
     /// control at QP level (section II.2). The paper prints neither the Congestion Control
-    /// Table, here linear with `cct_slope` packet times [1] per step, nor what thresholds mean in
+    /// Table, here linear with `cct_slope` packet times per step, nor what thresholds mean in
     /// bytes.
     ///
     /// # Errors

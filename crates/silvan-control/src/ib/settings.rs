@@ -142,10 +142,13 @@ pub struct CongestionEntry {
     pub ccti_timer: u16,
     /// CCTI_Increase: steps up per BECN.
     pub ccti_increase: u8,
-    /// Trigger_Threshold: a BECN that leaves the CCTI at or above this is logged; 0 logs nothing.
+    /// Trigger_Threshold: a BECN that leaves the CCTI at or above this is logged; 0 logs nothing
+    /// (as in Linux's hfi1 driver, `process_becn`).
     pub trigger_threshold: u8,
     /// CCTI_Min: no CCTI is ever lower, not even that of a flow that has never seen a BECN, so it
-    /// is a floor under the delay of every flow on the SL.
+    /// is a floor under the delay of every flow on the SL (OpenSM's option file: it "imposes a
+    /// minimum rate"). Linux's hfi1 driver starts flows at 0 instead; at the papers' value 0 the
+    /// two are the same.
     pub ccti_min: u8,
 }
 

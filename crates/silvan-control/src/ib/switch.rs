@@ -24,20 +24,20 @@
 
 use silvan_units::{PortId, Span, SwitchId, Time};
 
-use super::cct::CctEntry;
 use super::error::ParameterError;
 use super::settings::{
     EffectivePortSetting, MarkingMode, MarkingSetting, PortMask, PortSelection, StarvationSetting,
     SwitchCongestionSetting, SwitchPort,
 };
-use super::threshold::{NEVER, ThresholdMap, ThresholdWeight};
+use super::threshold::{ThresholdMap, ThresholdWeight};
 use crate::seam::{
     PacketView, PortVl, QueueView, SettingChange, Settings, SwitchControl, UnknownSetting,
 };
 use crate::stream::SplitMix64;
 
-/// Bytes per unit of Packet_Size.
-const PACKET_SIZE_UNIT: u16 = 64;
+mod record;
+
+use record::{PortVlRecord, StarvationRecord};
 
 /// Everything about the switches that must be known before the fabric is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,68 +82,12 @@ pub struct IbSwitch {
     data_vls: usize,
 }
 
-/// What the hot loop needs of a Port VL, half a cache line.
-#[derive(Clone, Copy, Debug)]
-struct PortVlRecord {
-    /// Since when the state holds, if it does.
-    since: Time,
-    /// How long it has held before that.
-    congested: Span,
-    /// Queued bytes from which on the port is congested, [`NEVER`] if marking is off.
-    threshold_bytes: u32,
-    /// Smallest packet that is marked, in bytes.
-    packet_bytes: u16,
-    marking_rate: u16,
-    /// Counter mode: eligible packets that still go unmarked before the next mark.
-    gap: u16,
-    victim: bool,
-    in_congestion: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct StarvationRecord {
-    /// Bytes in the input buffer from which on credits are late, [`NEVER`] if they never are.
-    threshold_bytes: u32,
-    return_delay: CctEntry,
-}
-
 /// Where a port stands and what has been set for it alone.
 #[derive(Clone, Copy, Debug)]
 struct PortRecord {
     at: SwitchPort,
     marking: Option<MarkingSetting>,
     starvation: Option<StarvationSetting>,
-}
-
-impl PortVlRecord {
-    const IDLE: Self = Self {
-        since: Time::ZERO,
-        congested: Span::ZERO,
-        threshold_bytes: NEVER,
-        packet_bytes: 0,
-        marking_rate: 0,
-        gap: 0,
-        victim: false,
-        in_congestion: false,
-    };
-
-    #[inline]
-    fn is_congested(&self, queued_bytes: u32, has_credit: bool) -> bool {
-        queued_bytes >= self.threshold_bytes && (self.victim || has_credit)
-    }
-
-    #[inline]
-    fn enter(&mut self, now: Time, in_congestion: bool) {
-        if in_congestion == self.in_congestion {
-            return;
-        }
-        self.in_congestion = in_congestion;
-        if in_congestion {
-            self.since = now;
-        } else {
-            self.congested += now.since(self.since);
-        }
-    }
 }
 
 impl IbSwitch {
@@ -174,13 +118,7 @@ impl IbSwitch {
                     .map(|stream| SplitMix64::for_stream(seed, stream))
                     .collect(),
             },
-            starvation: vec![
-                StarvationRecord {
-                    threshold_bytes: NEVER,
-                    return_delay: CctEntry::ZERO,
-                };
-                ports.len()
-            ],
+            starvation: vec![StarvationRecord::NEVER; ports.len()],
             ports: ports
                 .iter()
                 .map(|port| {
@@ -315,29 +253,11 @@ impl IbSwitch {
         let Some(effective) = self.effective(PortId::new(port)) else {
             return;
         };
-        let MarkingSetting {
-            threshold,
-            packet_size,
-            marking_rate,
-        } = effective.marking;
-        let threshold_bytes = self.threshold_map.limit(threshold);
         let first = port * self.data_vls;
         for record in &mut self.port_vls[first..first + self.data_vls] {
-            record.threshold_bytes = threshold_bytes;
-            record.packet_bytes = u16::from(packet_size) * PACKET_SIZE_UNIT;
-            record.marking_rate = marking_rate;
-            // A lower rate must not wait for the end of a longer gap begun before.
-            record.gap = record.gap.min(marking_rate);
-            record.victim = effective.victim;
+            record.configure(&effective, &self.threshold_map);
         }
-        self.starvation[port] = StarvationRecord {
-            threshold_bytes: if effective.credit {
-                self.threshold_map.limit(effective.starvation.threshold)
-            } else {
-                NEVER
-            },
-            return_delay: effective.starvation.return_delay,
-        };
+        self.starvation[port] = StarvationRecord::new(&effective, &self.threshold_map);
     }
 
     fn port_mut(&mut self, port: PortId) -> Result<&mut PortRecord, ParameterError> {
@@ -377,14 +297,7 @@ impl IbSwitch {
         }
         let marked = match self.streams.get_mut(index) {
             Some(stream) => stream.one_in(u32::from(record.marking_rate) + 1),
-            None if record.gap == 0 => {
-                record.gap = record.marking_rate;
-                true
-            }
-            None => {
-                record.gap -= 1;
-                false
-            }
+            None => record.count_down(),
         };
         let counters = &mut self.counters[index];
         counters.eligible += 1;
