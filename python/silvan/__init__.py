@@ -11,7 +11,7 @@ Four hosts on one switch, three of them sending to the fourth:
 >>> import silvan
 >>> scenario = silvan.Scenario(
 ...     fabric={"generator": "single-switch", "hosts": 4},
-...     traffic={"incast": [{"from": ["H2", "H3", "H4"], "to": "H1"}]},
+...     traffic={"incast": [{"to": "host-0000"}]},
 ...     run={"duration": "100 us"},
 ... )
 >>> result = silvan.run(scenario, seed=1)

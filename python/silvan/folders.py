@@ -36,6 +36,26 @@ def require_writable(directory: Path) -> None:
         raise _unwritable(directory, error) from None
 
 
+def require_replaceable(target: Path) -> None:
+    """Make sure that a result may be put where something else may be already.
+
+    Parameters
+    ----------
+    target : Path
+        The folder of the result. It may be missing, empty, or a result.
+
+    Raises
+    ------
+    OutputError
+        The folder holds something else.
+    """
+    if target.exists() and not (target / MANIFEST).is_file() and _occupied(target):
+        raise OutputError(
+            f"{target}: the folder is not empty, and holds no result of silvan",
+            hint="name another folder with --out",
+        )
+
+
 @contextmanager
 def replaced_folder(target: Path) -> Iterator[Path]:
     """Fill a new folder, then put it in the place of the target in one step.
@@ -56,11 +76,7 @@ def replaced_folder(target: Path) -> Iterator[Path]:
     OutputError
         The folder cannot be written, or holds something else than a result.
     """
-    if target.exists() and not (target / MANIFEST).is_file() and _occupied(target):
-        raise OutputError(
-            f"{target}: the folder is not empty, and holds no result of silvan",
-            hint="name another folder with --out",
-        )
+    require_replaceable(target)
     require_writable(target.parent)
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:

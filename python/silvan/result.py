@@ -56,7 +56,7 @@ class Result:
     >>> import silvan
     >>> scenario = silvan.Scenario(
     ...     fabric={"generator": "single-switch", "hosts": 2},
-    ...     traffic={"flow": [{"from": "H1", "to": "H2"}]},
+    ...     traffic={"flow": [{"from": "host-0000", "to": "host-0001"}]},
     ...     run={"duration": "100 us"},
     ... )
     >>> result = silvan.run(scenario, seed=1)

@@ -40,7 +40,7 @@ class Scenario:
     >>> scenario = silvan.Scenario(
     ...     name="pair",
     ...     fabric={"generator": "single-switch", "hosts": 2},
-    ...     traffic={"flow": [{"from": "H1", "to": "H2"}]},
+    ...     traffic={"flow": [{"from": "host-0000", "to": "host-0001"}]},
     ...     run={"duration": "10 us"},
     ... )
     >>> scenario.name, scenario.duration_ps

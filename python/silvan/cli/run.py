@@ -42,7 +42,7 @@ def run(
     Prints what was delivered. With --out it keeps every finished run, also when Ctrl-C
     stops the others.
     """
-    from silvan.folders import require_writable
+    from silvan.folders import require_replaceable, require_writable
     from silvan.workers import Job, run_jobs
 
     loaded = load(scenario, set_)
@@ -53,6 +53,9 @@ def run(
         Job(loaded, number, out / f"seed-{number}" if out else None)
         for number in range(first, first + seeds)
     ]
+    for job in jobs:
+        if job.folder is not None:
+            require_replaceable(job.folder)
     results: dict[int, Result] = {}
     labels = [f"seed {job.seed}" for job in jobs]
     with (

@@ -1,0 +1,89 @@
+"""What several tests share: a small scenario, and the command line as its users call it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+import silvan
+
+# The same examples on every machine, so that a failure is never a matter of luck.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("fixed")
+
+INCAST = """\
+name = "incast"
+
+[fabric]
+generator = "single-switch"
+hosts = 4
+
+[traffic]
+[[traffic.incast]]
+to = "host-0000"
+
+[probe]
+interval = "50 us"
+
+[run]
+duration = "200 us"
+seed = 3
+"""
+"""Three hosts that send to a fourth as fast as they can."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command printed, and how it ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Outcome]
+
+
+def silvan_command(*words: str | Path) -> list[str]:
+    """Name the process that runs a command."""
+    return [sys.executable, "-m", "silvan", *map(str, words)]
+
+
+@pytest.fixture
+def command() -> Command:
+    """Run a command in a process of its own."""
+
+    def run(*words: str | Path, cwd: Path | None = None) -> Outcome:
+        done = subprocess.run(
+            silvan_command(*words),
+            cwd=cwd,
+            env=os.environ | {"COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture
+def incast_file(tmp_path: Path) -> Path:
+    """Write the small scenario to a file."""
+    path = tmp_path / "incast.toml"
+    path.write_text(INCAST)
+    return path
+
+
+@pytest.fixture(scope="session")
+def incast() -> silvan.Result:
+    """Run the small scenario once for all tests."""
+    return silvan.run(silvan.Scenario.from_toml(INCAST))

@@ -1,0 +1,106 @@
+"""The command line: what goes to stdout, what to stderr, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import silvan
+from tests.conftest import INCAST, Command, Outcome
+
+
+def test_version(command: Command) -> None:
+    assert command("--version") == Outcome(0, f"silvan {silvan.version()}\n", "")
+
+
+@pytest.mark.parametrize("words", [[], ["--help"]])
+def test_help_names_every_command(command: Command, words: list[str]) -> None:
+    outcome = command(*words)
+    assert (outcome.status, outcome.stderr) == (0, "")
+    listed = re.findall(r"^  ([a-z]+)  ", outcome.stdout, re.MULTILINE)
+    assert listed == ["run", "validate", "show", "schema", "bench", "reproduce"]
+
+
+def test_help_imports_nothing_heavy(command: Command) -> None:
+    program = (
+        "import sys; from silvan.cli import main; main(['--help']);"
+        "heavy = {'numpy', 'pyarrow', 'matplotlib', 'multiprocessing', 'rich'};"
+        "sys.exit(sorted(heavy & set(sys.modules)) or 0)"
+    )
+    import subprocess
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_validate_describes_the_fabric(command: Command, incast_file: Path) -> None:
+    outcome = command("validate", incast_file)
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert outcome.stdout.startswith(f"{incast_file}: valid\n")
+    facts = json.loads(command("validate", incast_file, "--json").stdout)
+    assert facts["name"] == "incast"
+    assert facts["hosts"] == 4
+    assert facts["digest"] == silvan.Scenario.from_toml(INCAST).digest
+
+
+def test_show_prints_the_effective_scenario(command: Command, incast_file: Path) -> None:
+    expected = silvan.Scenario.from_toml(INCAST, overrides={"run.seed": 9})
+    shown = command("show", incast_file, "--set", "run.seed=9")
+    assert shown == Outcome(0, expected.to_toml().rstrip("\n") + "\n", "")
+    as_json = command("show", incast_file, "--set", "run.seed=9", "--json")
+    assert json.loads(as_json.stdout) == expected.to_dict()
+    assert tomllib.loads(shown.stdout) == expected.to_dict()
+
+
+def test_schema_is_the_schema(command: Command) -> None:
+    assert json.loads(command("schema").stdout) == silvan.schema()
+
+
+def test_run_prints_a_table(command: Command, incast_file: Path) -> None:
+    outcome = command("run", incast_file)
+    assert (outcome.status, outcome.stderr) == (0, "")
+    assert "incast: mean receive rate per host, Gbit/s" in outcome.stdout
+
+
+def test_run_prints_json_that_agrees_with_the_api(command: Command, incast_file: Path) -> None:
+    outcome = command("run", incast_file, "--json", "--set", "run.duration=100 us")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    report = json.loads(outcome.stdout)
+    scenario = silvan.Scenario.from_toml(INCAST, overrides={"run.duration": "100 us"})
+    result = silvan.run(scenario)
+    (one,) = report["runs"]
+    assert report["digest"] == scenario.digest
+    assert one["seed"] == 3
+    assert one["classes"] == result.classes.to_pylist()
+    delivered = sum(result.hosts["delivered_bytes"].to_pylist())
+    assert one["receive_rates"]["total_gbps"] == pytest.approx(delivered * 8 / 100e-6 / 1e9)
+
+
+def test_run_keeps_every_seed(command: Command, incast_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ("run", incast_file, "--seeds", "3", "--seed", "5", "--out", out, "--json")
+    outcome = command(*words)
+    assert outcome.status == 0
+    report = json.loads(outcome.stdout)
+    assert [one["seed"] for one in report["runs"]] == [5, 6, 7]
+    assert sorted(path.name for path in out.iterdir()) == ["seed-5", "seed-6", "seed-7"]
+    for one in report["runs"]:
+        result = silvan.Result.read(one["folder"])
+        assert result.seed == one["seed"]
+        assert result.classes.to_pylist() == one["classes"]
+
+
+def test_bench_prints_every_measure(command: Command) -> None:
+    words = ("bench", "--only", "uniform-50", "--repeats", "1", "--json")
+    (one,) = json.loads(command(*words).stdout)
+    assert one["name"] == "uniform-50"
+    for measure in ("packet_hops_per_s", "events_per_s", "bytes_per_port", "peak_memory_bytes"):
+        assert one[measure] > 0
+    assert one["events_per_packet_hop"] == pytest.approx(
+        one["events_per_s"] / one["packet_hops_per_s"]
+    )

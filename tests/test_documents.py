@@ -1,0 +1,63 @@
+"""The document checker finds what it should, and README's commands exist."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def load_tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "python" / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+check = load_tool("check_documents")
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("[here](there.md)", 0),
+        ("[gone](gone.md)", 1),
+        ("[part](there.md#second-part)", 0),
+        ("[part](there.md#third-part)", 1),
+        ("[own](#its-own)\n# Its own", 0),
+        ("```\n[in a listing](gone.md)\n```", 0),
+        ("[web](https://example.org/x)", 0),
+    ],
+)
+def test_broken_links_are_found(tmp_path: Path, text: str, problems: int) -> None:
+    (tmp_path / "there.md").write_text("# First\n## Second part\n")
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    assert len(list(check.broken_links(page, text))) == problems
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("`tests/conftest.py`", 0),
+        ("`tests/gone.py`", 1),
+        ("`tests/*.py`", 0),
+        ("`13.5 Gbit/s` and `bits/s`", 0),
+    ],
+)
+def test_missing_paths_are_found(text: str, problems: int) -> None:
+    assert len(list(check.missing_paths(ROOT / "README.md", text, {"tests"}))) == problems
+
+
+def test_readme_names_the_two_commands() -> None:
+    readme = (ROOT / "README.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in ("run", "test"):
+        assert f"make {target}" in readme
+        assert f"\n{target}:" in makefile

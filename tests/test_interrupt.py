@@ -1,0 +1,55 @@
+"""Ctrl-C: the run stops soon, finished seeds are kept, nothing is half-written."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import silvan
+from tests.conftest import INCAST, silvan_command
+
+PATIENCE_S = 60
+"""Long enough for any machine; only a hang takes so long."""
+
+
+def interrupted(words: list[str | Path], *, when: Path | None, grace_s: float) -> tuple[int, str]:
+    """Start a command, send SIGINT when a file is there or some time has passed."""
+    process = subprocess.Popen(
+        silvan_command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + PATIENCE_S
+    while when is not None and not when.exists():
+        assert time.monotonic() < deadline, "the first run never finished"
+        time.sleep(0.05)
+    time.sleep(grace_s)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    assert stdout == ""
+    return process.returncode, stderr
+
+
+def test_a_single_run_stops_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "endless.toml"
+    path.write_text(INCAST.replace('"200 us"', '"1000 s"').replace('"50 us"', '"1 s"'))
+    out = tmp_path / "out"
+    status, stderr = interrupted(["run", path, "--out", out], when=out, grace_s=1.5)
+    assert status == 130
+    assert stderr == "stopped; results that were finished are kept\n"
+    assert list(out.iterdir()) == []
+
+
+def test_finished_seeds_are_kept(tmp_path: Path) -> None:
+    # More seeds than can finish; each is long enough for the signal to meet some of them running.
+    path = tmp_path / "many.toml"
+    path.write_text(INCAST.replace('"200 us"', '"200 ms"').replace('"50 us"', '"100 ms"'))
+    out = tmp_path / "out"
+    words: list[str | Path] = ["run", path, "--seeds", "1000", "--seed", "1", "--out", out]
+    status, stderr = interrupted(words, when=out / "seed-1" / "manifest.json", grace_s=0)
+    assert status == 130
+    assert "Traceback" not in stderr
+    folders = sorted(out.iterdir())
+    assert 1 <= len(folders) < 1000
+    for folder in folders:
+        assert silvan.Result.read(folder).scenario.name == "incast"

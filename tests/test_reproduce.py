@@ -1,0 +1,161 @@
+"""Reproducing papers: the targets, the runs that are kept, and what is printed."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.reproduce import (
+    Measurement,
+    Row,
+    Target,
+    compare,
+    experiments,
+    load_targets,
+    papers,
+)
+from silvan.reproduce.cache import cached_runs, run_folder, study
+from tests.conftest import INCAST, Command
+
+SCENARIO = silvan.Scenario.from_toml(INCAST)
+
+
+@pytest.mark.parametrize("paper", papers())
+def test_every_target_is_a_number_with_a_tolerance_or_a_shape(paper: str) -> None:
+    for target in load_targets(paper).values():
+        is_number = target.value is not None and target.tol is not None
+        assert is_number != (target.shape is not None), target.id
+
+
+@pytest.mark.parametrize("paper", papers())
+def test_every_study_is_a_valid_scenario(paper: str) -> None:
+    for experiment in experiments(paper):
+        for case in experiment.cases:
+            scenario = study(paper, case.study).override(case.overrides)
+            assert scenario.override(experiment.quick).duration_ps < scenario.duration_ps
+
+
+def test_table2_is_the_network_of_the_paper() -> None:
+    # Section IV and Table I of gran2012.
+    scenario = study("gran2012", "table2")
+    assert scenario.describe()["hosts"] == 648
+    assert scenario.describe()["switches"] == 54
+    tables = scenario.to_dict()
+    nodes = tables["traffic"]["nodes"]
+    assert (nodes["v"], nodes["c"], nodes["hotspots"]) == (0.2, 0.8, 8)
+    assert tables["packet"]["mtu"] in ("2 KiB", "2048 B")
+    assert tables["host"]["injection-rate"] == "13.5 Gbit/s"
+    assert tables["host"]["sink-rate"] == "13.6 Gbit/s"
+    switch, adapter = tables["control"]["switch"], tables["control"]["adapter"]
+    assert (switch["threshold"], switch["marking-rate"], switch["packet-size"]) == (15, 0, 0)
+    assert (adapter["ccti-increase"], adapter["ccti-limit"], adapter["ccti-min"]) == (1, 127, 0)
+    assert adapter["ccti-timer"] == 150
+
+
+def test_a_row_compares_the_mean_over_the_seeds() -> None:
+    targets = {"b": Target("b", "last", 1.0, 0.1), "a": Target("a", "first", 2.0, 0.1)}
+    rows = compare(
+        targets, [Measurement("a", (2.1, 2.3), (3.0, 3.0)), Measurement("b", (1.2,), (1.0,))]
+    )
+    assert [row.target.id for row in rows] == ["b", "a"]
+    assert rows[1].measured == pytest.approx(2.2)
+    assert rows[1].spread == pytest.approx(statistics.stdev([2.1, 2.3]))
+    assert rows[1].rel_diff == pytest.approx(0.1)
+    assert rows[1].late == 3.0
+    assert rows[0].spread is None
+    assert not rows[0].within
+
+
+@pytest.mark.parametrize(
+    ("measured", "within"), [(0.91, True), (1.1, True), (1.11, False), (0.89, False)]
+)
+def test_within_means_no_further_than_the_tolerance(measured: float, *, within: bool) -> None:
+    row = Row(Target("a", value=1.0, tol=0.1000001), measured, None, measured, (measured,))
+    assert row.within is within
+
+
+def test_a_measurement_without_a_target_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        compare({}, [Measurement("a", (1.0,), (1.0,))])
+
+
+@pytest.mark.parametrize("prefix", ["", "table", "table2", "table2.hot.cc_on"])
+def test_a_prefix_finds_the_experiment(prefix: str) -> None:
+    assert "table2" in [one.id for one in experiments("gran2012", prefix)]
+
+
+def test_finished_runs_are_not_run_again(tmp_path: Path) -> None:
+    runs = [(SCENARIO, 1), (SCENARIO, 2)]
+    first = dict(cached_runs(tmp_path, runs))
+    second = dict(cached_runs(tmp_path, [*runs, (SCENARIO, 3)]))
+    for index in (0, 1):
+        # The wall time of a run differs from that of another: equal ones are one run.
+        assert second[index].manifest() == first[index].manifest()
+        assert second[index].tables == first[index].tables
+    assert second[2].seed == 3
+
+
+def test_a_damaged_run_is_run_again(tmp_path: Path) -> None:
+    ((_, first),) = cached_runs(tmp_path, [(SCENARIO, 1)])
+    folder = run_folder(tmp_path, SCENARIO, 1)
+    (folder / "hosts.parquet").write_bytes(b"")
+    ((_, again),) = cached_runs(tmp_path, [(SCENARIO, 1)])
+    assert again.tables == first.tables
+    assert silvan.Result.read(folder).tables == first.tables
+
+
+def test_other_scenarios_seeds_and_simulators_have_other_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = {
+        run_folder(tmp_path, SCENARIO, 1),
+        run_folder(tmp_path, SCENARIO, 2),
+        run_folder(tmp_path, SCENARIO.override({"switch.latency": "1 ns"}), 1),
+    }
+    monkeypatch.setattr("silvan.reproduce.cache.build_id", lambda: "another")
+    folders.add(run_folder(tmp_path, SCENARIO, 1))
+    assert len(folders) == 4
+
+
+def test_quick_table2(command: Command, tmp_path: Path) -> None:
+    words = ("reproduce", "gran2012", "--only", "table2", "--quick", "--json", "--out", tmp_path)
+    outcome = command(*words)
+    assert outcome.status == 0, outcome.stderr
+    assert "quick: 10 ms instead of 100 ms" in outcome.stderr
+    rows = json.loads(outcome.stdout)
+    targets = {
+        name: target
+        for name, target in load_targets("gran2012").items()
+        if name.startswith("table2")
+    }
+    assert [row["id"] for row in rows] == list(targets)
+    for row in rows:
+        target = targets[row["id"]]
+        assert (row["paper"], row["what"]) == (target.value, target.what)
+        assert row["measured"] == statistics.fmean(row["values"])
+        assert row["spread"] is None
+        assert row["rel_diff"] == row["measured"] / row["paper"] - 1
+        assert row["within"] == (abs(row["rel_diff"]) <= row["tol"])
+    by_id = {row["id"]: row["measured"] for row in rows}
+    for cc in ("cc_off", "cc_on"):
+        parts = 8 * by_id[f"table2.hot.{cc}.hotspots"] + 640 * by_id[f"table2.hot.{cc}.nonhotspots"]
+        assert by_id[f"table2.total.{cc}"] == pytest.approx(parts)
+    figures = sorted(path.name for path in (tmp_path / "gran2012").iterdir())
+    assert figures == ["table2.csv", "table2.png", "table2.svg"]
+
+    again = command(*words)
+    assert again.stdout == outcome.stdout
+
+
+def test_a_difference_is_no_error(command: Command, tmp_path: Path) -> None:
+    # Ten milliseconds are too few for congestion control to do its work, so some row is off.
+    words = ("reproduce", "gran2012", "--only", "table2", "--quick", "--out", tmp_path)
+    outcome = command(*words)
+    assert outcome.status == 0
+    assert "quick: not comparable" in outcome.stdout
+    assert " no " in outcome.stdout
+    assert "table2.hot.cc_on.nonhotspots" in outcome.stdout

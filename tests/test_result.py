@@ -1,0 +1,147 @@
+"""Results: what they hold, that no column is copied, and that they keep."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import silvan
+from silvan import _silvan
+from silvan.arrow import table_from_columns
+from silvan.measures import Window, is_hotspot, mean_receive_rate_gbps
+from tests.conftest import INCAST
+
+
+def native_run() -> _silvan.RunOutput:
+    scenario = _silvan.Scenario.from_toml(INCAST, None, [])
+    return _silvan.run(scenario, 3, None)
+
+
+def test_arrow_reads_the_memory_that_the_simulator_filled() -> None:
+    tables = native_run().tables
+    for name, columns in tables.items():
+        table = table_from_columns(columns)
+        for column, (_, *buffers) in columns.items():
+            chunk = table[column].chunk(0)
+            arrow = [buffer for buffer in chunk.buffers() if buffer is not None]
+            assert [buffer.address for buffer in arrow] == [buffer.address for buffer in buffers], (
+                f"{name}.{column} was copied"
+            )
+
+
+def test_polars_and_pandas_read_the_same_memory(incast: silvan.Result) -> None:
+    delivered = incast.host_series["delivered_bytes"].chunk(0)
+    address = delivered.buffers()[1].address
+    frame = incast.to_polars()["host_series"]
+    # polars tells the address of a series through its Arrow export.
+    assert frame["delivered_bytes"].to_arrow().buffers()[1].address == address
+    values: Any = incast.to_pandas()["host_series"]["delivered_bytes"].to_numpy()
+    assert values.__array_interface__["data"][0] == address
+
+
+def test_a_column_outlives_the_run_it_came_from() -> None:
+    column = table_from_columns(native_run().tables["hosts"])["delivered_bytes"]
+    assert column.to_pylist()[1:] == [0, 0, 0]
+    assert column[0].as_py() > 0
+
+
+def test_a_column_cannot_be_written_to() -> None:
+    _, buffer = native_run().tables["hosts"]["delivered_bytes"][:2]
+    assert isinstance(buffer, _silvan.Column)
+    view = memoryview(buffer)
+    assert view.readonly
+    assert view.nbytes == buffer.nbytes == 4 * 8
+    with pytest.raises(TypeError, match="read-only"):
+        view[0] = 1
+
+
+def test_a_saturated_link_delivers_its_payload_rate(incast: silvan.Result) -> None:
+    # 4x DDR carries 16 Gbit/s after 8b/10b coding; 2048 of every 2074 bytes are payload. The
+    # first packet needs under 3 us to arrive, so the last three quarters of the run are steady,
+    # up to one packet at each end of the window.
+    window = Window(50_000_000, 200_000_000)
+    expected = 16 * 2048 / 2074
+    packet = 2048 * 8e3 / (window.end_ps - window.start_ps)
+    only_receiver = incast.hosts["delivered_bytes"].to_numpy() > 0
+    measured = mean_receive_rate_gbps(incast, only_receiver, window)
+    assert measured == pytest.approx(expected, abs=packet)
+
+
+def test_the_series_adds_up_to_the_totals(incast: silvan.Result) -> None:
+    series = incast.host_series.group_by("host").aggregate([("delivered_bytes", "sum")])
+    totals = dict(zip(*(series[name].to_pylist() for name in series.column_names), strict=True))
+    if series.column_names[0] != "host":
+        totals = {host: total for total, host in totals.items()}
+    hosts = incast.hosts
+    assert totals == dict(
+        zip(hosts["host"].to_pylist(), hosts["delivered_bytes"].to_pylist(), strict=True)
+    )
+
+
+def test_what_was_delivered_was_injected(incast: silvan.Result) -> None:
+    delivered = sum(incast.hosts["delivered_bytes"].to_pylist())
+    injected = sum(incast.hosts["injected_bytes"].to_pylist())
+    by_class = sum(incast.classes["delivered_bytes"].to_pylist())
+    assert 0 < delivered == by_class <= injected
+
+
+def test_a_window_between_probe_instants_is_refused(incast: silvan.Result) -> None:
+    everyone = ~is_hotspot(incast)
+    with pytest.raises(ValueError, match="does not divide"):
+        mean_receive_rate_gbps(incast, everyone, Window(0, 75_000_000))
+
+
+def test_a_result_reads_back_as_it_was_written(incast: silvan.Result, tmp_path: Path) -> None:
+    folder = incast.write(tmp_path / "deep" / "run")
+    again = silvan.Result.read(folder)
+    assert again.tables == incast.tables
+    assert again.manifest() == incast.manifest()
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["run"]
+
+
+def test_writing_again_replaces_the_result(incast: silvan.Result, tmp_path: Path) -> None:
+    folder = incast.write(tmp_path / "run")
+    (folder / "stale").touch()
+    incast.write(folder)
+    assert not (folder / "stale").exists()
+    assert silvan.Result.read(folder).tables == incast.tables
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(
+    incast: silvan.Result, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(silvan.OutputError, match="holds no result"):
+        incast.write(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_failed_write_leaves_nothing(
+    incast: silvan.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disk_full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pyarrow.parquet.write_table", disk_full)
+    with pytest.raises(silvan.OutputError, match="no space left"):
+        incast.write(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["manifest.json", "hosts.parquet"])
+def test_a_damaged_result_is_an_error_with_a_hint(
+    incast: silvan.Result, tmp_path: Path, damage: str
+) -> None:
+    folder = incast.write(tmp_path / "run")
+    (folder / damage).write_bytes(b"{")
+    with pytest.raises(silvan.OutputError, match="no readable result") as caught:
+        silvan.Result.read(folder)
+    assert caught.value.hint is not None
+
+
+def test_all_tables_are_arrow_tables(incast: silvan.Result) -> None:
+    assert all(isinstance(table, pa.Table) for table in incast.tables.values())
+    assert {"hosts", "host_series", "classes", "ports"} <= set(incast.tables)

@@ -1,0 +1,55 @@
+"""Runs in parallel processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.folders import MANIFEST
+from silvan.workers import Job, run_jobs
+from tests.conftest import INCAST
+
+SCENARIO = silvan.Scenario.from_toml(INCAST).override(
+    {"traffic.incast": [], "traffic.uniform": [{"load": 0.5}]}
+)
+
+
+def test_runs_in_other_processes_equal_runs_in_this_one(tmp_path: Path) -> None:
+    jobs = [Job(SCENARIO, seed, tmp_path / str(seed)) for seed in (1, 2, 3)]
+    apart = dict(run_jobs(jobs, workers=2))
+    here = dict(run_jobs(jobs, workers=1))
+    assert set(apart) == set(here) == {0, 1, 2}
+    for index, job in enumerate(jobs):
+        assert apart[index].seed == job.seed
+        assert apart[index].tables == here[index].tables
+        assert job.folder is not None
+        assert silvan.Result.read(job.folder).tables == here[index].tables
+
+
+def test_an_error_in_a_worker_arrives_whole_and_stops_the_others(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    endless = SCENARIO.override({"run.duration": "1000 s"})
+    jobs = [Job(SCENARIO, 1, tmp_path / "file" / "run"), Job(endless, 2, tmp_path / "endless")]
+    with pytest.raises(silvan.OutputError, match="cannot write") as caught:
+        dict(run_jobs(jobs, workers=2))
+    assert caught.value.hint is not None
+    assert not (tmp_path / "endless" / MANIFEST).exists()
+
+
+def test_a_caller_that_stops_early_stops_the_workers(tmp_path: Path) -> None:
+    endless = SCENARIO.override({"run.duration": "1000 s"})
+    jobs = [Job(SCENARIO, 1, tmp_path / "1"), Job(endless, 2, tmp_path / "2")]
+    finished = run_jobs(jobs, workers=2)
+    index, _ = next(finished)
+    assert index == 0
+    finished.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["1"]
+
+
+def test_progress_of_every_job_is_reported() -> None:
+    long = SCENARIO.override({"run.duration": "300 ms"})
+    seen: set[int] = set()
+    dict(run_jobs([Job(long, 1), Job(long, 2)], workers=2, on_progress=lambda i, _: seen.add(i)))
+    assert seen == {0, 1}
