@@ -1,0 +1,17 @@
+//! The traffic behind its public interface, polled by a mock engine whose gates throttle and close
+//! at random.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up must fail at once"
+)]
+
+mod caps;
+mod contributors;
+mod determinism;
+mod errors;
+mod flows;
+mod mock;
+mod patterns;
+mod queue_pairs;
+mod rates;
+mod uniform;
