@@ -6,7 +6,7 @@ use silvan_units::{PortId, Time, Vl};
 
 use crate::config::{BuildError, EngineConfig};
 use crate::deadlock::Deadlock;
-use crate::events::{Event, Next as Popped, phase};
+use crate::events::{Event, Head, Source, phase};
 use crate::feedback::Notifications;
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
@@ -131,19 +131,38 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     fn run_events(&mut self, end: u64) {
         while self.fault.is_none() {
-            match self.plane.events.pop(end) {
-                Popped::Head { time, port, packet } => {
+            match self.plane.events.next(end) {
+                Source::Lane(lane) => {
+                    let head = self.plane.events.pop_head(lane);
+                    self.now = head.time;
+                    self.events += 1;
+                    self.head(head);
+                }
+                Source::Hosts => {
+                    let (time, host) = self.plane.events.pop_host();
                     self.now = time;
                     self.events += 1;
-                    self.head(time, port, packet);
+                    self.host_event(time, host);
                 }
-                Popped::Event(event) => {
-                    self.now = event.time;
-                    self.events += 1;
-                    self.event(event);
+                Source::Wheel => {
+                    if let Some(event) = self.plane.events.pop_event() {
+                        self.now = event.time;
+                        self.events += 1;
+                        self.event(event);
+                    }
                 }
-                Popped::Nothing => return,
+                Source::Nothing => return,
             }
+        }
+    }
+
+    /// An event that the host no longer waits for is stale.
+    #[inline]
+    fn host_event(&mut self, now: u64, host: u32) {
+        let record = &mut self.plane.hosts[host as usize];
+        if record.wake_at == now {
+            record.wake_at = u64::MAX;
+            self.inject(now, host);
         }
     }
 
@@ -158,11 +177,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                     self.arbitrate(now, id);
                 }
             }
-            phase::HOST => {
-                if self.plane.hosts[id as usize].wake_at == now {
-                    self.plane.hosts[id as usize].wake_at = u64::MAX;
-                    self.inject(now, id);
-                }
+            phase::HOST => self.host_event(now, id),
+            phase::HEAD => {
+                let packet = self.plane.events.unstash(event.a);
+                self.head(Head {
+                    time: now,
+                    port: id,
+                    packet,
+                });
             }
             phase::READ_END => self.read_end(now, id),
             phase::DELIVERED => self.delivered(now, id, event.a),
@@ -175,7 +197,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// A head is eligible at input `port`: straight on if nothing is in the way, else into its
     /// virtual output queue.
     #[inline]
-    fn head(&mut self, now: u64, port: u32, mut packet: Packet) {
+    fn head(&mut self, head: Head) {
+        let Head {
+            time: now,
+            port,
+            mut packet,
+        } = head;
         let plane = &mut self.plane;
         let input = &plane.ins[port as usize];
         let output = if input.table == NONE {
@@ -198,7 +225,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             if to < from {
                 // Starting earlier would run dry before the tail has arrived.
                 packet.flags |= DEFERRED;
-                plane.events.push_head_at(now + from - to, port, packet);
+                plane.events.push_head_at(Head {
+                    time: now + from - to,
+                    port,
+                    packet,
+                });
                 return;
             }
         }

@@ -9,7 +9,7 @@
 //! goes into a timing wheel.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use crate::packet::Packet;
 
@@ -73,22 +73,23 @@ impl Event {
 
 /// A packet head on its way to an input port.
 #[derive(Clone, Copy, Debug)]
-struct Head {
-    time: u64,
-    port: u32,
-    packet: Packet,
+pub(crate) struct Head {
+    /// When it becomes eligible, in ps.
+    pub time: u64,
+    /// At which input port.
+    pub port: u32,
+    pub packet: Packet,
 }
 
-/// The next thing to do.
-pub(crate) enum Next {
-    /// A head becomes eligible at this input port.
-    Head {
-        time: u64,
-        port: u32,
-        packet: Packet,
-    },
-    /// Anything else.
-    Event(Event),
+/// Where the next event stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// First of this head lane.
+    Lane(usize),
+    /// First of the host lane.
+    Hosts,
+    /// First of the wheel.
+    Wheel,
     /// Nothing before the given end.
     Nothing,
 }
@@ -98,13 +99,118 @@ pub(crate) const MAX_LANES: usize = 6;
 /// Lane number of a head delay without a lane.
 pub(crate) const NO_LANE: u8 = u8::MAX;
 
+/// A growing first-in first-out ring of events, kept in the order of (time, id).
+#[derive(Debug)]
+struct Ring<T> {
+    /// A power of two, never empty.
+    slots: Vec<T>,
+    head: usize,
+    len: usize,
+}
+
+/// What a ring orders by.
+trait Keyed: Copy {
+    fn key(&self) -> (u64, u32);
+}
+
+impl Keyed for Head {
+    #[inline]
+    fn key(&self) -> (u64, u32) {
+        (self.time, self.port)
+    }
+}
+
+impl Keyed for (u64, u32) {
+    #[inline]
+    fn key(&self) -> (u64, u32) {
+        *self
+    }
+}
+
+impl<T: Keyed> Ring<T> {
+    const START: usize = 1024;
+
+    fn new(filler: T) -> Self {
+        Self {
+            slots: vec![filler; Self::START],
+            head: 0,
+            len: 0,
+        }
+    }
+
+    #[inline]
+    fn at(&self, position: usize) -> usize {
+        (self.head + position) & (self.slots.len() - 1)
+    }
+
+    #[inline]
+    fn front(&self) -> Option<&T> {
+        (self.len > 0).then(|| &self.slots[self.head & (self.slots.len() - 1)])
+    }
+
+    #[inline]
+    fn back_time(&self) -> Option<u64> {
+        (self.len > 0).then(|| self.slots[self.at(self.len - 1)].key().0)
+    }
+
+    /// Appends an event whose time is not before that of the last one.
+    #[inline]
+    fn push(&mut self, event: T) {
+        if self.len == self.slots.len() {
+            self.grow();
+        }
+        let at = self.at(self.len);
+        self.slots[at] = event;
+        self.len += 1;
+        if self.len > 1 {
+            let before = self.slots[self.at(self.len - 2)].key();
+            debug_assert!(before.0 <= event.key().0, "a lane runs backwards");
+            if before > event.key() {
+                self.sort_in();
+            }
+        }
+    }
+
+    /// Moves the last event before those of the same instant with a higher id.
+    #[cold]
+    fn sort_in(&mut self) {
+        let mut position = self.len - 1;
+        while position > 0 {
+            let (before, at) = (self.at(position - 1), self.at(position));
+            if self.slots[before].key() <= self.slots[at].key() {
+                break;
+            }
+            self.slots.swap(before, at);
+            position -= 1;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let filler = self.slots[0];
+        let mut slots = Vec::with_capacity(self.slots.len() * 2);
+        slots.extend((0..self.len).map(|position| self.slots[self.at(position)]));
+        slots.resize(self.slots.len() * 2, filler);
+        self.slots = slots;
+        self.head = 0;
+    }
+
+    /// Drops the first event.
+    #[inline]
+    fn drop_front(&mut self) {
+        self.head = (self.head + 1) & (self.slots.len() - 1);
+        self.len -= 1;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..self.len).map(|position| &self.slots[self.at(position)])
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    heads: Vec<VecDeque<Head>>,
-    hosts: VecDeque<(u64, u32)>,
-    /// Time of the first entry of each head lane, then of the host lane.
-    fronts: [u64; MAX_LANES + 1],
-    lanes: usize,
+    heads: Vec<Ring<Head>>,
+    hosts: Ring<(u64, u32)>,
     wheel: Wheel,
     stash: Stash,
 }
@@ -113,11 +219,14 @@ impl EventQueue {
     /// A queue with this many head lanes.
     pub fn new(lanes: usize) -> Self {
         debug_assert!(lanes <= MAX_LANES);
+        let filler = Head {
+            time: 0,
+            port: 0,
+            packet: Packet::default(),
+        };
         Self {
-            heads: (0..lanes).map(|_| VecDeque::with_capacity(1024)).collect(),
-            hosts: VecDeque::with_capacity(1024),
-            fronts: [u64::MAX; MAX_LANES + 1],
-            lanes,
+            heads: (0..lanes).map(|_| Ring::new(filler)).collect(),
+            hosts: Ring::new((0, 0)),
             wheel: Wheel::new(),
             stash: Stash::default(),
         }
@@ -125,43 +234,24 @@ impl EventQueue {
 
     /// Sends a head down a lane. Times pushed to one lane must not decrease.
     #[inline]
-    pub fn push_head(&mut self, lane: usize, time: u64, port: u32, packet: Packet) {
-        let queue = &mut self.heads[lane];
-        queue.push_back(Head { time, port, packet });
-        // Heads of the same instant stand in the order of their ports.
-        let mut at = queue.len() - 1;
-        while at > 0 && queue[at - 1].time == time && queue[at - 1].port > port {
-            queue.swap(at - 1, at);
-            at -= 1;
-        }
-        debug_assert!(at == 0 || queue[at - 1].time <= time);
-        if at == 0 {
-            self.fronts[lane] = time;
-        }
+    pub fn push_head(&mut self, lane: usize, head: Head) {
+        self.heads[lane].push(head);
     }
 
     /// Sends a head at any later time.
-    pub fn push_head_at(&mut self, time: u64, port: u32, packet: Packet) {
-        let slot = self.stash.put(packet);
-        self.push(Event::new(time, phase::HEAD, port, slot, 0));
+    pub fn push_head_at(&mut self, head: Head) {
+        let slot = self.stash.put(head.packet);
+        self.push(Event::new(head.time, phase::HEAD, head.port, slot, 0));
     }
 
     /// Schedules a host's next injection. Where all hosts are alike, times come in order and go
     /// through a lane; one that does not goes through the wheel.
     #[inline]
     pub fn push_host(&mut self, time: u64, host: u32) {
-        if self.hosts.back().is_some_and(|last| last.0 > time) {
+        if self.hosts.back_time().is_some_and(|last| last > time) {
             self.push(Event::new(time, phase::HOST, host, 0, 0));
-            return;
-        }
-        self.hosts.push_back((time, host));
-        let mut at = self.hosts.len() - 1;
-        while at > 0 && self.hosts[at - 1].0 == time && self.hosts[at - 1].1 > host {
-            self.hosts.swap(at - 1, at);
-            at -= 1;
-        }
-        if at == 0 {
-            self.fronts[MAX_LANES] = time;
+        } else {
+            self.hosts.push((time, host));
         }
     }
 
@@ -181,78 +271,60 @@ impl EventQueue {
         self.stash.take(slot)
     }
 
-    /// Takes the next event before `end`.
+    /// Finds the next event before `end`; one of the `pop_*` functions then takes it.
     #[inline]
-    pub fn pop(&mut self, end: u64) -> Next {
-        let mut best = self.fronts[MAX_LANES];
-        let mut lane = MAX_LANES;
-        for (index, &front) in self.fronts[..self.lanes].iter().enumerate() {
-            // Heads come before hosts of the same instant; between two lanes the port decides.
-            if front < best
-                || (front == best
-                    && front != u64::MAX
-                    && (lane == MAX_LANES || self.heads[index][0].port < self.heads[lane][0].port))
-            {
-                best = front;
-                lane = index;
+    pub fn next(&mut self, end: u64) -> Source {
+        let mut best = (end, 0);
+        let mut source = Source::Nothing;
+        // Heads come before everything else of the same instant, and of two the lower port.
+        for (lane, ring) in self.heads.iter().enumerate() {
+            if let Some(head) = ring.front() {
+                if head.key() < best {
+                    best = head.key();
+                    source = Source::Lane(lane);
+                }
             }
         }
-        if let Some(event) = self.wheel.peek(best.min(end)) {
-            let wins = event.time < best
-                || (event.time == best && {
-                    let tag = if lane == MAX_LANES {
-                        phase::HOST << PHASE_SHIFT | self.hosts[0].1
-                    } else {
-                        self.heads[lane][0].port
-                    };
-                    event.tag < tag
-                });
-            if wins {
-                if event.time >= end {
-                    return Next::Nothing;
-                }
-                self.wheel.pop();
-                if event.phase() == phase::HEAD {
-                    let packet = self.stash.take(event.a);
-                    return Next::Head {
-                        time: event.time,
-                        port: event.id(),
-                        packet,
-                    };
-                }
-                return Next::Event(event);
+        if let Some(&(time, host)) = self.hosts.front() {
+            if time < best.0 {
+                best = (time, phase::HOST << PHASE_SHIFT | host);
+                source = Source::Hosts;
             }
         }
-        if best >= end {
-            return Next::Nothing;
+        if let Some(event) = self.wheel.peek(best.0) {
+            if (event.time, event.tag) < best {
+                source = Source::Wheel;
+            }
         }
-        if lane == MAX_LANES {
-            return self.pop_host();
-        }
-        let queue = &mut self.heads[lane];
-        let Some(head) = queue.pop_front() else {
-            return Next::Nothing;
-        };
-        self.fronts[lane] = queue.front().map_or(u64::MAX, |next| next.time);
-        Next::Head {
-            time: head.time,
-            port: head.port,
-            packet: head.packet,
-        }
+        source
     }
 
+    /// The head that `next` found in a lane; it stays until `drop_head`.
     #[inline]
-    fn pop_host(&mut self) -> Next {
-        let Some((time, host)) = self.hosts.pop_front() else {
-            return Next::Nothing;
-        };
-        self.fronts[MAX_LANES] = self.hosts.front().map_or(u64::MAX, |next| next.0);
-        Next::Event(Event::new(time, phase::HOST, host, 0, 0))
+    pub fn pop_head(&mut self, lane: usize) -> Head {
+        let ring = &mut self.heads[lane];
+        let head = ring.slots[ring.head & (ring.slots.len() - 1)];
+        ring.drop_front();
+        head
+    }
+
+    /// The host event that `next` found.
+    #[inline]
+    pub fn pop_host(&mut self) -> (u64, u32) {
+        let event = self.hosts.slots[self.hosts.head & (self.hosts.slots.len() - 1)];
+        self.hosts.drop_front();
+        event
+    }
+
+    /// The event that `next` found in the wheel.
+    #[inline]
+    pub fn pop_event(&mut self) -> Option<Event> {
+        self.wheel.current.pop()
     }
 
     /// Calls `each` with every packet head that is under way, and its input port.
     pub fn for_each_head(&self, mut each: impl FnMut(u32, &Packet)) {
-        for head in self.heads.iter().flatten() {
+        for head in self.heads.iter().flat_map(Ring::iter) {
             each(head.port, &head.packet);
         }
         self.wheel.for_each(|event| {
@@ -264,8 +336,8 @@ impl EventQueue {
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        let heads: usize = self.heads.iter().map(VecDeque::capacity).sum();
-        heads * size_of::<Head>() + self.hosts.capacity() * 16 + self.wheel.bytes()
+        let heads: usize = self.heads.iter().map(|ring| ring.slots.capacity()).sum();
+        heads * size_of::<Head>() + self.hosts.slots.capacity() * 16 + self.wheel.bytes()
     }
 }
 
@@ -373,11 +445,6 @@ impl Wheel {
             return Some(*event);
         }
         self.advance(limit >> BUCKET_SHIFT)
-    }
-
-    #[inline]
-    fn pop(&mut self) {
-        self.current.pop();
     }
 
     fn advance(&mut self, limit: u64) -> Option<Event> {

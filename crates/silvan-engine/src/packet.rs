@@ -18,7 +18,7 @@ pub(crate) const BECN: u8 = 16;
 
 /// A packet. It travels by value inside events until it has to wait, so an uncontended hop touches
 /// no packet memory at all.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// Data: when its injection started, in ps. Notification: payload bytes acknowledged.
     pub born: u64,

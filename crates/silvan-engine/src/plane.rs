@@ -8,7 +8,7 @@ use silvan_fabric::{Fabric, ForwardingTables, NodeKind};
 use silvan_units::{Bytes, HostId, PortId, Rate, Time};
 
 use crate::config::{Arbitration, BuildError, EngineConfig};
-use crate::events::{EventQueue, MAX_LANES, NO_LANE};
+use crate::events::{EventQueue, Head, MAX_LANES, NO_LANE};
 use crate::packet::{NONE, Packet, Pool, Queue};
 use crate::records::{InPort, Next, OutLane, OutPort, Returns};
 use crate::vlarb::{VlState, VlTables};
@@ -73,6 +73,8 @@ pub(crate) struct Plane {
     pub rates: Vec<LinkRate>,
     /// From grant to the head being eligible at the far end, per output port.
     pub head_delay: Vec<u64>,
+    /// The same by lane of the event queue, for the commonest delays.
+    pub lane_delay: Vec<u64>,
     /// Propagation to the far end, per output port.
     pub propagation: Vec<u64>,
     pub vl_tables: VlTables,
@@ -120,12 +122,23 @@ impl Plane {
     #[inline]
     pub fn push_head(&mut self, now: u64, port: u32, packet: Packet) {
         let out = &self.outs[port as usize];
-        let time = now + self.head_delay[port as usize];
-        if out.lane == NO_LANE {
-            self.events.push_head_at(time, out.next, packet);
+        let next = out.next;
+        if let Some(&delay) = self.lane_delay.get(usize::from(out.lane)) {
+            self.events.push_head(
+                usize::from(out.lane),
+                Head {
+                    time: now + delay,
+                    port: next,
+                    packet,
+                },
+            );
         } else {
-            self.events
-                .push_head(usize::from(out.lane), time, out.next, packet);
+            let time = now + self.head_delay[port as usize];
+            self.events.push_head_at(Head {
+                time,
+                port: next,
+                packet,
+            });
         }
     }
 
@@ -175,6 +188,7 @@ impl Plane {
             events: EventQueue::new(0),
             rates: Vec::new(),
             head_delay: Vec::new(),
+            lane_delay: Vec::new(),
             propagation: Vec::new(),
             vl_tables: VlTables::new(&config.switch.vl_arbitration, config.data_vls),
             vl_states: Vec::new(),
@@ -433,6 +447,7 @@ impl Plane {
             out.lane = lane.map_or(NO_LANE, |lane| lane as u8);
         }
         self.events = EventQueue::new(delays.len());
+        self.lane_delay = delays.into_iter().map(|(delay, _)| delay).collect();
     }
 
     /// The host at this switch output or behind its output buffer.

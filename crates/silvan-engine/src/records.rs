@@ -189,20 +189,27 @@ impl Returns {
             }
         }
         let entry = due << BLOCK_BITS | blocks as u64;
-        let mut position = lane.ring_len;
+        let at = Self::at(lane, lane.ring_len);
+        self.entries[at] = entry;
         lane.ring_len += 1;
-        // Reads of different length can end out of the order of their start.
+        if lane.ring_len > 1 && self.entries[Self::at(lane, lane.ring_len - 2)] > entry {
+            self.sort_in(lane);
+        }
+    }
+
+    /// Moves the last entry to its place: reads of different length can end out of the order of
+    /// their start.
+    #[cold]
+    fn sort_in(&mut self, lane: &OutLane) {
+        let mut position = lane.ring_len - 1;
         while position > 0 {
-            let before = self.entries[Self::at(lane, position - 1)];
-            if before >> BLOCK_BITS <= due {
+            let (before, at) = (Self::at(lane, position - 1), Self::at(lane, position));
+            if self.entries[before] <= self.entries[at] {
                 break;
             }
-            let to = Self::at(lane, position);
-            self.entries[to] = before;
+            self.entries.swap(before, at);
             position -= 1;
         }
-        let at = Self::at(lane, position);
-        self.entries[at] = entry;
     }
 
     /// When the lane will have `blocks` credits, from what is on its way; `None` if it is not enough.

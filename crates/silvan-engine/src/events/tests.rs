@@ -6,25 +6,22 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn packet() -> Packet {
-    Packet {
-        born: 0,
-        source: 0,
-        destination: 0,
-        wire: 64,
-        class: 0,
-        lane: 0,
-        flags: 0,
-        hops: 0,
-    }
-}
-
-/// Time, phase and id of what comes next.
-fn key(next: Next) -> Option<(u64, u32, u32)> {
-    match next {
-        Next::Head { time, port, .. } => Some((time, phase::HEAD, port)),
-        Next::Event(event) => Some((event.time, event.phase(), event.id())),
-        Next::Nothing => None,
+/// Takes the next event before `end`: its time, phase and id.
+fn pop(queue: &mut EventQueue, end: u64) -> Option<(u64, u32, u32)> {
+    match queue.next(end) {
+        Source::Lane(lane) => {
+            let head = queue.pop_head(lane);
+            Some((head.time, phase::HEAD, head.port))
+        }
+        Source::Hosts => {
+            let (time, host) = queue.pop_host();
+            Some((time, phase::HOST, host))
+        }
+        Source::Wheel => {
+            let event = queue.pop_event().unwrap();
+            Some((event.time, event.phase(), event.id()))
+        }
+        Source::Nothing => None,
     }
 }
 
@@ -48,7 +45,7 @@ proptest! {
                     let lane = usize::from(kind);
                     let time = now + DELAYS[lane];
                     model.insert((time, phase::HEAD, id)).then(|| {
-                        queue.push_head(lane, time, id, packet());
+                        queue.push_head(lane, Head { time, port: id, packet: Packet::default() });
                     })
                 }
                 2 => model.insert((now + 1_213_630, phase::HOST, id)).then(|| {
@@ -61,7 +58,7 @@ proptest! {
             prop_assert!(inserted.is_some() || !model.is_empty());
             if id % 3 == 0 {
                 let expected = model.first().copied().filter(|first| first.0 < end);
-                let found = key(queue.pop(end));
+                let found = pop(&mut queue, end);
                 prop_assert_eq!(found, expected);
                 match expected {
                     Some(first) => {
@@ -75,7 +72,7 @@ proptest! {
                 }
             }
         }
-        while let Some(found) = key(queue.pop(u64::MAX)) {
+        while let Some(found) = pop(&mut queue, u64::MAX) {
             let first = model.pop_first();
             prop_assert_eq!(Some(found), first);
         }
