@@ -57,6 +57,21 @@ pub(crate) fn any_fabric() -> impl Strategy<Value = Fabric> {
         .prop_map(|(parents, extra, hosts)| fabric_from(&parents, &extra, &hosts))
 }
 
+/// A ring with a few cables across it: what dependency cycles are made of.
+pub(crate) fn any_ring() -> impl Strategy<Value = Fabric> {
+    (
+        3_usize..10,
+        prop::collection::vec((0_usize..10, 0_usize..10), 0..3),
+        prop::collection::vec(0_usize..3, 3..10),
+    )
+        .prop_map(|(count, across, hosts)| {
+            let parents: Vec<usize> = (0..count - 1).collect();
+            let mut extra = vec![(count - 1, 0)];
+            extra.extend(across);
+            fabric_from(&parents, &extra, &hosts)
+        })
+}
+
 /// The ports by which a packet leaves the nodes on its way, the source's first.
 pub(crate) fn walk(
     fabric: &Fabric,

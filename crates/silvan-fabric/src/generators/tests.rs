@@ -180,6 +180,35 @@ proptest! {
     }
 }
 
+/// XGFT(3; 2,2,2; 1,2,2) by hand: spine 2 b_3 + b_2 is above the middle switches with that b_2.
+#[test]
+fn xgft_digits_say_who_is_cabled_to_whom() {
+    let fabric = Xgft {
+        children: vec![2, 2, 2],
+        parents: vec![1, 2, 2],
+        link: LINK,
+    }
+    .build()
+    .unwrap();
+    for (switch, expected) in [
+        (
+            "leaf-03",
+            ["host-0006:1", "host-0007:1", "mid2-02:2", "mid2-03:2"],
+        ),
+        (
+            "mid2-00",
+            ["leaf-00:3", "leaf-01:3", "spine-00:1", "spine-02:1"],
+        ),
+        (
+            "mid2-03",
+            ["leaf-02:4", "leaf-03:4", "spine-01:2", "spine-03:2"],
+        ),
+    ] {
+        assert_eq!(peers(&fabric, switch), expected, "{switch}");
+    }
+    assert_eq!(peers(&fabric, "spine-01"), ["mid2-01:3", "mid2-03:3"]);
+}
+
 /// mizero2017, sections 4.1 and 4.2.
 #[test]
 fn two_switch_testbed_has_the_papers_ports_and_rates() {
