@@ -13,7 +13,7 @@ use serde::de::{
 };
 use toml_edit::{Item, Table, TableLike, Value};
 
-use crate::error::{ScenarioError, suggest};
+use crate::error::{ScenarioError, split_advice, suggest};
 use crate::path::KeyPath;
 
 /// Reads `T` from a document; the error has a key path but no place yet.
@@ -79,16 +79,10 @@ impl fmt::Display for DeError {
 impl std::error::Error for DeError {}
 
 impl de::Error for DeError {
-    /// Messages of the units crate end with their advice in parentheses; it becomes the hint.
     fn custom<T: fmt::Display>(message: T) -> Self {
         let message = message.to_string();
-        let advice = message
-            .strip_suffix(')')
-            .and_then(|rest| rest.rsplit_once(" ("));
-        match advice {
-            Some((text, hint)) => Self::message(text.to_owned(), Some(hint.to_owned())),
-            None => Self::message(message, None),
-        }
+        let (text, hint) = split_advice(&message);
+        Self::message(text.to_owned(), hint.map(str::to_owned))
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {

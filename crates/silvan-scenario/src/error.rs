@@ -39,6 +39,14 @@ impl ScenarioError {
         }))
     }
 
+    /// An error whose text ends with its advice in parentheses, as those of the crates below do; the
+    /// advice becomes the hint.
+    pub(crate) fn with_advice(key: KeyPath, text: impl ToString) -> Self {
+        let text = text.to_string();
+        let (message, hint) = split_advice(&text);
+        Self::new(key, message).with_hint_if(hint.map(str::to_owned))
+    }
+
     /// The same error with advice.
     #[must_use]
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -92,6 +100,17 @@ impl ScenarioError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+}
+
+/// Splits `message (advice)`.
+pub(crate) fn split_advice(text: &str) -> (&str, Option<&str>) {
+    let split = text
+        .strip_suffix(')')
+        .and_then(|rest| rest.rsplit_once(" ("));
+    match split {
+        Some((message, advice)) => (message, Some(advice)),
+        None => (text, None),
     }
 }
 

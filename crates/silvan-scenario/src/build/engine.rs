@@ -1,0 +1,156 @@
+//! Parameters of the data plane.
+
+use silvan_engine::{
+    Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
+    LatencyStats, OutputBuffer, PacketParams, SwitchParams, VlArbitration,
+};
+use silvan_units::Vl;
+
+use super::at;
+use crate::error::ScenarioError;
+use crate::parsed::{self, LatencyDetail, OutputBufferSection, ScenarioFile, VlWeight};
+use crate::path::KeyPath;
+
+/// The engine's configuration, checked, from a file whose defaults are filled in.
+pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, ScenarioError> {
+    let feedback = &file.control.feedback;
+    let config = EngineConfig {
+        data_vls: file.vl.data_vls,
+        sl_to_vl: sl_to_vl(file)?,
+        switch: SwitchParams {
+            latency: file.switch.latency,
+            credit_delay: file.switch.credit_delay,
+            buffer: file.switch.buffer,
+            read_limit: file.switch.read_limit.value(),
+            arbitration: match file.switch.arbitration {
+                parsed::Arbitration::RoundRobin => Arbitration::RoundRobin,
+                parsed::Arbitration::OldestFirst => Arbitration::OldestFirst,
+            },
+            output_buffer: file
+                .switch
+                .output_buffer
+                .as_ref()
+                .map(output_buffer)
+                .transpose()?,
+            vl_arbitration: VlArbitration {
+                high: arbitration_table(&file.vl.high, "vl.high")?,
+                low: arbitration_table(&file.vl.low, "vl.low")?,
+                limit_high: file.vl.limit_high,
+            },
+        },
+        host: HostParams {
+            injection_rate: file.host.injection_rate.value(),
+            sink_rate: file.host.sink_rate.value(),
+            receive_buffer: file.host.receive_buffer,
+            credit_delay: file.host.credit_delay,
+        },
+        packet: PacketParams {
+            mtu: file.packet.mtu,
+            header: file.packet.header,
+        },
+        feedback: FeedbackParams {
+            carrier: match feedback.carrier {
+                parsed::Carrier::Cnp => BecnCarrier::Cnp,
+                parsed::Carrier::AckPerPacket => BecnCarrier::AckPerPacket,
+                parsed::Carrier::AckPerMessage => BecnCarrier::AckPerMessage,
+            },
+            path: match feedback.path {
+                parsed::FeedbackPath::OutOfBand => BecnPath::OutOfBand {
+                    delay: feedback.delay,
+                },
+                parsed::FeedbackPath::InBand => BecnPath::InBand {
+                    sl: feedback.sl,
+                    bytes: feedback.bytes,
+                    priority: feedback.priority,
+                },
+            },
+            coalesce: feedback.coalesce.value(),
+        },
+        latency: match file.probe.latency {
+            LatencyDetail::Off => LatencyStats::Off,
+            LatencyDetail::Class => LatencyStats::Class,
+            LatencyDetail::Host => LatencyStats::Host,
+        },
+    };
+    config
+        .validate()
+        .map_err(|error| ScenarioError::new(key_of(&error, file), error.to_string()))?;
+    Ok(config)
+}
+
+fn sl_to_vl(file: &ScenarioFile) -> Result<[u8; 16], ScenarioError> {
+    let given = file.vl.sl_to_vl.as_deref().unwrap_or_default();
+    <[u8; 16]>::try_from(given).map_err(|_| {
+        let message = format!(
+            "{} entries, one for each of the 16 service levels is needed",
+            given.len()
+        );
+        ScenarioError::new(at("vl.sl-to-vl"), message)
+    })
+}
+
+fn output_buffer(section: &OutputBufferSection) -> Result<OutputBuffer, ScenarioError> {
+    let percent = section.speedup * 100.0;
+    let rounded = percent.round();
+    let is_exact = (percent - rounded).abs() < 1e-6;
+    if !(is_exact && (100.0..=100_000.0).contains(&rounded)) {
+        let message = format!(
+            "a speedup of {} is not 1 to 1000 in steps of 0.01",
+            section.speedup
+        );
+        return Err(ScenarioError::new(
+            at("switch.output-buffer.speedup"),
+            message,
+        ));
+    }
+    Ok(OutputBuffer {
+        size: section.size,
+        speedup_percent: rounded as u32,
+    })
+}
+
+fn arbitration_table(entries: &[VlWeight], key: &str) -> Result<Vec<(Vl, u8)>, ScenarioError> {
+    let entries = entries.iter().enumerate();
+    entries
+        .map(|(index, &(vl, weight))| match Vl::try_new(vl) {
+            Ok(vl) => Ok((vl, weight)),
+            Err(error) => Err(ScenarioError::new(at(key).index(index), error.to_string())),
+        })
+        .collect()
+}
+
+/// The key that an error of the engine's own check is about.
+fn key_of(error: &BuildError, file: &ScenarioFile) -> KeyPath {
+    match error {
+        BuildError::DataVls(_) => at("vl.data-vls"),
+        BuildError::SlToVl { sl, .. } => at("vl.sl-to-vl").index(usize::from(*sl)),
+        BuildError::Mtu(_) => at("packet.mtu"),
+        BuildError::Header(_) => at("packet.header"),
+        BuildError::BufferTooSmall { which, .. } | BuildError::BufferTooLarge { which, .. } => {
+            match *which {
+                "host receive buffer" => at("host.receive-buffer"),
+                "switch output buffer" => at("switch.output-buffer.size"),
+                _ => at("switch.buffer"),
+            }
+        }
+        BuildError::ReadLimit => at("switch.read-limit"),
+        BuildError::Speedup(_) => at("switch.output-buffer.speedup"),
+        BuildError::VlNeverServed(_) => at("vl.low"),
+        BuildError::VlArbitration { vl, .. } => {
+            let names = |entries: &[VlWeight]| entries.iter().position(|entry| entry.0 == *vl);
+            match (names(&file.vl.high), names(&file.vl.low)) {
+                (Some(index), _) => at("vl.high").index(index),
+                (None, Some(index)) => at("vl.low").index(index),
+                (None, None) => at("vl"),
+            }
+        }
+        BuildError::NotificationBytes(_) => at("control.feedback.bytes"),
+        BuildError::DelayTooLong { which, .. } => match *which {
+            "switch latency" => at("switch.latency"),
+            "switch credit delay" => at("switch.credit-delay"),
+            "host credit delay" => at("host.credit-delay"),
+            _ => at("control.feedback.delay"),
+        },
+        _ => at("fabric"),
+    }
+}

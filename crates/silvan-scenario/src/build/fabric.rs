@@ -1,0 +1,307 @@
+//! The fabric and its forwarding tables.
+
+use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
+use silvan_fabric::generators::{
+    Chain, KAryNTree, Ring, SantosTwoSwitches, SingleSwitch, TwoSwitchTestbed, Xgft, fat_tree_120,
+    fat_tree_648, fat_tree_11664,
+};
+use silvan_fabric::routing::{self, ExplicitTable, RoutingError};
+use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, LinkKind};
+use silvan_units::PortNumber;
+
+use super::{Parameter, at, check_parameters};
+use crate::error::ScenarioError;
+use crate::parsed::{CableEntry, FabricSection, Generator, LinkSection, Routing};
+use crate::path::KeyPath;
+
+/// Builds the fabric of a section whose defaults are filled in.
+pub(crate) fn build_fabric(
+    section: &FabricSection,
+    link: &LinkSection,
+) -> Result<Fabric, ScenarioError> {
+    let link = LinkKind {
+        width: link.width,
+        speed: link.speed,
+        length: link.length,
+    };
+    match section.generator {
+        Some(generator) if section.is_listed() => {
+            let message = format!(
+                "there is a generator ({}) beside lists of switches, hosts or cables",
+                generator_name(generator)
+            );
+            let error = ScenarioError::new(at("fabric.generator"), message);
+            Err(error.with_hint("use either of them"))
+        }
+        Some(generator) => generate(generator, section, link),
+        None => from_lists(section, link),
+    }
+}
+
+fn generator_name(generator: Generator) -> &'static str {
+    match generator {
+        Generator::Xgft => "xgft",
+        Generator::KAryNTree => "k-ary-n-tree",
+        Generator::FatTree648 => "fat-tree-648",
+        Generator::FatTree11664 => "fat-tree-11664",
+        Generator::FatTree120 => "fat-tree-120",
+        Generator::TwoSwitchTestbed => "two-switch-testbed",
+        Generator::SantosTwoSwitches => "santos-two-switches",
+        Generator::Chain => "chain",
+        Generator::SingleSwitch => "single-switch",
+        Generator::Ring => "ring",
+    }
+}
+
+fn check_generator(generator: Generator, section: &FabricSection) -> Result<(), ScenarioError> {
+    let wanted: &[&str] = match generator {
+        Generator::Xgft => &["children", "parents"],
+        Generator::KAryNTree => &["k", "n"],
+        Generator::FatTree648 | Generator::FatTree11664 | Generator::FatTree120 => &[],
+        Generator::TwoSwitchTestbed => &[],
+        Generator::SantosTwoSwitches => &["remote", "local"],
+        Generator::Chain | Generator::Ring => &["switches", "hosts-per-switch"],
+        Generator::SingleSwitch => &["hosts"],
+    };
+    let parameters = [
+        ("children", section.children.is_some()),
+        ("parents", section.parents.is_some()),
+        ("k", section.k.is_some()),
+        ("n", section.n.is_some()),
+        ("switches", section.switches.is_some()),
+        ("hosts-per-switch", section.hosts_per_switch.is_some()),
+        ("hosts", section.hosts.is_some()),
+        ("remote", section.remote.is_some()),
+        ("local", section.local.is_some()),
+    ];
+    let parameters = parameters.map(|(key, given)| Parameter {
+        key,
+        given,
+        wanted: wanted.contains(&key),
+    });
+    check_parameters(&at("fabric"), generator_name(generator), &parameters)
+}
+
+fn generate(
+    generator: Generator,
+    section: &FabricSection,
+    link: LinkKind,
+) -> Result<Fabric, ScenarioError> {
+    check_generator(generator, section)?;
+    // The check has found the parameters of this generator; those of others are not looked at.
+    let count = |value: Option<u32>| value.unwrap_or_default() as usize;
+    let counts = |values: &Option<Vec<u32>>| -> Vec<usize> {
+        let values = values.iter().flatten();
+        values.map(|&value| value as usize).collect()
+    };
+    let fabric = match generator {
+        Generator::Xgft => Xgft {
+            children: counts(&section.children),
+            parents: counts(&section.parents),
+            link,
+        }
+        .build(),
+        Generator::KAryNTree => KAryNTree {
+            k: count(section.k),
+            n: count(section.n),
+            link,
+        }
+        .build(),
+        Generator::FatTree648 => fat_tree_648(link),
+        Generator::FatTree11664 => fat_tree_11664(link),
+        Generator::FatTree120 => fat_tree_120(link),
+        Generator::TwoSwitchTestbed => TwoSwitchTestbed::default().build(),
+        Generator::SantosTwoSwitches => SantosTwoSwitches {
+            remote: count(section.remote),
+            local: count(section.local),
+            link,
+        }
+        .build(),
+        Generator::Chain => Chain {
+            switches: count(section.switches),
+            hosts_per_switch: count(section.hosts_per_switch),
+            link,
+        }
+        .build(),
+        Generator::SingleSwitch => SingleSwitch {
+            hosts: count(section.hosts),
+            link,
+        }
+        .build(),
+        Generator::Ring => Ring {
+            switches: count(section.switches),
+            hosts_per_switch: count(section.hosts_per_switch),
+            link,
+        }
+        .build(),
+    };
+    fabric.map_err(|error| ScenarioError::with_advice(at("fabric.generator"), error))
+}
+
+fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, ScenarioError> {
+    let parameters = [
+        section.children.is_some().then_some("children"),
+        section.parents.is_some().then_some("parents"),
+        section.k.is_some().then_some("k"),
+        section.n.is_some().then_some("n"),
+        section.switches.is_some().then_some("switches"),
+        section
+            .hosts_per_switch
+            .is_some()
+            .then_some("hosts-per-switch"),
+        section.hosts.is_some().then_some("hosts"),
+        section.remote.is_some().then_some("remote"),
+        section.local.is_some().then_some("local"),
+    ];
+    if let Some(key) = parameters.into_iter().flatten().next() {
+        let message = "this is a parameter of a generator, and there is none";
+        return Err(ScenarioError::new(at("fabric").key(key), message));
+    }
+    let mut builder = FabricBuilder::new();
+    for (index, switch) in section.switch.iter().enumerate() {
+        builder
+            .add_switch(switch.name.as_str(), usize::from(switch.ports))
+            .map_err(|error| {
+                let key = match error {
+                    FabricError::PortCount { .. } => "ports",
+                    _ => "name",
+                };
+                ScenarioError::with_advice(at("fabric.switch").index(index).key(key), error)
+            })?;
+    }
+    for (index, host) in section.host.iter().enumerate() {
+        builder.add_host(host.name.as_str()).map_err(|error| {
+            let key = at("fabric.host").index(index).key("name");
+            ScenarioError::with_advice(key, error)
+        })?;
+    }
+    for (index, cable) in section.cable.iter().enumerate() {
+        connect(&mut builder, cable, link, &at("fabric.cable").index(index))?;
+    }
+    builder.build().map_err(|error| {
+        let key = match &error {
+            FabricError::UnconnectedHost { name } => {
+                let index = section.host.iter().position(|host| host.name == *name);
+                index.map_or_else(|| at("fabric"), |index| at("fabric.host").index(index))
+            }
+            _ => at("fabric"),
+        };
+        ScenarioError::with_advice(key, error)
+    })
+}
+
+fn connect(
+    builder: &mut FabricBuilder,
+    cable: &CableEntry,
+    link: LinkKind,
+    key: &KeyPath,
+) -> Result<(), ScenarioError> {
+    let end = |text: &str, which: &str| {
+        builder
+            .endpoint(text)
+            .map_err(|error| ScenarioError::with_advice(key.key(which), error))
+    };
+    let (from, to) = (end(&cable.from, "from")?, end(&cable.to, "to")?);
+    let kind = LinkKind {
+        width: cable.width.unwrap_or(link.width),
+        speed: cable.speed.unwrap_or(link.speed),
+        length: cable.length.unwrap_or(link.length),
+    };
+    builder
+        .connect(from, to, kind)
+        .map_err(|error| ScenarioError::with_advice(key.clone(), error))
+}
+
+/// Computes the forwarding tables, or takes the given ones, and proves that they work.
+pub(crate) fn build_tables(
+    section: &FabricSection,
+    fabric: &Fabric,
+) -> Result<(ForwardingTables, RouteReport), ScenarioError> {
+    if section.routing != Routing::Explicit && !section.tables.is_empty() {
+        let message = "forwarding tables are given, but the routing computes them";
+        let error = ScenarioError::new(at("fabric.tables"), message);
+        return Err(error.with_hint("set fabric.routing to \"explicit\""));
+    }
+    let tables = match section.routing {
+        Routing::DModK => routing::d_mod_k(fabric),
+        Routing::MinHop => routing::min_hop_balanced(fabric),
+        Routing::Explicit => routing::explicit(fabric, &explicit_tables(section)),
+    }
+    .map_err(|error| ScenarioError::with_advice(routing_key(&error), error))?;
+    let options = CheckOptions {
+        allow_cycles: section.allow_credit_loops,
+    };
+    let report = check(fabric, &tables, options).map_err(|error| {
+        let key = route_key(&error, section.routing);
+        let is_cycle = matches!(error, RouteError::DependencyCycle { .. });
+        let hint = "set fabric.allow-credit-loops to true to study the deadlock";
+        ScenarioError::new(key, error.to_string()).with_hint_if(is_cycle.then(|| hint.to_owned()))
+    })?;
+    Ok((tables, report))
+}
+
+fn explicit_tables(section: &FabricSection) -> Vec<ExplicitTable> {
+    let tables = section.tables.iter();
+    tables
+        .map(|(switch, entries)| ExplicitTable {
+            switch: switch.clone(),
+            routes: entries
+                .iter()
+                .map(|(host, port)| (host.clone(), PortNumber::new(*port)))
+                .collect(),
+        })
+        .collect()
+}
+
+fn table_entry(switch: &str, destination: &str) -> KeyPath {
+    at("fabric.tables").key(switch).key(destination)
+}
+
+fn routing_key(error: &RoutingError) -> KeyPath {
+    match error {
+        RoutingError::UnknownSwitch { name, .. } => at("fabric.tables").key(name),
+        RoutingError::DuplicateTable { switch } => at("fabric.tables").key(switch),
+        RoutingError::UnknownDestination {
+            switch,
+            destination,
+            ..
+        }
+        | RoutingError::DuplicateEntry {
+            switch,
+            destination,
+        }
+        | RoutingError::DeadPort {
+            switch,
+            destination,
+            ..
+        } => table_entry(switch, destination),
+        RoutingError::Disconnected { .. } => at("fabric"),
+        _ => at("fabric.routing"),
+    }
+}
+
+/// The key of the table entry at fault, or of the algorithm where there are no entries.
+fn route_key(error: &RouteError, routing: Routing) -> KeyPath {
+    match (routing, error) {
+        (Routing::DModK | Routing::MinHop, _) => at("fabric.routing"),
+        (_, RouteError::NoEntry { switch, .. }) => at("fabric.tables").key(switch),
+        (
+            _,
+            RouteError::WrongWay {
+                switch,
+                destination,
+                ..
+            },
+        ) => table_entry(switch, destination),
+        (
+            _,
+            RouteError::Loop {
+                destination, cycle, ..
+            },
+        ) => cycle.first().map_or_else(
+            || at("fabric.tables"),
+            |switch| table_entry(switch, destination),
+        ),
+        _ => at("fabric.tables"),
+    }
+}

@@ -1,0 +1,102 @@
+//! From the parsed form to what the crates below take, with every check on the way.
+//!
+//! Each module turns one part of the file into types of one crate, and their errors back into
+//! key paths of the file. Errors have no place in the text yet; the caller adds it.
+
+pub(crate) mod control;
+pub(crate) mod engine;
+pub(crate) mod fabric;
+pub(crate) mod run;
+pub(crate) mod sweep;
+pub(crate) mod traffic;
+
+use silvan_fabric::{Fabric, Node, NodeKind};
+use silvan_units::{HostId, SwitchId};
+
+use crate::error::{ScenarioError, suggest};
+use crate::path::KeyPath;
+
+/// The path of a key given in the dotted form.
+pub(crate) fn at(path: &str) -> KeyPath {
+    KeyPath::from(path)
+}
+
+/// The host of this name.
+pub(crate) fn host_named(
+    fabric: &Fabric,
+    name: &str,
+    key: KeyPath,
+) -> Result<HostId, ScenarioError> {
+    node_named(fabric, name, key, "host", Node::as_host)
+}
+
+/// The switch of this name.
+pub(crate) fn switch_named(
+    fabric: &Fabric,
+    name: &str,
+    key: KeyPath,
+) -> Result<SwitchId, ScenarioError> {
+    node_named(fabric, name, key, "switch", Node::as_switch)
+}
+
+fn node_named<T>(
+    fabric: &Fabric,
+    name: &str,
+    key: KeyPath,
+    kind: &str,
+    of_kind: impl Fn(&Node) -> Option<T>,
+) -> Result<T, ScenarioError> {
+    match fabric.node_by_name(name) {
+        Some(node) => of_kind(&fabric.nodes[node]).ok_or_else(|| {
+            let other = match fabric.nodes[node].kind {
+                NodeKind::Switch(_) => "switch",
+                NodeKind::Host(_) => "host",
+            };
+            ScenarioError::new(key, format!("{name:?} is a {other}, not a {kind}"))
+        }),
+        None => {
+            let nodes = fabric.nodes.iter();
+            let known = nodes.filter(|node| of_kind(node).is_some());
+            let hint = suggest(name, known.map(|node| node.name.as_str()));
+            let message = format!("there is no {kind} named {name:?}");
+            Err(ScenarioError::new(key, message).with_hint_if(hint))
+        }
+    }
+}
+
+/// A parameter that only some choices of another key have.
+pub(crate) struct Parameter {
+    /// Its key.
+    pub key: &'static str,
+    /// Whether it is given.
+    pub given: bool,
+    /// Whether the choice made has it.
+    pub wanted: bool,
+}
+
+/// Checks that exactly the parameters of a choice are given, in the table at `table`.
+pub(crate) fn check_parameters(
+    table: &KeyPath,
+    choice: &str,
+    parameters: &[Parameter],
+) -> Result<(), ScenarioError> {
+    let wanted = || {
+        let keys = parameters.iter().filter(|parameter| parameter.wanted);
+        let keys: Vec<&str> = keys.map(|parameter| parameter.key).collect();
+        match keys.is_empty() {
+            true => format!("{choice} has no parameters"),
+            false => format!("{choice} needs {}", keys.join(", ")),
+        }
+    };
+    for parameter in parameters {
+        let key = table.key(parameter.key);
+        if parameter.given && !parameter.wanted {
+            let message = format!("{choice} has no such parameter");
+            return Err(ScenarioError::new(key, message).with_hint(wanted()));
+        }
+        if parameter.wanted && !parameter.given {
+            return Err(ScenarioError::new(key, "missing key").with_hint(wanted()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! Checks of duration, warm-up and probe interval.
+
+use silvan_units::Span;
+
+use super::at;
+use crate::error::ScenarioError;
+use crate::parsed::ScenarioFile;
+
+/// The longest run: the engine's clock ends after 2^56 ps, about 20 hours.
+const LONGEST: Span = Span::from_secs(20 * 3_600);
+
+/// Checks a file whose defaults are filled in.
+pub(crate) fn check_run(file: &ScenarioFile) -> Result<(), ScenarioError> {
+    let (warm_up, duration) = (file.run.warm_up, file.run.duration);
+    if duration.is_zero() {
+        return Err(ScenarioError::new(at("run.duration"), "it is zero"));
+    }
+    if duration > LONGEST {
+        let message = format!("{duration} is longer than the clock runs, {LONGEST}");
+        return Err(ScenarioError::new(at("run.duration"), message));
+    }
+    if warm_up >= duration {
+        let message = format!("{warm_up} is not shorter than the duration, {duration}");
+        return Err(ScenarioError::new(at("run.warm-up"), message));
+    }
+    let interval = file.probe.interval.unwrap_or(duration);
+    if interval.is_zero() {
+        return Err(ScenarioError::new(at("probe.interval"), "it is zero"));
+    }
+    for (what, span) in [("duration", duration), ("warm-up", warm_up)] {
+        if span.as_ps() % interval.as_ps() != 0 {
+            let message = format!("{interval} does not divide the {what}, {span}");
+            let error = ScenarioError::new(at("probe.interval"), message);
+            return Err(error.with_hint("leave it out for one that does"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! The sweep table: its keys must be keys of a scenario, and each of its values must be readable.
+
+use super::at;
+use crate::de;
+use crate::error::ScenarioError;
+use crate::parsed::{AxisValue, ScenarioFile, SweepSection};
+use crate::source::{Override, Source};
+
+/// The override that gives an axis one of its values.
+pub(crate) fn assignment(key: &str, value: &AxisValue) -> Override {
+    Override::new(key, toml_text(value))
+}
+
+/// Reads the file once with each value of each axis; what the values mean is checked when the
+/// point is run.
+pub(crate) fn check_sweep(
+    sweep: &SweepSection,
+    text: &str,
+    overrides: &[Override],
+) -> Result<(), ScenarioError> {
+    for (key, values) in &sweep.vary {
+        let path = at("sweep.vary").key(key);
+        if values.is_empty() {
+            return Err(ScenarioError::new(
+                path,
+                "a list without values gives no runs",
+            ));
+        }
+        for (index, value) in values.iter().enumerate() {
+            let mut all = overrides.to_vec();
+            all.push(assignment(key, value));
+            let read = Source::parse(text, "", &all)
+                .and_then(|source| de::from_item::<ScenarioFile>(source.root()).map(drop));
+            if let Err(error) = read {
+                let hint = error.hint().map(str::to_owned);
+                let error = ScenarioError::new(path.index(index), error.message());
+                return Err(error.with_hint_if(hint));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn toml_text(value: &AxisValue) -> String {
+    toml_value(value).to_string()
+}
+
+fn toml_value(value: &AxisValue) -> toml_edit::Value {
+    match value {
+        AxisValue::Flag(flag) => (*flag).into(),
+        AxisValue::Integer(number) => (*number).into(),
+        AxisValue::Number(number) => (*number).into(),
+        AxisValue::Text(text) => text.as_str().into(),
+        AxisValue::List(values) => values
+            .iter()
+            .map(toml_value)
+            .collect::<toml_edit::Array>()
+            .into(),
+    }
+}

@@ -1,0 +1,376 @@
+//! Running a scenario: engine, traffic and control together, from the start to the end.
+//!
+//! The engine is driven in steps that end at every sample of the time series, at the end of the
+//! warm-up, at every change of settings and every sweep of a controller, and otherwise so often
+//! that the observer is asked many times a second. A change at an instant holds for everything that
+//! happens at that instant. The steps are a function of the scenario alone, and results do not
+//! depend on them.
+
+mod measure;
+mod schedule;
+mod tables;
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use serde::Serialize;
+use silvan_control::ib::{IbAdapter, IbSwitch, ParameterError};
+use silvan_control::seam::{
+    Controller, NoControl, PortReading, PortVl, SettingChange, Settings, SourceControl,
+    SwitchControl, UnknownSetting,
+};
+use silvan_engine::{BuildError, Engine};
+use silvan_traffic::{Traffic, TrafficError};
+use silvan_units::{PortId, Span, Time};
+use thiserror::Error;
+
+use crate::Scenario;
+use crate::build::control::{IbControl, switch_ports};
+use crate::table::Table;
+use measure::Measurement;
+use schedule::Schedule;
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Simulated time so far.
+    pub simulated: Span,
+    /// Simulated time at the end.
+    pub total: Span,
+    /// Delivered packets so far, each times the links it crossed.
+    pub packet_hops: u64,
+    /// Events processed so far.
+    pub events: u64,
+    /// Time that the run has taken so far [s].
+    pub wall_s: f64,
+}
+
+/// What a run cost and where it came from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The scenario's name.
+    pub name: String,
+    /// [Hash](Scenario::hash) of the scenario.
+    pub hash: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Version of this crate.
+    pub version: &'static str,
+    /// Simulated time [ps].
+    pub simulated_ps: u64,
+    /// Time that the run has taken, without building it [s].
+    pub wall_s: f64,
+    /// Events processed.
+    pub events: u64,
+    /// Delivered packets, each times the links it crossed, the warm-up included.
+    pub packet_hops: u64,
+    /// Data packets delivered, the warm-up included.
+    pub delivered_packets: u64,
+    /// Payload delivered after the warm-up [B].
+    pub delivered_bytes: u64,
+    /// Ports of the fabric.
+    pub ports: u64,
+    /// Memory of the data plane at the end [B].
+    pub memory_bytes: u64,
+    /// The same per port [B].
+    pub bytes_per_port: f64,
+}
+
+/// What a run delivered, counted and sampled.
+///
+/// | table | rows | covers |
+/// |---|---|---|
+/// | `hosts` | one per host | from the end of the warm-up |
+/// | `host_series` | one per probe interval and host, by time | from the start |
+/// | `classes` | one per traffic class | from the end of the warm-up |
+/// | `ports` | one per cabled port | from the end of the warm-up |
+/// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunOutput {
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// Cost and provenance.
+    pub summary: Summary,
+}
+
+impl RunOutput {
+    /// The table of this name.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.name == name)
+    }
+}
+
+/// Why a run has no result.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The observer said so.
+    #[error("interrupted at {at}")]
+    Interrupted {
+        /// Simulated time reached.
+        at: Time,
+    },
+    /// Packets wait for each other's buffers in a circle.
+    #[error("{description}")]
+    Deadlock {
+        /// When and where, in the fabric's names.
+        description: String,
+        /// Ports of the circle in the order of travel, as `switch:port (VL n)`.
+        cycle: Vec<String>,
+    },
+    /// The engine cannot go on.
+    #[error(transparent)]
+    Engine(silvan_engine::RunError),
+    /// The engine cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The traffic does not work with this seed.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// Congestion control cannot be built.
+    #[error(transparent)]
+    Control(#[from] ParameterError),
+    /// A controller asked for a setting that the scheme does not have.
+    #[error(transparent)]
+    Setting(#[from] UnknownSetting),
+}
+
+/// Runs a scenario with a seed; the scenario's own is [`Scenario::seed`].
+///
+/// The observer is told of progress many times a second, and stops the run by breaking.
+///
+/// # Errors
+///
+/// [`RunError`]; nothing is left of the run.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use silvan_scenario::{Scenario, run};
+///
+/// let text = r#"
+/// [fabric]
+/// generator = "single-switch"
+/// hosts = 2
+/// [[traffic.flow]]
+/// from = "host-0000"
+/// to = "host-0001"
+/// bytes = "64 KiB"
+/// [run]
+/// duration = "100 us"
+/// "#;
+/// let scenario = Scenario::from_toml(text, "flow.toml", &[])?;
+/// let output = run(&scenario, 1, &mut |_| ControlFlow::Continue(()))?;
+/// assert_eq!(output.summary.delivered_bytes, 64 << 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn run(
+    scenario: &Scenario,
+    seed: u64,
+    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<RunOutput, RunError> {
+    run_controlled(scenario, seed, None, observer)
+}
+
+/// Runs a scenario with something that watches its port counters and changes its settings.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_controlled(
+    scenario: &Scenario,
+    seed: u64,
+    controller: Option<&mut dyn Controller>,
+    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<RunOutput, RunError> {
+    let mut traffic = Some(Traffic::new(
+        scenario.traffic(),
+        &scenario.environment(seed),
+    )?);
+    // Taken once below; the option only moves the value into the arm that is taken.
+    let mut traffic = || traffic.take().expect("only one scheme is run");
+    match scenario.ib_control() {
+        None => Run::new(scenario, seed, NoControl, NoControl, traffic())?
+            .complete(controller, observer),
+        Some(control) => {
+            let (switch, adapter) = build_ib(scenario, control, seed)?;
+            Run::new(scenario, seed, switch, adapter, traffic())?.complete(controller, observer)
+        }
+    }
+}
+
+/// Random streams of different parts must differ although they have the same seed.
+const SWITCH_STREAM: u64 = 0x5357_4954_4348;
+const ADAPTER_STREAM: u64 = 0x4144_4150_5445;
+
+fn build_ib(
+    scenario: &Scenario,
+    control: &IbControl,
+    seed: u64,
+) -> Result<(IbSwitch, IbAdapter), RunError> {
+    let fabric = scenario.fabric();
+    let data_vls = scenario.engine_config().data_vls;
+    let parameters = &control.parameters;
+    let ports = switch_ports(fabric);
+    let mut switch = parameters.build_switch(&ports, data_vls, seed ^ SWITCH_STREAM)?;
+    for change in &control.initial {
+        switch.apply(Time::ZERO, change)?;
+    }
+    let adapter = parameters.build_adapter(fabric.host_count(), seed ^ ADAPTER_STREAM)?;
+    Ok((switch, adapter))
+}
+
+/// What the runner needs of a scheme beyond the seam: settings, and what its ports have marked.
+pub(crate) trait Marks: SwitchControl + Settings {
+    /// Packets that this Port VL has marked.
+    fn marked(&self, _output: PortVl) -> u64 {
+        0
+    }
+}
+
+impl Marks for NoControl {}
+
+impl Marks for IbSwitch {
+    fn marked(&self, output: PortVl) -> u64 {
+        self.counters(output).marked
+    }
+}
+
+/// A run under way.
+struct Run<'a, S, C> {
+    scenario: &'a Scenario,
+    seed: u64,
+    engine: Engine<S, C, Traffic>,
+    started: Instant,
+}
+
+impl<'a, S: Marks, C: SourceControl + Settings> Run<'a, S, C> {
+    fn new(
+        scenario: &'a Scenario,
+        seed: u64,
+        switch: S,
+        source: C,
+        traffic: Traffic,
+    ) -> Result<Self, RunError> {
+        let engine = Engine::new(
+            scenario.fabric(),
+            scenario.tables(),
+            scenario.engine_config(),
+            switch,
+            source,
+            traffic,
+        )?;
+        Ok(Self {
+            scenario,
+            seed,
+            engine,
+            started: Instant::now(),
+        })
+    }
+
+    fn complete(
+        mut self,
+        mut controller: Option<&mut dyn Controller>,
+        observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<RunOutput, RunError> {
+        let sweep = controller.as_deref().map(Controller::interval);
+        let mut schedule = Schedule::new(self.scenario, sweep);
+        let mut measurement = Measurement::new(self.scenario, &self.engine);
+        while let Some(step) = schedule.next_step() {
+            if step.until > self.engine.now() {
+                self.engine
+                    .run_until(step.until)
+                    .map_err(|error| self.engine_error(error))?;
+            }
+            if step.sample {
+                measurement.sample(&self.engine);
+            }
+            if step.warm {
+                measurement.start_totals(&mut self.engine);
+            }
+            for change in step.changes {
+                self.apply(change)?;
+            }
+            if let (true, Some(controller)) = (step.sweep, controller.as_deref_mut()) {
+                self.sweep(controller)?;
+            }
+            if observer(self.progress()).is_break() {
+                let at = self.engine.now();
+                return Err(RunError::Interrupted { at });
+            }
+        }
+        let summary = self.summary(&measurement);
+        Ok(RunOutput {
+            tables: measurement.tables(&self.engine),
+            summary,
+        })
+    }
+
+    /// Settings belong to the switches or to the adapters; each knows its own.
+    fn apply(&mut self, change: &SettingChange) -> Result<(), RunError> {
+        let now = self.engine.now();
+        match self.engine.switch_control_mut().apply(now, change) {
+            Ok(()) => Ok(()),
+            Err(_) => Ok(self.engine.source_control_mut().apply(now, change)?),
+        }
+    }
+
+    fn sweep(&mut self, controller: &mut dyn Controller) -> Result<(), RunError> {
+        let fabric = self.scenario.fabric();
+        let ports = fabric.ports.iter_enumerated();
+        let readings: Vec<PortReading> = ports
+            .filter(|(_, port)| fabric.nodes[port.node].as_switch().is_some())
+            .map(|(id, _): (PortId, _)| self.engine.reading(id))
+            .collect();
+        let mut changes = Vec::new();
+        controller.step(self.engine.now(), &readings, &mut changes);
+        changes.iter().try_for_each(|change| self.apply(change))
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            simulated: self.engine.now().since(Time::ZERO),
+            total: self.scenario.duration(),
+            packet_hops: self.engine.packet_hops(),
+            events: self.engine.events(),
+            wall_s: self.started.elapsed().as_secs_f64(),
+        }
+    }
+
+    fn engine_error(&self, error: silvan_engine::RunError) -> RunError {
+        let fabric = self.scenario.fabric();
+        match error {
+            silvan_engine::RunError::Deadlock(deadlock) => RunError::Deadlock {
+                description: deadlock.describe(fabric),
+                cycle: deadlock
+                    .cycle
+                    .iter()
+                    .map(|(port, vl)| format!("{} (VL {vl})", fabric.port_name(*port)))
+                    .collect(),
+            },
+            other => RunError::Engine(other),
+        }
+    }
+
+    fn summary(&self, measurement: &Measurement) -> Summary {
+        let ports = self.scenario.fabric().ports.len() as u64;
+        let memory = self.engine.memory_bytes() as u64;
+        Summary {
+            name: self.scenario.name().to_owned(),
+            hash: self.scenario.hash(),
+            seed: self.seed,
+            version: env!("CARGO_PKG_VERSION"),
+            simulated_ps: self.engine.now().as_ps(),
+            wall_s: self.started.elapsed().as_secs_f64(),
+            events: self.engine.events(),
+            packet_hops: self.engine.packet_hops(),
+            delivered_packets: self.engine.delivered_packets(),
+            delivered_bytes: measurement.delivered_bytes(&self.engine),
+            ports,
+            memory_bytes: memory,
+            bytes_per_port: memory as f64 / ports.max(1) as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

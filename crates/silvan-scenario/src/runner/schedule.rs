@@ -1,0 +1,195 @@
+//! When the runner stops the engine, and what it does then.
+
+use silvan_control::seam::SettingChange;
+use silvan_units::{Span, Time};
+
+use crate::Scenario;
+
+/// Simulated time between two looks at the observer, times the number of hosts. At full load a
+/// hundred thousand hosts' worth of this is a few milliseconds of work.
+const LOOK_HOST_TIME: Span = Span::from_ms(32);
+
+/// The engine runs to an instant, then these things are done, in this order.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Step<'a> {
+    /// The instant.
+    pub until: Time,
+    /// Take a sample of the time series.
+    pub sample: bool,
+    /// The warm-up is over: totals start.
+    pub warm: bool,
+    /// Apply these changes.
+    pub changes: Vec<&'a SettingChange>,
+    /// The controller sweeps.
+    pub sweep: bool,
+}
+
+/// The steps of a run, one after the other.
+#[derive(Debug)]
+pub(crate) struct Schedule<'a> {
+    end: Time,
+    warm_up: Option<Time>,
+    sample: Ticks,
+    sweep: Option<Ticks>,
+    look: Span,
+    changes: &'a [(Time, SettingChange)],
+    now: Option<Time>,
+}
+
+/// Instants at equal distances.
+#[derive(Debug, Clone, Copy)]
+struct Ticks {
+    next: Time,
+    interval: Span,
+}
+
+impl Ticks {
+    fn every(interval: Span) -> Self {
+        Self {
+            next: Time::ZERO + interval,
+            interval,
+        }
+    }
+
+    /// Whether there is a tick at `now`; if so, the next one is due.
+    fn take(&mut self, now: Time) -> bool {
+        let is_due = self.next == now;
+        if is_due {
+            self.next = self.next.saturating_add(self.interval);
+        }
+        is_due
+    }
+}
+
+impl<'a> Schedule<'a> {
+    /// The schedule of a run, with a controller that sweeps at this interval, if there is one.
+    pub fn new(scenario: &'a Scenario, sweep: Option<Span>) -> Self {
+        let file = scenario.file();
+        let hosts = scenario.fabric().host_count() as u64;
+        Self {
+            end: Time::ZERO + scenario.duration(),
+            warm_up: Some(Time::ZERO + file.run.warm_up),
+            sample: Ticks::every(file.probe.interval.unwrap_or(file.run.duration)),
+            sweep: sweep
+                .filter(|interval| !interval.is_zero())
+                .map(Ticks::every),
+            look: Span::from_ps((LOOK_HOST_TIME.as_ps() / hosts.max(1)).max(1)),
+            changes: scenario.setting_changes(),
+            now: None,
+        }
+    }
+
+    /// The next step, `None` after the end. The first one is at the start.
+    pub fn next_step(&mut self) -> Option<Step<'a>> {
+        let until = match self.now {
+            None => Time::ZERO,
+            Some(now) if now >= self.end => return None,
+            Some(now) => self.next_instant(now),
+        };
+        self.now = Some(until);
+        let due = self.changes.iter().take_while(|(at, _)| *at <= until);
+        let due = if until < self.end { due.count() } else { 0 };
+        let (changes, later) = self.changes.split_at(due);
+        self.changes = later;
+        Some(Step {
+            until,
+            sample: self.sample.take(until),
+            warm: self.warm_up.take_if(|at| *at == until).is_some(),
+            changes: changes.iter().map(|(_, change)| change).collect(),
+            sweep: self.sweep.as_mut().is_some_and(|sweep| sweep.take(until)),
+        })
+    }
+
+    /// The earliest instant after `now` at which something is to be done.
+    fn next_instant(&self, now: Time) -> Time {
+        let instants = [
+            Some(self.end),
+            Some(now.saturating_add(self.look)),
+            Some(self.sample.next),
+            self.warm_up,
+            self.sweep.map(|sweep| sweep.next),
+            self.changes.first().map(|(at, _)| *at),
+        ];
+        instants.into_iter().flatten().min().unwrap_or(self.end)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+mod tests {
+    use super::*;
+    use crate::Override;
+
+    fn scenario(overrides: &[(&str, &str)]) -> Scenario {
+        let overrides: Vec<Override> = overrides
+            .iter()
+            .map(|(key, value)| Override::new(*key, *value))
+            .collect();
+        Scenario::from_toml("", "test", &overrides).unwrap()
+    }
+
+    /// Oracle: the instants named in the scenario, written down by hand.
+    #[test]
+    fn everything_is_done_once_at_its_instant() {
+        let scenario = scenario(&[
+            ("run.duration", "20 us"),
+            ("run.warm-up", "8 us"),
+            ("probe.interval", "4 us"),
+            ("control.scheme", "ib-cc"),
+            (
+                "control.change",
+                "[{ at = \"0 s\", marking-rate = 1, switch = \"switch-00\", port = 1 }, { at = \"5 us\", ccti-timer = 3, sl = 0 }, { at = \"20 us\", ccti-timer = 4, sl = 0 }]",
+            ),
+        ]);
+        let mut schedule = Schedule::new(&scenario, Some(Span::from_us(6)));
+        let mut seen = Vec::new();
+        while let Some(step) = schedule.next_step() {
+            let Step {
+                until,
+                sample,
+                warm,
+                changes,
+                sweep,
+            } = step;
+            seen.push((
+                until.as_ps() / 1_000_000,
+                sample,
+                warm,
+                changes.len(),
+                sweep,
+            ));
+        }
+        assert_eq!(
+            seen,
+            [
+                (0, false, false, 1, false),
+                (4, true, false, 0, false),
+                (5, false, false, 1, false),
+                (6, false, false, 0, true),
+                (8, true, true, 0, false),
+                (12, true, false, 0, true),
+                (16, true, false, 0, false),
+                (18, false, false, 0, true),
+                // A change at the end could change nothing any more.
+                (20, true, false, 0, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_observer_is_asked_in_between() {
+        let scenario = scenario(&[("run.duration", "1 s")]);
+        let mut schedule = Schedule::new(&scenario, None);
+        let mut steps = Vec::new();
+        while let Some(step) = schedule.next_step() {
+            steps.push(step.until);
+        }
+        // 8 hosts: 32 ms / 8.
+        assert_eq!(steps.len(), 251);
+        assert!(
+            steps
+                .windows(2)
+                .all(|pair| pair[1].since(pair[0]) == Span::from_ms(4))
+        );
+    }
+}

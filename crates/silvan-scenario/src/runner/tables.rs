@@ -1,0 +1,250 @@
+//! The tables of a result, as the Python package and the files on disk have them.
+
+use silvan_control::seam::SourceControl;
+use silvan_engine::{Engine, Histogram};
+use silvan_traffic::{Role, Traffic};
+use silvan_units::{HostId, Time};
+
+use super::Marks;
+use super::measure::{Measurement, PortTotals};
+use crate::parsed::LatencyDetail;
+use crate::table::Table;
+
+/// Deliveries per host and probe interval, in columns.
+pub(super) struct Series {
+    time_ps: Vec<u64>,
+    host: Vec<u32>,
+    delivered_bytes: Vec<u64>,
+    /// Delivered up to the last sample, by host.
+    before: Vec<u64>,
+}
+
+impl Series {
+    pub fn new(hosts: usize, samples: usize) -> Self {
+        let rows = hosts * samples;
+        Self {
+            time_ps: Vec::with_capacity(rows),
+            host: Vec::with_capacity(rows),
+            delivered_bytes: Vec::with_capacity(rows),
+            before: vec![0; hosts],
+        }
+    }
+
+    pub fn push(&mut self, now: Time, host: HostId, delivered: u64) {
+        let before = &mut self.before[host.index()];
+        self.time_ps.push(now.as_ps());
+        self.host.push(host.index() as u32);
+        self.delivered_bytes.push(delivered - *before);
+        *before = delivered;
+    }
+
+    fn table(self) -> Table {
+        let mut table = Table::new("host_series");
+        table.push("time_ps", self.time_ps);
+        table.push("host", self.host);
+        table.push("delivered_bytes", self.delivered_bytes);
+        table
+    }
+}
+
+/// Counters per port and probe interval, in columns.
+pub(super) struct PortSeries {
+    time_ps: Vec<u64>,
+    row: Vec<u32>,
+    xmit_bytes: Vec<u64>,
+    xmit_wait_ps: Vec<u64>,
+    xmit_cong_ps: Vec<u64>,
+    fecn_marked: Vec<u64>,
+    queued_bytes: Vec<u64>,
+    before: Vec<PortTotals>,
+}
+
+impl PortSeries {
+    pub fn new(ports: usize, samples: usize) -> Self {
+        let column = || Vec::with_capacity(ports * samples);
+        Self {
+            time_ps: column(),
+            row: Vec::with_capacity(ports * samples),
+            xmit_bytes: column(),
+            xmit_wait_ps: column(),
+            xmit_cong_ps: column(),
+            fecn_marked: column(),
+            queued_bytes: column(),
+            before: vec![PortTotals::default(); ports],
+        }
+    }
+
+    pub fn push(&mut self, now: Time, row: usize, totals: PortTotals, queued_bytes: u64) {
+        let since = totals.since(&self.before[row]);
+        self.before[row] = totals;
+        self.time_ps.push(now.as_ps());
+        self.row.push(row as u32);
+        self.xmit_bytes.push(since.xmit_bytes);
+        self.xmit_wait_ps.push(since.xmit_wait_ps);
+        self.xmit_cong_ps.push(since.xmit_cong_ps);
+        self.fecn_marked.push(since.fecn_marked);
+        self.queued_bytes.push(queued_bytes);
+    }
+
+    fn table(self) -> Table {
+        let mut table = Table::new("port_series");
+        table.push("time_ps", self.time_ps);
+        table.push("ports_row", self.row);
+        table.push("xmit_bytes", self.xmit_bytes);
+        table.push("xmit_wait_ps", self.xmit_wait_ps);
+        table.push("xmit_cong_ps", self.xmit_cong_ps);
+        table.push("fecn_marked", self.fecn_marked);
+        table.push("queued_bytes", self.queued_bytes);
+        table
+    }
+}
+
+/// What a port has counted between two instants.
+struct PortDifference {
+    xmit_bytes: u64,
+    xmit_packets: u64,
+    rcv_bytes: u64,
+    rcv_packets: u64,
+    xmit_wait_ps: u64,
+    xmit_cong_ps: u64,
+    fecn_marked: u64,
+}
+
+impl PortTotals {
+    fn since(&self, before: &Self) -> PortDifference {
+        let (now, then) = (&self.counters, &before.counters);
+        PortDifference {
+            xmit_bytes: now.xmit_bytes - then.xmit_bytes,
+            xmit_packets: now.xmit_packets - then.xmit_packets,
+            rcv_bytes: now.rcv_bytes - then.rcv_bytes,
+            rcv_packets: now.rcv_packets - then.rcv_packets,
+            xmit_wait_ps: now.xmit_wait.saturating_sub(then.xmit_wait).as_ps(),
+            xmit_cong_ps: now.xmit_cong.saturating_sub(then.xmit_cong).as_ps(),
+            fecn_marked: self.marked - before.marked,
+        }
+    }
+}
+
+impl Measurement<'_> {
+    /// All tables, at the end of the run.
+    pub fn tables<S: Marks, C: SourceControl>(self, engine: &Engine<S, C, Traffic>) -> Vec<Table> {
+        let mut tables = vec![
+            self.hosts_table(engine),
+            self.classes_table(engine),
+            self.ports_table(engine),
+        ];
+        tables.insert(1, self.series.table());
+        tables.extend(self.port_series.map(PortSeries::table));
+        tables
+    }
+
+    fn hosts_table<S: Marks, C: SourceControl>(&self, engine: &Engine<S, C, Traffic>) -> Table {
+        let fabric = self.scenario.fabric();
+        let ids = || fabric.host_ids();
+        let counters = self.hosts(engine);
+        let counted = |read: fn(&silvan_engine::HostCounters) -> u64| -> Vec<u64> {
+            let pairs = counters.iter().zip(&self.hosts_before);
+            pairs.map(|(now, then)| read(now) - read(then)).collect()
+        };
+        let hotspots = engine.workload().hotspots(Time::ZERO);
+        let role = |host: HostId| {
+            let role = match engine.workload().role(host) {
+                Role::Idle => "idle",
+                Role::V => "v",
+                Role::C => "c",
+                Role::B => "b",
+            };
+            match hotspots.contains(&host) {
+                true => format!("hotspot+{role}"),
+                false => role.to_owned(),
+            }
+        };
+        let mut table = Table::new("hosts");
+        table.push(
+            "host",
+            ids().map(|id| id.index() as u32).collect::<Vec<_>>(),
+        );
+        let names = ids().map(|id| fabric.host(id).name.clone());
+        table.push("name", names.collect::<Vec<_>>());
+        let lids = ids().map(|id| u32::from(fabric.host(id).lid.as_u16()));
+        table.push("lid", lids.collect::<Vec<_>>());
+        table.push("role", ids().map(role).collect::<Vec<_>>());
+        table.push("delivered_bytes", counted(|host| host.delivered_bytes));
+        table.push("injected_bytes", counted(|host| host.injected_bytes));
+        table.push("delivered_packets", counted(|host| host.delivered_packets));
+        table.push("fecn_received", counted(|host| host.fecn_received));
+        table.push("becn_received", counted(|host| host.becn_received));
+        if self.scenario.file().probe.latency == LatencyDetail::Host {
+            let histograms: Vec<_> = ids().map(|id| engine.latency_of_host(id)).collect();
+            push_latencies(&mut table, &histograms);
+        }
+        table
+    }
+
+    fn classes_table<S: Marks, C: SourceControl>(&self, engine: &Engine<S, C, Traffic>) -> Table {
+        let totals = self.classes(engine);
+        let pairs = || totals.iter().zip(&self.classes_before);
+        let names = engine.workload().classes();
+        let mut table = Table::new("classes");
+        table.push("class", (0..names.len() as u32).collect::<Vec<_>>());
+        table.push("name", names.to_vec());
+        let bytes = pairs().map(|(now, then)| now.delivered_bytes - then.delivered_bytes);
+        table.push("delivered_bytes", bytes.collect::<Vec<_>>());
+        let packets = pairs().map(|(now, then)| now.delivered_packets - then.delivered_packets);
+        table.push("delivered_packets", packets.collect::<Vec<_>>());
+        let marked = pairs().map(|(now, then)| now.marked_packets - then.marked_packets);
+        table.push("marked_packets", marked.collect::<Vec<_>>());
+        let histograms: Vec<_> = (0..names.len())
+            .map(|class| {
+                engine
+                    .class(class as u16)
+                    .and_then(|stats| stats.latency.as_ref())
+            })
+            .collect();
+        push_latencies(&mut table, &histograms);
+        table
+    }
+
+    fn ports_table<S: Marks, C: SourceControl>(&self, engine: &Engine<S, C, Traffic>) -> Table {
+        let fabric = self.scenario.fabric();
+        let ports = || self.ports.iter().map(|id| &fabric.ports[*id]);
+        let totals = self.port_totals(engine);
+        let pairs = totals.iter().zip(&self.ports_before);
+        let counted: Vec<PortDifference> = pairs.map(|(now, then)| now.since(then)).collect();
+        let column =
+            |read: fn(&PortDifference) -> u64| -> Vec<u64> { counted.iter().map(read).collect() };
+        let peer = |port: &silvan_fabric::Port| {
+            port.peer
+                .map_or_else(String::new, |peer| fabric.port_name(peer).to_string())
+        };
+        let mut table = Table::new("ports");
+        let nodes = ports().map(|port| fabric.nodes[port.node].name.clone());
+        table.push("node", nodes.collect::<Vec<_>>());
+        let numbers = ports().map(|port| u32::from(port.number.as_u8()));
+        table.push("port", numbers.collect::<Vec<_>>());
+        table.push("peer", ports().map(peer).collect::<Vec<_>>());
+        table.push("xmit_bytes", column(|port| port.xmit_bytes));
+        table.push("xmit_pkts", column(|port| port.xmit_packets));
+        table.push("rcv_bytes", column(|port| port.rcv_bytes));
+        table.push("rcv_pkts", column(|port| port.rcv_packets));
+        table.push("xmit_wait_ps", column(|port| port.xmit_wait_ps));
+        table.push("xmit_cong_ps", column(|port| port.xmit_cong_ps));
+        table.push("fecn_marked", column(|port| port.fecn_marked));
+        table
+    }
+}
+
+/// Quantiles of latency histograms in nanoseconds; 0 where nothing was delivered or kept.
+fn push_latencies(table: &mut Table, histograms: &[Option<&Histogram<u64>>]) {
+    let quantile = |value: f64| -> Vec<u64> {
+        let histograms = histograms.iter();
+        histograms
+            .map(|h| h.map_or(0, |h| h.value_at_quantile(value)))
+            .collect()
+    };
+    table.push("latency_p50_ns", quantile(0.5));
+    table.push("latency_p99_ns", quantile(0.99));
+    table.push("latency_p999_ns", quantile(0.999));
+    let largest = histograms.iter().map(|h| h.map_or(0, Histogram::max));
+    table.push("latency_max_ns", largest.collect::<Vec<_>>());
+}

@@ -1,0 +1,242 @@
+//! The validated scenario.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use silvan_control::seam::SettingChange;
+use silvan_engine::EngineConfig;
+use silvan_fabric::check::RouteReport;
+use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_traffic::{Environment, Traffic, TrafficSpec};
+use silvan_units::{Span, Time};
+
+use crate::build::control::{ControlPlan, IbControl, build_control};
+use crate::build::engine::build_engine;
+use crate::build::fabric::{build_fabric, build_tables};
+use crate::build::run::check_run;
+use crate::build::sweep::{assignment, check_sweep};
+use crate::build::traffic::{build_traffic, environment, traffic_error};
+use crate::error::ScenarioError;
+use crate::parsed::ScenarioFile;
+use crate::source::{Override, Source};
+use crate::{de, effective};
+
+/// A scenario that can be run: every name is known, every value possible, every pair of hosts
+/// connected by routes without loops.
+///
+/// Made from the text of a scenario file and overrides. The empty text is a scenario too: eight
+/// quiet hosts at one switch.
+///
+/// ```
+/// use silvan_scenario::{Override, Scenario};
+///
+/// let text = r#"
+/// [fabric]
+/// generator = "single-switch"
+/// hosts = 5
+/// [[traffic.incast]]
+/// to = "host-0000"
+/// "#;
+/// let scenario = Scenario::from_toml(text, "incast.toml", &[Override::new("run.duration", "1 ms")])?;
+/// assert_eq!(scenario.fabric().host_count(), 5);
+/// assert!(scenario.effective_toml().contains("duration = \"1 ms\""));
+///
+/// let error = Scenario::from_toml("[switch]\nbufer = \"1 KiB\"", "incast.toml", &[]).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "incast.toml:2: switch.bufer: unknown key (hint: did you mean \"buffer\"?)"
+/// );
+/// # Ok::<(), silvan_scenario::ScenarioError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    file: ScenarioFile,
+    text: String,
+    source_name: String,
+    overrides: Vec<Override>,
+    effective: String,
+    fabric: Arc<Fabric>,
+    tables: Arc<ForwardingTables>,
+    routes: Arc<RouteReport>,
+    engine: EngineConfig,
+    control: ControlPlan,
+    traffic: TrafficSpec,
+}
+
+impl Scenario {
+    /// Reads, completes and checks a scenario.
+    ///
+    /// `source_name` is what errors call the text, usually the path of its file. The overrides are
+    /// applied in order before anything is checked.
+    ///
+    /// # Errors
+    ///
+    /// The first thing found wrong, with its place and usually a hint.
+    pub fn from_toml(
+        text: &str,
+        source_name: &str,
+        overrides: &[Override],
+    ) -> Result<Self, ScenarioError> {
+        let source = Source::parse(text, source_name, overrides)?;
+        Self::build(&source, text, source_name, overrides).map_err(|error| source.locate(error))
+    }
+
+    /// The same scenario with more overrides, read anew: defaults that depend on other values
+    /// follow those that the overrides set.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_toml`](Self::from_toml).
+    pub fn with_overrides(&self, overrides: &[Override]) -> Result<Self, ScenarioError> {
+        let all = [self.overrides.as_slice(), overrides].concat();
+        Self::from_toml(&self.text, &self.source_name, &all)
+    }
+
+    fn build(
+        source: &Source,
+        text: &str,
+        source_name: &str,
+        overrides: &[Override],
+    ) -> Result<Self, ScenarioError> {
+        let mut file: ScenarioFile = de::from_item(source.root())?;
+        effective::fill_defaults(&mut file);
+        check_run(&file)?;
+        let engine = build_engine(&file)?;
+        let fabric = build_fabric(&file.fabric, &file.link)?;
+        let (tables, routes) = build_tables(&file.fabric, &fabric)?;
+        let control = build_control(&file.control, &fabric)?;
+        let traffic = build_traffic(&file.traffic, &fabric)?;
+        let seed = file.run.seed;
+        let environment = environment(&fabric, &engine.host, &engine.packet, seed);
+        Traffic::new(&traffic, &environment).map_err(|error| traffic_error(&error))?;
+        check_sweep(&file.sweep, text, overrides)?;
+        Ok(Self {
+            effective: effective::to_toml(&file),
+            file,
+            text: text.to_owned(),
+            source_name: source_name.to_owned(),
+            overrides: overrides.to_vec(),
+            fabric: Arc::new(fabric),
+            tables: Arc::new(tables),
+            routes: Arc::new(routes),
+            engine,
+            control,
+            traffic,
+        })
+    }
+
+    /// The complete parsed form, defaults filled in.
+    pub fn file(&self) -> &ScenarioFile {
+        &self.file
+    }
+
+    /// What the scenario is called.
+    pub fn name(&self) -> &str {
+        &self.file.name
+    }
+
+    /// Simulated time from start to end.
+    pub fn duration(&self) -> Span {
+        self.file.run.duration
+    }
+
+    /// The seed that the file names; a run may take another one.
+    pub fn seed(&self) -> u64 {
+        self.file.run.seed
+    }
+
+    /// The scenario as a file with every default spelled out. Reading it gives an equal scenario,
+    /// whose effective text is the same.
+    pub fn effective_toml(&self) -> &str {
+        &self.effective
+    }
+
+    /// SHA-256 of the effective text in hexadecimal digits: equal for scenarios that run equally,
+    /// however they were written.
+    pub fn hash(&self) -> String {
+        effective::hash(&self.effective)
+    }
+
+    /// The effective scenario as JSON, keys as in the file.
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(&self.file)
+            .expect("scenario types are numbers, texts, lists and tables with text keys")
+    }
+
+    /// What the scenario builds: counts of hosts, switches, cables and ports, and the lengths of
+    /// its routes in hops.
+    pub fn describe(&self) -> Value {
+        let fabric = &self.fabric;
+        json!({
+            "name": self.name(),
+            "hosts": fabric.host_count(),
+            "switches": fabric.switch_count(),
+            "links": fabric.links.len(),
+            "ports": fabric.ports.len(),
+            "max_hops": self.routes.max_hops,
+            "mean_hops": self.routes.mean_hops,
+            "has_credit_loop": self.routes.dependency_cycle.is_some(),
+            "duration_ps": self.duration().as_ps(),
+            "hash": self.hash(),
+        })
+    }
+
+    /// Switches, hosts and cables.
+    pub fn fabric(&self) -> &Arc<Fabric> {
+        &self.fabric
+    }
+
+    /// The forwarding tables; they connect every pair of hosts without loops.
+    pub fn tables(&self) -> &Arc<ForwardingTables> {
+        &self.tables
+    }
+
+    /// What the check of the tables found out.
+    pub fn routes(&self) -> &RouteReport {
+        &self.routes
+    }
+
+    /// Parameters of the data plane.
+    pub fn engine_config(&self) -> &EngineConfig {
+        &self.engine
+    }
+
+    /// InfiniBand congestion control, `None` if the scheme is `none`.
+    pub fn ib_control(&self) -> Option<&IbControl> {
+        self.control.ib.as_ref()
+    }
+
+    /// Settings that change during the run, by time.
+    pub fn setting_changes(&self) -> &[(Time, SettingChange)] {
+        &self.control.changes
+    }
+
+    /// The traffic.
+    pub fn traffic(&self) -> &TrafficSpec {
+        &self.traffic
+    }
+
+    /// What the traffic must know of fabric and run, for a run with this seed.
+    pub fn environment(&self, seed: u64) -> Environment {
+        environment(&self.fabric, &self.engine.host, &self.engine.packet, seed)
+    }
+
+    /// The overrides of every combination of the sweep's values, the last key varying fastest; one
+    /// empty list if nothing varies. Keys vary in alphabetical order.
+    pub fn sweep_points(&self) -> Vec<Vec<Override>> {
+        let mut points = vec![Vec::new()];
+        for (key, values) in &self.file.sweep.vary {
+            points = points
+                .iter()
+                .flat_map(|point: &Vec<Override>| {
+                    values.iter().map(|value| {
+                        let mut longer = point.clone();
+                        longer.push(assignment(key, value));
+                        longer
+                    })
+                })
+                .collect();
+        }
+        points
+    }
+}

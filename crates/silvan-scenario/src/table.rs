@@ -1,0 +1,109 @@
+//! Results as plain columns.
+
+/// Values of one column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnData {
+    /// Whole numbers below 2^32.
+    U32(Vec<u32>),
+    /// Whole numbers.
+    U64(Vec<u64>),
+    /// Numbers.
+    F64(Vec<f64>),
+    /// Texts.
+    Text(Vec<String>),
+}
+
+impl ColumnData {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::U32(values) => values.len(),
+            Self::U64(values) => values.len(),
+            Self::F64(values) => values.len(),
+            Self::Text(values) => values.len(),
+        }
+    }
+
+    /// Whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+macro_rules! from_values {
+    ($($variant:ident($value:ty)),*) => {$(
+        impl From<Vec<$value>> for ColumnData {
+            fn from(values: Vec<$value>) -> Self {
+                Self::$variant(values)
+            }
+        }
+    )*};
+}
+
+from_values!(U32(u32), U64(u64), F64(f64), Text(String));
+
+/// A column and its name, which ends with the unit where there is one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// The name.
+    pub name: &'static str,
+    /// The values.
+    pub data: ColumnData,
+}
+
+/// A table of columns of one length.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// The name.
+    pub name: &'static str,
+    /// The columns.
+    pub columns: Vec<Column>,
+}
+
+impl Table {
+    /// A table without columns.
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            columns: Vec::new(),
+        }
+    }
+
+    /// Appends a column.
+    pub(crate) fn push(&mut self, name: &'static str, data: impl Into<ColumnData>) {
+        let data = data.into();
+        debug_assert!(
+            self.columns.is_empty() || data.len() == self.rows(),
+            "column {name} of table {} has another length",
+            self.name
+        );
+        self.columns.push(Column { name, data });
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.data.len())
+    }
+
+    /// The values of a column, `None` if there is no such column.
+    pub fn column(&self, name: &str) -> Option<&ColumnData> {
+        let column = self.columns.iter().find(|column| column.name == name)?;
+        Some(&column.data)
+    }
+
+    /// The values of a column of whole numbers, `None` if there is no such column.
+    pub fn u64_column(&self, name: &str) -> Option<&[u64]> {
+        match self.column(name)? {
+            ColumnData::U64(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The values of a column of texts, `None` if there is no such column.
+    pub fn text_column(&self, name: &str) -> Option<&[String]> {
+        match self.column(name)? {
+            ColumnData::Text(values) => Some(values),
+            _ => None,
+        }
+    }
+}
