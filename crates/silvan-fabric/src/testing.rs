@@ -57,19 +57,38 @@ pub(crate) fn any_fabric() -> impl Strategy<Value = Fabric> {
         .prop_map(|(parents, extra, hosts)| fabric_from(&parents, &extra, &hosts))
 }
 
-/// A ring with a few cables across it: what dependency cycles are made of.
-pub(crate) fn any_ring() -> impl Strategy<Value = Fabric> {
-    (
-        3_usize..10,
-        prop::collection::vec((0_usize..10, 0_usize..10), 0..3),
-        prop::collection::vec(0_usize..3, 3..10),
-    )
-        .prop_map(|(count, across, hosts)| {
-            let parents: Vec<usize> = (0..count - 1).collect();
-            let mut extra = vec![(count - 1, 0)];
-            extra.extend(across);
-            fabric_from(&parents, &extra, &hosts)
-        })
+/// Tables without loops that are neither minimal nor balanced: for each destination, switches are
+/// joined to its tree one by one over cables that `seed` picks.
+pub(crate) fn wild_tables(fabric: &Fabric, seed: u64) -> ForwardingTables {
+    let mut tables = ForwardingTables::new(fabric);
+    let mut state = seed;
+    let mut pick = |count: usize| {
+        // Knuth's MMIX generator; its high bits are good enough to pick a cable.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % count
+    };
+    for host in fabric.host_ids() {
+        let lid = fabric.host(host).lid;
+        let (leaf, port) = fabric.host_attachment(host);
+        tables.set(leaf, lid, Some(fabric.ports[port].number));
+        loop {
+            let joins = |port: &PortId| {
+                let switch = fabric.nodes[fabric.ports[*port].node].as_switch()?;
+                let (next, _) = fabric.peer_switch(*port)?;
+                let is_new = tables.get(switch, lid).is_none() && tables.get(next, lid).is_some();
+                is_new.then_some((switch, fabric.ports[*port].number))
+            };
+            let frontier: Vec<_> = fabric.ports.ids().filter_map(|port| joins(&port)).collect();
+            if frontier.is_empty() {
+                break;
+            }
+            let (switch, number) = frontier[pick(frontier.len())];
+            tables.set(switch, lid, Some(number));
+        }
+    }
+    tables
 }
 
 /// The ports by which a packet leaves the nodes on its way, the source's first.

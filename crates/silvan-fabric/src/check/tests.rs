@@ -11,7 +11,7 @@ use silvan_units::{HostId, SwitchId};
 use super::*;
 use crate::generators::{Chain, Ring, SingleSwitch, fat_tree_648, fat_tree_11664};
 use crate::routing::{ExplicitTable, d_mod_k, explicit, min_hop_balanced};
-use crate::testing::{LINK, any_fabric, any_ring, fabric_from, host_pairs, walk};
+use crate::testing::{LINK, any_fabric, fabric_from, host_pairs, walk, wild_tables};
 
 const ALLOW: CheckOptions = CheckOptions { allow_cycles: true };
 
@@ -92,17 +92,6 @@ fn minimal_routes_around_a_ring_are_named_as_a_cycle() {
     let three = ring(3);
     let tables = min_hop_balanced(&three).unwrap();
     assert_eq!(dependency_cycle(&three, &tables).unwrap(), None);
-}
-
-/// A ring s2 to s8 with a tail: s1 is cabled to s2 and s3, and s0 to s1. The channel from s1 to s0
-/// follows two others and is looked at before the ring is: meeting it again is no end of the search.
-#[test]
-fn cycles_are_found_behind_channels_that_are_done() {
-    let fabric = fabric_from(&[0, 1, 2, 3, 4, 5, 6, 7], &[(8, 2), (1, 3)], &[1; 9]);
-    let tables = min_hop_balanced(&fabric).unwrap();
-    assert!(is_cyclic(dependencies_by_pairs(&fabric, &tables)));
-    let cycle = dependency_cycle(&fabric, &tables).unwrap().unwrap();
-    assert_eq!(cycle.len(), 7);
 }
 
 #[test]
@@ -267,8 +256,8 @@ proptest! {
 
     /// Against the same numbers collected pair by pair.
     #[test]
-    fn the_report_agrees_with_every_single_route(fabric in any_fabric()) {
-        let tables = min_hop_balanced(&fabric).unwrap();
+    fn the_report_agrees_with_every_single_route(fabric in any_fabric(), seed in any::<u64>()) {
+        let tables = wild_tables(&fabric, seed);
         let report = check(&fabric, &tables, ALLOW).unwrap();
         let mut routes = IdVec::filled(0, fabric.ports.len());
         let mut hops = Vec::new();
@@ -286,10 +275,8 @@ proptest! {
 
     /// A cycle is found if and only if there is one, and it is real.
     #[test]
-    fn dependency_cycles_are_found_and_real(
-        fabric in prop_oneof![1 => any_fabric(), 3 => any_ring()],
-    ) {
-        let tables = min_hop_balanced(&fabric).unwrap();
+    fn dependency_cycles_are_found_and_real(fabric in any_fabric(), seed in any::<u64>()) {
+        let tables = wild_tables(&fabric, seed);
         let followers = dependencies_by_pairs(&fabric, &tables);
         let cycle = dependency_cycle(&fabric, &tables).unwrap();
         prop_assert_eq!(cycle.is_some(), is_cyclic(followers.clone()));
