@@ -46,8 +46,10 @@ impl Fixed {
         }
     }
 
-    /// The next packet, or the earliest instant at which there may be one.
-    pub(crate) fn poll<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<Offer, Time> {
+    /// Whether [`emit`](Self::emit) has a packet to start now; otherwise the earliest instant at
+    /// which it may have.
+    #[inline]
+    pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
         if self.left == 0 {
             self.next_message_at(now)?;
         }
@@ -57,29 +59,42 @@ impl Fixed {
         if self.release > now {
             return Err(self.release);
         }
-        let left = if self.left > 0 {
-            self.left
+        let bytes = self.next_left().min(self.plan.mtu);
+        if gate.lane_open(self.plan.sl, bytes) {
+            Ok(())
         } else {
-            u64::from(self.plan.message).min(self.remaining) as u32
-        };
-        let bytes = left.min(self.plan.mtu);
-        if !gate.lane_open(self.plan.sl, bytes) {
-            return Err(Time::MAX);
+            Err(Time::MAX)
         }
+    }
+
+    /// The next packet. Only after [`ready`](Self::ready) said so.
+    #[inline]
+    pub(crate) fn emit(&mut self) -> Offer {
+        let left = self.next_left();
         if self.left == 0 {
             self.remaining -= u64::from(left);
             if let Some(pace) = &mut self.pace {
                 pace.advance();
             }
         }
+        let bytes = left.min(self.plan.mtu);
         self.left = left - bytes;
-        Ok(Offer {
+        Offer {
             dst: self.plan.dst,
             bytes,
             sl: self.plan.sl,
             class: self.plan.class,
             last: self.left == 0,
-        })
+        }
+    }
+
+    /// Bytes to send of the current message, or of the next one if there is none.
+    fn next_left(&self) -> u32 {
+        if self.left > 0 {
+            self.left
+        } else {
+            u64::from(self.plan.message).min(self.remaining) as u32
+        }
     }
 
     /// Congestion control may let the flow send earlier than it said.

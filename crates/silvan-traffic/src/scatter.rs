@@ -9,10 +9,10 @@
 //!    and another is drawn.
 
 use silvan_engine::workload::{Gate, Offer};
-use silvan_units::{HostId, Sl, Time};
+use silvan_units::{Sl, Time};
 
 use crate::hotspots::HotspotTable;
-use crate::parking::{Kind, Message};
+use crate::parking::Kind;
 use crate::spec::Window;
 use crate::supply::{Spread, Supply};
 
@@ -41,7 +41,6 @@ pub(crate) struct Classes {
 /// One source of one host.
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
-    current: Message,
     classes: Classes,
     /// Index of the [`Common`] of its entry.
     common: u32,
@@ -52,11 +51,6 @@ pub(crate) struct Scatter {
 impl Scatter {
     pub(crate) fn new(common: u32, classes: Classes, spread: Spread, supply: Supply) -> Self {
         Self {
-            current: Message {
-                dst: HostId::new(0),
-                left: 0,
-                kind: Kind::Uniform,
-            },
             classes,
             common,
             spread,
@@ -64,40 +58,58 @@ impl Scatter {
         }
     }
 
-    /// The next packet, or the earliest instant at which there may be one. `commons` are those of
-    /// all entries.
+    /// Whether [`emit`](Self::emit) has a packet to start now; otherwise the earliest instant at
+    /// which it may have. `commons` are those of all entries.
     #[inline]
-    pub(crate) fn poll<G: Gate>(
+    pub(crate) fn ready<G: Gate>(
         &mut self,
         now: Time,
         commons: &[Common],
         hotspots: &mut HotspotTable,
         gate: &mut G,
-    ) -> Result<Offer, Time> {
+    ) -> Result<(), Time> {
         let common = &commons[self.common as usize];
-        let parking = &mut self.spread.parking;
-        if self.current.left > 0 {
-            let release = gate.release(self.current.dst, common.sl);
+        let Spread {
+            current, parking, ..
+        } = &mut self.spread;
+        if current.left > 0 {
+            let release = gate.release(current.dst, common.sl);
             if release <= now {
-                return self.send(common, gate);
+                return lane_open(current.left, common, gate);
             }
-            parking.hold_started(self.current, release);
-            self.current.left = 0;
+            parking.hold_started(*current, release);
+            current.left = 0;
         }
         if parking.next_release() <= now {
             let released =
                 parking.take_released(now, common.message, |dst| gate.release(dst, common.sl));
             if let Some(message) = released {
-                self.current = message;
-                return self.send(common, gate);
+                *current = message;
+                return lane_open(message.left, common, gate);
             }
         }
         // Before a destination is drawn, so that want of credits does not fill the queues.
-        if !gate.lane_open(common.sl, common.message.min(common.mtu)) {
-            return Err(Time::MAX);
+        lane_open(common.message, common, gate)?;
+        self.draw(now, common, hotspots, gate)
+    }
+
+    /// The next packet of the current message. Only after [`ready`](Self::ready) said so.
+    #[inline]
+    pub(crate) fn emit(&mut self, commons: &[Common]) -> Offer {
+        let common = &commons[self.common as usize];
+        let current = &mut self.spread.current;
+        let bytes = current.left.min(common.mtu);
+        current.left -= bytes;
+        Offer {
+            dst: current.dst,
+            bytes,
+            sl: common.sl,
+            class: match current.kind {
+                Kind::Uniform => self.classes.uniform,
+                Kind::Hot => self.classes.hot,
+            },
+            last: current.left == 0,
         }
-        self.current = self.draw(now, common, hotspots, gate)?;
-        Ok(self.emit(common))
     }
 
     /// Congestion control may let some flow send earlier than it said.
@@ -105,7 +117,8 @@ impl Scatter {
         self.spread.parking.forget_releases();
     }
 
-    /// A new message that can start now, or the earliest instant at which there may be a packet.
+    /// Makes a new message that can start now the current one, or gives the earliest instant at
+    /// which there may be a packet.
     #[inline]
     fn draw<G: Gate>(
         &mut self,
@@ -113,7 +126,7 @@ impl Scatter {
         common: &Common,
         hotspots: &mut HotspotTable,
         gate: &mut G,
-    ) -> Result<Message, Time> {
+    ) -> Result<(), Time> {
         let wait = if now < common.window.start {
             common.window.start
         } else if common.window.end.is_some_and(|end| now >= end) {
@@ -123,35 +136,21 @@ impl Scatter {
                 .supply
                 .draw(&mut self.spread, now, common, hotspots, gate)
             {
-                Ok(message) => return Ok(message),
+                Ok(()) => return Ok(()),
                 Err(wait) => wait,
             }
         };
         Err(wait.min(self.spread.parking.next_release()))
     }
+}
 
-    /// The next packet of the current message, which congestion control lets pass.
-    fn send<G: Gate>(&mut self, common: &Common, gate: &mut G) -> Result<Offer, Time> {
-        if gate.lane_open(common.sl, self.current.left.min(common.mtu)) {
-            Ok(self.emit(common))
-        } else {
-            Err(Time::MAX)
-        }
-    }
-
-    #[inline]
-    fn emit(&mut self, common: &Common) -> Offer {
-        let bytes = self.current.left.min(common.mtu);
-        self.current.left -= bytes;
-        Offer {
-            dst: self.current.dst,
-            bytes,
-            sl: common.sl,
-            class: match self.current.kind {
-                Kind::Uniform => self.classes.uniform,
-                Kind::Hot => self.classes.hot,
-            },
-            last: self.current.left == 0,
-        }
+/// Whether there are credits for the next packet of a message with `left` bytes to send; the engine
+/// polls again when they come.
+#[inline]
+fn lane_open<G: Gate>(left: u32, common: &Common, gate: &mut G) -> Result<(), Time> {
+    if gate.lane_open(common.sl, left.min(common.mtu)) {
+        Ok(())
+    } else {
+        Err(Time::MAX)
     }
 }

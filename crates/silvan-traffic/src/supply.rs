@@ -20,19 +20,21 @@ use crate::share::{CapLimits, ShareCap, WHOLE};
 /// earliest release: with 8 hotspots among 648 hosts that is once in 10^15 polls.
 const MAX_DRAWS: u32 = 8;
 
-/// The host's place among the destinations, its random stream and its throttled queue pairs.
+/// The host's place among the destinations, its random stream, its message in progress and its
+/// throttled queue pairs.
 #[derive(Clone, Debug)]
 pub(crate) struct Spread {
     host: HostId,
     stream: Stream,
+    pub(crate) current: Message,
     pub(crate) parking: Parking,
 }
 
 /// What became of a drawn destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Drawn {
-    /// The message can start.
-    Start(Message),
+    /// The message can start and is the current one.
+    Start,
     /// The destination is throttled, the message is held back.
     Held,
     /// The destination is throttled and its queue is full; there is no message.
@@ -44,6 +46,11 @@ impl Spread {
         Self {
             host,
             stream,
+            current: Message {
+                dst: host,
+                left: 0,
+                kind: Kind::Uniform,
+            },
             parking: Parking::new(),
         }
     }
@@ -61,11 +68,8 @@ impl Spread {
         }
         let release = gate.release(dst, common.sl);
         if release <= now {
-            return Drawn::Start(Message {
-                dst,
-                left: common.message,
-                kind: Kind::Uniform,
-            });
+            self.start(dst, Kind::Uniform, common);
+            return Drawn::Start;
         }
         if self.parking.is_full() {
             return Drawn::Refused;
@@ -74,14 +78,14 @@ impl Spread {
         Drawn::Held
     }
 
-    /// Makes a message to a hotspot, or says until when that is throttled.
+    /// Makes a message to a hotspot the current one, or says until when that is throttled.
     fn start_hot<G: Gate>(
         &mut self,
         hotspot: HostId,
         now: Time,
         common: &Common,
         gate: &mut G,
-    ) -> Result<Message, Time> {
+    ) -> Result<(), Time> {
         let release = match self.parking.release_of(hotspot, Kind::Hot) {
             Some(release) => release,
             None => gate.release(hotspot, common.sl),
@@ -89,11 +93,15 @@ impl Spread {
         if release > now {
             return Err(release);
         }
-        Ok(Message {
-            dst: hotspot,
-            left: common.message,
-            kind: Kind::Hot,
-        })
+        self.start(hotspot, Kind::Hot, common);
+        Ok(())
+    }
+
+    #[inline]
+    fn start(&mut self, dst: HostId, kind: Kind, common: &Common) {
+        self.current.dst = dst;
+        self.current.left = common.message;
+        self.current.kind = kind;
     }
 }
 
@@ -111,8 +119,8 @@ pub(crate) enum Supply {
 }
 
 impl Supply {
-    /// A new message that can start now, or the earliest instant at which there may be one, queues
-    /// of `spread` apart.
+    /// Makes a new message that can start now the current one of `spread`, or gives the earliest
+    /// instant at which there may be one, queues of `spread` apart.
     #[inline]
     pub(crate) fn draw<G: Gate>(
         &mut self,
@@ -121,12 +129,12 @@ impl Supply {
         common: &Common,
         hotspots: &mut HotspotTable,
         gate: &mut G,
-    ) -> Result<Message, Time> {
+    ) -> Result<(), Time> {
         match self {
             Self::Uniform => {
                 for _ in 0..MAX_DRAWS {
-                    if let Drawn::Start(message) = spread.draw(now, common, gate) {
-                        return Ok(message);
+                    if spread.draw(now, common, gate) == Drawn::Start {
+                        return Ok(());
                     }
                 }
                 Err(Time::MAX)
@@ -150,8 +158,8 @@ impl Supply {
                     if drawn != Drawn::Refused {
                         pace.advance();
                     }
-                    if let Drawn::Start(message) = drawn {
-                        return Ok(message);
+                    if drawn == Drawn::Start {
+                        return Ok(());
                     }
                 }
                 Err(Time::MAX)
@@ -200,7 +208,7 @@ impl Mixed {
         now: Time,
         common: &Common,
         gate: &mut G,
-    ) -> Result<Message, Time> {
+    ) -> Result<(), Time> {
         let limits = &self.limits;
         let mut hot_release = Time::MAX;
         let mut draws_left = MAX_DRAWS;
@@ -212,9 +220,9 @@ impl Mixed {
                     if !uniform_ready || u64::from(spread.stream.next_u32()) < self.probability =>
                 {
                     match spread.start_hot(hotspot, now, common, gate) {
-                        Ok(message) => {
+                        Ok(()) => {
                             self.hot.charge(now, self.message_time, limits);
-                            return Ok(message);
+                            return Ok(());
                         }
                         Err(release) => {
                             hot_release = release;
@@ -228,8 +236,8 @@ impl Mixed {
                     if drawn != Drawn::Refused {
                         self.uniform.charge(now, self.message_time, limits);
                     }
-                    if let Drawn::Start(message) = drawn {
-                        return Ok(message);
+                    if drawn == Drawn::Start {
+                        return Ok(());
                     }
                 }
                 _ => break,
