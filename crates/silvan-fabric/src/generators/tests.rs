@@ -82,7 +82,7 @@ fn degrees(fabric: &Fabric) -> HashSet<usize> {
     fabric.switch_ids().map(degree).collect()
 }
 
-/// gran2012, section III: 648 ports from 54 36-port crossbars.
+/// gran2012, section IV: 648 ports from 54 36-port crossbars.
 #[test]
 fn fat_tree_648_is_54_full_crossbars() {
     let fabric = fat_tree_648(LINK).unwrap();

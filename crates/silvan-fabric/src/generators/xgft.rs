@@ -201,7 +201,7 @@ impl KAryNTree {
 }
 
 /// The non-blocking 648-port fat tree of 54 36-port crossbars: 36 leaves with 18 hosts each and 18
-/// spines, XGFT(2; 18, 36; 1, 18) (gran2012, section III).
+/// spines, XGFT(2; 18, 36; 1, 18) (gran2012, section IV).
 ///
 /// A leaf has its hosts on ports 1 to 18 and spine s on port 19 + s.
 ///
