@@ -15,8 +15,8 @@ impl FlitModel {
     ///
     /// # Panics
     ///
-    /// If a parameter makes no sense: a flow to its own host, packets that are empty or above the MTU,
-    /// a service level on a virtual lane that does not exist, an output buffer without a speed.
+    /// If a parameter makes no sense: a flow to its own host or of empty packets, a service level
+    /// on a virtual lane that does not exist, an output buffer without a speed.
     #[must_use]
     pub fn new(
         fabric: &Fabric,
@@ -31,7 +31,6 @@ impl FlitModel {
         for flow in flows {
             let vl = parameters.sl_to_vl[flow.sl.index()];
             assert!(vl < parameters.data_vls, "the lane of the flow exists");
-            assert!(flow.payload <= parameters.mtu, "a payload within the MTU");
             let vl = Vl::try_from(vl).expect("a data VL");
             hosts[flow.source].flows.push(states.len());
             states.push(FlowState::new(flow, vl));
@@ -41,7 +40,6 @@ impl FlitModel {
             now: Time::ZERO,
             agenda,
             header: parameters.header,
-            mtu_credits: (parameters.mtu + parameters.header).credits(),
             injection_rate: parameters.host.injection_rate,
             sink_rate: parameters.host.sink_rate,
             packets: IdVec::new(),

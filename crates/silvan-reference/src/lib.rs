@@ -25,7 +25,7 @@
 //! - **Output buffer.** A crossbar of one input and one output behind every switch output, with no
 //!   latency, propagation or credit delay, fed at the speedup times the link rate.
 //! - **Host.** Starts a packet when its link is free, the previous packet started at least
-//!   `span(payload)` at the injection rate ago, and the lane has credits for a packet of MTU size;
+//!   `span(payload)` at the injection rate ago, and there are credits for the packet;
 //!   the flows take turns, see [`Flow`].
 //! - **Sink.** Store and forward: takes in packets one by one in the order in which they are
 //!   complete, `span(payload)` at the sink rate each; then the packet is delivered and its
@@ -51,7 +51,6 @@
 //! let parameters = Parameters {
 //!     data_vls: 1,
 //!     sl_to_vl: [0; 16],
-//!     mtu: "4 KiB".parse()?,
 //!     header: "26 B".parse()?,
 //!     switch: SwitchParameters {
 //!         latency: "200 ns".parse()?,

@@ -24,8 +24,6 @@ pub struct FlitModel {
     pub(crate) now: Time,
     pub(crate) agenda: Agenda,
     pub(crate) header: Bytes,
-    /// Blocks of a packet of MTU size.
-    pub(crate) mtu_credits: Credits,
     pub(crate) injection_rate: Option<Rate>,
     pub(crate) sink_rate: Option<Rate>,
     pub(crate) packets: IdVec<PacketId, Packet>,
@@ -142,8 +140,8 @@ impl FlitModel {
             .filter(|&place| self.flows[host.flows[place]].is_ready(self.now))
             .collect();
         let chosen = ready.iter().copied().find(|&place| {
-            let lane = self.flows[host.flows[place]].vl.index();
-            transmitter.credits[lane] >= self.mtu_credits
+            let packet = self.next_packet(host.flows[place]);
+            transmitter.has_credits_for(&packet)
         });
         let waits = chosen.is_none() && !ready.is_empty();
         let (output, flow_of) = (host.transmitter, host.flows.clone());

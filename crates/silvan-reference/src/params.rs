@@ -11,9 +11,6 @@ pub struct Parameters {
     pub data_vls: u8,
     /// Virtual lane of each service level, the same at every port (IBA 7.6.6).
     pub sl_to_vl: [u8; 16],
-    /// Largest payload; a host starts a packet only with credits for one of this size, as it
-    /// chooses the lane before it knows the packet.
-    pub mtu: Bytes,
     /// Bytes on the wire beyond the payload of every packet.
     pub header: Bytes,
     /// Switches.
@@ -105,7 +102,7 @@ pub struct HostParameters {
 /// Packets of equal size from one host to another, all on one service level.
 ///
 /// A host takes its flows in turn, one packet each, over those that are ready: started, with packets
-/// left, their gap over, and enough credits on their lane.
+/// left, their gap over, and enough credits for their packet.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// The host that sends.
@@ -118,7 +115,7 @@ pub struct Flow {
     pub start: Time,
     /// How many packets; `None` for packets without end.
     pub packets: Option<u64>,
-    /// Payload of each packet, from one byte to the MTU.
+    /// Payload of each packet, at least one byte.
     pub payload: Bytes,
     /// Least time from the start of one packet to the start of the next; zero for a flow that
     /// always has something to send.

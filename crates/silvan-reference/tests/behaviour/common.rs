@@ -53,7 +53,6 @@ pub fn parameters() -> Parameters {
     Parameters {
         data_vls: 1,
         sl_to_vl: [0; 16],
-        mtu: Bytes::from_bytes(4096),
         header: Bytes::from_bytes(HEADER),
         switch: SwitchParameters {
             latency: LATENCY,

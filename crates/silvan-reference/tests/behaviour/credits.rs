@@ -1,7 +1,7 @@
 //! Throughput that credits limit, and the counters of a port that waits for them.
 
 use silvan_reference::Arbitration;
-use silvan_units::{Bytes, Credits, Rate, Span, Time, Vl};
+use silvan_units::{Credits, Rate, Span, Time, Vl};
 
 use crate::common::{
     CREDIT_DELAY, LATENCY, Routed, at, burst, cable, done_times, gbit, host, parameters, room,
@@ -19,7 +19,6 @@ fn throughput_is_buffer_over_round_trip() {
     for packets in 1..=3 {
         assert!(wire * packets < round_trip, "credits are the limit");
         let mut parameters = parameters();
-        parameters.mtu = Bytes::from_bytes(payload);
         parameters.switch.buffer = room(packets, payload);
         let model = row.drain(&parameters, &[burst(0, 1, payload, 20, Time::ZERO)]);
         let first = wire + kind.length.propagation() * 2 + LATENCY;
@@ -43,7 +42,6 @@ fn xmit_wait_is_the_rest_of_the_round_trip() {
     let wire = wire_time(kind, payload);
     let round_trip = kind.length.propagation() * 2 + LATENCY + wire + CREDIT_DELAY;
     let mut parameters = parameters();
-    parameters.mtu = Bytes::from_bytes(payload);
     parameters.switch.buffer = room(2, payload);
     let model = row.run(
         &parameters,
@@ -68,7 +66,6 @@ fn receive_buffer_of_one_packet_serves_one_per_round_trip() {
     let row = Routed::row(&[&[kind, kind]], &[]);
     let payload = 2048;
     let mut parameters = parameters();
-    parameters.mtu = Bytes::from_bytes(payload);
     parameters.host.receive_buffer = room(1, payload);
     parameters.host.sink_rate = gbit(20);
     let model = row.drain(&parameters, &[burst(0, 1, payload, 10, Time::ZERO)]);
@@ -98,7 +95,6 @@ fn a_large_packet_is_not_passed_over_for_want_of_credits() {
         parameters.switch.arbitration = arbitration;
         // Room for one large packet, or for many small ones. While the sink is busy with a small
         // one, a large one waits for credits; then two more small ones come by the other input.
-        parameters.mtu = Bytes::from_bytes(2048);
         parameters.host.receive_buffer = room(1, 2048);
         parameters.host.sink_rate = Rate::from_bits_per_sec(100_000_000);
         let flows = [

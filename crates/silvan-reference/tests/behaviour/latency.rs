@@ -140,7 +140,6 @@ fn a_blocked_packet_does_not_hold_the_link_behind_it() {
     ];
 
     let mut parameters = parameters();
-    parameters.mtu = Bytes::from_bytes(payload);
     parameters.switch.buffer = room(3, payload);
     let model = row.drain(&parameters, &flows);
     let third = model.deliveries().iter().find(|d| d.flow == 1).unwrap();

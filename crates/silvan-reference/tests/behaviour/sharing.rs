@@ -1,7 +1,7 @@
 //! Who gets how much of a link that several want.
 
 use silvan_reference::{Arbitration, FlitModel, VlArbitration};
-use silvan_units::{Bytes, Span, Time, Vl};
+use silvan_units::{Span, Time, Vl};
 
 use crate::common::{
     LATENCY, Routed, at, burst, cable, gbit, parameters, room, saturating, sl, two_lanes, wire_time,
@@ -31,7 +31,6 @@ fn parking_lot_shares_halve_at_every_switch() {
             .map(|source| saturating(source, switches, 2048))
             .collect();
         let mut parameters = parameters();
-        parameters.mtu = Bytes::from_bytes(2048);
         parameters.switch.buffer = room(8, 2048);
         let wire = wire_time(kind, 2048);
         let (from, to) = (at(wire * 200), at(wire * (200 + 512)));
@@ -98,7 +97,6 @@ fn read_limit_caps_what_one_input_feeds() {
     for (read_limit, busy_outputs) in [(None, 3), (Some(3), 3), (Some(2), 2), (Some(1), 1)] {
         let mut parameters = parameters();
         parameters.switch.read_limit = read_limit;
-        parameters.mtu = Bytes::from_bytes(2048);
         parameters.switch.buffer = room(30, 2048);
         let (from, to) = (at(wire * 60), at(wire * 120));
         let counts = counts(&row.run(&parameters, &flows, to), 3, from, to);
@@ -137,7 +135,6 @@ fn a_blocked_lane_leaves_the_other_untouched() {
     let row = Routed::row(&[&[fast], &[slow, fast]], &[fast]);
     let payload = 2048;
     let mut parameters = two_lanes(VlArbitration::equal(2, 255));
-    parameters.mtu = Bytes::from_bytes(payload);
     parameters.switch.buffer = room(4, payload);
     let mut other = saturating(0, 2, payload);
     let gap = Span::from_us(3);

@@ -16,6 +16,7 @@ use crate::common::Routed;
 pub struct Case {
     trunks: Vec<Trunk>,
     hosts: Vec<(usize, LinkKind)>,
+    pub mtu: Bytes,
     pub parameters: Parameters,
     pub flows: Vec<Flow>,
 }
@@ -154,7 +155,8 @@ fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParameters> 
         )
 }
 
-fn parameters() -> impl Strategy<Value = Parameters> {
+/// An MTU, and parameters with buffers for packets of that size.
+fn parameters() -> impl Strategy<Value = (Bytes, Parameters)> {
     (
         1_u8..=3,
         proptest::sample::select(vec![256_u64, 512, 1024, 2048]),
@@ -175,13 +177,15 @@ fn parameters() -> impl Strategy<Value = Parameters> {
                 switches(data_vls, wire),
                 host,
             )
-                .prop_map(move |(sl_to_vl, switch, host)| Parameters {
-                    data_vls,
-                    sl_to_vl,
-                    mtu: Bytes::from_bytes(mtu),
-                    header: Bytes::from_bytes(header),
-                    switch,
-                    host,
+                .prop_map(move |(sl_to_vl, switch, host)| {
+                    let parameters = Parameters {
+                        data_vls,
+                        sl_to_vl,
+                        header: Bytes::from_bytes(header),
+                        switch,
+                        host,
+                    };
+                    (Bytes::from_bytes(mtu), parameters)
                 })
         })
 }
@@ -238,11 +242,12 @@ pub fn cases(load: Load) -> impl Strategy<Value = Case> {
             .collect();
         (trunks, vec((0..switches, cables()), hosts))
     });
-    (fabric, parameters()).prop_flat_map(move |((trunks, hosts), parameters)| {
-        let flows = flows(hosts.len(), parameters.mtu.as_u64(), load);
+    (fabric, parameters()).prop_flat_map(move |((trunks, hosts), (mtu, parameters))| {
+        let flows = flows(hosts.len(), mtu.as_u64(), load);
         flows.prop_map(move |flows| Case {
             trunks: trunks.clone(),
             hosts: hosts.clone(),
+            mtu,
             parameters: parameters.clone(),
             flows,
         })

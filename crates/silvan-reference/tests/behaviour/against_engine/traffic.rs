@@ -71,7 +71,8 @@ impl Workload for Flows {
                 next_ready = Some(next_ready.map_or(state.ready, |at: Time| at.min(state.ready)));
                 continue;
             }
-            if gate.release(state.flow.destination, state.flow.sl) > now {
+            let bytes = u32::try_from(state.flow.payload.as_u64()).unwrap();
+            if !gate.lane_open(state.flow.sl, bytes) {
                 continue;
             }
             state.injected.push(now);
@@ -79,7 +80,7 @@ impl Workload for Flows {
             *first = (place + 1) % flows.len();
             return Poll::Send(Offer {
                 dst: state.flow.destination,
-                bytes: u32::try_from(state.flow.payload.as_u64()).unwrap(),
+                bytes,
                 sl: state.flow.sl,
                 class: u16::try_from(index).unwrap(),
                 last: true,
