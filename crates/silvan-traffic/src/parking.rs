@@ -2,8 +2,8 @@
 
 use silvan_units::{HostId, Time};
 
-/// Most queue pairs that one source holds messages back on; with more throttled than this, it
-/// waits for one of them. Bounds the memory of a source to some 6 KB.
+/// Most queue pairs that one source holds messages back on; with so many throttled, it draws no
+/// uniform messages until one is released. Bounds the memory of a source to some 6 KB.
 const MAX_QUEUES: usize = 256;
 
 /// Which of a source's classes a message belongs to. The two are independent, each has queue
@@ -74,7 +74,8 @@ impl Parking {
         self.next_release
     }
 
-    /// Whether no further queue pair fits.
+    /// Whether no further queue pair should be throttled.
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.queues.len() >= MAX_QUEUES
     }

@@ -58,6 +58,9 @@ impl Spread {
     /// Makes a message to a host drawn from all others.
     #[inline]
     fn draw<G: Gate>(&mut self, now: Time, common: &Common, gate: &mut G) -> Drawn {
+        if self.parking.is_full() {
+            return Drawn::Refused;
+        }
         let drawn = below(&mut self.stream, common.hosts - 1) as usize;
         // The hosts above the own one move down by one to close its gap.
         let dst = HostId::new(drawn + usize::from(drawn >= self.host.index()));
@@ -70,9 +73,6 @@ impl Spread {
         if release <= now {
             self.start(dst, Kind::Uniform, common);
             return Drawn::Start;
-        }
-        if self.parking.is_full() {
-            return Drawn::Refused;
         }
         self.parking.hold(dst, release);
         Drawn::Held

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use silvan_engine::workload::Workload;
 use silvan_traffic::{NodesSpec, Traffic, TrafficSpec};
 use silvan_units::{Bytes, Sl, Span, Time};
 
-use crate::mock::{MTU, MockHost, Weather, environment, host, injection_time, nodes, only_nodes};
+use crate::mock::{
+    MTU, MockHost, Sent, Weather, environment, host, injection_time, nodes, only_nodes,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
@@ -62,8 +65,9 @@ fn a_throttled_destination_costs_a_v_node_nothing() {
     assert_eq!(last.at, Time::ZERO + injection_time(MTU) * 3999);
 }
 
-#[test]
-fn held_back_messages_go_first_and_no_more_of_them_than_the_backlog() {
+/// What a V node of three hosts sends after the release of host 1, which was throttled long enough
+/// for its backlog of 5 to fill; the rest of a message in progress apart.
+fn after_a_full_backlog(seed: u64) -> Vec<Sent> {
     let spec = TrafficSpec {
         backlog: 5,
         ..only_nodes(NodesSpec {
@@ -71,29 +75,37 @@ fn held_back_messages_go_first_and_no_more_of_them_than_the_backlog() {
             ..nodes(1.0, 0.0, 0.0, 0.0)
         })
     };
-    let mut traffic = Traffic::new(&spec, &environment(3, 1)).unwrap();
+    let mut traffic = Traffic::new(&spec, &environment(3, seed)).unwrap();
     let mut mock = MockHost::unthrottled(0);
     let release = Time::ZERO + Span::from_us(500);
     mock.throttled.insert((host(1), Sl::ZERO), release);
-    mock.run(&mut traffic, release + Span::from_ms(5));
+    mock.run(&mut traffic, release + Span::from_ms(1));
     let before = mock.log.iter().take_while(|sent| sent.at < release);
     assert!(before.clone().all(|sent| sent.offer.dst == host(2)));
     let after = &mock.log[before.count()..];
-    // A message to the other host may be in progress; then come the five, whole.
-    let rest = usize::from(after[0].offer.dst == host(2));
-    let backlog = &after[rest..rest + 10];
-    assert!(backlog.iter().all(|sent| sent.offer.dst == host(1)));
-    // From then on both destinations are equally likely: four standard deviations.
-    let drawn: Vec<bool> = after[rest + 10..]
-        .iter()
-        .filter(|sent| sent.offer.last)
-        .map(|sent| sent.offer.dst == host(1))
-        .collect();
-    let n = drawn.len() as f64;
-    let to_first = drawn.iter().filter(|&&first| first).count() as f64;
+    after[usize::from(after[0].offer.dst == host(2))..].to_vec()
+}
+
+#[test]
+fn held_back_messages_go_first_and_no_more_of_them_than_the_backlog() {
+    let mut sixth = Vec::new();
+    let (mut drawn, mut to_first) = (0.0, 0.0);
+    for seed in 0..16 {
+        let after = after_a_full_backlog(seed);
+        let (backlog, rest) = after.split_at(10);
+        assert!(backlog.iter().all(|sent| sent.offer.dst == host(1)));
+        sixth.push(rest[0].offer.dst);
+        for sent in rest.iter().filter(|sent| sent.offer.last) {
+            drawn += 1.0;
+            to_first += f64::from(sent.offer.dst == host(1));
+        }
+    }
+    // From the sixth message on both destinations are equally likely: four standard deviations.
+    assert!(sixth.contains(&host(1)) && sixth.contains(&host(2)));
+    let deviation = f64::sqrt(drawn / 4.0);
     assert!(
-        (to_first - n / 2.0).abs() < 4.0 * (n / 4.0).sqrt(),
-        "{to_first} of {n}"
+        (to_first - drawn / 2.0).abs() < 4.0 * deviation,
+        "{to_first} of {drawn}"
     );
 }
 
@@ -135,4 +147,52 @@ fn with_all_destinations_throttled_the_host_waits_for_the_earliest() {
     let sent = mock.log[0];
     // It waits for one of those it has drawn, and takes the earliest of them.
     assert_eq!(mock.throttled[&(sent.offer.dst, Sl::ZERO)], sent.at);
+}
+
+#[test]
+fn with_hundreds_of_queue_pairs_throttled_in_the_middle_no_new_ones_are_begun() {
+    let spec = only_nodes(nodes(1.0, 0.0, 0.0, 0.0));
+    let mut traffic = Traffic::new(&spec, &environment(648, 1)).unwrap();
+    // Every packet throttles its flow for longer than the run.
+    let mut mock = MockHost::unthrottled(0);
+    for _ in 0..1000 {
+        let sent = mock.log.len();
+        assert!(mock.step(&mut traffic) || sent > 0);
+        if let Some(last) = mock.log.get(sent) {
+            let flow = (last.offer.dst, Sl::ZERO);
+            mock.throttled.insert(flow, Time::ZERO + Span::from_ms(900));
+        }
+        if mock.now > Time::ZERO + Span::from_ms(500) {
+            break;
+        }
+    }
+    let destinations: std::collections::BTreeSet<_> =
+        mock.log.iter().map(|sent| sent.offer.dst).collect();
+    assert_eq!(
+        destinations.len(),
+        mock.log.len(),
+        "no flow sends while throttled"
+    );
+    assert!(mock.log.len() <= 256, "{}", mock.log.len());
+    // A draw of a throttled destination adds no queue, so all but those end up with one.
+    assert!(mock.log.len() > 128, "{}", mock.log.len());
+}
+
+#[test]
+fn an_early_release_counts_once_it_is_told() {
+    let v_node = only_nodes(NodesSpec {
+        hotspots: silvan_traffic::Hotspots::Random(0),
+        ..nodes(1.0, 0.0, 0.0, 0.0)
+    });
+    for spec in [v_node, crate::mock::flows(vec![crate::mock::flow(0, 1)])] {
+        let mut traffic = Traffic::new(&spec, &environment(2, 1)).unwrap();
+        let mut mock = MockHost::unthrottled(0);
+        mock.send_packets(&mut traffic, 1);
+        mock.throttled.insert((host(1), Sl::ZERO), Time::MAX);
+        assert!(!mock.step(&mut traffic), "idle until feedback");
+        mock.throttled.clear();
+        traffic.on_release_moved(host(0));
+        mock.step(&mut traffic);
+        assert_eq!(mock.log.len(), 2);
+    }
 }
