@@ -33,13 +33,11 @@ pub enum InvariantError {
         /// Blocks of the buffer.
         capacity: i64,
     },
-    /// A queue's summary disagrees with its packets.
-    #[error("lane {lane}: {what} disagrees with the packets that wait")]
+    /// The count of waiting bytes disagrees with the packets that wait.
+    #[error("lane {lane}: the count of waiting bytes disagrees with the packets that wait")]
     Queue {
         /// Dense lane number.
         lane: usize,
-        /// Which summary.
-        what: &'static str,
     },
     /// Packets wait and nothing is going to wake their port.
     #[error("packets wait at port {port}, but no event or credit will wake it")]
@@ -73,11 +71,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let injected = self.plane.hosts.iter().map(|host| host.injected).sum();
         let delivered: u64 = self.plane.hosts.iter().map(|host| host.delivered).sum();
         let mut inside = 0;
-        for queue in &self.plane.queues {
-            self.plane
-                .pool
-                .for_each(*queue, |packet| inside += self.payload(packet));
-        }
+        self.for_each_queued(|_, _, packet| inside += self.payload(packet));
         self.plane
             .events
             .for_each_head(|_, packet| inside += self.payload(packet));
@@ -106,43 +100,28 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let upstream = plane.ins[port as usize].upstream;
             taken[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
         });
+        let mut bytes = vec![0u64; plane.lanes.len()];
+        self.for_each_queued(|lane, input, packet| {
+            bytes[lane] += u64::from(packet.wire);
+            let upstream = plane.ins[input].upstream;
+            taken[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
+        });
         for (index, lane) in plane.lanes.iter().enumerate() {
-            let (port, vl) = (index / plane.vls, index % plane.vls);
-            let input_base = plane.ins[port].base;
-            let (mut bytes, mut waiting_inputs) = (0u64, [0u64; 4]);
-            for local in 0..u32::from(lane.words) * 64 {
-                let Some(queue) = self.queue_of(index, local) else {
-                    break;
-                };
-                plane.pool.for_each(queue, |packet| {
-                    bytes += u64::from(packet.wire);
-                    waiting_inputs[(local / 64) as usize] |= 1 << (local % 64);
-                    let upstream = plane.ins[(input_base + local) as usize].upstream;
-                    taken[plane.lane(upstream, vl)] += i64::from(packet.blocks());
-                });
-            }
-            if bytes != u64::from(lane.queued_bytes) {
-                return Err(InvariantError::Queue {
-                    lane: index,
-                    what: "the count of bytes",
-                });
-            }
-            if waiting_inputs != lane.inputs {
-                return Err(InvariantError::Queue {
-                    lane: index,
-                    what: "the mask of inputs",
-                });
+            if bytes[index] != u64::from(lane.queued_bytes) {
+                return Err(InvariantError::Queue { lane: index });
             }
         }
-        for (index, lane) in plane.lanes.iter().enumerate() {
+        for index in 0..plane.lanes.len() {
             let out = &plane.outs[index / plane.vls];
             if out.kind == Next::Nowhere {
                 continue;
             }
             let capacity = i64::from(plane.capacity(out));
-            let found =
-                i64::from(lane.credits) + i64::from(plane.returns.pending(lane)) + taken[index];
-            if found != capacity || lane.credits < 0 {
+            let credits = &plane.credits[index];
+            let found = i64::from(credits.in_hand)
+                + i64::from(credits.pending(&plane.spill))
+                + taken[index];
+            if found != capacity || credits.in_hand < 0 {
                 return Err(InvariantError::Credits {
                     lane: index,
                     found,
@@ -153,15 +132,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         Ok(())
     }
 
-    /// The virtual output queue of a lane and local input; `None` beyond the last input.
-    fn queue_of(&self, lane: usize, local: u32) -> Option<crate::packet::Queue> {
+    /// Calls `each` with every waiting packet, its lane and its input port.
+    fn for_each_queued(&self, mut each: impl FnMut(usize, usize, &Packet)) {
         let plane = &self.plane;
-        let start = plane.lanes[lane].queues + local;
-        let end = plane
-            .lanes
-            .get(lane + 1)
-            .map_or(plane.queues.len() as u32, |next| next.queues);
-        (start < end).then(|| plane.queues[start as usize])
+        for (index, lane) in plane.lanes.iter().enumerate() {
+            let base = plane.ins[index / plane.vls].base;
+            for local in 0..u32::from(lane.words) * 64 {
+                if lane.has_input(local) {
+                    let queue = plane.queues[(lane.queues + local) as usize];
+                    plane.pool.for_each(queue, |packet| {
+                        each(index, (base + local) as usize, packet);
+                    });
+                }
+            }
+        }
     }
 
     fn audit_wakes(&self) -> Result<(), InvariantError> {
@@ -171,9 +155,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 continue;
             }
             let lanes = port * plane.vls..(port + 1) * plane.vls;
-            let woken_by_credit = plane.lanes[lanes.clone()]
-                .iter()
-                .any(|lane| lane.starved && lane.queued_bytes > 0);
+            let woken_by_credit = lanes
+                .clone()
+                .any(|lane| plane.credits[lane].starved && plane.lanes[lane].queued_bytes > 0);
             let woken_by_read = plane.reads.as_ref().is_some_and(|reads| {
                 let base = plane.ins[port].base as usize;
                 plane.lanes[lanes].iter().any(|lane| {
@@ -191,13 +175,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     pub fn notifications_inside(&self) -> usize {
         let mut count = 0;
         self.notifications.for_each_waiting(|_| count += 1);
-        let plane = &self.plane;
-        for queue in &plane.queues {
-            plane
-                .pool
-                .for_each(*queue, |packet| count += usize::from(packet.is(CONTROL)));
-        }
-        plane
+        self.for_each_queued(|_, _, packet| count += usize::from(packet.is(CONTROL)));
+        self.plane
             .events
             .for_each_head(|_, packet| count += usize::from(packet.is(CONTROL)));
         count

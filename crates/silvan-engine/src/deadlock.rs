@@ -101,7 +101,8 @@ impl Plane {
             if out.kind != Next::Input || lane.queued_bytes == 0 {
                 continue;
             }
-            let credits = lane.credits + self.returns.pending(lane);
+            let credits = &self.credits[index];
+            let credits = credits.in_hand + credits.pending(&self.spill);
             if credits >= self.mtu_blocks {
                 continue;
             }
@@ -109,7 +110,7 @@ impl Plane {
                 .waiting_inputs(index)
                 .map(|input| {
                     let queue = self.queues[(lane.queues + input) as usize];
-                    self.pool.packet(queue.head).blocks()
+                    self.pool.packet(self.pool.first(queue)).blocks()
                 })
                 .min();
             without[index] = smallest.is_some_and(|blocks| credits < blocks);
@@ -120,8 +121,7 @@ impl Plane {
     /// Local inputs with a packet for this lane.
     fn waiting_inputs(&self, lane: usize) -> impl Iterator<Item = u32> + '_ {
         let record = &self.lanes[lane];
-        (0..u32::from(record.words) * 64)
-            .filter(|&input| record.inputs[(input / 64) as usize] >> (input % 64) & 1 == 1)
+        (0..u32::from(record.words) * 64).filter(|&input| record.has_input(input))
     }
 
     /// Lanes for which a packet waits in the buffer behind `lane`.
@@ -134,9 +134,7 @@ impl Plane {
             .take_while(move |other| other.base == base)
             .enumerate()
             .map(move |(offset, _)| self.lane(base + offset as u32, vl))
-            .filter(move |&next| {
-                self.lanes[next].inputs[(local / 64) as usize] >> (local % 64) & 1 == 1
-            })
+            .filter(move |&next| self.lanes[next].has_input(local))
     }
 
     fn buffer_behind_moves(&self, lane: usize, stuck: &[bool], arriving: &[bool]) -> bool {

@@ -196,7 +196,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// A head is eligible at input `port`: straight on if nothing is in the way, else into its
     /// virtual output queue.
-    #[inline]
+    #[inline(always)]
     fn head(&mut self, head: Head) {
         let Head {
             time: now,
@@ -243,16 +243,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let lane = plane.lane(output, vl);
         let out = &plane.outs[output as usize];
         if out.waiting == 0 && out.free_at < now {
-            let record = &mut plane.lanes[lane];
-            plane.returns.settle(record, now);
+            let credits = &mut plane.credits[lane];
+            credits.settle(&mut plane.spill, now);
             let blocked = plane.reads.as_ref().is_some_and(|reads| {
                 reads.blocked[plane.ins[port as usize].base as usize][(local / 64) as usize]
                     >> (local % 64)
                     & 1
                     == 1
             });
-            if record.credits >= packet.blocks() && !blocked {
-                record.turn = next_turn(local);
+            if credits.in_hand >= packet.blocks() && !blocked {
+                credits.turn = next_turn(local);
                 let wire = u32::from(packet.wire);
                 self.transmit(now, output, lane, Some(port), packet, wire);
                 return;
@@ -273,9 +273,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let plane = &mut self.plane;
         let record = &mut plane.lanes[lane];
         let queue = &mut plane.queues[(record.queues + local) as usize];
-        if plane.pool.push(queue, packet, now) {
-            record.set_input(local);
-        }
+        let was_empty = !record.has_input(local);
+        plane.pool.push(queue, was_empty, packet, now);
+        record.set_input(local);
         record.queued_bytes += u32::from(packet.wire);
         let queued_bytes = record.queued_bytes;
         let out = &mut plane.outs[output as usize];
@@ -337,7 +337,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// The only lane's turn.
-    #[inline]
+    #[inline(always)]
     fn arbitrate_lane(&mut self, now: u64, output: u32) {
         let lane = output as usize;
         match self.candidate(now, output, lane) {
@@ -371,7 +371,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if let Some(choice) = plane.vl_tables.choose(state, ready) {
             let vl = usize::from(choice.vl);
             let record = &plane.lanes[first + vl];
-            let head = plane.queues[(record.queues + locals[vl]) as usize].head;
+            let head = plane
+                .pool
+                .first(plane.queues[(record.queues + locals[vl]) as usize]);
             let wire = plane.pool.packet(head).wire;
             plane.vl_tables.charge(state, choice, wire);
             self.grant(now, output, first + vl, locals[vl]);
@@ -386,29 +388,32 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// Which input of a lane is next, and whether its packet may go.
-    #[inline]
+    #[inline(always)]
     fn candidate(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
         let plane = &mut self.plane;
-        let record = &mut plane.lanes[lane];
+        let record = &plane.lanes[lane];
+        let credits = &mut plane.credits[lane];
         let base = plane.ins[output as usize].base as usize;
         let blocked = plane.reads.as_ref().map(|reads| &reads.blocked[base]);
         let picked = if plane.oldest_first {
             oldest(record, &plane.queues, &plane.pool, blocked)
         } else {
-            record.pick(blocked)
+            record.pick(credits.turn, blocked)
         };
         let Some(local) = picked else {
             return Candidate::Nobody;
         };
-        plane.returns.settle(record, now);
+        credits.settle(&mut plane.spill, now);
         // Any packet fits into the credits of one of MTU size; only below that the packet itself
         // need be looked at.
-        if record.credits >= plane.mtu_blocks {
+        if credits.in_hand >= plane.mtu_blocks {
             return Candidate::Ready { local };
         }
-        let head = plane.queues[(record.queues + local) as usize].head;
+        let head = plane
+            .pool
+            .first(plane.queues[(record.queues + local) as usize]);
         let blocks = plane.pool.packet(head).blocks();
-        if record.credits >= blocks {
+        if credits.in_hand >= blocks {
             Candidate::Ready { local }
         } else {
             Candidate::NoCredit { blocks }
@@ -423,20 +428,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Makes sure that the port is woken when a lane has `blocks` credits.
     fn await_credits(&mut self, now: u64, output: u32, lane: usize, blocks: i32) {
-        let record = &mut self.plane.lanes[lane];
-        match self.plane.returns.when(record, blocks) {
+        let credits = &mut self.plane.credits[lane];
+        match credits.when(&self.plane.spill, blocks) {
             Some(at) => self.wake_output(output, at.max(now)),
-            None => record.starved = true,
+            None => credits.starved = true,
         }
     }
 
     /// Takes the first packet of a queue and sends it.
-    #[inline]
+    #[inline(always)]
     fn grant(&mut self, now: u64, output: u32, lane: usize, local: u32) {
         let plane = &mut self.plane;
         let record = &mut plane.lanes[lane];
-        record.turn = next_turn(local);
-        let queue = &mut plane.queues[(record.queues + local) as usize];
+        plane.credits[lane].turn = next_turn(local);
+        let queue = plane.queues[(record.queues + local) as usize];
         let (packet, empty) = plane.pool.pop(queue);
         if empty {
             record.clear_input(local);
@@ -456,7 +461,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Starts a packet on an output. `input` is where it comes from (`None` at a host),
     /// `queued_bytes` what waited for this Port VL with it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit(
         &mut self,
         now: u64,
@@ -470,9 +475,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let ser = plane.serialisation(&plane.outs[output as usize], packet.wire);
         let tail = now + ser;
         let blocks = packet.blocks();
-        let record = &mut plane.lanes[lane];
-        record.credits -= blocks;
-        debug_assert!(record.credits >= 0, "credits went negative");
+        let credits = &mut plane.credits[lane];
+        credits.in_hand -= blocks;
+        debug_assert!(credits.in_hand >= 0, "credits went negative");
         let out = &mut plane.outs[output as usize];
         debug_assert!(out.free_at <= now, "two packets at once on one link");
         out.free_at = tail;
@@ -513,17 +518,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// The buffer space that a packet leaves at `tail` goes back to the sender upstream.
-    #[inline]
+    #[inline(always)]
     fn return_credits(&mut self, now: u64, tail: u64, input: u32, vl: usize, blocks: i32) {
         let plane = &mut self.plane;
         let port = &plane.ins[input as usize];
         let due = tail + port.credit_delay;
         let (upstream, from_host) = (port.upstream, port.from_host);
         let lane = upstream as usize * plane.vls + vl;
-        let record = &mut plane.lanes[lane];
-        plane.returns.push(record, now, due, blocks);
-        if record.starved {
-            record.starved = false;
+        let credits = &mut plane.credits[lane];
+        credits.give(&mut plane.spill, now, due, blocks);
+        if credits.starved {
+            credits.starved = false;
             if from_host {
                 self.wake_host_of(upstream, due);
             } else {
@@ -542,9 +547,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn has_credit(&mut self, now: u64, output: u32, vl: usize) -> bool {
         let plane = &mut self.plane;
         let port = plane.link_port(PortId::new(output as usize));
-        let record = &mut plane.lanes[port * plane.vls + vl];
-        plane.returns.settle(record, now);
-        record.credits >= plane.mtu_blocks
+        let credits = &mut plane.credits[port * plane.vls + vl];
+        credits.settle(&mut plane.spill, now);
+        credits.in_hand >= plane.mtu_blocks
     }
 
     /// Tells the scheme when an input buffer has no room for another packet of MTU size.
@@ -554,8 +559,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             return;
         }
         let lane = plane.lane(plane.ins[port as usize].upstream, vl);
-        plane.returns.settle(&mut plane.lanes[lane], now);
-        if plane.lanes[lane].credits < plane.mtu_blocks {
+        plane.credits[lane].settle(&mut plane.spill, now);
+        if plane.credits[lane].in_hand < plane.mtu_blocks {
             if let Ok(vl) = Vl::try_new(vl as u8) {
                 self.switch.on_buffer_full(
                     time(now),
@@ -605,7 +610,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let plane = &self.plane;
             let waits = (0..plane.vls).any(|vl| {
                 let record = &plane.lanes[plane.lane(output, vl)];
-                record.inputs[(local / 64) as usize] >> (local % 64) & 1 == 1
+                record.has_input(local)
             });
             if !waits || plane.outs[output as usize].free_at > now {
                 continue;
@@ -649,7 +654,7 @@ fn view(packet: &Packet, input: u32) -> PacketView {
 /// The input whose first packet has been eligible longest; of several, the lowest.
 fn oldest(
     record: &crate::records::OutLane,
-    queues: &[crate::packet::Queue],
+    queues: &[u32],
     pool: &crate::packet::Pool,
     blocked: Option<&[u64; 4]>,
 ) -> Option<u32> {
@@ -659,7 +664,7 @@ fn oldest(
         while bits != 0 {
             let local = word as u32 * 64 + bits.trailing_zeros();
             bits &= bits - 1;
-            let head = queues[(record.queues + local) as usize].head;
+            let head = pool.first(queues[(record.queues + local) as usize]);
             let since = pool.eligible(head);
             if best.is_none_or(|(earliest, _)| since < earliest) {
                 best = Some((since, local));

@@ -138,23 +138,23 @@ impl<T: Keyed> Ring<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn at(&self, position: usize) -> usize {
         (self.head + position) & (self.slots.len() - 1)
     }
 
-    #[inline]
+    #[inline(always)]
     fn front(&self) -> Option<&T> {
         (self.len > 0).then(|| &self.slots[self.head & (self.slots.len() - 1)])
     }
 
-    #[inline]
+    #[inline(always)]
     fn back_time(&self) -> Option<u64> {
         (self.len > 0).then(|| self.slots[self.at(self.len - 1)].key().0)
     }
 
     /// Appends an event whose time is not before that of the last one.
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, event: T) {
         if self.len == self.slots.len() {
             self.grow();
@@ -196,7 +196,7 @@ impl<T: Keyed> Ring<T> {
     }
 
     /// Drops the first event.
-    #[inline]
+    #[inline(always)]
     fn drop_front(&mut self) {
         self.head = (self.head + 1) & (self.slots.len() - 1);
         self.len -= 1;
@@ -233,7 +233,7 @@ impl EventQueue {
     }
 
     /// Sends a head down a lane. Times pushed to one lane must not decrease.
-    #[inline]
+    #[inline(always)]
     pub fn push_head(&mut self, lane: usize, head: Head) {
         self.heads[lane].push(head);
     }
@@ -272,7 +272,7 @@ impl EventQueue {
     }
 
     /// Finds the next event before `end`; one of the `pop_*` functions then takes it.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self, end: u64) -> Source {
         let mut best = (end, 0);
         let mut source = Source::Nothing;
@@ -300,7 +300,7 @@ impl EventQueue {
     }
 
     /// The head that `next` found in a lane; it stays until `drop_head`.
-    #[inline]
+    #[inline(always)]
     pub fn pop_head(&mut self, lane: usize) -> Head {
         let ring = &mut self.heads[lane];
         let head = ring.slots[ring.head & (ring.slots.len() - 1)];
@@ -309,7 +309,7 @@ impl EventQueue {
     }
 
     /// The host event that `next` found.
-    #[inline]
+    #[inline(always)]
     pub fn pop_host(&mut self) -> (u64, u32) {
         let event = self.hosts.slots[self.hosts.head & (self.hosts.slots.len() - 1)];
         self.hosts.drop_front();
@@ -439,18 +439,19 @@ impl Wheel {
 
     /// The first event, if it is not later than the bucket of `limit`. The cursor never runs ahead
     /// of `limit`, so that events pushed meanwhile still find their bucket.
-    #[inline]
+    #[inline(always)]
     fn peek(&mut self, limit: u64) -> Option<Event> {
         if let Some(event) = self.current.last() {
             return Some(*event);
         }
+        if limit >> BUCKET_SHIFT <= self.cursor {
+            return None;
+        }
         self.advance(limit >> BUCKET_SHIFT)
     }
 
+    #[inline(never)]
     fn advance(&mut self, limit: u64) -> Option<Event> {
-        if limit <= self.cursor {
-            return None;
-        }
         let far = self.far.peek().map(|event| event.0.time >> BUCKET_SHIFT);
         let Some(next) = self.next_bucket().into_iter().chain(far).min() else {
             if limit != u64::MAX >> BUCKET_SHIFT {

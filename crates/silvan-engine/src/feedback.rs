@@ -192,11 +192,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let port = self.plane.hosts[host as usize].port;
         let vl = packet.vl();
         let lane = self.plane.lane(port, vl);
-        let record = &mut self.plane.lanes[lane];
-        if record.credits < packet.blocks() {
-            match self.plane.returns.when(record, packet.blocks()) {
+        let credits = &mut self.plane.credits[lane];
+        if credits.in_hand < packet.blocks() {
+            match credits.when(&self.plane.spill, packet.blocks()) {
                 Some(at) => self.wake_host(host, at.max(now)),
-                None => record.starved = true,
+                None => credits.starved = true,
             }
             return false;
         }

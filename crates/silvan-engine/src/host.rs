@@ -7,14 +7,14 @@ use crate::engine::Engine;
 use crate::events::{Event, phase};
 use crate::packet::{CONTROL, LAST, MARKED, Packet};
 use crate::plane::time;
-use crate::records::OutLane;
+use crate::records::Credits;
 use crate::stats::Delivery;
 use crate::workload::{Gate, Offer, Poll, Workload};
 
 /// Answers a workload's questions about one host.
 struct HostGate<'a, C> {
     source: &'a mut C,
-    lanes: &'a [OutLane],
+    credits: &'a [Credits],
     sl_to_vl: &'a [u8; 16],
     header: u32,
     host: HostId,
@@ -45,7 +45,7 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
         let vl = self.sl_to_vl[sl.index()];
         let blocks = (bytes + self.header).div_ceil(64) as i32;
-        let open = self.lanes[usize::from(vl)].credits >= blocks;
+        let open = self.credits[usize::from(vl)].in_hand >= blocks;
         if !open {
             self.starved |= 1 << vl;
             self.wanted = self.wanted.min(blocks);
@@ -68,7 +68,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let first = self.plane.lane(port, 0);
         for vl in 0..self.plane.vls {
             let plane = &mut self.plane;
-            plane.returns.settle(&mut plane.lanes[first + vl], now);
+            plane.credits[first + vl].settle(&mut plane.spill, now);
         }
         let paced = self.plane.hosts[host as usize].next_start;
         if self.plane.hosts[host as usize].notifications > 0
@@ -93,7 +93,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let plane = &self.plane;
         let mut gate = HostGate {
             source: &mut self.source,
-            lanes: &plane.lanes[first..first + plane.vls],
+            credits: &plane.credits[first..first + plane.vls],
             sl_to_vl: &plane.config.sl_to_vl,
             header: plane.header,
             host: host_id,
@@ -200,10 +200,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 continue;
             }
             let plane = &mut self.plane;
-            let record = &mut plane.lanes[first + vl];
-            match plane.returns.when(record, blocks) {
+            let credits = &mut plane.credits[first + vl];
+            match credits.when(&plane.spill, blocks) {
                 Some(at) => self.wake_host(host, at.max(now)),
-                None => record.starved = true,
+                None => credits.starved = true,
             }
         }
     }
@@ -238,8 +238,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let done = host.sink_free.max(tail + propagation) + service;
         host.sink_free = done;
         let due = done + propagation + plane.config.host.credit_delay.as_ps();
-        let record = &mut plane.lanes[lane];
-        plane.returns.push(record, now, due, packet.blocks());
+        plane.credits[lane].give(&mut plane.spill, now, due, packet.blocks());
         if packet.is(CONTROL) {
             self.notification_arrives(done, to, packet);
             return;
@@ -318,9 +317,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let first = plane.lane(port, 0);
         let mut used = 0;
         for vl in 0..plane.vls {
-            let record = &mut plane.lanes[first + vl];
-            plane.returns.settle(record, now);
-            used += plane.input_blocks - record.credits;
+            let credits = &mut plane.credits[first + vl];
+            credits.settle(&mut plane.spill, now);
+            used += plane.input_blocks - credits.in_hand;
         }
         let capacity = plane.input_blocks * plane.vls as i32;
         self.source.on_credit(

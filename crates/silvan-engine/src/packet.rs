@@ -73,28 +73,16 @@ struct Node {
     next: u32,
 }
 
-/// Waiting packets as singly linked lists in one array. Freed nodes are used again, so the array
-/// stops growing once the fabric has filled up.
+/// Waiting packets as circular lists in one array: a queue is the number of its last node, whose
+/// successor is the first. A queue that is empty has no meaningful number; its owner knows
+/// that it is (a bit in a mask), so that adding to an empty queue reads nothing. Freed nodes are
+/// used again, so the array stops growing once the fabric has filled up.
 #[derive(Debug)]
 pub(crate) struct Pool {
     nodes: Vec<Node>,
     /// When each node's packet became eligible; kept only for oldest-first arbitration.
     eligible: Option<Vec<u64>>,
     free: u32,
-}
-
-/// Head and tail of one virtual output queue.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Queue {
-    pub head: u32,
-    pub tail: u32,
-}
-
-impl Queue {
-    pub const EMPTY: Self = Self {
-        head: NONE,
-        tail: NONE,
-    };
 }
 
 impl Pool {
@@ -106,45 +94,53 @@ impl Pool {
         }
     }
 
-    /// Appends a packet; returns whether the queue was empty.
+    /// Appends a packet to the queue, which is empty or not as `was_empty` says.
     #[inline]
-    pub fn push(&mut self, queue: &mut Queue, packet: Packet, now: u64) -> bool {
-        let node = Node { packet, next: NONE };
+    pub fn push(&mut self, queue: &mut u32, was_empty: bool, packet: Packet, now: u64) {
         let index = if self.free == NONE {
-            self.nodes.push(node);
+            self.nodes.push(Node { packet, next: NONE });
             if let Some(times) = &mut self.eligible {
                 times.push(now);
             }
             (self.nodes.len() - 1) as u32
         } else {
             let index = self.free;
-            self.free = self.nodes[index as usize].next;
-            self.nodes[index as usize] = node;
+            let node = &mut self.nodes[index as usize];
+            self.free = node.next;
+            node.packet = packet;
             if let Some(times) = &mut self.eligible {
                 times[index as usize] = now;
             }
             index
         };
-        let was_empty = queue.head == NONE;
-        if was_empty {
-            queue.head = index;
+        let first = if was_empty {
+            index
         } else {
-            self.nodes[queue.tail as usize].next = index;
-        }
-        queue.tail = index;
-        was_empty
+            std::mem::replace(&mut self.nodes[*queue as usize].next, index)
+        };
+        self.nodes[index as usize].next = first;
+        *queue = index;
     }
 
     /// Takes the first packet of a queue that is not empty; returns it and whether the queue
     /// is empty now.
     #[inline]
-    pub fn pop(&mut self, queue: &mut Queue) -> (Packet, bool) {
-        let index = queue.head;
+    pub fn pop(&mut self, queue: u32) -> (Packet, bool) {
+        let index = self.nodes[queue as usize].next;
         let Node { packet, next } = self.nodes[index as usize];
         self.nodes[index as usize].next = self.free;
         self.free = index;
-        queue.head = next;
-        (packet, next == NONE)
+        let empty = index == queue;
+        if !empty {
+            self.nodes[queue as usize].next = next;
+        }
+        (packet, empty)
+    }
+
+    /// First node of a queue that is not empty.
+    #[inline]
+    pub fn first(&self, queue: u32) -> u32 {
+        self.nodes[queue as usize].next
     }
 
     #[inline]
@@ -160,21 +156,27 @@ impl Pool {
             .map_or(0, |times| times[node as usize])
     }
 
-    /// Calls `each` for every packet of a queue, first to last.
-    pub fn for_each(&self, queue: Queue, mut each: impl FnMut(&Packet)) {
-        let mut node = queue.head;
-        while node != NONE {
-            each(&self.nodes[node as usize].packet);
+    /// Calls `each` for every packet of a queue that is not empty, first to last.
+    pub fn for_each(&self, queue: u32, mut each: impl FnMut(&Packet)) {
+        let mut node = queue;
+        loop {
             node = self.nodes[node as usize].next;
+            each(&self.nodes[node as usize].packet);
+            if node == queue {
+                return;
+            }
         }
     }
 
     /// The same, with the right to change the packets.
-    pub fn for_each_mut(&mut self, queue: Queue, mut each: impl FnMut(&mut Packet)) {
-        let mut node = queue.head;
-        while node != NONE {
-            each(&mut self.nodes[node as usize].packet);
+    pub fn for_each_mut(&mut self, queue: u32, mut each: impl FnMut(&mut Packet)) {
+        let mut node = queue;
+        loop {
             node = self.nodes[node as usize].next;
+            each(&mut self.nodes[node as usize].packet);
+            if node == queue {
+                return;
+            }
         }
     }
 

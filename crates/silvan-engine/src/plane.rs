@@ -9,8 +9,8 @@ use silvan_units::{Bytes, HostId, PortId, Rate, Time};
 
 use crate::config::{Arbitration, BuildError, EngineConfig};
 use crate::events::{EventQueue, Head, MAX_LANES, NO_LANE};
-use crate::packet::{NONE, Packet, Pool, Queue};
-use crate::records::{InPort, Next, OutLane, OutPort, Returns};
+use crate::packet::{NONE, Packet, Pool};
+use crate::records::{Credits, InPort, Next, OutLane, OutPort, Spill};
 use crate::vlarb::{VlState, VlTables};
 
 /// A table entry that leads nowhere.
@@ -63,10 +63,12 @@ pub(crate) struct Reads {
 pub(crate) struct Plane {
     pub outs: Vec<OutPort>,
     pub lanes: Vec<OutLane>,
+    pub credits: Vec<Credits>,
     pub ins: Vec<InPort>,
-    pub queues: Vec<Queue>,
+    /// Last node of each virtual output queue.
+    pub queues: Vec<u32>,
     pub tables: Vec<u8>,
-    pub returns: Returns,
+    pub spill: Spill,
     pub pool: Pool,
     pub hosts: Vec<Host>,
     pub events: EventQueue,
@@ -102,7 +104,7 @@ pub(crate) struct Plane {
 
 impl Plane {
     /// Serialisation time of `wire` bytes at this output.
-    #[inline]
+    #[inline(always)]
     pub fn serialisation(&self, out: &OutPort, wire: u16) -> u64 {
         if u32::from(wire) == self.mtu_wire {
             return u64::from(out.ser_mtu);
@@ -113,13 +115,13 @@ impl Plane {
             .as_ps()
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn lane(&self, port: u32, vl: usize) -> usize {
         port as usize * self.vls + vl
     }
 
     /// Sends a head on its way to the next input.
-    #[inline]
+    #[inline(always)]
     pub fn push_head(&mut self, now: u64, port: u32, packet: Packet) {
         let out = &self.outs[port as usize];
         let next = out.next;
@@ -179,10 +181,11 @@ impl Plane {
         let mut plane = Self {
             outs: Vec::new(),
             lanes: Vec::new(),
+            credits: Vec::new(),
             ins: Vec::new(),
             queues: Vec::new(),
             tables: Vec::new(),
-            returns: Returns::default(),
+            spill: Spill::default(),
             pool: Pool::new(config.switch.arbitration == Arbitration::OldestFirst),
             hosts: Vec::new(),
             events: EventQueue::new(0),
@@ -382,22 +385,15 @@ impl Plane {
             };
             let capacity = self.capacity(&self.outs[index]);
             for _ in 0..self.vls {
-                let (ring, ring_log) = self.returns.new_ring();
                 self.lanes.push(OutLane {
                     inputs: [0; 4],
                     queued_bytes: 0,
                     queues: self.queues.len() as u32,
-                    credits: capacity,
-                    ring,
-                    ring_head: 0,
-                    ring_len: 0,
-                    ring_log,
-                    starved: false,
-                    turn: 0,
                     words: inputs.div_ceil(64).max(1) as u8,
                 });
+                self.credits.push(Credits::new(capacity));
                 self.queues
-                    .resize(self.queues.len() + inputs as usize, Queue::EMPTY);
+                    .resize(self.queues.len() + inputs as usize, NONE);
             }
             self.vl_states.push(self.vl_tables.start());
         }
@@ -464,9 +460,10 @@ impl Plane {
         self.outs.capacity() * size_of::<OutPort>()
             + self.lanes.capacity() * size_of::<OutLane>()
             + self.ins.capacity() * size_of::<InPort>()
-            + self.queues.capacity() * size_of::<Queue>()
+            + self.credits.capacity() * size_of::<Credits>()
+            + self.queues.capacity() * 4
             + self.tables.capacity()
-            + self.returns.entries.capacity() * 8
+            + self.spill.bytes()
             + self.pool.bytes()
             + self.hosts.capacity() * size_of::<Host>()
             + self.events.bytes()

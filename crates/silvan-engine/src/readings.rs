@@ -157,9 +157,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     pub fn credits(&mut self, output: PortId, vl: Vl) -> u32 {
         let plane = &mut self.plane;
         let port = plane.link_port(output);
-        let record = &mut plane.lanes[port * plane.vls + vl.index()];
-        plane.returns.settle(record, self.now);
-        record.credits.max(0) as u32
+        let credits = &mut plane.credits[port * plane.vls + vl.index()];
+        credits.settle(&mut plane.spill, self.now);
+        credits.in_hand.max(0) as u32
     }
 
     /// The congestion control at the switches.

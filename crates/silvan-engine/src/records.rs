@@ -1,5 +1,7 @@
 //! The flat records that the hot loop works on, each at most one cache line.
 
+use std::collections::VecDeque;
+
 use crate::packet::NONE;
 
 /// What stands at the far end of a port's link.
@@ -46,8 +48,7 @@ pub(crate) struct OutPort {
     pub marks: bool,
 }
 
-/// The sending side of one virtual lane of a port: who waits, and the credits for the buffer at the
-/// far end.
+/// The packets that wait for one virtual lane of an output.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct OutLane {
@@ -57,31 +58,48 @@ pub(crate) struct OutLane {
     pub queued_bytes: u32,
     /// First queue of this lane in the table of queues; one per local input.
     pub queues: u32,
-    /// Credits in hand, in blocks.
-    pub credits: i32,
-    /// Credits on their way back: ring in `Returns::entries`.
-    pub ring: u32,
-    pub ring_head: u32,
-    pub ring_len: u32,
-    pub ring_log: u8,
-    /// Somebody waits for credits that nobody has sent yet.
-    pub starved: bool,
-    /// Local input that is first in turn.
-    pub turn: u8,
     /// Words of `inputs` in use.
     pub words: u8,
+}
+
+/// Credits on their way that a lane holds itself.
+const RING: usize = 6;
+
+/// The credits of one virtual lane of an output for the buffer at the far end: those in hand and
+/// those on their way back.
+///
+/// Credits come back without an event: the receiver notes how many blocks arrive when, and the sender
+/// takes them in when it looks. An entry packs the arrival time in ps (56 bits, 20 hours) and
+/// the number of blocks (8 bits).
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct Credits {
+    /// Credits in hand, in blocks.
+    pub in_hand: i32,
+    /// Entries that do not fit into `ring`, as a place in `Spill`; `NONE` if all do.
+    pub spill: u32,
+    /// First entry of `ring`, and how many there are.
+    pub ring_head: u8,
+    pub ring_len: u8,
+    /// Somebody waits for credits that nobody has sent yet.
+    pub starved: bool,
+    /// Local input that is first in turn for this lane; here because a packet that need not
+    /// wait touches nothing else of its lane.
+    pub turn: u8,
+    /// The next entries, ordered by arrival.
+    pub ring: [u64; RING],
 }
 
 impl OutLane {
     /// First waiting input in turn that is not blocked.
     #[inline]
-    pub fn pick(&self, blocked: Option<&[u64; 4]>) -> Option<u32> {
+    pub fn pick(&self, turn: u8, blocked: Option<&[u64; 4]>) -> Option<u32> {
         let words = usize::from(self.words);
         let word = |index: usize| {
             let bits = self.inputs[index];
             blocked.map_or(bits, |blocked| bits & !blocked[index])
         };
-        let turn = usize::from(self.turn);
+        let turn = usize::from(turn);
         if words == 1 {
             let bits = word(0);
             if bits == 0 {
@@ -103,6 +121,11 @@ impl OutLane {
             }
         }
         None
+    }
+
+    #[inline]
+    pub fn has_input(&self, input: u32) -> bool {
+        self.inputs[(input / 64) as usize] >> (input % 64) & 1 == 1
     }
 
     #[inline]
@@ -135,118 +158,154 @@ pub(crate) struct InPort {
     pub slower: bool,
 }
 
-/// Credits on their way back to a sender: a small ring per Port VL, ordered by arrival.
-///
-/// An entry packs the arrival time in ps (56 bits, 20 hours) and the number of blocks (8 bits).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Returns {
-    pub entries: Vec<u64>,
-}
-
 const BLOCK_BITS: u32 = 8;
+const BLOCK_MASK: u64 = (1 << BLOCK_BITS) - 1;
 
 /// Latest instant the engine can represent: 2^56 ps, about 20 hours.
-pub(crate) const LATEST: u64 = 1 << 56;
+pub(crate) const LATEST: u64 = 1 << (64 - BLOCK_BITS);
 
-impl Returns {
-    /// Entries a ring starts with.
-    const START_LOG: u8 = 3;
+/// Credits on their way that do not fit into their lane's ring: many small packets in a large
+/// buffer, or a slow sink.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spill {
+    queues: Vec<VecDeque<u64>>,
+    free: Vec<u32>,
+}
 
-    pub fn new_ring(&mut self) -> (u32, u8) {
-        let ring = self.entries.len() as u32;
-        self.entries
-            .resize(self.entries.len() + (1 << Self::START_LOG), 0);
-        (ring, Self::START_LOG)
+impl Credits {
+    /// A lane that has all credits of a buffer of `capacity` blocks.
+    pub fn new(capacity: i32) -> Self {
+        Self {
+            in_hand: capacity,
+            spill: NONE,
+            ring_head: 0,
+            ring_len: 0,
+            starved: false,
+            turn: 0,
+            ring: [0; RING],
+        }
     }
 
-    #[inline]
-    fn at(lane: &OutLane, position: u32) -> usize {
-        let mask = (1u32 << lane.ring_log) - 1;
-        (lane.ring + ((lane.ring_head + position) & mask)) as usize
+    #[inline(always)]
+    fn slot(&self, position: u8) -> usize {
+        let at = usize::from(self.ring_head + position);
+        if at < RING { at } else { at - RING }
     }
 
     /// Takes in the credits that have arrived by `now`.
-    #[inline]
-    pub fn settle(&self, lane: &mut OutLane, now: u64) {
-        while lane.ring_len > 0 {
-            let entry = self.entries[Self::at(lane, 0)];
+    #[inline(always)]
+    pub fn settle(&mut self, spill: &mut Spill, now: u64) {
+        while self.ring_len > 0 {
+            let entry = self.ring[self.slot(0)];
             if entry >> BLOCK_BITS > now {
                 break;
             }
-            lane.credits += (entry & ((1 << BLOCK_BITS) - 1)) as i32;
-            lane.ring_head = (lane.ring_head + 1) & ((1 << lane.ring_log) - 1);
-            lane.ring_len -= 1;
+            self.in_hand += (entry & BLOCK_MASK) as i32;
+            self.ring_head = self.slot(1) as u8;
+            self.ring_len -= 1;
+            if self.spill != NONE {
+                self.refill(spill);
+            }
         }
     }
 
-    /// Sends `blocks` credits that arrive at `due`.
-    #[inline]
-    pub fn push(&mut self, lane: &mut OutLane, now: u64, due: u64, blocks: i32) {
-        if lane.ring_len == 1 << lane.ring_log {
-            self.settle(lane, now);
-            if lane.ring_len == 1 << lane.ring_log {
-                self.grow(lane);
+    /// Notes that `blocks` credits arrive at `due`.
+    #[inline(always)]
+    pub fn give(&mut self, spill: &mut Spill, now: u64, due: u64, blocks: i32) {
+        let entry = due << BLOCK_BITS | blocks as u64;
+        if usize::from(self.ring_len) == RING {
+            self.settle(spill, now);
+            if usize::from(self.ring_len) == RING {
+                self.give_spilled(spill, entry);
+                return;
             }
         }
-        let entry = due << BLOCK_BITS | blocks as u64;
-        let at = Self::at(lane, lane.ring_len);
-        self.entries[at] = entry;
-        lane.ring_len += 1;
-        if lane.ring_len > 1 && self.entries[Self::at(lane, lane.ring_len - 2)] > entry {
-            self.sort_in(lane);
+        let at = self.slot(self.ring_len);
+        self.ring[at] = entry;
+        self.ring_len += 1;
+        if self.ring_len > 1 && self.ring[self.slot(self.ring_len - 2)] > entry {
+            self.sort_in();
         }
     }
 
     /// Moves the last entry to its place: reads of different length can end out of the order of
     /// their start.
     #[cold]
-    fn sort_in(&mut self, lane: &OutLane) {
-        let mut position = lane.ring_len - 1;
+    fn sort_in(&mut self) {
+        let mut position = self.ring_len - 1;
         while position > 0 {
-            let (before, at) = (Self::at(lane, position - 1), Self::at(lane, position));
-            if self.entries[before] <= self.entries[at] {
+            let (before, at) = (self.slot(position - 1), self.slot(position));
+            if self.ring[before] <= self.ring[at] {
                 break;
             }
-            self.entries.swap(before, at);
+            self.ring.swap(before, at);
             position -= 1;
         }
     }
 
-    /// When the lane will have `blocks` credits, from what is on its way; `None` if it is not enough.
-    pub fn when(&self, lane: &OutLane, blocks: i32) -> Option<u64> {
-        let mut credits = lane.credits;
-        for position in 0..lane.ring_len {
-            let entry = self.entries[Self::at(lane, position)];
-            credits += (entry & ((1 << BLOCK_BITS) - 1)) as i32;
-            if credits >= blocks {
-                return Some(entry >> BLOCK_BITS);
-            }
+    /// Adds an entry to a full ring: the latest of all goes to the spill.
+    #[cold]
+    fn give_spilled(&mut self, spill: &mut Spill, entry: u64) {
+        let last = self.slot(self.ring_len - 1);
+        let mut latest = entry;
+        if self.ring[last] > entry {
+            latest = std::mem::replace(&mut self.ring[last], entry);
+            self.sort_in();
         }
-        None
+        if self.spill == NONE {
+            self.spill = spill.free.pop().unwrap_or_else(|| {
+                spill.queues.push(VecDeque::new());
+                (spill.queues.len() - 1) as u32
+            });
+        }
+        let queue = &mut spill.queues[self.spill as usize];
+        let at = queue.partition_point(|&other| other <= latest);
+        queue.insert(at, latest);
+    }
+
+    /// Moves the first spilled entry into the ring.
+    #[cold]
+    fn refill(&mut self, spill: &mut Spill) {
+        let queue = &mut spill.queues[self.spill as usize];
+        if let Some(entry) = queue.pop_front() {
+            let at = self.slot(self.ring_len);
+            self.ring[at] = entry;
+            self.ring_len += 1;
+        }
+        if spill.queues[self.spill as usize].is_empty() {
+            spill.free.push(self.spill);
+            self.spill = NONE;
+        }
+    }
+
+    fn coming<'a>(&'a self, spill: &'a Spill) -> impl Iterator<Item = u64> + 'a {
+        let spilled = spill.queues.get(self.spill as usize).into_iter().flatten();
+        (0..self.ring_len)
+            .map(|position| self.ring[self.slot(position)])
+            .chain(spilled.copied())
+    }
+
+    /// When the lane will have `blocks` credits, from what is on its way; `None` if it is not enough.
+    pub fn when(&self, spill: &Spill, blocks: i32) -> Option<u64> {
+        let mut credits = self.in_hand;
+        self.coming(spill).find_map(|entry| {
+            credits += (entry & BLOCK_MASK) as i32;
+            (credits >= blocks).then_some(entry >> BLOCK_BITS)
+        })
     }
 
     /// Credits on their way.
-    pub fn pending(&self, lane: &OutLane) -> i32 {
-        (0..lane.ring_len)
-            .map(|position| {
-                (self.entries[Self::at(lane, position)] & ((1 << BLOCK_BITS) - 1)) as i32
-            })
+    pub fn pending(&self, spill: &Spill) -> i32 {
+        self.coming(spill)
+            .map(|entry| (entry & BLOCK_MASK) as i32)
             .sum()
     }
+}
 
-    /// Moves a full ring to twice the room. The old room stays unused: a buffer of n packets makes
-    /// its ring double log2(n / 8) times at the most.
-    #[cold]
-    fn grow(&mut self, lane: &mut OutLane) {
-        let moved: Vec<u64> = (0..lane.ring_len)
-            .map(|position| self.entries[Self::at(lane, position)])
-            .collect();
-        lane.ring = self.entries.len() as u32;
-        lane.ring_log += 1;
-        lane.ring_head = 0;
-        self.entries.extend_from_slice(&moved);
-        self.entries
-            .resize(lane.ring as usize + (1 << lane.ring_log), 0);
+impl Spill {
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        self.queues.iter().map(|queue| queue.capacity() * 8).sum()
     }
 }
 

@@ -25,10 +25,12 @@ impl ResidentView<'_> {
     fn mark(&mut self, output: u32, vl: Vl, local: u32) {
         let lane = self.plane.lane(output, vl.index());
         let record = &self.plane.lanes[lane];
-        let queue = self.plane.queues[(record.queues + local) as usize];
-        self.plane
-            .pool
-            .for_each_mut(queue, |packet| packet.flags |= MARKED);
+        if record.has_input(local) {
+            let queue = self.plane.queues[(record.queues + local) as usize];
+            self.plane
+                .pool
+                .for_each_mut(queue, |packet| packet.flags |= MARKED);
+        }
     }
 }
 
@@ -37,7 +39,7 @@ impl Resident for ResidentView<'_> {
         let upstream = self.plane.ins[input.index()].upstream;
         let lane = self.plane.lane(upstream, vl.index());
         self.capacity_blocks(input, vl)
-            .saturating_sub(self.plane.lanes[lane].credits.max(0) as u32)
+            .saturating_sub(self.plane.credits[lane].in_hand.max(0) as u32)
     }
 
     fn capacity_blocks(&self, _: PortId, _: Vl) -> u32 {
@@ -49,17 +51,19 @@ impl Resident for ResidentView<'_> {
         let record = &self.plane.lanes[lane];
         let mut count = 0;
         for local in 0..self.element(output).len() as u32 {
-            let queue = self.plane.queues[(record.queues + local) as usize];
-            self.plane.pool.for_each(queue, |_| count += 1);
+            if record.has_input(local) {
+                let queue = self.plane.queues[(record.queues + local) as usize];
+                self.plane.pool.for_each(queue, |_| count += 1);
+            }
         }
         count
     }
 
     fn outputs_of(&self, input: PortId, vl: Vl, each: &mut dyn FnMut(PortId)) {
-        let local = usize::from(self.plane.ins[input.index()].local);
+        let local = u32::from(self.plane.ins[input.index()].local);
         for output in self.element(input) {
             let record = &self.plane.lanes[self.plane.lane(output, vl.index())];
-            if record.inputs[local / 64] >> (local % 64) & 1 == 1 {
+            if record.has_input(local) {
                 each(PortId::new(output as usize));
             }
         }
