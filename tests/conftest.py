@@ -15,7 +15,7 @@ import pytest
 import silvan
 
 # The same examples on every machine, so that a failure is never a matter of luck.
-hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("fixed")
 
 INCAST = """\

@@ -45,7 +45,7 @@ def test_validate_describes_the_fabric(command: Command, incast_file: Path) -> N
     facts = json.loads(command("validate", incast_file, "--json").stdout)
     assert facts["name"] == "incast"
     assert facts["hosts"] == 4
-    assert facts["digest"] == silvan.Scenario.from_toml(INCAST).digest
+    assert facts["hash"] == silvan.Scenario.from_toml(INCAST).hash
 
 
 def test_show_prints_the_effective_scenario(command: Command, incast_file: Path) -> None:
@@ -74,7 +74,7 @@ def test_run_prints_json_that_agrees_with_the_api(command: Command, incast_file:
     scenario = silvan.Scenario.from_toml(INCAST, overrides={"run.duration": "100 us"})
     result = silvan.run(scenario)
     (one,) = report["runs"]
-    assert report["digest"] == scenario.digest
+    assert report["hash"] == scenario.hash
     assert one["seed"] == 3
     assert one["classes"] == result.classes.to_pylist()
     delivered = sum(result.hosts["delivered_bytes"].to_pylist())

@@ -106,7 +106,7 @@ def test_an_output_folder_that_is_not_writable_is_noticed_before_the_run(
     # A run of a thousand simulated seconds does not end within the time limit of the command, so
     # an answer shows that it did not start.
     long = tmp_path / "long.toml"
-    long.write_text(INCAST.replace('"200 us"', '"1000 s"'))
+    long.write_text(INCAST.replace('"200 us"', '"1000 s"').replace('"50 us"', '"1 s"'))
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     outcome = command(*(str(long) if w == "FILE" else w for w in words), "--out", blocked / "out")
@@ -119,7 +119,7 @@ def test_an_output_folder_of_another_use_is_refused_before_the_run(
     command: Command, tmp_path: Path
 ) -> None:
     long = tmp_path / "long.toml"
-    long.write_text(INCAST.replace('"200 us"', '"1000 s"'))
+    long.write_text(INCAST.replace('"200 us"', '"1000 s"').replace('"50 us"', '"1 s"'))
     taken = tmp_path / "out" / "seed-3"
     taken.mkdir(parents=True)
     (taken / "thesis.tex").write_text("years of work")

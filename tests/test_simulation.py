@@ -12,7 +12,7 @@ from tests.conftest import INCAST
 RANDOM = silvan.Scenario.from_toml(INCAST).override(
     {"traffic.incast": [], "traffic.uniform": [{"load": 0.5}], "run.duration": "1 ms"}
 )
-LONG = RANDOM.override({"run.duration": "100 s"})
+LONG = RANDOM.override({"run.duration": "100 s", "probe.interval": "1 s"})
 
 
 def test_equal_seeds_give_equal_results() -> None:

@@ -30,7 +30,7 @@ def test_runs_in_other_processes_equal_runs_in_this_one(tmp_path: Path) -> None:
 
 def test_an_error_in_a_worker_arrives_whole_and_stops_the_others(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    endless = SCENARIO.override({"run.duration": "1000 s"})
+    endless = SCENARIO.override({"run.duration": "1000 s", "probe.interval": "1 s"})
     jobs = [Job(SCENARIO, 1, tmp_path / "file" / "run"), Job(endless, 2, tmp_path / "endless")]
     with pytest.raises(silvan.OutputError, match="cannot write") as caught:
         dict(run_jobs(jobs, workers=2))
@@ -39,7 +39,7 @@ def test_an_error_in_a_worker_arrives_whole_and_stops_the_others(tmp_path: Path)
 
 
 def test_a_caller_that_stops_early_stops_the_workers(tmp_path: Path) -> None:
-    endless = SCENARIO.override({"run.duration": "1000 s"})
+    endless = SCENARIO.override({"run.duration": "1000 s", "probe.interval": "1 s"})
     jobs = [Job(SCENARIO, 1, tmp_path / "1"), Job(endless, 2, tmp_path / "2")]
     finished = run_jobs(jobs, workers=2)
     index, _ = next(finished)
@@ -49,7 +49,7 @@ def test_a_caller_that_stops_early_stops_the_workers(tmp_path: Path) -> None:
 
 
 def test_progress_of_every_job_is_reported() -> None:
-    long = SCENARIO.override({"run.duration": "300 ms"})
+    long = SCENARIO.override({"run.duration": "300 ms", "probe.interval": "100 ms"})
     seen: set[int] = set()
     dict(run_jobs([Job(long, 1), Job(long, 2)], workers=2, on_progress=lambda i, _: seen.add(i)))
     assert seen == {0, 1}

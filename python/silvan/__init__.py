@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from silvan._silvan import version
     from silvan.errors import OutputError, ScenarioError, SilvanError, SimulationError
     from silvan.result import Result
-    from silvan.scenario import Scenario, schema
+    from silvan.scenario import Scenario, reference, schema
     from silvan.simulation import Progress, run
 
     __version__: str
@@ -43,6 +43,7 @@ _HOME = {
     "ScenarioError": "silvan.errors",
     "SilvanError": "silvan.errors",
     "SimulationError": "silvan.errors",
+    "reference": "silvan.scenario",
     "run": "silvan.simulation",
     "schema": "silvan.scenario",
     "version": "silvan._silvan",
@@ -57,6 +58,7 @@ __all__ = [
     "SilvanError",
     "SimulationError",
     "__version__",
+    "reference",
     "run",
     "schema",
     "version",

@@ -52,7 +52,7 @@ class Measured:
     ----------
     name, what : str
         The benchmark.
-    scenario_digest : str
+    scenario_hash : str
         Digest of the effective scenario.
     repeats : int
         How often it was run.
@@ -70,7 +70,7 @@ class Measured:
 
     name: str
     what: str
-    scenario_digest: str
+    scenario_hash: str
     repeats: int
     packet_hops_per_s: float
     slowest_packet_hops_per_s: float
@@ -119,7 +119,7 @@ def measure(benchmark: Benchmark, *, repeats: int, on_repeat: Callable[[int], ob
     return Measured(
         name=benchmark.name,
         what=benchmark.what,
-        scenario_digest=study(benchmark.paper, benchmark.study).digest,
+        scenario_hash=study(benchmark.paper, benchmark.study).hash,
         repeats=repeats,
         packet_hops_per_s=statistics.median(speeds),
         slowest_packet_hops_per_s=min(speeds),

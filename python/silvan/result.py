@@ -144,7 +144,7 @@ class Result:
         """Say what made this result: scenario, seed, version and the run's own numbers."""
         return {
             "name": self.scenario.name,
-            "scenario_digest": self.scenario.digest,
+            "scenario_hash": self.scenario.hash,
             "seed": self.seed,
             "version": self.version,
             "summary": self.summary,

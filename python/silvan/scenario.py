@@ -52,7 +52,8 @@ class Scenario:
     __slots__ = ("_native",)
 
     def __init__(self, **tables: TomlValue) -> None:
-        self._native = _silvan.Scenario.from_toml("", None, _assignments(tables))
+        lines = [f"{key} = {literal(value)}" for key, value in flatten(tables)]
+        self._native = _silvan.Scenario.from_toml("\n".join(lines), None, [])
 
     @classmethod
     def _wrap(cls, native: _silvan.Scenario) -> Scenario:
@@ -149,7 +150,7 @@ class Scenario:
         ScenarioError
             A key is unknown or a value impossible.
         """
-        return type(self).from_toml(self.to_toml(), source=self.name, overrides=overrides)
+        return self._wrap(self._native.with_overrides(_assignments(overrides)))
 
     @property
     def name(self) -> str:
@@ -157,13 +158,23 @@ class Scenario:
         return self._native.name
 
     @property
+    def seed(self) -> int:
+        """Seed of a run that is given no other."""
+        return self._native.seed
+
+    @property
+    def warm_up_ps(self) -> int:
+        """Simulated time at the start that the totals leave out, in picoseconds."""
+        return self._native.warm_up_ps
+
+    @property
     def duration_ps(self) -> int:
         """Simulated time from the start to the end of the run, in picoseconds."""
         return self._native.duration_ps
 
     @property
-    def digest(self) -> str:
-        """A hexadecimal digest of the effective scenario: equal for equal runs."""
+    def hash(self) -> str:
+        """SHA-256 of the effective scenario in hexadecimal digits: equal for equal runs."""
         return self._native.hash()
 
     def to_toml(self) -> str:
@@ -177,16 +188,17 @@ class Scenario:
 
     def describe(self) -> dict[str, Any]:
         """Summarise what the scenario builds: hosts, switches, links and the like."""
-        return self._native.describe()
+        facts: dict[str, Any] = json.loads(self._native.describe())
+        return facts
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scenario) and self.digest == other.digest
+        return isinstance(other, Scenario) and self.hash == other.hash
 
     def __hash__(self) -> int:
-        return hash(self.digest)
+        return hash(self.hash)
 
     def __repr__(self) -> str:
-        return f"<silvan.Scenario {self.name!r} {self.digest[:12]}>"
+        return f"<silvan.Scenario {self.name!r} {self.hash[:12]}>"
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return (_rebuild, (self.to_toml(),))
@@ -216,3 +228,20 @@ def schema() -> dict[str, Any]:
     """
     parsed: dict[str, Any] = json.loads(_silvan.schema())
     return parsed
+
+
+def reference() -> str:
+    """List every key of a scenario file with its unit and default.
+
+    Returns
+    -------
+    str
+        A page in Markdown.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> "injection-rate" in silvan.reference()
+    True
+    """
+    return _silvan.reference()

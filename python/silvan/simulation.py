@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -86,7 +87,7 @@ def run(
     100000000
     """
     if seed is None:
-        seed = int(scenario.to_dict()["run"]["seed"])
+        seed = scenario.seed
     report: Callable[[dict[str, Any]], object] | None = None
     if progress is not None:
 
@@ -94,4 +95,4 @@ def run(
             return progress(Progress(**state))
 
     output = _silvan.run(scenario._native, seed, report)
-    return Result.from_columns(scenario, seed, output.tables, output.summary)
+    return Result.from_columns(scenario, seed, output.tables, json.loads(output.summary))

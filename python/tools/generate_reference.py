@@ -1,7 +1,7 @@
 """Write the reference pages that are generated from the code, or check that they are up to date.
 
-Made are ``docs/reference/cli.md``, from the command line's own help, and
-``docs/reference/scenario.schema.json``, from the types of the scenario crate.
+They stand in ``docs/reference``: ``cli.md`` is made from the command line's own help, ``scenario.md``
+and ``scenario.schema.json`` from the types of the scenario crate.
 """
 
 from __future__ import annotations
@@ -73,13 +73,22 @@ def schema_page() -> str:
     return json.dumps(silvan.schema(), indent=2) + "\n"
 
 
+def pages() -> dict[str, str]:
+    """Make all pages, by file name."""
+    return {
+        "cli.md": cli_page(),
+        "scenario.md": silvan.reference(),
+        "scenario.schema.json": schema_page(),
+    }
+
+
 def main() -> int:
     """Write the pages, or compare them with ``--check``."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="only tell which pages are stale")
     check = parser.parse_args().check
     stale = []
-    for name, text in (("cli.md", cli_page()), ("scenario.schema.json", schema_page())):
+    for name, text in pages().items():
         path = REFERENCE / name
         if path.is_file() and path.read_text("utf-8") == text:
             continue

@@ -1,1 +1,47 @@
-//! Thin Python bindings.
+//! Thin Python bindings: the module `silvan._silvan`.
+//!
+//! Nothing is decided here. Scenarios are checked and run by `silvan-scenario`; the Python package
+//! `silvan` wraps what this module gives, and documents it. The stub `_silvan.pyi` beside that
+//! package lists the same names with their types, and is checked against the compiled module.
+
+mod column;
+mod errors;
+mod run;
+mod scenario;
+
+use pyo3::prelude::*;
+
+/// JSON schema of scenario files, as JSON text.
+#[pyfunction]
+fn schema() -> String {
+    silvan_scenario::json_schema().to_string()
+}
+
+/// Every key of a scenario file with its unit and default, as Markdown.
+#[pyfunction]
+fn reference() -> String {
+    silvan_scenario::reference_markdown()
+}
+
+/// Version of silvan.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The compiled part of silvan; use the package `silvan` instead.
+#[pymodule]
+mod _silvan {
+    #[pymodule_export]
+    use super::column::Column;
+    #[pymodule_export]
+    use super::reference;
+    #[pymodule_export]
+    use super::run::{RunOutput, run};
+    #[pymodule_export]
+    use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::schema;
+    #[pymodule_export]
+    use super::version;
+}

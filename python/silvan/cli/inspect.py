@@ -11,7 +11,7 @@ def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJso
     loaded = load(scenario, set_)
     facts = loaded.describe()
     if as_json:
-        put_json({"name": loaded.name, "digest": loaded.digest, **facts})
+        put_json(facts)
         return
     put(f"{scenario}: valid")
     for key, value in facts.items():

@@ -48,7 +48,7 @@ def run(
     loaded = load(scenario, set_)
     if out is not None:
         require_writable(out)
-    first = int(loaded.to_dict()["run"]["seed"]) if seed is None else seed
+    first = loaded.seed if seed is None else seed
     jobs = [
         Job(loaded, number, out / f"seed-{number}" if out else None)
         for number in range(first, first + seeds)
@@ -79,7 +79,7 @@ def _rates(result: Result) -> dict[str, float]:
 
     from silvan.measures import is_hotspot
 
-    span_ps = result.summary["simulated_ps"] - result.summary["warm_up_ps"]
+    span_ps = result.scenario.duration_ps - result.scenario.warm_up_ps
     rates = result.hosts["delivered_bytes"].to_numpy().astype(np.float64) * 8e3 / span_ps
     hotspots = is_hotspot(result)
     groups = {"hotspots": rates[hotspots], "other_hosts": rates[~hotspots]}
@@ -90,7 +90,7 @@ def _rates(result: Result) -> dict[str, float]:
 def _as_json(scenario: Scenario, results: list[Result], out: Path | None) -> dict[str, Any]:
     return {
         "name": scenario.name,
-        "digest": scenario.digest,
+        "hash": scenario.hash,
         "version": results[0].version,
         "runs": [
             {

@@ -31,7 +31,7 @@ def build_id() -> str:
 
 def run_folder(root: Path, scenario: Scenario, seed: int) -> Path:
     """Name the folder of one finished run: scenario, seed and simulator decide it."""
-    return root / build_id() / f"{scenario.digest[:16]}-seed-{seed}"
+    return root / build_id() / f"{scenario.hash[:16]}-seed-{seed}"
 
 
 def cached_runs(

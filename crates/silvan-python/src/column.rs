@@ -1,0 +1,109 @@
+//! Columns that cross into Python without a copy, through the buffer protocol.
+//!
+//! This is the one place of the project with `unsafe` code: the protocol hands out a raw pointer.
+//! What makes it sound is simple: a column owns its values, is never changed or moved after it was
+//! made, and every view of it holds a reference to it.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// Values that a column can hold: plain numbers, every bit pattern of which is a value.
+enum Values {
+    U8(Vec<u8>),
+    I32(Vec<i32>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+    F64(Vec<f64>),
+}
+
+/// A read-only column of numbers in memory that Rust owns.
+#[pyclass(frozen, module = "silvan._silvan")]
+pub struct Column(Values);
+
+macro_rules! column_from {
+    ($($variant:ident($number:ty)),*) => {$(
+        impl From<Vec<$number>> for Column {
+            fn from(values: Vec<$number>) -> Self {
+                Self(Values::$variant(values))
+            }
+        }
+    )*};
+}
+
+column_from!(U8(u8), I32(i32), U32(u32), U64(u64), F64(f64));
+
+impl Column {
+    /// First byte and number of bytes.
+    fn bytes(&self) -> (*const u8, usize) {
+        fn of<T>(values: &[T]) -> (*const u8, usize) {
+            (values.as_ptr().cast(), size_of_val(values))
+        }
+        match &self.0 {
+            Values::U8(values) => of(values),
+            Values::I32(values) => of(values),
+            Values::U32(values) => of(values),
+            Values::U64(values) => of(values),
+            Values::F64(values) => of(values),
+        }
+    }
+}
+
+#[pymethods]
+impl Column {
+    /// Size in bytes.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.bytes().1
+    }
+
+    /// Address of the first byte, by which a test can tell a view from a copy.
+    #[getter]
+    fn address(&self) -> usize {
+        self.bytes().0 as usize
+    }
+
+    /// Gives a read-only view of the column's bytes.
+    ///
+    /// # Safety
+    ///
+    /// Only the interpreter calls this, with a `view` that it owns.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        if view.is_null() {
+            return Err(PyBufferError::new_err("no view to fill"));
+        }
+        let (start, length) = slf.get().bytes();
+        let length = ffi::Py_ssize_t::try_from(length)
+            .map_err(|_| PyBufferError::new_err("the column is too long"))?;
+        // SAFETY: `view` is not null and belongs to the caller. `start` is valid for `length` bytes
+        // as long as the column lives, and the view keeps it alive by the reference that
+        // PyBuffer_FillInfo takes. The class is frozen and its vector is never touched again, so
+        // the bytes neither move nor change; the view is marked read-only, and a request for a
+        // writable one fails.
+        let status = unsafe {
+            ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                start.cast_mut().cast::<c_void>(),
+                length,
+                1,
+                flags,
+            )
+        };
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: `view` is as above; a failed request must leave no object in it.
+        unsafe { (*view).obj = ptr::null_mut() };
+        Err(PyErr::fetch(slf.py()))
+    }
+}

@@ -1,0 +1,44 @@
+//! Errors of the crates as exceptions of the module `silvan.errors`.
+
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use silvan_scenario::{RunError, ScenarioError};
+
+/// The exception class of this name. A missing one would be a mistake in the package, and is
+/// reported as the import error that it is.
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
+    let found = py.import("silvan.errors")?.getattr(name)?;
+    Ok(found.downcast_into::<PyType>()?)
+}
+
+/// A mistake in a scenario: message, source, line and hint.
+pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
+    let source = Some(error.source_name()).filter(|name| !name.is_empty());
+    let arguments = (
+        error.message().to_owned(),
+        source.map(str::to_owned),
+        error.line(),
+        error.hint().map(str::to_owned),
+    );
+    match class(py, "ScenarioError") {
+        Ok(class) => PyErr::from_type(class, arguments),
+        Err(error) => error,
+    }
+}
+
+/// A run without a result: message, cycle and hint.
+pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
+    let (cycle, hint) = match error {
+        RunError::Interrupted { .. } => return PyKeyboardInterrupt::new_err(()),
+        RunError::Deadlock { cycle, .. } => (
+            cycle.clone(),
+            Some("route without the cycle, or give it more virtual lanes"),
+        ),
+        _ => (Vec::new(), None),
+    };
+    match class(py, "SimulationError") {
+        Ok(class) => PyErr::from_type(class, (error.to_string(), cycle, hint)),
+        Err(error) => error,
+    }
+}

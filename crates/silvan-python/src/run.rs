@@ -1,0 +1,117 @@
+//! The function `run` and what it returns.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use silvan_scenario::{ColumnData, Progress, Table};
+
+use crate::column::Column;
+use crate::errors::run_error;
+use crate::scenario::Scenario;
+
+/// Time between two looks at the outside world: signals are honoured and progress is reported
+/// this often. A look needs the interpreter's lock, for which other threads may make it wait.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// What a run delivered: columns by table, and numbers about the run as JSON text.
+#[pyclass(frozen, module = "silvan._silvan")]
+pub struct RunOutput {
+    #[pyo3(get)]
+    tables: Py<PyDict>,
+    #[pyo3(get)]
+    summary: String,
+}
+
+/// Runs a scenario, without the interpreter's lock.
+///
+/// An exception of the progress callback, or of a signal handler, ends the run and is passed on.
+#[pyfunction]
+#[pyo3(signature = (scenario, seed, progress))]
+pub fn run(
+    py: Python<'_>,
+    scenario: &Bound<'_, Scenario>,
+    seed: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<RunOutput> {
+    let scenario = &scenario.get().0;
+    let mut raised = None;
+    let mut looked = Instant::now();
+    let mut observe = |state: Progress| {
+        if looked.elapsed() < LOOK_EVERY {
+            return ControlFlow::Continue(());
+        }
+        looked = Instant::now();
+        match Python::attach(|py| look_outside(py, progress.as_ref(), state)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                raised = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let finished = py.detach(|| silvan_scenario::run(scenario, seed, &mut observe));
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    let output = finished.map_err(|error| run_error(py, &error))?;
+    let tables = PyDict::new(py);
+    for table in output.tables {
+        tables.set_item(table.name, columns(py, table)?)?;
+    }
+    Ok(RunOutput {
+        tables: tables.unbind(),
+        summary: serde_json::json!(output.summary).to_string(),
+    })
+}
+
+fn look_outside(py: Python<'_>, callback: Option<&Py<PyAny>>, state: Progress) -> PyResult<()> {
+    py.check_signals()?;
+    let Some(callback) = callback else {
+        return Ok(());
+    };
+    let report = PyDict::new(py);
+    report.set_item("simulated_ps", state.simulated.as_ps())?;
+    report.set_item("duration_ps", state.total.as_ps())?;
+    report.set_item("packet_hops", state.packet_hops)?;
+    report.set_item("events", state.events)?;
+    report.set_item("wall_s", state.wall_s)?;
+    callback.call1(py, (report,))?;
+    Ok(())
+}
+
+/// Columns by name: type and values, or `"str"`, offsets and UTF-8 bytes.
+fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
+    let columns = PyDict::new(py);
+    for column in table.columns {
+        let parts: Bound<'_, PyTuple> = match column.data {
+            ColumnData::U32(values) => ("u32", Column::from(values)).into_pyobject(py)?,
+            ColumnData::U64(values) => ("u64", Column::from(values)).into_pyobject(py)?,
+            ColumnData::F64(values) => ("f64", Column::from(values)).into_pyobject(py)?,
+            ColumnData::Text(texts) => {
+                let (offsets, bytes) = text_column(&texts);
+                ("str", Column::from(offsets), Column::from(bytes)).into_pyobject(py)?
+            }
+        };
+        columns.set_item(column.name, parts)?;
+    }
+    Ok(columns)
+}
+
+/// Texts in Arrow's layout: where each begins and the last ends, and all of them joined.
+///
+/// # Panics
+///
+/// When the texts hold 2 GiB or more, the most that Arrow's 32-bit offsets reach.
+fn text_column(texts: &[String]) -> (Vec<i32>, Vec<u8>) {
+    let mut offsets = Vec::with_capacity(texts.len() + 1);
+    let mut bytes = Vec::with_capacity(texts.iter().map(String::len).sum());
+    offsets.push(0);
+    for text in texts {
+        bytes.extend_from_slice(text.as_bytes());
+        let end = i32::try_from(bytes.len()).expect("the names of a fabric are below 2 GiB");
+        offsets.push(end);
+    }
+    (offsets, bytes)
+}

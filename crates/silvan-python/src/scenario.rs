@@ -1,0 +1,85 @@
+//! The class `Scenario`.
+
+use pyo3::prelude::*;
+use silvan_scenario::Override;
+
+use crate::errors::scenario_error;
+
+/// A checked scenario.
+#[pyclass(frozen, module = "silvan._silvan")]
+pub struct Scenario(pub silvan_scenario::Scenario);
+
+fn read_overrides(overrides: Vec<(String, String)>) -> Vec<Override> {
+    let overrides = overrides.into_iter();
+    overrides
+        .map(|(key, value)| Override::new(key, value))
+        .collect()
+}
+
+#[pymethods]
+impl Scenario {
+    /// Reads a scenario; each override is a dotted key and a TOML literal.
+    #[staticmethod]
+    #[pyo3(signature = (text, source, overrides))]
+    fn from_toml(
+        py: Python<'_>,
+        text: &str,
+        source: Option<&str>,
+        overrides: Vec<(String, String)>,
+    ) -> PyResult<Self> {
+        let overrides = read_overrides(overrides);
+        let name = source.unwrap_or_default();
+        // A large fabric takes a while to build and to check.
+        py.detach(|| silvan_scenario::Scenario::from_toml(text, name, &overrides))
+            .map(Self)
+            .map_err(|error| scenario_error(py, &error))
+    }
+
+    /// The same scenario with more overrides.
+    fn with_overrides(&self, py: Python<'_>, overrides: Vec<(String, String)>) -> PyResult<Self> {
+        let overrides = read_overrides(overrides);
+        py.detach(|| self.0.with_overrides(&overrides))
+            .map(Self)
+            .map_err(|error| scenario_error(py, &error))
+    }
+
+    /// The scenario as TOML text, every default spelled out.
+    fn effective_toml(&self) -> &str {
+        self.0.effective_toml()
+    }
+
+    /// The same as JSON text.
+    fn to_json(&self) -> String {
+        self.0.to_json().to_string()
+    }
+
+    /// What the scenario builds, as JSON text.
+    fn describe(&self) -> String {
+        self.0.describe().to_string()
+    }
+
+    /// SHA-256 of the effective text in hexadecimal digits.
+    fn hash(&self) -> String {
+        self.0.hash()
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    #[getter]
+    fn seed(&self) -> u64 {
+        self.0.seed()
+    }
+
+    #[getter]
+    fn duration_ps(&self) -> u64 {
+        self.0.duration().as_ps()
+    }
+
+    #[getter]
+    fn warm_up_ps(&self) -> u64 {
+        self.0.file().run.warm_up.as_ps()
+    }
+}

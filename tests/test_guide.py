@@ -1,0 +1,60 @@
+"""What README and the user guide tell people to type works."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# These take minutes; they have tests of their own with less to do.
+SLOW = ("silvan reproduce", "silvan bench")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """Find the listings in one language."""
+    return [text for name, text in BLOCK.findall(page.read_text()) if name == language]
+
+
+def commands(page: Path) -> list[str]:
+    """Find the calls of silvan."""
+    lines = [line for text in blocks(page, "") for line in text.splitlines()]
+    calls = [line.removeprefix(".venv/bin/") for line in lines]
+    return [call for call in calls if call.startswith("silvan ") and not call.startswith(SLOW)]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in a folder that holds the scenario of the first steps."""
+    (scenario,) = blocks(ROOT / "docs" / "guide" / "first-steps.md", "toml")
+    (tmp_path / "incast.toml").write_text(scenario)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_programs_run_in_order(page: Path, workplace: Path, command: Command) -> None:
+    for call in commands(page):
+        outcome = command(*shlex.split(call)[1:], cwd=workplace)
+        assert outcome.status == 0, f"{call}: {outcome.stderr}"
+    if page.name == "results.md":
+        assert command("run", "incast.toml", "--out", "results", cwd=workplace).status == 0
+    for program in blocks(page, "python"):
+        exec(compile(program, str(page), "exec"), {})
+
+
+def test_scenarios_in_listings_are_valid(workplace: Path, command: Command) -> None:
+    listings = [text for page in PAGES for text in blocks(page, "toml")]
+    assert listings
+    for number, text in enumerate(listings):
+        path = workplace / f"{number}.toml"
+        path.write_text(text)
+        outcome = command("validate", path)
+        assert outcome.status == 0, outcome.stderr
