@@ -136,7 +136,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn for_each_queued(&self, mut each: impl FnMut(usize, usize, &Packet)) {
         let plane = &self.plane;
         for (index, lane) in plane.lanes.iter().enumerate() {
-            let base = plane.ins[index / plane.vls].base;
+            let base = lane.base;
             for local in 0..u32::from(lane.words) * 64 {
                 if lane.has_input(local) {
                     let queue = plane.queues[(lane.queues + local) as usize];
@@ -159,9 +159,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 .clone()
                 .any(|lane| plane.credits[lane].starved && plane.lanes[lane].queued_bytes > 0);
             let woken_by_read = plane.reads.as_ref().is_some_and(|reads| {
-                let base = plane.ins[port].base as usize;
+                let element = plane.ins[port].element as usize;
                 plane.lanes[lanes].iter().any(|lane| {
-                    (0..4).any(|word| lane.inputs[word] & reads.blocked[base][word] != 0)
+                    (0..4).any(|word| lane.inputs[word] & reads.blocked[element][word] != 0)
                 })
             });
             if !woken_by_credit && !woken_by_read {

@@ -15,7 +15,7 @@ use silvan_units::{PortId, Time, Vl};
 use crate::engine::Engine;
 use crate::packet::NONE;
 use crate::plane::{Plane, time};
-use crate::records::Next;
+use crate::records::{Element, Next};
 use crate::workload::Workload;
 
 /// Outputs that wait for each other in a circle: each for buffer space behind it, which only the
@@ -127,13 +127,10 @@ impl Plane {
     /// Lanes for which a packet waits in the buffer behind `lane`.
     fn lanes_of_buffer_behind(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
         let (out, vl) = (&self.outs[lane / self.vls], lane % self.vls);
-        let input = &self.ins[out.next as usize];
-        let (base, local) = (input.base, u32::from(input.local));
-        self.ins[base as usize..]
-            .iter()
-            .take_while(move |other| other.base == base)
-            .enumerate()
-            .map(move |(offset, _)| self.lane(base + offset as u32, vl))
+        let local = u32::from(self.ins[out.next as usize].local);
+        let Element { base, ports, .. } = self.element_of(out.next);
+        (base..base + ports)
+            .map(move |output| self.lane(output, vl))
             .filter(move |&next| self.lanes[next].has_input(local))
     }
 

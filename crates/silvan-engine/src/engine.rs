@@ -10,7 +10,7 @@ use crate::events::{Event, Head, Source, phase};
 use crate::feedback::Notifications;
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
-use crate::records::{LATEST, Next};
+use crate::records::{Element, InPort, LATEST, Next};
 use crate::resident::ResidentView;
 use crate::stats::Statistics;
 use crate::workload::Workload;
@@ -183,6 +183,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 self.head(Head {
                     time: now,
                     port: id,
+                    element: event.b,
                     packet,
                 });
             }
@@ -201,14 +202,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let Head {
             time: now,
             port,
+            element,
             mut packet,
         } = head;
         let plane = &mut self.plane;
-        let input = &plane.ins[port as usize];
-        let output = if input.table == NONE {
-            input.base
+        let Element {
+            base, table, mixed, ..
+        } = plane.elements[element as usize];
+        let output = if table == NONE {
+            base
         } else {
-            let local = plane.tables[input.table as usize + packet.destination as usize];
+            let local = plane.tables[(table + packet.destination) as usize];
             if local == NO_ROUTE {
                 self.fault = Some(RunError::NoRoute {
                     at: time(now),
@@ -217,25 +221,26 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 });
                 return;
             }
-            input.base + u32::from(local)
+            base + u32::from(local)
         };
-        if input.slower && packet.flags & DEFERRED == 0 {
-            let from = plane.serialisation(&plane.outs[input.upstream as usize], packet.wire);
+        if mixed && packet.flags & DEFERRED == 0 {
+            let upstream = plane.ins[port as usize].upstream;
+            let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire);
             let to = plane.serialisation(&plane.outs[output as usize], packet.wire);
             if to < from {
                 // Starting earlier would run dry before the tail has arrived.
                 packet.flags |= DEFERRED;
                 plane.events.push_head_at(Head {
                     time: now + from - to,
-                    port,
                     packet,
+                    ..head
                 });
                 return;
             }
         }
         packet.flags &= !DEFERRED;
         let vl = packet.vl();
-        let local = u32::from(input.local);
+        let local = port - base;
         if S::NEEDS_BUFFER_FULL {
             self.check_full(now, port, vl);
         }
@@ -246,10 +251,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let credits = &mut plane.credits[lane];
             credits.settle(&mut plane.spill, now);
             let blocked = plane.reads.as_ref().is_some_and(|reads| {
-                reads.blocked[plane.ins[port as usize].base as usize][(local / 64) as usize]
-                    >> (local % 64)
-                    & 1
-                    == 1
+                reads.blocked[element as usize][(local / 64) as usize] >> (local % 64) & 1 == 1
             });
             if credits.in_hand >= packet.blocks() && !blocked {
                 credits.turn = next_turn(local);
@@ -393,8 +395,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let plane = &mut self.plane;
         let record = &plane.lanes[lane];
         let credits = &mut plane.credits[lane];
-        let base = plane.ins[output as usize].base as usize;
-        let blocked = plane.reads.as_ref().map(|reads| &reads.blocked[base]);
+        let blocked = plane
+            .reads
+            .as_ref()
+            .map(|reads| &reads.blocked[plane.ins[output as usize].element as usize]);
         let picked = if plane.oldest_first {
             oldest(record, &plane.queues, &plane.pool, blocked)
         } else {
@@ -446,12 +450,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if empty {
             record.clear_input(local);
         }
-        let queued_bytes = record.queued_bytes;
+        let (queued_bytes, base) = (record.queued_bytes, record.base);
         record.queued_bytes -= u32::from(packet.wire);
         let out = &mut plane.outs[output as usize];
         out.waiting -= 1;
         let more = out.waiting > 0;
-        let port = plane.ins[output as usize].base + local;
+        let port = base + local;
         self.transmit(now, output, lane, Some(port), packet, queued_bytes);
         if more {
             let at = self.plane.outs[output as usize].free_at;
@@ -521,9 +525,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     #[inline(always)]
     fn return_credits(&mut self, now: u64, tail: u64, input: u32, vl: usize, blocks: i32) {
         let plane = &mut self.plane;
-        let port = &plane.ins[input as usize];
-        let due = tail + port.credit_delay;
-        let (upstream, from_host) = (port.upstream, port.from_host);
+        let InPort {
+            upstream,
+            credit_delay,
+            from_host,
+            ..
+        } = plane.ins[input as usize];
+        let due = tail + plane.credit_delays[usize::from(credit_delay)];
         let lane = upstream as usize * plane.vls + vl;
         let credits = &mut plane.credits[lane];
         credits.give(&mut plane.spill, now, due, blocks);
@@ -581,7 +589,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         reads.active[input as usize] += 1;
         if reads.active[input as usize] == reads.limit {
             let port = &plane.ins[input as usize];
-            reads.blocked[port.base as usize][usize::from(port.local / 64)] |=
+            reads.blocked[port.element as usize][usize::from(port.local / 64)] |=
                 1 << (port.local % 64);
         }
         plane
@@ -597,14 +605,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         };
         reads.active[input as usize] -= 1;
         let port = &plane.ins[input as usize];
-        let (base, local) = (port.base, u32::from(port.local));
-        reads.blocked[base as usize][(local / 64) as usize] &= !(1 << (local % 64));
+        let local = u32::from(port.local);
+        reads.blocked[port.element as usize][(local / 64) as usize] &= !(1 << (local % 64));
+        let Element {
+            base, ports: radix, ..
+        } = plane.elements[port.element as usize];
         let turn = u32::from(reads.turn[input as usize]);
         let limit = reads.limit;
-        let radix = plane.ins[base as usize..]
-            .iter()
-            .take_while(|other| other.base == base)
-            .count() as u32;
         for step in 0..radix {
             let output = base + (turn + step) % radix;
             let plane = &self.plane;

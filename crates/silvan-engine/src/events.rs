@@ -78,6 +78,8 @@ pub(crate) struct Head {
     pub time: u64,
     /// At which input port.
     pub port: u32,
+    /// Element of that port.
+    pub element: u32,
     pub packet: Packet,
 }
 
@@ -128,7 +130,7 @@ impl Keyed for (u64, u32) {
 }
 
 impl<T: Keyed> Ring<T> {
-    const START: usize = 1024;
+    const START: usize = 256;
 
     fn new(filler: T) -> Self {
         Self {
@@ -222,6 +224,7 @@ impl EventQueue {
         let filler = Head {
             time: 0,
             port: 0,
+            element: 0,
             packet: Packet::default(),
         };
         Self {
@@ -241,7 +244,13 @@ impl EventQueue {
     /// Sends a head at any later time.
     pub fn push_head_at(&mut self, head: Head) {
         let slot = self.stash.put(head.packet);
-        self.push(Event::new(head.time, phase::HEAD, head.port, slot, 0));
+        self.push(Event::new(
+            head.time,
+            phase::HEAD,
+            head.port,
+            slot,
+            head.element,
+        ));
     }
 
     /// Schedules a host's next injection. Where all hosts are alike, times come in order and go

@@ -65,10 +65,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             self.wake_host(host, free_at);
             return;
         }
-        let first = self.plane.lane(port, 0);
-        for vl in 0..self.plane.vls {
-            let plane = &mut self.plane;
-            plane.credits[first + vl].settle(&mut plane.spill, now);
+        let plane = &mut self.plane;
+        let first = plane.lane(port, 0);
+        for credits in &mut plane.credits[first..first + plane.vls] {
+            credits.settle(&mut plane.spill, now);
         }
         let paced = self.plane.hosts[host as usize].next_start;
         if self.plane.hosts[host as usize].notifications > 0

@@ -10,7 +10,7 @@ use silvan_units::{Bytes, HostId, PortId, Rate, Time};
 use crate::config::{Arbitration, BuildError, EngineConfig};
 use crate::events::{EventQueue, Head, MAX_LANES, NO_LANE};
 use crate::packet::{NONE, Packet, Pool};
-use crate::records::{Credits, InPort, Next, OutLane, OutPort, Spill};
+use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::vlarb::{VlState, VlTables};
 
 /// A table entry that leads nowhere.
@@ -43,8 +43,12 @@ pub(crate) struct Host {
 }
 
 /// Rate of a link as the hot loop wants it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct LinkRate(pub Rate);
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkRate {
+    pub rate: Rate,
+    /// Serialisation time of a packet of MTU size, in ps.
+    pub ser_mtu: u64,
+}
 
 /// Limits on simultaneous reads.
 #[derive(Clone, Debug)]
@@ -54,7 +58,7 @@ pub(crate) struct Reads {
     pub active: Vec<u8>,
     /// Local output that is first in turn when a read ends, per input port.
     pub turn: Vec<u8>,
-    /// Inputs (local numbers) at their limit, per element, by its first port.
+    /// Inputs (local numbers) at their limit, per element.
     pub blocked: Vec<[u64; 4]>,
 }
 
@@ -65,6 +69,9 @@ pub(crate) struct Plane {
     pub lanes: Vec<OutLane>,
     pub credits: Vec<Credits>,
     pub ins: Vec<InPort>,
+    pub elements: Vec<Element>,
+    /// From a tail leaving an input buffer to the credit being usable upstream, in ps; by class.
+    pub credit_delays: Vec<u64>,
     /// Last node of each virtual output queue.
     pub queues: Vec<u32>,
     pub tables: Vec<u8>,
@@ -106,13 +113,19 @@ impl Plane {
     /// Serialisation time of `wire` bytes at this output.
     #[inline(always)]
     pub fn serialisation(&self, out: &OutPort, wire: u16) -> u64 {
+        let link = &self.rates[usize::from(out.rate)];
         if u32::from(wire) == self.mtu_wire {
-            return u64::from(out.ser_mtu);
+            link.ser_mtu
+        } else {
+            link.rate
+                .span_for(Bytes::from_bytes(u64::from(wire)))
+                .as_ps()
         }
-        self.rates[usize::from(out.rate)]
-            .0
-            .span_for(Bytes::from_bytes(u64::from(wire)))
-            .as_ps()
+    }
+
+    /// The element of a port.
+    pub fn element_of(&self, port: u32) -> Element {
+        self.elements[self.ins[port as usize].element as usize]
     }
 
     #[inline(always)]
@@ -124,13 +137,14 @@ impl Plane {
     #[inline(always)]
     pub fn push_head(&mut self, now: u64, port: u32, packet: Packet) {
         let out = &self.outs[port as usize];
-        let next = out.next;
+        let (next, element) = (out.next, out.next_element);
         if let Some(&delay) = self.lane_delay.get(usize::from(out.lane)) {
             self.events.push_head(
                 usize::from(out.lane),
                 Head {
                     time: now + delay,
                     port: next,
+                    element,
                     packet,
                 },
             );
@@ -139,6 +153,7 @@ impl Plane {
             self.events.push_head_at(Head {
                 time,
                 port: next,
+                element,
                 packet,
             });
         }
@@ -183,6 +198,8 @@ impl Plane {
             lanes: Vec::new(),
             credits: Vec::new(),
             ins: Vec::new(),
+            elements: Vec::new(),
+            credit_delays: Vec::new(),
             queues: Vec::new(),
             tables: Vec::new(),
             spill: Spill::default(),
@@ -224,16 +241,38 @@ impl Plane {
     }
 
     fn rate_index(&mut self, rate: Rate) -> u8 {
-        if let Some(known) = self.rates.iter().position(|known| known.0 == rate) {
+        if let Some(known) = self.rates.iter().position(|known| known.rate == rate) {
             return known as u8;
         }
-        self.rates.push(LinkRate(rate));
+        let mtu = Bytes::from_bytes(u64::from(self.mtu_wire));
+        self.rates.push(LinkRate {
+            rate,
+            ser_mtu: rate.span_for(mtu).as_ps(),
+        });
         (self.rates.len() - 1) as u8
+    }
+
+    fn credit_delay_class(&mut self, delay: u64) -> u16 {
+        if let Some(known) = self.credit_delays.iter().position(|&known| known == delay) {
+            return known as u16;
+        }
+        self.credit_delays.push(delay);
+        (self.credit_delays.len() - 1) as u16
     }
 
     fn add_ports(&mut self, fabric: &Fabric) {
         let switch = &self.config.switch;
         let (latency, switch_credit) = (switch.latency.as_ps(), switch.credit_delay.as_ps());
+        self.elements = fabric
+            .nodes
+            .iter()
+            .map(|node| Element {
+                base: node.first_port.index() as u32,
+                ports: u32::from(node.port_count),
+                table: NONE,
+                mixed: false,
+            })
+            .collect();
         for (id, port) in fabric.ports.iter_enumerated() {
             let node = &fabric.nodes[port.node];
             let mut out = OutPort::unconnected();
@@ -251,6 +290,7 @@ impl Plane {
                 } else {
                     out.kind = Next::Input;
                     out.next = peer.index() as u32;
+                    out.next_element = fabric.ports[peer].node.index() as u32;
                     delay = propagation + latency;
                 }
             }
@@ -258,14 +298,13 @@ impl Plane {
             self.outs.push(out);
             self.head_delay.push(delay);
             self.propagation.push(propagation);
+            let credit_delay = self.credit_delay_class(propagation + switch_credit);
             self.ins.push(InPort {
-                credit_delay: propagation + switch_credit,
-                base: node.first_port.index() as u32,
-                table: NONE,
                 upstream: port.peer.map_or(NONE, |peer| peer.index() as u32),
+                element: port.node.index() as u32,
+                credit_delay,
                 local: (id.index() - node.first_port.index()) as u8,
                 from_host,
-                slower: false,
             });
         }
     }
@@ -313,9 +352,7 @@ impl Plane {
                         (port.index() - node.first_port.index()) as u8
                     })
             }));
-            for port in node.ports() {
-                self.ins[port.index()].table = table;
-            }
+            self.elements[fabric.node_of_switch(switch).index()].table = table;
         }
     }
 
@@ -336,52 +373,50 @@ impl Plane {
             if stage.kind == Next::Input {
                 self.ins[stage.next as usize].upstream = id;
             }
-            let link = self.rates[usize::from(stage.rate)].0;
+            let link = self.rates[usize::from(stage.rate)].rate;
             let crossbar = link
                 .bits_per_sec()
                 .saturating_mul(u64::from(percent))
                 .div_ceil(100);
             let crossbar = Rate::from_bits_per_sec(crossbar).unwrap_or(link);
             let rate = self.rate_index(crossbar);
+            let element = self.elements.len() as u32;
             let out = &mut self.outs[port.index()];
             out.kind = Next::Input;
             out.next = id;
+            out.next_element = element;
             out.rate = rate;
+            self.elements.push(Element {
+                base: id,
+                ports: 1,
+                table: NONE,
+                mixed: false,
+            });
+            let credit_delay = self.credit_delay_class(0);
             self.outs.push(stage);
             self.head_delay.push(self.head_delay[port.index()]);
             self.propagation.push(self.propagation[port.index()]);
             self.head_delay[port.index()] = 0;
             self.propagation[port.index()] = 0;
             self.ins.push(InPort {
-                credit_delay: 0,
-                base: id,
-                table: NONE,
                 upstream: port.index() as u32,
+                element,
+                credit_delay,
                 local: 0,
                 from_host: false,
-                slower: false,
             });
         }
     }
 
     /// Fills in what follows from the links: lanes, queues, credits, serialisation times.
     fn finish_ports(&mut self) {
-        let mut radix = vec![1u32; self.outs.len()];
-        for input in &self.ins[..self.fabric_ports] {
-            radix[input.base as usize] = radix[input.base as usize].max(u32::from(input.local) + 1);
-        }
-        let mtu = Bytes::from_bytes(u64::from(self.mtu_wire));
         for index in 0..self.outs.len() {
-            let rate = self.outs[index].rate;
-            if self.outs[index].kind != Next::Nowhere {
-                self.outs[index].ser_mtu =
-                    self.rates[usize::from(rate)].0.span_for(mtu).as_ps() as u32;
-            }
+            let element = self.element_of(index as u32);
             // A host's own port queues nothing; its lanes hold credits only.
-            let inputs = if self.ins[index].table == NONE && index < self.fabric_ports {
+            let inputs = if element.table == NONE && index < self.fabric_ports {
                 0
             } else {
-                radix[self.ins[index].base as usize]
+                element.ports
             };
             let capacity = self.capacity(&self.outs[index]);
             for _ in 0..self.vls {
@@ -389,6 +424,7 @@ impl Plane {
                     inputs: [0; 4],
                     queued_bytes: 0,
                     queues: self.queues.len() as u32,
+                    base: element.base,
                     words: inputs.div_ceil(64).max(1) as u8,
                 });
                 self.credits.push(Credits::new(capacity));
@@ -397,31 +433,30 @@ impl Plane {
             }
             self.vl_states.push(self.vl_tables.start());
         }
-        self.mark_slow_inputs(&radix);
+        self.mark_mixed_elements();
         if let Some(limit) = self.config.switch.read_limit {
             self.reads = Some(Reads {
                 limit,
                 active: vec![0; self.ins.len()],
                 turn: vec![0; self.ins.len()],
-                blocked: vec![[0; 4]; self.ins.len()],
+                blocked: vec![[0; 4]; self.elements.len()],
             });
         }
     }
 
-    /// Finds the inputs whose packets may have to wait for their tail, because an output of the
-    /// element is faster.
-    fn mark_slow_inputs(&mut self, radix: &[u32]) {
-        for index in 0..self.ins.len() {
-            let input = &self.ins[index];
-            if input.upstream == NONE {
-                continue;
-            }
-            let from = self.outs[input.upstream as usize].ser_mtu;
-            let base = input.base as usize;
-            let slower = self.outs[base..base + radix[base] as usize]
-                .iter()
-                .any(|out| out.kind != Next::Nowhere && out.ser_mtu < from);
-            self.ins[index].slower = slower;
+    /// Finds the elements at which some output is faster than some input.
+    fn mark_mixed_elements(&mut self) {
+        for element in &mut self.elements {
+            let ports = element.base as usize..(element.base + element.ports) as usize;
+            let ser = |port: usize| self.rates[usize::from(self.outs[port].rate)].ser_mtu;
+            let cabled = |port: &usize| self.outs[*port].kind != Next::Nowhere;
+            let fastest = ports.clone().filter(cabled).map(ser).min();
+            let slowest = ports
+                .map(|port| self.ins[port].upstream)
+                .filter(|&upstream| upstream != NONE)
+                .map(|upstream| ser(upstream as usize))
+                .max();
+            element.mixed = fastest < slowest;
         }
     }
 
@@ -461,6 +496,7 @@ impl Plane {
             + self.lanes.capacity() * size_of::<OutLane>()
             + self.ins.capacity() * size_of::<InPort>()
             + self.credits.capacity() * size_of::<Credits>()
+            + self.elements.capacity() * size_of::<Element>()
             + self.queues.capacity() * 4
             + self.tables.capacity()
             + self.spill.bytes()

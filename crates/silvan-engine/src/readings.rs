@@ -138,7 +138,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// Latencies in nanoseconds of the packets that a host received, if kept and not empty.
-    pub fn latency_of_host(&self, host: HostId) -> Option<&Histogram<u64>> {
+    pub fn latency_of_host(&self, host: HostId) -> Option<Histogram<u64>> {
         self.stats.host_latency(host.index())
     }
 

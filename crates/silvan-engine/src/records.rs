@@ -33,8 +33,8 @@ pub(crate) struct OutPort {
     pub wait_total: u64,
     /// Input port (or host) at the far end.
     pub next: u32,
-    /// Serialisation time of a packet of MTU size, in ps.
-    pub ser_mtu: u32,
+    /// Element at the far end.
+    pub next_element: u32,
     /// Packets that wait for this port, all virtual lanes.
     pub waiting: u32,
     /// Index into the table of link rates.
@@ -58,6 +58,8 @@ pub(crate) struct OutLane {
     pub queued_bytes: u32,
     /// First queue of this lane in the table of queues; one per local input.
     pub queues: u32,
+    /// First port of the element.
+    pub base: u32,
     /// Words of `inputs` in use.
     pub words: u8,
 }
@@ -140,22 +142,31 @@ impl OutLane {
 }
 
 /// The receiving side of a port; never changes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct InPort {
-    /// From a tail leaving this buffer to the credit being usable upstream, in ps.
-    pub credit_delay: u64,
-    /// First port of the element (switch or output-buffer stage).
-    pub base: u32,
-    /// First entry of the element's forwarding table; `NONE` for an output-buffer stage.
-    pub table: u32,
     /// Output port that feeds this input.
     pub upstream: u32,
+    /// The element it belongs to.
+    pub element: u32,
+    /// Index into the table of credit delays.
+    pub credit_delay: u16,
     /// Number of this port within the element.
     pub local: u8,
     /// Whether the feeding output is a host's.
     pub from_host: bool,
-    /// Whether some output of the element is faster than this input.
-    pub slower: bool,
+}
+
+/// A switch, or the stage of an output buffer; never changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Element {
+    /// Its first port.
+    pub base: u32,
+    /// How many ports it has.
+    pub ports: u32,
+    /// First entry of its forwarding table; `NONE` for an output-buffer stage or a host.
+    pub table: u32,
+    /// Whether its ports differ in speed, so that a packet may have to wait for its tail.
+    pub mixed: bool,
 }
 
 const BLOCK_BITS: u32 = 8;
@@ -319,7 +330,7 @@ impl OutPort {
             wait_since: u64::MAX,
             wait_total: 0,
             next: NONE,
-            ser_mtu: 0,
+            next_element: NONE,
             waiting: 0,
             rate: 0,
             lane: 0,

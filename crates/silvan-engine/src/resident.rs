@@ -5,6 +5,7 @@ use silvan_units::{PortId, Vl};
 
 use crate::packet::MARKED;
 use crate::plane::Plane;
+use crate::records::Element;
 
 /// A view of the data plane for `SwitchControl::on_buffer_full`.
 pub(crate) struct ResidentView<'a> {
@@ -14,12 +15,8 @@ pub(crate) struct ResidentView<'a> {
 impl ResidentView<'_> {
     /// Local inputs or outputs of the element that `port` belongs to.
     fn element(&self, port: PortId) -> std::ops::Range<u32> {
-        let base = self.plane.ins[port.index()].base;
-        let count = self.plane.ins[base as usize..self.plane.fabric_ports]
-            .iter()
-            .take_while(|other| other.base == base)
-            .count() as u32;
-        base..base + count
+        let Element { base, ports, .. } = self.plane.element_of(port.index() as u32);
+        base..base + ports
     }
 
     fn mark(&mut self, output: u32, vl: Vl, local: u32) {

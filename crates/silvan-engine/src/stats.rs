@@ -37,8 +37,64 @@ pub struct ClassStats {
     pub delivered_packets: u64,
     /// Of these, with FECN.
     pub marked_packets: u64,
-    /// Latencies in nanoseconds, if kept.
-    pub latency: Option<Histogram<u64>>,
+    latency: LatencyCounts,
+}
+
+impl ClassStats {
+    /// Latencies in nanoseconds, exact to one part in 128; `None` if none were kept.
+    pub fn latency(&self) -> Option<Histogram<u64>> {
+        self.latency.histogram()
+    }
+}
+
+/// Counts of latencies by leading bits: the same buckets as a `Histogram` of two significant
+/// digits, without its bookkeeping for each value. Empty until the first value.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LatencyCounts {
+    counts: Vec<u64>,
+}
+
+/// Bits below the leading one that are told apart.
+const MANTISSA: u32 = 7;
+
+impl LatencyCounts {
+    /// Bucket of a value: itself below 2^7, then 128 per power of two.
+    #[inline]
+    fn bucket(value: u64) -> usize {
+        let value = value | 1;
+        let exponent = (63 - value.leading_zeros()).saturating_sub(MANTISSA);
+        ((u64::from(exponent) << MANTISSA) + (value >> exponent)) as usize
+    }
+
+    /// Smallest value of a bucket.
+    fn lowest(bucket: usize) -> u64 {
+        let bucket = bucket as u64;
+        let exponent = (bucket >> MANTISSA).saturating_sub(1);
+        (bucket - (exponent << MANTISSA)) << exponent
+    }
+
+    #[inline]
+    fn record(&mut self, value: u64) {
+        let bucket = Self::bucket(value);
+        if bucket >= self.counts.len() {
+            self.counts.resize((bucket + 1).next_power_of_two(), 0);
+        }
+        self.counts[bucket] += 1;
+    }
+
+    fn histogram(&self) -> Option<Histogram<u64>> {
+        if self.counts.is_empty() {
+            return None;
+        }
+        let mut histogram = Histogram::new(2).ok()?;
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            if count > 0 {
+                // The histogram grows to any value, so this cannot fail.
+                histogram.record_n(Self::lowest(bucket), count).ok()?;
+            }
+        }
+        Some(histogram)
+    }
 }
 
 #[derive(Debug)]
@@ -47,14 +103,9 @@ pub(crate) struct Statistics {
     boundary: u64,
     late: Vec<Delivery>,
     classes: Vec<ClassStats>,
-    hosts: Vec<Option<Histogram<u64>>>,
+    hosts: Vec<LatencyCounts>,
     pub delivered_packets: u64,
     pub packet_hops: u64,
-}
-
-/// Two significant digits: one part in 100, a few kilobytes per histogram.
-fn histogram() -> Option<Histogram<u64>> {
-    Histogram::new(2).ok()
 }
 
 impl Statistics {
@@ -69,7 +120,7 @@ impl Statistics {
             boundary: 0,
             late: Vec::new(),
             classes: Vec::new(),
-            hosts: vec![None; per_host],
+            hosts: vec![LatencyCounts::default(); per_host],
             delivered_packets: 0,
             packet_hops: 0,
         }
@@ -116,20 +167,9 @@ impl Statistics {
             return;
         }
         let nanoseconds = delivery.latency / 1000;
-        if class.latency.is_none() {
-            class.latency = histogram();
-        }
-        if let Some(histogram) = &mut class.latency {
-            histogram.saturating_record(nanoseconds);
-        }
+        class.latency.record(nanoseconds);
         if self.latency == LatencyStats::Host {
-            let slot = &mut self.hosts[delivery.host as usize];
-            if slot.is_none() {
-                *slot = histogram();
-            }
-            if let Some(histogram) = slot {
-                histogram.saturating_record(nanoseconds);
-            }
+            self.hosts[delivery.host as usize].record(nanoseconds);
         }
     }
 
@@ -137,8 +177,8 @@ impl Statistics {
         self.classes.get(usize::from(class))
     }
 
-    pub fn host_latency(&self, host: usize) -> Option<&Histogram<u64>> {
-        self.hosts.get(host)?.as_ref()
+    pub fn host_latency(&self, host: usize) -> Option<Histogram<u64>> {
+        self.hosts.get(host)?.histogram()
     }
 
     /// Deliveries beyond the boundary.
@@ -149,8 +189,48 @@ impl Statistics {
     /// Starts the latency histograms anew; the counters go on.
     pub fn reset_latency(&mut self) {
         for class in &mut self.classes {
-            class.latency = None;
+            class.latency = LatencyCounts::default();
         }
-        self.hosts.fill(None);
+        self.hosts.fill(LatencyCounts::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Against the library's own recording of the same values.
+        #[test]
+        fn quantiles_are_those_of_a_plain_histogram(
+            values in prop::collection::vec((0u32..40, 0u64..1 << 40), 1..200),
+        ) {
+            let mut counts = LatencyCounts::default();
+            let mut sorted = Vec::new();
+            for (shift, value) in values {
+                counts.record(value >> shift);
+                sorted.push(value >> shift);
+            }
+            sorted.sort_unstable();
+            let histogram = counts.histogram().unwrap();
+            prop_assert_eq!(histogram.len(), sorted.len() as u64);
+            for quantile in [0.0, 0.5, 0.99, 1.0] {
+                let rank = ((quantile * sorted.len() as f64).ceil() as usize).max(1) - 1;
+                let exact = sorted[rank] as f64;
+                let found = histogram.value_at_quantile(quantile) as f64;
+                prop_assert!((found - exact).abs() <= exact / 64.0 + 1.0, "{found} {exact}");
+            }
+        }
+
+        #[test]
+        fn a_bucket_holds_its_values(value in any::<u64>()) {
+            let bucket = LatencyCounts::bucket(value);
+            prop_assert!(LatencyCounts::lowest(bucket) <= value | 1);
+            prop_assert!(bucket + 1 >= 58 << MANTISSA || LatencyCounts::lowest(bucket + 1) > value);
+        }
     }
 }
