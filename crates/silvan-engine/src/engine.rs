@@ -283,6 +283,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let out = &mut plane.outs[output as usize];
         out.waiting += 1;
         let (free_at, scheduled, marks) = (out.free_at, out.wake_at != u64::MAX, out.marks);
+        let credits = &plane.credits[lane];
+        let dry = plane.vls == 1 && credits.in_hand <= 0 && (scheduled || credits.starved);
         if S::ACTIVE && marks {
             let has_credit = self.has_credit(now, output, packet.vl());
             self.switch.on_queued(
@@ -295,14 +297,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 view(&packet, port),
             );
         }
-        if scheduled {
-            return;
-        }
         if free_at >= now {
-            self.wake_output(output, free_at);
-        } else {
-            // The port is idle for want of credits or of a free input; another lane or input
-            // may be able to go.
+            // With no credit in hand the next one wakes the port.
+            if !scheduled && !dry {
+                self.wake_output(output, free_at);
+            }
+        } else if !dry {
+            // The port is idle for want of credits or of a free input; this packet may be able
+            // to go.
             self.arbitrate(now, output);
         }
     }
@@ -458,8 +460,33 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let port = base + local;
         self.transmit(now, output, lane, Some(port), packet, queued_bytes);
         if more {
-            let at = self.plane.outs[output as usize].free_at;
-            self.wake_output(output, at);
+            self.schedule_next(now, output, lane);
+        }
+    }
+
+    /// Schedules the arbitration after the packet that was just started. With one lane and no
+    /// credit at all in hand it is put off to the first one, which saves an arbitration in vain.
+    #[inline(always)]
+    fn schedule_next(&mut self, now: u64, output: u32, lane: usize) {
+        let plane = &mut self.plane;
+        let out = &mut plane.outs[output as usize];
+        let free_at = out.free_at;
+        let credits = &mut plane.credits[lane];
+        if plane.vls > 1 || credits.in_hand > 0 {
+            self.wake_output(output, free_at);
+            return;
+        }
+        credits.settle(&mut plane.spill, now);
+        match credits.first_arrival() {
+            Some(at) if at > free_at => {
+                out.wait_since = free_at;
+                self.wake_output(output, at);
+            }
+            Some(_) => self.wake_output(output, free_at),
+            None => {
+                out.wait_since = free_at;
+                credits.starved = true;
+            }
         }
     }
 
@@ -488,7 +515,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         out.xmit_bytes += u64::from(packet.wire);
         out.xmit_packets += 1;
         if out.wait_since != u64::MAX {
-            out.wait_total += now - out.wait_since;
+            out.wait_total += now.saturating_sub(out.wait_since);
             out.wait_since = u64::MAX;
         }
         let (kind, marks) = (out.kind, out.marks);
@@ -540,7 +567,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             if from_host {
                 self.wake_host_of(upstream, due);
             } else {
-                self.wake_output(upstream, due);
+                let free_at = plane.outs[upstream as usize].free_at;
+                self.wake_output(upstream, due.max(free_at));
             }
         }
         if C::NEEDS_CREDIT && from_host {

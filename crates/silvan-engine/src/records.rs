@@ -27,7 +27,7 @@ pub(crate) struct OutPort {
     pub xmit_bytes: u64,
     /// Packets started.
     pub xmit_packets: u64,
-    /// Since when the port is idle with packets waiting, `u64::MAX` if it is not.
+    /// Since (or from) when the port is idle with packets waiting, `u64::MAX` if it is not.
     pub wait_since: u64,
     /// Time so spent before.
     pub wait_total: u64,
@@ -294,6 +294,12 @@ impl Credits {
         (0..self.ring_len)
             .map(|position| self.ring[self.slot(position)])
             .chain(spilled.copied())
+    }
+
+    /// When the next credits on their way arrive, whether in the past or to come.
+    #[inline]
+    pub fn first_arrival(&self) -> Option<u64> {
+        (self.ring_len > 0).then(|| self.ring[self.slot(0)] >> BLOCK_BITS)
     }
 
     /// When the lane will have `blocks` credits, from what is on its way; `None` if it is not enough.
