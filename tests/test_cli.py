@@ -104,3 +104,26 @@ def test_bench_prints_every_measure(command: Command) -> None:
     assert one["events_per_packet_hop"] == pytest.approx(
         one["events_per_s"] / one["packet_hops_per_s"]
     )
+
+
+def test_run_does_every_point_of_a_sweep(
+    command: Command, incast_file: Path, tmp_path: Path
+) -> None:
+    sweep = '\n[sweep]\nseeds = 2\n[sweep.vary]\n"host.sink-rate" = ["4 Gbit/s", "8 Gbit/s"]\n'
+    incast_file.write_text(INCAST + sweep)
+    outcome = command("run", incast_file, "--json", "--out", tmp_path / "out")
+    assert outcome.status == 0, outcome.stderr
+    runs = json.loads(outcome.stdout)["runs"]
+    assert [(one["set"]["host.sink-rate"], one["seed"]) for one in runs] == [
+        ('"4 Gbit/s"', 3),
+        ('"4 Gbit/s"', 4),
+        ('"8 Gbit/s"', 3),
+        ('"8 Gbit/s"', 4),
+    ]
+    for one in runs:
+        # The sink takes in one packet after the other, so the rate is short of the sink's by
+        # the time to the first packet's arrival (under 5 us) and the packet in the sink at the end.
+        sink_gbps = float(one["set"]["host.sink-rate"].strip('"').split()[0])
+        assert one["receive_rates"]["total_gbps"] == pytest.approx(sink_gbps, rel=0.05)
+        assert silvan.Result.read(one["folder"]).seed == one["seed"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["point-1", "point-2"]

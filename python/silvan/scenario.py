@@ -152,6 +152,33 @@ class Scenario:
         """
         return self._wrap(self._native.with_overrides(_assignments(overrides)))
 
+    def sweep(self) -> list[tuple[dict[str, str], Scenario]]:
+        """List the points of the scenario's sweep.
+
+        Returns
+        -------
+        list of tuple of dict and Scenario
+            The values of each point by dotted key, as TOML literals, and its scenario. A
+            scenario that varies nothing is its own only point.
+
+        Raises
+        ------
+        ScenarioError
+            The values of a point are impossible together.
+
+        Examples
+        --------
+        >>> import silvan
+        >>> base = silvan.Scenario(sweep={"vary": {"host.sink-rate": ["4 Gbit/s", "8 Gbit/s"]}})
+        >>> [values for values, scenario in base.sweep()]
+        [{'host.sink-rate': '"4 Gbit/s"'}, {'host.sink-rate': '"8 Gbit/s"'}]
+        """
+        points = self._native.sweep_points()
+        return [
+            (dict(point), self._wrap(self._native.with_overrides(point)) if point else self)
+            for point in points
+        ]
+
     @property
     def name(self) -> str:
         """The scenario's name."""

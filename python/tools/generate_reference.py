@@ -1,7 +1,7 @@
 """Write the reference pages that are generated from the code, or check that they are up to date.
 
-They stand in ``docs/reference``: ``cli.md`` is made from the command line's own help, ``scenario.md``
-and ``scenario.schema.json`` from the types of the scenario crate.
+They stand in ``docs/reference``: ``cli.md`` is made from the command line's own help,
+``scenario.md`` and ``scenario.schema.json`` from the types of the scenario crate.
 """
 
 from __future__ import annotations

@@ -43,6 +43,14 @@ impl Scenario {
             .map_err(|error| scenario_error(py, &error))
     }
 
+    /// The overrides of every point of the scenario's sweep; one empty list if nothing varies.
+    fn sweep_points(&self) -> Vec<Vec<(String, String)>> {
+        let points = self.0.sweep_points().into_iter();
+        points
+            .map(|point| point.into_iter().map(|o| (o.key, o.value)).collect())
+            .collect()
+    }
+
     /// The scenario as TOML text, every default spelled out.
     fn effective_toml(&self) -> &str {
         self.0.effective_toml()

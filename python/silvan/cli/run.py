@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,16 +13,48 @@ from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rich.table import Table
 
     from silvan.result import Result
     from silvan.scenario import Scenario
+    from silvan.workers import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: which values the sweep gives, which seed, and where the result goes.
+
+    Attributes
+    ----------
+    values : Mapping
+        Values of the sweep's point by dotted key; none without a sweep.
+    job : Job
+        What to run.
+    """
+
+    values: Mapping[str, str]
+    job: Job
+
+    @property
+    def label(self) -> str:
+        """Values and seed in a few words."""
+        words = [f"{key}={value}" for key, value in self.values.items()]
+        return " ".join([*words, f"seed {self.job.seed}"])
 
 
 def run(
     scenario: ScenarioPath,
     set_: Assignments = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of runs, with consecutive seeds.")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of runs, with consecutive seeds; by default the sweep's, or one.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, help="The first seed; by default the scenario's.", show_default=False),
@@ -30,47 +63,59 @@ def run(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write Parquet tables and a manifest to DIR/seed-N.",
+            help="Write Parquet tables and a manifest to DIR/seed-N; "
+            "of a sweep to DIR/point-M/seed-N.",
             show_default=False,
         ),
     ] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a scenario, several seeds in parallel.
+    """Simulate a scenario, several seeds and the points of its sweep in parallel.
 
     Prints what was delivered. With --out it keeps every finished run, also when Ctrl-C
     stops the others.
     """
     from silvan.folders import require_replaceable, require_writable
-    from silvan.workers import Job, run_jobs
+    from silvan.workers import run_jobs
 
     loaded = load(scenario, set_)
+    runs = _plan(loaded, seeds, seed, out)
     if out is not None:
         require_writable(out)
-    first = loaded.seed if seed is None else seed
-    jobs = [
-        Job(loaded, number, out / f"seed-{number}" if out else None)
-        for number in range(first, first + seeds)
-    ]
-    for job in jobs:
-        if job.folder is not None:
-            require_replaceable(job.folder)
+        for one in runs:
+            assert one.job.folder is not None
+            require_replaceable(one.job.folder)
     results: dict[int, Result] = {}
-    labels = [f"seed {job.seed}" for job in jobs]
     with (
-        progress_bars(labels) as on_progress,
-        closing(run_jobs(jobs, on_progress=on_progress)) as finished,
+        progress_bars([one.label for one in runs]) as on_progress,
+        closing(run_jobs([one.job for one in runs], on_progress=on_progress)) as finished,
     ):
         for index, result in finished:
             results[index] = result
-    ordered = [results[index] for index in range(len(jobs))]
+    done = [(one, results[index]) for index, one in enumerate(runs)]
     if as_json:
-        put_json(_as_json(loaded, ordered, out))
+        put_json(_as_json(loaded, done))
         return
-    put_table(_table(loaded, ordered))
+    put_table(_table(loaded, done))
     if out is not None:
         note(f"written to {out}")
+
+
+def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | None) -> list[Run]:
+    """List all runs: every seed of every point of the sweep."""
+    from silvan.workers import Job
+
+    points = loaded.sweep()
+    count = seeds or loaded.to_dict().get("sweep", {}).get("seeds") or 1
+    first = loaded.seed if seed is None else seed
+    runs = []
+    for number, (values, scenario) in enumerate(points, start=1):
+        root = out / f"point-{number}" if out and len(points) > 1 else out
+        for one in range(first, first + count):
+            folder = root / f"seed-{one}" if root else None
+            runs.append(Run(values, Job(scenario, one, folder)))
+    return runs
 
 
 def _rates(result: Result) -> dict[str, float]:
@@ -87,34 +132,39 @@ def _rates(result: Result) -> dict[str, float]:
     return {**means, "total_gbps": float(rates.sum())}
 
 
-def _as_json(scenario: Scenario, results: list[Result], out: Path | None) -> dict[str, Any]:
+def _as_json(scenario: Scenario, done: Sequence[tuple[Run, Result]]) -> dict[str, Any]:
     return {
         "name": scenario.name,
         "hash": scenario.hash,
-        "version": results[0].version,
+        "version": done[0][1].version,
         "runs": [
             {
                 "seed": result.seed,
+                "set": dict(one.values),
+                "hash": result.scenario.hash,
                 "receive_rates": _rates(result),
                 "summary": result.summary,
                 "classes": result.classes.to_pylist(),
-                "folder": str(out / f"seed-{result.seed}") if out else None,
+                "folder": str(one.job.folder) if one.job.folder else None,
             }
-            for result in results
+            for one, result in done
         ],
     }
 
 
-def _table(scenario: Scenario, results: list[Result]) -> Table:
+def _table(scenario: Scenario, done: Sequence[tuple[Run, Result]]) -> Table:
     from rich.table import Table
 
     table = Table(title=f"{scenario.name}: mean receive rate per host, Gbit/s")
-    for heading in ("seed", "hotspots", "other hosts", "all hosts, sum", "M packet-hops/s"):
+    varied = list(done[0][0].values)
+    headings = ("seed", "hotspots", "other hosts", "all hosts, sum", "M packet-hops/s")
+    for heading in (*varied, *headings):
         table.add_column(heading, justify="right")
-    for result in results:
+    for one, result in done:
         rates = _rates(result)
         speed = result.summary["packet_hops"] / max(result.summary["wall_s"], 1e-9) / 1e6
         table.add_row(
+            *one.values.values(),
             str(result.seed),
             *(
                 f"{rates[key]:.3f}" if key in rates else "-"

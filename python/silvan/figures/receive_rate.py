@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from silvan.result import Result
 
 
+# Share of the undisturbed rate from which on the victims count as recovered.
+_RECOVERED = 0.95
+
+
 @dataclass(frozen=True, slots=True)
 class Band:
     """A series with its range over the seeds.
@@ -39,6 +43,11 @@ class Band:
     mean: FloatArray
     low: FloatArray
     high: FloatArray
+
+    def late_mean(self, late_ms: float) -> float:
+        """Average the mean over the last part of the run, ``late_ms`` milliseconds long."""
+        end_ms = self.times_ms[-1] + self.times_ms[0]
+        return float(self.mean[self.times_ms > end_ms - late_ms].mean())
 
 
 def band(runs: Sequence[Result], *, hotspots: bool | None) -> Band:
@@ -70,6 +79,8 @@ def draw_receive_rates(
     by_control: Mapping[str, Sequence[Result]],
     *,
     without_hotspots: Sequence[Result],
+    late_ms: float,
+    title: str,
     folder: Path,
     stem: str,
 ) -> list[Path]:
@@ -81,6 +92,10 @@ def draw_receive_rates(
         Runs with hotspots under ``"off"`` and ``"on"``.
     without_hotspots : sequence of Result
         Runs of the victims alone, which show what the hotspots cost.
+    late_ms : float
+        Length of the last part of the run that is averaged on its own, in milliseconds.
+    title : str
+        Title of the figure.
     folder : Path
         A folder that exists.
     stem : str
@@ -97,33 +112,33 @@ def draw_receive_rates(
         for group, hotspots in (("hotspots", True), ("others", False))
     }
     alone = band(without_hotspots, hotspots=None)
-    reference = float(alone.mean[len(alone.mean) // 2 :].mean())
-    first = next(iter(by_control.values()))[0]
-    counts = {True: int(is_hotspot(first).sum()), False: int((~is_hotspot(first)).sum())}
+    end_ms = float(alone.times_ms[-1] + alone.times_ms[0])
+    late_ms = min(late_ms, end_ms)
+    reference = alone.late_mean(late_ms)
+    hot = is_hotspot(next(iter(by_control.values()))[0])
 
-    with style.styled(7.2, 5.6) as figure:
+    with style.styled(7.2, 6.0) as figure:
+        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.7))
-        _panel(upper, bands, "hotspots")
-        _panel(lower, bands, "others")
-        upper.set_title(f"The {counts[True]} hotspots")
-        lower.set_title(f"The other {counts[False]} hosts: victims of the congestion trees")
-        upper.set_ylim(0, 16)
-        upper.set_yticks([0, 5, 10, 15])
-        lower.set_ylim(0, reference * 1.2)
+        upper.set_title(f"The {int(hot.sum())} hotspots")
+        lower.set_title(f"The {int((~hot).sum())} other hosts, victims of the congestion trees")
+        for axes, group in ((upper, "hotspots"), (lower, "others")):
+            for control, colour in style.CC_COLOURS.items():
+                _line(axes, bands[group, control], style.CC_LABELS[control], colour, late_ms)
+            axes.set_ylabel("receive rate\nper host (Gbit/s)")
+            axes.set_ylim(0, axes.dataLim.ymax * 1.2)
         lower.axhline(reference, color=style.REFERENCE, linewidth=1, linestyle=(0, (4, 3)))
-        style.label_line(
-            lower,
-            alone.times_ms[-1],
-            reference,
-            f"with no hotspots in the fabric: {reference:.2f}",
-            style.REFERENCE,
-            ha="right",
-        )
-        for axes in (upper, lower):
-            axes.set_ylabel("receive rate per host\n(Gbit/s)")
+        name = f"without hotspots: {reference:.2f}"
+        style.label_line(lower, end_ms, reference, name, style.REFERENCE, ha="right")
+        _mark_recovery(lower, bands["others", "on"], reference)
+        lower.set_xlim(0, end_ms)
         lower.set_xlabel("simulated time (ms)")
-        lower.set_xlim(0, float(alone.times_ms[-1] + alone.times_ms[0]))
-        _name_lines(upper, lower, bands)
+        figure.supxlabel(
+            "Lines: mean over the seeds; shades: their range. "
+            f"Numbers: mean over the last {late_ms:g} ms, and over the whole run.",
+            fontsize=7.5,
+            color=style.FAINT,
+        )
         paths = style.save(figure, folder, stem)
     rows = [
         (f"{time:.6g}", group, control, f"{mean:.6g}", f"{low:.6g}", f"{high:.6g}")
@@ -134,35 +149,38 @@ def draw_receive_rates(
     return [*paths, style.save_csv(header, rows, folder / f"{stem}.csv")]
 
 
-def _panel(axes: Axes, bands: Mapping[tuple[str, str], Band], group: str) -> None:
-    for control, colour in style.CC_COLOURS.items():
-        one = bands[group, control]
-        axes.fill_between(one.times_ms, one.low, one.high, color=colour, alpha=0.18, linewidth=0)
-        axes.plot(one.times_ms, one.mean, color=colour)
+def _line(axes: Axes, one: Band, name: str, colour: str, late_ms: float) -> None:
+    """Draw a series with its range, and write its name where it runs level, late in the run."""
+    axes.fill_between(one.times_ms, one.low, one.high, color=colour, alpha=0.18, linewidth=0)
+    axes.plot(one.times_ms, one.mean, color=colour)
+    at = round(len(one.times_ms) * 0.47)
+    # The line of CC on runs just below another one, in both panels.
+    below = name == style.CC_LABELS["on"]
+    style.label_line(
+        axes,
+        one.times_ms[at],
+        float(one.low[at:].min() if below else one.high[at:].max()),
+        f"{name}: {one.late_mean(late_ms):.2f} late, {one.mean.mean():.2f} overall",
+        colour,
+        offset=(0, -6) if below else (0, 5),
+        va="top" if below else "bottom",
+    )
 
 
-def _name_lines(upper: Axes, lower: Axes, bands: Mapping[tuple[str, str], Band]) -> None:
-    """Name each line where it runs level, late in the run."""
-    for control, colour in style.CC_COLOURS.items():
-        others = bands["others", control]
-        at = round(len(others.times_ms) * 0.62)
-        below = control == "on"
-        style.label_line(
-            lower,
-            others.times_ms[at],
-            float(others.low[at] if below else others.high[at]),
-            f"{style.CC_LABELS[control]}: {others.mean[at:].mean():.2f}",
-            colour,
-            offset=(0, -6) if below else (0, 5),
-            va="top" if below else "bottom",
-        )
-        hotspots = bands["hotspots", control]
-        style.label_line(
-            upper,
-            hotspots.times_ms[at],
-            float(hotspots.low[at] if below else hotspots.high[at]),
-            f"{style.CC_LABELS[control]}: {hotspots.mean[at:].mean():.2f}",
-            colour,
-            offset=(0, -6) if below else (0, 4),
-            va="top" if below else "bottom",
-        )
+def _mark_recovery(axes: Axes, controlled: Band, reference: float) -> None:
+    """Mark when the victims have again nearly what they have without hotspots, if ever."""
+    recovered = controlled.mean >= _RECOVERED * reference
+    # The instant after the last one at which they had less.
+    first = int(np.flatnonzero(~recovered)[-1]) + 1 if not recovered.all() else 0
+    if first == 0 or first >= len(recovered):
+        return
+    at = float(controlled.times_ms[first])
+    axes.axvline(at, color=style.FAINT, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.annotate(
+        f"trees dissolved: after {at:.0f} ms the victims\n"
+        f"have {_RECOVERED:.0%} of what they have without",
+        (at, reference / 2),
+        xytext=(6, 0),
+        textcoords="offset points",
+        va="center",
+    )
