@@ -25,12 +25,13 @@ impl ScenarioError {
     /// An error about the value that `key` names, at an unknown place. The message starts with the
     /// key unless that is the root.
     pub(crate) fn new(key: KeyPath, message: impl Into<String>) -> Self {
-        let message = one_line(message.into());
+        let message = message.into();
+        let message = match key.is_empty() {
+            true => message,
+            false => format!("{key}: {message}"),
+        };
         Self(Box::new(Details {
-            message: match key.is_empty() {
-                true => message,
-                false => format!("{key}: {message}"),
-            },
+            message: one_line(message),
             source: String::new(),
             line: None,
             column: None,

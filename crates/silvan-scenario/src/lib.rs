@@ -1,4 +1,37 @@
 //! The typed scenario: fabric, links, traffic, control, measurement; and the runner.
+//!
+//! A scenario file (TOML) says everything about a run. It goes through two forms: [`parsed`], the
+//! file as it is written, and [`Scenario`], in which every name is known and every value possible.
+//! [`run`] takes a [`Scenario`] and a seed, and gives tables.
+//!
+//! What is wrong with a file is one [`ScenarioError`]: one line with the place (file and line, or the
+//! `--set` that did it), the key path, what is the matter, and usually a hint. The key paths in it are
+//! those of [`Override`] and of sweeps.
+//!
+//! The [JSON schema](json_schema), the [reference of keys](reference_markdown) and the
+//! [effective scenario](Scenario::effective_toml) are all made from the parsed types, so there is
+//! one list of keys.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use silvan_scenario::{Override, Scenario, run};
+//!
+//! let text = r#"
+//! [fabric]
+//! generator = "single-switch"
+//! hosts = 8
+//! [[traffic.incast]]
+//! to = "host-0000"
+//! "#;
+//! let overrides = [Override::new("run.duration", "100 us")];
+//! let scenario = Scenario::from_toml(text, "incast.toml", &overrides)?;
+//! let output = run(&scenario, scenario.seed(), &mut |_| ControlFlow::Continue(()))?;
+//! let hosts = output.table("hosts").expect("every run has it");
+//! let delivered = hosts.u64_column("delivered_bytes").expect("a column of whole numbers");
+//! assert!(delivered[0] > 0 && delivered[1..].iter().all(|bytes| *bytes == 0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
 mod build;
 mod de;
 mod effective;

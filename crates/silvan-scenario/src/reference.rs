@@ -19,12 +19,23 @@ pub fn reference_markdown() -> String {
     };
     let reader = Reader { root: &schema };
     reader.read_table(&schema, "", &mut top, &mut sections);
-    let mut out = String::new();
+    let mut out = String::from(HEADER);
     for section in std::iter::once(&top).chain(&sections) {
         section.write(&mut out);
     }
     out
 }
+
+const HEADER: &str = "\
+# Scenario keys
+
+Generated from the types of the scenario crate; do not edit.
+
+Quantities are text with a unit, such as `\"150 us\"`; a number without one is an error, and so is an
+unknown key. A value is set on the command line by its path: `--set switch.buffer=\"64 KiB\"`, or
+`--set traffic.flow.0.load=0.5` for the first entry of a list.
+
+";
 
 struct Section {
     heading: String,

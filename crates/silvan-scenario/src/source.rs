@@ -110,7 +110,7 @@ impl Source {
         if path.steps().iter().any(empty) {
             let message = format!("{:?} is not a key", change.key);
             let hint = "write it as --set section.key=value";
-            return Err(change.error(path, message).with_hint(hint));
+            return Err(change.error(KeyPath::ROOT, message).with_hint(hint));
         }
         let value: Value = change
             .value

@@ -6,7 +6,7 @@ use silvan_traffic::{
     CatchUp, Entry, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, Pattern,
     PermutationSpec, Roles, Selection, Spacing, TrafficError, TrafficSpec, UniformSpec, Window,
 };
-use silvan_units::{HostId, Rate, Span, Time};
+use silvan_units::{Bytes, HostId, Rate, Span, Time};
 
 use super::{Parameter, at, check_parameters, host_named};
 use crate::error::ScenarioError;
@@ -53,6 +53,10 @@ pub(crate) fn build_traffic(
     section: &TrafficSection,
     fabric: &Fabric,
 ) -> Result<TrafficSpec, ScenarioError> {
+    // Checked here, as the traffic looks at the size only where an entry uses it.
+    if section.message.is_some_and(Bytes::is_zero) {
+        return Err(ScenarioError::new(at("traffic.message"), "zero bytes"));
+    }
     let names = Names { fabric };
     let entry_key = |kind: &str, index: usize| at("traffic").key(kind).index(index);
     Ok(TrafficSpec {

@@ -195,11 +195,7 @@ impl Measurement<'_> {
         let marked = pairs().map(|(now, then)| now.marked_packets - then.marked_packets);
         table.push("marked_packets", marked.collect::<Vec<_>>());
         let histograms: Vec<_> = (0..names.len())
-            .map(|class| {
-                engine
-                    .class(class as u16)
-                    .and_then(|stats| stats.latency.as_ref())
-            })
+            .map(|class| engine.class(class as u16).and_then(|stats| stats.latency()))
             .collect();
         push_latencies(&mut table, &histograms);
         table
@@ -235,16 +231,18 @@ impl Measurement<'_> {
 }
 
 /// Quantiles of latency histograms in nanoseconds; 0 where nothing was delivered or kept.
-fn push_latencies(table: &mut Table, histograms: &[Option<&Histogram<u64>>]) {
+fn push_latencies(table: &mut Table, histograms: &[Option<Histogram<u64>>]) {
     let quantile = |value: f64| -> Vec<u64> {
         let histograms = histograms.iter();
         histograms
-            .map(|h| h.map_or(0, |h| h.value_at_quantile(value)))
+            .map(|h| h.as_ref().map_or(0, |h| h.value_at_quantile(value)))
             .collect()
     };
     table.push("latency_p50_ns", quantile(0.5));
     table.push("latency_p99_ns", quantile(0.99));
     table.push("latency_p999_ns", quantile(0.999));
-    let largest = histograms.iter().map(|h| h.map_or(0, Histogram::max));
+    let largest = histograms
+        .iter()
+        .map(|h| h.as_ref().map_or(0, Histogram::max));
     table.push("latency_max_ns", largest.collect::<Vec<_>>());
 }

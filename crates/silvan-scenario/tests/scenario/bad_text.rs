@@ -1,0 +1,186 @@
+//! Text that is no scenario at all: broken TOML, unknown keys, wrong types and units.
+
+use crate::{message, read, read_with};
+
+#[test]
+fn toml_errors_have_a_line() {
+    assert_eq!(
+        message("name = \"x\"\n[fabric\n"),
+        "file.toml:2: unclosed table, expected `]`"
+    );
+    assert_eq!(
+        message("[vl]\nhigh = [[0, 1],"),
+        "file.toml:2: unclosed array, expected `]`"
+    );
+    assert_eq!(
+        message("[run]\nseed = 1\nseed = 2\n"),
+        "file.toml:3: duplicate key"
+    );
+    assert_eq!(message("[run]\n[run]\n"), "file.toml:2: duplicate key");
+}
+
+#[test]
+fn unknown_keys_name_the_nearest() {
+    assert_eq!(
+        message("[switch]\nbufer = \"1 KiB\""),
+        "file.toml:2: switch.bufer: unknown key (hint: did you mean \"buffer\"?)"
+    );
+    assert_eq!(
+        message("[trafic]"),
+        "file.toml:1: trafic: unknown key (hint: did you mean \"traffic\"?)"
+    );
+    assert_eq!(
+        message("[link]\nlatency = \"1 ns\""),
+        "file.toml:2: link.latency: unknown key (hint: known here: width, speed, length)"
+    );
+    assert_eq!(
+        message("\n[[traffic.flow]]\nfrom = \"a\"\nto = \"b\"\nvolume = 3"),
+        "file.toml:5: traffic.flow.0.volume: unknown key (hint: known here: name, from, to, bytes, \
+         load, start, end, message, sl)"
+    );
+}
+
+#[test]
+fn missing_keys_point_at_their_section() {
+    assert_eq!(
+        message("name = \"x\"\n\n[[traffic.flow]]\nfrom = \"host-0000\""),
+        "file.toml:3: traffic.flow.0.to: missing key"
+    );
+    assert_eq!(
+        message("[switch]\noutput-buffer = { speedup = 2 }"),
+        "file.toml:2: switch.output-buffer.size: missing key"
+    );
+}
+
+#[test]
+fn units_are_mandatory_and_checked() {
+    assert_eq!(
+        message("[switch]\nbuffer = 65536"),
+        "file.toml:2: switch.buffer: expected a data size as text with its unit, e.g. \"64 KiB\", \
+         found the number 65536"
+    );
+    assert_eq!(
+        message("[switch]\nbuffer = \"65536\""),
+        "file.toml:2: switch.buffer: invalid data size \"65536\": the unit is missing (hint: write \
+         e.g. \"64 KiB\")"
+    );
+    assert_eq!(
+        message("[host]\nsink-rate = \"13.6 Gb/s\""),
+        "file.toml:2: host.sink-rate: invalid data rate \"13.6 Gb/s\": the unit is not known (hint: \
+         write \"Gbit/s\" for bits or \"GB/s\" for bytes)"
+    );
+    assert_eq!(
+        message("[switch]\nlatency = \"2 m\""),
+        "file.toml:2: switch.latency: invalid time span \"2 m\": the unit is not known (hint: known \
+         units: ps, ns, us, ms, s)"
+    );
+    assert_eq!(
+        message("[run]\nduration = 0.1"),
+        "file.toml:2: run.duration: expected a time span as text with its unit, e.g. \"150 us\", \
+         found the number 0.1"
+    );
+    assert_eq!(
+        message("[host]\ninjection-rate = \"0 Gbit/s\""),
+        "file.toml:2: host.injection-rate: invalid data rate \"0 Gbit/s\": it is zero (hint: write \
+         e.g. \"13.5 Gbit/s\")"
+    );
+}
+
+#[test]
+fn types_are_checked() {
+    assert_eq!(
+        message("[vl]\ndata-vls = \"two\""),
+        "file.toml:2: vl.data-vls: expected a whole number from 0 to 255, found the text \"two\""
+    );
+    assert_eq!(
+        message("[fabric]\nswitch = 3"),
+        "file.toml:2: fabric.switch: expected a list, found the number 3"
+    );
+    assert_eq!(
+        message("switch = true"),
+        "file.toml:1: switch: expected a table, found true"
+    );
+    assert_eq!(
+        message("[control]\nscheme = \"ib_cc\""),
+        "file.toml:2: control.scheme: unknown value \"ib_cc\" (hint: did you mean \"ib-cc\"?)"
+    );
+    assert_eq!(
+        message("[vl]\nhigh = [[0, 1], [0, 1, 2]]"),
+        "file.toml:2: vl.high.1: expected a list of length 2, found 3 values"
+    );
+    assert_eq!(
+        message("[run]\nduration = 2024-01-01"),
+        "file.toml:2: run.duration: a date is no value of a scenario"
+    );
+    assert_eq!(
+        message("[run]\nseed = -1"),
+        "file.toml:2: run.seed: expected a whole number that is not negative, found the number -1"
+    );
+}
+
+#[test]
+fn overrides_are_named_as_their_source() {
+    let with = |key: &str, value: &str| {
+        let text = "[[traffic.flow]]\nfrom = \"host-0000\"\nto = \"host-0001\"";
+        read_with(text, &[(key, value)]).unwrap_err().to_string()
+    };
+    assert_eq!(
+        with("switch.bufer", "64 KiB"),
+        "--set switch.bufer=64 KiB: switch.bufer: unknown key (hint: did you mean \"buffer\"?)"
+    );
+    assert_eq!(
+        with("switch.buffer", "64"),
+        "--set switch.buffer=64: switch.buffer: expected a data size as text with its unit, e.g. \
+         \"64 KiB\", found the number 64"
+    );
+    assert_eq!(
+        with("switch.buffer", "1 KiB"),
+        "--set switch.buffer=1 KiB: switch.buffer: switch input buffer of 1024 bytes cannot hold \
+         one packet of 2074 bytes on the wire"
+    );
+    assert_eq!(
+        with("traffic.flow.1.load", "0.5"),
+        "--set traffic.flow.1.load=0.5: traffic.flow.1.load: traffic.flow has 1 entries, there is no \
+         entry 1 (they count from 0)"
+    );
+    assert_eq!(
+        with("traffic.flow.0.to", "host-0009"),
+        "--set traffic.flow.0.to=host-0009: traffic.flow.0.to: there is no host named \"host-0009\" \
+         (hint: did you mean \"host-0000\"?)"
+    );
+    assert_eq!(
+        with("traffic.flow.load", "1"),
+        "--set traffic.flow.load=1: traffic.flow.load: traffic.flow is not a table"
+    );
+    assert_eq!(
+        with("name.first", "x"),
+        "--set name.first=x: name: expected text in quotes, found a table"
+    );
+    assert_eq!(
+        with("", "x"),
+        "--set =x: \"\" is not a key (hint: write it as --set section.key=value)"
+    );
+    assert_eq!(
+        with("switch.output-buffer.speedup", "2"),
+        "--set switch.output-buffer.speedup=2: switch.output-buffer.size: missing key"
+    );
+}
+
+#[test]
+fn errors_carry_their_parts() {
+    let error = read("[switch]\n  bufer = 1\n").unwrap_err();
+    assert_eq!(error.source_name(), "file.toml");
+    assert_eq!((error.line(), error.column()), (Some(2), Some(3)));
+    assert_eq!(error.key().to_string(), "switch.bufer");
+    assert_eq!(error.hint(), Some("did you mean \"buffer\"?"));
+    assert_eq!(error.message(), "switch.bufer: unknown key");
+}
+
+/// Text from the file cannot break the one line of a message.
+#[test]
+fn messages_stay_on_one_line() {
+    let text = "[[traffic.flow]]\nfrom = \"a\\nb\"\nto = \"x\"\n\"k\\ney\" = 1";
+    assert_eq!(message(text).lines().count(), 1);
+    let text = "[[traffic.flow]]\nfrom = \"a\\nb\"\nto = \"x\"";
+    assert_eq!(message(text).lines().count(), 1);
+}

@@ -1,0 +1,391 @@
+//! Values that can be read and make no sense: one test per section, one line per value.
+
+use crate::message;
+
+/// Checks a section with one bad line against its message.
+fn check(section: &str, line: &str, expected: &str) {
+    let text = format!("name = \"x\"\n\n[{section}]\n{line}\n");
+    assert_eq!(message(&text), format!("file.toml:4: {expected}"));
+}
+
+#[test]
+fn packets_and_buffers() {
+    check(
+        "packet",
+        "mtu = \"0 B\"",
+        "packet.mtu: MTU of 0 bytes; it must be between 1 and 4096",
+    );
+    check(
+        "packet",
+        "mtu = \"8 KiB\"",
+        "packet.mtu: MTU of 8192 bytes; it must be between 1 and 4096",
+    );
+    check(
+        "packet",
+        "header = \"1 KiB\"",
+        "packet.header: packet header of 1024 bytes; it must be at most 256",
+    );
+    check(
+        "switch",
+        "buffer = \"2 KiB\"",
+        "switch.buffer: switch input buffer of 2048 bytes cannot hold one packet of 2074 bytes on \
+         the wire",
+    );
+    check(
+        "host",
+        "receive-buffer = \"64 B\"",
+        "host.receive-buffer: host receive buffer of 64 bytes cannot hold one packet of 2074 bytes \
+         on the wire",
+    );
+    check(
+        "switch",
+        "output-buffer = { size = \"1 KiB\" }",
+        "switch.output-buffer.size: switch output buffer of 1024 bytes cannot hold one packet of \
+         2074 bytes on the wire",
+    );
+    check(
+        "switch",
+        "output-buffer = { size = \"8 KiB\", speedup = 0.5 }",
+        "switch.output-buffer.speedup: a speedup of 0.5 is not 1 to 1000 in steps of 0.01",
+    );
+    check(
+        "switch",
+        "read-limit = 0",
+        "switch.read-limit: a read limit of 0 would never let a packet through",
+    );
+    check(
+        "switch",
+        "latency = \"2 s\"",
+        "switch.latency: switch latency of 2 s is longer than 1 s",
+    );
+    check(
+        "switch",
+        "credit-delay = \"2 s\"",
+        "switch.credit-delay: switch credit delay of 2 s is longer than 1 s",
+    );
+    check(
+        "host",
+        "credit-delay = \"2 s\"",
+        "host.credit-delay: host credit delay of 2 s is longer than 1 s",
+    );
+}
+
+/// A defaulted value is reported where its section stands, or at the start of the file.
+#[test]
+fn defaults_that_do_not_fit_point_at_their_section() {
+    assert_eq!(
+        message(
+            "[packet]\nmtu = \"4 KiB\"\n\n[switch]\nbuffer = \"64 KiB\"\n\n[host]\n\
+                 receive-buffer = \"4 KiB\""
+        ),
+        "file.toml:8: host.receive-buffer: host receive buffer of 4096 bytes cannot hold one packet \
+         of 4122 bytes on the wire"
+    );
+    assert_eq!(
+        message("\n[fabric]\ngenerator = \"chain\"\nswitches = 2"),
+        "file.toml:2: fabric.hosts-per-switch: missing key (hint: chain needs switches, \
+         hosts-per-switch)"
+    );
+}
+
+#[test]
+fn virtual_lanes() {
+    check(
+        "vl",
+        "data-vls = 0",
+        "vl.data-vls: 0 data virtual lanes; a port has 1 to 15",
+    );
+    check(
+        "vl",
+        "data-vls = 16",
+        "vl.data-vls: 16 data virtual lanes; a port has 1 to 15",
+    );
+    check(
+        "vl",
+        "sl-to-vl = [0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]",
+        "vl.sl-to-vl.3: SL 3 maps to VL 2, but there are 1 data VLs (0 to 0)",
+    );
+    check(
+        "vl",
+        "sl-to-vl = [0, 0]",
+        "vl.sl-to-vl: 2 entries, one for each of the 16 service levels is needed",
+    );
+    check(
+        "vl",
+        "high = [[0, 1], [15, 1]]",
+        "vl.high.1: data VL 15 is out of range, it must be 0 to 14",
+    );
+    check(
+        "vl",
+        "low = [[0, 1], [3, 1]]",
+        "vl.low.1: the VL arbitration table names VL 3, but there are 1 data VLs",
+    );
+    assert_eq!(
+        message("[vl]\ndata-vls = 2\nlow = [[0, 1]]"),
+        "file.toml:3: vl.low: VL 1 is in neither arbitration table with a weight above 0, so it \
+         would never send"
+    );
+}
+
+#[test]
+fn duration_warm_up_and_interval() {
+    check("run", "duration = \"0 s\"", "run.duration: it is zero");
+    check(
+        "run",
+        "duration = \"100000 s\"",
+        "run.duration: 100000 s is longer than the clock runs, 72000 s",
+    );
+    check(
+        "run",
+        "warm-up = \"10 ms\"",
+        "run.warm-up: 10 ms is not shorter than the duration, 10 ms",
+    );
+    check(
+        "probe",
+        "interval = \"3 ms\"",
+        "probe.interval: 3 ms does not divide the duration, 10 ms (hint: leave it out for one that \
+         does)",
+    );
+    check("probe", "interval = \"0 s\"", "probe.interval: it is zero");
+    assert_eq!(
+        message("[run]\nwarm-up = \"1 ms\"\n[probe]\ninterval = \"2 ms\""),
+        "file.toml:4: probe.interval: 2 ms does not divide the warm-up, 1 ms (hint: leave it out \
+         for one that does)"
+    );
+}
+
+#[test]
+fn traffic_names_and_numbers() {
+    check(
+        "traffic.nodes",
+        "hotspots = [\"host-0001\", \"host-0020\"]",
+        "traffic.nodes.hotspots.1: there is no host named \"host-0020\" (hint: did you mean \
+         \"host-0000\"?)",
+    );
+    check(
+        "traffic.nodes",
+        "hotspots = [\"switch-00\"]",
+        "traffic.nodes.hotspots.0: \"switch-00\" is a switch, not a host",
+    );
+    check(
+        "traffic.nodes",
+        "hotspots = 9",
+        "traffic.nodes.hotspots: 9 hosts wanted, 8 available",
+    );
+    assert_eq!(
+        message("[traffic.nodes]\nc = 0.5"),
+        "file.toml:1: traffic.nodes.hotspots: C nodes, and B nodes with p above 0, need at least one \
+         hotspot"
+    );
+    check(
+        "traffic.nodes",
+        "p = 101",
+        "traffic.nodes.p: 101 is not between 0 and 100 per cent",
+    );
+    check(
+        "traffic.nodes",
+        "v = 1.5",
+        "traffic.nodes.v: 1.5 is not between 0 and 1",
+    );
+    check(
+        "traffic.nodes",
+        "v = \"host-0000\"",
+        "traffic.nodes.v: expected a fraction of the hosts from 0 to 1 or a list of host names, \
+         found the text \"host-0000\"",
+    );
+    assert_eq!(
+        message("[traffic.nodes]\nv = 0.5\nc = 0.75\nhotspots = 1"),
+        "file.toml:1: traffic.nodes: the fractions v, c and b sum to 1.25, more than 1"
+    );
+    assert_eq!(
+        message("[traffic.nodes]\nv = [\"host-0000\"]\nc = 0.5\nhotspots = 1"),
+        "file.toml:3: traffic.nodes.c: this is a fraction, but another role is a list of hosts \
+         (hint: give all roles in the same way)"
+    );
+    check(
+        "traffic.nodes",
+        "sl = 16",
+        "traffic.nodes.sl: SL 16 is out of range, it must be 0 to 15",
+    );
+    check(
+        "traffic",
+        "message = \"0 B\"",
+        "traffic.message: zero bytes",
+    );
+    check(
+        "traffic",
+        "backlog = 0",
+        "traffic.backlog: a backlog of at least one message is needed",
+    );
+}
+
+#[test]
+fn traffic_entries() {
+    check(
+        "[traffic.uniform]",
+        "load = 1.5",
+        "traffic.uniform.0.load: 1.5 is not between 0 and 1",
+    );
+    check(
+        "[traffic.uniform]",
+        "from = \"none\"",
+        "traffic.uniform.0.from: expected \"all\", a list of host names or a number of hosts, found \
+         the text \"none\"",
+    );
+    check(
+        "[traffic.permutation]",
+        "shift = 3",
+        "traffic.permutation.0.shift: random has no such parameter (hint: random has no parameters)",
+    );
+    check(
+        "[traffic.incast]",
+        "to = \"host-0008\"",
+        "traffic.incast.0.to: there is no host named \"host-0008\" (hint: did you mean \
+         \"host-0000\"?)",
+    );
+    assert_eq!(
+        message("[[traffic.permutation]]\npattern = \"shift\""),
+        "file.toml:1: traffic.permutation.0.shift: missing key (hint: shift needs shift)"
+    );
+    assert_eq!(
+        message("[[traffic.flow]]\nfrom = \"host-0001\"\nto = \"host-0001\""),
+        "file.toml:3: traffic.flow.0.to: host 1 would send to itself"
+    );
+    assert_eq!(
+        message(
+            "[[traffic.flow]]\nfrom = \"host-0001\"\nto = \"host-0002\"\nstart = \"2 us\"\n\
+             end = \"1 us\""
+        ),
+        "file.toml:5: traffic.flow.0.end: the end (1 us) is not after the start (2 us)"
+    );
+}
+
+#[test]
+fn switch_control() {
+    check(
+        "control.switch",
+        "threshold = 16",
+        "control.switch.threshold: Threshold is 16, it must be 0 to 15",
+    );
+    check(
+        "control.switch",
+        "threshold-lowest = \"0 B\"",
+        "control.switch.threshold-lowest: threshold weight 15 stands for 0 bytes, write at least 1",
+    );
+    check(
+        "control.switch",
+        "threshold-table = [\"1 kB\"]",
+        "control.switch.threshold-table: 1 entries, one for each of the weights 1 to 15 is needed",
+    );
+    check(
+        "control.switch",
+        "victim-mask = [\"switch-00:9\"]",
+        "control.switch.victim-mask.0: switch \"switch-00\" has ports 1 to 8, not 9",
+    );
+    check(
+        "control.switch",
+        "victim-mask = [\"switch-00\"]",
+        "control.switch.victim-mask.0: \"switch-00\" is not a port (hint: write it as switch:port, \
+         e.g. \"leaf-03:19\")",
+    );
+}
+
+#[test]
+fn adapter_control() {
+    check(
+        "control.adapter",
+        "ccti-min = 200",
+        "control.adapter.ccti-min: CCTI_Min is 200, it must not be above CCTI_Limit, which is 127",
+    );
+    check(
+        "control.adapter",
+        "cct = { shape = \"given\", entries = [[0, 0], [0, 16384]] }",
+        "control.adapter.cct.entries.1: CCT_Multiplier is 16384, it must be 0 to 16383",
+    );
+    check(
+        "control.adapter",
+        "cct = { shape = \"given\", entries = [[0, 0], [4, 1]] }",
+        "control.adapter.cct.entries.1: CCT_Shift is 4, it must be 0 to 3",
+    );
+    check(
+        "control.adapter",
+        "cct = { shape = \"linear\", slope = 1e6 }",
+        "control.adapter.cct.slope: entry 1 of the congestion control table is 1000000 packet \
+         times, it must be 0 to 16383",
+    );
+    check(
+        "control.adapter",
+        "cct = { shape = \"geometric\", slope = 1 }",
+        "control.adapter.cct.slope: geometric has no such parameter (hint: geometric needs first, \
+         ratio)",
+    );
+    assert_eq!(
+        message("[control.adapter]\ncct = { shape = \"given\", entries = [[0, 0]] }"),
+        "file.toml:1: control.adapter.ccti-limit: CCTI_Limit is 127, but the congestion control table \
+         has 1 entries"
+    );
+    check(
+        "control.feedback",
+        "bytes = \"5 KiB\"\npath = \"in-band\"",
+        "control.feedback.bytes: a notification of 5120 bytes on the wire; it must be between 1 \
+         byte and a data packet",
+    );
+}
+
+#[test]
+fn ports_and_changes() {
+    check(
+        "[control.port]",
+        "switch = \"switch-01\"\nthreshold = 3",
+        "control.port.0.switch: there is no switch named \"switch-01\" (hint: did you mean \
+         \"switch-00\"?)",
+    );
+    check(
+        "[control.port]",
+        "switch = \"host-0001\"\nthreshold = 3",
+        "control.port.0.switch: \"host-0001\" is a host, not a switch",
+    );
+    check(
+        "[control.change]",
+        "threshold = 16\nswitch = \"switch-00\"\nat = \"1 us\"",
+        "control.change.0.threshold: Threshold is 16, it must be 0 to 15",
+    );
+    assert_eq!(
+        message("[[control.change]]\nport = 3\nat = \"1 us\"\nthreshold = 3"),
+        "file.toml:1: control.change.0.switch: missing key"
+    );
+    check(
+        "[control.change]",
+        "sl = 3\nat = \"1 us\"\nthreshold = 3",
+        "control.change.0.sl: there is no setting here that it could apply to",
+    );
+    assert_eq!(
+        message("[[control.port]]\nswitch = \"switch-00\""),
+        "file.toml:1: control.port.0: the entry sets nothing (hint: give threshold, packet-size, \
+         marking-rate or victim-mask)"
+    );
+    assert_eq!(
+        message("[[control.port]]\nswitch = \"switch-00\"\nport = 0\nthreshold = 1"),
+        "file.toml:3: control.port.0.port: switch \"switch-00\" has ports 1 to 8, not 0"
+    );
+}
+
+#[test]
+fn sweeps() {
+    check(
+        "sweep.vary",
+        "\"switch.bufer\" = [\"1 KiB\"]",
+        "sweep.vary.switch.bufer.0: switch.bufer: unknown key (hint: did you mean \"buffer\"?)",
+    );
+    check(
+        "sweep.vary",
+        "\"run.seed\" = []",
+        "sweep.vary.run.seed: a list without values gives no runs",
+    );
+    check(
+        "sweep.vary",
+        "\"run.duration\" = [\"1 ms\", 3]",
+        "sweep.vary.run.duration.1: run.duration: expected a time span as text with its unit, e.g. \
+         \"150 us\", found the number 3",
+    );
+}

@@ -1,0 +1,153 @@
+//! Whatever stands in a file, the answer is a scenario or a located error, never a panic.
+
+use proptest::prelude::*;
+use silvan_scenario::ScenarioError;
+
+use crate::{ALL_KEYS, SHIPPED, read};
+
+/// What holds for every error about a file.
+fn check_located(error: &ScenarioError, text: &str) {
+    let line = error.line().expect("an error about a file has a line");
+    let column = error.column().expect("an error about a file has a column");
+    let lines = text.split('\n').count();
+    assert!(
+        (1..=lines).contains(&line),
+        "line {line} of {lines}: {error}"
+    );
+    let length = text.split('\n').nth(line - 1).unwrap().chars().count();
+    assert!(
+        (1..=length + 1).contains(&column),
+        "column {column} of {length}: {error}"
+    );
+    assert_eq!(error.to_string().lines().count(), 1, "{error}");
+    assert!(
+        error
+            .to_string()
+            .starts_with(&format!("file.toml:{line}: ")),
+        "{error}"
+    );
+}
+
+/// A file cut off at any byte.
+#[test]
+fn truncated_files_give_located_errors() {
+    let mut failed = 0;
+    let (_, example) = SHIPPED[2];
+    for text in [ALL_KEYS, example] {
+        for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
+            if let Err(error) = read(&text[..end]) {
+                check_located(&error, &text[..end]);
+                failed += 1;
+            }
+        }
+    }
+    // Most cuts break something: a word, a bracket, or a reference to what is no longer there.
+    assert!(failed > ALL_KEYS.len() / 2, "{failed}");
+}
+
+/// Lines of the file with all keys, some of them changed.
+fn mutated() -> impl Strategy<Value = String> {
+    let lines: Vec<&'static str> = ALL_KEYS.lines().collect();
+    let count = lines.len();
+    let edit = prop_oneof![
+        Just(Edit::Remove),
+        Just(Edit::Repeat),
+        (0..count).prop_map(Edit::CopyFrom),
+        prop::sample::select(VALUES).prop_map(Edit::Value),
+        (any::<prop::sample::Index>(), any::<char>()).prop_map(|(at, c)| Edit::Character(at, c)),
+    ];
+    prop::collection::vec((0..count, edit), 1..4).prop_map(move |edits| {
+        let mut text: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        for (row, edit) in edits {
+            text[row] = edit.apply(&text[row], &lines);
+        }
+        text.join("\n")
+    })
+}
+
+#[derive(Debug, Clone)]
+enum Edit {
+    Remove,
+    Repeat,
+    CopyFrom(usize),
+    Value(&'static str),
+    Character(prop::sample::Index, char),
+}
+
+/// Values of every kind, extremes among them.
+const VALUES: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "255",
+    "256",
+    "65536",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "0.0",
+    "1e300",
+    "nan",
+    "inf",
+    "true",
+    "\"\"",
+    "\"all\"",
+    "\"unlimited\"",
+    "\"0 s\"",
+    "\"1 ps\"",
+    "\"18446744073709551615 ps\"",
+    "\"0 B\"",
+    "\"1 B\"",
+    "\"18446744073709551615 B\"",
+    "\"1 bit/s\"",
+    "\"18446744073709551615 bit/s\"",
+    "\"S:1\"",
+    "\"a\"",
+    "[]",
+    "[[]]",
+    "[0]",
+    "[\"a\"]",
+    "{}",
+    "2024-01-01",
+];
+
+impl Edit {
+    fn apply(&self, line: &str, lines: &[&str]) -> String {
+        match self {
+            Self::Remove => String::new(),
+            Self::Repeat => format!("{line}\n{line}"),
+            Self::CopyFrom(row) => lines[*row].to_owned(),
+            Self::Value(value) => match line.split_once('=') {
+                Some((key, _)) => format!("{key}= {value}"),
+                None => line.to_owned(),
+            },
+            Self::Character(at, character) => {
+                let mut characters: Vec<char> = line.chars().collect();
+                let place = at.index(characters.len() + 1);
+                characters.insert(place, *character);
+                characters.into_iter().collect()
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn mutated_files_never_panic(text in mutated()) {
+        match read(&text) {
+            Err(error) => check_located(&error, &text),
+            Ok(scenario) => {
+                let again = read(scenario.effective_toml()).unwrap();
+                prop_assert_eq!(again.effective_toml(), scenario.effective_toml());
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_text_never_panics(text in "(?s).{0,200}") {
+        if let Err(error) = read(&text) {
+            check_located(&error, &text);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The effective form: complete, readable, and the same when read again.
+
+use std::ops::ControlFlow;
+
+use silvan_scenario::parsed::ScenarioFile;
+use silvan_scenario::{Override, Scenario, run};
+
+use crate::{ALL_KEYS, SHIPPED, read, read_with};
+
+#[test]
+fn the_empty_file_is_eight_quiet_hosts() {
+    let scenario = read("").unwrap();
+    assert_eq!(scenario.fabric().host_count(), 8);
+    assert_eq!(scenario.fabric().switch_count(), 1);
+    let output = run(&scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(output.summary.delivered_packets, 0);
+    assert_eq!(output.summary.simulated_ps, 10_000_000_000);
+}
+
+#[test]
+fn shipped_files_are_read_and_written_back() {
+    for (name, text) in SHIPPED {
+        let scenario = read(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let again =
+            read(scenario.effective_toml()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(again.file(), scenario.file(), "{name}");
+        assert_eq!(again.effective_toml(), scenario.effective_toml(), "{name}");
+        assert_eq!(again.hash(), scenario.hash(), "{name}");
+        assert_eq!(again.to_json(), scenario.to_json(), "{name}");
+    }
+}
+
+/// Oracle: the file as written. Every key that is set there stands in the effective form with its
+/// value, but for text layout, which comparing documents leaves out.
+#[test]
+fn the_effective_form_keeps_every_key() {
+    let written: toml_edit::DocumentMut = ALL_KEYS.parse().unwrap();
+    let effective = read(ALL_KEYS).unwrap();
+    let effective: toml_edit::DocumentMut = effective.effective_toml().parse().unwrap();
+    let missing = lines(&written);
+    let found = lines(&effective);
+    for line in missing {
+        assert!(found.contains(&line), "{line} is missing from {found:#?}");
+    }
+}
+
+/// `path = value` of every leaf.
+fn lines(document: &toml_edit::DocumentMut) -> Vec<String> {
+    fn collect(path: &str, item: &serde_json::Value, out: &mut Vec<String>) {
+        match item {
+            serde_json::Value::Object(map) => map
+                .iter()
+                .for_each(|(key, value)| collect(&format!("{path}.{key}"), value, out)),
+            serde_json::Value::Array(values) => values
+                .iter()
+                .enumerate()
+                .for_each(|(index, value)| collect(&format!("{path}.{index}"), value, out)),
+            leaf => out.push(format!("{path} = {leaf}")),
+        }
+    }
+    let value: serde_json::Value = toml_edit::de::from_document(document.clone()).unwrap();
+    let mut out = Vec::new();
+    collect("", &value, &mut out);
+    out
+}
+
+#[test]
+fn all_keys_can_be_run() {
+    let scenario = read(ALL_KEYS).unwrap();
+    let output = run(&scenario, scenario.seed(), &mut |_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(output.summary.delivered_bytes > 0);
+}
+
+/// `Default` of the parsed form is the empty file, for readers of the types.
+#[test]
+fn default_is_the_empty_file() {
+    let default = toml_edit::ser::to_string(&ScenarioFile::default()).unwrap();
+    assert_eq!(read(&default).unwrap().file(), read("").unwrap().file());
+}
+
+#[test]
+fn the_hash_tells_scenarios_apart_and_not_spellings() {
+    let hash = |text: &str| read(text).unwrap().hash();
+    assert_eq!(
+        hash(""),
+        hash("# nothing\n[switch]\nbuffer = \"65536 B\"\n")
+    );
+    assert_eq!(hash("run.seed = 1"), hash("[run]\nduration = \"10000 us\""));
+    assert_ne!(hash(""), hash("[switch]\nbuffer = \"65 KiB\""));
+    assert_eq!(hash("").len(), 64);
+    assert!(hash("").chars().all(|digit| digit.is_ascii_hexdigit()));
+}
+
+#[test]
+fn overrides_set_values_sections_and_list_entries() {
+    let scenario = read_with(
+        ALL_KEYS,
+        &[
+            ("switch.buffer", "48 KiB"),
+            ("switch.latency", "\"60 ns\""),
+            ("traffic.flow.0.load", "0.25"),
+            ("traffic.uniform", "[]"),
+            (
+                "control.adapter.cct.entries",
+                "[[0, 0], [0, 1], [0, 2], [0, 3]]",
+            ),
+            ("vl.low.1.1", "9"),
+            (
+                "fabric.cable.1",
+                "{ from = \"S:2\", to = \"b\", speed = \"EDR\" }",
+            ),
+            ("name", "renamed"),
+        ],
+    )
+    .unwrap();
+    let json = scenario.to_json();
+    assert_eq!(json["switch"]["buffer"], "48 KiB");
+    assert_eq!(json["switch"]["latency"], "60 ns");
+    assert_eq!(json["traffic"]["flow"][0]["load"], 0.25);
+    assert_eq!(json["traffic"].get("uniform"), None);
+    assert_eq!(json["control"]["adapter"]["cct"]["entries"][3][1], 3);
+    assert_eq!(json["vl"]["low"][1][1], 9);
+    assert_eq!(json["fabric"]["cable"][1]["speed"], "EDR");
+    assert_eq!(json["name"], "renamed");
+}
+
+#[test]
+fn later_overrides_win_and_defaults_follow() {
+    let scenario = read_with("", &[("run.duration", "4 ms"), ("run.duration", "6 ms")]).unwrap();
+    assert_eq!(scenario.to_json()["probe"]["interval"], "6 ms");
+    let longer = scenario
+        .with_overrides(&[Override::new("run.warm-up", "4 ms")])
+        .unwrap();
+    assert_eq!(longer.to_json()["probe"]["interval"], "2 ms");
+    assert_eq!(longer.to_json()["run"]["duration"], "6 ms");
+}
+
+#[test]
+fn sweeps_give_every_combination() {
+    let scenario = read(ALL_KEYS).unwrap();
+    let points = scenario.sweep_points();
+    assert_eq!(points.len(), 2 * 2 * 2);
+    let mut hashes: Vec<String> = points
+        .iter()
+        .map(|point| scenario.with_overrides(point).unwrap().hash())
+        .collect();
+    hashes.sort();
+    hashes.dedup();
+    assert_eq!(hashes.len(), 8);
+    let first: Vec<(&str, &str)> = points[0]
+        .iter()
+        .map(|change| (change.key.as_str(), change.value.as_str()))
+        .collect();
+    assert_eq!(
+        first,
+        [
+            ("control.scheme", "\"none\""),
+            ("traffic.nodes.p", "0"),
+            ("vl.high", "[]")
+        ]
+    );
+    assert_eq!(read("").unwrap().sweep_points(), [[]]);
+}
+
+/// The paper's 648-port fat tree, and per cent where the paper has per cent.
+#[test]
+fn table2_is_the_papers() {
+    let scenario = read(SHIPPED[4].1).unwrap();
+    assert_eq!(scenario.fabric().host_count(), 648);
+    assert_eq!(scenario.fabric().switch_count(), 54);
+    assert_eq!(scenario.routes().max_hops, 4);
+    assert!(scenario.ib_control().is_some());
+    let off = read_with(SHIPPED[4].1, &[("control.scheme", "none")]).unwrap();
+    assert!(off.ib_control().is_none());
+    let b = read_with(
+        SHIPPED[4].1,
+        &[
+            ("traffic.nodes.c", "0.6"),
+            ("traffic.nodes.v", "0.15"),
+            ("traffic.nodes.b", "0.25"),
+            ("traffic.nodes.p", "60"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(b.traffic().nodes.as_ref().unwrap().p, 0.6);
+    let scenario: Scenario = b;
+    assert_eq!(
+        scenario.environment(1).injection[0].to_string(),
+        "13.5 Gbit/s"
+    );
+}
