@@ -215,6 +215,9 @@ pub(crate) struct EventQueue {
     hosts: Ring<(u64, u32)>,
     wheel: Wheel,
     stash: Stash,
+    /// Time of the first event of each head lane, `u64::MAX` if it has none; the same for the hosts.
+    lane_fronts: [u64; MAX_LANES],
+    host_front: u64,
 }
 
 impl EventQueue {
@@ -232,12 +235,16 @@ impl EventQueue {
             hosts: Ring::new((0, 0)),
             wheel: Wheel::new(),
             stash: Stash::default(),
+            lane_fronts: [u64::MAX; MAX_LANES],
+            host_front: u64::MAX,
         }
     }
 
     /// Sends a head down a lane. Times pushed to one lane must not decrease.
     #[inline(always)]
     pub fn push_head(&mut self, lane: usize, head: Head) {
+        let front = &mut self.lane_fronts[lane];
+        *front = (*front).min(head.time);
         self.heads[lane].push(head);
     }
 
@@ -260,6 +267,7 @@ impl EventQueue {
         if self.hosts.back_time().is_some_and(|last| last > time) {
             self.push(Event::new(time, phase::HOST, host, 0, 0));
         } else {
+            self.host_front = self.host_front.min(time);
             self.hosts.push((time, host));
         }
     }
@@ -283,37 +291,79 @@ impl EventQueue {
     /// Finds the next event before `end`; one of the `pop_*` functions then takes it.
     #[inline(always)]
     pub fn next(&mut self, end: u64) -> Source {
-        let mut best = (end, 0);
-        let mut source = Source::Nothing;
-        // Heads come before everything else of the same instant, and of two the lower port.
-        for (lane, ring) in self.heads.iter().enumerate() {
-            if let Some(head) = ring.front() {
-                if head.key() < best {
-                    best = head.key();
-                    source = Source::Lane(lane);
+        loop {
+            let mut head = self.lane_fronts[0];
+            let mut lane = 0;
+            for other in 1..self.heads.len() {
+                if self.lane_fronts[other] <= head && self.comes_first(other, lane) {
+                    head = self.lane_fronts[other];
+                    lane = other;
                 }
+            }
+            // Heads come before everything else of the same instant, hosts behind.
+            if head < self.wheel.front && head <= self.host_front {
+                return if head < end {
+                    Source::Lane(lane)
+                } else {
+                    Source::Nothing
+                };
+            }
+            let earliest = head.min(self.host_front);
+            if self.wheel.front > earliest {
+                return if earliest < end {
+                    Source::Hosts
+                } else {
+                    Source::Nothing
+                };
+            }
+            // The wheel's front is only a bound while its next bucket has not been opened.
+            if let Some(&event) = self.wheel.current.last() {
+                return self.break_tie(event, lane, end);
+            }
+            if self.wheel.front >= end {
+                return Source::Nothing;
+            }
+            self.wheel.advance(earliest.min(end) >> BUCKET_SHIFT);
+        }
+    }
+
+    /// Whether the first head of lane `other` comes before that of `lane`, at the same time or
+    /// earlier.
+    #[inline]
+    fn comes_first(&self, other: usize, lane: usize) -> bool {
+        match (self.heads[other].front(), self.heads[lane].front()) {
+            (Some(a), Some(b)) => a.key() < b.key(),
+            (a, _) => a.is_some(),
+        }
+    }
+
+    /// The wheel's first event is at least as early as those of the lanes.
+    #[inline]
+    fn break_tie(&self, event: Event, lane: usize, end: u64) -> Source {
+        if event.time >= end {
+            return Source::Nothing;
+        }
+        let key = (event.time, event.tag);
+        if let Some(head) = self.heads.get(lane).and_then(Ring::front) {
+            if head.key() < key {
+                return Source::Lane(lane);
             }
         }
         if let Some(&(time, host)) = self.hosts.front() {
-            if time < best.0 {
-                best = (time, phase::HOST << PHASE_SHIFT | host);
-                source = Source::Hosts;
+            if (time, phase::HOST << PHASE_SHIFT | host) < key {
+                return Source::Hosts;
             }
         }
-        if let Some(event) = self.wheel.peek(best.0) {
-            if (event.time, event.tag) < best {
-                source = Source::Wheel;
-            }
-        }
-        source
+        Source::Wheel
     }
 
-    /// The head that `next` found in a lane; it stays until `drop_head`.
+    /// The head that `next` found in a lane.
     #[inline(always)]
     pub fn pop_head(&mut self, lane: usize) -> Head {
         let ring = &mut self.heads[lane];
         let head = ring.slots[ring.head & (ring.slots.len() - 1)];
         ring.drop_front();
+        self.lane_fronts[lane] = ring.front().map_or(u64::MAX, |next| next.time);
         head
     }
 
@@ -322,13 +372,16 @@ impl EventQueue {
     pub fn pop_host(&mut self) -> (u64, u32) {
         let event = self.hosts.slots[self.hosts.head & (self.hosts.slots.len() - 1)];
         self.hosts.drop_front();
+        self.host_front = self.hosts.front().map_or(u64::MAX, |next| next.0);
         event
     }
 
     /// The event that `next` found in the wheel.
     #[inline]
     pub fn pop_event(&mut self) -> Option<Event> {
-        self.wheel.current.pop()
+        let event = self.wheel.current.pop();
+        self.wheel.set_front();
+        event
     }
 
     /// Calls `each` with every packet head that is under way, and its input port.
@@ -395,6 +448,9 @@ struct Wheel {
     cursor: u64,
     /// Events up to and including bucket `cursor`, last first.
     current: Vec<Event>,
+    /// No event is earlier: the time of the first of `current`, or where the bucket after the
+    /// cursor begins if there is none; `u64::MAX` if the wheel is empty.
+    front: u64,
     /// Events beyond the horizon.
     far: BinaryHeap<Reverse<Event>>,
     /// Events in buckets.
@@ -410,6 +466,7 @@ impl Wheel {
             free: END,
             cursor: 0,
             current: Vec::with_capacity(64),
+            front: u64::MAX,
             far: BinaryHeap::new(),
             in_buckets: 0,
         }
@@ -421,11 +478,25 @@ impl Wheel {
         if bucket <= self.cursor {
             let at = self.current.partition_point(|other| *other > event);
             self.current.insert(at, event);
-        } else if bucket - self.cursor < BUCKETS {
-            self.push_bucket(bucket, event);
+            self.front = self.front.min(event.time);
         } else {
-            self.far.push(Reverse(event));
+            // The bucket may begin before the event, but not before the one after the cursor.
+            self.front = self.front.min(bucket << BUCKET_SHIFT);
+            if bucket - self.cursor < BUCKETS {
+                self.push_bucket(bucket, event);
+            } else {
+                self.far.push(Reverse(event));
+            }
         }
+    }
+
+    #[inline]
+    fn set_front(&mut self) {
+        self.front = match self.current.last() {
+            Some(event) => event.time,
+            None if self.in_buckets == 0 && self.far.is_empty() => u64::MAX,
+            None => (self.cursor + 1) << BUCKET_SHIFT,
+        };
     }
 
     #[inline]
@@ -446,50 +517,32 @@ impl Wheel {
         self.in_buckets += 1;
     }
 
-    /// The first event, if it is not later than the bucket of `limit`. The cursor never runs ahead
-    /// of `limit`, so that events pushed meanwhile still find their bucket.
-    #[inline(always)]
-    fn peek(&mut self, limit: u64) -> Option<Event> {
-        if let Some(event) = self.current.last() {
-            return Some(*event);
-        }
-        if limit >> BUCKET_SHIFT <= self.cursor {
-            return None;
-        }
-        self.advance(limit >> BUCKET_SHIFT)
-    }
-
+    /// Opens the next bucket that is not empty, if it is not later than `limit`; else moves the
+    /// cursor to `limit`, and no further, so that events pushed meanwhile still find their
+    /// bucket. To be called when `current` is empty and some event is in the wheel.
     #[inline(never)]
-    fn advance(&mut self, limit: u64) -> Option<Event> {
+    fn advance(&mut self, limit: u64) {
         let far = self.far.peek().map(|event| event.0.time >> BUCKET_SHIFT);
-        let Some(next) = self.next_bucket().into_iter().chain(far).min() else {
-            if limit != u64::MAX >> BUCKET_SHIFT {
-                self.cursor = limit;
-            }
-            return None;
-        };
-        if next > limit {
-            self.cursor = limit;
-            self.fetch_far();
-            return None;
-        }
-        self.cursor = next;
+        let next = self.next_bucket().into_iter().chain(far).min();
+        self.cursor = next.map_or(limit, |next| next.min(limit));
         self.fetch_far();
-        let slot = (next % BUCKETS) as usize;
-        let mut node = std::mem::replace(&mut self.buckets[slot], END);
-        self.occupied[slot / 64] &= !(1 << (slot % 64));
-        while node != END {
-            let (event, following) = self.nodes[node as usize];
-            self.nodes[node as usize].1 = self.free;
-            self.free = node;
-            self.current.push(event);
-            self.in_buckets -= 1;
-            node = following;
+        if next == Some(self.cursor) {
+            let slot = (self.cursor % BUCKETS) as usize;
+            let mut node = std::mem::replace(&mut self.buckets[slot], END);
+            self.occupied[slot / 64] &= !(1 << (slot % 64));
+            while node != END {
+                let (event, following) = self.nodes[node as usize];
+                self.nodes[node as usize].1 = self.free;
+                self.free = node;
+                self.current.push(event);
+                self.in_buckets -= 1;
+                node = following;
+            }
+            if self.current.len() > 1 {
+                self.current.sort_unstable_by(|a, b| b.cmp(a));
+            }
         }
-        if self.current.len() > 1 {
-            self.current.sort_unstable_by(|a, b| b.cmp(a));
-        }
-        self.current.last().copied()
+        self.set_front();
     }
 
     /// Moves events that the horizon has reached into their buckets.
