@@ -49,7 +49,7 @@ macro_rules! quantity {
 
         described!($name, $type, |_generator| json_schema!({
             "type": "string",
-            "pattern": concat!("^\\s*[0-9]+(\\.[0-9]+)?\\s*[A-Za-z]+(/s)?\\s*$"),
+            "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*[A-Za-z]+(/s)?\\s*$",
             "x-type": $type,
             "x-unit": $units,
         }));

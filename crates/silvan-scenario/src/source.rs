@@ -25,8 +25,13 @@ impl Override {
         }
     }
 
+    /// How errors call it; a long value, such as a whole table from a program, is cut.
     fn source_name(&self) -> String {
-        format!("--set {}={}", self.key, self.value)
+        const LONGEST: usize = 40;
+        match self.value.char_indices().nth(LONGEST) {
+            None => format!("--set {}={}", self.key, self.value),
+            Some((end, _)) => format!("--set {}={}...", self.key, &self.value[..end]),
+        }
     }
 
     fn error(&self, path: KeyPath, message: impl Into<String>) -> ScenarioError {
@@ -264,7 +269,7 @@ impl<'a> PlaceMut<'a> {
                 Ok(PlaceMut::Item(item))
             }
             (PlaceMut::Value(Value::InlineTable(table)), step) => {
-                Ok(PlaceMut::Value(table.get_or_insert(&key_text(step), false)))
+                Ok(PlaceMut::Value(table.get_or_insert(key_text(step), false)))
             }
             (PlaceMut::Value(_), Step::Index(_)) => Err(NoWay::NotAList),
             _ => Err(NoWay::NotATable),
