@@ -10,7 +10,7 @@ import typer
 
 from silvan.cli import bench, inspect, reproduce, run
 from silvan.cli.printer import fail, note, put
-from silvan.errors import SilvanError, SimulationError
+from silvan.errors import ScenarioError, SilvanError, SimulationError
 
 
 class Status(IntEnum):
@@ -62,6 +62,13 @@ def root(
         put(context.get_help())
 
 
+def _advice(error: SilvanError) -> str | None:
+    """Say what helps with any mistake in a scenario, where the error itself knows no better."""
+    if isinstance(error, ScenarioError):
+        return "silvan schema describes every key with its unit and its default"
+    return None
+
+
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command and turn its errors into one line each.
 
@@ -79,7 +86,7 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         status = command.main(list(arguments), prog_name="silvan", standalone_mode=False)
     except SilvanError as error:
-        fail(str(error), error.hint)
+        fail(str(error), error.hint or _advice(error))
         return Status.RUN_FAILED if isinstance(error, SimulationError) else Status.COULD_NOT_RUN
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)

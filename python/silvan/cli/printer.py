@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from silvan.workers import OnProgress
 
 # Wide enough for every table here; a pipe has no width of its own.
-_PIPE_WIDTH = 132
+_PIPE_WIDTH = 150
 
 
 def put(text: str) -> None:

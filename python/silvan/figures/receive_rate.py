@@ -178,7 +178,7 @@ def _mark_recovery(axes: Axes, controlled: Band, reference: float) -> None:
     axes.axvline(at, color=style.FAINT, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.annotate(
         f"trees dissolved: after {at:.0f} ms the victims\n"
-        f"have {_RECOVERED:.0%} of what they have without",
+        f"are back at {100 * _RECOVERED:g} % of their undisturbed rate",
         (at, reference / 2),
         xytext=(6, 0),
         textcoords="offset points",
