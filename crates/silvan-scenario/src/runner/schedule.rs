@@ -5,8 +5,9 @@ use silvan_units::{Span, Time};
 
 use crate::Scenario;
 
-/// Simulated time between two looks at the observer, times the number of hosts. At full load a
-/// hundred thousand hosts' worth of this is a few milliseconds of work.
+/// Simulated time between two looks at the observer, times the number of hosts. At full load a host
+/// sends a packet every microsecond or so; that makes some 100,000 packet-hops, about ten milliseconds
+/// of work.
 const LOOK_HOST_TIME: Span = Span::from_ms(32);
 
 /// The engine runs to an instant, then these things are done, in this order.
