@@ -1,0 +1,286 @@
+//! Random fabrics, parameters and flows.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use silvan_control::ib::{IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap};
+use silvan_engine::{
+    Arbitration, BecnCarrier, BecnPath, EngineConfig, FeedbackParams, HostParams, LatencyStats,
+    OutputBuffer, PacketParams, SwitchParams, VlArbitration,
+};
+use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width, check};
+use silvan_units::{Bytes, Length, Rate, Sl, Span, Time, Vl};
+
+use crate::common::Routed;
+use crate::script::Flow;
+
+/// No flow starts a packet after this instant, in ps.
+const STOP: u64 = 60_000_000;
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// For each switch but the first: one before it, and the cable.
+    trunks: Vec<(usize, LinkKind)>,
+    /// Further cables between two switches.
+    extra: Vec<(usize, usize, LinkKind)>,
+    hosts: Vec<(usize, LinkKind)>,
+    pub config: EngineConfig,
+    pub flows: Vec<Flow>,
+    pub steps: Vec<u64>,
+    marking: (u16, u8, bool),
+    seed: u64,
+}
+
+impl Case {
+    /// The fabric, and whether it has its extra cables: they are left out where the routes over
+    /// them could deadlock.
+    pub fn build(&self) -> (Routed, bool) {
+        let full = self.fabric(&self.extra);
+        let cycle = check::dependency_cycle(&full.fabric, &full.tables).unwrap();
+        if cycle.is_none() {
+            (full, !self.extra.is_empty())
+        } else {
+            (self.fabric(&[]), false)
+        }
+    }
+
+    fn fabric(&self, extra: &[(usize, usize, LinkKind)]) -> Routed {
+        let mut builder = FabricBuilder::new();
+        let count = self.trunks.len() + 1;
+        let switches: Vec<_> = (0..count)
+            .map(|index| builder.add_switch(format!("S{index}"), 40).unwrap())
+            .collect();
+        let mut used = vec![0; count];
+        let mut next_port = |switch: usize| {
+            used[switch] += 1;
+            switches[switch].port(used[switch])
+        };
+        for (index, (switch, kind)) in self.hosts.iter().enumerate() {
+            let host = builder.add_host(format!("H{index}")).unwrap();
+            builder
+                .connect(host.port(1), next_port(*switch), *kind)
+                .unwrap();
+        }
+        let tree = (1..).zip(&self.trunks);
+        let tree = tree.map(|(index, (parent, kind))| (index, *parent, *kind));
+        for (a, b, kind) in tree.chain(extra.iter().copied()) {
+            builder.connect(next_port(a), next_port(b), kind).unwrap();
+        }
+        Routed::new(builder.build().unwrap())
+    }
+
+    /// InfiniBand's congestion control, set to mark early and often.
+    pub fn control(&self, routed: &Routed) -> (IbSwitch, IbAdapter) {
+        let map = ThresholdMap::Linear {
+            lowest_bytes: 500,
+            highest_bytes: 9000,
+        };
+        let mut parameters = IbParameters::gran2012(0.3, map).unwrap();
+        let (marking_rate, packet_size, random) = self.marking;
+        parameters.switch.marking.marking_rate = marking_rate;
+        parameters.switch.marking.packet_size = packet_size;
+        if random {
+            parameters.switch.marking_mode = MarkingMode::Random;
+        }
+        let vls = self.config.data_vls;
+        let switch = parameters.build_switch(&routed.switch_ports(), vls, self.seed);
+        let adapter = parameters.build_adapter(self.hosts.len(), self.seed);
+        (switch.unwrap(), adapter.unwrap())
+    }
+}
+
+fn cables() -> impl Strategy<Value = LinkKind> {
+    let kinds = [
+        (Width::X1, Speed::Sdr),
+        (Width::X4, Speed::Sdr),
+        (Width::X4, Speed::Ddr),
+        (Width::X4, Speed::Fdr),
+        (Width::X4, Speed::Hdr),
+    ];
+    (proptest::sample::select(kinds.to_vec()), 0_u32..60_000).prop_map(
+        |((width, speed), millimetres)| LinkKind {
+            width,
+            speed,
+            length: Length::from_mm(millimetres),
+        },
+    )
+}
+
+fn spans(most_ns: u64) -> impl Strategy<Value = Span> {
+    (0..=most_ns).prop_map(Span::from_ns)
+}
+
+/// 1 to 6 packets of this size on the wire, and perhaps a part of a block.
+fn buffers(wire: u64) -> impl Strategy<Value = Bytes> {
+    (1_u64..=6, 0_u64..64)
+        .prop_map(move |(packets, rest)| Bytes::from_bytes(wire.div_ceil(64) * 64 * packets + rest))
+}
+
+fn rates() -> impl Strategy<Value = Option<Rate>> {
+    option::of((1_000_u64..20_000).prop_map(|mbit| crate::common::mbit(mbit)))
+}
+
+fn vl_tables(data_vls: u8) -> impl Strategy<Value = VlArbitration> {
+    let entries = vec((1_u8..=255, option::of(0_u8..=255)), usize::from(data_vls));
+    let limit = prop_oneof![Just(0), 1_u8..5, Just(255)];
+    (entries, limit, any::<bool>()).prop_map(|(entries, limit_high, empty)| {
+        let mut tables = VlArbitration {
+            limit_high,
+            ..VlArbitration::default()
+        };
+        if !empty {
+            for (vl, (low, high)) in Vl::all().zip(entries) {
+                tables.low.push((vl, low));
+                tables.high.extend(high.map(|weight| (vl, weight)));
+            }
+        }
+        tables
+    })
+}
+
+fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParams> {
+    let output_buffer =
+        (buffers(wire), 100_u32..300).prop_map(|(size, speedup_percent)| OutputBuffer {
+            size,
+            speedup_percent,
+        });
+    let arbitration = prop_oneof![
+        Just(Arbitration::RoundRobin),
+        Just(Arbitration::OldestFirst)
+    ];
+    (
+        spans(400),
+        spans(300),
+        buffers(wire),
+        option::weighted(0.4, 1_u8..=3),
+        arbitration,
+        option::weighted(0.3, output_buffer),
+        vl_tables(data_vls),
+    )
+        .prop_map(
+            |(latency, credit_delay, buffer, read_limit, arbitration, output_buffer, tables)| {
+                SwitchParams {
+                    latency,
+                    credit_delay,
+                    buffer,
+                    read_limit,
+                    arbitration,
+                    output_buffer,
+                    vl_arbitration: tables,
+                }
+            },
+        )
+}
+
+fn feedback(wire: u64) -> impl Strategy<Value = FeedbackParams> {
+    let carrier = prop_oneof![
+        2 => Just(BecnCarrier::Cnp),
+        1 => Just(BecnCarrier::AckPerPacket),
+        1 => Just(BecnCarrier::AckPerMessage),
+    ];
+    let in_band = (option::of(0_u8..16), 1..=wire, Just(true)).prop_map(|(sl, bytes, priority)| {
+        BecnPath::InBand {
+            sl: sl.map(|sl| Sl::try_from(sl).unwrap()),
+            bytes: Bytes::from_bytes(bytes),
+            priority,
+        }
+    });
+    let path = prop_oneof![
+        1 => spans(5_000).prop_map(|delay| BecnPath::OutOfBand { delay }),
+        3 => in_band,
+    ];
+    (carrier, path, option::of(spans(20_000))).prop_map(|(carrier, path, coalesce)| {
+        FeedbackParams {
+            carrier,
+            path,
+            coalesce,
+        }
+    })
+}
+
+fn configs() -> impl Strategy<Value = EngineConfig> {
+    let sizes = proptest::sample::select(vec![256_u64, 1024, 2048, 4096]);
+    (1_u8..=4, sizes, 0_u64..60).prop_flat_map(|(data_vls, mtu, header)| {
+        let wire = mtu + header;
+        let host = (rates(), rates(), buffers(wire), spans(300)).prop_map(
+            |(injection_rate, sink_rate, receive_buffer, credit_delay)| HostParams {
+                injection_rate,
+                sink_rate,
+                receive_buffer,
+                credit_delay,
+            },
+        );
+        let sl_to_vl = proptest::array::uniform16(0..data_vls);
+        (sl_to_vl, switches(data_vls, wire), host, feedback(wire)).prop_map(
+            move |(sl_to_vl, switch, host, feedback)| EngineConfig {
+                data_vls,
+                sl_to_vl,
+                switch,
+                host,
+                packet: PacketParams {
+                    mtu: Bytes::from_bytes(mtu),
+                    header: Bytes::from_bytes(header),
+                },
+                feedback,
+                latency: LatencyStats::Off,
+            },
+        )
+    })
+}
+
+fn flows(hosts: usize, mtu: u32) -> impl Strategy<Value = Vec<Flow>> {
+    let flow = (
+        (0..hosts, 1..hosts),
+        0_u8..16,
+        0..STOP / 2,
+        vec(prop_oneof![Just(mtu), 1..=mtu], 1..=5),
+        1_u64..5,
+        prop_oneof![Just(0), 0_u64..4_000_000],
+    );
+    vec(flow, 1..=14).prop_map(move |flows| {
+        let one = |((source, step), sl, start, sizes, message, gap)| Flow {
+            sl,
+            start: Time::from_ps(start),
+            stop: Time::from_ps(STOP),
+            sizes,
+            message,
+            gap: Span::from_ps(gap),
+            ..Flow::saturating(source, (source + step) % hosts)
+        };
+        flows.into_iter().map(one).collect()
+    })
+}
+
+/// 1 to 8 switches, 2 to 12 hosts, up to 4 cables more than a tree.
+pub fn cases() -> impl Strategy<Value = Case> {
+    let fabric = (1_usize..=8, 2_usize..=12).prop_flat_map(|(switches, hosts)| {
+        let trunks: Vec<_> = (1..switches).map(|index| (0..index, cables())).collect();
+        let extra = (0..switches, 1..switches.max(2), cables());
+        let extra = vec(extra, if switches > 1 { 0..=4 } else { 0..=0 });
+        let extra = extra.prop_map(move |extra| {
+            let ends = |(a, step, kind)| (a, (a + step) % switches, kind);
+            extra.into_iter().map(ends).collect::<Vec<_>>()
+        });
+        (trunks, extra, vec((0..switches, cables()), hosts))
+    });
+    let marking = (0_u16..4, 0_u8..4, any::<bool>());
+    let steps = vec(1..STOP + STOP / 2, 1..12).prop_map(|mut steps| {
+        steps.sort_unstable();
+        steps
+    });
+    (fabric, configs(), marking, steps, any::<u64>()).prop_flat_map(
+        |((trunks, extra, hosts), config, marking, steps, seed)| {
+            let mtu = u32::try_from(config.packet.mtu.as_u64()).unwrap();
+            flows(hosts.len(), mtu).prop_map(move |flows| Case {
+                trunks: trunks.clone(),
+                extra: extra.clone(),
+                hosts: hosts.clone(),
+                config: config.clone(),
+                flows,
+                steps: steps.clone(),
+                marking,
+                seed,
+            })
+        },
+    )
+}

@@ -1,0 +1,21 @@
+//! What the engine as a whole must do, each behaviour with an oracle of its own.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+mod common;
+mod script;
+
+mod closed_loop;
+mod deadlock;
+mod determinism;
+mod lanes;
+mod latency;
+mod lossless;
+mod marking;
+mod notifications;
+mod seam;
+mod sharing;
+mod throughput;
