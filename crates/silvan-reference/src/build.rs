@@ -260,7 +260,7 @@ impl<'a> Builder<'a> {
         let buffers = self.buffered.iter().map(|&port| Crossbar {
             latency: Span::ZERO,
             arbitration: Arbitration::OldestFirst,
-            read_limit: None,
+            read_limit: self.parameters.switch.read_limit.map(usize::from),
             inputs: vec![self.buffer_receiver(port)],
             read_turns: vec![0],
             outputs: vec![self.output(self.link_transmitter(port), 1)],

@@ -51,7 +51,8 @@ pub(crate) struct OutputLane {
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     packet: PacketId,
-    eligible: Time,
+    /// Since when it may be sent; `None` before.
+    eligible: Option<Time>,
 }
 
 /// The packet that an output would send next on a virtual lane.
@@ -69,33 +70,43 @@ impl OutputLane {
         }
     }
 
-    /// Appends a packet that may be sent from `eligible` on.
-    pub(crate) fn queue(&mut self, input: usize, packet: PacketId, eligible: Time) {
-        self.queues[input].push_back(Queued { packet, eligible });
+    /// Appends a packet that may not be sent yet.
+    pub(crate) fn queue(&mut self, input: usize, packet: PacketId) {
+        self.queues[input].push_back(Queued {
+            packet,
+            eligible: None,
+        });
+    }
+
+    /// Lets a packet be sent from now on.
+    pub(crate) fn make_eligible(&mut self, input: usize, packet: PacketId, now: Time) {
+        let mut queue = self.queues[input].iter_mut();
+        let queued = queue.find(|queued| queued.packet == packet);
+        queued.expect("the packet is in its queue").eligible = Some(now);
     }
 
     /// Whether a packet from this input may be sent, as far as the queue goes.
-    pub(crate) fn waits_for(&self, input: usize, now: Time) -> bool {
+    pub(crate) fn waits_for(&self, input: usize) -> bool {
         let head = self.queues[input].front();
-        head.is_some_and(|head| head.eligible <= now)
+        head.is_some_and(|head| head.eligible.is_some())
     }
 
     /// Whether any packet may be sent, as far as the queues go.
-    pub(crate) fn waits(&self, now: Time) -> bool {
-        (0..self.queues.len()).any(|input| self.waits_for(input, now))
+    pub(crate) fn waits(&self) -> bool {
+        (0..self.queues.len()).any(|input| self.waits_for(input))
     }
 
     /// Picks among the queues whose first packet is eligible and whose input `may_read`.
     pub(crate) fn pick(
         &self,
-        now: Time,
         arbitration: Arbitration,
         may_read: impl Fn(usize) -> bool,
     ) -> Option<Pick> {
         let inputs = self.queues.len();
         let candidate = |input: usize| {
             let head = self.queues[input].front()?;
-            (head.eligible <= now && may_read(input)).then_some((head.eligible, input, head.packet))
+            let since = head.eligible?;
+            may_read(input).then_some((since, input, head.packet))
         };
         let chosen = match arbitration {
             Arbitration::RoundRobin => {
@@ -115,5 +126,13 @@ impl OutputLane {
             "FIFO order"
         );
         self.first = (pick.input + 1) % self.queues.len();
+    }
+}
+
+impl Crossbar {
+    /// The output towards a host.
+    pub(crate) fn output_to(&mut self, host: HostId) -> &mut Output {
+        let output = self.routes[host];
+        &mut self.outputs[output.expect("the tables reach every destination in use")]
     }
 }

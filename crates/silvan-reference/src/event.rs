@@ -8,9 +8,10 @@ use crate::link::{PacketId, ReceiverId, TransmitterId};
 
 /// One thing that happens at an instant.
 ///
-/// The variants stand in the order in which they happen within an instant: first everything that
-/// arrives, leaves or is freed; then the outputs are asked that wait for an input whose reads were
-/// used up, and then all others, in the order of their ports; last the hosts.
+/// The variants stand in the order in which they happen within an instant: flits arrive and
+/// leave, and credits come back; packets become eligible, in the order of the input ports, and may
+/// take an output that was idle before; reads of inputs end, in the same order; then all outputs choose
+/// in the order of their ports; last the hosts.
 ///
 /// A *boundary* is a position in a packet between two flits: boundary 0 is before the first
 /// flit, and boundary `k` after the `k`-th, the last one being the end of the packet.
@@ -28,12 +29,14 @@ pub(crate) enum Event {
         packet: PacketId,
         boundary: u32,
     },
-    /// A host has taken the packet in.
-    Deliver { host: HostId, packet: PacketId },
     /// The credits of the packet are back at this transmitter.
     Credit { to: TransmitterId, packet: PacketId },
-    /// A read of this input buffer has ended, with a limit on such reads.
-    ReadEnd { at: ReceiverId },
+    /// The packet at this input may be sent on from now on.
+    Eligible { at: ReceiverId, packet: PacketId },
+    /// A read of this input buffer has ended.
+    ReadEnd { at: ReceiverId, packet: PacketId },
+    /// A host has taken the packet in.
+    Deliver { host: HostId, packet: PacketId },
     /// A switch output looks for a packet to send.
     Arbitrate { output: TransmitterId },
     /// A host looks for a packet to send.

@@ -30,9 +30,10 @@
 //! - **Sink.** Store and forward: takes in packets one by one in the order in which they are
 //!   complete, `span(payload)` at the sink rate each; then the packet is delivered and its
 //!   space free.
-//! - **Simultaneous events.** First whatever arrives, leaves or is freed; then the switch outputs
-//!   choose, with a read limit those first that wait for an input of which a read has ended, and
-//!   all in the order of their ports; then the hosts start packets.
+//! - **Simultaneous events.** Credits count from their instant on. Packets become eligible in the
+//!   order of the input ports, and take their output at once if it is idle since before; then reads of
+//!   inputs end in that order; then the outputs that have fallen free or have new credits choose in
+//!   the order of their ports; then the hosts start packets.
 //!
 //! # Example
 //!

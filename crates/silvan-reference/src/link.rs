@@ -78,6 +78,8 @@ pub(crate) struct Transmitter {
     pub(crate) propagation: Span,
     pub(crate) peer: ReceiverId,
     pub(crate) current: Option<Transmission>,
+    /// When the last packet's tail left.
+    pub(crate) idle_since: Option<Time>,
     /// Credits at hand, per virtual lane.
     pub(crate) credits: Vec<Credits>,
     /// Blocks of packets started whose head has not arrived at the peer, per virtual lane.
@@ -106,6 +108,7 @@ impl Transmitter {
             propagation,
             peer,
             current: None,
+            idle_since: None,
             credits,
             ahead: vec![Credits::ZERO; lanes],
             returning: vec![Credits::ZERO; lanes],
@@ -114,6 +117,11 @@ impl Transmitter {
             waited: Span::ZERO,
             waiting_since: None,
         }
+    }
+
+    /// Whether nothing is being sent, nor was until this very instant.
+    pub(crate) fn was_idle_before(&self, now: Time) -> bool {
+        self.current.is_none() && self.idle_since.is_none_or(|since| since < now)
     }
 
     pub(crate) fn has_credits_for(&self, packet: &Packet) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use silvan_units::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, Time, Vl};
 
-use crate::crossbar::{Crossbar, CrossbarId, Pick};
+use crate::crossbar::{Crossbar, CrossbarId, OutputLane, Pick};
 use crate::event::{Agenda, Event};
 use crate::host::{FlowState, Host};
 use crate::link::{
@@ -56,7 +56,8 @@ impl FlitModel {
                 } => self.leave(from, packet, boundary),
                 Event::Deliver { host, packet } => self.deliver(host, packet),
                 Event::Credit { to, packet } => self.credit(to, packet),
-                Event::ReadEnd { at } => self.read_end(at),
+                Event::Eligible { at, packet } => self.become_eligible(at, packet),
+                Event::ReadEnd { at, .. } => self.read_end(at),
                 Event::Arbitrate { output } => self.arbitrate(output),
                 Event::Inject { host } => self.inject(host),
             }
@@ -196,7 +197,7 @@ impl FlitModel {
         let picks: Vec<Option<Pick>> = crossbar.outputs[index]
             .lanes
             .iter()
-            .map(|lane| lane.pick(self.now, crossbar.arbitration, may_read))
+            .map(|lane| lane.pick(crossbar.arbitration, may_read))
             .collect();
         let available: Vec<Option<Credits>> = picks
             .iter()
@@ -207,7 +208,7 @@ impl FlitModel {
             .collect();
         let chosen = crossbar.outputs[index].vl_arbiter.choose(&available);
         let mut lanes = crossbar.outputs[index].lanes.iter();
-        let waits = chosen.is_none() && lanes.any(|lane| lane.waits(self.now));
+        let waits = chosen.is_none() && lanes.any(OutputLane::waits);
         self.transmitters[output].note_wait(self.now, waits);
         let Some(vl) = chosen else { return };
 
@@ -220,6 +221,7 @@ impl FlitModel {
     /// A read of an input buffer has ended: with a limit on reads, the outputs that wait for this
     /// input are asked in turn until one of them takes its last read, so that none starves.
     fn read_end(&mut self, at: ReceiverId) {
+        self.receivers[at].reads -= 1;
         let Place::Crossbar(crossbar_id, input) = self.receivers[at].place else {
             unreachable!("only crossbars read their inputs");
         };
@@ -232,7 +234,7 @@ impl FlitModel {
         for place in (0..count).map(|step| (first + step) % count) {
             let output = &self.crossbars[crossbar_id].outputs[place];
             let mut lanes = output.lanes.iter();
-            if !lanes.any(|lane| lane.waits_for(input, self.now)) {
+            if !lanes.any(|lane| lane.waits_for(input)) {
                 continue;
             }
             self.arbitrate(output.transmitter);
@@ -260,15 +262,12 @@ impl FlitModel {
         });
         if let Some(from) = from {
             self.receivers[from].reads += 1;
+            // Where this was the last read, other outputs may now pick another input.
+            if let Place::Crossbar(crossbar, _) = self.receivers[from].place {
+                self.ask_outputs(crossbar);
+            }
         }
-        self.agenda.add(
-            self.now,
-            Event::Leave {
-                from: output,
-                packet: id,
-                boundary: 0,
-            },
-        );
+        self.leave(output, id, 0);
     }
 
     /// A flit boundary passes an output.
@@ -315,10 +314,14 @@ impl FlitModel {
         let transmitter = &mut self.transmitters[output];
         let transmission = transmitter.current.take().expect("a packet was being sent");
         transmitter.xmit_packets += 1;
+        transmitter.idle_since = Some(self.now);
         let place = transmitter.place;
         if let Some(from) = transmission.from {
-            self.receivers[from].reads -= 1;
-            self.agenda.add(self.now, Event::ReadEnd { at: from });
+            let end = Event::ReadEnd {
+                at: from,
+                packet: id,
+            };
+            self.agenda.add(self.now, end);
             self.free_space(from, id);
         }
         match place {
@@ -377,22 +380,39 @@ impl FlitModel {
     fn queue(&mut self, crossbar_id: CrossbarId, input: usize, id: PacketId) {
         let packet = &self.packets[id];
         let crossbar = &mut self.crossbars[crossbar_id];
-        let output = &mut crossbar.outputs[crossbar.routes[packet.destination]
-            .expect("the forwarding tables reach every destination in use")];
-        let upstream = self.receivers[crossbar.inputs[input]].upstream;
+        let at = crossbar.inputs[input];
+        let output = crossbar.output_to(packet.destination);
+        output.lanes[packet.vl.index()].queue(input, id);
+        let upstream = self.receivers[at].upstream;
         let time_in = self.transmitters[upstream].rate.span_for(packet.wire);
         let time_out = self.transmitters[output.transmitter]
             .rate
             .span_for(packet.wire);
         // A faster output must wait, or it would run out of flits before the tail has arrived.
-        let eligible = self.now + crossbar.latency + time_in.saturating_sub(time_out);
-        output.lanes[packet.vl.index()].queue(input, id, eligible);
-        self.agenda.add(
-            eligible,
-            Event::Arbitrate {
-                output: output.transmitter,
-            },
-        );
+        let wait = crossbar.latency + time_in.saturating_sub(time_out);
+        self.agenda
+            .add(self.now + wait, Event::Eligible { at, packet: id });
+    }
+
+    /// A packet may be sent from now on; at once, if its output was idle before.
+    fn become_eligible(&mut self, at: ReceiverId, id: PacketId) {
+        let packet = &self.packets[id];
+        let Place::Crossbar(crossbar, input) = self.receivers[at].place else {
+            unreachable!("only crossbars send packets on");
+        };
+        let output = self.crossbars[crossbar].output_to(packet.destination);
+        output.lanes[packet.vl.index()].make_eligible(input, id, self.now);
+        let transmitter = output.transmitter;
+        if self.transmitters[transmitter].was_idle_before(self.now) {
+            self.arbitrate(transmitter);
+        } else {
+            self.agenda.add(
+                self.now,
+                Event::Arbitrate {
+                    output: transmitter,
+                },
+            );
+        }
     }
 
     /// A packet has arrived completely at its destination, and waits for the sink.

@@ -29,6 +29,23 @@ struct Trunk {
 }
 
 impl Case {
+    /// The same case with equal cables, packets and starts, so that many things happen at one
+    /// instant and their order decides.
+    pub fn in_step(mut self) -> Self {
+        let kind = self.hosts[0].1;
+        let trunk_cables = self.trunks.iter_mut().flat_map(|trunk| &mut trunk.kinds);
+        let host_cables = self.hosts.iter_mut().map(|(_, cable)| cable);
+        for cable in host_cables.chain(trunk_cables) {
+            *cable = kind;
+        }
+        for flow in &mut self.flows {
+            flow.start = Time::ZERO;
+            flow.gap = Span::ZERO;
+            flow.payload = self.mtu;
+        }
+        self
+    }
+
     pub fn build(&self) -> Routed {
         let mut builder = FabricBuilder::new();
         let switch_count = self.trunks.len() + 1;

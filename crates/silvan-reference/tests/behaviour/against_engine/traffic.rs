@@ -48,10 +48,6 @@ impl Flows {
             records: Vec::new(),
         }
     }
-
-    pub fn injected_packets(&self, flow: usize) -> u64 {
-        self.flows[flow].injected.len() as u64
-    }
 }
 
 impl Workload for Flows {
