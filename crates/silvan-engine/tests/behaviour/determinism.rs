@@ -137,7 +137,7 @@ fn a_run_is_a_function_of_its_inputs() {
 fn pieces_make_the_same_run() {
     let whole = whole_run(3);
     let pieces = vec(0..END, 1..40);
-    let result = runner(12).run(&pieces, |mut boundaries| {
+    let result = runner(24).run(&pieces, |mut boundaries| {
         boundaries.sort_unstable();
         let (routed, mut engine) = engine(3);
         for boundary in boundaries.into_iter().map(Time::from_ps) {

@@ -117,7 +117,7 @@ fn buffers(wire: u64) -> impl Strategy<Value = Bytes> {
 }
 
 fn rates() -> impl Strategy<Value = Option<Rate>> {
-    option::of((1_000_u64..20_000).prop_map(|mbit| crate::common::mbit(mbit)))
+    option::of((1_000_u64..20_000).prop_map(crate::common::mbit))
 }
 
 fn vl_tables(data_vls: u8) -> impl Strategy<Value = VlArbitration> {

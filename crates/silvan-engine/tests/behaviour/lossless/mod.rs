@@ -76,7 +76,7 @@ fn check<S: SwitchControl, C: SourceControl>(
 
 #[test]
 fn without_congestion_control() {
-    let result = runner(64).run(&cases(), |case| {
+    let result = runner(256).run(&cases(), |case| {
         let (routed, _) = case.build();
         let engine = routed.engine(&case.config, &case.flows);
         check(&case, &routed, engine)
@@ -89,7 +89,7 @@ fn without_congestion_control() {
 #[test]
 fn with_congestion_control_and_notifications_in_band() {
     let (marks, meshes) = (Cell::new(0), Cell::new(0));
-    let result = runner(96).run(&cases(), |case| {
+    let result = runner(256).run(&cases(), |case| {
         let (routed, is_mesh) = case.build();
         let (switch, adapter) = case.control(&routed);
         let engine = routed.controlled(&case.config, switch, adapter, &case.flows);
