@@ -249,11 +249,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let out = &plane.outs[output as usize];
         if out.waiting == 0 && out.free_at < now {
             let credits = &mut plane.credits[lane];
-            credits.settle(&mut plane.spill, now);
             let blocked = plane.reads.as_ref().is_some_and(|reads| {
                 reads.blocked[element as usize][(local / 64) as usize] >> (local % 64) & 1 == 1
             });
-            if credits.in_hand >= packet.blocks() && !blocked {
+            if !blocked && credits.has(&mut plane.spill, now, packet.blocks()) {
                 credits.turn = next_turn(local);
                 let wire = u32::from(packet.wire);
                 self.transmit(now, output, lane, Some(port), packet, wire);
@@ -409,10 +408,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let Some(local) = picked else {
             return Candidate::Nobody;
         };
-        credits.settle(&mut plane.spill, now);
         // Any packet fits into the credits of one of MTU size; only below that the packet itself
         // need be looked at.
-        if credits.in_hand >= plane.mtu_blocks {
+        if credits.has(&mut plane.spill, now, plane.mtu_blocks) {
             return Candidate::Ready { local };
         }
         let head = plane
@@ -472,11 +470,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let out = &mut plane.outs[output as usize];
         let free_at = out.free_at;
         let credits = &mut plane.credits[lane];
-        if plane.vls > 1 || credits.in_hand > 0 {
+        if plane.vls > 1 || credits.has(&mut plane.spill, now, 1) {
             self.wake_output(output, free_at);
             return;
         }
-        credits.settle(&mut plane.spill, now);
         match credits.first_arrival() {
             Some(at) if at > free_at => {
                 out.wait_since = free_at;
@@ -584,8 +581,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let plane = &mut self.plane;
         let port = plane.link_port(PortId::new(output as usize));
         let credits = &mut plane.credits[port * plane.vls + vl];
-        credits.settle(&mut plane.spill, now);
-        credits.in_hand >= plane.mtu_blocks
+        credits.has(&mut plane.spill, now, plane.mtu_blocks)
     }
 
     /// Tells the scheme when an input buffer has no room for another packet of MTU size.
@@ -595,14 +591,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             return;
         }
         let lane = plane.lane(plane.ins[port as usize].upstream, vl);
-        plane.credits[lane].settle(&mut plane.spill, now);
-        if plane.credits[lane].in_hand < plane.mtu_blocks {
+        if !plane.credits[lane].has(&mut plane.spill, now, plane.mtu_blocks) {
             if let Ok(vl) = Vl::try_new(vl as u8) {
                 self.switch.on_buffer_full(
                     time(now),
                     PortId::new(port as usize),
                     vl,
-                    &mut ResidentView { plane },
+                    &mut ResidentView { plane, now },
                 );
             }
         }

@@ -68,7 +68,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let plane = &mut self.plane;
         let first = plane.lane(port, 0);
         for credits in &mut plane.credits[first..first + plane.vls] {
-            credits.settle(&mut plane.spill, now);
+            credits.has(&mut plane.spill, now, plane.mtu_blocks);
         }
         let paced = self.plane.hosts[host as usize].next_start;
         if self.plane.hosts[host as usize].notifications > 0
@@ -317,9 +317,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let first = plane.lane(port, 0);
         let mut used = 0;
         for vl in 0..plane.vls {
-            let credits = &mut plane.credits[first + vl];
-            credits.settle(&mut plane.spill, now);
-            used += plane.input_blocks - credits.in_hand;
+            let credits = &plane.credits[first + vl];
+            used += plane.input_blocks - credits.at(&plane.spill, now);
         }
         let capacity = plane.input_blocks * plane.vls as i32;
         self.source.on_credit(

@@ -154,12 +154,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// Credits that this output Port VL has in hand, in 64-byte blocks, those due by now included.
-    pub fn credits(&mut self, output: PortId, vl: Vl) -> u32 {
-        let plane = &mut self.plane;
+    pub fn credits(&self, output: PortId, vl: Vl) -> u32 {
+        let plane = &self.plane;
         let port = plane.link_port(output);
-        let credits = &mut plane.credits[port * plane.vls + vl.index()];
-        credits.settle(&mut plane.spill, self.now);
-        credits.in_hand.max(0) as u32
+        plane.credits[port * plane.vls + vl.index()].at(&plane.spill, self.now) as u32
     }
 
     /// The congestion control at the switches.

@@ -220,6 +220,16 @@ impl Credits {
         }
     }
 
+    /// Whether `blocks` credits are in hand at `now`. Arrivals are taken in only if it takes them, so
+    /// that a lane with plenty need not look.
+    #[inline(always)]
+    pub fn has(&mut self, spill: &mut Spill, now: u64, blocks: i32) -> bool {
+        if self.in_hand < blocks {
+            self.settle(spill, now);
+        }
+        self.in_hand >= blocks
+    }
+
     /// Notes that `blocks` credits arrive at `due`.
     #[inline(always)]
     pub fn give(&mut self, spill: &mut Spill, now: u64, due: u64, blocks: i32) {
@@ -309,6 +319,17 @@ impl Credits {
             credits += (entry & BLOCK_MASK) as i32;
             (credits >= blocks).then_some(entry >> BLOCK_BITS)
         })
+    }
+
+    /// Credits in hand at `now`, arrivals not yet taken in included.
+    pub fn at(&self, spill: &Spill, now: u64) -> i32 {
+        let arrived = self
+            .coming(spill)
+            .take_while(|entry| entry >> BLOCK_BITS <= now);
+        self.in_hand
+            + arrived
+                .map(|entry| (entry & BLOCK_MASK) as i32)
+                .sum::<i32>()
     }
 
     /// Credits on their way.

@@ -10,6 +10,7 @@ use crate::records::Element;
 /// A view of the data plane for `SwitchControl::on_buffer_full`.
 pub(crate) struct ResidentView<'a> {
     pub plane: &'a mut Plane,
+    pub now: u64,
 }
 
 impl ResidentView<'_> {
@@ -36,7 +37,7 @@ impl Resident for ResidentView<'_> {
         let upstream = self.plane.ins[input.index()].upstream;
         let lane = self.plane.lane(upstream, vl.index());
         self.capacity_blocks(input, vl)
-            .saturating_sub(self.plane.credits[lane].in_hand.max(0) as u32)
+            .saturating_sub(self.plane.credits[lane].at(&self.plane.spill, self.now) as u32)
     }
 
     fn capacity_blocks(&self, _: PortId, _: Vl) -> u32 {
