@@ -138,6 +138,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                     self.events += 1;
                     self.head(head);
                 }
+                Source::Outputs => {
+                    let (time, output) = self.plane.events.pop_output();
+                    self.now = time;
+                    self.events += 1;
+                    self.output_event(time, output);
+                }
                 Source::Hosts => {
                     let (time, host) = self.plane.events.pop_host();
                     self.now = time;
@@ -156,6 +162,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
+    /// An event that the port no longer waits for is stale.
+    #[inline]
+    fn output_event(&mut self, now: u64, output: u32) {
+        let out = &mut self.plane.outs[output as usize];
+        if out.wake_at == now {
+            out.wake_at = u64::MAX;
+            self.arbitrate(now, output);
+        }
+    }
+
     /// An event that the host no longer waits for is stale.
     #[inline]
     fn host_event(&mut self, now: u64, host: u32) {
@@ -170,13 +186,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn event(&mut self, event: Event) {
         let (now, id) = (event.time, event.id());
         match event.phase() {
-            phase::ARBITRATE => {
-                // An event that the port no longer waits for is stale.
-                if self.plane.outs[id as usize].wake_at == now {
-                    self.plane.outs[id as usize].wake_at = u64::MAX;
-                    self.arbitrate(now, id);
-                }
-            }
+            phase::ARBITRATE => self.output_event(now, id),
             phase::HOST => self.host_event(now, id),
             phase::HEAD => {
                 let packet = self.plane.events.unstash(event.a);
@@ -471,7 +481,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let free_at = out.free_at;
         let credits = &mut plane.credits[lane];
         if plane.vls > 1 || credits.has(&mut plane.spill, now, 1) {
-            self.wake_output(output, free_at);
+            if free_at < out.wake_at {
+                out.wake_at = free_at;
+                plane.events.push_output(free_at, output);
+            }
             return;
         }
         match credits.first_arrival() {

@@ -5,8 +5,8 @@
 //!
 //! Packet heads travel for one of a few constant times (propagation plus switch latency). Pushed in
 //! the order of the clock they arrive in the order of the clock, so a FIFO per distinct delay
-//! holds them, sequential in memory. The same goes for a host's next injection. Everything else
-//! goes into a timing wheel.
+//! holds them, sequential in memory. The same goes for a host's next injection and for the end of a
+//! packet on a link that others wait for. Everything else goes into a timing wheel.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -88,6 +88,8 @@ pub(crate) struct Head {
 pub(crate) enum Source {
     /// First of this head lane.
     Lane(usize),
+    /// First of the output lane.
+    Outputs,
     /// First of the host lane.
     Hosts,
     /// First of the wheel.
@@ -212,11 +214,14 @@ impl<T: Keyed> Ring<T> {
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     heads: Vec<Ring<Head>>,
+    outputs: Ring<(u64, u32)>,
     hosts: Ring<(u64, u32)>,
     wheel: Wheel,
     stash: Stash,
-    /// Time of the first event of each head lane, `u64::MAX` if it has none; the same for the hosts.
+    /// Time of the first event of each head lane, `u64::MAX` if it has none; the same for the
+    /// outputs and the hosts.
     lane_fronts: [u64; MAX_LANES],
+    output_front: u64,
     host_front: u64,
 }
 
@@ -232,10 +237,12 @@ impl EventQueue {
         };
         Self {
             heads: (0..lanes).map(|_| Ring::new(filler)).collect(),
+            outputs: Ring::new((0, 0)),
             hosts: Ring::new((0, 0)),
             wheel: Wheel::new(),
             stash: Stash::default(),
             lane_fronts: [u64::MAX; MAX_LANES],
+            output_front: u64::MAX,
             host_front: u64::MAX,
         }
     }
@@ -272,6 +279,18 @@ impl EventQueue {
         }
     }
 
+    /// Schedules an arbitration when a packet that starts now is over: in order where links are
+    /// alike, as for hosts.
+    #[inline]
+    pub fn push_output(&mut self, time: u64, output: u32) {
+        if self.outputs.back_time().is_some_and(|last| last > time) {
+            self.push(Event::new(time, phase::ARBITRATE, output, 0, 0));
+        } else {
+            self.output_front = self.output_front.min(time);
+            self.outputs.push((time, output));
+        }
+    }
+
     /// Schedules any other event.
     #[inline]
     pub fn push(&mut self, event: Event) {
@@ -301,19 +320,22 @@ impl EventQueue {
                 }
             }
             // Heads come before everything else of the same instant, hosts behind.
-            if head < self.wheel.front && head <= self.host_front {
+            let small = self.output_front.min(self.host_front);
+            if head < self.wheel.front && head <= small {
                 return if head < end {
                     Source::Lane(lane)
                 } else {
                     Source::Nothing
                 };
             }
-            let earliest = head.min(self.host_front);
+            let earliest = head.min(small);
             if self.wheel.front > earliest {
-                return if earliest < end {
-                    Source::Hosts
-                } else {
+                return if earliest >= end {
                     Source::Nothing
+                } else if self.output_front <= self.host_front {
+                    Source::Outputs
+                } else {
+                    Source::Hosts
                 };
             }
             // The wheel's front is only a bound while its next bucket has not been opened.
@@ -349,6 +371,11 @@ impl EventQueue {
                 return Source::Lane(lane);
             }
         }
+        if let Some(&(time, output)) = self.outputs.front() {
+            if (time, phase::ARBITRATE << PHASE_SHIFT | output) < key {
+                return Source::Outputs;
+            }
+        }
         if let Some(&(time, host)) = self.hosts.front() {
             if (time, phase::HOST << PHASE_SHIFT | host) < key {
                 return Source::Hosts;
@@ -376,6 +403,15 @@ impl EventQueue {
         event
     }
 
+    /// The output event that `next` found.
+    #[inline(always)]
+    pub fn pop_output(&mut self) -> (u64, u32) {
+        let event = self.outputs.slots[self.outputs.head & (self.outputs.slots.len() - 1)];
+        self.outputs.drop_front();
+        self.output_front = self.outputs.front().map_or(u64::MAX, |next| next.0);
+        event
+    }
+
     /// The event that `next` found in the wheel.
     #[inline]
     pub fn pop_event(&mut self) -> Option<Event> {
@@ -399,7 +435,8 @@ impl EventQueue {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let heads: usize = self.heads.iter().map(|ring| ring.slots.capacity()).sum();
-        heads * size_of::<Head>() + self.hosts.slots.capacity() * 16 + self.wheel.bytes()
+        let small = self.hosts.slots.capacity() + self.outputs.slots.capacity();
+        heads * size_of::<Head>() + small * 16 + self.wheel.bytes()
     }
 }
 

@@ -13,6 +13,10 @@ fn pop(queue: &mut EventQueue, end: u64) -> Option<(u64, u32, u32)> {
             let head = queue.pop_head(lane);
             Some((head.time, phase::HEAD, head.port))
         }
+        Source::Outputs => {
+            let (time, output) = queue.pop_output();
+            Some((time, phase::ARBITRATE, output))
+        }
         Source::Hosts => {
             let (time, host) = queue.pop_host();
             Some((time, phase::HOST, host))
@@ -30,7 +34,7 @@ proptest! {
     /// the wheel's horizon, ends that cut the run into pieces.
     #[test]
     fn the_order_is_total_and_nothing_is_lost(
-        steps in prop::collection::vec((0u8..4, 0u32..50, 0u64..400_000_000, 0u64..4), 1..400),
+        steps in prop::collection::vec((0u8..5, 0u32..50, 0u64..400_000_000, 0u64..4), 1..400),
         slice in 1u64..300_000_000,
     ) {
         const DELAYS: [u64; 2] = [200_000, 310_000];
@@ -50,6 +54,9 @@ proptest! {
                 }
                 2 => model.insert((now + 1_213_630, phase::HOST, id)).then(|| {
                     queue.push_host(now + 1_213_630, id);
+                }),
+                3 => model.insert((now + 1_037_000, phase::ARBITRATE, id)).then(|| {
+                    queue.push_output(now + 1_037_000, id);
                 }),
                 _ => model.insert((now + delay, phase::ARBITRATE, id)).then(|| {
                     queue.push(Event::new(now + delay, phase::ARBITRATE, id, 0, 0));
