@@ -44,7 +44,7 @@ LOCK := --quiet --generate-hashes --strip-extras --no-header --no-emit-index-url
 # The extension is built in place, so that edited Python code needs no new install; cargo knows what
 # of the Rust code has changed.
 install: $(VENV)/run.stamp
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --locked
+	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --quiet --release --locked
 
 $(VENV)/run.stamp: requirements/run.txt
 	$(PYTHON) -m venv $(VENV)

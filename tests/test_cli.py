@@ -127,3 +127,24 @@ def test_run_does_every_point_of_a_sweep(
         assert one["receive_rates"]["total_gbps"] == pytest.approx(sink_gbps, rel=0.05)
         assert silvan.Result.read(one["folder"]).seed == one["seed"]
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["point-1", "point-2"]
+
+
+def test_a_credit_loop_ends_the_run_and_is_named(command: Command, tmp_path: Path) -> None:
+    # Every host of a ring of five sends two switches on, the short way round, so every cable of
+    # that way waits for the next one's buffer.
+    path = tmp_path / "ring.toml"
+    path.write_text(
+        "[fabric]\n"
+        'generator = "ring"\nswitches = 5\nhosts-per-switch = 1\n'
+        'routing = "min-hop"\nallow-credit-loops = true\n'
+        '[switch]\nbuffer = "4 KiB"\n'
+        '[[traffic.permutation]]\npattern = "shift"\nshift = 2\n'
+    )
+    outcome = command("run", path, "--out", tmp_path / "out")
+    assert (outcome.status, outcome.stdout) == (1, "")
+    error, hint = outcome.stderr.splitlines()
+    assert error.startswith("error: deadlock at ")
+    for switch in range(5):
+        assert f"switch-0{switch}:" in error
+    assert hint.startswith("hint: ")
+    assert list((tmp_path / "out").iterdir()) == []
