@@ -1,6 +1,6 @@
 //! From the plain description to the sources of every host.
 
-use silvan_units::{HostId, Time};
+use silvan_units::{Bytes, HostId, Time};
 
 use crate::check::{Checker, ResolvedLoad};
 use crate::error::{Entry, Reason, TrafficError};
@@ -9,7 +9,7 @@ use crate::hotspots::HotspotTable;
 use crate::nodes::build_nodes;
 use crate::offered::{Contribution, OfferedLoad};
 use crate::pace::Pace;
-use crate::rng::{Purpose, Stream, shuffle, stream};
+use crate::rng::{Purpose, Stream, shuffle, start_phase, stream};
 use crate::roles::Role;
 use crate::scatter::{Classes, Common, Scatter};
 use crate::spec::{
@@ -100,6 +100,14 @@ impl<'a> Builder<'a> {
         self.commons.len() as u32 - 1
     }
 
+    /// When a saturating source of `host` starts.
+    pub(crate) fn start(&self, host: HostId, message: u32, start: Time) -> Time {
+        let environment = self.environment;
+        let injection = environment.injection[host.index()];
+        let message = Bytes::from_bytes(u64::from(message));
+        start.saturating_add(start_phase(environment.seed, host, message, injection))
+    }
+
     pub(crate) fn add(&mut self, host: HostId, source: Source, contribution: Contribution) {
         self.sources[host.index()].push((source, contribution));
     }
@@ -143,7 +151,11 @@ impl<'a> Builder<'a> {
                 uniform: load.rate,
                 window,
             };
-            let scatter = Scatter::new(common, classes, spread, supply);
+            let start = match supply {
+                Supply::Paced(_) => window.start,
+                _ => self.start(host, message, window.start),
+            };
+            let scatter = Scatter::new(common, classes, start, spread, supply);
             self.add(host, Source::Scatter(scatter), contribution);
         }
         Ok(())

@@ -170,7 +170,8 @@ impl NodeAdder<'_, '_> {
         };
         let stream = stream(environment.seed, Purpose::Nodes, host.index() as u64);
         let spread = Spread::new(host, stream);
-        let scatter = Scatter::new(self.common, classes, spread, supply);
+        let start = self.builder.start(host, self.message, Time::ZERO);
+        let scatter = Scatter::new(self.common, classes, start, spread, supply);
         self.builder
             .add(host, Source::Scatter(scatter), contribution);
     }

@@ -6,6 +6,7 @@
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro128PlusPlus;
+use silvan_units::{Bytes, HostId, Rate, Span};
 
 /// A stream; 16 bytes of state.
 pub(crate) type Stream = Xoshiro128PlusPlus;
@@ -34,6 +35,8 @@ pub(crate) enum Purpose {
     IncastSenders(usize),
     /// Gaps of an incast, by host.
     IncastGaps(usize),
+    /// When a saturating host starts, by host.
+    StartPhase,
 }
 
 impl Purpose {
@@ -50,6 +53,7 @@ impl Purpose {
             Self::PermutationGaps(entry) => (8, entry),
             Self::IncastSenders(entry) => (9, entry),
             Self::IncastGaps(entry) => (10, entry),
+            Self::StartPhase => (11, 0),
         };
         (kind << 32) | entry as u64
     }
@@ -62,6 +66,15 @@ pub(crate) fn stream(seed: u64, purpose: Purpose, index: u64) -> Stream {
     state[..8].copy_from_slice(&mix(key).to_le_bytes());
     state[8..].copy_from_slice(&mix(key.wrapping_add(GOLDEN)).to_le_bytes());
     Stream::from_seed(state)
+}
+
+/// When a host that always has something to send starts, counted from the start of its entry: at
+/// random within the time that one of its messages takes. Hosts that all started at one instant would
+/// inject in lockstep for ever, as no real ones do.
+pub(crate) fn start_phase(seed: u64, host: HostId, message: Bytes, injection: Rate) -> Span {
+    let time = injection.span_for(message).as_ps();
+    let draw = stream(seed, Purpose::StartPhase, host.index() as u64).next_u32();
+    Span::from_ps(((u128::from(time) * u128::from(draw)) >> 32) as u64)
 }
 
 /// The odd integer nearest to 2^64 divided by the golden ratio.

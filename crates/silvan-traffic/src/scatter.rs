@@ -44,15 +44,24 @@ pub(crate) struct Scatter {
     classes: Classes,
     /// Index of the [`Common`] of its entry.
     common: u32,
+    /// No message is drawn before.
+    start: Time,
     spread: Spread,
     supply: Supply,
 }
 
 impl Scatter {
-    pub(crate) fn new(common: u32, classes: Classes, spread: Spread, supply: Supply) -> Self {
+    pub(crate) fn new(
+        common: u32,
+        classes: Classes,
+        start: Time,
+        spread: Spread,
+        supply: Supply,
+    ) -> Self {
         Self {
             classes,
             common,
+            start,
             spread,
             supply,
         }
@@ -127,8 +136,8 @@ impl Scatter {
         hotspots: &mut HotspotTable,
         gate: &mut G,
     ) -> Result<(), Time> {
-        let wait = if now < common.window.start {
-            common.window.start
+        let wait = if now < self.start {
+            self.start
         } else if common.window.end.is_some_and(|end| now >= end) {
             Time::MAX
         } else {

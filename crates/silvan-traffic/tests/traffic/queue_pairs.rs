@@ -61,8 +61,8 @@ fn a_throttled_destination_costs_a_v_node_nothing() {
         mock.throttled.insert((host(index), Sl::ZERO), Time::MAX);
     }
     mock.send_packets(&mut traffic, 4000);
-    let last = mock.log.last().unwrap();
-    assert_eq!(last.at, Time::ZERO + injection_time(MTU) * 3999);
+    let (first, last) = (mock.log.first().unwrap(), mock.log.last().unwrap());
+    assert_eq!(last.at, first.at + injection_time(MTU) * 3999);
 }
 
 /// What a V node of three hosts sends after the release of host 1, which was throttled long enough
