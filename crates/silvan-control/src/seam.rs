@@ -95,6 +95,18 @@ pub trait SwitchControl {
         let _ = (now, input, vl, resident);
     }
 
+    /// Whether [`SwitchControl::credit_return_delay`] need be asked at all at present.
+    fn delays_credits(&self) -> bool {
+        false
+    }
+
+    /// How much later than usual the input buffer of `input`, which holds `occupied_bytes`,
+    /// returns the credits of a packet that takes `packet_time` on the link.
+    fn credit_return_delay(&self, input: PortId, occupied_bytes: u32, packet_time: Span) -> Span {
+        let _ = (input, occupied_bytes, packet_time);
+        Span::ZERO
+    }
+
     /// Time that this Port VL has spent in the congestion state up to `now`
     /// (PortXmitTimeCong, IBA 16.1.4).
     fn congested_time(&self, now: Time, output: PortVl) -> Span {

@@ -111,13 +111,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 return Err(InvariantError::Queue { lane: index });
             }
         }
-        for index in 0..plane.lanes.len() {
+        for (index, credits) in plane.credits.iter().enumerate() {
             let out = &plane.outs[index / plane.vls];
             if out.kind == Next::Nowhere {
                 continue;
             }
             let capacity = i64::from(plane.capacity(out));
-            let credits = &plane.credits[index];
             let found = i64::from(credits.in_hand)
                 + i64::from(credits.pending(&plane.spill))
                 + taken[index];

@@ -2,7 +2,7 @@
 
 use silvan_control::seam::{PacketView, PortVl, QueueView, SourceControl, SwitchControl};
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_units::{PortId, Time, Vl};
+use silvan_units::{PortId, Span, Time, Vl};
 
 use crate::config::{BuildError, EngineConfig};
 use crate::deadlock::Deadlock;
@@ -534,7 +534,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             if self.plane.reads.is_some() {
                 self.read_start(tail, input);
             }
-            self.return_credits(now, tail, input, packet.vl(), blocks);
+            self.return_credits(now, tail, input, &packet);
             if S::ACTIVE && marks {
                 let has_credit = self.has_credit(now, output, packet.vl());
                 let mark = self.switch.on_departure(
@@ -560,7 +560,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// The buffer space that a packet leaves at `tail` goes back to the sender upstream.
     #[inline(always)]
-    fn return_credits(&mut self, now: u64, tail: u64, input: u32, vl: usize, blocks: i32) {
+    fn return_credits(&mut self, now: u64, tail: u64, input: u32, packet: &Packet) {
         let plane = &mut self.plane;
         let InPort {
             upstream,
@@ -568,8 +568,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             from_host,
             ..
         } = plane.ins[input as usize];
-        let due = tail + plane.credit_delays[usize::from(credit_delay)];
-        let lane = upstream as usize * plane.vls + vl;
+        let mut due = tail + plane.credit_delays[usize::from(credit_delay)];
+        let lane = plane.lane(upstream, packet.vl());
+        let blocks = packet.blocks();
+        if S::ACTIVE && self.switch.delays_credits() {
+            due += self.starvation(now, input, lane, packet.wire);
+        }
+        let plane = &mut self.plane;
         let credits = &mut plane.credits[lane];
         credits.give(&mut plane.spill, now, due, blocks);
         if credits.starved {
@@ -586,6 +591,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 .events
                 .push(Event::new(due, phase::CREDIT, upstream, 0, 0));
         }
+    }
+
+    /// How much later a switch returns the credits of a packet because its input buffer is filling.
+    #[cold]
+    fn starvation(&self, now: u64, input: u32, lane: usize, wire: u16) -> u64 {
+        let plane = &self.plane;
+        if input as usize >= plane.fabric_ports {
+            return 0;
+        }
+        let upstream = &plane.outs[lane / plane.vls];
+        let free = plane.credits[lane].at(&plane.spill, now);
+        let occupied = (plane.capacity(upstream) - free) as u32 * 64;
+        let packet_time = Span::from_ps(plane.serialisation(upstream, wire));
+        self.switch
+            .credit_return_delay(PortId::new(input as usize), occupied, packet_time)
+            .as_ps()
     }
 
     /// Whether the link behind this output has credits for one more packet of MTU size.

@@ -76,6 +76,8 @@ pub struct IbSwitch {
     streams: Vec<SplitMix64>,
     /// Per port: what starves its neighbour of credits.
     starvation: Vec<StarvationRecord>,
+    /// How many of them ever do.
+    starving: usize,
     ports: Vec<Option<PortRecord>>,
     switches: Vec<SwitchCongestionSetting>,
     threshold_map: ThresholdMap,
@@ -119,6 +121,7 @@ impl IbSwitch {
                     .collect(),
             },
             starvation: vec![StarvationRecord::NEVER; ports.len()],
+            starving: 0,
             ports: ports
                 .iter()
                 .map(|port| {
@@ -231,23 +234,6 @@ impl IbSwitch {
         self.counters[output.0 as usize]
     }
 
-    /// How much later than usual an input buffer of `input` that holds `occupied_bytes` returns
-    /// the credits of a packet that occupies the link for `packet_time`: zero unless the port is
-    /// in Credit_Mask and the buffer has reached CS_Threshold (see [`StarvationSetting`]).
-    #[inline]
-    pub fn credit_return_delay(
-        &self,
-        input: PortId,
-        occupied_bytes: u32,
-        packet_time: Span,
-    ) -> Span {
-        let record = &self.starvation[input.index()];
-        if occupied_bytes < record.threshold_bytes {
-            return Span::ZERO;
-        }
-        record.return_delay.delay(packet_time)
-    }
-
     /// Derives the hot records of a port from its settings.
     fn refresh(&mut self, port: usize) {
         let Some(effective) = self.effective(PortId::new(port)) else {
@@ -257,7 +243,9 @@ impl IbSwitch {
         for record in &mut self.port_vls[first..first + self.data_vls] {
             record.configure(&effective, &self.threshold_map);
         }
-        self.starvation[port] = StarvationRecord::new(&effective, &self.threshold_map);
+        let record = StarvationRecord::new(&effective, &self.threshold_map);
+        let before = std::mem::replace(&mut self.starvation[port], record);
+        self.starving = self.starving + usize::from(record.acts()) - usize::from(before.acts());
     }
 
     fn port_mut(&mut self, port: PortId) -> Result<&mut PortRecord, ParameterError> {
@@ -329,6 +317,21 @@ impl SwitchControl for IbSwitch {
         let congested = record.is_congested(left, queue.has_credit);
         record.enter(now, congested);
         eligible && self.marks(index, packet.wire_bytes)
+    }
+
+    #[inline]
+    fn delays_credits(&self) -> bool {
+        self.starving > 0
+    }
+
+    /// Zero unless the port is in Credit_Mask and the buffer has reached CS_Threshold (see
+    /// [`StarvationSetting`]).
+    fn credit_return_delay(&self, input: PortId, occupied_bytes: u32, packet_time: Span) -> Span {
+        let record = &self.starvation[input.index()];
+        if occupied_bytes < record.threshold_bytes {
+            return Span::ZERO;
+        }
+        record.return_delay.delay(packet_time)
     }
 
     fn congested_time(&self, now: Time, output: PortVl) -> Span {

@@ -98,6 +98,11 @@ impl StarvationRecord {
         return_delay: CctEntry::ZERO,
     };
 
+    /// Whether credits are ever late.
+    pub(super) fn acts(&self) -> bool {
+        self.threshold_bytes != NEVER
+    }
+
     /// What follows from the settings of the port.
     pub(super) fn new(port: &EffectivePortSetting, map: &ThresholdMap) -> Self {
         if !port.credit {
