@@ -86,18 +86,19 @@ def run(
         for one in runs:
             assert one.job.folder is not None
             require_replaceable(one.job.folder)
-    results: dict[int, Result] = {}
+    reports: dict[int, dict[str, Any]] = {}
     with (
         progress_bars([one.label for one in runs]) as on_progress,
         closing(run_jobs([one.job for one in runs], on_progress=on_progress)) as finished,
     ):
         for index, result in finished:
-            results[index] = result
-    done = [(one, results[index]) for index, one in enumerate(runs)]
+            # What is printed is small, and a thousand results may be too large to keep.
+            reports[index] = _report(runs[index], result)
+    ordered = [reports[index] for index in range(len(runs))]
     if as_json:
-        put_json(_as_json(loaded, done))
+        put_json({"name": loaded.name, "hash": loaded.hash, "runs": ordered})
         return
-    put_table(_table(loaded, done))
+    put_table(_table(loaded.name, ordered))
     if out is not None:
         note(f"written to {out}")
 
@@ -132,44 +133,35 @@ def _rates(result: Result) -> dict[str, float]:
     return {**means, "total_gbps": float(rates.sum())}
 
 
-def _as_json(scenario: Scenario, done: Sequence[tuple[Run, Result]]) -> dict[str, Any]:
+def _report(one: Run, result: Result) -> dict[str, Any]:
+    """Sum a run up in plain values."""
     return {
-        "name": scenario.name,
-        "hash": scenario.hash,
-        "version": done[0][1].version,
-        "runs": [
-            {
-                "seed": result.seed,
-                "set": dict(one.values),
-                "hash": result.scenario.hash,
-                "receive_rates": _rates(result),
-                "summary": result.summary,
-                "classes": result.classes.to_pylist(),
-                "folder": str(one.job.folder) if one.job.folder else None,
-            }
-            for one, result in done
-        ],
+        "seed": result.seed,
+        "set": dict(one.values),
+        "hash": result.scenario.hash,
+        "receive_rates": _rates(result),
+        "summary": result.summary,
+        "classes": result.classes.to_pylist(),
+        "folder": str(one.job.folder) if one.job.folder else None,
     }
 
 
-def _table(scenario: Scenario, done: Sequence[tuple[Run, Result]]) -> Table:
+def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
     from rich.table import Table
 
-    table = Table(title=f"{scenario.name}: mean receive rate per host, Gbit/s")
-    varied = list(done[0][0].values)
+    table = Table(title=f"{name}: mean receive rate per host, Gbit/s")
     headings = ("seed", "hotspots", "other hosts", "all hosts, sum", "M packet-hops/s")
-    for heading in (*varied, *headings):
+    for heading in (*reports[0]["set"], *headings):
         table.add_column(heading, justify="right")
-    for one, result in done:
-        rates = _rates(result)
-        speed = result.summary["packet_hops"] / max(result.summary["wall_s"], 1e-9) / 1e6
+    for report in reports:
+        rates, summary = report["receive_rates"], report["summary"]
         table.add_row(
-            *one.values.values(),
-            str(result.seed),
+            *report["set"].values(),
+            str(report["seed"]),
             *(
                 f"{rates[key]:.3f}" if key in rates else "-"
                 for key in ("hotspots_gbps", "other_hosts_gbps", "total_gbps")
             ),
-            f"{speed:.1f}",
+            f"{summary['packet_hops'] / max(summary['wall_s'], 1e-9) / 1e6:.1f}",
         )
     return table
