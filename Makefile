@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Property tests draw the same cases every time; `make test PROPTEST_RNG_SEED=2` draws others.
+export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
