@@ -576,7 +576,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
         let plane = &mut self.plane;
         let credits = &mut plane.credits[lane];
-        credits.give(&mut plane.spill, now, due, blocks);
+        let overtakes = credits.give(&mut plane.spill, now, due, blocks);
         if credits.starved {
             credits.starved = false;
             if from_host {
@@ -585,11 +585,27 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 let free_at = plane.outs[upstream as usize].free_at;
                 self.wake_output(upstream, due.max(free_at));
             }
+        } else if overtakes {
+            self.wake_earlier(upstream, from_host, due);
         }
         if C::NEEDS_CREDIT && from_host {
             self.plane
                 .events
                 .push(Event::new(due, phase::CREDIT, upstream, 0, 0));
+        }
+    }
+
+    /// Credits arrive at `due`, before those that the sender may be waiting for.
+    #[cold]
+    fn wake_earlier(&mut self, upstream: u32, from_host: bool, due: u64) {
+        if from_host {
+            self.wake_host_of(upstream, due);
+            return;
+        }
+        let out = &self.plane.outs[upstream as usize];
+        if out.waiting > 0 {
+            let at = due.max(out.free_at);
+            self.wake_output(upstream, at);
         }
     }
 

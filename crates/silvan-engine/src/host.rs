@@ -87,6 +87,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 if release != Time::MAX {
                     self.wake_host(host, release.as_ps());
                 }
+                self.fill_gap(now, host);
                 return;
             }
         }
@@ -114,10 +115,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             }
             Poll::Idle => {}
         }
+        self.fill_gap(now, host);
         if starved != 0 {
             let out = &mut self.plane.outs[port as usize];
             out.wait_since = out.wait_since.min(now);
             self.await_host_credits(now, host, starved, wanted);
+        }
+    }
+
+    /// Data does not go now, so a notification may, whoever's turn it is.
+    #[inline]
+    fn fill_gap(&mut self, now: u64, host: u32) {
+        if self.plane.hosts[host as usize].notifications > 0 {
+            self.inject_notification(now, host, true);
         }
     }
 

@@ -230,23 +230,25 @@ impl Credits {
         self.in_hand >= blocks
     }
 
-    /// Notes that `blocks` credits arrive at `due`.
+    /// Notes that `blocks` credits arrive at `due`. Returns whether that is before others which were
+    /// known to come, so that a sender who waits for those must be woken earlier.
     #[inline(always)]
-    pub fn give(&mut self, spill: &mut Spill, now: u64, due: u64, blocks: i32) {
+    pub fn give(&mut self, spill: &mut Spill, now: u64, due: u64, blocks: i32) -> bool {
         let entry = due << BLOCK_BITS | blocks as u64;
         if usize::from(self.ring_len) == RING {
             self.settle(spill, now);
             if usize::from(self.ring_len) == RING {
-                self.give_spilled(spill, entry);
-                return;
+                return self.give_spilled(spill, entry);
             }
         }
         let at = self.slot(self.ring_len);
         self.ring[at] = entry;
         self.ring_len += 1;
-        if self.ring_len > 1 && self.ring[self.slot(self.ring_len - 2)] > entry {
+        let overtakes = self.ring_len > 1 && self.ring[self.slot(self.ring_len - 2)] > entry;
+        if overtakes {
             self.sort_in();
         }
+        overtakes
     }
 
     /// Moves the last entry to its place: reads of different length can end out of the order of
@@ -264,9 +266,9 @@ impl Credits {
         }
     }
 
-    /// Adds an entry to a full ring: the latest of all goes to the spill.
+    /// Adds an entry to a full ring: the latest of all goes to the spill. Returns as `give`.
     #[cold]
-    fn give_spilled(&mut self, spill: &mut Spill, entry: u64) {
+    fn give_spilled(&mut self, spill: &mut Spill, entry: u64) -> bool {
         let last = self.slot(self.ring_len - 1);
         let mut latest = entry;
         if self.ring[last] > entry {
@@ -281,7 +283,9 @@ impl Credits {
         }
         let queue = &mut spill.queues[self.spill as usize];
         let at = queue.partition_point(|&other| other <= latest);
+        let overtakes = latest != entry || at < queue.len();
         queue.insert(at, latest);
+        overtakes
     }
 
     /// Moves the first spilled entry into the ring.

@@ -11,6 +11,11 @@ mod scenario;
 
 use pyo3::prelude::*;
 
+/// The engine's working set is a few megabytes that it visits at random. This allocator keeps them
+/// together in large pages where the system offers them, which is worth about a tenth of the speed.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// JSON schema of scenario files, as JSON text.
 #[pyfunction]
 fn schema() -> String {

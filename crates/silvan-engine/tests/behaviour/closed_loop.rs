@@ -144,7 +144,7 @@ fn paths() -> [(&'static str, EngineConfig); 3] {
     with_the_data.feedback.path = BecnPath::InBand {
         sl: None,
         bytes: Bytes::from_bytes(64),
-        priority: true,
+        priority: false,
     };
     let out_of_band = EngineConfig {
         feedback: FeedbackParams::default(),

@@ -19,3 +19,4 @@ mod notifications;
 mod seam;
 mod sharing;
 mod throughput;
+mod turns;

@@ -90,8 +90,9 @@ fn paths() -> Vec<BecnPath> {
     let delay = Span::from_us(2);
     let mut paths = vec![BecnPath::OutOfBand { delay }];
     for sl in [None, Some(1)] {
-        for bytes in [64, 2074] {
-            paths.push(in_band(sl, bytes, true));
+        for priority in [false, true] {
+            paths.push(in_band(sl, 64, priority));
+            paths.push(in_band(sl, 2074, priority));
         }
     }
     paths

@@ -165,6 +165,45 @@ fn small_packets_take_whole_blocks() {
     every_nth(&record.injected, 16, round_trip);
 }
 
+/// The buffer behind a long cable holds two packets: one that a slow cable takes away in 8 us, and
+/// behind it one for a fast cable. The sender of a third waits for the credits that come first,
+/// those of the second packet, although the others have been on their way for longer.
+#[test]
+fn the_first_credits_to_come_wake_the_sender() {
+    let (long, slow, fast) = (
+        cable("4x QDR 200 m"),
+        cable("1x SDR 2 m"),
+        cable("4x QDR 2 m"),
+    );
+    let mut config = EngineConfig::default();
+    config.switch.buffer = room(2);
+    // The second packet starts when the first has left, and goes straight through the switch.
+    let round_trip =
+        propagation(long) * 2 + config.switch.latency + ser(fast, MTU) + config.switch.credit_delay;
+    assert!(round_trip < ser(slow, MTU));
+    let second = ser(long, MTU);
+
+    // A host that waits.
+    let routed = Routed::star(&[long, slow, fast]);
+    let flows = [Flow::burst(0, 1, 1), Flow::burst(0, 2, 2)];
+    let script = routed.run(&config, &flows, RUN);
+    let starts = &script.records[1].injected;
+    assert_eq!(starts[..], [at(second), at(second + round_trip)]);
+
+    // A switch that waits: the hosts send at once, the trunk takes their packets in turn.
+    let routed = Routed::row(&[&[fast; 3], &[slow, fast]], &[long]);
+    let flows = [
+        Flow::burst(0, 3, 1),
+        Flow::burst(1, 4, 1),
+        Flow::burst(2, 4, 1),
+    ];
+    let script = routed.run(&config, &flows, RUN);
+    let there = propagation(fast) + config.switch.latency;
+    let beyond = propagation(long) + config.switch.latency + ser(fast, MTU) + propagation(fast);
+    let last = there + second + round_trip + beyond;
+    assert_eq!(script.records[2].delivered, [at(last)]);
+}
+
 /// An output buffer changes when packets cross the switch, not how many: the cable is the limit.
 #[test]
 fn an_output_buffer_leaves_the_throughput_as_it_is() {

@@ -178,13 +178,14 @@ fn feedback(wire: u64) -> impl Strategy<Value = FeedbackParams> {
         1 => Just(BecnCarrier::AckPerPacket),
         1 => Just(BecnCarrier::AckPerMessage),
     ];
-    let in_band = (option::of(0_u8..16), 1..=wire, Just(true)).prop_map(|(sl, bytes, priority)| {
-        BecnPath::InBand {
-            sl: sl.map(|sl| Sl::try_from(sl).unwrap()),
-            bytes: Bytes::from_bytes(bytes),
-            priority,
-        }
-    });
+    let in_band =
+        (option::of(0_u8..16), 1..=wire, any::<bool>()).prop_map(|(sl, bytes, priority)| {
+            BecnPath::InBand {
+                sl: sl.map(|sl| Sl::try_from(sl).unwrap()),
+                bytes: Bytes::from_bytes(bytes),
+                priority,
+            }
+        });
     let path = prop_oneof![
         1 => spans(5_000).prop_map(|delay| BecnPath::OutOfBand { delay }),
         3 => in_band,
