@@ -134,18 +134,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             match self.plane.events.next(end) {
                 Source::Lane(lane) => {
                     let head = self.plane.events.pop_head(lane);
+                    self.plane.prefetch_heads(lane);
                     self.now = head.time;
                     self.events += 1;
                     self.head(head);
                 }
                 Source::Outputs => {
                     let (time, output) = self.plane.events.pop_output();
+                    self.plane.prefetch_outputs();
                     self.now = time;
                     self.events += 1;
                     self.output_event(time, output);
                 }
                 Source::Hosts => {
                     let (time, host) = self.plane.events.pop_host();
+                    self.plane.prefetch_hosts();
                     self.now = time;
                     self.events += 1;
                     self.host_event(time, host);

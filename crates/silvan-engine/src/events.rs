@@ -206,6 +206,12 @@ impl<T: Keyed> Ring<T> {
         self.len -= 1;
     }
 
+    /// The event this many places behind the first.
+    #[inline(always)]
+    fn ahead(&self, places: usize) -> Option<&T> {
+        (places < self.len).then(|| &self.slots[self.at(places)])
+    }
+
     fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len).map(|position| &self.slots[self.at(position)])
     }
@@ -392,6 +398,24 @@ impl EventQueue {
         ring.drop_front();
         self.lane_fronts[lane] = ring.front().map_or(u64::MAX, |next| next.time);
         head
+    }
+
+    /// A head that will come up soon in a lane.
+    #[inline(always)]
+    pub fn coming_head(&self, lane: usize, places: usize) -> Option<&Head> {
+        self.heads[lane].ahead(places)
+    }
+
+    /// An output whose event will come up soon.
+    #[inline(always)]
+    pub fn coming_output(&self, places: usize) -> Option<u32> {
+        self.outputs.ahead(places).map(|event| event.1)
+    }
+
+    /// A host whose event will come up soon.
+    #[inline(always)]
+    pub fn coming_host(&self, places: usize) -> Option<u32> {
+        self.hosts.ahead(places).map(|event| event.1)
     }
 
     /// The host event that `next` found.

@@ -33,6 +33,7 @@ mod feedback;
 mod host;
 mod packet;
 mod plane;
+mod prefetch;
 mod readings;
 mod records;
 mod resident;

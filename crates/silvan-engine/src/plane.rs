@@ -10,6 +10,7 @@ use silvan_units::{Bytes, HostId, PortId, Rate, Time};
 use crate::config::{Arbitration, BuildError, EngineConfig};
 use crate::events::{EventQueue, Head, MAX_LANES, NO_LANE};
 use crate::packet::{NONE, Packet, Pool};
+use crate::prefetch::prefetch;
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::vlarb::{VlState, VlTables};
 
@@ -120,6 +121,53 @@ impl Plane {
             link.rate
                 .span_for(Bytes::from_bytes(u64::from(wire)))
                 .as_ps()
+        }
+    }
+
+    /// Asks for the records of the heads that follow in a lane: first for those that say where they
+    /// go, some heads later for those of the way.
+    #[inline(always)]
+    pub fn prefetch_heads(&self, lane: usize) {
+        if let Some(head) = self.events.coming_head(lane, 7) {
+            let table = self.elements[head.element as usize].table;
+            let entry = table.wrapping_add(head.packet.destination);
+            prefetch(&self.tables, entry as usize);
+            prefetch(&self.ins, head.port as usize);
+        }
+        if let Some(head) = self.events.coming_head(lane, 3) {
+            let element = &self.elements[head.element as usize];
+            let entry = element.table.wrapping_add(head.packet.destination);
+            let local = self.tables.get(entry as usize).copied().unwrap_or(0);
+            let output = element.base + u32::from(local);
+            let vl = head.packet.vl();
+            prefetch(&self.outs, output as usize);
+            prefetch(&self.credits, self.lane(output, vl));
+            let upstream = self.ins[head.port as usize].upstream;
+            prefetch(&self.credits, self.lane(upstream, vl));
+        }
+    }
+
+    /// Asks for the records of an output that will arbitrate soon.
+    #[inline(always)]
+    pub fn prefetch_outputs(&self) {
+        if let Some(output) = self.events.coming_output(2) {
+            let lane = self.lane(output, 0);
+            prefetch(&self.outs, output as usize);
+            prefetch(&self.credits, lane);
+            prefetch(&self.lanes, lane);
+        }
+    }
+
+    /// Asks for the records of a host that will inject soon.
+    #[inline(always)]
+    pub fn prefetch_hosts(&self) {
+        if let Some(host) = self.events.coming_host(4) {
+            prefetch(&self.hosts, host as usize);
+        }
+        if let Some(host) = self.events.coming_host(1) {
+            let port = self.hosts[host as usize].port;
+            prefetch(&self.outs, port as usize);
+            prefetch(&self.credits, self.lane(port, 0));
         }
     }
 
