@@ -100,8 +100,9 @@ pub trait SwitchControl {
         false
     }
 
-    /// How much later than usual the input buffer of `input`, which holds `occupied_bytes`,
-    /// returns the credits of a packet that takes `packet_time` on the link.
+    /// How much later than usual the input buffer of `input` returns the credits of a packet that
+    /// takes `packet_time` on the link. `occupied_bytes` is what the neighbour cannot use of the
+    /// buffer: bytes stored there, on their way there, or whose credits are on their way back.
     fn credit_return_delay(&self, input: PortId, occupied_bytes: u32, packet_time: Span) -> Span {
         let _ = (input, occupied_bytes, packet_time);
         Span::ZERO
@@ -231,6 +232,28 @@ pub enum SettingChange {
         port: PortId,
         /// Whether the mask bit is set.
         set: bool,
+    },
+    /// Credit_Mask bit of one switch port.
+    PortCreditMask {
+        /// The port.
+        port: PortId,
+        /// Whether the mask bit is set.
+        set: bool,
+    },
+    /// CS_Threshold weight (0..=15) of one switch port.
+    PortCreditThreshold {
+        /// The port.
+        port: PortId,
+        /// Threshold weight.
+        threshold: u8,
+    },
+    /// CS_ReturnDelay of one switch port.
+    PortCreditReturnDelay {
+        /// The port.
+        port: PortId,
+        /// The delay in packet times as a congestion control table entry has it: 2 bits of shift,
+        /// then 14 bits of multiplier.
+        return_delay: u16,
     },
     /// CCTI_Timer of every adapter on one SL, in units of 1.024 us.
     CctiTimer {

@@ -413,7 +413,10 @@ impl Settings for IbAdapter {
             SettingChange::PortMarkingRate { .. }
             | SettingChange::PortThreshold { .. }
             | SettingChange::PortPacketSize { .. }
-            | SettingChange::PortVictimMask { .. } => {
+            | SettingChange::PortVictimMask { .. }
+            | SettingChange::PortCreditMask { .. }
+            | SettingChange::PortCreditThreshold { .. }
+            | SettingChange::PortCreditReturnDelay { .. } => {
                 return Err(UnknownSetting(change.clone()));
             }
         };

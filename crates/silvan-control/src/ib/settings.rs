@@ -23,8 +23,14 @@ pub struct MarkingSetting {
 /// Public sources (OpenSM's option file, the attribute layouts) name the fields and say that the
 /// delay has the form of a [`CctEntry`]; what follows is this model's reading of them. It is meant
 /// for adapters that do not take part in congestion control: once the input buffer of a Port VL
-/// holds as many bytes as the threshold stands for, every credit that it returns is late by
-/// the delay that a throttled flow would wait behind the same packet.
+/// is as full as the threshold stands for, every credit that it returns is late by the delay that
+/// a throttled flow would wait behind the same packet.
+///
+/// How full the buffer is, is judged when the packet starts to leave, by the neighbour's credits:
+/// full is what it has no credits for, including the packet that leaves and the credits that are
+/// on their way back. Late credits thus keep the buffer filled for longer, and a neighbour that
+/// sends all it can stays starved; it sends a full buffer per round trip of a credit, delay
+/// included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StarvationSetting {
     /// CS_Threshold: how full the input buffer must be; mapped to bytes as Threshold is.

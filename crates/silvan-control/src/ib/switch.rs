@@ -29,12 +29,11 @@ use super::settings::{
     EffectivePortSetting, MarkingMode, MarkingSetting, PortMask, PortSelection, StarvationSetting,
     SwitchCongestionSetting, SwitchPort,
 };
-use super::threshold::{ThresholdMap, ThresholdWeight};
-use crate::seam::{
-    PacketView, PortVl, QueueView, SettingChange, Settings, SwitchControl, UnknownSetting,
-};
+use super::threshold::ThresholdMap;
+use crate::seam::{PacketView, PortVl, QueueView, SwitchControl};
 use crate::stream::SplitMix64;
 
+mod changes;
 mod record;
 
 use record::{PortVlRecord, StarvationRecord};
@@ -255,28 +254,6 @@ impl IbSwitch {
             .ok_or(ParameterError::NotASwitchPort { port })
     }
 
-    fn change_marking(
-        &mut self,
-        port: PortId,
-        change: impl FnOnce(&mut MarkingSetting) -> Result<(), ParameterError>,
-    ) -> Result<(), ParameterError> {
-        let effective = self
-            .effective(port)
-            .ok_or(ParameterError::NotASwitchPort { port })?;
-        let mut marking = effective.marking;
-        change(&mut marking)?;
-        self.set_port_marking(port, Some(marking))
-    }
-
-    fn change_victim_mask(&mut self, port: PortId, set: bool) -> Result<(), ParameterError> {
-        let at = self.port_mut(port)?.at;
-        self.switches[at.switch.index()]
-            .victim_mask
-            .set(at.number, set);
-        self.refresh(port.index());
-        Ok(())
-    }
-
     /// Decides about a packet that leaves in the congestion state.
     fn marks(&mut self, index: usize, wire_bytes: u32) -> bool {
         let record = &mut self.port_vls[index];
@@ -341,38 +318,6 @@ impl SwitchControl for IbSwitch {
         } else {
             record.congested
         }
-    }
-}
-
-/// Marking_Rate, Threshold and Packet_Size become settings of the port's own; Victim_Mask is a
-/// bit of its switch's.
-impl Settings for IbSwitch {
-    fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
-        match *change {
-            SettingChange::PortMarkingRate { port, marking_rate } => {
-                self.change_marking(port, |marking| {
-                    marking.marking_rate = marking_rate;
-                    Ok(())
-                })
-            }
-            SettingChange::PortThreshold { port, threshold } => {
-                self.change_marking(port, |marking| {
-                    marking.threshold = ThresholdWeight::try_new(threshold)?;
-                    Ok(())
-                })
-            }
-            SettingChange::PortPacketSize { port, packet_size } => {
-                self.change_marking(port, |marking| {
-                    marking.packet_size = packet_size;
-                    Ok(())
-                })
-            }
-            SettingChange::PortVictimMask { port, set } => self.change_victim_mask(port, set),
-            SettingChange::CctiTimer { .. } | SettingChange::CctiIncrease { .. } => {
-                return Err(UnknownSetting(change.clone()));
-            }
-        }
-        .map_err(|_| UnknownSetting(change.clone()))
     }
 }
 

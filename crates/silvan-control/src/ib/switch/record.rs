@@ -105,12 +105,13 @@ impl StarvationRecord {
 
     /// What follows from the settings of the port.
     pub(super) fn new(port: &EffectivePortSetting, map: &ThresholdMap) -> Self {
-        if !port.credit {
+        let starvation = &port.starvation;
+        if !port.credit || starvation.return_delay.multiplier() == 0 {
             return Self::NEVER;
         }
         Self {
-            threshold_bytes: map.limit(port.starvation.threshold),
-            return_delay: port.starvation.return_delay,
+            threshold_bytes: map.limit(starvation.threshold),
+            return_delay: starvation.return_delay,
         }
     }
 }

@@ -5,6 +5,8 @@ use silvan_units::{PortNumber, Sl};
 
 use super::*;
 use crate::ib::CctEntry;
+use crate::ib::threshold::ThresholdWeight;
+use crate::seam::{SettingChange, Settings, UnknownSetting};
 
 /// 15 - w thousand bytes and 1000 more for each weight `w`.
 const MAP: ThresholdMap = ThresholdMap::Linear {
@@ -361,6 +363,18 @@ fn impossible_changes_are_errors_and_change_nothing() {
             port: PortId::new(99),
             packet_size: 1,
         },
+        SettingChange::PortCreditMask {
+            port: OF_HOST,
+            set: true,
+        },
+        SettingChange::PortCreditThreshold {
+            port: TO_SWITCH,
+            threshold: 16,
+        },
+        SettingChange::PortCreditReturnDelay {
+            port: OF_HOST,
+            return_delay: 1,
+        },
         SettingChange::CctiTimer {
             sl: Sl::ZERO,
             timer: 1,
@@ -492,6 +506,40 @@ fn starved_ports_return_credits_late() {
     assert_eq!(delay(&switch, TO_HOST, 1_000), 1_501);
     switch.set_port_starvation(TO_HOST, None).unwrap();
     assert_eq!(delay(&switch, TO_HOST, 1_000), 0);
+}
+
+/// The same numbers set one by one while the switch runs: nothing is late until the last of them
+/// stands, and again once one is taken back.
+#[test]
+fn starvation_can_be_changed() {
+    let mut switch = build(&parameters(0, 0, 0));
+    let mut late = |change: SettingChange| {
+        switch.apply(at(5), &change).unwrap();
+        let delay = |port, bytes| {
+            switch
+                .credit_return_delay(port, bytes, Span::from_ps(1_001))
+                .as_ps()
+        };
+        assert_eq!(switch.delays_credits(), delay(TO_SWITCH, 60_000) > 0);
+        assert_eq!(delay(TO_HOST, 60_000), 0, "a setting of another port");
+        delay(TO_SWITCH, 2_000)
+    };
+    let port = TO_SWITCH;
+    let mask = |set| SettingChange::PortCreditMask { port, set };
+    let threshold = |threshold| SettingChange::PortCreditThreshold { port, threshold };
+    let return_delay = |shift: u16, multiplier| SettingChange::PortCreditReturnDelay {
+        port,
+        return_delay: shift << 14 | multiplier,
+    };
+    assert_eq!(late(mask(true)), 0);
+    assert_eq!(late(threshold(14)), 0);
+    assert_eq!(late(return_delay(1, 3)), 1_501);
+    assert_eq!(late(return_delay(2, 4)), 1_001);
+    assert_eq!(late(threshold(13)), 0, "3000 bytes are needed");
+    assert_eq!(late(threshold(15)), 1_001);
+    assert_eq!(late(mask(false)), 0);
+    assert_eq!(late(mask(true)), 1_001);
+    assert_eq!(late(return_delay(3, 0)), 0);
 }
 
 #[test]
