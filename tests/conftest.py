@@ -15,7 +15,14 @@ import pytest
 import silvan
 
 # The same examples on every machine, so that a failure is never a matter of luck.
-hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+hypothesis.settings.register_profile(
+    "fixed",
+    derandomize=True,
+    database=None,
+    # A busy machine is slow; that is no failure.
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("fixed")
 
 INCAST = """\

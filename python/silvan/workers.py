@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import queue
 import signal
 import threading
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from silvan.errors import SimulationError
 from silvan.scenario import Scenario
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 OnProgress = Callable[[int, Progress], object]
 """Called with the index of a job and how far it has come."""
+
+News: TypeAlias = "queue.SimpleQueue[tuple[int, Future[Result]] | None]"
+"""What the caller waits for: a job that is done, by index, or None for Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +101,68 @@ def run_jobs(
     reports: SimpleQueue[tuple[int, Progress] | None] = context.SimpleQueue()
     listener = threading.Thread(target=_listen, args=(reports, on_progress), daemon=True)
     listener.start()
-    pool = ProcessPoolExecutor(
-        count, mp_context=context, initializer=_start_worker, initargs=(stop, reports)
-    )
+    news: News = queue.SimpleQueue()
+    with _interrupts_to(lambda: news.put(None)):
+        pool = ProcessPoolExecutor(
+            count, mp_context=context, initializer=_start_worker, initargs=(stop, reports)
+        )
+        try:
+            with _interrupts_blocked():
+                for index, job in enumerate(jobs):
+                    future = pool.submit(_do_in_worker, index, job)
+                    future.add_done_callback(partial(_put_news, news, index))
+            for _ in jobs:
+                event = news.get()
+                if event is None:
+                    raise KeyboardInterrupt
+                index, future = event
+                yield index, future.result()
+        except BrokenProcessPool:
+            raise SimulationError(
+                "a worker process ended without a word",
+                hint="the machine may be out of memory; run fewer seeds at once",
+            ) from None
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            reports.put(None)
+            listener.join()
+            reports.close()
+
+
+def _put_news(news: News, index: int, future: Future[Result]) -> None:
+    news.put((index, future))
+
+
+@contextmanager
+def _interrupts_to(tell: Callable[[], None]) -> Iterator[None]:
+    """Have Ctrl-C call a function instead of raising an exception.
+
+    A process pool does not survive an exception in any of its lines: one that strikes while it
+    holds a lock leaves that lock taken for ever, and its shutdown waits for it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        # Signals are for the main thread; none arrives here.
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: tell())
     try:
-        waiting: dict[Future[Result], int] = {
-            pool.submit(_do_in_worker, index, job): index for index, job in enumerate(jobs)
-        }
-        while waiting:
-            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield waiting.pop(future), future.result()
-    except BrokenProcessPool:
-        raise SimulationError(
-            "a worker process ended without a word",
-            hint="the machine may be out of memory; run fewer seeds at once",
-        ) from None
+        yield
     finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
-        reports.put(None)
-        listener.join()
-        reports.close()
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Hold Ctrl-C back, also from processes that are started meanwhile, and for good from those.
+
+    A terminal sends Ctrl-C to all processes; only the caller decides what it means.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _do(job: Job, progress: Callable[[Progress], object]) -> Result:
@@ -152,8 +197,6 @@ _reports: SimpleQueue[tuple[int, Progress] | None]
 def _start_worker(stop: Event, reports: SimpleQueue[tuple[int, Progress] | None]) -> None:
     global _stop, _reports
     _stop, _reports = stop, reports
-    # A terminal sends Ctrl-C to all processes; only the caller decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_caller, daemon=True).start()
 
 
