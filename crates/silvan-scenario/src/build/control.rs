@@ -1,4 +1,4 @@
-//! Congestion control: parameters, settings of single ports, changes during the run.
+//! Congestion control: the parameters that hold everywhere.
 
 use silvan_control::ib::{
     AdapterParameters, CctEntry, CongestionControlTable, CongestionEntry, ControlLevel,
@@ -7,13 +7,14 @@ use silvan_control::ib::{
 };
 use silvan_control::seam::SettingChange;
 use silvan_fabric::Fabric;
-use silvan_units::{Bytes, PortId, PortNumber, Sl, SwitchId, Time};
+use silvan_units::{Bytes, Sl, Time};
 
-use super::{Parameter, at, check_parameters, switch_named};
+use super::settings::{initial_changes, timed_changes};
+use super::{Parameter, at, check_parameters};
 use crate::error::ScenarioError;
 use crate::parsed::{
     AdapterSection, CctSection, CctShape, ControlSection, Level, Marking, PortSet, Scheme,
-    SettingChangeEntry, SwitchControlSection,
+    SwitchControlSection,
 };
 use crate::path::KeyPath;
 
@@ -44,13 +45,9 @@ pub(crate) fn build_control(
     let parameters = IbParameters {
         switch: SwitchParameters {
             marking,
-            starvation: StarvationSetting::default(),
-            victim_ports: match section.switch.victim_mask {
-                PortSet::None | PortSet::Names(_) => PortSelection::None,
-                PortSet::Hosts => PortSelection::ToHosts,
-                PortSet::All => PortSelection::All,
-            },
-            credit_ports: PortSelection::None,
+            starvation: starvation_setting(&section.switch)?,
+            victim_ports: selection(&section.switch.victim_mask),
+            credit_ports: selection(&section.switch.credit_mask),
             threshold_map: threshold_map(&section.switch)?,
             marking_mode: match section.switch.marking {
                 Marking::Counter => MarkingMode::Counter,
@@ -96,17 +93,45 @@ pub(crate) fn switch_ports(fabric: &Fabric) -> Vec<Option<SwitchPort>> {
         .collect()
 }
 
+/// Ports listed by name are set one by one.
+fn selection(ports: &PortSet) -> PortSelection {
+    match ports {
+        PortSet::None | PortSet::Names(_) => PortSelection::None,
+        PortSet::Hosts => PortSelection::ToHosts,
+        PortSet::All => PortSelection::All,
+    }
+}
+
 fn marking_setting(section: &SwitchControlSection) -> Result<MarkingSetting, ScenarioError> {
     Ok(MarkingSetting {
-        threshold: weight(section.threshold, &at("control.switch"))?,
+        threshold: weight(section.threshold, at("control.switch.threshold"))?,
         packet_size: section.packet_size,
         marking_rate: section.marking_rate,
     })
 }
 
-fn weight(value: u8, table: &KeyPath) -> Result<ThresholdWeight, ScenarioError> {
-    ThresholdWeight::try_new(value)
-        .map_err(|error| ScenarioError::new(table.key("threshold"), error.to_string()))
+fn starvation_setting(section: &SwitchControlSection) -> Result<StarvationSetting, ScenarioError> {
+    let key = at("control.switch");
+    Ok(StarvationSetting {
+        threshold: weight(section.credit_threshold, key.key("credit-threshold"))?,
+        return_delay: return_delay(section.credit_return_delay, key.key("credit-return-delay"))?,
+    })
+}
+
+/// The threshold weight of this value, for any of the keys that have one.
+pub(super) fn weight(value: u8, key: KeyPath) -> Result<ThresholdWeight, ScenarioError> {
+    ThresholdWeight::try_new(value).map_err(|error| ScenarioError::new(key, error.to_string()))
+}
+
+/// The delay of credits that is nearest to this number of packet times.
+pub(super) fn return_delay(packet_times: f64, key: KeyPath) -> Result<CctEntry, ScenarioError> {
+    CctEntry::nearest(packet_times).ok_or_else(|| {
+        let message = format!(
+            "a delay of {packet_times} packet times, it must be 0 to {}",
+            CctEntry::MAX_MULTIPLIER
+        );
+        ScenarioError::new(key, message)
+    })
 }
 
 fn threshold_map(section: &SwitchControlSection) -> Result<ThresholdMap, ScenarioError> {
@@ -230,190 +255,4 @@ fn congestion_control_table(
         };
         ScenarioError::new(key, error.to_string())
     })
-}
-
-/// The settings of single ports that hold from the start.
-fn initial_changes(
-    section: &ControlSection,
-    fabric: &Fabric,
-) -> Result<Vec<SettingChange>, ScenarioError> {
-    let mut changes = Vec::new();
-    if let PortSet::Names(names) = &section.switch.victim_mask {
-        let key = at("control.switch.victim-mask");
-        for (index, name) in names.iter().enumerate() {
-            let port = port_named(fabric, name, &key.index(index))?;
-            changes.push(SettingChange::PortVictimMask { port, set: true });
-        }
-    }
-    for (index, entry) in section.port.iter().enumerate() {
-        let key = at("control.port").index(index);
-        let ports = ports_of(fabric, &entry.switch, entry.port, &key)?;
-        let settings = PortSettings {
-            threshold: entry.threshold,
-            packet_size: entry.packet_size,
-            marking_rate: entry.marking_rate,
-            victim_mask: entry.victim_mask,
-        };
-        if settings == PortSettings::default() {
-            return Err(nothing_set(key));
-        }
-        settings.changes(&ports, &key, &mut changes)?;
-    }
-    Ok(changes)
-}
-
-fn timed_changes(
-    section: &ControlSection,
-    fabric: &Fabric,
-) -> Result<Vec<(Time, SettingChange)>, ScenarioError> {
-    let mut timed = Vec::new();
-    for (index, entry) in section.change.iter().enumerate() {
-        let key = at("control.change").index(index);
-        let mut changes = Vec::new();
-        let settings = PortSettings {
-            threshold: entry.threshold,
-            packet_size: entry.packet_size,
-            marking_rate: entry.marking_rate,
-            victim_mask: entry.victim_mask,
-        };
-        let of_ports = settings != PortSettings::default();
-        let of_adapters = entry.ccti_timer.is_some() || entry.ccti_increase.is_some();
-        if !of_ports && !of_adapters {
-            return Err(nothing_set(key));
-        }
-        let strays = [
-            ("switch", entry.switch.is_some() && !of_ports),
-            ("port", entry.port.is_some() && !of_ports),
-            ("sl", entry.sl.is_some() && !of_adapters),
-        ];
-        if let Some((name, _)) = strays.into_iter().find(|(_, stray)| *stray) {
-            let message = "there is no setting here that it could apply to";
-            return Err(ScenarioError::new(key.key(name), message));
-        }
-        if of_ports {
-            let ports = match &entry.switch {
-                Some(switch) => ports_of(fabric, switch, entry.port, &key)?,
-                None if entry.port.is_some() => {
-                    return Err(ScenarioError::new(key.key("switch"), "missing key"));
-                }
-                None => fabric
-                    .switch_ids()
-                    .flat_map(|switch| fabric.switch(switch).ports())
-                    .collect(),
-            };
-            settings.changes(&ports, &key, &mut changes)?;
-        }
-        adapter_changes(entry, &mut changes);
-        let at = Time::ZERO + entry.at;
-        timed.extend(changes.into_iter().map(|change| (at, change)));
-    }
-    // Stable: entries of one instant apply in the order of the file.
-    timed.sort_by_key(|(at, _)| *at);
-    Ok(timed)
-}
-
-fn adapter_changes(entry: &SettingChangeEntry, changes: &mut Vec<SettingChange>) {
-    for sl in Sl::all().filter(|sl| entry.sl.is_none_or(|only| only == *sl)) {
-        changes.extend(
-            entry
-                .ccti_timer
-                .map(|timer| SettingChange::CctiTimer { sl, timer }),
-        );
-        let increase = entry.ccti_increase;
-        changes.extend(increase.map(|increase| SettingChange::CctiIncrease { sl, increase }));
-    }
-}
-
-fn nothing_set(key: KeyPath) -> ScenarioError {
-    ScenarioError::new(key, "the entry sets nothing")
-        .with_hint("give threshold, packet-size, marking-rate or victim-mask")
-}
-
-/// Settings of a switch port that an entry may give.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct PortSettings {
-    threshold: Option<u8>,
-    packet_size: Option<u8>,
-    marking_rate: Option<u16>,
-    victim_mask: Option<bool>,
-}
-
-impl PortSettings {
-    fn changes(
-        self,
-        ports: &[PortId],
-        key: &KeyPath,
-        changes: &mut Vec<SettingChange>,
-    ) -> Result<(), ScenarioError> {
-        if let Some(threshold) = self.threshold {
-            weight(threshold, key)?;
-        }
-        for &port in ports {
-            changes.extend(
-                self.threshold
-                    .map(|threshold| SettingChange::PortThreshold { port, threshold }),
-            );
-            changes.extend(
-                self.packet_size
-                    .map(|packet_size| SettingChange::PortPacketSize { port, packet_size }),
-            );
-            changes.extend(
-                self.marking_rate
-                    .map(|marking_rate| SettingChange::PortMarkingRate { port, marking_rate }),
-            );
-            changes.extend(
-                self.victim_mask
-                    .map(|set| SettingChange::PortVictimMask { port, set }),
-            );
-        }
-        Ok(())
-    }
-}
-
-fn ports_of(
-    fabric: &Fabric,
-    switch: &str,
-    port: Option<u8>,
-    key: &KeyPath,
-) -> Result<Vec<PortId>, ScenarioError> {
-    let switch = switch_named(fabric, switch, key.key("switch"))?;
-    match port {
-        None => Ok(fabric.switch(switch).ports().collect()),
-        Some(number) => Ok(vec![numbered_port(
-            fabric,
-            switch,
-            number,
-            key.key("port"),
-        )?]),
-    }
-}
-
-fn numbered_port(
-    fabric: &Fabric,
-    switch: SwitchId,
-    number: u8,
-    key: KeyPath,
-) -> Result<PortId, ScenarioError> {
-    let node = fabric.switch(switch);
-    let port = node.port(PortNumber::new(number));
-    port.ok_or_else(|| {
-        let message = format!(
-            "switch {:?} has ports 1 to {}, not {number}",
-            node.name, node.port_count
-        );
-        ScenarioError::new(key, message)
-    })
-}
-
-/// The switch port that `switch:port` names.
-fn port_named(fabric: &Fabric, text: &str, key: &KeyPath) -> Result<PortId, ScenarioError> {
-    let parts = text.rsplit_once(':');
-    let parts = parts.and_then(|(switch, number)| Some((switch, number.parse::<u8>().ok()?)));
-    let Some((switch, number)) = parts else {
-        let message = format!("{text:?} is not a port");
-        let hint = "write it as switch:port, e.g. \"leaf-03:19\"";
-        return Err(ScenarioError::new(key.clone(), message).with_hint(hint));
-    };
-    let switch = switch_named(fabric, switch, key.clone())?;
-    numbered_port(fabric, switch, number, key.clone())
 }

@@ -7,6 +7,7 @@ pub(crate) mod control;
 pub(crate) mod engine;
 pub(crate) mod fabric;
 pub(crate) mod run;
+mod settings;
 pub(crate) mod sweep;
 pub(crate) mod traffic;
 

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_units::{Bytes, Sl, Span};
 
-use super::Limit;
 use super::quantity::ALL;
+use super::{Limit, PortOverride, SettingChangeEntry};
 use crate::schema;
 
 /// A congestion-control scheme.
@@ -117,6 +117,7 @@ impl<'de> Deserialize<'de> for PortSet {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SwitchControlSection {
     /// Threshold weight, 0 (never marks) to 15 (marks earliest).
+    #[schemars(range(max = 15))]
     pub threshold: u8,
     /// Bytes queued for a Port VL that weight 15 stands for; the weights between are evenly spaced.
     /// Default: three packets of MTU size with their headers.
@@ -142,6 +143,20 @@ pub struct SwitchControlSection {
     pub marking: Marking,
     /// Ports that enter the congestion state even without credits (Victim_Mask).
     pub victim_mask: PortSet,
+    /// Ports that starve their neighbour of credits (Credit_Mask): when a packet leaves an input
+    /// buffer that is as full as `credit-threshold` says, its credits go back late by
+    /// `credit-return-delay`. This is the model's reading of a setting that public sources only
+    /// name. Full is what the neighbour has no credits for, so that one that sends all it can gets
+    /// a buffer's worth of credits per round trip with the delay in it.
+    pub credit_mask: PortSet,
+    /// How full the input buffer of a Port VL must be (CS_Threshold): a weight, 0 (never) to 15
+    /// (soonest), that stands for as many bytes as the same `threshold`.
+    #[schemars(range(max = 15))]
+    pub credit_threshold: u8,
+    /// How much later credits go back (CS_ReturnDelay), relative to the packet's time on the link;
+    /// rounded to the nearest entry that a Congestion Control Table could have.
+    #[schemars(extend("x-unit" = "packet times"))]
+    pub credit_return_delay: f64,
 }
 
 impl Default for SwitchControlSection {
@@ -155,6 +170,9 @@ impl Default for SwitchControlSection {
             marking_rate: 0,
             marking: Marking::default(),
             victim_mask: PortSet::Hosts,
+            credit_mask: PortSet::None,
+            credit_threshold: 15,
+            credit_return_delay: 0.0,
         }
     }
 }
@@ -314,69 +332,4 @@ impl Default for FeedbackSection {
             coalesce: Limit::Unlimited,
         }
     }
-}
-
-/// Settings of one port, or of all ports of one switch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct PortOverride {
-    /// Name of the switch.
-    pub switch: String,
-    /// Number of the port. Default: all ports of the switch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<u8>,
-    /// Threshold weight, 0 to 15.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<u8>,
-    /// Smallest packet that is marked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-unit" = "64 B"))]
-    pub packet_size: Option<u8>,
-    /// Mean number of packets left unmarked between two marked ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-unit" = "packets"))]
-    pub marking_rate: Option<u16>,
-    /// Whether the port enters the congestion state even without credits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub victim_mask: Option<bool>,
-}
-
-/// Settings that change at an instant of the run: those of a switch, or those of all adapters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct SettingChangeEntry {
-    /// When.
-    #[schemars(with = "schema::SpanText")]
-    pub at: Span,
-    /// Name of the switch, for settings of its ports.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub switch: Option<String>,
-    /// Number of the port. Default: all ports of the switch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<u8>,
-    /// Threshold weight, 0 to 15.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threshold: Option<u8>,
-    /// Smallest packet that is marked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-unit" = "64 B"))]
-    pub packet_size: Option<u8>,
-    /// Mean number of packets left unmarked between two marked ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-unit" = "packets"))]
-    pub marking_rate: Option<u16>,
-    /// Whether the port enters the congestion state even without credits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub victim_mask: Option<bool>,
-    /// Service level of the adapters' settings. Default: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<schema::SlNumber>")]
-    pub sl: Option<Sl>,
-    /// Time between two steps down of the index, at all adapters; 0 stops the timer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-unit" = "1.024 us"))]
-    pub ccti_timer: Option<u16>,
-    /// Steps that the index goes up at each BECN, at all adapters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ccti_increase: Option<u8>,
 }

@@ -10,6 +10,7 @@ mod equipment;
 mod fabric;
 pub(crate) mod quantity;
 mod run;
+mod settings;
 mod traffic;
 
 use schemars::JsonSchema;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use control::{
     AdapterSection, Carrier, CctSection, CctShape, ControlSection, FeedbackPath, FeedbackSection,
-    Level, Marking, PortOverride, PortSet, Scheme, SettingChangeEntry, SwitchControlSection,
+    Level, Marking, PortSet, Scheme, SwitchControlSection,
 };
 pub use equipment::{
     Arbitration, HostSection, LinkSection, OutputBufferSection, PacketSection, SwitchSection,
@@ -28,6 +29,7 @@ pub use fabric::{
 };
 pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection};
+pub use settings::{PortOverride, SettingChangeEntry};
 pub use traffic::{
     FlowEntry, IncastEntry, NodesSection, PatternKind, PermutationEntry, SpacingKind,
     TrafficSection, UniformEntry,

@@ -3,7 +3,7 @@
 use crate::message;
 
 /// Checks a section with one bad line against its message.
-fn check(section: &str, line: &str, expected: &str) {
+pub fn check(section: &str, line: &str, expected: &str) {
     let text = format!("name = \"x\"\n\n[{section}]\n{line}\n");
     assert_eq!(message(&text), format!("file.toml:4: {expected}"));
 }
@@ -257,116 +257,6 @@ fn traffic_entries() {
              end = \"1 us\""
         ),
         "file.toml:5: traffic.flow.0.end: the end (1 us) is not after the start (2 us)"
-    );
-}
-
-#[test]
-fn switch_control() {
-    check(
-        "control.switch",
-        "threshold = 16",
-        "control.switch.threshold: Threshold is 16, it must be 0 to 15",
-    );
-    check(
-        "control.switch",
-        "threshold-lowest = \"0 B\"",
-        "control.switch.threshold-lowest: threshold weight 15 stands for 0 bytes, write at least 1",
-    );
-    check(
-        "control.switch",
-        "threshold-table = [\"1 kB\"]",
-        "control.switch.threshold-table: 1 entries, one for each of the weights 1 to 15 is needed",
-    );
-    check(
-        "control.switch",
-        "victim-mask = [\"switch-00:9\"]",
-        "control.switch.victim-mask.0: switch \"switch-00\" has ports 1 to 8, not 9",
-    );
-    check(
-        "control.switch",
-        "victim-mask = [\"switch-00\"]",
-        "control.switch.victim-mask.0: \"switch-00\" is not a port (hint: write it as switch:port, \
-         e.g. \"leaf-03:19\")",
-    );
-}
-
-#[test]
-fn adapter_control() {
-    check(
-        "control.adapter",
-        "ccti-min = 200",
-        "control.adapter.ccti-min: CCTI_Min is 200, it must not be above CCTI_Limit, which is 127",
-    );
-    check(
-        "control.adapter",
-        "cct = { shape = \"given\", entries = [[0, 0], [0, 16384]] }",
-        "control.adapter.cct.entries.1: CCT_Multiplier is 16384, it must be 0 to 16383",
-    );
-    check(
-        "control.adapter",
-        "cct = { shape = \"given\", entries = [[0, 0], [4, 1]] }",
-        "control.adapter.cct.entries.1: CCT_Shift is 4, it must be 0 to 3",
-    );
-    check(
-        "control.adapter",
-        "cct = { shape = \"linear\", slope = 1e6 }",
-        "control.adapter.cct.slope: entry 1 of the congestion control table is 1000000 packet \
-         times, it must be 0 to 16383",
-    );
-    check(
-        "control.adapter",
-        "cct = { shape = \"geometric\", slope = 1 }",
-        "control.adapter.cct.slope: geometric has no such parameter (hint: geometric needs first, \
-         ratio)",
-    );
-    assert_eq!(
-        message("[control.adapter]\ncct = { shape = \"given\", entries = [[0, 0]] }"),
-        "file.toml:1: control.adapter.ccti-limit: CCTI_Limit is 127, but the congestion control table \
-         has 1 entries"
-    );
-    check(
-        "control.feedback",
-        "bytes = \"5 KiB\"\npath = \"in-band\"",
-        "control.feedback.bytes: a notification of 5120 bytes on the wire; it must be between 1 \
-         byte and a data packet",
-    );
-}
-
-#[test]
-fn ports_and_changes() {
-    check(
-        "[control.port]",
-        "switch = \"switch-01\"\nthreshold = 3",
-        "control.port.0.switch: there is no switch named \"switch-01\" (hint: did you mean \
-         \"switch-00\"?)",
-    );
-    check(
-        "[control.port]",
-        "switch = \"host-0001\"\nthreshold = 3",
-        "control.port.0.switch: \"host-0001\" is a host, not a switch",
-    );
-    check(
-        "[control.change]",
-        "threshold = 16\nswitch = \"switch-00\"\nat = \"1 us\"",
-        "control.change.0.threshold: Threshold is 16, it must be 0 to 15",
-    );
-    assert_eq!(
-        message("[[control.change]]\nport = 3\nat = \"1 us\"\nthreshold = 3"),
-        "file.toml:1: control.change.0.switch: missing key"
-    );
-    check(
-        "[control.change]",
-        "sl = 3\nat = \"1 us\"\nthreshold = 3",
-        "control.change.0.sl: there is no setting here that it could apply to",
-    );
-    assert_eq!(
-        message("[[control.port]]\nswitch = \"switch-00\""),
-        "file.toml:1: control.port.0: the entry sets nothing (hint: give threshold, packet-size, \
-         marking-rate or victim-mask)"
-    );
-    assert_eq!(
-        message("[[control.port]]\nswitch = \"switch-00\"\nport = 0\nthreshold = 1"),
-        "file.toml:3: control.port.0.port: switch \"switch-00\" has ports 1 to 8, not 0"
     );
 }
 

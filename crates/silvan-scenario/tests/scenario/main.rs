@@ -1,6 +1,7 @@
 //! Scenario files from text to a validated scenario, and every way in which that can fail.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod bad_control;
 mod bad_fabrics;
 mod bad_text;
 mod bad_values;

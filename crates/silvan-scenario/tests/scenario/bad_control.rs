@@ -1,0 +1,174 @@
+//! Congestion control that cannot be: each mistake with its place and its message.
+
+use crate::bad_values::check;
+use crate::message;
+
+#[test]
+fn switch_control() {
+    check(
+        "control.switch",
+        "threshold = 16",
+        "control.switch.threshold: Threshold is 16, it must be 0 to 15",
+    );
+    check(
+        "control.switch",
+        "threshold-lowest = \"0 B\"",
+        "control.switch.threshold-lowest: threshold weight 15 stands for 0 bytes, write at least 1",
+    );
+    check(
+        "control.switch",
+        "threshold-table = [\"1 kB\"]",
+        "control.switch.threshold-table: 1 entries, one for each of the weights 1 to 15 is needed",
+    );
+    check(
+        "control.switch",
+        "victim-mask = [\"switch-00:9\"]",
+        "control.switch.victim-mask.0: switch \"switch-00\" has ports 1 to 8, not 9",
+    );
+    check(
+        "control.switch",
+        "victim-mask = [\"switch-00\"]",
+        "control.switch.victim-mask.0: \"switch-00\" is not a port (hint: write it as switch:port, \
+         e.g. \"leaf-03:19\")",
+    );
+    check(
+        "control.switch",
+        "credit-mask = [\"switch-00:1\", \"switch-1:1\"]",
+        "control.switch.credit-mask.1: there is no switch named \"switch-1\" (hint: did you mean \
+         \"switch-00\"?)",
+    );
+    check(
+        "control.switch",
+        "credit-mask = true",
+        "control.switch.credit-mask: expected \"none\", \"hosts\", \"all\" or a list of \
+         \"switch:port\", found true",
+    );
+    check(
+        "control.switch",
+        "credit-threshold = 16",
+        "control.switch.credit-threshold: Threshold is 16, it must be 0 to 15",
+    );
+    for delay in ["-0.5", "16383.6", "nan"] {
+        let shown = delay.replace("nan", "NaN");
+        check(
+            "control.switch",
+            &format!("credit-return-delay = {delay}"),
+            &format!(
+                "control.switch.credit-return-delay: a delay of {shown} packet times, it must be 0 \
+                 to 16383"
+            ),
+        );
+    }
+}
+
+#[test]
+fn adapter_control() {
+    check(
+        "control.adapter",
+        "ccti-min = 200",
+        "control.adapter.ccti-min: CCTI_Min is 200, it must not be above CCTI_Limit, which is 127",
+    );
+    check(
+        "control.adapter",
+        "cct = { shape = \"given\", entries = [[0, 0], [0, 16384]] }",
+        "control.adapter.cct.entries.1: CCT_Multiplier is 16384, it must be 0 to 16383",
+    );
+    check(
+        "control.adapter",
+        "cct = { shape = \"given\", entries = [[0, 0], [4, 1]] }",
+        "control.adapter.cct.entries.1: CCT_Shift is 4, it must be 0 to 3",
+    );
+    check(
+        "control.adapter",
+        "cct = { shape = \"linear\", slope = 1e6 }",
+        "control.adapter.cct.slope: entry 1 of the congestion control table is 1000000 packet \
+         times, it must be 0 to 16383",
+    );
+    check(
+        "control.adapter",
+        "cct = { shape = \"geometric\", slope = 1 }",
+        "control.adapter.cct.slope: geometric has no such parameter (hint: geometric needs first, \
+         ratio)",
+    );
+    assert_eq!(
+        message("[control.adapter]\ncct = { shape = \"given\", entries = [[0, 0]] }"),
+        "file.toml:1: control.adapter.ccti-limit: CCTI_Limit is 127, but the congestion control table \
+         has 1 entries"
+    );
+    check(
+        "control.feedback",
+        "bytes = \"5 KiB\"\npath = \"in-band\"",
+        "control.feedback.bytes: a notification of 5120 bytes on the wire; it must be between 1 \
+         byte and a data packet",
+    );
+}
+
+#[test]
+fn ports_and_changes() {
+    check(
+        "[control.port]",
+        "switch = \"switch-01\"\nthreshold = 3",
+        "control.port.0.switch: there is no switch named \"switch-01\" (hint: did you mean \
+         \"switch-00\"?)",
+    );
+    check(
+        "[control.port]",
+        "switch = \"host-0001\"\nthreshold = 3",
+        "control.port.0.switch: \"host-0001\" is a host, not a switch",
+    );
+    check(
+        "[control.change]",
+        "threshold = 16\nswitch = \"switch-00\"\nat = \"1 us\"",
+        "control.change.0.threshold: Threshold is 16, it must be 0 to 15",
+    );
+    assert_eq!(
+        message("[[control.change]]\nport = 3\nat = \"1 us\"\nthreshold = 3"),
+        "file.toml:1: control.change.0.switch: missing key"
+    );
+    check(
+        "[control.change]",
+        "sl = 3\nat = \"1 us\"\nthreshold = 3",
+        "control.change.0.sl: there is no setting here that it could apply to",
+    );
+    check(
+        "[control.change]",
+        "switch = \"switch-0\"\nat = \"1 us\"\nvictim-mask = true",
+        "control.change.0.switch: there is no switch named \"switch-0\" (hint: did you mean \
+         \"switch-00\"?)",
+    );
+    check(
+        "[control.change]",
+        "port = 9\nswitch = \"switch-00\"\nat = \"1 us\"\nmarking-rate = 1",
+        "control.change.0.port: switch \"switch-00\" has ports 1 to 8, not 9",
+    );
+    check(
+        "[control.change]",
+        "switch = \"switch-00\"\nat = \"1 us\"\nccti-timer = 3",
+        "control.change.0.switch: there is no setting here that it could apply to",
+    );
+    check(
+        "[control.change]",
+        "credit-return-delay = 20_000\nswitch = \"switch-00\"\nat = \"1 us\"",
+        "control.change.0.credit-return-delay: a delay of 20000 packet times, it must be 0 to 16383",
+    );
+    check(
+        "[control.port]",
+        "credit-threshold = 20\nswitch = \"switch-00\"",
+        "control.port.0.credit-threshold: Threshold is 20, it must be 0 to 15",
+    );
+    assert_eq!(
+        message("[[control.port]]\nswitch = \"switch-00\""),
+        "file.toml:1: control.port.0: the entry sets nothing (hint: give threshold, packet-size, \
+         marking-rate, victim-mask, credit-mask, credit-threshold or credit-return-delay)"
+    );
+    assert_eq!(
+        message("[[control.change]]\nat = \"1 us\"\nswitch = \"switch-00\""),
+        "file.toml:1: control.change.0: the entry sets nothing (hint: give threshold, packet-size, \
+         marking-rate, victim-mask, credit-mask, credit-threshold or credit-return-delay; or \
+         ccti-timer or ccti-increase)"
+    );
+    assert_eq!(
+        message("[[control.port]]\nswitch = \"switch-00\"\nport = 0\nthreshold = 1"),
+        "file.toml:3: control.port.0.port: switch \"switch-00\" has ports 1 to 8, not 0"
+    );
+}
