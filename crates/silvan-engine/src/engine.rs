@@ -6,7 +6,7 @@ use silvan_units::{PortId, Span, Time, Vl};
 
 use crate::config::{BuildError, EngineConfig};
 use crate::deadlock::Deadlock;
-use crate::events::{Event, Head, Source, phase};
+use crate::events::{Event, EventQueue, Head, Source, phase};
 use crate::feedback::Notifications;
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
@@ -141,7 +141,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 }
                 Source::Outputs => {
                     let (time, output) = self.plane.events.pop_output();
-                    self.plane.prefetch_outputs();
+                    self.plane.prefetch_outputs(EventQueue::coming_output);
                     self.now = time;
                     self.events += 1;
                     self.output_event(time, output);
@@ -155,6 +155,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 }
                 Source::Wheel => {
                     if let Some(event) = self.plane.events.pop_event() {
+                        self.plane.prefetch_outputs(EventQueue::coming_wheel_output);
                         self.now = event.time;
                         self.events += 1;
                         self.event(event);

@@ -412,6 +412,14 @@ impl EventQueue {
         self.outputs.ahead(places).map(|event| event.1)
     }
 
+    /// An output whose arbitration will come up soon in the wheel.
+    #[inline(always)]
+    pub fn coming_wheel_output(&self, places: usize) -> Option<u32> {
+        let opened = &self.wheel.current;
+        let event = opened.get(opened.len().checked_sub(places + 1)?)?;
+        (event.phase() == phase::ARBITRATE).then(|| event.id())
+    }
+
     /// A host whose event will come up soon.
     #[inline(always)]
     pub fn coming_host(&self, places: usize) -> Option<u32> {

@@ -2,6 +2,8 @@
 
 use silvan_units::Sl;
 
+use crate::prefetch::prefetch;
+
 /// No node, no port, no time: the absent value of the engine's `u32` indices.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -141,6 +143,12 @@ impl Pool {
     #[inline]
     pub fn first(&self, queue: u32) -> u32 {
         self.nodes[queue as usize].next
+    }
+
+    /// Asks for a node that will be needed soon.
+    #[inline(always)]
+    pub fn prefetch(&self, node: u32) {
+        prefetch(&self.nodes, node as usize);
     }
 
     #[inline]

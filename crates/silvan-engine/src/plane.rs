@@ -142,20 +142,42 @@ impl Plane {
             let vl = head.packet.vl();
             prefetch(&self.outs, output as usize);
             prefetch(&self.credits, self.lane(output, vl));
+            prefetch(&self.lanes, self.lane(output, vl));
             let upstream = self.ins[head.port as usize].upstream;
             prefetch(&self.credits, self.lane(upstream, vl));
         }
     }
 
-    /// Asks for the records of an output that will arbitrate soon.
+    /// Asks for the records of the outputs that will arbitrate soon, `coming` giving them by how
+    /// many events they are away: first for the lane, then for the queue whose turn it is, then for
+    /// its first packets.
     #[inline(always)]
-    pub fn prefetch_outputs(&self) {
-        if let Some(output) = self.events.coming_output(2) {
+    pub fn prefetch_outputs(&self, coming: impl Fn(&EventQueue, usize) -> Option<u32>) {
+        if let Some(output) = coming(&self.events, 6) {
             let lane = self.lane(output, 0);
             prefetch(&self.outs, output as usize);
             prefetch(&self.credits, lane);
             prefetch(&self.lanes, lane);
         }
+        if let Some(output) = coming(&self.events, 4) {
+            if let Some(queue) = self.queue_in_turn(output) {
+                prefetch(&self.queues, queue);
+            }
+        }
+        if let Some(output) = coming(&self.events, 2) {
+            if let Some(queue) = self.queue_in_turn(output) {
+                self.pool.prefetch(self.queues[queue]);
+            }
+        }
+    }
+
+    /// The queue that a round-robin output is likely to serve next.
+    #[inline(always)]
+    fn queue_in_turn(&self, output: u32) -> Option<usize> {
+        let lane = self.lane(output, 0);
+        let record = &self.lanes[lane];
+        let local = record.pick(self.credits[lane].turn, None)?;
+        Some((record.queues + local) as usize)
     }
 
     /// Asks for the records of a host that will inject soon.
