@@ -18,5 +18,6 @@ mod marking;
 mod notifications;
 mod seam;
 mod sharing;
+mod starvation;
 mod throughput;
 mod turns;
