@@ -261,7 +261,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let plane = &mut self.plane;
         let lane = plane.lane(output, vl);
         let out = &plane.outs[output as usize];
-        if out.waiting == 0 && out.free_at < now {
+        // With several lanes even a packet that need not wait is charged by their arbitration.
+        if out.waiting == 0 && out.free_at < now && plane.vls == 1 {
             let credits = &mut plane.credits[lane];
             let blocked = plane.reads.as_ref().is_some_and(|reads| {
                 reads.blocked[element as usize][(local / 64) as usize] >> (local % 64) & 1 == 1
@@ -295,9 +296,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let queued_bytes = record.queued_bytes;
         let out = &mut plane.outs[output as usize];
         out.waiting += 1;
-        let (free_at, scheduled, marks) = (out.free_at, out.wake_at != u64::MAX, out.marks);
-        let credits = &plane.credits[lane];
-        let dry = plane.vls == 1 && credits.in_hand <= 0 && (scheduled || credits.starved);
+        let (free_at, marks) = (out.free_at, out.marks);
+        let credits = &mut plane.credits[lane];
+        let dry = plane.vls == 1 && !credits.has(&mut plane.spill, now, 1);
+        let first_credit = credits.first_arrival();
         if S::ACTIVE && marks {
             let has_credit = self.has_credit(now, output, packet.vl());
             self.switch.on_queued(
@@ -310,12 +312,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 view(&packet, port),
             );
         }
-        if free_at >= now {
+        if dry {
             // With no credit in hand the next one wakes the port.
-            if !scheduled && !dry {
-                self.wake_output(output, free_at);
+            self.plane.credits[lane].starved = true;
+            self.start_waiting(free_at.max(now), output);
+            if let Some(at) = first_credit {
+                self.wake_output(output, at.max(free_at));
             }
-        } else if !dry {
+        } else if free_at >= now {
+            self.wake_output(output, free_at);
+        } else {
             // The port is idle for want of credits or of a free input; this packet may be able
             // to go.
             self.arbitrate(now, output);
@@ -447,9 +453,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Makes sure that the port is woken when a lane has `blocks` credits.
     fn await_credits(&mut self, now: u64, output: u32, lane: usize, blocks: i32) {
         let credits = &mut self.plane.credits[lane];
-        match credits.when(&self.plane.spill, blocks) {
-            Some(at) => self.wake_output(output, at.max(now)),
-            None => credits.starved = true,
+        // Also when enough is on its way: a shorter read that starts later may bring credits sooner.
+        credits.starved = true;
+        if let Some(at) = credits.when(&self.plane.spill, blocks) {
+            self.wake_output(output, at.max(now));
         }
     }
 
@@ -494,6 +501,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         match credits.first_arrival() {
             Some(at) if at > free_at => {
                 out.wait_since = free_at;
+                credits.starved = true;
                 self.wake_output(output, at);
             }
             Some(_) => self.wake_output(output, free_at),
@@ -521,6 +529,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let tail = now + ser;
         let blocks = packet.blocks();
         let credits = &mut plane.credits[lane];
+        credits.starved = false;
         credits.in_hand -= blocks;
         debug_assert!(credits.in_hand >= 0, "credits went negative");
         let out = &mut plane.outs[output as usize];
@@ -536,7 +545,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         packet.hops += 1;
         if let Some(input) = input {
             if self.plane.reads.is_some() {
-                self.read_start(tail, input);
+                self.read_start(now, tail, input);
             }
             self.return_credits(now, tail, input, &packet);
             if S::ACTIVE && marks {
@@ -580,36 +589,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
         let plane = &mut self.plane;
         let credits = &mut plane.credits[lane];
-        let overtakes = credits.give(&mut plane.spill, now, due, blocks);
+        credits.give(&mut plane.spill, now, due, blocks);
         if credits.starved {
-            credits.starved = false;
             if from_host {
                 self.wake_host_of(upstream, due);
             } else {
                 let free_at = plane.outs[upstream as usize].free_at;
                 self.wake_output(upstream, due.max(free_at));
             }
-        } else if overtakes {
-            self.wake_earlier(upstream, from_host, due);
         }
         if C::NEEDS_CREDIT && from_host {
             self.plane
                 .events
                 .push(Event::new(due, phase::CREDIT, upstream, 0, 0));
-        }
-    }
-
-    /// Credits arrive at `due`, before those that the sender may be waiting for.
-    #[cold]
-    fn wake_earlier(&mut self, upstream: u32, from_host: bool, due: u64) {
-        if from_host {
-            self.wake_host_of(upstream, due);
-            return;
-        }
-        let out = &self.plane.outs[upstream as usize];
-        if out.waiting > 0 {
-            let at = due.max(out.free_at);
-            self.wake_output(upstream, at);
         }
     }
 
@@ -658,7 +650,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// Counts a read of an input buffer that ends at `tail`.
-    fn read_start(&mut self, tail: u64, input: u32) {
+    fn read_start(&mut self, now: u64, tail: u64, input: u32) {
         let plane = &mut self.plane;
         let Some(reads) = &mut plane.reads else {
             return;
@@ -668,8 +660,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let port = &plane.ins[input as usize];
             reads.blocked[port.element as usize][usize::from(port.local / 64)] |=
                 1 << (port.local % 64);
+            // An idle output that waits for credits for a packet of this input may pick another now.
+            let Element { base, ports, .. } = plane.elements[port.element as usize];
+            for output in base..base + ports {
+                let out = &self.plane.outs[output as usize];
+                if out.waiting > 0 && out.free_at < now {
+                    self.wake_output(output, now);
+                }
+            }
         }
-        plane
+        self.plane
             .events
             .push(Event::new(tail, phase::READ_END, input, 0, 0));
     }

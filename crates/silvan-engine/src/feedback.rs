@@ -194,9 +194,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let lane = self.plane.lane(port, vl);
         let credits = &mut self.plane.credits[lane];
         if credits.in_hand < packet.blocks() {
-            match credits.when(&self.plane.spill, packet.blocks()) {
-                Some(at) => self.wake_host(host, at.max(now)),
-                None => credits.starved = true,
+            credits.starved = true;
+            if let Some(at) = credits.when(&self.plane.spill, packet.blocks()) {
+                self.wake_host(host, at.max(now));
             }
             return false;
         }

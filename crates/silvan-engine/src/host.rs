@@ -211,9 +211,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             }
             let plane = &mut self.plane;
             let credits = &mut plane.credits[first + vl];
-            match credits.when(&plane.spill, blocks) {
-                Some(at) => self.wake_host(host, at.max(now)),
-                None => credits.starved = true,
+            credits.starved = true;
+            if let Some(at) = credits.when(&plane.spill, blocks) {
+                self.wake_host(host, at.max(now));
             }
         }
     }

@@ -83,7 +83,8 @@ pub(crate) struct Credits {
     /// First entry of `ring`, and how many there are.
     pub ring_head: u8,
     pub ring_len: u8,
-    /// Somebody waits for credits that nobody has sent yet.
+    /// Somebody waits for credits and must be woken when some come sooner than known. Cleared
+    /// when a packet is sent.
     pub starved: bool,
     /// Local input that is first in turn for this lane; here because a packet that need not
     /// wait touches nothing else of its lane.
@@ -230,25 +231,23 @@ impl Credits {
         self.in_hand >= blocks
     }
 
-    /// Notes that `blocks` credits arrive at `due`. Returns whether that is before others which were
-    /// known to come, so that a sender who waits for those must be woken earlier.
+    /// Notes that `blocks` credits arrive at `due`.
     #[inline(always)]
-    pub fn give(&mut self, spill: &mut Spill, now: u64, due: u64, blocks: i32) -> bool {
+    pub fn give(&mut self, spill: &mut Spill, now: u64, due: u64, blocks: i32) {
         let entry = due << BLOCK_BITS | blocks as u64;
         if usize::from(self.ring_len) == RING {
             self.settle(spill, now);
             if usize::from(self.ring_len) == RING {
-                return self.give_spilled(spill, entry);
+                self.give_spilled(spill, entry);
+                return;
             }
         }
         let at = self.slot(self.ring_len);
         self.ring[at] = entry;
         self.ring_len += 1;
-        let overtakes = self.ring_len > 1 && self.ring[self.slot(self.ring_len - 2)] > entry;
-        if overtakes {
+        if self.ring_len > 1 && self.ring[self.slot(self.ring_len - 2)] > entry {
             self.sort_in();
         }
-        overtakes
     }
 
     /// Moves the last entry to its place: reads of different length can end out of the order of
@@ -266,9 +265,9 @@ impl Credits {
         }
     }
 
-    /// Adds an entry to a full ring: the latest of all goes to the spill. Returns as `give`.
+    /// Adds an entry to a full ring: the latest of all goes to the spill.
     #[cold]
-    fn give_spilled(&mut self, spill: &mut Spill, entry: u64) -> bool {
+    fn give_spilled(&mut self, spill: &mut Spill, entry: u64) {
         let last = self.slot(self.ring_len - 1);
         let mut latest = entry;
         if self.ring[last] > entry {
@@ -283,9 +282,7 @@ impl Credits {
         }
         let queue = &mut spill.queues[self.spill as usize];
         let at = queue.partition_point(|&other| other <= latest);
-        let overtakes = latest != entry || at < queue.len();
         queue.insert(at, latest);
-        overtakes
     }
 
     /// Moves the first spilled entry into the ring.

@@ -95,6 +95,10 @@ impl VlTables {
         let high = ready & self.high_lanes != 0;
         let low = ready & self.low_lanes != 0;
         let high_first = high && (self.limit.is_none() || state.budget > 0 || !low);
+        if high_first && state.budget <= 0 {
+            // Spent, but low has nothing to send: its turn has passed.
+            state.budget = self.limit.unwrap_or(0);
+        }
         let (table, turn) = if high_first {
             (&self.high, &mut state.high)
         } else if low {
