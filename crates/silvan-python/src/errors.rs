@@ -3,7 +3,8 @@
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
-use silvan_scenario::{RunError, ScenarioError};
+use silvan_runner::RunError;
+use silvan_scenario::ScenarioError;
 
 /// The exception class of this name. A missing one would be a mistake in the package, and is
 /// reported as the import error that it is.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use silvan_scenario::{ColumnData, Progress, Table};
+use silvan_runner::{ColumnData, Progress, Table};
 
 use crate::column::Column;
 use crate::errors::run_error;
@@ -51,7 +51,7 @@ pub fn run(
             }
         }
     };
-    let finished = py.detach(|| silvan_scenario::run(scenario, seed, &mut observe));
+    let finished = py.detach(|| silvan_runner::run(scenario, seed, &mut observe));
     if let Some(error) = raised {
         return Err(error);
     }

@@ -74,7 +74,7 @@ pub(crate) fn build_control(
 }
 
 /// Where each port of the fabric stands, as the switches' part of the scheme needs it.
-pub(crate) fn switch_ports(fabric: &Fabric) -> Vec<Option<SwitchPort>> {
+pub fn switch_ports(fabric: &Fabric) -> Vec<Option<SwitchPort>> {
     let ports = fabric.ports.iter();
     ports
         .map(|port| {

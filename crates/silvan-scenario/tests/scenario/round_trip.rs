@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use silvan_runner::run;
 use silvan_scenario::parsed::ScenarioFile;
-use silvan_scenario::{Override, Scenario, run};
+use silvan_scenario::{Override, Scenario};
 
 use crate::{ALL_KEYS, SHIPPED, read, read_with};
 

@@ -7,8 +7,8 @@ use silvan_units::{HostId, Time};
 
 use super::Marks;
 use super::measure::{Measurement, PortTotals};
-use crate::parsed::LatencyDetail;
 use crate::table::Table;
+use silvan_scenario::parsed::LatencyDetail;
 
 /// Deliveries per host and probe interval, in columns.
 pub(super) struct Series {

@@ -3,7 +3,7 @@
 use silvan_control::seam::SettingChange;
 use silvan_units::{Span, Time};
 
-use crate::Scenario;
+use silvan_scenario::Scenario;
 
 /// Simulated time between two looks at the observer, times the number of hosts. At full load a host
 /// sends a packet every microsecond or so; that makes some 100,000 packet-hops, about ten milliseconds
@@ -119,7 +119,7 @@ impl<'a> Schedule<'a> {
 #[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 mod tests {
     use super::*;
-    use crate::Override;
+    use silvan_scenario::Override;
 
     fn scenario(overrides: &[(&str, &str)]) -> Scenario {
         let overrides: Vec<Override> = overrides

@@ -6,8 +6,33 @@
 //! happens at that instant. The steps are a function of the scenario alone, and results do not
 //! depend on them.
 
+//!
+//! This is where the engine's type parameters are chosen, so the hot loop is compiled here and
+//! the crate holds little else.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use silvan_runner::run;
+//! use silvan_scenario::Scenario;
+//!
+//! let text = r#"
+//! [fabric]
+//! generator = "single-switch"
+//! hosts = 8
+//! [[traffic.incast]]
+//! to = "host-0000"
+//! "#;
+//! let scenario = Scenario::from_toml(text, "incast.toml", &[])?;
+//! let output = run(&scenario, scenario.seed(), &mut |_| ControlFlow::Continue(()))?;
+//! let hosts = output.table("hosts").expect("every run has it");
+//! let delivered = hosts.u64_column("delivered_bytes").expect("a column of whole numbers");
+//! assert!(delivered[0] > 0 && delivered[1..].iter().all(|bytes| *bytes == 0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
 mod measure;
 mod schedule;
+mod table;
 mod tables;
 
 use std::ops::ControlFlow;
@@ -24,11 +49,11 @@ use silvan_traffic::{Traffic, TrafficError};
 use silvan_units::{PortId, Span, Time};
 use thiserror::Error;
 
-use crate::Scenario;
-use crate::build::control::{IbControl, switch_ports};
-use crate::table::Table;
+pub use table::{Column, ColumnData, Table};
+
 use measure::Measurement;
 use schedule::Schedule;
+use silvan_scenario::{IbControl, Scenario, switch_ports};
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,7 +8,7 @@ use silvan_units::{HostId, PortId, Time, Vl};
 
 use super::Marks;
 use super::tables::{PortSeries, Series};
-use crate::Scenario;
+use silvan_scenario::Scenario;
 
 /// Counters of a port, with what congestion control adds.
 #[derive(Debug, Clone, Copy, Default)]

@@ -6,12 +6,13 @@ use silvan_control::seam::{Controller, PortReading, SettingChange};
 use silvan_units::{Bytes, Rate, Span, Time};
 
 use super::*;
-use crate::{ColumnData, Override};
+use crate::ColumnData;
+use silvan_scenario::Override;
 
-const MINIMAL: &str = include_str!("../../../../examples/minimal.toml");
-const PARKING_LOT: &str = include_str!("../../../../examples/parking-lot.toml");
-const TWO_VL: &str = include_str!("../../../../examples/two-vl.toml");
-const EXPLICIT: &str = include_str!("../../../../examples/explicit-fabric.toml");
+const MINIMAL: &str = include_str!("../../../examples/minimal.toml");
+const PARKING_LOT: &str = include_str!("../../../examples/parking-lot.toml");
+const TWO_VL: &str = include_str!("../../../examples/two-vl.toml");
+const EXPLICIT: &str = include_str!("../../../examples/explicit-fabric.toml");
 
 fn scenario(text: &str, overrides: &[(&str, &str)]) -> Scenario {
     let overrides: Vec<Override> = overrides
