@@ -8,10 +8,12 @@
 //! holds them, sequential in memory. The same goes for a host's next injection and for the end of a
 //! packet on a link that others wait for. Everything else goes into a timing wheel.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+mod ring;
+mod wheel;
 
 use crate::packet::Packet;
+use ring::{Keyed, Ring};
+use wheel::{BUCKET_SHIFT, Wheel};
 
 /// What happens at an instant, in the order in which it happens.
 pub(crate) mod phase {
@@ -102,120 +104,6 @@ pub(crate) enum Source {
 pub(crate) const MAX_LANES: usize = 6;
 /// Lane number of a head delay without a lane.
 pub(crate) const NO_LANE: u8 = u8::MAX;
-
-/// A growing first-in first-out ring of events, kept in the order of (time, id).
-#[derive(Debug)]
-struct Ring<T> {
-    /// A power of two, never empty.
-    slots: Vec<T>,
-    head: usize,
-    len: usize,
-}
-
-/// What a ring orders by.
-trait Keyed: Copy {
-    fn key(&self) -> (u64, u32);
-}
-
-impl Keyed for Head {
-    #[inline]
-    fn key(&self) -> (u64, u32) {
-        (self.time, self.port)
-    }
-}
-
-impl Keyed for (u64, u32) {
-    #[inline]
-    fn key(&self) -> (u64, u32) {
-        *self
-    }
-}
-
-impl<T: Keyed> Ring<T> {
-    const START: usize = 256;
-
-    fn new(filler: T) -> Self {
-        Self {
-            slots: vec![filler; Self::START],
-            head: 0,
-            len: 0,
-        }
-    }
-
-    #[inline(always)]
-    fn at(&self, position: usize) -> usize {
-        (self.head + position) & (self.slots.len() - 1)
-    }
-
-    #[inline(always)]
-    fn front(&self) -> Option<&T> {
-        (self.len > 0).then(|| &self.slots[self.head & (self.slots.len() - 1)])
-    }
-
-    #[inline(always)]
-    fn back_time(&self) -> Option<u64> {
-        (self.len > 0).then(|| self.slots[self.at(self.len - 1)].key().0)
-    }
-
-    /// Appends an event whose time is not before that of the last one.
-    #[inline(always)]
-    fn push(&mut self, event: T) {
-        if self.len == self.slots.len() {
-            self.grow();
-        }
-        let at = self.at(self.len);
-        self.slots[at] = event;
-        self.len += 1;
-        if self.len > 1 {
-            let before = self.slots[self.at(self.len - 2)].key();
-            debug_assert!(before.0 <= event.key().0, "a lane runs backwards");
-            if before > event.key() {
-                self.sort_in();
-            }
-        }
-    }
-
-    /// Moves the last event before those of the same instant with a higher id.
-    #[cold]
-    fn sort_in(&mut self) {
-        let mut position = self.len - 1;
-        while position > 0 {
-            let (before, at) = (self.at(position - 1), self.at(position));
-            if self.slots[before].key() <= self.slots[at].key() {
-                break;
-            }
-            self.slots.swap(before, at);
-            position -= 1;
-        }
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let filler = self.slots[0];
-        let mut slots = Vec::with_capacity(self.slots.len() * 2);
-        slots.extend((0..self.len).map(|position| self.slots[self.at(position)]));
-        slots.resize(self.slots.len() * 2, filler);
-        self.slots = slots;
-        self.head = 0;
-    }
-
-    /// Drops the first event.
-    #[inline(always)]
-    fn drop_front(&mut self) {
-        self.head = (self.head + 1) & (self.slots.len() - 1);
-        self.len -= 1;
-    }
-
-    /// The event this many places behind the first.
-    #[inline(always)]
-    fn ahead(&self, places: usize) -> Option<&T> {
-        (places < self.len).then(|| &self.slots[self.at(places)])
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &T> {
-        (0..self.len).map(|position| &self.slots[self.at(position)])
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct EventQueue {
@@ -394,8 +282,7 @@ impl EventQueue {
     #[inline(always)]
     pub fn pop_head(&mut self, lane: usize) -> Head {
         let ring = &mut self.heads[lane];
-        let head = ring.slots[ring.head & (ring.slots.len() - 1)];
-        ring.drop_front();
+        let head = ring.take_front();
         self.lane_fronts[lane] = ring.front().map_or(u64::MAX, |next| next.time);
         head
     }
@@ -429,8 +316,7 @@ impl EventQueue {
     /// The host event that `next` found.
     #[inline(always)]
     pub fn pop_host(&mut self) -> (u64, u32) {
-        let event = self.hosts.slots[self.hosts.head & (self.hosts.slots.len() - 1)];
-        self.hosts.drop_front();
+        let event = self.hosts.take_front();
         self.host_front = self.hosts.front().map_or(u64::MAX, |next| next.0);
         event
     }
@@ -438,8 +324,7 @@ impl EventQueue {
     /// The output event that `next` found.
     #[inline(always)]
     pub fn pop_output(&mut self) -> (u64, u32) {
-        let event = self.outputs.slots[self.outputs.head & (self.outputs.slots.len() - 1)];
-        self.outputs.drop_front();
+        let event = self.outputs.take_front();
         self.output_front = self.outputs.front().map_or(u64::MAX, |next| next.0);
         event
     }
@@ -496,179 +381,6 @@ impl Stash {
 
     fn get(&self, slot: u32) -> &Packet {
         &self.packets[slot as usize]
-    }
-}
-
-/// Width of a wheel bucket: 2^13 ps, about 8 ns.
-const BUCKET_SHIFT: u32 = 13;
-/// Buckets of the wheel: a horizon of 134 us. Later events wait in a heap.
-const BUCKETS: u64 = 1 << 14;
-const END: u32 = u32::MAX;
-
-#[derive(Debug)]
-struct Wheel {
-    /// First node of each bucket.
-    buckets: Vec<u32>,
-    /// One bit per bucket that is not empty.
-    occupied: Vec<u64>,
-    nodes: Vec<(Event, u32)>,
-    free: u32,
-    /// Bucket number (not wrapped) up to which events stand in `current`.
-    cursor: u64,
-    /// Events up to and including bucket `cursor`, last first.
-    current: Vec<Event>,
-    /// No event is earlier: the time of the first of `current`, or where the bucket after the
-    /// cursor begins if there is none; `u64::MAX` if the wheel is empty.
-    front: u64,
-    /// Events beyond the horizon.
-    far: BinaryHeap<Reverse<Event>>,
-    /// Events in buckets.
-    in_buckets: usize,
-}
-
-impl Wheel {
-    fn new() -> Self {
-        Self {
-            buckets: vec![END; BUCKETS as usize],
-            occupied: vec![0; (BUCKETS / 64) as usize],
-            nodes: Vec::with_capacity(4096),
-            free: END,
-            cursor: 0,
-            current: Vec::with_capacity(64),
-            front: u64::MAX,
-            far: BinaryHeap::new(),
-            in_buckets: 0,
-        }
-    }
-
-    #[inline]
-    fn push(&mut self, event: Event) {
-        let bucket = event.time >> BUCKET_SHIFT;
-        if bucket <= self.cursor {
-            let at = self.current.partition_point(|other| *other > event);
-            self.current.insert(at, event);
-            self.front = self.front.min(event.time);
-        } else {
-            // The bucket may begin before the event, but not before the one after the cursor.
-            self.front = self.front.min(bucket << BUCKET_SHIFT);
-            if bucket - self.cursor < BUCKETS {
-                self.push_bucket(bucket, event);
-            } else {
-                self.far.push(Reverse(event));
-            }
-        }
-    }
-
-    #[inline]
-    fn set_front(&mut self) {
-        self.front = match self.current.last() {
-            Some(event) => event.time,
-            None if self.in_buckets == 0 && self.far.is_empty() => u64::MAX,
-            None => (self.cursor + 1) << BUCKET_SHIFT,
-        };
-    }
-
-    #[inline]
-    fn push_bucket(&mut self, bucket: u64, event: Event) {
-        let slot = (bucket % BUCKETS) as usize;
-        let entry = (event, self.buckets[slot]);
-        let node = if self.free == END {
-            self.nodes.push(entry);
-            (self.nodes.len() - 1) as u32
-        } else {
-            let node = self.free;
-            self.free = self.nodes[node as usize].1;
-            self.nodes[node as usize] = entry;
-            node
-        };
-        self.buckets[slot] = node;
-        self.occupied[slot / 64] |= 1 << (slot % 64);
-        self.in_buckets += 1;
-    }
-
-    /// Opens the next bucket that is not empty, if it is not later than `limit`; else moves the
-    /// cursor to `limit`, and no further, so that events pushed meanwhile still find their
-    /// bucket. To be called when `current` is empty and some event is in the wheel.
-    #[inline(never)]
-    fn advance(&mut self, limit: u64) {
-        let far = self.far.peek().map(|event| event.0.time >> BUCKET_SHIFT);
-        let next = self.next_bucket().into_iter().chain(far).min();
-        self.cursor = next.map_or(limit, |next| next.min(limit));
-        self.fetch_far();
-        if next == Some(self.cursor) {
-            let slot = (self.cursor % BUCKETS) as usize;
-            let mut node = std::mem::replace(&mut self.buckets[slot], END);
-            self.occupied[slot / 64] &= !(1 << (slot % 64));
-            while node != END {
-                let (event, following) = self.nodes[node as usize];
-                self.nodes[node as usize].1 = self.free;
-                self.free = node;
-                self.current.push(event);
-                self.in_buckets -= 1;
-                node = following;
-            }
-            if self.current.len() > 1 {
-                self.current.sort_unstable_by(|a, b| b.cmp(a));
-            }
-        }
-        self.set_front();
-    }
-
-    /// Moves events that the horizon has reached into their buckets.
-    fn fetch_far(&mut self) {
-        while let Some(Reverse(event)) = self.far.peek() {
-            let bucket = event.time >> BUCKET_SHIFT;
-            if bucket >= self.cursor + BUCKETS {
-                break;
-            }
-            let event = *event;
-            self.far.pop();
-            if bucket <= self.cursor {
-                self.current.push(event);
-            } else {
-                self.push_bucket(bucket, event);
-            }
-        }
-    }
-
-    /// Number of the first bucket after the cursor that is not empty.
-    #[inline]
-    fn next_bucket(&self) -> Option<u64> {
-        if self.in_buckets == 0 {
-            return None;
-        }
-        let start = ((self.cursor + 1) % BUCKETS) as usize;
-        let words = self.occupied.len();
-        let mut word = start / 64;
-        let mut bits = self.occupied[word] & (u64::MAX << (start % 64));
-        for _ in 0..=words {
-            if bits != 0 {
-                let slot = (word * 64) as u64 + u64::from(bits.trailing_zeros());
-                let distance = (slot + BUCKETS - start as u64) % BUCKETS;
-                return Some(self.cursor + 1 + distance);
-            }
-            word = (word + 1) % words;
-            bits = self.occupied[word];
-        }
-        None
-    }
-
-    fn for_each(&self, mut each: impl FnMut(&Event)) {
-        self.current.iter().for_each(&mut each);
-        self.far.iter().for_each(|event| each(&event.0));
-        for &first in &self.buckets {
-            let mut node = first;
-            while node != END {
-                each(&self.nodes[node as usize].0);
-                node = self.nodes[node as usize].1;
-            }
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        self.buckets.capacity() * 4
-            + self.nodes.capacity() * size_of::<(Event, u32)>()
-            + (self.current.capacity() + self.far.capacity()) * size_of::<Event>()
     }
 }
 

@@ -38,6 +38,7 @@ mod readings;
 mod records;
 mod resident;
 mod stats;
+mod switch;
 mod vlarb;
 pub mod workload;
 

@@ -1,0 +1,119 @@
+//! A first-in first-out lane of events with one delay.
+
+use super::Head;
+
+/// A growing first-in first-out ring of events, kept in the order of (time, id).
+#[derive(Debug)]
+pub(super) struct Ring<T> {
+    /// A power of two, never empty.
+    pub(super) slots: Vec<T>,
+    head: usize,
+    len: usize,
+}
+
+/// What a ring orders by.
+pub(super) trait Keyed: Copy {
+    fn key(&self) -> (u64, u32);
+}
+
+impl Keyed for Head {
+    #[inline]
+    fn key(&self) -> (u64, u32) {
+        (self.time, self.port)
+    }
+}
+
+impl Keyed for (u64, u32) {
+    #[inline]
+    fn key(&self) -> (u64, u32) {
+        *self
+    }
+}
+
+impl<T: Keyed> Ring<T> {
+    const START: usize = 256;
+
+    pub(super) fn new(filler: T) -> Self {
+        Self {
+            slots: vec![filler; Self::START],
+            head: 0,
+            len: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn at(&self, position: usize) -> usize {
+        (self.head + position) & (self.slots.len() - 1)
+    }
+
+    #[inline(always)]
+    pub(super) fn front(&self) -> Option<&T> {
+        (self.len > 0).then(|| &self.slots[self.head & (self.slots.len() - 1)])
+    }
+
+    #[inline(always)]
+    pub(super) fn back_time(&self) -> Option<u64> {
+        (self.len > 0).then(|| self.slots[self.at(self.len - 1)].key().0)
+    }
+
+    /// Appends an event whose time is not before that of the last one.
+    #[inline(always)]
+    pub(super) fn push(&mut self, event: T) {
+        if self.len == self.slots.len() {
+            self.grow();
+        }
+        let at = self.at(self.len);
+        self.slots[at] = event;
+        self.len += 1;
+        if self.len > 1 {
+            let before = self.slots[self.at(self.len - 2)].key();
+            debug_assert!(before.0 <= event.key().0, "a lane runs backwards");
+            if before > event.key() {
+                self.sort_in();
+            }
+        }
+    }
+
+    /// Moves the last event before those of the same instant with a higher id.
+    #[cold]
+    fn sort_in(&mut self) {
+        let mut position = self.len - 1;
+        while position > 0 {
+            let (before, at) = (self.at(position - 1), self.at(position));
+            if self.slots[before].key() <= self.slots[at].key() {
+                break;
+            }
+            self.slots.swap(before, at);
+            position -= 1;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let filler = self.slots[0];
+        let mut slots = Vec::with_capacity(self.slots.len() * 2);
+        slots.extend((0..self.len).map(|position| self.slots[self.at(position)]));
+        slots.resize(self.slots.len() * 2, filler);
+        self.slots = slots;
+        self.head = 0;
+    }
+
+    /// Takes the first event of a ring that is not empty.
+    #[inline(always)]
+    pub(super) fn take_front(&mut self) -> T {
+        let event = self.slots[self.head & (self.slots.len() - 1)];
+        self.head = (self.head + 1) & (self.slots.len() - 1);
+        self.len -= 1;
+        event
+    }
+
+    /// The event this many places behind the first.
+    #[inline(always)]
+    pub(super) fn ahead(&self, places: usize) -> Option<&T> {
+        (places < self.len).then(|| &self.slots[self.at(places)])
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..self.len).map(|position| &self.slots[self.at(position)])
+    }
+}

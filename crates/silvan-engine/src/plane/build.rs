@@ -1,0 +1,317 @@
+//! How a fabric is compiled into the plane.
+//!
+//! Ports keep the number that the fabric gives them. A switch with output buffers gets one more
+//! element per port behind them: a one-by-one switch without latency, fed by the crossbar and feeding
+//! the link, so that the hot loop needs no case for it.
+
+use silvan_fabric::{Fabric, ForwardingTables, NodeKind};
+use silvan_units::{Bytes, HostId, Rate};
+
+use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
+use crate::config::{Arbitration, BuildError, EngineConfig};
+use crate::events::{EventQueue, MAX_LANES, NO_LANE};
+use crate::packet::{NONE, Pool};
+use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
+use crate::vlarb::VlTables;
+
+impl Plane {
+    /// Compiles a fabric.
+    pub fn build(
+        fabric: &Fabric,
+        routes: &ForwardingTables,
+        config: &EngineConfig,
+    ) -> Result<Self, BuildError> {
+        config.validate()?;
+        let mtu_wire = config.packet.mtu.as_u64() + config.packet.header.as_u64();
+        let mtu_blocks = mtu_wire.div_ceil(64) as i32;
+        let blocks = |bytes: Bytes| (bytes.as_u64() / 64) as i32;
+        let span_of_mtu =
+            |rate: Option<Rate>| rate.map_or(0, |rate| rate.span_for(config.packet.mtu).as_ps());
+        let mut plane = Self {
+            outs: Vec::new(),
+            lanes: Vec::new(),
+            credits: Vec::new(),
+            ins: Vec::new(),
+            elements: Vec::new(),
+            credit_delays: Vec::new(),
+            queues: Vec::new(),
+            tables: Vec::new(),
+            spill: Spill::default(),
+            pool: Pool::new(config.switch.arbitration == Arbitration::OldestFirst),
+            hosts: Vec::new(),
+            events: EventQueue::new(0),
+            rates: Vec::new(),
+            head_delay: Vec::new(),
+            lane_delay: Vec::new(),
+            propagation: Vec::new(),
+            vl_tables: VlTables::new(&config.switch.vl_arbitration, config.data_vls),
+            vl_states: Vec::new(),
+            reads: None,
+            oldest_first: config.switch.arbitration == Arbitration::OldestFirst,
+            vls: usize::from(config.data_vls),
+            mtu_wire: mtu_wire as u32,
+            mtu_blocks,
+            header: config.packet.header.as_u64() as u32,
+            input_blocks: blocks(config.switch.buffer),
+            receive_blocks: blocks(config.host.receive_buffer),
+            output_blocks: config
+                .switch
+                .output_buffer
+                .map_or(0, |buffer| blocks(buffer.size)),
+            injection_mtu: span_of_mtu(config.host.injection_rate),
+            sink_mtu: span_of_mtu(config.host.sink_rate),
+            fabric_ports: fabric.ports.len(),
+            config: config.clone(),
+        };
+        plane.add_ports(fabric);
+        plane.add_hosts(fabric)?;
+        plane.add_tables(fabric, routes);
+        if config.switch.output_buffer.is_some() {
+            plane.add_output_buffers(fabric);
+        }
+        plane.finish_ports();
+        plane.choose_lanes();
+        Ok(plane)
+    }
+
+    fn rate_index(&mut self, rate: Rate) -> u8 {
+        if let Some(known) = self.rates.iter().position(|known| known.rate == rate) {
+            return known as u8;
+        }
+        let mtu = Bytes::from_bytes(u64::from(self.mtu_wire));
+        self.rates.push(LinkRate {
+            rate,
+            ser_mtu: rate.span_for(mtu).as_ps(),
+        });
+        (self.rates.len() - 1) as u8
+    }
+
+    fn credit_delay_class(&mut self, delay: u64) -> u16 {
+        if let Some(known) = self.credit_delays.iter().position(|&known| known == delay) {
+            return known as u16;
+        }
+        self.credit_delays.push(delay);
+        (self.credit_delays.len() - 1) as u16
+    }
+
+    fn add_ports(&mut self, fabric: &Fabric) {
+        let switch = &self.config.switch;
+        let (latency, switch_credit) = (switch.latency.as_ps(), switch.credit_delay.as_ps());
+        self.elements = fabric
+            .nodes
+            .iter()
+            .map(|node| Element {
+                base: node.first_port.index() as u32,
+                ports: u32::from(node.port_count),
+                table: NONE,
+                mixed: false,
+            })
+            .collect();
+        for (id, port) in fabric.ports.iter_enumerated() {
+            let node = &fabric.nodes[port.node];
+            let mut out = OutPort::unconnected();
+            let (mut delay, mut propagation) = (0, 0);
+            let mut from_host = false;
+            if let (Some(link), Some(peer)) = (port.link, port.peer) {
+                let link = &fabric.links[link];
+                propagation = link.propagation().as_ps();
+                out.rate = self.rate_index(link.data_rate());
+                let peer_node = &fabric.nodes[fabric.ports[peer].node];
+                from_host = peer_node.as_host().is_some();
+                if let Some(host) = peer_node.as_host() {
+                    out.kind = Next::Host;
+                    out.next = host.index() as u32;
+                } else {
+                    out.kind = Next::Input;
+                    out.next = peer.index() as u32;
+                    out.next_element = fabric.ports[peer].node.index() as u32;
+                    delay = propagation + latency;
+                }
+            }
+            out.marks = matches!(node.kind, NodeKind::Switch(_)) && out.kind != Next::Nowhere;
+            self.outs.push(out);
+            self.head_delay.push(delay);
+            self.propagation.push(propagation);
+            let credit_delay = self.credit_delay_class(propagation + switch_credit);
+            self.ins.push(InPort {
+                upstream: port.peer.map_or(NONE, |peer| peer.index() as u32),
+                element: port.node.index() as u32,
+                credit_delay,
+                local: (id.index() - node.first_port.index()) as u8,
+                from_host,
+            });
+        }
+    }
+
+    fn add_hosts(&mut self, fabric: &Fabric) -> Result<(), BuildError> {
+        for host in fabric.host_ids() {
+            let node = fabric.host(host);
+            let mut cabled = node
+                .ports()
+                .filter(|&port| fabric.ports[port].link.is_some());
+            let (Some(port), None) = (cabled.next(), cabled.next()) else {
+                return Err(BuildError::HostPorts(node.name.clone()));
+            };
+            self.hosts.push(Host {
+                port: port.index() as u32,
+                wake_at: u64::MAX,
+                next_start: 0,
+                sink_free: 0,
+                delivered: 0,
+                delivered_packets: 0,
+                injected: 0,
+                fecn_received: 0,
+                becn_received: 0,
+                notifications: 0,
+                data_sent_last: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// One table of `hosts` entries per switch: local output by destination host.
+    fn add_tables(&mut self, fabric: &Fabric, routes: &ForwardingTables) {
+        let lids: Vec<_> = fabric
+            .host_ids()
+            .map(|host: HostId| fabric.host(host).lid)
+            .collect();
+        for switch in fabric.switch_ids() {
+            let node = fabric.switch(switch);
+            let table = self.tables.len() as u32;
+            self.tables.extend(lids.iter().map(|&lid| {
+                routes
+                    .get(switch, lid)
+                    .and_then(|number| node.port(number))
+                    .map_or(NO_ROUTE, |port| {
+                        (port.index() - node.first_port.index()) as u8
+                    })
+            }));
+            self.elements[fabric.node_of_switch(switch).index()].table = table;
+        }
+    }
+
+    /// Puts a one-by-one element behind every cabled switch output.
+    fn add_output_buffers(&mut self, fabric: &Fabric) {
+        let percent = self
+            .config
+            .switch
+            .output_buffer
+            .map_or(100, |buffer| buffer.speedup_percent);
+        for port in fabric.ports.ids() {
+            if !self.outs[port.index()].marks {
+                continue;
+            }
+            let id = self.outs.len() as u32;
+            let mut stage = self.outs[port.index()].clone();
+            stage.marks = false;
+            if stage.kind == Next::Input {
+                self.ins[stage.next as usize].upstream = id;
+            }
+            let link = self.rates[usize::from(stage.rate)].rate;
+            let crossbar = link
+                .bits_per_sec()
+                .saturating_mul(u64::from(percent))
+                .div_ceil(100);
+            let crossbar = Rate::from_bits_per_sec(crossbar).unwrap_or(link);
+            let rate = self.rate_index(crossbar);
+            let element = self.elements.len() as u32;
+            let out = &mut self.outs[port.index()];
+            out.kind = Next::Input;
+            out.next = id;
+            out.next_element = element;
+            out.rate = rate;
+            self.elements.push(Element {
+                base: id,
+                ports: 1,
+                table: NONE,
+                mixed: false,
+            });
+            let credit_delay = self.credit_delay_class(0);
+            self.outs.push(stage);
+            self.head_delay.push(self.head_delay[port.index()]);
+            self.propagation.push(self.propagation[port.index()]);
+            self.head_delay[port.index()] = 0;
+            self.propagation[port.index()] = 0;
+            self.ins.push(InPort {
+                upstream: port.index() as u32,
+                element,
+                credit_delay,
+                local: 0,
+                from_host: false,
+            });
+        }
+    }
+
+    /// Fills in what follows from the links: lanes, queues, credits, serialisation times.
+    fn finish_ports(&mut self) {
+        for index in 0..self.outs.len() {
+            let element = self.element_of(index as u32);
+            // A host's own port queues nothing; its lanes hold credits only.
+            let inputs = if element.table == NONE && index < self.fabric_ports {
+                0
+            } else {
+                element.ports
+            };
+            let capacity = self.capacity(&self.outs[index]);
+            for _ in 0..self.vls {
+                self.lanes.push(OutLane {
+                    inputs: [0; 4],
+                    queued_bytes: 0,
+                    queues: self.queues.len() as u32,
+                    base: element.base,
+                    words: inputs.div_ceil(64).max(1) as u8,
+                });
+                self.credits.push(Credits::new(capacity));
+                self.queues
+                    .resize(self.queues.len() + inputs as usize, NONE);
+            }
+            self.vl_states.push(self.vl_tables.start());
+        }
+        self.mark_mixed_elements();
+        if let Some(limit) = self.config.switch.read_limit {
+            self.reads = Some(Reads {
+                limit,
+                active: vec![0; self.ins.len()],
+                turn: vec![0; self.ins.len()],
+                blocked: vec![[0; 4]; self.elements.len()],
+            });
+        }
+    }
+
+    /// Finds the elements at which some output is faster than some input.
+    fn mark_mixed_elements(&mut self) {
+        for element in &mut self.elements {
+            let ports = element.base as usize..(element.base + element.ports) as usize;
+            let ser = |port: usize| self.rates[usize::from(self.outs[port].rate)].ser_mtu;
+            let cabled = |port: &usize| self.outs[*port].kind != Next::Nowhere;
+            let fastest = ports.clone().filter(cabled).map(ser).min();
+            let slowest = ports
+                .map(|port| self.ins[port].upstream)
+                .filter(|&upstream| upstream != NONE)
+                .map(|upstream| ser(upstream as usize))
+                .max();
+            element.mixed = fastest < slowest;
+        }
+    }
+
+    /// Gives the commonest head delays a lane of the event queue each.
+    fn choose_lanes(&mut self) {
+        let mut delays: Vec<(u64, usize)> = Vec::new();
+        for (out, &delay) in self.outs.iter().zip(&self.head_delay) {
+            if out.kind == Next::Input {
+                match delays.iter_mut().find(|(known, _)| *known == delay) {
+                    Some((_, count)) => *count += 1,
+                    None => delays.push((delay, 1)),
+                }
+            }
+        }
+        delays.sort_by_key(|&(delay, count)| (usize::MAX - count, delay));
+        delays.truncate(MAX_LANES);
+        for (out, &delay) in self.outs.iter_mut().zip(&self.head_delay) {
+            let lane = delays.iter().position(|(known, _)| *known == delay);
+            out.lane = lane.map_or(NO_LANE, |lane| lane as u8);
+        }
+        self.events = EventQueue::new(delays.len());
+        self.lane_delay = delays.into_iter().map(|(delay, _)| delay).collect();
+    }
+}

@@ -1,0 +1,562 @@
+//! The switches: from a head at an input to its packet on the next link.
+
+use silvan_control::seam::{PacketView, PortVl, QueueView, SourceControl, SwitchControl};
+use silvan_units::{PortId, Span, Vl};
+
+use crate::engine::{Engine, RunError};
+use crate::events::{Event, Head, phase};
+use crate::packet::{MARKED, NONE, Packet};
+use crate::plane::{NO_ROUTE, time};
+use crate::records::{Element, InPort, Next};
+use crate::resident::ResidentView;
+use crate::workload::Workload;
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// A head is eligible at input `port`: straight on if nothing is in the way, else into its
+    /// virtual output queue.
+    #[inline(always)]
+    pub(crate) fn head(&mut self, head: Head) {
+        let Head {
+            time: now,
+            port,
+            element,
+            mut packet,
+        } = head;
+        let plane = &mut self.plane;
+        let Element {
+            base, table, mixed, ..
+        } = plane.elements[element as usize];
+        let output = if table == NONE {
+            base
+        } else {
+            let local = plane.tables[(table + packet.destination) as usize];
+            if local == NO_ROUTE {
+                self.fault = Some(RunError::NoRoute {
+                    at: time(now),
+                    port: PortId::new(port as usize),
+                    destination: packet.destination,
+                });
+                return;
+            }
+            base + u32::from(local)
+        };
+        if mixed && packet.flags & DEFERRED == 0 {
+            let upstream = plane.ins[port as usize].upstream;
+            let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire);
+            let to = plane.serialisation(&plane.outs[output as usize], packet.wire);
+            if to < from {
+                // Starting earlier would run dry before the tail has arrived.
+                packet.flags |= DEFERRED;
+                plane.events.push_head_at(Head {
+                    time: now + from - to,
+                    packet,
+                    ..head
+                });
+                return;
+            }
+        }
+        packet.flags &= !DEFERRED;
+        let vl = packet.vl();
+        let local = port - base;
+        if S::NEEDS_BUFFER_FULL {
+            self.check_full(now, port, vl);
+        }
+        let plane = &mut self.plane;
+        let lane = plane.lane(output, vl);
+        let out = &plane.outs[output as usize];
+        // With several lanes even a packet that need not wait is charged by their arbitration.
+        if out.waiting == 0 && out.free_at < now && plane.vls == 1 {
+            let credits = &mut plane.credits[lane];
+            let blocked = plane.reads.as_ref().is_some_and(|reads| {
+                reads.blocked[element as usize][(local / 64) as usize] >> (local % 64) & 1 == 1
+            });
+            if !blocked && credits.has(&mut plane.spill, now, packet.blocks()) {
+                credits.turn = next_turn(local);
+                let wire = u32::from(packet.wire);
+                self.transmit(now, output, lane, Some(port), packet, wire);
+                return;
+            }
+        }
+        self.enqueue(now, port, local, output, lane, packet);
+    }
+
+    fn enqueue(
+        &mut self,
+        now: u64,
+        port: u32,
+        local: u32,
+        output: u32,
+        lane: usize,
+        packet: Packet,
+    ) {
+        let plane = &mut self.plane;
+        let record = &mut plane.lanes[lane];
+        let queue = &mut plane.queues[(record.queues + local) as usize];
+        let was_empty = !record.has_input(local);
+        plane.pool.push(queue, was_empty, packet, now);
+        record.set_input(local);
+        record.queued_bytes += u32::from(packet.wire);
+        let queued_bytes = record.queued_bytes;
+        let out = &mut plane.outs[output as usize];
+        out.waiting += 1;
+        let (free_at, marks) = (out.free_at, out.marks);
+        let credits = &mut plane.credits[lane];
+        let dry = plane.vls == 1 && !credits.has(&mut plane.spill, now, 1);
+        let first_credit = credits.first_arrival();
+        if S::ACTIVE && marks {
+            let has_credit = self.has_credit(now, output, packet.vl());
+            self.switch.on_queued(
+                time(now),
+                PortVl(lane as u32),
+                QueueView {
+                    queued_bytes,
+                    has_credit,
+                },
+                view(&packet, port),
+            );
+        }
+        if dry {
+            // With no credit in hand the next one wakes the port.
+            self.plane.credits[lane].starved = true;
+            self.start_waiting(free_at.max(now), output);
+            if let Some(at) = first_credit {
+                self.wake_output(output, at.max(free_at));
+            }
+        } else if free_at >= now {
+            self.wake_output(output, free_at);
+        } else {
+            // The port is idle for want of credits or of a free input; this packet may be able
+            // to go.
+            self.arbitrate(now, output);
+        }
+    }
+
+    /// Schedules an arbitration.
+    #[inline]
+    pub(crate) fn wake_output(&mut self, output: u32, at: u64) {
+        let out = &mut self.plane.outs[output as usize];
+        if at < out.wake_at {
+            out.wake_at = at;
+            self.plane
+                .events
+                .push(Event::new(at, phase::ARBITRATE, output, 0, 0));
+        }
+    }
+
+    /// Lets an output choose among the packets that wait for it.
+    #[inline]
+    pub(crate) fn arbitrate(&mut self, now: u64, output: u32) {
+        let out = &self.plane.outs[output as usize];
+        if out.waiting == 0 {
+            return;
+        }
+        if out.free_at > now {
+            let at = out.free_at;
+            self.wake_output(output, at);
+            return;
+        }
+        if self.plane.vls == 1 {
+            self.arbitrate_lane(now, output);
+        } else {
+            self.arbitrate_lanes(now, output);
+        }
+    }
+
+    /// The only lane's turn.
+    #[inline(always)]
+    fn arbitrate_lane(&mut self, now: u64, output: u32) {
+        let lane = output as usize;
+        match self.candidate(now, output, lane) {
+            Candidate::Ready { local } => self.grant(now, output, lane, local),
+            Candidate::NoCredit { blocks } => {
+                self.start_waiting(now, output);
+                self.await_credits(now, output, lane, blocks);
+            }
+            Candidate::Nobody => self.start_waiting(now, output),
+        }
+    }
+
+    /// Virtual-lane arbitration among the lanes whose next packet has its credits.
+    fn arbitrate_lanes(&mut self, now: u64, output: u32) {
+        let first = self.plane.lane(output, 0);
+        let mut ready = 0u16;
+        let mut locals = [0u32; 16];
+        let mut blocks_wanted = [0i32; 16];
+        for vl in 0..self.plane.vls {
+            match self.candidate(now, output, first + vl) {
+                Candidate::Ready { local } => {
+                    ready |= 1 << vl;
+                    locals[vl] = local;
+                }
+                Candidate::NoCredit { blocks } => blocks_wanted[vl] = blocks,
+                Candidate::Nobody => {}
+            }
+        }
+        let plane = &mut self.plane;
+        let state = &mut plane.vl_states[output as usize];
+        if let Some(choice) = plane.vl_tables.choose(state, ready) {
+            let vl = usize::from(choice.vl);
+            let record = &plane.lanes[first + vl];
+            let head = plane
+                .pool
+                .first(plane.queues[(record.queues + locals[vl]) as usize]);
+            let wire = plane.pool.packet(head).wire;
+            plane.vl_tables.charge(state, choice, wire);
+            self.grant(now, output, first + vl, locals[vl]);
+            return;
+        }
+        self.start_waiting(now, output);
+        for (vl, &blocks) in blocks_wanted[..self.plane.vls].iter().enumerate() {
+            if blocks > 0 {
+                self.await_credits(now, output, first + vl, blocks);
+            }
+        }
+    }
+
+    /// Which input of a lane is next, and whether its packet may go.
+    #[inline(always)]
+    fn candidate(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
+        let plane = &mut self.plane;
+        let record = &plane.lanes[lane];
+        let credits = &mut plane.credits[lane];
+        let blocked = plane
+            .reads
+            .as_ref()
+            .map(|reads| &reads.blocked[plane.ins[output as usize].element as usize]);
+        let picked = if plane.oldest_first {
+            oldest(record, &plane.queues, &plane.pool, blocked)
+        } else {
+            record.pick(credits.turn, blocked)
+        };
+        let Some(local) = picked else {
+            return Candidate::Nobody;
+        };
+        // Any packet fits into the credits of one of MTU size; only below that the packet itself
+        // need be looked at.
+        if credits.has(&mut plane.spill, now, plane.mtu_blocks) {
+            return Candidate::Ready { local };
+        }
+        let head = plane
+            .pool
+            .first(plane.queues[(record.queues + local) as usize]);
+        let blocks = plane.pool.packet(head).blocks();
+        if credits.in_hand >= blocks {
+            Candidate::Ready { local }
+        } else {
+            Candidate::NoCredit { blocks }
+        }
+    }
+
+    #[inline]
+    fn start_waiting(&mut self, now: u64, output: u32) {
+        let out = &mut self.plane.outs[output as usize];
+        out.wait_since = out.wait_since.min(now);
+    }
+
+    /// Makes sure that the port is woken when a lane has `blocks` credits.
+    fn await_credits(&mut self, now: u64, output: u32, lane: usize, blocks: i32) {
+        let credits = &mut self.plane.credits[lane];
+        // Also when enough is on its way: a shorter read that starts later may bring credits sooner.
+        credits.starved = true;
+        if let Some(at) = credits.when(&self.plane.spill, blocks) {
+            self.wake_output(output, at.max(now));
+        }
+    }
+
+    /// Takes the first packet of a queue and sends it.
+    #[inline(always)]
+    fn grant(&mut self, now: u64, output: u32, lane: usize, local: u32) {
+        let plane = &mut self.plane;
+        let record = &mut plane.lanes[lane];
+        plane.credits[lane].turn = next_turn(local);
+        let queue = plane.queues[(record.queues + local) as usize];
+        let (packet, empty) = plane.pool.pop(queue);
+        if empty {
+            record.clear_input(local);
+        }
+        let (queued_bytes, base) = (record.queued_bytes, record.base);
+        record.queued_bytes -= u32::from(packet.wire);
+        let out = &mut plane.outs[output as usize];
+        out.waiting -= 1;
+        let more = out.waiting > 0;
+        let port = base + local;
+        self.transmit(now, output, lane, Some(port), packet, queued_bytes);
+        if more {
+            self.schedule_next(now, output, lane);
+        }
+    }
+
+    /// Schedules the arbitration after the packet that was just started. With one lane and no
+    /// credit at all in hand it is put off to the first one, which saves an arbitration in vain.
+    #[inline(always)]
+    fn schedule_next(&mut self, now: u64, output: u32, lane: usize) {
+        let plane = &mut self.plane;
+        let out = &mut plane.outs[output as usize];
+        let free_at = out.free_at;
+        let credits = &mut plane.credits[lane];
+        if plane.vls > 1 || credits.has(&mut plane.spill, now, 1) {
+            if free_at < out.wake_at {
+                out.wake_at = free_at;
+                plane.events.push_output(free_at, output);
+            }
+            return;
+        }
+        match credits.first_arrival() {
+            Some(at) if at > free_at => {
+                out.wait_since = free_at;
+                credits.starved = true;
+                self.wake_output(output, at);
+            }
+            Some(_) => self.wake_output(output, free_at),
+            None => {
+                out.wait_since = free_at;
+                credits.starved = true;
+            }
+        }
+    }
+
+    /// Starts a packet on an output. `input` is where it comes from (`None` at a host),
+    /// `queued_bytes` what waited for this Port VL with it.
+    #[inline(always)]
+    pub(crate) fn transmit(
+        &mut self,
+        now: u64,
+        output: u32,
+        lane: usize,
+        input: Option<u32>,
+        mut packet: Packet,
+        queued_bytes: u32,
+    ) {
+        let plane = &mut self.plane;
+        let ser = plane.serialisation(&plane.outs[output as usize], packet.wire);
+        let tail = now + ser;
+        let blocks = packet.blocks();
+        let credits = &mut plane.credits[lane];
+        credits.starved = false;
+        credits.in_hand -= blocks;
+        debug_assert!(credits.in_hand >= 0, "credits went negative");
+        let out = &mut plane.outs[output as usize];
+        debug_assert!(out.free_at <= now, "two packets at once on one link");
+        out.free_at = tail;
+        out.xmit_bytes += u64::from(packet.wire);
+        out.xmit_packets += 1;
+        if out.wait_since != u64::MAX {
+            out.wait_total += now.saturating_sub(out.wait_since);
+            out.wait_since = u64::MAX;
+        }
+        let (kind, marks) = (out.kind, out.marks);
+        packet.hops += 1;
+        if let Some(input) = input {
+            if self.plane.reads.is_some() {
+                self.read_start(now, tail, input);
+            }
+            self.return_credits(now, tail, input, &packet);
+            if S::ACTIVE && marks {
+                let has_credit = self.has_credit(now, output, packet.vl());
+                let mark = self.switch.on_departure(
+                    time(now),
+                    PortVl(lane as u32),
+                    QueueView {
+                        queued_bytes,
+                        has_credit,
+                    },
+                    view(&packet, input),
+                );
+                if mark {
+                    packet.flags |= MARKED;
+                }
+            }
+        }
+        if kind == Next::Host {
+            self.deliver(now, tail, output, lane, packet);
+        } else {
+            self.plane.push_head(now, output, packet);
+        }
+    }
+
+    /// The buffer space that a packet leaves at `tail` goes back to the sender upstream.
+    #[inline(always)]
+    fn return_credits(&mut self, now: u64, tail: u64, input: u32, packet: &Packet) {
+        let plane = &mut self.plane;
+        let InPort {
+            upstream,
+            credit_delay,
+            from_host,
+            ..
+        } = plane.ins[input as usize];
+        let mut due = tail + plane.credit_delays[usize::from(credit_delay)];
+        let lane = plane.lane(upstream, packet.vl());
+        let blocks = packet.blocks();
+        if S::ACTIVE && self.switch.delays_credits() {
+            due += self.starvation(now, input, lane, packet.wire);
+        }
+        let plane = &mut self.plane;
+        let credits = &mut plane.credits[lane];
+        credits.give(&mut plane.spill, now, due, blocks);
+        if credits.starved {
+            if from_host {
+                self.wake_host_of(upstream, due);
+            } else {
+                let free_at = plane.outs[upstream as usize].free_at;
+                self.wake_output(upstream, due.max(free_at));
+            }
+        }
+        if C::NEEDS_CREDIT && from_host {
+            self.plane
+                .events
+                .push(Event::new(due, phase::CREDIT, upstream, 0, 0));
+        }
+    }
+
+    /// How much later a switch returns the credits of a packet because its input buffer is filling.
+    #[cold]
+    fn starvation(&self, now: u64, input: u32, lane: usize, wire: u16) -> u64 {
+        let plane = &self.plane;
+        if input as usize >= plane.fabric_ports {
+            return 0;
+        }
+        let upstream = &plane.outs[lane / plane.vls];
+        let free = plane.credits[lane].at(&plane.spill, now);
+        let occupied = (plane.capacity(upstream) - free) as u32 * 64;
+        let packet_time = Span::from_ps(plane.serialisation(upstream, wire));
+        self.switch
+            .credit_return_delay(PortId::new(input as usize), occupied, packet_time)
+            .as_ps()
+    }
+
+    /// Whether the link behind this output has credits for one more packet of MTU size.
+    #[inline]
+    fn has_credit(&mut self, now: u64, output: u32, vl: usize) -> bool {
+        let plane = &mut self.plane;
+        let port = plane.link_port(PortId::new(output as usize));
+        let credits = &mut plane.credits[port * plane.vls + vl];
+        credits.has(&mut plane.spill, now, plane.mtu_blocks)
+    }
+
+    /// Tells the scheme when an input buffer has no room for another packet of MTU size.
+    fn check_full(&mut self, now: u64, port: u32, vl: usize) {
+        let plane = &mut self.plane;
+        if port as usize >= plane.fabric_ports {
+            return;
+        }
+        let lane = plane.lane(plane.ins[port as usize].upstream, vl);
+        if !plane.credits[lane].has(&mut plane.spill, now, plane.mtu_blocks) {
+            if let Ok(vl) = Vl::try_new(vl as u8) {
+                self.switch.on_buffer_full(
+                    time(now),
+                    PortId::new(port as usize),
+                    vl,
+                    &mut ResidentView { plane, now },
+                );
+            }
+        }
+    }
+
+    /// Counts a read of an input buffer that ends at `tail`.
+    fn read_start(&mut self, now: u64, tail: u64, input: u32) {
+        let plane = &mut self.plane;
+        let Some(reads) = &mut plane.reads else {
+            return;
+        };
+        reads.active[input as usize] += 1;
+        if reads.active[input as usize] == reads.limit {
+            let port = &plane.ins[input as usize];
+            reads.blocked[port.element as usize][usize::from(port.local / 64)] |=
+                1 << (port.local % 64);
+            // An idle output that waits for credits for a packet of this input may pick another now.
+            let Element { base, ports, .. } = plane.elements[port.element as usize];
+            for output in base..base + ports {
+                let out = &self.plane.outs[output as usize];
+                if out.waiting > 0 && out.free_at < now {
+                    self.wake_output(output, now);
+                }
+            }
+        }
+        self.plane
+            .events
+            .push(Event::new(tail, phase::READ_END, input, 0, 0));
+    }
+
+    /// A read ends: the outputs that wait for this input get their chance in turn.
+    pub(crate) fn read_end(&mut self, now: u64, input: u32) {
+        let plane = &mut self.plane;
+        let Some(reads) = &mut plane.reads else {
+            return;
+        };
+        reads.active[input as usize] -= 1;
+        let port = &plane.ins[input as usize];
+        let local = u32::from(port.local);
+        reads.blocked[port.element as usize][(local / 64) as usize] &= !(1 << (local % 64));
+        let Element {
+            base, ports: radix, ..
+        } = plane.elements[port.element as usize];
+        let turn = u32::from(reads.turn[input as usize]);
+        let limit = reads.limit;
+        for step in 0..radix {
+            let output = base + (turn + step) % radix;
+            let plane = &self.plane;
+            let waits = (0..plane.vls).any(|vl| {
+                let record = &plane.lanes[plane.lane(output, vl)];
+                record.has_input(local)
+            });
+            if !waits || plane.outs[output as usize].free_at > now {
+                continue;
+            }
+            self.arbitrate(now, output);
+            if let Some(reads) = &mut self.plane.reads {
+                if reads.active[input as usize] == limit {
+                    reads.turn[input as usize] = ((turn + step + 1) % radix) as u8;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// The head has been put off already because the output is faster than the input.
+const DEFERRED: u8 = 128;
+
+enum Candidate {
+    Ready { local: u32 },
+    NoCredit { blocks: i32 },
+    Nobody,
+}
+
+#[inline]
+fn next_turn(local: u32) -> u8 {
+    // A switch has at most 254 ports, so the turn after the last one stays within a byte; turns beyond
+    // the last input wrap in `OutLane::pick`.
+    (local + 1) as u8
+}
+
+#[inline]
+fn view(packet: &Packet, input: u32) -> PacketView {
+    PacketView {
+        wire_bytes: u32::from(packet.wire),
+        marked: packet.is(MARKED),
+        input: PortId::new(input as usize),
+    }
+}
+
+/// The input whose first packet has been eligible longest; of several, the lowest.
+fn oldest(
+    record: &crate::records::OutLane,
+    queues: &[u32],
+    pool: &crate::packet::Pool,
+    blocked: Option<&[u64; 4]>,
+) -> Option<u32> {
+    let mut best = None;
+    for word in 0..usize::from(record.words) {
+        let mut bits = record.inputs[word] & !blocked.map_or(0, |blocked| blocked[word]);
+        while bits != 0 {
+            let local = word as u32 * 64 + bits.trailing_zeros();
+            bits &= bits - 1;
+            let head = pool.first(queues[(record.queues + local) as usize]);
+            let since = pool.eligible(head);
+            if best.is_none_or(|(earliest, _)| since < earliest) {
+                best = Some((since, local));
+            }
+        }
+    }
+    best.map(|(_, local)| local)
+}
