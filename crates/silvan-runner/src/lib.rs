@@ -5,7 +5,6 @@
 //! that the observer is asked many times a second. A change at an instant holds for everything that
 //! happens at that instant. The steps are a function of the scenario alone, and results do not
 //! depend on them.
-
 //!
 //! This is where the engine's type parameters are chosen, so the hot loop is compiled here and
 //! the crate holds little else.
@@ -66,7 +65,7 @@ pub struct Progress {
     pub packet_hops: u64,
     /// Events processed so far.
     pub events: u64,
-    /// Time that the run has taken so far [s].
+    /// Time that the run has taken so far, in seconds.
     pub wall_s: f64,
 }
 
@@ -81,9 +80,9 @@ pub struct Summary {
     pub seed: u64,
     /// Version of this crate.
     pub version: &'static str,
-    /// Simulated time [ps].
+    /// Simulated time, in picoseconds.
     pub simulated_ps: u64,
-    /// Time that the run has taken, without building it [s].
+    /// Time that the run has taken, without building it, in seconds.
     pub wall_s: f64,
     /// Events processed.
     pub events: u64,
@@ -91,13 +90,13 @@ pub struct Summary {
     pub packet_hops: u64,
     /// Data packets delivered, the warm-up included.
     pub delivered_packets: u64,
-    /// Payload delivered after the warm-up [B].
+    /// Payload delivered after the warm-up, in bytes.
     pub delivered_bytes: u64,
     /// Ports of the fabric.
     pub ports: u64,
-    /// Memory of the data plane at the end [B].
+    /// Memory of the data plane at the end, in bytes.
     pub memory_bytes: u64,
-    /// The same per port [B].
+    /// The same per port, in bytes.
     pub bytes_per_port: f64,
 }
 
@@ -170,7 +169,8 @@ pub enum RunError {
 ///
 /// ```
 /// use std::ops::ControlFlow;
-/// use silvan_scenario::{Scenario, run};
+/// use silvan_runner::run;
+/// use silvan_scenario::Scenario;
 ///
 /// let text = r#"
 /// [fabric]
