@@ -147,7 +147,7 @@ impl Plane {
 
     /// Asks for the records of the outputs that will arbitrate soon, `coming` giving them by how
     /// many events they are away: first for the lane, then for the queue whose turn it is, then for
-    /// its first packets.
+    /// its first packet and the credits that it gives back.
     #[inline(always)]
     pub fn prefetch_outputs(&self, coming: impl Fn(&EventQueue, usize) -> Option<u32>) {
         if let Some(output) = coming(&self.events, 6) {
@@ -157,24 +157,30 @@ impl Plane {
             prefetch(&self.lanes, lane);
         }
         if let Some(output) = coming(&self.events, 4) {
-            if let Some(queue) = self.queue_in_turn(output) {
+            if let Some((queue, input)) = self.queue_in_turn(output) {
                 prefetch(&self.queues, queue);
+                prefetch(&self.ins, input);
             }
         }
         if let Some(output) = coming(&self.events, 2) {
-            if let Some(queue) = self.queue_in_turn(output) {
+            if let Some((queue, input)) = self.queue_in_turn(output) {
                 self.pool.prefetch(self.queues[queue]);
+                let upstream = self.ins[input].upstream;
+                prefetch(&self.credits, self.lane(upstream, 0));
             }
         }
     }
 
-    /// The queue that a round-robin output is likely to serve next.
+    /// The queue that a round-robin output is likely to serve next, and its input port.
     #[inline(always)]
-    fn queue_in_turn(&self, output: u32) -> Option<usize> {
+    fn queue_in_turn(&self, output: u32) -> Option<(usize, usize)> {
         let lane = self.lane(output, 0);
         let record = &self.lanes[lane];
         let local = record.pick(self.credits[lane].turn, None)?;
-        Some((record.queues + local) as usize)
+        Some((
+            (record.queues + local) as usize,
+            (record.base + local) as usize,
+        ))
     }
 
     /// Asks for the records of a host that will inject soon.
