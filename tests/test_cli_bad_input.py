@@ -28,22 +28,22 @@ BROKEN = {
     "an unknown key": ('[switch]\nbufer = "64 KiB"\n', 2, "buffer"),
     "an unknown section": ('[swich]\nbuffer = "64 KiB"\n', 1, "switch"),
     "an unknown choice": ('[control]\nscheme = "ib_cc"\n', 2, "ib-cc"),
-    "a zero-byte MTU": ('[packet]\nmtu = "0 B"\n', 2, ""),
-    "a buffer smaller than a packet": ('[switch]\nbuffer = "1 KiB"\n', 2, ""),
+    "a zero-byte MTU": ('[packet]\nmtu = "0 B"\n', 2, "2 KiB is usual"),
+    "a buffer smaller than a packet": ('[switch]\nbuffer = "1 KiB"\n', 2, "at least 2112 B"),
     "a hotspot outside the fabric": (
         '[traffic.nodes]\nc = 0.5\nhotspots = ["host-9999"]\n',
         3,
-        "",
+        "host-",
     ),
-    "a receiver outside the fabric": ('[[traffic.incast]]\nto = "nobody"\n', 2, ""),
-    "a truncated file": ('[fabric]\ngenerator = "sing', 2, ""),
-    "a table that is a value": ("switch = 3\n", 1, ""),
+    "a receiver outside the fabric": ('[[traffic.incast]]\nto = "nobody"\n', 2, "host-0000"),
+    "a truncated file": ('[fabric]\ngenerator = "sing', 2, "cut short"),
+    "a table that is a value": ("switch = 3\n", 1, "[switch]"),
     "a host without a cable": (
         '[[fabric.switch]]\nname = "S1"\nports = 4\n'
         '[[fabric.host]]\nname = "A"\n[[fabric.host]]\nname = "B"\n'
         '[[fabric.cable]]\nfrom = "A:1"\nto = "S1:1"\n',
         None,
-        "",
+        'from "B:1"',
     ),
 }
 
@@ -59,7 +59,9 @@ def test_a_broken_scenario_is_located(
     message, hint = refused(command(name, path))
     place = str(path) if line is None else f"{path}:{line}"
     assert message.startswith(f"{place}: " if line is not None else place)
-    assert advice in message + hint
+    assert advice in hint
+    # The advice for errors that know no better is for none of these.
+    assert not hint.startswith("silvan schema")
     assert [entry.name for entry in tmp_path.iterdir()] == ["broken.toml"]
 
 

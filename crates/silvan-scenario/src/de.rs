@@ -13,6 +13,7 @@ use serde::de::{
 };
 use toml_edit::{Item, Table, TableLike, Value};
 
+use crate::advice;
 use crate::error::{ScenarioError, split_advice, suggest};
 use crate::path::KeyPath;
 
@@ -35,13 +36,18 @@ enum Shape {
     Finished,
     Message {
         text: String,
-        hint: Option<String>,
+        hint: String,
     },
     Unknown {
         field: String,
         expected: &'static [&'static str],
     },
     Missing(&'static str),
+    /// A value of another kind than `expected`, in a scenario author's words.
+    Kind {
+        text: String,
+        expected: String,
+    },
 }
 
 impl DeError {
@@ -49,7 +55,7 @@ impl DeError {
         Self(ScenarioError::new(KeyPath::ROOT, ""), shape)
     }
 
-    fn message(text: String, hint: Option<String>) -> Self {
+    fn message(text: String, hint: String) -> Self {
         Self::open(Shape::Message { text, hint })
     }
 
@@ -57,14 +63,20 @@ impl DeError {
     fn within(self, path: &KeyPath) -> Self {
         let error = match self.1 {
             Shape::Finished => self.0,
-            Shape::Message { text, hint } => {
-                ScenarioError::new(path.clone(), text).with_hint_if(hint)
-            }
+            Shape::Message { text, hint } => ScenarioError::new(path.clone(), text).with_hint(hint),
             Shape::Unknown { field, expected } => {
-                let hint = suggest(&field, expected.iter().copied());
-                ScenarioError::new(path.key(&field), "unknown key").with_hint_if(hint)
+                let hint = suggest_or_list(&field, expected);
+                ScenarioError::new(path.key(&field), "unknown key").with_hint(hint)
             }
-            Shape::Missing(field) => ScenarioError::new(path.key(field), "missing key"),
+            Shape::Missing(field) => {
+                let error = ScenarioError::new(path.key(field), "missing key");
+                error.with_hint(advice::on_missing(path, field))
+            }
+            Shape::Kind { text, expected } => {
+                let (_, own) = split_advice(&expected);
+                let hint = own.map_or_else(|| advice::on_kind(path, &expected), str::to_owned);
+                ScenarioError::new(path.clone(), text).with_hint(hint)
+            }
         };
         Self(error, Shape::Finished)
     }
@@ -82,12 +94,16 @@ impl de::Error for DeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         let message = message.to_string();
         let (text, hint) = split_advice(&message);
-        Self::message(text.to_owned(), hint.map(str::to_owned))
+        // Only the ranges of numbers such as service levels come without advice.
+        let hint = hint.unwrap_or("choose a number in that range, e.g. 0");
+        Self::message(text.to_owned(), hint.to_owned())
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let text = format!("expected {}, found {}", plain(expected), describe(found));
-        Self::message(text, None)
+        let expected = plain(expected);
+        let (shown, _) = split_advice(&expected);
+        let text = format!("expected {shown}, found {}", describe(found));
+        Self::open(Shape::Kind { text, expected })
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -95,12 +111,13 @@ impl de::Error for DeError {
     }
 
     fn invalid_length(len: usize, expected: &dyn Expected) -> Self {
-        let text = format!("expected {}, found {len} values", plain(expected));
-        Self::message(text, None)
+        let expected = plain(expected);
+        let text = format!("expected {expected}, found {len} values");
+        Self::open(Shape::Kind { text, expected })
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let hint = suggest(variant, expected.iter().copied());
+        let hint = suggest_or_list(variant, expected);
         Self::message(format!("unknown value {variant:?}"), hint)
     }
 
@@ -114,6 +131,17 @@ impl de::Error for DeError {
     fn missing_field(field: &'static str) -> Self {
         Self::open(Shape::Missing(field))
     }
+}
+
+/// The nearest of a fixed set of names, or all of them.
+fn suggest_or_list(name: &str, known: &'static [&'static str]) -> String {
+    suggest(name, known.iter().copied())
+        .unwrap_or_else(|| format!("known here: {}", known.join(", ")))
+}
+
+fn quoted(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    names.join(", ")
 }
 
 /// What serde calls the expected type, in a scenario author's words.
@@ -131,6 +159,7 @@ fn plain(expected: &dyn Expected) -> String {
         "a sequence" => "a list",
         "a map" => "a table",
         text if text.starts_with("struct ") => "a table",
+        text if text.starts_with("enum ") => "one of some names in quotes",
         text if text.starts_with("a tuple of size ") => {
             return text.replace("a tuple of size ", "a list of length ");
         }
@@ -229,7 +258,7 @@ impl<'de> de::Deserializer<'de> for Node<'_> {
                 Value::Boolean(flag) => visitor.visit_bool(*flag.value()),
                 _ => Err(DeError::message(
                     "a date is no value of a scenario".to_owned(),
-                    None,
+                    "put text in quotes; a time span looks like \"150 us\"".to_owned(),
                 )),
             },
             Kind::Nothing => visitor.visit_unit(),
@@ -252,12 +281,17 @@ impl<'de> de::Deserializer<'de> for Node<'_> {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _name: &'static str,
-        _variants: &'static [&'static str],
+        variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, DeError> {
         let path = self.path.clone();
         let Kind::Scalar(Value::String(text)) = self.kind else {
-            return self.deserialize_str(visitor);
+            let choices = format!("write one of: {}", quoted(variants));
+            let result = self.deserialize_str(visitor);
+            return result.map_err(|error| {
+                let error = error.within(&path).0.with_hint(choices);
+                DeError(error, Shape::Finished)
+            });
         };
         let variant: StrDeserializer<'_, DeError> = text.value().as_str().into_deserializer();
         visitor

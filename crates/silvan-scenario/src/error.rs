@@ -41,11 +41,15 @@ impl ScenarioError {
     }
 
     /// An error whose text ends with its advice in parentheses, as those of the crates below do; the
-    /// advice becomes the hint.
-    pub(crate) fn with_advice(key: KeyPath, text: impl ToString) -> Self {
+    /// advice becomes the hint. Without advice there the hint is `otherwise`.
+    pub(crate) fn with_advice(
+        key: KeyPath,
+        text: impl ToString,
+        otherwise: impl FnOnce() -> String,
+    ) -> Self {
         let text = text.to_string();
         let (message, hint) = split_advice(&text);
-        Self::new(key, message).with_hint_if(hint.map(str::to_owned))
+        Self::new(key, message).with_hint(hint.map_or_else(otherwise, str::to_owned))
     }
 
     /// The same error with advice.

@@ -71,7 +71,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// The first thing found wrong, with its place and usually a hint.
+    /// The first thing found wrong, with its place and a hint.
     pub fn from_toml(
         text: &str,
         source_name: &str,

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use toml_edit::{Document, Item, Table, Value};
 
+use crate::advice;
 use crate::error::ScenarioError;
 use crate::path::{KeyPath, Step};
 
@@ -34,8 +35,9 @@ impl Override {
         }
     }
 
-    fn error(&self, path: KeyPath, message: impl Into<String>) -> ScenarioError {
-        ScenarioError::new(path, message).at(&self.source_name(), None)
+    fn error(&self, path: KeyPath, message: String, hint: &str) -> ScenarioError {
+        let error = ScenarioError::new(path, message).with_hint(hint);
+        error.at(&self.source_name(), None)
     }
 }
 
@@ -57,7 +59,9 @@ impl Source {
     ) -> Result<Self, ScenarioError> {
         let document = Document::parse(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
-            ScenarioError::new(KeyPath::ROOT, error.message()).at(name, Some(position(text, start)))
+            ScenarioError::new(KeyPath::ROOT, error.message())
+                .with_hint(advice::on_syntax(error.message()))
+                .at(name, Some(position(text, start)))
         })?;
         let mut source = Self {
             name: name.to_owned(),
@@ -115,7 +119,7 @@ impl Source {
         if path.steps().iter().any(empty) {
             let message = format!("{:?} is not a key", change.key);
             let hint = "write it as --set section.key=value";
-            return Err(change.error(KeyPath::ROOT, message).with_hint(hint));
+            return Err(change.error(KeyPath::ROOT, message, hint));
         }
         let value: Value = change
             .value
@@ -126,9 +130,10 @@ impl Source {
         let mut place = PlaceMut::Item(&mut self.root);
         let mut so_far = KeyPath::ROOT;
         for step in path.steps() {
-            place = place
-                .enter(step)
-                .map_err(|problem| change.error(path.clone(), problem.describe(&so_far, step)))?;
+            place = place.enter(step).map_err(|problem| {
+                let message = problem.describe(&so_far, step);
+                change.error(path.clone(), message, problem.advice())
+            })?;
             so_far = match step {
                 Step::Key(key) => so_far.key(key),
                 Step::Index(index) => so_far.index(*index),
@@ -136,7 +141,8 @@ impl Source {
         }
         if !place.set(value) {
             let message = "an entry of a list of tables can only be set to a table";
-            return Err(change.error(path, message));
+            let hint = "set one of its keys, or all as { key = value }";
+            return Err(change.error(path, message.to_owned(), hint));
         }
         self.overrides.push((path, change.clone()));
         Ok(())
@@ -234,6 +240,14 @@ impl NoWay {
             }
             (Self::NotAList, _) => format!("{so_far} is not a list"),
             _ => format!("{so_far} is not a table"),
+        }
+    }
+
+    fn advice(&self) -> &'static str {
+        match self {
+            Self::TooShort(_) => "name one that is there, or add the entry to the file",
+            Self::NotATable => "name an entry of a list by its number, e.g. traffic.flow.0.load",
+            Self::NotAList => "leave out the number",
         }
     }
 }

@@ -10,7 +10,7 @@ use silvan_fabric::Fabric;
 use silvan_units::{Bytes, Sl, Time};
 
 use super::settings::{initial_changes, timed_changes};
-use super::{Parameter, at, check_parameters};
+use super::{Parameter, advice, at, check_parameters};
 use crate::error::ScenarioError;
 use crate::parsed::{
     AdapterSection, CctSection, CctShape, ControlSection, Level, Marking, PortSet, Scheme,
@@ -120,7 +120,12 @@ fn starvation_setting(section: &SwitchControlSection) -> Result<StarvationSettin
 
 /// The threshold weight of this value, for any of the keys that have one.
 pub(super) fn weight(value: u8, key: KeyPath) -> Result<ThresholdWeight, ScenarioError> {
-    ThresholdWeight::try_new(value).map_err(|error| ScenarioError::new(key, error.to_string()))
+    ThresholdWeight::try_new(value).map_err(|error| refused(key, &error))
+}
+
+/// A parameter that the scheme refuses.
+fn refused(key: KeyPath, error: &ParameterError) -> ScenarioError {
+    ScenarioError::new(key, error.to_string()).with_hint(advice::on_control(error))
 }
 
 /// The delay of credits that is nearest to this number of packet times.
@@ -130,15 +135,17 @@ pub(super) fn return_delay(packet_times: f64, key: KeyPath) -> Result<CctEntry, 
             "a delay of {packet_times} packet times, it must be 0 to {}",
             CctEntry::MAX_MULTIPLIER
         );
-        ScenarioError::new(key, message)
+        ScenarioError::new(key, message).with_hint("write e.g. 10, or 0 for no delay")
     })
 }
 
 fn threshold_map(section: &SwitchControlSection) -> Result<ThresholdMap, ScenarioError> {
     let key = at("control.switch");
     let bytes = |value: Bytes, key: KeyPath| {
-        u32::try_from(value.as_u64())
-            .map_err(|_| ScenarioError::new(key, format!("{value} is more than 4 GiB")))
+        u32::try_from(value.as_u64()).map_err(|_| {
+            let error = ScenarioError::new(key, format!("{value} is more than 4 GiB"));
+            error.with_hint("write e.g. \"6 KiB\"; a queue is no longer than its buffer")
+        })
     };
     let map = match &section.threshold_table {
         Some(table) => {
@@ -152,7 +159,7 @@ fn threshold_map(section: &SwitchControlSection) -> Result<ThresholdMap, Scenari
             let table = <[u32; 15]>::try_from(table).map_err(|_| {
                 let message =
                     format!("{count} entries, one for each of the weights 1 to 15 is needed");
-                ScenarioError::new(key, message)
+                ScenarioError::new(key, message).with_hint("list 15 sizes that fall")
             })?;
             ThresholdMap::Table(table)
         }
@@ -178,7 +185,7 @@ fn threshold_map(section: &SwitchControlSection) -> Result<ThresholdMap, Scenari
                 .index(usize::from(*weight).saturating_sub(1)),
             _ => key.key("threshold-lowest"),
         };
-        ScenarioError::new(key, error.to_string())
+        refused(key, &error)
     })?;
     Ok(map)
 }
@@ -199,7 +206,7 @@ fn adapter_parameters(section: &AdapterSection) -> Result<AdapterParameters, Sce
     };
     parameters
         .validate()
-        .map_err(|error| ScenarioError::new(at("control.adapter.ccti-min"), error.to_string()))?;
+        .map_err(|error| refused(at("control.adapter.ccti-min"), &error))?;
     Ok(parameters)
 }
 
@@ -238,9 +245,8 @@ fn congestion_control_table(
             let entries = section.entries.iter().flatten().enumerate();
             let entries = entries
                 .map(|(index, &(shift, multiplier))| {
-                    CctEntry::try_new(shift, multiplier).map_err(|error| {
-                        ScenarioError::new(key.key("entries").index(index), error.to_string())
-                    })
+                    CctEntry::try_new(shift, multiplier)
+                        .map_err(|error| refused(key.key("entries").index(index), &error))
                 })
                 .collect::<Result<Vec<_>, _>>()?;
             CongestionControlTable::from_entries(entries, limit)
@@ -253,6 +259,6 @@ fn congestion_control_table(
             ParameterError::OutOfRange { .. } if section.entries.is_some() => key.key("entries"),
             _ => at("control.adapter.ccti-limit"),
         };
-        ScenarioError::new(key, error.to_string())
+        refused(key, &error)
     })
 }

@@ -6,7 +6,7 @@ use silvan_engine::{
 };
 use silvan_units::Vl;
 
-use super::at;
+use super::{advice, at};
 use crate::error::ScenarioError;
 use crate::parsed::{self, LatencyDetail, OutputBufferSection, ScenarioFile, VlWeight};
 use crate::path::KeyPath;
@@ -72,9 +72,10 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             LatencyDetail::Host => LatencyStats::Host,
         },
     };
-    config
-        .validate()
-        .map_err(|error| ScenarioError::new(key_of(&error, file), error.to_string()))?;
+    config.validate().map_err(|error| {
+        let advice = advice::on_engine(&error);
+        ScenarioError::new(key_of(&error, file), error.to_string()).with_hint(advice)
+    })?;
     Ok(config)
 }
 
@@ -85,7 +86,8 @@ fn sl_to_vl(file: &ScenarioFile) -> Result<[u8; 16], ScenarioError> {
             "{} entries, one for each of the 16 service levels is needed",
             given.len()
         );
-        ScenarioError::new(at("vl.sl-to-vl"), message)
+        let hint = "list 16 VLs, or leave it out to spread the SLs over all VLs";
+        ScenarioError::new(at("vl.sl-to-vl"), message).with_hint(hint)
     })
 }
 
@@ -98,10 +100,8 @@ fn output_buffer(section: &OutputBufferSection) -> Result<OutputBuffer, Scenario
             "a speedup of {} is not 1 to 1000 in steps of 0.01",
             section.speedup
         );
-        return Err(ScenarioError::new(
-            at("switch.output-buffer.speedup"),
-            message,
-        ));
+        let error = ScenarioError::new(at("switch.output-buffer.speedup"), message);
+        return Err(error.with_hint("write 1 for a crossbar as fast as its links, or e.g. 1.5"));
     }
     Ok(OutputBuffer {
         size: section.size,
@@ -114,7 +114,10 @@ fn arbitration_table(entries: &[VlWeight], key: &str) -> Result<Vec<(Vl, u8)>, S
     entries
         .map(|(index, &(vl, weight))| match Vl::try_new(vl) {
             Ok(vl) => Ok((vl, weight)),
-            Err(error) => Err(ScenarioError::new(at(key).index(index), error.to_string())),
+            Err(error) => {
+                let error = ScenarioError::new(at(key).index(index), error.to_string());
+                Err(error.with_hint("write pairs of VL and weight, e.g. [0, 1]"))
+            }
         })
         .collect()
 }

@@ -9,7 +9,7 @@ use silvan_fabric::routing::{self, ExplicitTable, RoutingError};
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, LinkKind};
 use silvan_units::PortNumber;
 
-use super::{Parameter, at, check_parameters};
+use super::{Parameter, advice, at, check_parameters};
 use crate::error::ScenarioError;
 use crate::parsed::{CableEntry, FabricSection, Generator, LinkSection, Routing};
 use crate::path::KeyPath;
@@ -135,7 +135,7 @@ fn generate(
         }
         .build(),
     };
-    fabric.map_err(|error| ScenarioError::with_advice(at("fabric.generator"), error))
+    fabric.map_err(|error| refused(at("fabric.generator"), &error))
 }
 
 fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, ScenarioError> {
@@ -155,7 +155,8 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
     ];
     if let Some(key) = parameters.into_iter().flatten().next() {
         let message = "this is a parameter of a generator, and there is none";
-        return Err(ScenarioError::new(at("fabric").key(key), message));
+        let error = ScenarioError::new(at("fabric").key(key), message);
+        return Err(error.with_hint("add fabric.generator, e.g. \"single-switch\""));
     }
     let mut builder = FabricBuilder::new();
     for (index, switch) in section.switch.iter().enumerate() {
@@ -166,13 +167,13 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
                     FabricError::PortCount { .. } => "ports",
                     _ => "name",
                 };
-                ScenarioError::with_advice(at("fabric.switch").index(index).key(key), error)
+                refused(at("fabric.switch").index(index).key(key), &error)
             })?;
     }
     for (index, host) in section.host.iter().enumerate() {
         builder.add_host(host.name.as_str()).map_err(|error| {
             let key = at("fabric.host").index(index).key("name");
-            ScenarioError::with_advice(key, error)
+            refused(key, &error)
         })?;
     }
     for (index, cable) in section.cable.iter().enumerate() {
@@ -186,8 +187,13 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
             }
             _ => at("fabric"),
         };
-        ScenarioError::with_advice(key, error)
+        refused(key, &error)
     })
+}
+
+/// What the builder says, with its own advice if it has any.
+fn refused(key: KeyPath, error: &FabricError) -> ScenarioError {
+    ScenarioError::with_advice(key, error, || advice::on_fabric(error))
 }
 
 fn connect(
@@ -199,7 +205,7 @@ fn connect(
     let end = |text: &str, which: &str| {
         builder
             .endpoint(text)
-            .map_err(|error| ScenarioError::with_advice(key.key(which), error))
+            .map_err(|error| refused(key.key(which), &error))
     };
     let (from, to) = (end(&cable.from, "from")?, end(&cable.to, "to")?);
     let kind = LinkKind {
@@ -209,7 +215,7 @@ fn connect(
     };
     builder
         .connect(from, to, kind)
-        .map_err(|error| ScenarioError::with_advice(key.clone(), error))
+        .map_err(|error| refused(key.clone(), &error))
 }
 
 /// Computes the forwarding tables, or takes the given ones, and proves that they work.
@@ -227,15 +233,16 @@ pub(crate) fn build_tables(
         Routing::MinHop => routing::min_hop_balanced(fabric),
         Routing::Explicit => routing::explicit(fabric, &explicit_tables(section)),
     }
-    .map_err(|error| ScenarioError::with_advice(routing_key(&error), error))?;
+    .map_err(|error| {
+        ScenarioError::with_advice(routing_key(&error), &error, || advice::on_routing(&error))
+    })?;
     let options = CheckOptions {
         allow_cycles: section.allow_credit_loops,
     };
     let report = check(fabric, &tables, options).map_err(|error| {
         let key = route_key(&error, section.routing);
-        let is_cycle = matches!(error, RouteError::DependencyCycle { .. });
-        let hint = "set fabric.allow-credit-loops to true to study the deadlock";
-        ScenarioError::new(key, error.to_string()).with_hint_if(is_cycle.then(|| hint.to_owned()))
+        let hint = advice::on_route(&error, section.routing);
+        ScenarioError::new(key, error.to_string()).with_hint(hint)
     })?;
     Ok((tables, report))
 }

@@ -3,6 +3,7 @@
 //! Each module turns one part of the file into types of one crate, and their errors back into
 //! key paths of the file. Errors have no place in the text yet; the caller adds it.
 
+mod advice;
 pub(crate) mod control;
 pub(crate) mod engine;
 pub(crate) mod fabric;
@@ -53,14 +54,18 @@ fn node_named<T>(
                 NodeKind::Switch(_) => "switch",
                 NodeKind::Host(_) => "host",
             };
-            ScenarioError::new(key, format!("{name:?} is a {other}, not a {kind}"))
+            let error = ScenarioError::new(key, format!("{name:?} is a {other}, not a {kind}"));
+            error.with_hint(format!("give the name of a {kind}"))
         }),
         None => {
             let nodes = fabric.nodes.iter();
             let known = nodes.filter(|node| of_kind(node).is_some());
-            let hint = suggest(name, known.map(|node| node.name.as_str()));
+            let known = known.map(|node| node.name.as_str());
+            let first = known.clone().next().unwrap_or_default();
+            let hint = suggest(name, known);
+            let hint = hint.unwrap_or_else(|| format!("names look like {first:?}"));
             let message = format!("there is no {kind} named {name:?}");
-            Err(ScenarioError::new(key, message).with_hint_if(hint))
+            Err(ScenarioError::new(key, message).with_hint(hint))
         }
     }
 }

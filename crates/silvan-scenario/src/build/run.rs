@@ -13,19 +13,23 @@ const LONGEST: Span = Span::from_secs(20 * 3_600);
 pub(crate) fn check_run(file: &ScenarioFile) -> Result<(), ScenarioError> {
     let (warm_up, duration) = (file.run.warm_up, file.run.duration);
     if duration.is_zero() {
-        return Err(ScenarioError::new(at("run.duration"), "it is zero"));
+        let error = ScenarioError::new(at("run.duration"), "it is zero");
+        return Err(error.with_hint("write e.g. \"10 ms\""));
     }
     if duration > LONGEST {
         let message = format!("{duration} is longer than the clock runs, {LONGEST}");
-        return Err(ScenarioError::new(at("run.duration"), message));
+        let error = ScenarioError::new(at("run.duration"), message);
+        return Err(error.with_hint("write e.g. \"10 ms\""));
     }
     if warm_up >= duration {
         let message = format!("{warm_up} is not shorter than the duration, {duration}");
-        return Err(ScenarioError::new(at("run.warm-up"), message));
+        let error = ScenarioError::new(at("run.warm-up"), message);
+        return Err(error.with_hint("shorten it, or lengthen run.duration"));
     }
     let interval = file.probe.interval.unwrap_or(duration);
     if interval.is_zero() {
-        return Err(ScenarioError::new(at("probe.interval"), "it is zero"));
+        let error = ScenarioError::new(at("probe.interval"), "it is zero");
+        return Err(error.with_hint("write e.g. \"100 us\", or leave it out"));
     }
     for (what, span) in [("duration", duration), ("warm-up", warm_up)] {
         if span.as_ps() % interval.as_ps() != 0 {

@@ -74,13 +74,18 @@ pub(super) fn timed_changes(
         ];
         if let Some((name, _)) = strays.into_iter().find(|(_, stray)| *stray) {
             let message = "there is no setting here that it could apply to";
-            return Err(ScenarioError::new(key.key(name), message));
+            let hint = match name {
+                "sl" => "add ccti-timer or ccti-increase, or leave it out",
+                _ => "add a setting of ports, e.g. threshold, or leave it out",
+            };
+            return Err(ScenarioError::new(key.key(name), message).with_hint(hint));
         }
         if of_ports {
             let ports = match &entry.switch {
                 Some(switch) => ports_of(fabric, switch, entry.port, &key)?,
                 None if entry.port.is_some() => {
-                    return Err(ScenarioError::new(key.key("switch"), "missing key"));
+                    let error = ScenarioError::new(key.key("switch"), "missing key");
+                    return Err(error.with_hint("add the switch that has this port"));
                 }
                 None => fabric
                     .switch_ids()
@@ -204,7 +209,7 @@ fn numbered_port(
             "switch {:?} has ports 1 to {}, not {number}",
             node.name, node.port_count
         );
-        ScenarioError::new(key, message)
+        ScenarioError::new(key, message).with_hint("choose one of these ports")
     })
 }
 

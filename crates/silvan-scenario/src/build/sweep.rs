@@ -21,10 +21,8 @@ pub(crate) fn check_sweep(
     for (key, values) in &sweep.vary {
         let path = at("sweep.vary").key(key);
         if values.is_empty() {
-            return Err(ScenarioError::new(
-                path,
-                "a list without values gives no runs",
-            ));
+            let error = ScenarioError::new(path, "a list without values gives no runs");
+            return Err(error.with_hint("give at least one value, or leave the key out"));
         }
         for (index, value) in values.iter().enumerate() {
             let mut all = overrides.to_vec();

@@ -8,7 +8,7 @@ use silvan_traffic::{
 };
 use silvan_units::{Bytes, HostId, Rate, Span, Time};
 
-use super::{Parameter, at, check_parameters, host_named};
+use super::{Parameter, advice, at, check_parameters, host_named};
 use crate::error::ScenarioError;
 use crate::parsed::{
     self, HostChoice, Limit, LoadValue, NodesSection, PatternKind, PermutationEntry, RoleShare,
@@ -55,7 +55,8 @@ pub(crate) fn build_traffic(
 ) -> Result<TrafficSpec, ScenarioError> {
     // Checked here, as the traffic looks at the size only where an entry uses it.
     if section.message.is_some_and(Bytes::is_zero) {
-        return Err(ScenarioError::new(at("traffic.message"), "zero bytes"));
+        let error = ScenarioError::new(at("traffic.message"), "zero bytes");
+        return Err(error.with_hint("write e.g. \"4 KiB\""));
     }
     let names = Names { fabric };
     let entry_key = |kind: &str, index: usize| at("traffic").key(kind).index(index);
@@ -132,6 +133,7 @@ pub(crate) fn traffic_error(error: &TrafficError) -> ScenarioError {
         Entry::Flow(index) => at("traffic.flow").index(index),
     };
     ScenarioError::new(entry.key(error.key), error.reason.to_string())
+        .with_hint(advice::on_traffic(&error.reason))
 }
 
 fn each<T, U>(
@@ -221,7 +223,8 @@ impl Names<'_> {
         let key = at("traffic.nodes");
         if !(0.0..=100.0).contains(&nodes.p) {
             let message = format!("{} is not between 0 and 100 per cent", nodes.p);
-            return Err(ScenarioError::new(key.key("p"), message));
+            let error = ScenarioError::new(key.key("p"), message);
+            return Err(error.with_hint("write e.g. 60 for 60 %"));
         }
         Ok(NodesSpec {
             roles: self.roles(nodes, &key)?,
@@ -266,11 +269,13 @@ impl Names<'_> {
                 .find(|(_, share)| !(0.0..=1.0).contains(&fraction(share)));
             if let Some((role, share)) = out_of_range {
                 let message = format!("{} is not between 0 and 1", fraction(share));
-                return Err(ScenarioError::new(key.key(role), message));
+                let error = ScenarioError::new(key.key(role), message);
+                return Err(error.with_hint("write e.g. 0.5 for one half of the hosts"));
             }
             if idle < 0.0 {
                 let message = format!("the fractions v, c and b sum to {}, more than 1", v + c + b);
-                return Err(ScenarioError::new(key.clone(), message));
+                let error = ScenarioError::new(key.clone(), message);
+                return Err(error.with_hint("lower one of them; the rest of the hosts is idle"));
             }
             return Ok(Roles::Fractions { v, c, b, idle });
         }

@@ -91,7 +91,10 @@ impl<'de> Deserialize<'de> for PortSet {
             type Value = PortSet;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("\"none\", \"hosts\", \"all\" or a list of \"switch:port\"")
+                f.write_str(
+                    "\"none\", \"hosts\", \"all\" or a list of \"switch:port\" \
+                     (write e.g. \"hosts\" or [\"leaf-03:19\"])",
+                )
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<PortSet, E> {

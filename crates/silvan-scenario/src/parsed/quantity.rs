@@ -51,7 +51,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limit<T> {
             type Value = Limit<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value with its unit or \"unlimited\"")
+                f.write_str("a value with its unit or \"unlimited\" (write both in quotes)")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Limit<T>, E> {
@@ -101,7 +101,10 @@ impl<'de> Deserialize<'de> for HostChoice {
             type Value = HostChoice;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("\"all\", a list of host names or a number of hosts")
+                f.write_str(
+                    "\"all\", a list of host names or a number of hosts \
+                     (write e.g. \"all\", [\"host-0000\"] or 4)",
+                )
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<HostChoice, E> {
@@ -156,7 +159,9 @@ impl<'de> Deserialize<'de> for Hotspots {
             type Value = Hotspots;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of hosts or a list of host names")
+                f.write_str(
+                    "a number of hosts or a list of host names (write e.g. 1 or [\"host-0000\"])",
+                )
             }
 
             fn visit_i64<E: Error>(self, count: i64) -> Result<Hotspots, E> {
@@ -204,7 +209,10 @@ impl<'de> Deserialize<'de> for RoleShare {
             type Value = RoleShare;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a fraction of the hosts from 0 to 1 or a list of host names")
+                f.write_str(
+                    "a fraction of the hosts from 0 to 1 or a list of host names \
+                     (write e.g. 0.5 or [\"host-0000\"])",
+                )
             }
 
             fn visit_f64<E: Error>(self, fraction: f64) -> Result<RoleShare, E> {
@@ -254,7 +262,10 @@ impl<'de> Deserialize<'de> for LoadValue {
             type Value = LoadValue;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("\"saturating\", a fraction from 0 to 1 or a rate with its unit")
+                f.write_str(
+                    "\"saturating\", a fraction from 0 to 1 or a rate with its unit \
+                     (write e.g. \"saturating\", 0.5 or \"8 Gbit/s\")",
+                )
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<LoadValue, E> {
@@ -305,7 +316,7 @@ impl<'de> Deserialize<'de> for SeedSource {
             type Value = SeedSource;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number or \"run\"")
+                f.write_str("a whole number or \"run\" (write e.g. 7 or \"run\")")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<SeedSource, E> {

@@ -79,7 +79,11 @@ impl SweepSection {
 
 /// A value that a key takes in a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected true or false, a number, text or a list of these (vary the keys of a \
+                 section one by one)"
+)]
 pub enum AxisValue {
     /// True or false.
     Flag(bool),

@@ -8,22 +8,26 @@ fn switch_control() {
     check(
         "control.switch",
         "threshold = 16",
-        "control.switch.threshold: Threshold is 16, it must be 0 to 15",
+        "control.switch.threshold: Threshold is 16, it must be 0 to 15 (hint: 15 marks earliest, \
+         0 never)",
     );
     check(
         "control.switch",
         "threshold-lowest = \"0 B\"",
-        "control.switch.threshold-lowest: threshold weight 15 stands for 0 bytes, write at least 1",
+        "control.switch.threshold-lowest: threshold weight 15 stands for 0 bytes, write at least \
+         1 (hint: write e.g. \"6 KiB\")",
     );
     check(
         "control.switch",
         "threshold-table = [\"1 kB\"]",
-        "control.switch.threshold-table: 1 entries, one for each of the weights 1 to 15 is needed",
+        "control.switch.threshold-table: 1 entries, one for each of the weights 1 to 15 is needed \
+         (hint: list 15 sizes that fall)",
     );
     check(
         "control.switch",
         "victim-mask = [\"switch-00:9\"]",
-        "control.switch.victim-mask.0: switch \"switch-00\" has ports 1 to 8, not 9",
+        "control.switch.victim-mask.0: switch \"switch-00\" has ports 1 to 8, not 9 (hint: choose \
+         one of these ports)",
     );
     check(
         "control.switch",
@@ -41,12 +45,13 @@ fn switch_control() {
         "control.switch",
         "credit-mask = true",
         "control.switch.credit-mask: expected \"none\", \"hosts\", \"all\" or a list of \
-         \"switch:port\", found true",
+         \"switch:port\", found true (hint: write e.g. \"hosts\" or [\"leaf-03:19\"])",
     );
     check(
         "control.switch",
         "credit-threshold = 16",
-        "control.switch.credit-threshold: Threshold is 16, it must be 0 to 15",
+        "control.switch.credit-threshold: Threshold is 16, it must be 0 to 15 (hint: 15 marks \
+         earliest, 0 never)",
     );
     for delay in ["-0.5", "16383.6", "nan"] {
         let shown = delay.replace("nan", "NaN");
@@ -55,7 +60,7 @@ fn switch_control() {
             &format!("credit-return-delay = {delay}"),
             &format!(
                 "control.switch.credit-return-delay: a delay of {shown} packet times, it must be 0 \
-                 to 16383"
+                 to 16383 (hint: write e.g. 10, or 0 for no delay)"
             ),
         );
     }
@@ -66,23 +71,27 @@ fn adapter_control() {
     check(
         "control.adapter",
         "ccti-min = 200",
-        "control.adapter.ccti-min: CCTI_Min is 200, it must not be above CCTI_Limit, which is 127",
+        "control.adapter.ccti-min: CCTI_Min is 200, it must not be above CCTI_Limit, which is 127 \
+         (hint: 0 is usual)",
     );
     check(
         "control.adapter",
         "cct = { shape = \"given\", entries = [[0, 0], [0, 16384]] }",
-        "control.adapter.cct.entries.1: CCT_Multiplier is 16384, it must be 0 to 16383",
+        "control.adapter.cct.entries.1: CCT_Multiplier is 16384, it must be 0 to 16383 (hint: \
+         write a whole number from 0 to 16383)",
     );
     check(
         "control.adapter",
         "cct = { shape = \"given\", entries = [[0, 0], [4, 1]] }",
-        "control.adapter.cct.entries.1: CCT_Shift is 4, it must be 0 to 3",
+        "control.adapter.cct.entries.1: CCT_Shift is 4, it must be 0 to 3 (hint: write a whole \
+         number from 0 to 3)",
     );
     check(
         "control.adapter",
         "cct = { shape = \"linear\", slope = 1e6 }",
         "control.adapter.cct.slope: entry 1 of the congestion control table is 1000000 packet \
-         times, it must be 0 to 16383",
+         times, it must be 0 to 16383 (hint: lower the slope, the ratio or \
+         control.adapter.ccti-limit, and keep them positive)",
     );
     check(
         "control.adapter",
@@ -92,14 +101,14 @@ fn adapter_control() {
     );
     assert_eq!(
         message("[control.adapter]\ncct = { shape = \"given\", entries = [[0, 0]] }"),
-        "file.toml:1: control.adapter.ccti-limit: CCTI_Limit is 127, but the congestion control table \
-         has 1 entries"
+        "file.toml:1: control.adapter.ccti-limit: CCTI_Limit is 127, but the congestion control \
+         table has 1 entries (hint: set control.adapter.ccti-limit to 0 at most, or add entries)"
     );
     check(
         "control.feedback",
         "bytes = \"5 KiB\"\npath = \"in-band\"",
         "control.feedback.bytes: a notification of 5120 bytes on the wire; it must be between 1 \
-         byte and a data packet",
+         byte and a data packet (hint: 42 B are usual, the size of a CNP)",
     );
 }
 
@@ -114,21 +123,25 @@ fn ports_and_changes() {
     check(
         "[control.port]",
         "switch = \"host-0001\"\nthreshold = 3",
-        "control.port.0.switch: \"host-0001\" is a host, not a switch",
+        "control.port.0.switch: \"host-0001\" is a host, not a switch (hint: give the name of a \
+         switch)",
     );
     check(
         "[control.change]",
         "threshold = 16\nswitch = \"switch-00\"\nat = \"1 us\"",
-        "control.change.0.threshold: Threshold is 16, it must be 0 to 15",
+        "control.change.0.threshold: Threshold is 16, it must be 0 to 15 (hint: 15 marks \
+         earliest, 0 never)",
     );
     assert_eq!(
         message("[[control.change]]\nport = 3\nat = \"1 us\"\nthreshold = 3"),
-        "file.toml:1: control.change.0.switch: missing key"
+        "file.toml:1: control.change.0.switch: missing key (hint: add the switch that has this \
+         port)"
     );
     check(
         "[control.change]",
         "sl = 3\nat = \"1 us\"\nthreshold = 3",
-        "control.change.0.sl: there is no setting here that it could apply to",
+        "control.change.0.sl: there is no setting here that it could apply to (hint: add \
+         ccti-timer or ccti-increase, or leave it out)",
     );
     check(
         "[control.change]",
@@ -139,22 +152,26 @@ fn ports_and_changes() {
     check(
         "[control.change]",
         "port = 9\nswitch = \"switch-00\"\nat = \"1 us\"\nmarking-rate = 1",
-        "control.change.0.port: switch \"switch-00\" has ports 1 to 8, not 9",
+        "control.change.0.port: switch \"switch-00\" has ports 1 to 8, not 9 (hint: choose one of \
+         these ports)",
     );
     check(
         "[control.change]",
         "switch = \"switch-00\"\nat = \"1 us\"\nccti-timer = 3",
-        "control.change.0.switch: there is no setting here that it could apply to",
+        "control.change.0.switch: there is no setting here that it could apply to (hint: add a \
+         setting of ports, e.g. threshold, or leave it out)",
     );
     check(
         "[control.change]",
         "credit-return-delay = 20_000\nswitch = \"switch-00\"\nat = \"1 us\"",
-        "control.change.0.credit-return-delay: a delay of 20000 packet times, it must be 0 to 16383",
+        "control.change.0.credit-return-delay: a delay of 20000 packet times, it must be 0 to \
+         16383 (hint: write e.g. 10, or 0 for no delay)",
     );
     check(
         "[control.port]",
         "credit-threshold = 20\nswitch = \"switch-00\"",
-        "control.port.0.credit-threshold: Threshold is 20, it must be 0 to 15",
+        "control.port.0.credit-threshold: Threshold is 20, it must be 0 to 15 (hint: 15 marks \
+         earliest, 0 never)",
     );
     assert_eq!(
         message("[[control.port]]\nswitch = \"switch-00\""),
@@ -169,6 +186,7 @@ fn ports_and_changes() {
     );
     assert_eq!(
         message("[[control.port]]\nswitch = \"switch-00\"\nport = 0\nthreshold = 1"),
-        "file.toml:3: control.port.0.port: switch \"switch-00\" has ports 1 to 8, not 0"
+        "file.toml:3: control.port.0.port: switch \"switch-00\" has ports 1 to 8, not 0 (hint: \
+         choose one of these ports)"
     );
 }

@@ -27,7 +27,8 @@ fn generator_parameters_are_exactly_those_of_the_generator() {
     assert_eq!(
         message("[fabric]\ngenerator = \"single-switch\"\nhosts = 0"),
         "file.toml:2: fabric.generator: single-switch: 1 switches with 0 hosts each, both numbers \
-         must be positive"
+         must be positive (hint: change the \
+         numbers of the generator in [fabric])"
     );
     assert_eq!(
         message("[fabric]\ngenerator = \"fat-tree-684\""),
@@ -41,7 +42,8 @@ fn generator_parameters_are_exactly_those_of_the_generator() {
     );
     assert_eq!(
         message("[fabric]\nhosts = 2\n[[fabric.host]]\nname = \"a\""),
-        "file.toml:2: fabric.hosts: this is a parameter of a generator, and there is none"
+        "file.toml:2: fabric.hosts: this is a parameter of a generator, and there is none (hint: \
+         add fabric.generator, e.g. \"single-switch\")"
     );
 }
 
@@ -49,11 +51,13 @@ fn generator_parameters_are_exactly_those_of_the_generator() {
 fn lists_name_the_entry_at_fault() {
     assert_eq!(
         explicit("fabric.cable.0.to", "left:9"),
-        "file.toml:28: fabric.cable.0: \"left\" has ports 1 to 4, not 9"
+        "file.toml:28: fabric.cable.0: \"left\" has ports 1 to 4, not 9 (hint: ports count from \
+         1; choose a free one, or give the switch more)"
     );
     assert_eq!(
         explicit("fabric.cable.1.to", "left:1"),
-        "file.toml:32: fabric.cable.1: two cables are plugged into left:1"
+        "file.toml:32: fabric.cable.1: two cables are plugged into left:1 (hint: move one cable \
+         to a free port)"
     );
     assert_eq!(
         explicit("fabric.cable.0.to", "lefd:1"),
@@ -66,15 +70,18 @@ fn lists_name_the_entry_at_fault() {
     );
     assert_eq!(
         explicit("fabric.switch.0.ports", "0"),
-        "fabric.switch.0.ports: switch \"left\" has 0 ports, it must have 1 to 254"
+        "fabric.switch.0.ports: switch \"left\" has 0 ports, it must have 1 to 254 (hint: write \
+         e.g. 36)"
     );
     assert_eq!(
         explicit("fabric.host.1.name", "client-1"),
-        "fabric.host.1.name: there are two nodes named \"client-1\""
+        "fabric.host.1.name: there are two nodes named \"client-1\" (hint: rename one; switches \
+         and hosts share their names)"
     );
     assert_eq!(
         explicit("fabric.cable.0.from", "client-2"),
-        "file.toml:32: fabric.cable.1: two cables are plugged into client-2:1"
+        "file.toml:32: fabric.cable.1: two cables are plugged into client-2:1 (hint: move one \
+         cable to a free port)"
     );
 }
 
@@ -85,11 +92,13 @@ fn hosts_must_be_connected() {
             "[[fabric.switch]]\nname = \"S\"\nports = 2\n[[fabric.host]]\nname = \"a\"\n\
              [[fabric.host]]\nname = \"b\"\n[[fabric.cable]]\nfrom = \"a\"\nto = \"S:1\""
         ),
-        "file.toml:6: fabric.host.1: host \"b\" is not connected to a switch"
+        "file.toml:6: fabric.host.1: host \"b\" is not connected to a switch (hint: add a \
+         [[fabric.cable]] from \"b:1\" to a port of a switch)"
     );
     assert_eq!(
         message("[[fabric.switch]]\nname = \"S\"\nports = 2"),
-        "file.toml:1: fabric: the fabric has no host"
+        "file.toml:1: fabric: the fabric has no host (hint: add a [[fabric.host]] with a \
+         [[fabric.cable]])"
     );
     let two_islands = "[fabric]\nrouting = \"min-hop\"\n\
         switch = [{ name = \"S\", ports = 2 }, { name = \"T\", ports = 2 }]\n\
@@ -97,7 +106,8 @@ fn hosts_must_be_connected() {
         cable = [{ from = \"a\", to = \"S:1\" }, { from = \"b\", to = \"T:1\" }]";
     assert_eq!(
         message(two_islands),
-        "file.toml:1: fabric: no path of cables leads from \"T\" to \"S\""
+        "file.toml:1: fabric: no path of cables leads from \"T\" to \"S\" (hint: add a \
+         [[fabric.cable]] from \"T\" towards it)"
     );
 }
 
@@ -105,18 +115,19 @@ fn hosts_must_be_connected() {
 fn given_tables_must_lead_there() {
     assert_eq!(
         explicit("fabric.tables.left.backup", "2"),
-        "fabric.tables.left.backup: no route from \"client-1\" to \"backup\": \"left\" sends it out \
-         of port 2, which leads to \"client-2\""
+        "fabric.tables.left.backup: no route from \"client-1\" to \"backup\": \"left\" sends it \
+         out of port 2, which leads to \"client-2\" (hint: name a port that leads towards it)"
     );
     assert_eq!(
         explicit("fabric.tables.left.backup", "7"),
         "fabric.tables.left.backup: table of \"left\": \"backup\" leaves by port 7, which has no \
-         cable"
+         cable (hint: name a port that a [[fabric.cable]] is plugged into)"
     );
     assert_eq!(
         explicit("fabric.tables.right.backup", "4"),
-        "file.toml:59: fabric.tables.left.backup: packets from \"client-1\" to \"backup\" go round in a loop: \
-         left -> right -> left"
+        "file.toml:59: fabric.tables.left.backup: packets from \"client-1\" to \"backup\" go \
+         round in a loop: left -> right -> left (hint: change the port in one of these tables to \
+         one that leads closer)"
     );
     assert_eq!(
         explicit("fabric.tables.lefd.backup", "4"),
@@ -130,8 +141,8 @@ fn given_tables_must_lead_there() {
     let without = EXPLICIT.replacen("server = 3\n", "", 1);
     assert_eq!(
         message(&without),
-        "file.toml:55: fabric.tables.left: no route from \"client-1\" to \"server\": \"left\" has no \
-         entry for it"
+        "file.toml:55: fabric.tables.left: no route from \"client-1\" to \"server\": \"left\" has \
+         no entry for it (hint: add server = 1, or another port, to [fabric.tables.left])"
     );
     assert_eq!(
         explicit("fabric.routing", "min-hop"),

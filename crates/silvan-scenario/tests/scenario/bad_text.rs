@@ -1,22 +1,31 @@
 //! Text that is no scenario at all: broken TOML, unknown keys, wrong types and units.
 
-use crate::{message, read, read_with};
+use serde_json::Value;
+
+use crate::{ALL_KEYS, message, read, read_with};
 
 #[test]
 fn toml_errors_have_a_line() {
     assert_eq!(
         message("name = \"x\"\n[fabric\n"),
-        "file.toml:2: unclosed table, expected `]`"
+        "file.toml:2: unclosed table, expected `]` (hint: the file may be cut short, or a quote \
+         or bracket is missing)"
     );
     assert_eq!(
         message("[vl]\nhigh = [[0, 1],"),
-        "file.toml:2: unclosed array, expected `]`"
+        "file.toml:2: unclosed array, expected `]` (hint: the file may be cut short, or a quote \
+         or bracket is missing)"
     );
     assert_eq!(
         message("[run]\nseed = 1\nseed = 2\n"),
-        "file.toml:3: duplicate key"
+        "file.toml:3: duplicate key (hint: keep one of them; entries of a list have double \
+         brackets, e.g. [[traffic.flow]])"
     );
-    assert_eq!(message("[run]\n[run]\n"), "file.toml:2: duplicate key");
+    assert_eq!(
+        message("[run]\n[run]\n"),
+        "file.toml:2: duplicate key (hint: keep one of them; entries of a list have \
+         double brackets, e.g. [[traffic.flow]])"
+    );
 }
 
 #[test]
@@ -44,11 +53,12 @@ fn unknown_keys_name_the_nearest() {
 fn missing_keys_point_at_their_section() {
     assert_eq!(
         message("name = \"x\"\n\n[[traffic.flow]]\nfrom = \"host-0000\""),
-        "file.toml:3: traffic.flow.0.to: missing key"
+        "file.toml:3: traffic.flow.0.to: missing key (hint: add it, e.g. to = \"host-0000\")"
     );
     assert_eq!(
         message("[switch]\noutput-buffer = { speedup = 2 }"),
-        "file.toml:2: switch.output-buffer.size: missing key"
+        "file.toml:2: switch.output-buffer.size: missing key (hint: add it, e.g. size = \"64 \
+         KiB\")"
     );
 }
 
@@ -57,7 +67,7 @@ fn units_are_mandatory_and_checked() {
     assert_eq!(
         message("[switch]\nbuffer = 65536"),
         "file.toml:2: switch.buffer: expected a data size as text with its unit, e.g. \"64 KiB\", \
-         found the number 65536"
+         found the number 65536 (hint: write it in quotes with its unit, e.g. \"64 KiB\")"
     );
     assert_eq!(
         message("[switch]\nbuffer = \"65536\""),
@@ -77,7 +87,7 @@ fn units_are_mandatory_and_checked() {
     assert_eq!(
         message("[run]\nduration = 0.1"),
         "file.toml:2: run.duration: expected a time span as text with its unit, e.g. \"150 us\", \
-         found the number 0.1"
+         found the number 0.1 (hint: write it in quotes with its unit, e.g. \"150 us\")"
     );
     assert_eq!(
         message("[host]\ninjection-rate = \"0 Gbit/s\""),
@@ -90,15 +100,18 @@ fn units_are_mandatory_and_checked() {
 fn types_are_checked() {
     assert_eq!(
         message("[vl]\ndata-vls = \"two\""),
-        "file.toml:2: vl.data-vls: expected a whole number from 0 to 255, found the text \"two\""
+        "file.toml:2: vl.data-vls: expected a whole number from 0 to 255, found the text \"two\" \
+         (hint: write a whole number without quotes and unit, e.g. 1)"
     );
     assert_eq!(
         message("[fabric]\nswitch = 3"),
-        "file.toml:2: fabric.switch: expected a list, found the number 3"
+        "file.toml:2: fabric.switch: expected a list, found the number 3 (hint: write it in \
+         brackets, or entries as [[fabric.switch]])"
     );
     assert_eq!(
         message("switch = true"),
-        "file.toml:1: switch: expected a table, found true"
+        "file.toml:1: switch: expected a table, found true (hint: write it as a section [switch] \
+         with keys below)"
     );
     assert_eq!(
         message("[control]\nscheme = \"ib_cc\""),
@@ -106,15 +119,18 @@ fn types_are_checked() {
     );
     assert_eq!(
         message("[vl]\nhigh = [[0, 1], [0, 1, 2]]"),
-        "file.toml:2: vl.high.1: expected a list of length 2, found 3 values"
+        "file.toml:2: vl.high.1: expected a list of length 2, found 3 values (hint: write that \
+         many values in brackets, e.g. [0, 1])"
     );
     assert_eq!(
         message("[run]\nduration = 2024-01-01"),
-        "file.toml:2: run.duration: a date is no value of a scenario"
+        "file.toml:2: run.duration: a date is no value of a scenario (hint: put text in quotes; a \
+         time span looks like \"150 us\")"
     );
     assert_eq!(
         message("[run]\nseed = -1"),
-        "file.toml:2: run.seed: expected a whole number that is not negative, found the number -1"
+        "file.toml:2: run.seed: expected a whole number that is not negative, found the number -1 \
+         (hint: write a whole number without quotes and unit, e.g. 1)"
     );
 }
 
@@ -131,17 +147,20 @@ fn overrides_are_named_as_their_source() {
     assert_eq!(
         with("switch.buffer", "64"),
         "--set switch.buffer=64: switch.buffer: expected a data size as text with its unit, e.g. \
-         \"64 KiB\", found the number 64"
+         \"64 KiB\", found the number 64 (hint: write it in quotes with its unit, e.g. \"64 \
+         KiB\")"
     );
     assert_eq!(
         with("switch.buffer", "1 KiB"),
         "--set switch.buffer=1 KiB: switch.buffer: switch input buffer of 1024 bytes cannot hold \
-         one packet of 2074 bytes on the wire"
+         one packet of 2074 bytes on the wire (hint: make it at least 2112 B, or lower \
+         packet.mtu)"
     );
     assert_eq!(
         with("traffic.flow.1.load", "0.5"),
-        "--set traffic.flow.1.load=0.5: traffic.flow.1.load: traffic.flow has 1 entries, there is no \
-         entry 1 (they count from 0)"
+        "--set traffic.flow.1.load=0.5: traffic.flow.1.load: traffic.flow has 1 entries, there is \
+         no entry 1 (they count from 0) (hint: name one that is there, or add the entry to the \
+         file)"
     );
     assert_eq!(
         with("traffic.flow.0.to", "host-0009"),
@@ -150,11 +169,13 @@ fn overrides_are_named_as_their_source() {
     );
     assert_eq!(
         with("traffic.flow.load", "1"),
-        "--set traffic.flow.load=1: traffic.flow.load: traffic.flow is not a table"
+        "--set traffic.flow.load=1: traffic.flow.load: traffic.flow is not a table (hint: name an \
+         entry of a list by its number, e.g. traffic.flow.0.load)"
     );
     assert_eq!(
         with("name.first", "x"),
-        "--set name.first=x: name: expected text in quotes, found a table"
+        "--set name.first=x: name: expected text in quotes, found a table (hint: put it in \
+         quotes, e.g. \"x\")"
     );
     assert_eq!(
         with("", "x"),
@@ -162,7 +183,8 @@ fn overrides_are_named_as_their_source() {
     );
     assert_eq!(
         with("switch.output-buffer.speedup", "2"),
-        "--set switch.output-buffer.speedup=2: switch.output-buffer.size: missing key"
+        "--set switch.output-buffer.speedup=2: switch.output-buffer.size: missing key (hint: add \
+         it, e.g. size = \"64 KiB\")"
     );
 }
 
@@ -183,4 +205,53 @@ fn messages_stay_on_one_line() {
     assert_eq!(message(text).lines().count(), 1);
     let text = "[[traffic.flow]]\nfrom = \"a\\nb\"\nto = \"x\"";
     assert_eq!(message(text).lines().count(), 1);
+}
+
+/// A value of every kind at every key of the complete file: what is refused comes with advice.
+#[test]
+fn every_refusal_has_a_hint() {
+    const VALUES: [&str; 10] = [
+        "-1", "0", "0.5", "true", "text", "[]", "[1]", "[\"x\"]", "{}", "65536",
+    ];
+    let mut refused = 0;
+    for key in keys(&all_keys(), "") {
+        for value in VALUES {
+            if let Err(error) = read_with(ALL_KEYS, &[(&key, value)]) {
+                assert!(error.hint().is_some_and(|hint| !hint.is_empty()), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    // Most of these values are of the wrong kind for most keys.
+    assert!(refused > 500, "{refused}");
+}
+
+fn all_keys() -> Value {
+    read(ALL_KEYS).unwrap().to_json()
+}
+
+/// The paths of all values, lists and sections.
+fn keys(value: &Value, path: &str) -> Vec<String> {
+    let children: Vec<(String, &Value)> = match value {
+        Value::Object(entries) => entries
+            .iter()
+            .map(|(key, value)| (key.clone(), value))
+            .collect(),
+        Value::Array(values) => values
+            .iter()
+            .enumerate()
+            .map(|(index, value)| (index.to_string(), value))
+            .collect(),
+        _ => Vec::new(),
+    };
+    let mut found = Vec::new();
+    for (name, child) in children {
+        let path = match path {
+            "" => name,
+            _ => format!("{path}.{name}"),
+        };
+        found.extend(keys(child, &path));
+        found.push(path);
+    }
+    found
 }

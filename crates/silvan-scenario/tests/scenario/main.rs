@@ -53,10 +53,13 @@ fn read_with(text: &str, overrides: &[(&str, &str)]) -> Result<Scenario, Scenari
     Scenario::from_toml(text, "file.toml", &overrides)
 }
 
-/// The error of this text as one line.
+/// The error of this text as one line; whatever is wrong, it says what to do.
 fn message(text: &str) -> String {
     match read(text) {
         Ok(_) => panic!("accepted:\n{text}"),
-        Err(error) => error.to_string(),
+        Err(error) => {
+            assert!(error.hint().is_some(), "no hint: {error}");
+            error.to_string()
+        }
     }
 }

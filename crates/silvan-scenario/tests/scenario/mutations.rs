@@ -20,6 +20,7 @@ fn check_located(error: &ScenarioError, text: &str) {
         "column {column} of {length}: {error}"
     );
     assert_eq!(error.to_string().lines().count(), 1, "{error}");
+    assert!(error.hint().is_some(), "no hint: {error}");
     assert!(
         error
             .to_string()

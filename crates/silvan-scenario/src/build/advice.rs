@@ -1,0 +1,169 @@
+//! What to do about each error of the crates below, whose messages say only what is wrong.
+
+use silvan_control::ib::ParameterError;
+use silvan_engine::BuildError;
+use silvan_fabric::FabricError;
+use silvan_fabric::check::RouteError;
+use silvan_fabric::routing::RoutingError;
+use silvan_traffic::Reason;
+
+use crate::parsed::Routing;
+
+/// Bytes of a flow-control credit (IBA volume 1, section 7.9.4).
+const CREDIT: u64 = 64;
+
+/// Advice on an error of the engine's own check.
+pub(super) fn on_engine(error: &BuildError) -> String {
+    let advice = match error {
+        BuildError::DataVls(_) => "1 is usual; write e.g. 2 for two traffic classes",
+        BuildError::SlToVl { vl, .. } => {
+            let needed = u16::from(*vl) + 1;
+            return format!("map it to a data VL that is there, or set vl.data-vls to {needed}");
+        }
+        BuildError::Mtu(_) => "InfiniBand MTUs are 256 B to 4 KiB; 2 KiB is usual",
+        BuildError::Header(_) => "26 B are usual: LRH, BTH, ICRC and VCRC",
+        BuildError::BufferTooSmall { packet, .. } => {
+            let whole_credits = packet.div_ceil(CREDIT) * CREDIT;
+            return format!("make it at least {whole_credits} B, or lower packet.mtu");
+        }
+        BuildError::BufferTooLarge { .. } => "write e.g. \"64 KiB\"",
+        BuildError::ReadLimit => "write 1 or more, or \"unlimited\"",
+        BuildError::Speedup(_) => "write 1 for a crossbar as fast as its links, or e.g. 1.5",
+        BuildError::VlNeverServed(vl) => return format!("add [{vl}, 1] to vl.low"),
+        BuildError::VlArbitration { vl, .. } => {
+            let needed = u16::from(*vl) + 1;
+            return format!("leave the entry out, or set vl.data-vls to {needed}");
+        }
+        BuildError::NotificationBytes(_) => "42 B are usual, the size of a CNP",
+        BuildError::DelayTooLong { which, .. } => match *which {
+            "switch latency" | "switch credit delay" | "host credit delay" => {
+                "write e.g. \"100 ns\""
+            }
+            _ => "write e.g. \"2 us\"",
+        },
+        _ => "plug one cable into each host",
+    };
+    advice.to_owned()
+}
+
+/// Advice on a fabric that cannot be built.
+pub(super) fn on_fabric(error: &FabricError) -> String {
+    let advice = match error {
+        FabricError::BadName { .. } => "choose a name such as \"leaf-03\"",
+        FabricError::DuplicateName { .. } => "rename one; switches and hosts share their names",
+        FabricError::UnknownNode { name, .. } => {
+            return format!("add a [[fabric.switch]] or [[fabric.host]] with name = {name:?}");
+        }
+        FabricError::PortCount { .. } => "write e.g. 36",
+        FabricError::NoSuchPort { .. } => {
+            "ports count from 1; choose a free one, or give the switch more"
+        }
+        FabricError::PortUsedTwice { .. } => "move one cable to a free port",
+        FabricError::SelfCable { .. } => "lead it to another switch or host",
+        FabricError::HostToHost { .. } => "add a [[fabric.switch]] and cable both hosts to it",
+        FabricError::UnconnectedHost { name } => {
+            return format!("add a [[fabric.cable]] from \"{name}:1\" to a port of a switch");
+        }
+        FabricError::NoHosts => "add a [[fabric.host]] with a [[fabric.cable]]",
+        FabricError::LidsExhausted { .. } => "make the fabric smaller",
+        _ => "change the numbers of the generator in [fabric]",
+    };
+    advice.to_owned()
+}
+
+/// Advice on routes that cannot be computed, or on given tables that name what is not there.
+pub(super) fn on_routing(error: &RoutingError) -> String {
+    let advice = match error {
+        RoutingError::Disconnected { from, .. } => {
+            return format!("add a [[fabric.cable]] from {from:?} towards it");
+        }
+        RoutingError::UnknownSwitch { .. } => "a table is named after its switch",
+        RoutingError::DuplicateTable { .. } => "merge them into one",
+        RoutingError::UnknownDestination { .. } => "name a host of the fabric",
+        RoutingError::DuplicateEntry { .. } => "keep one of them",
+        RoutingError::DeadPort { .. } => "name a port that a [[fabric.cable]] is plugged into",
+        _ => "use min-hop instead",
+    };
+    advice.to_owned()
+}
+
+/// Advice on forwarding tables, given or computed, that do not lead where they should.
+pub(super) fn on_route(error: &RouteError, routing: Routing) -> String {
+    if let RouteError::DependencyCycle { .. } = error {
+        return "set fabric.allow-credit-loops to true to study the deadlock".to_owned();
+    }
+    if routing != Routing::Explicit {
+        return "choose another fabric.routing".to_owned();
+    }
+    match error {
+        RouteError::NoEntry {
+            switch,
+            destination,
+            ..
+        } => format!("add {destination} = 1, or another port, to [fabric.tables.{switch}]"),
+        RouteError::Loop { .. } => {
+            "change the port in one of these tables to one that leads closer".to_owned()
+        }
+        _ => "name a port that leads towards it".to_owned(),
+    }
+}
+
+/// Advice on a value that the traffic refuses.
+pub(super) fn on_traffic(reason: &Reason) -> String {
+    let advice = match reason {
+        Reason::OutsideFabric { .. } => "name a host of the fabric",
+        Reason::Repeated(_) => "name each host once",
+        Reason::ToItself(_) => "choose another receiver",
+        Reason::TooFewHosts { available, .. } => {
+            return format!("ask for at most {available}, or enlarge the fabric");
+        }
+        Reason::NoHosts => "name at least one host",
+        Reason::NoHotspots => "set traffic.nodes.hotspots, e.g. to 1",
+        Reason::NotAFraction(_) => "write e.g. 0.5 for one half",
+        Reason::FractionSum(_) => "lower one of them",
+        Reason::ZeroBytes => "write e.g. \"4 KiB\"",
+        Reason::TooLarge(_) => "write e.g. \"4 KiB\"; a flow's bytes may be more",
+        Reason::ZeroSpan => "write e.g. \"1 ms\", or \"unlimited\" where that is allowed",
+        Reason::ZeroBacklog => "write 1 or more",
+        Reason::EndBeforeStart { .. } => "choose a later end, or leave it out",
+        Reason::ZeroLoad => "write e.g. 0.5 to offer half the injection rate",
+        Reason::AboveInjection { .. } => {
+            "lower it, or write \"saturating\" for as much as the host can inject"
+        }
+        Reason::NotAPowerOfTwo(_) => "use the pattern \"random\" or \"shift\" instead",
+        Reason::WrongLength { hosts, .. } => {
+            return format!("list {hosts} receivers, one for each host");
+        }
+        Reason::NameTaken(_) => "choose another name, or leave it out",
+        _ => "use fewer entries",
+    };
+    advice.to_owned()
+}
+
+/// Advice on a parameter of congestion control.
+pub(super) fn on_control(error: &ParameterError) -> String {
+    let advice = match error {
+        ParameterError::OutOfRange {
+            parameter: "Threshold",
+            ..
+        } => "15 marks earliest, 0 never",
+        ParameterError::OutOfRange { min, max, .. } => {
+            return format!("write a whole number from {min} to {max}");
+        }
+        ParameterError::LimitBeyondTable { entries, .. } => {
+            let largest = entries.saturating_sub(1);
+            return format!("set control.adapter.ccti-limit to {largest} at most, or add entries");
+        }
+        ParameterError::MinAboveLimit { .. } => "0 is usual",
+        ParameterError::FirstEntryDelays { .. } => "start the list with [0, 0]",
+        ParameterError::DelayNotRepresentable { .. } => {
+            "lower the slope, the ratio or control.adapter.ccti-limit, and keep them positive"
+        }
+        ParameterError::ThresholdsIncrease { .. } => {
+            "a higher weight marks earlier: sizes fall from weight 1 to 15"
+        }
+        ParameterError::ThresholdZero { .. } => "write e.g. \"6 KiB\"",
+        _ => "name a port of a switch",
+    };
+    advice.to_owned()
+}
