@@ -196,6 +196,18 @@ impl Plane {
         }
     }
 
+    /// Fewest credits with which any of the packets that wait for a lane could go: those of a
+    /// packet of MTU size if all are of that size, else 1. For ports with one lane only.
+    #[inline(always)]
+    pub fn least_needed(&self, output: u32, lane: usize) -> i32 {
+        let all_mtu = self.outs[output as usize].waiting * self.mtu_wire;
+        if self.lanes[lane].queued_bytes == all_mtu {
+            self.mtu_blocks
+        } else {
+            1
+        }
+    }
+
     /// The element of a port.
     pub fn element_of(&self, port: u32) -> Element {
         self.elements[self.ins[port as usize].element as usize]

@@ -307,12 +307,6 @@ impl Credits {
             .chain(spilled.copied())
     }
 
-    /// When the next credits on their way arrive, whether in the past or to come.
-    #[inline]
-    pub fn first_arrival(&self) -> Option<u64> {
-        (self.ring_len > 0).then(|| self.ring[self.slot(0)] >> BLOCK_BITS)
-    }
-
     /// When the lane will have `blocks` credits, from what is on its way; `None` if it is not enough.
     pub fn when(&self, spill: &Spill, blocks: i32) -> Option<u64> {
         let mut credits = self.in_hand;

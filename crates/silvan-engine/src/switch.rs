@@ -100,9 +100,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let out = &mut plane.outs[output as usize];
         out.waiting += 1;
         let (free_at, marks) = (out.free_at, out.marks);
+        let least = plane.least_needed(output, lane);
         let credits = &mut plane.credits[lane];
-        let dry = plane.vls == 1 && !credits.has(&mut plane.spill, now, 1);
-        let first_credit = credits.first_arrival();
+        let dry = plane.vls == 1 && !credits.has(&mut plane.spill, now, least);
+        let enough = if dry {
+            credits.when(&plane.spill, least)
+        } else {
+            None
+        };
         if S::ACTIVE && marks {
             let has_credit = self.has_credit(now, output, packet.vl());
             self.switch.on_queued(
@@ -116,10 +121,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             );
         }
         if dry {
-            // With no credit in hand the next one wakes the port.
+            // With too few credits in hand for any that wait, the next ones wake the port.
             self.plane.credits[lane].starved = true;
             self.start_waiting(free_at.max(now), output);
-            if let Some(at) = first_credit {
+            if let Some(at) = enough {
                 self.wake_output(output, at.max(free_at));
             }
         } else if free_at >= now {
@@ -286,22 +291,24 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// Schedules the arbitration after the packet that was just started. With one lane and no
-    /// credit at all in hand it is put off to the first one, which saves an arbitration in vain.
+    /// Schedules the arbitration after the packet that was just started. With one lane and too few
+    /// credits in hand for any that wait it is put off to those that suffice, which saves an
+    /// arbitration in vain.
     #[inline(always)]
     fn schedule_next(&mut self, now: u64, output: u32, lane: usize) {
         let plane = &mut self.plane;
+        let least = plane.least_needed(output, lane);
         let out = &mut plane.outs[output as usize];
         let free_at = out.free_at;
         let credits = &mut plane.credits[lane];
-        if plane.vls > 1 || credits.has(&mut plane.spill, now, 1) {
+        if plane.vls > 1 || credits.has(&mut plane.spill, now, least) {
             if free_at < out.wake_at {
                 out.wake_at = free_at;
                 plane.events.push_output(free_at, output);
             }
             return;
         }
-        match credits.first_arrival() {
+        match credits.when(&plane.spill, least) {
             Some(at) if at > free_at => {
                 out.wait_since = free_at;
                 credits.starved = true;
