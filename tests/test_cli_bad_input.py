@@ -23,7 +23,7 @@ def refused(outcome: Outcome) -> tuple[str, str]:
 
 
 BROKEN = {
-    "a rate without a unit": ("[host]\ninjection-rate = 13.5\n", 2, "unit"),
+    "a rate without a unit": ("[host]\ninjection-rate = 13.5\n", 2, "in quotes with its unit"),
     "a unit of another quantity": ('[host]\ninjection-rate = "13.5 ms"\n', 2, "Gbit/s"),
     "an unknown key": ('[switch]\nbufer = "64 KiB"\n', 2, "buffer"),
     "an unknown section": ('[swich]\nbuffer = "64 KiB"\n', 1, "switch"),

@@ -6,8 +6,10 @@ use crate::path::{KeyPath, Step};
 pub(crate) fn on_syntax(message: &str) -> &'static str {
     if message.contains("duplicate key") {
         "keep one of them; entries of a list have double brackets, e.g. [[traffic.flow]]"
-    } else if message.contains("unclosed") || message.contains("invalid basic string") {
+    } else if message.contains("unclosed") || message.contains(" string, expected") {
         "the file may be cut short, or a quote or bracket is missing"
+    } else if message.contains("must be quoted") {
+        "put names and quantities in quotes, e.g. \"64 KiB\""
     } else {
         "write key = value, and text in quotes; the file may be cut short, or a quote or bracket \
          is missing"

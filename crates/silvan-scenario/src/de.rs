@@ -159,7 +159,7 @@ fn plain(expected: &dyn Expected) -> String {
         "a sequence" => "a list",
         "a map" => "a table",
         text if text.starts_with("struct ") => "a table",
-        text if text.starts_with("enum ") => "one of some names in quotes",
+        text if text.starts_with("enum ") => "a name in quotes",
         text if text.starts_with("a tuple of size ") => {
             return text.replace("a tuple of size ", "a list of length ");
         }

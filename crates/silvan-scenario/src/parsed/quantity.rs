@@ -51,7 +51,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limit<T> {
             type Value = Limit<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value with its unit or \"unlimited\" (write both in quotes)")
+                f.write_str("a value with its unit or \"unlimited\" (write e.g. \"unlimited\")")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Limit<T>, E> {
@@ -63,6 +63,11 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limit<T> {
             }
 
             fn visit_i64<E: Error>(self, number: i64) -> Result<Limit<T>, E> {
+                T::deserialize(number.into_deserializer()).map(Limit::At)
+            }
+
+            // No limit is such a number; the refusal of the bound itself knows its unit.
+            fn visit_f64<E: Error>(self, number: f64) -> Result<Limit<T>, E> {
                 T::deserialize(number.into_deserializer()).map(Limit::At)
             }
         }

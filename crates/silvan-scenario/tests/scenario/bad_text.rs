@@ -17,6 +17,16 @@ fn toml_errors_have_a_line() {
          or bracket is missing)"
     );
     assert_eq!(
+        message("[fabric]\ngenerator = \"sing"),
+        "file.toml:2: invalid basic string, expected `\"` (hint: the file may be cut short, or a quote \
+         or bracket is missing)"
+    );
+    assert_eq!(
+        message("[switch]\nbuffer = 64 KiB"),
+        "file.toml:2: string values must be quoted, expected literal string (hint: put names and \
+         quantities in quotes, e.g. \"64 KiB\")"
+    );
+    assert_eq!(
         message("[run]\nseed = 1\nseed = 2\n"),
         "file.toml:3: duplicate key (hint: keep one of them; entries of a list have double \
          brackets, e.g. [[traffic.flow]])"
@@ -70,6 +80,12 @@ fn units_are_mandatory_and_checked() {
          found the number 65536 (hint: write it in quotes with its unit, e.g. \"64 KiB\")"
     );
     assert_eq!(
+        message("[host]\ninjection-rate = 13.5"),
+        "file.toml:2: host.injection-rate: expected a data rate as text with its unit, e.g. \"13.5 \
+         Gbit/s\", found the number 13.5 (hint: write it in quotes with its unit, e.g. \"13.5 \
+         Gbit/s\")"
+    );
+    assert_eq!(
         message("[switch]\nbuffer = \"65536\""),
         "file.toml:2: switch.buffer: invalid data size \"65536\": the unit is missing (hint: write \
          e.g. \"64 KiB\")"
@@ -116,6 +132,11 @@ fn types_are_checked() {
     assert_eq!(
         message("[control]\nscheme = \"ib_cc\""),
         "file.toml:2: control.scheme: unknown value \"ib_cc\" (hint: did you mean \"ib-cc\"?)"
+    );
+    assert_eq!(
+        message("[control]\nscheme = 3"),
+        "file.toml:2: control.scheme: expected a name in quotes, found the number 3 (hint: write one \
+         of: \"none\", \"ib-cc\")"
     );
     assert_eq!(
         message("[vl]\nhigh = [[0, 1], [0, 1, 2]]"),
