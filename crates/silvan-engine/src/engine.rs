@@ -128,25 +128,32 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     fn run_events(&mut self, end: u64) {
+        let ahead = self.plane.outgrows_cache();
         while self.fault.is_none() {
             match self.plane.events.next(end) {
                 Source::Lane(lane) => {
                     let head = self.plane.events.pop_head(lane);
-                    self.plane.prefetch_heads(lane);
+                    if ahead {
+                        self.plane.prefetch_heads(lane);
+                    }
                     self.now = head.time;
                     self.events += 1;
                     self.head(head);
                 }
                 Source::Outputs => {
                     let (time, output) = self.plane.events.pop_output();
-                    self.plane.prefetch_outputs(EventQueue::coming_output);
+                    if ahead {
+                        self.plane.prefetch_outputs(EventQueue::coming_output);
+                    }
                     self.now = time;
                     self.events += 1;
                     self.output_event(time, output);
                 }
                 Source::Hosts => {
                     let (time, host) = self.plane.events.pop_host();
-                    self.plane.prefetch_hosts();
+                    if ahead {
+                        self.plane.prefetch_hosts();
+                    }
                     self.now = time;
                     self.events += 1;
                     self.host_event(time, host);

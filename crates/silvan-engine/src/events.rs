@@ -234,6 +234,13 @@ impl EventQueue {
             }
             // The wheel's front is only a bound while its next bucket has not been opened.
             if let Some(&event) = self.wheel.current.last() {
+                if event.time < earliest {
+                    return if event.time < end {
+                        Source::Wheel
+                    } else {
+                        Source::Nothing
+                    };
+                }
                 return self.break_tie(event, lane, end);
             }
             if self.wheel.front >= end {
@@ -253,8 +260,8 @@ impl EventQueue {
         }
     }
 
-    /// The wheel's first event is at least as early as those of the lanes.
-    #[inline]
+    /// The wheel's first event is at the same instant as the first of the lanes.
+    #[cold]
     fn break_tie(&self, event: Event, lane: usize, end: u64) -> Source {
         if event.time >= end {
             return Source::Nothing;

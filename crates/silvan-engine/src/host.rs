@@ -232,18 +232,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let plane = &mut self.plane;
         let to = plane.outs[output as usize].next;
         let propagation = plane.propagation[output as usize];
+        // A notification has no payload, and takes no time.
         let payload = if packet.is(CONTROL) {
             0
         } else {
             u32::from(packet.wire) - plane.header
         };
-        let service = match plane.config.host.sink_rate {
-            Some(_) if u32::from(packet.wire) == plane.mtu_wire => plane.sink_mtu,
-            Some(rate) if payload > 0 => {
-                rate.span_for(Bytes::from_bytes(u64::from(payload))).as_ps()
-            }
-            _ => 0,
-        };
+        let service = plane.sink_time(payload);
         let host = &mut plane.hosts[to as usize];
         let done = host.sink_free.max(tail + propagation) + service;
         host.sink_free = done;

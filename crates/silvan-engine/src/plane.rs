@@ -121,6 +121,13 @@ impl Plane {
         }
     }
 
+    /// Whether the fabric is so large that it pays to ask for records ahead of time.
+    pub fn outgrows_cache(&self) -> bool {
+        // A megabyte of records: the port's own lines, its credits and its queue's.
+        self.fabric_ports * (size_of::<OutPort>() + size_of::<Credits>() + size_of::<OutLane>())
+            > 1 << 20
+    }
+
     /// Asks for the records of the heads that follow in a lane: first for those that say where they
     /// go, some heads later for those of the way.
     #[inline(always)]
@@ -211,6 +218,18 @@ impl Plane {
     /// The element of a port.
     pub fn element_of(&self, port: u32) -> Element {
         self.elements[self.ins[port as usize].element as usize]
+    }
+
+    /// Time that a host takes to take in `payload` bytes.
+    #[inline(always)]
+    pub fn sink_time(&self, payload: u32) -> u64 {
+        if payload + self.header == self.mtu_wire {
+            return self.sink_mtu;
+        }
+        let rate = self.config.host.sink_rate;
+        rate.map_or(0, |rate| {
+            rate.span_for(Bytes::from_bytes(u64::from(payload))).as_ps()
+        })
     }
 
     #[inline(always)]

@@ -77,9 +77,14 @@ impl LatencyCounts {
     fn record(&mut self, value: u64) {
         let bucket = Self::bucket(value);
         if bucket >= self.counts.len() {
-            self.counts.resize((bucket + 1).next_power_of_two(), 0);
+            self.grow(bucket);
         }
         self.counts[bucket] += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self, bucket: usize) {
+        self.counts.resize((bucket + 1).next_power_of_two(), 0);
     }
 
     fn histogram(&self) -> Option<Histogram<u64>> {
@@ -140,7 +145,7 @@ impl Statistics {
         self.late = late;
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, delivery: Delivery, host: &mut Host) {
         if delivery.done < self.boundary {
             self.count(&delivery, host);
@@ -149,7 +154,7 @@ impl Statistics {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, delivery: &Delivery, host: &mut Host) {
         host.delivered += u64::from(delivery.payload);
         host.delivered_packets += 1;
@@ -157,7 +162,7 @@ impl Statistics {
         self.packet_hops += u64::from(delivery.hops);
         let index = usize::from(delivery.class);
         if index >= self.classes.len() {
-            self.classes.resize_with(index + 1, ClassStats::default);
+            self.add_class(index);
         }
         let class = &mut self.classes[index];
         class.delivered_bytes += u64::from(delivery.payload);
@@ -171,6 +176,11 @@ impl Statistics {
         if self.latency == LatencyStats::Host {
             self.hosts[delivery.host as usize].record(nanoseconds);
         }
+    }
+
+    #[cold]
+    fn add_class(&mut self, index: usize) {
+        self.classes.resize_with(index + 1, ClassStats::default);
     }
 
     pub fn class(&self, class: u16) -> Option<&ClassStats> {
