@@ -155,7 +155,8 @@ pub trait SourceControl {
     /// than [`SourceControl::release`] last said, and must be asked again.
     fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool;
 
-    /// The credits of the host's own link changed: `used` of `capacity` blocks are taken.
+    /// The credits of the host's own link changed, as a packet took some or some came back: `used`
+    /// of `capacity` blocks are taken now.
     fn on_credit(&mut self, now: Time, host: HostId, used: u32, capacity: u32) {
         let _ = (now, host, used, capacity);
     }

@@ -244,8 +244,8 @@ pub enum BuildError {
         /// Wire bytes of one packet of MTU size.
         packet: u64,
     },
-    /// A buffer is larger than 1 GiB.
-    #[error("{which} of {bytes} bytes; at most 1 GiB is supported")]
+    /// A buffer is larger than 16 MiB, so that those of a switch together stay within 32 bits.
+    #[error("{which} of {bytes} bytes; at most 16 MiB is supported")]
     BufferTooLarge {
         /// Which buffer.
         which: &'static str,
@@ -355,7 +355,7 @@ impl EngineConfig {
                     packet,
                 });
             }
-            if bytes > 1 << 30 {
+            if bytes > 16 << 20 {
                 return Err(BuildError::BufferTooLarge { which, bytes });
             }
         }

@@ -160,7 +160,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 }
                 Source::Wheel => {
                     if let Some(event) = self.plane.events.pop_event() {
-                        self.plane.prefetch_outputs(EventQueue::coming_wheel_output);
+                        if ahead {
+                            self.plane.prefetch_outputs(EventQueue::coming_wheel_output);
+                        }
                         self.now = event.time;
                         self.events += 1;
                         self.event(event);

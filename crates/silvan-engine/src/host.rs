@@ -317,7 +317,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// A credit has come back to a host whose scheme watches them.
     pub(crate) fn host_credit(&mut self, now: u64, port: u32) {
-        let plane = &mut self.plane;
+        self.tell_credits(now, port);
+        self.wake_host_of(port, now);
+    }
+
+    /// Tells the scheme how many credits of a host's port are taken.
+    pub(crate) fn tell_credits(&mut self, now: u64, port: u32) {
+        let plane = &self.plane;
         let host = plane.host_behind(plane.ins[port as usize].upstream);
         let first = plane.lane(port, 0);
         let mut used = 0;
@@ -332,6 +338,5 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             used.max(0) as u32,
             capacity as u32,
         );
-        self.wake_host(host, now);
     }
 }

@@ -103,7 +103,7 @@ pub(crate) struct Plane {
     pub sink_mtu: u64,
     /// Ports of the fabric; elements for output buffers stand behind them.
     pub fabric_ports: usize,
-    /// Most ports of an element, for the table of queues.
+    /// What the plane was built with.
     pub config: EngineConfig,
 }
 
@@ -207,8 +207,8 @@ impl Plane {
     /// packet of MTU size if all are of that size, else 1. For ports with one lane only.
     #[inline(always)]
     pub fn least_needed(&self, output: u32, lane: usize) -> i32 {
-        let all_mtu = self.outs[output as usize].waiting * self.mtu_wire;
-        if self.lanes[lane].queued_bytes == all_mtu {
+        let all_mtu = u64::from(self.outs[output as usize].waiting) * u64::from(self.mtu_wire);
+        if u64::from(self.lanes[lane].queued_bytes) == all_mtu {
             self.mtu_blocks
         } else {
             1

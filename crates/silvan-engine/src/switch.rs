@@ -373,6 +373,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                     packet.flags |= MARKED;
                 }
             }
+        } else if C::NEEDS_CREDIT {
+            self.tell_credits(now, output);
         }
         if kind == Next::Host {
             self.deliver(now, tail, output, lane, packet);

@@ -327,9 +327,9 @@ impl SourceControl for HostPace {
     }
 }
 
-/// A release of the whole host paces all its flows together. Every packet gives its credits back
-/// once, when the switch has sent it on, and no credit is in use then, as the next packet starts
-/// later.
+/// A release of the whole host paces all its flows together. Every packet takes its credits when it
+/// starts and gives them back once, when the switch has sent it on; no other is in use then, as the
+/// next packet starts later.
 #[test]
 fn a_host_can_be_held_back_as_a_whole() {
     let kind = cable("4x DDR 2 m");
@@ -358,7 +358,14 @@ fn a_host_can_be_held_back_as_a_whole() {
     let capacity = u32::try_from(config.switch.buffer.as_u64() / 64).unwrap();
     let expected: Vec<_> = starts
         .iter()
-        .map(|&start| (start + back, HostId::new(0), 0, capacity))
+        .flat_map(|&start| {
+            let host = HostId::new(0);
+            let taken = u32::try_from(WIRE.div_ceil(64)).unwrap();
+            [
+                (start, host, taken, capacity),
+                (start + back, host, 0, capacity),
+            ]
+        })
         .collect();
     assert_eq!(engine.source_control().credits, expected);
 }
