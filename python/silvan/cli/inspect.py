@@ -15,7 +15,17 @@ def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJso
         return
     put(f"{scenario}: valid")
     for key, value in facts.items():
-        put(f"  {key.replace('_', ' ')}: {value}")
+        put(f"  {_fact(key, value)}")
+
+
+def _fact(key: str, value: object) -> str:
+    """Say one fact of a scenario in words."""
+    if key == "duration_ps" and isinstance(value, int):
+        return f"duration: {value / 1e9:g} ms"
+    name = key.replace("_", " ")
+    if isinstance(value, bool):
+        return f"{name}: {'yes' if value else 'no'}"
+    return f"{name}: {value:.2f}" if isinstance(value, float) else f"{name}: {value}"
 
 
 def show(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJson = False) -> None:
