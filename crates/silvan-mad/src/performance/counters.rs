@@ -1,0 +1,208 @@
+//! Counters of a whole port.
+
+use silvan_units::PortNumber;
+
+use crate::Bits;
+use crate::field::attribute;
+
+attribute! {
+    /// PortCounters: errors and traffic (volume 1, section 16.1.3).
+    pub struct PortCounters[44] = 0x12 {
+        /// PortSelect.
+        pub port_select: PortNumber = 8,
+        /// CounterSelect.
+        pub counter_select: u16 = 16 hex,
+        /// SymbolErrorCounter.
+        pub symbol_errors: u16 = 32,
+        /// LinkErrorRecoveryCounter.
+        pub link_error_recovery: u8 = 48,
+        /// LinkDownedCounter.
+        pub link_downed: u8 = 56,
+        /// PortRcvErrors.
+        pub rcv_errors: u16 = 64,
+        /// PortRcvRemotePhysicalErrors.
+        pub rcv_remote_physical_errors: u16 = 80,
+        /// PortRcvSwitchRelayErrors.
+        pub rcv_switch_relay_errors: u16 = 96,
+        /// PortXmitDiscards.
+        pub xmit_discards: u16 = 112,
+        /// PortXmitConstraintErrors.
+        pub xmit_constraint_errors: u8 = 128,
+        /// PortRcvConstraintErrors.
+        pub rcv_constraint_errors: u8 = 136,
+        /// CounterSelect2: bit 0 selects PortXmitWait.
+        pub counter_select2: u8 = 144 hex,
+        /// LocalLinkIntegrityErrors.
+        pub local_link_integrity_errors: Bits<4> = 152,
+        /// ExcessiveBufferOverrunErrors.
+        pub excessive_buffer_overrun_errors: Bits<4> = 156,
+        /// QP1Dropped.
+        pub qp1_dropped: u16 = 160,
+        /// VL15Dropped.
+        pub vl15_dropped: u16 = 176,
+        /// PortXmitData, in words of four bytes.
+        pub xmit_data: u32 = 192,
+        /// PortRcvData, in words of four bytes.
+        pub rcv_data: u32 = 224,
+        /// PortXmitPkts.
+        pub xmit_pkts: u32 = 256,
+        /// PortRcvPkts.
+        pub rcv_pkts: u32 = 288,
+        /// PortXmitWait, in ticks during which data waited and could not be sent.
+        pub xmit_wait: u32 = 320,
+    }
+}
+
+attribute! {
+    /// PortCountersExtended: the same with 64 bits (volume 1, section 16.1.4). Counters from
+    /// `symbol_errors` on count only where the agent has additional extended counters.
+    pub struct PortCountersExtended[184] = 0x1d {
+        /// PortSelect.
+        pub port_select: PortNumber = 8,
+        /// CounterSelect.
+        pub counter_select: u16 = 16 hex,
+        /// CounterSelect2, for the additional counters.
+        pub counter_select2: u32 = 32 hex,
+        /// PortXmitData, in words of four bytes.
+        pub xmit_data: u64 = 64,
+        /// PortRcvData, in words of four bytes.
+        pub rcv_data: u64 = 128,
+        /// PortXmitPkts.
+        pub xmit_pkts: u64 = 192,
+        /// PortRcvPkts.
+        pub rcv_pkts: u64 = 256,
+        /// PortUnicastXmitPkts.
+        pub unicast_xmit_pkts: u64 = 320,
+        /// PortUnicastRcvPkts.
+        pub unicast_rcv_pkts: u64 = 384,
+        /// PortMulticastXmitPkts.
+        pub multicast_xmit_pkts: u64 = 448,
+        /// PortMulticastRcvPkts.
+        pub multicast_rcv_pkts: u64 = 512,
+        /// SymbolErrorCounter.
+        pub symbol_errors: u64 = 576,
+        /// LinkErrorRecoveryCounter.
+        pub link_error_recovery: u64 = 640,
+        /// LinkDownedCounter.
+        pub link_downed: u64 = 704,
+        /// PortRcvErrors.
+        pub rcv_errors: u64 = 768,
+        /// PortRcvRemotePhysicalErrors.
+        pub rcv_remote_physical_errors: u64 = 832,
+        /// PortRcvSwitchRelayErrors.
+        pub rcv_switch_relay_errors: u64 = 896,
+        /// PortXmitDiscards.
+        pub xmit_discards: u64 = 960,
+        /// PortXmitConstraintErrors.
+        pub xmit_constraint_errors: u64 = 1024,
+        /// PortRcvConstraintErrors.
+        pub rcv_constraint_errors: u64 = 1088,
+        /// LocalLinkIntegrityErrors.
+        pub local_link_integrity_errors: u64 = 1152,
+        /// ExcessiveBufferOverrunErrors.
+        pub excessive_buffer_overrun_errors: u64 = 1216,
+        /// VL15Dropped.
+        pub vl15_dropped: u64 = 1280,
+        /// PortXmitWait, in ticks.
+        pub xmit_wait: u64 = 1344,
+        /// QP1Dropped.
+        pub qp1_dropped: u64 = 1408,
+    }
+}
+
+attribute! {
+    /// PortRcvErrorDetails: why packets that came were bad (volume 1, section 16.1.4).
+    pub struct PortRcvErrorDetails[16] = 0x15 {
+        /// PortSelect.
+        pub port_select: PortNumber = 8,
+        /// CounterSelect.
+        pub counter_select: u16 = 16 hex,
+        /// PortLocalPhysicalErrors.
+        pub local_physical_errors: u16 = 32,
+        /// PortMalformedPacketErrors.
+        pub malformed_packet_errors: u16 = 48,
+        /// PortBufferOverrunErrors.
+        pub buffer_overrun_errors: u16 = 64,
+        /// PortDLIDMappingErrors.
+        pub dlid_mapping_errors: u16 = 80,
+        /// PortVLMappingErrors.
+        pub vl_mapping_errors: u16 = 96,
+        /// PortLoopingErrors.
+        pub looping_errors: u16 = 112,
+    }
+}
+
+attribute! {
+    /// PortXmitDiscardDetails: why packets were not sent (volume 1, section 16.1.4).
+    pub struct PortXmitDiscardDetails[12] = 0x16 {
+        /// PortSelect.
+        pub port_select: PortNumber = 8,
+        /// CounterSelect.
+        pub counter_select: u16 = 16 hex,
+        /// PortInactiveDiscards.
+        pub inactive_discards: u16 = 32,
+        /// PortNeighborMTUDiscards.
+        pub neighbor_mtu_discards: u16 = 48,
+        /// PortSwLifetimeLimitDiscards.
+        pub sw_lifetime_limit_discards: u16 = 64,
+        /// PortSwHOQLifetimeLimitDiscards.
+        pub sw_hoq_lifetime_limit_discards: u16 = 80,
+    }
+}
+
+attribute! {
+    /// PortOpRcvCounters: what came with a chosen operation code (volume 1, section 16.1.4).
+    pub struct PortOpRcvCounters[12] = 0x17 {
+        /// OpCode: the operation code that is counted.
+        pub op_code: u8 = 0 hex,
+        /// PortSelect.
+        pub port_select: PortNumber = 8,
+        /// CounterSelect.
+        pub counter_select: u16 = 16 hex,
+        /// PortOpRcvPkts.
+        pub op_rcv_pkts: u32 = 32,
+        /// PortOpRcvData, in words of four bytes.
+        pub op_rcv_data: u32 = 64,
+    }
+}
+
+attribute! {
+    /// PortFlowCtlCounters: flow control packets (volume 1, section 16.1.4).
+    pub struct PortFlowCtlCounters[12] = 0x18 {
+        /// PortSelect.
+        pub port_select: PortNumber = 8,
+        /// CounterSelect.
+        pub counter_select: u16 = 16 hex,
+        /// PortXmitFlowPkts.
+        pub xmit_flow_pkts: u32 = 32,
+        /// PortRcvFlowPkts.
+        pub rcv_flow_pkts: u32 = 64,
+    }
+}
+
+attribute! {
+    /// PortExtendedSpeedsCounters: errors of links from FDR on (volume 1, section 16.1.4). On links
+    /// with Reed-Solomon error correction the counters per lane count symbols instead of blocks.
+    pub struct PortExtendedSpeedsCounters[152] = 0x1f {
+        /// PortSelect.
+        pub port_select: PortNumber = 8,
+        /// CounterSelect.
+        pub counter_select: u64 = 64 hex,
+        /// SyncHeaderErrorCounter.
+        pub sync_header_errors: u16 = 128,
+        /// UnknownBlockCounter.
+        pub unknown_blocks: u16 = 144,
+        /// ErrorDetectionCounterLane.
+        pub error_detection: [u16; 12] = 160,
+        /// FECCorrectableBlockCtrLane, or FECCorrectableSymbolCtrLane.
+        pub fec_correctable: [u32; 12] = 352,
+        /// FECUncorrectableBlockCtrLane.
+        pub fec_uncorrectable: [u32; 12] = 736,
+        /// PortFECCorrectableBlockCtr.
+        pub port_fec_correctable: u32 = 1120,
+        /// PortFECUncorrectableBlockCtr.
+        pub port_fec_uncorrectable: u32 = 1152,
+        /// PortFECCorrectedSymbolCtr.
+        pub port_fec_corrected_symbols: u32 = 1184,
+    }
+}

@@ -1,0 +1,56 @@
+//! Performance management (volume 1, chapter 16): counters of a port.
+//!
+//! All attributes but the samples start with PortSelect, the port that is meant (255: all ports,
+//! where the agent can), and CounterSelect, the counters that a Set writes, a bit each. Counters of 32
+//! bits and fewer stay at their largest value until they are set; those of 64 bits wrap around.
+//! Data is counted in words of four bytes, waiting and congestion in ticks.
+
+mod congestion;
+mod counters;
+mod lanes;
+mod samples;
+
+use crate::ClassPortInfo;
+use crate::field::attributes;
+
+pub use congestion::{
+    PortRcvConCtrl, PortSlRcvBecn, PortSlRcvFecn, PortVlXmitTimeCong, PortXmitConCtrl,
+    SwPortVlCongestion,
+};
+pub use counters::{
+    PortCounters, PortCountersExtended, PortExtendedSpeedsCounters, PortFlowCtlCounters,
+    PortOpRcvCounters, PortRcvErrorDetails, PortXmitDiscardDetails,
+};
+pub use lanes::{
+    PortRcvDataSl, PortVlOpData, PortVlOpPackets, PortVlXmitFlowCtlUpdateErrors,
+    PortVlXmitWaitCounters, PortXmitDataSl,
+};
+pub use samples::PortSamplesControl;
+
+attributes! {
+    /// The attribute of a performance management datagram (volume 1, section 16.1.3, and annex A10
+    /// from 0x30 to 0x35).
+    pub enum PerformanceAttribute[192] {
+        ClassPortInfo,
+        PortSamplesControl,
+        PortCounters,
+        PortRcvErrorDetails,
+        PortXmitDiscardDetails,
+        PortOpRcvCounters,
+        PortFlowCtlCounters,
+        PortVlOpPackets,
+        PortVlOpData,
+        PortVlXmitFlowCtlUpdateErrors,
+        PortVlXmitWaitCounters,
+        PortCountersExtended,
+        PortExtendedSpeedsCounters,
+        SwPortVlCongestion,
+        PortRcvConCtrl,
+        PortSlRcvFecn,
+        PortSlRcvBecn,
+        PortXmitConCtrl,
+        PortVlXmitTimeCong,
+        PortXmitDataSl,
+        PortRcvDataSl,
+    }
+}

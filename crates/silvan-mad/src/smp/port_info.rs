@@ -1,0 +1,245 @@
+//! PortInfo: a port's addresses, link, lanes and limits.
+
+use silvan_units::{Lid, PortNumber, Sl};
+
+use crate::Bits;
+use crate::field::{attribute, code_points};
+
+code_points! {
+    /// The logical state of a port (PortInfo.PortState).
+    pub struct PortState: 4 {
+        /// In a Set: leave the state as it is.
+        NO_CHANGE = 0 "no change",
+        /// No link.
+        DOWN = 1 "Down",
+        /// Linked, not yet set up: only management packets pass.
+        INITIALIZE = 2 "Init",
+        /// Set up, waiting to be activated.
+        ARMED = 3 "Armed",
+        /// In use.
+        ACTIVE = 4 "Active",
+    }
+}
+
+code_points! {
+    /// The state of a port's physical layer (PortInfo.PortPhysicalState).
+    pub struct PhysicalState: 4 {
+        /// In a Set: leave the state as it is.
+        NO_CHANGE = 0 "no change",
+        /// Sleeping until the other end polls.
+        SLEEP = 1 "Sleep",
+        /// Looking for another end.
+        POLLING = 2 "Polling",
+        /// Switched off.
+        DISABLED = 3 "Disabled",
+        /// Training.
+        TRAINING = 4 "Training",
+        /// Linked.
+        LINK_UP = 5 "LinkUp",
+        /// Recovering from an error.
+        LINK_ERROR_RECOVERY = 6 "LinkErrorRecovery",
+        /// Under test.
+        PHY_TEST = 7 "PhyTest",
+    }
+}
+
+code_points! {
+    /// A maximum transfer unit (PortInfo.NeighborMTU and MTUCap).
+    pub struct Mtu: 4 {
+        /// 256 bytes.
+        B256 = 1 "256 B",
+        /// 512 bytes.
+        B512 = 2 "512 B",
+        /// 1024 bytes.
+        B1024 = 3 "1024 B",
+        /// 2048 bytes.
+        B2048 = 4 "2048 B",
+        /// 4096 bytes.
+        B4096 = 5 "4096 B",
+    }
+}
+
+impl Mtu {
+    /// The payload of the largest packet in bytes, `None` for codes without a meaning.
+    pub const fn bytes(self) -> Option<u32> {
+        match self.code() {
+            code @ 1..=5 => Some(128 << code),
+            _ => None,
+        }
+    }
+}
+
+/// Bits of PortInfo.LinkWidthEnabled, LinkWidthSupported and LinkWidthActive.
+pub mod link_width {
+    /// One lane.
+    pub const X1: u8 = 1;
+    /// Four lanes.
+    pub const X4: u8 = 2;
+    /// Eight lanes.
+    pub const X8: u8 = 4;
+    /// Twelve lanes.
+    pub const X12: u8 = 8;
+    /// Two lanes.
+    pub const X2: u8 = 16;
+}
+
+/// Bits of PortInfo.LinkSpeedSupported, LinkSpeedEnabled and LinkSpeedActive, in Gbit/s of signalling
+/// per lane.
+pub mod link_speed {
+    /// 2.5 Gbit/s.
+    pub const SDR: u32 = 1;
+    /// 5 Gbit/s.
+    pub const DDR: u32 = 2;
+    /// 10 Gbit/s; links faster than this say so in LinkSpeedExtActive, too.
+    pub const QDR: u32 = 4;
+}
+
+/// Bits of PortInfo.LinkSpeedExtSupported, LinkSpeedExtEnabled and LinkSpeedExtActive, in Gbit/s of
+/// signalling per lane.
+pub mod link_speed_ext {
+    /// 14.0625 Gbit/s.
+    pub const FDR: u32 = 1;
+    /// 25.78125 Gbit/s.
+    pub const EDR: u32 = 2;
+    /// 53.125 Gbit/s.
+    pub const HDR: u32 = 4;
+    /// 106.25 Gbit/s.
+    pub const NDR: u32 = 8;
+}
+
+/// Bits of PortInfo.CapabilityMask.
+pub mod capability {
+    /// IsSM: a subnet manager runs here.
+    pub const IS_SM: u32 = 1 << 1;
+    /// IsNoticeSupported.
+    pub const IS_NOTICE_SUPPORTED: u32 = 1 << 2;
+    /// IsTrapSupported.
+    pub const IS_TRAP_SUPPORTED: u32 = 1 << 3;
+    /// IsAutomaticMigrationSupported.
+    pub const IS_AUTOMATIC_MIGRATION_SUPPORTED: u32 = 1 << 5;
+    /// IsSLMappingSupported.
+    pub const IS_SL_MAPPING_SUPPORTED: u32 = 1 << 6;
+    /// IsSystemImageGUIDSupported.
+    pub const IS_SYSTEM_IMAGE_GUID_SUPPORTED: u32 = 1 << 11;
+    /// IsExtendedSpeedsSupported: the LinkSpeedExt fields count.
+    pub const IS_EXTENDED_SPEEDS_SUPPORTED: u32 = 1 << 14;
+    /// IsCapabilityMask2Supported.
+    pub const IS_CAPABILITY_MASK2_SUPPORTED: u32 = 1 << 15;
+}
+
+attribute! {
+    /// PortInfo (volume 1, section 14.2.5.6). Its modifier is the port number, 0 being the port by
+    /// which the request came on an adapter and the management port on a switch; bit 31 of it asks
+    /// for extended speeds.
+    pub struct PortInfo[64] = 0x15 {
+        /// M_Key: what subnet managers must know to manage the port.
+        pub m_key: u64 = 0 hex,
+        /// GidPrefix.
+        pub gid_prefix: u64 = 64 hex,
+        /// LID: the base LID.
+        pub lid: Lid = 128,
+        /// MasterSMLID.
+        pub master_sm_lid: Lid = 144,
+        /// CapabilityMask, of bits in [`capability`].
+        pub capability_mask: u32 = 160 hex,
+        /// DiagCode.
+        pub diag_code: u16 = 192 hex,
+        /// M_KeyLeasePeriod, in seconds; 0 for ever.
+        pub m_key_lease_period: u16 = 208,
+        /// LocalPortNum: the port by which the request came.
+        pub local_port: PortNumber = 224,
+        /// LinkWidthEnabled, of bits in [`link_width`].
+        pub link_width_enabled: u8 = 232,
+        /// LinkWidthSupported, of bits in [`link_width`].
+        pub link_width_supported: u8 = 240,
+        /// LinkWidthActive, one bit of [`link_width`].
+        pub link_width_active: u8 = 248,
+        /// LinkSpeedSupported, of bits in [`link_speed`].
+        pub link_speed_supported: Bits<4> = 256,
+        /// PortState.
+        pub port_state: PortState = 260,
+        /// PortPhysicalState.
+        pub physical_state: PhysicalState = 264,
+        /// LinkDownDefaultState: sleeping (1) or polling (2).
+        pub link_down_default_state: PhysicalState = 268,
+        /// M_KeyProtectBits.
+        pub m_key_protect: Bits<2> = 272,
+        /// LMC: how many low bits of the LID are any.
+        pub lmc: Bits<3> = 277,
+        /// LinkSpeedActive, one bit of [`link_speed`].
+        pub link_speed_active: Bits<4> = 280,
+        /// LinkSpeedEnabled, of bits in [`link_speed`].
+        pub link_speed_enabled: Bits<4> = 284,
+        /// NeighborMTU: what may be sent.
+        pub neighbor_mtu: Mtu = 288,
+        /// MasterSMSL: the service level towards the subnet manager.
+        pub master_sm_sl: Sl = 292,
+        /// VLCap: data lanes present; 1 to 4 for 1, 2, 4, 8 and 5 for 15.
+        pub vl_cap: Bits<4> = 296,
+        /// InitType.
+        pub init_type: Bits<4> = 300 hex,
+        /// VLHighLimit: of bytes of high priority before one of low, in units of 4096 bytes.
+        pub vl_high_limit: u8 = 304,
+        /// VLArbitrationHighCap: entries in the table of high priority.
+        pub vl_arbitration_high_cap: u8 = 312,
+        /// VLArbitrationLowCap: entries in the table of low priority.
+        pub vl_arbitration_low_cap: u8 = 320,
+        /// InitTypeReply.
+        pub init_type_reply: Bits<4> = 328 hex,
+        /// MTUCap: what can be sent and received.
+        pub mtu_cap: Mtu = 332,
+        /// VLStallCount: packets discarded for age before the lane counts as stalled.
+        pub vl_stall_count: Bits<3> = 336,
+        /// HOQLife: packets wait at the head of a queue for at most 4.096 us times 2 to this power;
+        /// above 19 for ever.
+        pub hoq_life: Bits<5> = 339,
+        /// OperationalVLs: data lanes in use, coded as VLCap.
+        pub operational_vls: Bits<4> = 344,
+        /// PartitionEnforcementInbound.
+        pub partition_enforcement_inbound: bool = 348,
+        /// PartitionEnforcementOutbound.
+        pub partition_enforcement_outbound: bool = 349,
+        /// FilterRawInbound.
+        pub filter_raw_inbound: bool = 350,
+        /// FilterRawOutbound.
+        pub filter_raw_outbound: bool = 351,
+        /// M_KeyViolations.
+        pub m_key_violations: u16 = 352,
+        /// P_KeyViolations.
+        pub p_key_violations: u16 = 368,
+        /// Q_KeyViolations.
+        pub q_key_violations: u16 = 384,
+        /// GUIDCap: entries in the GUIDInfo table.
+        pub guid_cap: u8 = 400,
+        /// ClientReregister: clients shall subscribe anew.
+        pub client_reregister: bool = 408,
+        /// MulticastPKeyTrapSuppressionEnabled.
+        pub multicast_p_key_trap_suppression: Bits<2> = 409,
+        /// SubnetTimeOut: packets travel for at most 4.096 us times 2 to this power.
+        pub subnet_timeout: Bits<5> = 411,
+        /// RespTimeValue: answers take at most 4.096 us times 2 to this power.
+        pub response_time: Bits<5> = 419,
+        /// LocalPhyErrors: threshold of errors for a trap.
+        pub local_phy_errors: Bits<4> = 424,
+        /// OverrunErrors: threshold of errors for a trap.
+        pub overrun_errors: Bits<4> = 428,
+        /// MaxCreditHint.
+        pub max_credit_hint: u16 = 432,
+        /// LinkSpeedExtActive2: XDR and faster.
+        pub link_speed_ext2_active: Bits<2> = 449,
+        /// LinkSpeedExtSupported2: XDR and faster.
+        pub link_speed_ext2_supported: Bits<2> = 451,
+        /// LinkSpeedExtEnabled2: XDR and faster.
+        pub link_speed_ext2_enabled: Bits<3> = 453,
+        /// LinkRoundTripLatency, as the port measured it.
+        pub link_round_trip_latency: Bits<24> = 456,
+        /// CapabilityMask2.
+        pub capability_mask2: u16 = 480 hex,
+        /// LinkSpeedExtActive, one bit of [`link_speed_ext`].
+        pub link_speed_ext_active: Bits<4> = 496,
+        /// LinkSpeedExtSupported, of bits in [`link_speed_ext`].
+        pub link_speed_ext_supported: Bits<4> = 500,
+        /// LinkSpeedExtEnabled, of bits in [`link_speed_ext`].
+        pub link_speed_ext_enabled: Bits<5> = 507,
+    }
+}
