@@ -41,6 +41,28 @@ pub struct PacketView {
     pub input: PortId,
 }
 
+/// A packet as it starts on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkView {
+    /// The host that sends it.
+    pub source: HostId,
+    /// The host that it is for.
+    pub destination: HostId,
+    /// Its service level.
+    pub sl: Sl,
+    /// Bytes on the wire, headers included.
+    pub wire_bytes: u32,
+    /// Whether it carries FECN.
+    pub fecn: bool,
+    /// Whether it carries BECN.
+    pub becn: bool,
+    /// Whether this very port has set its FECN.
+    pub marked_here: bool,
+    /// How long the port has been idle for want of credits or arbitration, with packets to send,
+    /// until it started this one.
+    pub waited: Span,
+}
+
 /// The queue state of one output Port VL at the instant of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueView {
@@ -77,6 +99,8 @@ pub trait SwitchControl {
     const ACTIVE: bool = true;
     /// Whether [`SwitchControl::on_buffer_full`] must be called.
     const NEEDS_BUFFER_FULL: bool = false;
+    /// Whether [`SwitchControl::on_link`] must be called.
+    const NEEDS_LINK: bool = false;
 
     /// A packet has been added to a VOQ of this output Port VL.
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView);
@@ -89,6 +113,16 @@ pub trait SwitchControl {
         queue: QueueView,
         packet: PacketView,
     ) -> bool;
+
+    /// All packets that waited for this output Port VL have been discarded.
+    fn on_discarded(&mut self, now: Time, output: PortVl) {
+        let _ = (now, output);
+    }
+
+    /// A packet, data or notification, starts on the link of a port, a switch's or a host's.
+    fn on_link(&mut self, now: Time, output: PortVl, packet: LinkView) {
+        let _ = (now, output, packet);
+    }
 
     /// The input buffer of `input` has no room for another packet of MTU size.
     fn on_buffer_full<R: Resident>(&mut self, now: Time, input: PortId, vl: Vl, resident: &mut R) {

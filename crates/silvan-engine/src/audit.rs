@@ -13,13 +13,15 @@ use crate::workload::Workload;
 pub enum InvariantError {
     /// Payload was lost or made.
     #[error(
-        "{injected} payload bytes were injected, but {delivered} delivered and {inside} are inside"
+        "{injected} payload bytes were injected, but {delivered} delivered, {discarded} discarded and {inside} are inside"
     )]
     Conservation {
         /// Injected.
         injected: u64,
         /// Delivered.
         delivered: u64,
+        /// Discarded because a port was closed or a route missing.
+        discarded: u64,
         /// In queues and on links.
         inside: u64,
     },
@@ -81,12 +83,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             .iter()
             .map(|late| u64::from(late.payload))
             .sum::<u64>();
-        if injected == delivered + inside {
+        let discarded = self.plane.outside.payload;
+        if injected == delivered + discarded + inside {
             Ok(())
         } else {
             Err(InvariantError::Conservation {
                 injected,
                 delivered,
+                discarded,
                 inside,
             })
         }
@@ -117,10 +121,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 continue;
             }
             let capacity = i64::from(plane.capacity(out));
-            let found = i64::from(credits.in_hand)
-                + i64::from(credits.pending(&plane.spill))
-                + taken[index];
-            if found != capacity || credits.in_hand < 0 {
+            let in_hand = credits.in_hand + plane.held(index);
+            let found =
+                i64::from(in_hand) + i64::from(credits.pending(&plane.spill)) + taken[index];
+            if found != capacity || in_hand < 0 {
                 return Err(InvariantError::Credits {
                     lane: index,
                     found,

@@ -98,7 +98,7 @@ impl Plane {
         let mut without = vec![false; self.lanes.len()];
         for (index, lane) in self.lanes.iter().enumerate() {
             let out = &self.outs[index / self.vls];
-            if out.kind != Next::Input || lane.queued_bytes == 0 {
+            if out.kind != Next::Input || lane.queued_bytes == 0 || self.held(index) != 0 {
                 continue;
             }
             let credits = &self.credits[index];

@@ -101,6 +101,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// # Errors
     /// [`RunError`]; the same one again if the run is continued after it.
     pub fn run_until(&mut self, end: Time) -> Result<(), RunError> {
+        self.run_to(end, true)
+    }
+
+    /// The same without a look for a deadlock at `end`: for many short steps. One that lasts is found
+    /// within a simulated millisecond.
+    ///
+    /// # Errors
+    /// As [`run_until`](Self::run_until).
+    pub fn step_until(&mut self, end: Time) -> Result<(), RunError> {
+        self.run_to(end, false)
+    }
+
+    fn run_to(&mut self, end: Time, look_at_end: bool) -> Result<(), RunError> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -116,7 +129,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 return Err(fault.clone());
             }
             self.now = until;
-            if until == self.next_deadlock_check || until == end_ps {
+            if until == self.next_deadlock_check || look_at_end && until == end_ps {
                 self.next_deadlock_check = until + DEADLOCK_INTERVAL;
                 if let Some(deadlock) = self.find_deadlock() {
                     self.fault = Some(deadlock.clone().into());

@@ -356,6 +356,19 @@ impl EventQueue {
         });
     }
 
+    /// The same, with the right to change the packets.
+    pub fn for_each_head_mut(&mut self, mut each: impl FnMut(u32, &mut Packet)) {
+        for head in self.heads.iter_mut().flat_map(Ring::iter_mut) {
+            each(head.port, &mut head.packet);
+        }
+        let stash = &mut self.stash;
+        self.wheel.for_each(|event| {
+            if event.phase() == phase::HEAD {
+                each(event.id(), stash.get_mut(event.a));
+            }
+        });
+    }
+
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let heads: usize = self.heads.iter().map(|ring| ring.slots.capacity()).sum();
@@ -388,6 +401,10 @@ impl Stash {
 
     fn get(&self, slot: u32) -> &Packet {
         &self.packets[slot as usize]
+    }
+
+    fn get_mut(&mut self, slot: u32) -> &mut Packet {
+        &mut self.packets[slot as usize]
     }
 }
 

@@ -116,10 +116,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             Poll::Idle => {}
         }
         self.fill_gap(now, host);
+        let out = &mut self.plane.outs[port as usize];
         if starved != 0 {
-            let out = &mut self.plane.outs[port as usize];
             out.wait_since = out.wait_since.min(now);
             self.await_host_credits(now, host, starved, wanted);
+        } else if out.wait_since != u64::MAX {
+            // What waited for credits has been withdrawn.
+            out.wait_total += now.saturating_sub(out.wait_since);
+            out.wait_since = u64::MAX;
         }
     }
 

@@ -15,7 +15,8 @@
 //! read limit says otherwise. Outputs choose the virtual lane by the IBA tables, and the input
 //! round-robin or oldest first. Hosts inject at the rate given, if the traffic has a packet that
 //! congestion control lets go. Sinks store and forward at their own rate. Events at one instant are
-//! ordered by kind and port. Nothing is ever dropped.
+//! ordered by kind and port. Nothing is ever dropped, unless somebody closes a port or removes a
+//! route while packets move.
 //!
 //! # What makes it fast
 //! A packet travels by value inside its head event and touches packet memory only if it has to
@@ -31,6 +32,8 @@ mod engine;
 mod events;
 mod feedback;
 mod host;
+mod links;
+mod outside;
 mod packet;
 mod plane;
 mod prefetch;
@@ -50,5 +53,6 @@ pub use config::{
 pub use deadlock::Deadlock;
 pub use engine::{Engine, RunError};
 pub use hdrhistogram::Histogram;
+pub use outside::{Discards, OnWire};
 pub use readings::{HostCounters, PortCounters};
 pub use stats::ClassStats;

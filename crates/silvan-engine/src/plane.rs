@@ -6,6 +6,7 @@ use silvan_units::{Bytes, PortId, Rate, Time};
 
 use crate::config::EngineConfig;
 use crate::events::{EventQueue, Head};
+use crate::outside::Outside;
 use crate::packet::{NONE, Packet, Pool};
 use crate::prefetch::prefetch;
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
@@ -84,7 +85,8 @@ pub(crate) struct Plane {
     pub lane_delay: Vec<u64>,
     /// Propagation to the far end, per output port.
     pub propagation: Vec<u64>,
-    pub vl_tables: VlTables,
+    /// Virtual-lane arbitration tables; ports share those that are alike.
+    pub vl_tables: Vec<VlTables>,
     pub vl_states: Vec<VlState>,
     pub reads: Option<Reads>,
     pub oldest_first: bool,
@@ -105,6 +107,8 @@ pub(crate) struct Plane {
     pub fabric_ports: usize,
     /// What the plane was built with.
     pub config: EngineConfig,
+    /// What changes from outside need.
+    pub outside: Outside,
 }
 
 impl Plane {

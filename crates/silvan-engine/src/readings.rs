@@ -85,7 +85,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let feeding = &plane.outs[upstream as usize];
             (feeding.xmit_bytes, feeding.xmit_packets)
         };
-        let waiting = self.now.saturating_sub(out.wait_since);
+        // A closed port waits for nothing.
+        let waiting = match plane.is_closed(port.index()) {
+            true => 0,
+            false => self.now.saturating_sub(out.wait_since),
+        };
         let cong = (0..plane.vls)
             .map(|vl| self.congested(port, vl).as_ps())
             .sum();
@@ -157,7 +161,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     pub fn credits(&self, output: PortId, vl: Vl) -> u32 {
         let plane = &self.plane;
         let port = plane.link_port(output);
-        plane.credits[port * plane.vls + vl.index()].at(&plane.spill, self.now) as u32
+        let lane = port * plane.vls + vl.index();
+        (plane.credits[lane].at(&plane.spill, self.now) + plane.held(lane)) as u32
     }
 
     /// The congestion control at the switches.

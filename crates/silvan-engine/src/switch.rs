@@ -3,7 +3,7 @@
 use silvan_control::seam::{PacketView, PortVl, QueueView, SourceControl, SwitchControl};
 use silvan_units::{PortId, Span, Vl};
 
-use crate::engine::{Engine, RunError};
+use crate::engine::Engine;
 use crate::events::{Event, Head, phase};
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::{NO_ROUTE, time};
@@ -31,11 +31,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         } else {
             let local = plane.tables[(table + packet.destination) as usize];
             if local == NO_ROUTE {
-                self.fault = Some(RunError::NoRoute {
-                    at: time(now),
-                    port: PortId::new(port as usize),
-                    destination: packet.destination,
-                });
+                self.unroutable(head);
                 return;
             }
             base + u32::from(local)
@@ -199,14 +195,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
         let plane = &mut self.plane;
         let state = &mut plane.vl_states[output as usize];
-        if let Some(choice) = plane.vl_tables.choose(state, ready) {
+        if let Some(choice) = plane.vl_tables[usize::from(state.table)].choose(state, ready) {
             let vl = usize::from(choice.vl);
             let record = &plane.lanes[first + vl];
             let head = plane
                 .pool
                 .first(plane.queues[(record.queues + locals[vl]) as usize]);
             let wire = plane.pool.packet(head).wire;
-            plane.vl_tables.charge(state, choice, wire);
+            plane.vl_tables[usize::from(state.table)].charge(state, choice, wire);
             self.grant(now, output, first + vl, locals[vl]);
             return;
         }
@@ -347,12 +343,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         out.free_at = tail;
         out.xmit_bytes += u64::from(packet.wire);
         out.xmit_packets += 1;
+        let mut waited = 0;
         if out.wait_since != u64::MAX {
-            out.wait_total += now.saturating_sub(out.wait_since);
+            waited = now.saturating_sub(out.wait_since);
+            out.wait_total += waited;
             out.wait_since = u64::MAX;
         }
         let (kind, marks) = (out.kind, out.marks);
-        packet.hops += 1;
+        // Tables that change can send a packet in circles for a while.
+        packet.hops = packet.hops.saturating_add(1);
+        let arrived_marked = packet.is(MARKED);
         if let Some(input) = input {
             if self.plane.reads.is_some() {
                 self.read_start(now, tail, input);
@@ -376,6 +376,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         } else if C::NEEDS_CREDIT {
             self.tell_credits(now, output);
         }
+        if S::NEEDS_LINK {
+            self.tell_link(now, output, packet, arrived_marked, waited);
+        }
         if kind == Next::Host {
             self.deliver(now, tail, output, lane, packet);
         } else {
@@ -385,7 +388,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// The buffer space that a packet leaves at `tail` goes back to the sender upstream.
     #[inline(always)]
-    fn return_credits(&mut self, now: u64, tail: u64, input: u32, packet: &Packet) {
+    pub(crate) fn return_credits(&mut self, now: u64, tail: u64, input: u32, packet: &Packet) {
         let plane = &mut self.plane;
         let InPort {
             upstream,

@@ -5,8 +5,8 @@ use silvan_units::Vl;
 
 use crate::config::VlArbitration;
 
-/// The tables, the same at every port.
-#[derive(Clone, Debug)]
+/// The tables of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VlTables {
     high: Vec<Entry>,
     low: Vec<Entry>,
@@ -16,7 +16,7 @@ pub(crate) struct VlTables {
     low_lanes: u16,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     vl: u8,
     /// Bytes per turn.
@@ -30,6 +30,8 @@ pub(crate) struct VlState {
     low: Turn,
     /// Bytes that may still go from the high table.
     budget: i64,
+    /// Which tables of the plane the port has.
+    pub table: u16,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,8 +78,8 @@ impl VlTables {
         }
     }
 
-    /// The state of a port that has sent nothing.
-    pub fn start(&self) -> VlState {
+    /// The state of a port that has sent nothing; `table` is the number of these tables.
+    pub fn start(&self, table: u16) -> VlState {
         let turn = |table: &[Entry]| Turn {
             entry: 0,
             left: table.first().map_or(0, |entry| entry.weight),
@@ -86,6 +88,7 @@ impl VlTables {
             high: turn(&self.high),
             low: turn(&self.low),
             budget: self.limit.unwrap_or(0),
+            table,
         }
     }
 
@@ -155,7 +158,7 @@ mod tests {
 
     /// Sends `packets` packets of 1024 bytes with all of `ready` always ready; counts per lane.
     fn shares(tables: &VlTables, ready: u16, packets: usize) -> [usize; 4] {
-        let mut state = tables.start();
+        let mut state = tables.start(0);
         let mut counts = [0; 4];
         for _ in 0..packets {
             let choice = tables.choose(&mut state, ready).unwrap();
@@ -208,6 +211,6 @@ mod tests {
             },
             2,
         );
-        assert_eq!(tables.choose(&mut tables.start(), 0b10), None);
+        assert_eq!(tables.choose(&mut tables.start(0), 0b10), None);
     }
 }

@@ -228,6 +228,11 @@ impl IbSwitch {
         self.port_vls[output.0 as usize].in_congestion
     }
 
+    /// How often this Port VL has entered the congestion state since the start, modulo 2^32.
+    pub fn congestion_events(&self, output: PortVl) -> u32 {
+        self.port_vls[output.0 as usize].entries
+    }
+
     /// What this Port VL has marked since the start.
     pub fn counters(&self, output: PortVl) -> MarkingCounters {
         self.counters[output.0 as usize]
@@ -294,6 +299,10 @@ impl SwitchControl for IbSwitch {
         let congested = record.is_congested(left, queue.has_credit);
         record.enter(now, congested);
         eligible && self.marks(index, packet.wire_bytes)
+    }
+
+    fn on_discarded(&mut self, now: Time, output: PortVl) {
+        self.port_vls[output.0 as usize].enter(now, false);
     }
 
     #[inline]

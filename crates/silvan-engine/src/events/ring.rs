@@ -116,4 +116,10 @@ impl<T: Keyed> Ring<T> {
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len).map(|position| &self.slots[self.at(position)])
     }
+
+    /// The same, with the right to change what they are not ordered by.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let (wrapped, first) = self.slots.split_at_mut(self.head);
+        first.iter_mut().chain(wrapped).take(self.len)
+    }
 }

@@ -10,6 +10,7 @@ use silvan_units::{Bytes, HostId, Rate};
 use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
 use crate::config::{Arbitration, BuildError, EngineConfig};
 use crate::events::{EventQueue, MAX_LANES, NO_LANE};
+use crate::outside::Outside;
 use crate::packet::{NONE, Pool};
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::vlarb::VlTables;
@@ -44,7 +45,10 @@ impl Plane {
             head_delay: Vec::new(),
             lane_delay: Vec::new(),
             propagation: Vec::new(),
-            vl_tables: VlTables::new(&config.switch.vl_arbitration, config.data_vls),
+            vl_tables: vec![VlTables::new(
+                &config.switch.vl_arbitration,
+                config.data_vls,
+            )],
             vl_states: Vec::new(),
             reads: None,
             oldest_first: config.switch.arbitration == Arbitration::OldestFirst,
@@ -62,6 +66,7 @@ impl Plane {
             sink_mtu: span_of_mtu(config.host.sink_rate),
             fabric_ports: fabric.ports.len(),
             config: config.clone(),
+            outside: Outside::default(),
         };
         plane.add_ports(fabric);
         plane.add_hosts(fabric)?;
@@ -169,7 +174,8 @@ impl Plane {
         Ok(())
     }
 
-    /// One table of `hosts` entries per switch: local output by destination host.
+    /// One table per switch: local output by destination host, and one entry more that leads
+    /// nowhere.
     fn add_tables(&mut self, fabric: &Fabric, routes: &ForwardingTables) {
         let lids: Vec<_> = fabric
             .host_ids()
@@ -186,6 +192,8 @@ impl Plane {
                         (port.index() - node.first_port.index()) as u8
                     })
             }));
+            // The way of packets that were on a cable when it was cut.
+            self.tables.push(NO_ROUTE);
             self.elements[fabric.node_of_switch(switch).index()].table = table;
         }
     }
@@ -265,7 +273,7 @@ impl Plane {
                 self.queues
                     .resize(self.queues.len() + inputs as usize, NONE);
             }
-            self.vl_states.push(self.vl_tables.start());
+            self.vl_states.push(self.vl_tables[0].start(0));
         }
         self.mark_mixed_elements();
         if let Some(limit) = self.config.switch.read_limit {

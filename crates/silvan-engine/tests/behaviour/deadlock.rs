@@ -11,7 +11,7 @@ use crate::common::{
 use crate::script::Flow;
 
 /// A ring in which every route goes the same way round.
-fn one_way_ring(switches: usize, hosts_per_switch: usize) -> Routed {
+pub fn one_way_ring(switches: usize, hosts_per_switch: usize) -> Routed {
     let ring = Ring {
         switches,
         hosts_per_switch,

@@ -16,6 +16,7 @@ mod latency;
 mod lossless;
 mod marking;
 mod notifications;
+mod outside;
 mod seam;
 mod sharing;
 mod starvation;

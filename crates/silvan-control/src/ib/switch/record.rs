@@ -25,6 +25,8 @@ pub(super) struct PortVlRecord {
     pub(super) gap: u16,
     victim: bool,
     pub(super) in_congestion: bool,
+    /// How often the state has begun.
+    pub(super) entries: u32,
 }
 
 /// When the credits of an input port are late.
@@ -45,6 +47,7 @@ impl PortVlRecord {
         gap: 0,
         victim: false,
         in_congestion: false,
+        entries: 0,
     };
 
     #[inline]
@@ -60,6 +63,7 @@ impl PortVlRecord {
         self.in_congestion = in_congestion;
         if in_congestion {
             self.since = now;
+            self.entries = self.entries.wrapping_add(1);
         } else {
             self.congested += now.since(self.since);
         }

@@ -1,6 +1,6 @@
 //! Nothing is lost, nothing overtaken, and everything drains: random fabrics, parameters, traffic.
 
-mod case;
+pub mod case;
 
 use std::cell::Cell;
 

@@ -1,0 +1,407 @@
+//! Changes from outside while packets move: forwarding entries, ports that close and open, packets
+//! that are discarded because of it.
+//!
+//! The hot loop knows nothing of all this. A closed switch port is one that no forwarding entry
+//! leads to: its entries are replaced by [`NO_ROUTE`] and kept aside, so that a packet bound for it
+//! takes the path of packets without a route, where it is told which of the two it is. A closed
+//! host port has all its credits taken away. A packet on a cable that is cut is given a destination
+//! beyond the last host, for which no switch has a route.
+//!
+//! A discarded packet gives its credits back as if it had been sent on, so that every buffer still
+//! adds up, and its payload is counted, so that bytes in are bytes out, inside or discarded.
+
+use silvan_control::seam::{PortVl, SourceControl, SwitchControl};
+use silvan_units::{HostId, NodeId, PortId, PortNumber};
+
+use crate::config::{BuildError, VlArbitration};
+use crate::engine::{Engine, RunError};
+use crate::events::Head;
+use crate::packet::{CONTROL, NONE, Packet};
+use crate::plane::{NO_ROUTE, Plane, time};
+use crate::records::Next;
+use crate::vlarb::VlTables;
+use crate::workload::Workload;
+
+/// Credits that a closed port lacks: more than any buffer has.
+const HELD: i32 = 1 << 28;
+
+/// Packets that a port did not pass on (IBA 16.1.3.5), since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Discards {
+    /// Packets bound for this output while it was closed (PortXmitDiscards).
+    pub xmit: u64,
+    /// Packets that were on the cable to this port when it was cut (PortRcvErrors).
+    pub rcv_errors: u64,
+    /// Packets that arrived here and had no forwarding entry (PortRcvSwitchRelayErrors).
+    pub relay_errors: u64,
+}
+
+/// What happens to packets that are on a port's cable when it closes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnWire {
+    /// They arrive: the port leaves its active state, the cable stays.
+    Arrive,
+    /// They are lost: the cable is cut. A packet whose head has arrived already is kept whole, and so
+    /// is one that was on its way to a host.
+    Lost,
+}
+
+/// Everything that outside changes need beside the plane.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outside {
+    /// Whether packets without a route are discarded; else they end the run.
+    discards: bool,
+    /// The forwarding tables as they were set; empty as long as no port has been closed.
+    tables: Vec<u8>,
+    closed: Vec<bool>,
+    counts: Vec<Discards>,
+    /// Payload of discarded packets.
+    pub payload: u64,
+}
+
+impl Plane {
+    /// Number of the destination that no switch has a route to.
+    fn nowhere(&self) -> u32 {
+        self.hosts.len() as u32
+    }
+
+    /// Whether the port has been closed.
+    pub fn is_closed(&self, port: usize) -> bool {
+        self.outside.closed.get(port).copied().unwrap_or(false)
+    }
+
+    /// Credits that a lane lacks because its port is closed.
+    pub fn held(&self, lane: usize) -> i32 {
+        let out = lane / self.vls;
+        // Behind an output buffer the link belongs to the stage, which only its crossbar output knows.
+        let port = if out < self.fabric_ports {
+            out
+        } else {
+            self.ins[out].upstream as usize
+        };
+        let holds =
+            out >= self.fabric_ports || self.elements[self.element_index(out)].table == NONE;
+        if holds && self.is_closed(port) {
+            HELD
+        } else {
+            0
+        }
+    }
+
+    fn element_index(&self, port: usize) -> usize {
+        self.ins[port].element as usize
+    }
+
+    /// Range of the forwarding table of the switch that a port belongs to; `None` for a host's port.
+    fn table_range(&self, element: usize) -> Option<std::ops::Range<usize>> {
+        let first = self.elements[element].table;
+        (first != NONE).then(|| first as usize..first as usize + self.hosts.len())
+    }
+
+    /// Starts to keep what closed ports need.
+    fn prepare_outside(&mut self) {
+        if self.outside.closed.is_empty() {
+            self.outside.tables = self.tables.clone();
+            self.outside.closed = vec![false; self.fabric_ports];
+            self.outside.counts = vec![Discards::default(); self.fabric_ports];
+        }
+    }
+
+    fn count(&mut self, port: u32, packet: &Packet, one: impl FnOnce(&mut Discards)) {
+        self.prepare_outside();
+        one(&mut self.outside.counts[port as usize]);
+        if !packet.is(CONTROL) {
+            self.outside.payload += u64::from(packet.wire) - u64::from(self.header);
+        }
+    }
+
+    /// Whether packets for this host may leave by this output.
+    fn may_lead(&self, output: u32, destination: HostId) -> bool {
+        let link = &self.outs[self.link_port(PortId::new(output as usize))];
+        match link.kind {
+            Next::Nowhere => false,
+            Next::Input => true,
+            Next::Host => link.next as usize == destination.index(),
+        }
+    }
+
+    /// Takes away or gives back the credits of all lanes of an output.
+    fn hold(&mut self, output: usize, hold: bool) {
+        for lane in output * self.vls..(output + 1) * self.vls {
+            self.credits[lane].in_hand += if hold { -HELD } else { HELD };
+        }
+    }
+
+    /// Loses the packets on the cable to this input.
+    fn lose_heads(&mut self, input: u32) {
+        let nowhere = self.nowhere();
+        self.events.for_each_head_mut(|port, packet| {
+            if port == input {
+                packet.destination = nowhere;
+            }
+        });
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// Whether packets without a forwarding entry are discarded and counted, as in a fabric whose
+    /// tables are being written; else they end the run, as in one whose tables were checked.
+    pub fn discard_unroutable(&mut self, discard: bool) {
+        self.plane.outside.discards = discard;
+    }
+
+    /// Sets or removes the forwarding entry of a switch for a host. Packets that wait already keep
+    /// the output that they wait for. An entry that leads to a port without a cable or to another
+    /// host, which would drop the packet, counts as none. Ignored if `switch` is not a switch.
+    ///
+    /// # Panics
+    /// If there is no such node or host.
+    pub fn set_route(&mut self, switch: NodeId, destination: HostId, port: Option<PortNumber>) {
+        let plane = &mut self.plane;
+        let Some(range) = plane.table_range(switch.index()) else {
+            return;
+        };
+        assert!(destination.index() < plane.hosts.len(), "no such host");
+        let entry = range.start + destination.index();
+        let element = plane.elements[switch.index()];
+        let local = port
+            .and_then(|number| number.as_u8().checked_sub(1))
+            .filter(|&local| u32::from(local) < element.ports)
+            .filter(|&local| plane.may_lead(element.base + u32::from(local), destination))
+            .unwrap_or(NO_ROUTE);
+        if let Some(kept) = plane.outside.tables.get_mut(entry) {
+            *kept = local;
+        }
+        let closed =
+            local != NO_ROUTE && plane.is_closed(element.base as usize + usize::from(local));
+        plane.tables[entry] = if closed { NO_ROUTE } else { local };
+    }
+
+    /// Gives an output port virtual-lane arbitration tables of its own. Lanes that stand in neither
+    /// table never send.
+    ///
+    /// # Errors
+    /// [`BuildError::VlArbitration`] if a table names a lane that does not exist.
+    pub fn set_vl_arbitration(
+        &mut self,
+        port: PortId,
+        tables: &VlArbitration,
+    ) -> Result<(), BuildError> {
+        let data_vls = self.plane.config.data_vls;
+        for &(vl, _) in tables.high.iter().chain(&tables.low) {
+            if vl.as_u8() >= data_vls {
+                return Err(BuildError::VlArbitration {
+                    vl: vl.as_u8(),
+                    data_vls,
+                });
+            }
+        }
+        let plane = &mut self.plane;
+        let wanted = VlTables::new(tables, data_vls);
+        let known = plane.vl_tables.iter().position(|known| *known == wanted);
+        let index = known.unwrap_or_else(|| {
+            plane.vl_tables.push(wanted);
+            plane.vl_tables.len() - 1
+        });
+        let output = plane.link_port(port);
+        plane.vl_states[output] = plane.vl_tables[index].start(index as u16);
+        if plane.outs[output].waiting > 0 {
+            self.wake_output(output as u32, self.now);
+        }
+        Ok(())
+    }
+
+    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
+    /// has to send.
+    pub fn close_port(&mut self, port: PortId, on_wire: OnWire) {
+        let plane = &mut self.plane;
+        if plane.outs[port.index()].kind == Next::Nowhere {
+            return;
+        }
+        plane.prepare_outside();
+        if on_wire == OnWire::Lost {
+            let link = &plane.outs[plane.link_port(port)];
+            if link.kind == Next::Input {
+                let input = link.next;
+                plane.lose_heads(input);
+            }
+        }
+        if std::mem::replace(&mut plane.outside.closed[port.index()], true) {
+            return;
+        }
+        let element = plane.element_index(port.index());
+        let Some(range) = plane.table_range(element) else {
+            plane.hold(port.index(), true);
+            return;
+        };
+        let local = (port.index() - plane.elements[element].base as usize) as u8;
+        for entry in &mut plane.tables[range] {
+            if *entry == local {
+                *entry = NO_ROUTE;
+            }
+        }
+        let stage = plane.link_port(port);
+        self.discard_waiting(port.index() as u32, port.index() as u32);
+        if stage != port.index() {
+            self.plane.hold(stage, true);
+            self.discard_waiting(stage as u32, port.index() as u32);
+        }
+    }
+
+    /// Opens a port again.
+    pub fn open_port(&mut self, port: PortId) {
+        let plane = &mut self.plane;
+        if !plane.is_closed(port.index()) {
+            return;
+        }
+        plane.outside.closed[port.index()] = false;
+        let element = plane.element_index(port.index());
+        let Some(range) = plane.table_range(element) else {
+            plane.hold(port.index(), false);
+            // What the host waited for was not credits.
+            let out = &mut plane.outs[port.index()];
+            out.wait_since = u64::MAX;
+            self.wake_host_of(port.index() as u32, self.now);
+            return;
+        };
+        let local = (port.index() - plane.elements[element].base as usize) as u8;
+        for entry in range {
+            if plane.outside.tables[entry] == local {
+                plane.tables[entry] = local;
+            }
+        }
+        let stage = plane.link_port(port);
+        if stage != port.index() {
+            plane.hold(stage, false);
+            if plane.outs[stage].waiting > 0 {
+                self.wake_output(stage as u32, self.now);
+            }
+        }
+    }
+
+    /// Whether a port is closed.
+    pub fn is_closed(&self, port: PortId) -> bool {
+        self.plane.is_closed(port.index())
+    }
+
+    /// Packets that a port has not passed on.
+    pub fn discards(&self, port: PortId) -> Discards {
+        let counts = &self.plane.outside.counts;
+        counts.get(port.index()).copied().unwrap_or_default()
+    }
+
+    /// Payload of all discarded packets, in bytes.
+    pub fn discarded_bytes(&self) -> u64 {
+        self.plane.outside.payload
+    }
+
+    /// Ends a deadlock as switches do whose packets wait too long (HOQLife, IBA 18.2.5.4): what waits
+    /// at the ports of the circle is discarded there, and the run can go on. Gives the number of
+    /// packets, 0 if there is no deadlock.
+    pub fn break_deadlock(&mut self) -> usize {
+        let Some(RunError::Deadlock(deadlock)) = self.fault.take() else {
+            return 0;
+        };
+        let ports = deadlock.cycle.iter().map(|(port, _)| port.index() as u32);
+        ports
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|port| self.discard_waiting(port, port))
+            .sum()
+    }
+
+    /// Discards what waits for an output, counted at `port`. Gives the number of packets.
+    fn discard_waiting(&mut self, output: u32, port: u32) -> usize {
+        let now = self.now;
+        let mut discarded = 0;
+        for vl in 0..self.plane.vls {
+            let lane = self.plane.lane(output, vl);
+            let (base, words) = {
+                let record = &self.plane.lanes[lane];
+                (record.base, u32::from(record.words))
+            };
+            for local in 0..words * 64 {
+                while self.plane.lanes[lane].has_input(local) {
+                    let packet = self.take_waiting(output, lane, local);
+                    self.plane.count(port, &packet, |counts| counts.xmit += 1);
+                    self.give_back(now, base + local, &packet);
+                    discarded += 1;
+                }
+            }
+            if S::ACTIVE && self.plane.outs[output as usize].marks {
+                self.switch.on_discarded(time(now), PortVl(lane as u32));
+            }
+        }
+        let out = &mut self.plane.outs[output as usize];
+        if out.wait_since != u64::MAX {
+            out.wait_total += now.saturating_sub(out.wait_since);
+            out.wait_since = u64::MAX;
+        }
+        discarded
+    }
+
+    /// Takes the first packet of a queue without sending it.
+    fn take_waiting(&mut self, output: u32, lane: usize, local: u32) -> Packet {
+        let plane = &mut self.plane;
+        let record = &mut plane.lanes[lane];
+        let (packet, empty) = plane
+            .pool
+            .pop(plane.queues[(record.queues + local) as usize]);
+        if empty {
+            record.clear_input(local);
+        }
+        record.queued_bytes -= u32::from(packet.wire);
+        plane.outs[output as usize].waiting -= 1;
+        packet
+    }
+
+    /// The buffer space of a discarded packet is free when its tail can have arrived.
+    fn give_back(&mut self, now: u64, input: u32, packet: &Packet) {
+        let upstream = self.plane.ins[input as usize].upstream;
+        let sender = &self.plane.outs[upstream as usize];
+        let tail = now + self.plane.serialisation(sender, packet.wire);
+        self.return_credits(now, tail, input, packet);
+    }
+
+    /// A head for which the hot loop has found no way.
+    #[cold]
+    pub(crate) fn unroutable(&mut self, head: Head) {
+        let Head {
+            time: now,
+            port,
+            element,
+            packet,
+        } = head;
+        let plane = &mut self.plane;
+        let lost = packet.destination == plane.nowhere();
+        if !lost && !plane.outside.discards {
+            let entry = plane.elements[element as usize].table + packet.destination;
+            let set = plane.outside.tables.get(entry as usize);
+            if set.is_none_or(|&local| local == NO_ROUTE) {
+                self.fault = Some(RunError::NoRoute {
+                    at: time(now),
+                    port: PortId::new(port as usize),
+                    destination: packet.destination,
+                });
+                return;
+            }
+        }
+        if lost {
+            plane.count(port, &packet, |counts| counts.rcv_errors += 1);
+        } else {
+            let record = plane.elements[element as usize];
+            let set = plane
+                .outside
+                .tables
+                .get((record.table + packet.destination) as usize);
+            match set.copied().filter(|&local| local != NO_ROUTE) {
+                Some(local) => {
+                    let output = record.base + u32::from(local);
+                    plane.count(output, &packet, |counts| counts.xmit += 1);
+                }
+                None => plane.count(port, &packet, |counts| counts.relay_errors += 1),
+            }
+        }
+        self.give_back(now, port, &packet);
+    }
+}
