@@ -51,6 +51,14 @@ impl AdapterParameters {
     }
 }
 
+/// The bits of a destination that tell flows apart.
+const fn destination_mask(level: ControlLevel) -> u32 {
+    match level {
+        ControlLevel::QueuePair => u32::MAX,
+        ControlLevel::ServiceLevel => 0,
+    }
+}
+
 fn validate_entry(
     entry: &CongestionEntry,
     table: &CongestionControlTable,
@@ -84,9 +92,11 @@ pub struct IbAdapter {
     words: usize,
     /// Whether some SL has a CCTI_Min that delays, so that flows without state are delayed, too.
     floor_delays: bool,
-    /// What of a destination tells flows apart: all bits at QP level, none at SL level.
-    destination_mask: u32,
+    /// What of a destination tells flows of a host apart: all bits at QP level, none at SL level.
+    destination_masks: Vec<u32>,
+    /// The table of adapters without one of their own.
     table: CongestionControlTable,
+    own_tables: Vec<Option<Box<CongestionControlTable>>>,
     /// Per host and SL.
     service_levels: Vec<ServiceLevel>,
     counters: Vec<AdapterCounters>,
@@ -121,11 +131,9 @@ impl IbAdapter {
             active: vec![0; hosts * words],
             words,
             floor_delays: false,
-            destination_mask: match parameters.level {
-                ControlLevel::QueuePair => u32::MAX,
-                ControlLevel::ServiceLevel => 0,
-            },
+            destination_masks: vec![destination_mask(parameters.level); hosts],
             table: parameters.table.clone(),
+            own_tables: vec![None; hosts],
             service_levels: (0..hosts as u64)
                 .flat_map(|host| {
                     let mut stream = SplitMix64::for_stream(seed, host);
@@ -164,7 +172,7 @@ impl IbAdapter {
         if host.index() >= self.flows.len() {
             return Err(ParameterError::NoSuchHost { host });
         }
-        validate_entry(&entry, &self.table)?;
+        validate_entry(&entry, self.table_of(host.index()))?;
         let level = &mut self.service_levels[Self::level_index(host, sl)];
         let old = *level;
         level.set(entry);
@@ -182,9 +190,61 @@ impl IbAdapter {
         Ok(())
     }
 
-    /// The table that all adapters share.
+    /// The table that all adapters share that have none of their own.
     pub fn table(&self) -> &CongestionControlTable {
         &self.table
+    }
+
+    /// Gives the adapter of one host a table of its own (CongestionControlTable). Every CCTI first
+    /// catches up with the timer; one beyond the new CCTI_Limit is lowered to it. Delays that
+    /// run already stay as they are.
+    ///
+    /// # Errors
+    /// [`ParameterError::NoSuchHost`], or [`ParameterError::MinAboveLimit`] for the first SL at fault.
+    pub fn set_table(
+        &mut self,
+        now: Time,
+        host: HostId,
+        table: CongestionControlTable,
+    ) -> Result<(), ParameterError> {
+        if host.index() >= self.flows.len() {
+            return Err(ParameterError::NoSuchHost { host });
+        }
+        let first = Self::level_index(host, Sl::ZERO);
+        let levels = &self.service_levels[first..first + Sl::COUNT];
+        levels
+            .iter()
+            .try_for_each(|level| validate_entry(&level.entry, &table))?;
+        self.flows[host.index()].retain(|key, flow| {
+            levels[Self::key_sl(key)].catch_up(flow, now);
+            flow.ccti = flow.ccti.min(table.limit());
+            true
+        });
+        self.own_tables[host.index()] = Some(Box::new(table));
+        self.refresh_floor();
+        Ok(())
+    }
+
+    /// Changes what a BECN throttles at one host (Port_Control of CACongestionSetting). If that is a
+    /// change, all of its flows start at CCTI_Min again.
+    ///
+    /// # Errors
+    /// [`ParameterError::NoSuchHost`].
+    pub fn set_level(&mut self, host: HostId, level: ControlLevel) -> Result<(), ParameterError> {
+        let mask = self
+            .destination_masks
+            .get_mut(host.index())
+            .ok_or(ParameterError::NoSuchHost { host })?;
+        if std::mem::replace(mask, destination_mask(level)) != destination_mask(level) {
+            self.flows[host.index()] = FlowTable::new();
+            self.rebuild_bitmap(host.index());
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn table_of(&self, host: usize) -> &CongestionControlTable {
+        self.own_tables[host].as_deref().unwrap_or(&self.table)
     }
 
     /// The CCTI of a flow at `now`, which must not be earlier than the last call about it.
@@ -221,7 +281,8 @@ impl IbAdapter {
 
     #[inline]
     fn key(&self, flow: Flow) -> u32 {
-        ((flow.destination.index() as u32) & self.destination_mask) << 4 | flow.sl.index() as u32
+        let mask = self.destination_masks[flow.source.index()];
+        ((flow.destination.index() as u32) & mask) << 4 | flow.sl.index() as u32
     }
 
     #[inline]
@@ -249,15 +310,17 @@ impl IbAdapter {
         )
     }
 
-    /// Whether a flow may have state. A host with no throttled flow, the common case, does not
-    /// even touch its bitmap.
+    /// The key of a flow that may have state. A host with no throttled flow, the common case, does
+    /// not even touch its bitmap.
     #[inline]
-    fn may_have_state(&self, host: usize, key: u32) -> bool {
+    fn key_with_state(&self, flow: Flow) -> Option<u32> {
+        let host = flow.source.index();
         if self.flows[host].is_empty() {
-            return false;
+            return None;
         }
+        let key = self.key(flow);
         let (word, bit) = self.active_bit(host, key);
-        self.active[word] & bit != 0
+        (self.active[word] & bit != 0).then_some(key)
     }
 
     /// Starts to keep state for a flow that has none.
@@ -298,16 +361,17 @@ impl IbAdapter {
     }
 
     fn refresh_floor(&mut self) {
-        self.floor_delays = self
-            .service_levels
-            .iter()
-            .any(|level| self.table.entry(level.floor()).multiplier() != 0);
+        let mut levels = self.service_levels.iter().enumerate();
+        self.floor_delays = levels.any(|(index, level)| {
+            let table = self.table_of(index / Sl::COUNT);
+            table.entry(level.floor()).multiplier() != 0
+        });
     }
 
     fn becn(&mut self, now: Time, flow: Flow) {
         let key = self.key(flow);
         let host = flow.source.index();
-        let limit = self.table.limit();
+        let limit = self.table_of(host).limit();
         let level = &self.service_levels[Self::level_index(flow.source, flow.sl)];
         let entry = level.entry;
         let raise = |state: &mut FlowState| {
@@ -346,11 +410,12 @@ impl IbAdapter {
         let key = self.key(flow);
         let host = flow.source.index();
         let level = &self.service_levels[Self::level_index(flow.source, flow.sl)];
+        let table = self.own_tables[host].as_deref().unwrap_or(&self.table);
         let Some(state) = self.flows[host].get_mut(key) else {
             return self.send_unthrottled(now, flow, wire_time);
         };
         level.catch_up(state, now);
-        let delay = self.table.delay(state.ccti, wire_time);
+        let delay = table.delay(state.ccti, wire_time);
         state.release = now.saturating_add(wire_time).saturating_add(delay);
         if state.ccti == level.floor() && delay.is_zero() {
             // The link is busy until the release anyhow.
@@ -361,7 +426,8 @@ impl IbAdapter {
     /// A flow without state sends: it is delayed only by CCTI_Min.
     fn send_unthrottled(&mut self, now: Time, flow: Flow, wire_time: Span) {
         let level = self.level(flow);
-        let delay = self.table.delay(level.floor(), wire_time);
+        let table = self.table_of(flow.source.index());
+        let delay = table.delay(level.floor(), wire_time);
         if delay.is_zero() {
             return;
         }
@@ -374,17 +440,16 @@ impl IbAdapter {
 impl SourceControl for IbAdapter {
     #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {
-        let key = self.key(flow);
-        let host = flow.source.index();
-        if !self.may_have_state(host, key) {
+        let Some(key) = self.key_with_state(flow) else {
             return now;
-        }
+        };
+        let host = flow.source.index();
         self.flows[host].get(key).map_or(now, |state| state.release)
     }
 
     #[inline]
     fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, _: u32) {
-        if self.may_have_state(flow.source.index(), self.key(flow)) {
+        if self.key_with_state(flow).is_some() {
             self.send_throttled(now, flow, wire_time);
         } else if self.floor_delays {
             self.send_unthrottled(now, flow, wire_time);

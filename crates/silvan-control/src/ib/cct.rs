@@ -164,6 +164,24 @@ impl CongestionControlTable {
         entries: impl Into<Box<[CctEntry]>>,
         limit: u16,
     ) -> Result<Self, ParameterError> {
+        let table = Self::from_device(entries, limit)?;
+        if table.entries[0].multiplier() != 0 {
+            return Err(ParameterError::FirstEntryDelays {
+                packet_times: table.entries[0].packet_times(),
+            });
+        }
+        Ok(table)
+    }
+
+    /// A table as an adapter may have been given it: like [`from_entries`](Self::from_entries), but
+    /// entry 0 may delay, too.
+    ///
+    /// # Errors
+    /// [`ParameterError::OutOfRange`] or [`ParameterError::LimitBeyondTable`] as there.
+    pub fn from_device(
+        entries: impl Into<Box<[CctEntry]>>,
+        limit: u16,
+    ) -> Result<Self, ParameterError> {
         let entries = entries.into();
         if entries.is_empty() || entries.len() > Self::MAX_ENTRIES {
             return Err(ParameterError::OutOfRange {
@@ -177,11 +195,6 @@ impl CongestionControlTable {
             return Err(ParameterError::LimitBeyondTable {
                 limit,
                 entries: entries.len(),
-            });
-        }
-        if entries[0].multiplier() != 0 {
-            return Err(ParameterError::FirstEntryDelays {
-                packet_times: entries[0].packet_times(),
             });
         }
         Ok(Self {

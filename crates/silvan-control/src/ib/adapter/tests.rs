@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::ib::cct::CctEntry;
 
 const PACKET_TIME: Span = Span::from_ps(1_000);
 
@@ -436,4 +437,54 @@ proptest! {
             }
         }
     }
+}
+
+/// Each adapter has the table that it was given, from its next packet on.
+#[test]
+fn adapters_take_tables_and_levels_of_their_own() {
+    let mut adapter = build(entry(0, 3), 7, ControlLevel::QueuePair, 2);
+    let there = Flow {
+        source: HostId::new(1),
+        ..flow(0, 0)
+    };
+    for flow in [flow(1, 0), there] {
+        adapter.on_feedback(at(0), flow, Feedback::Cnp);
+        adapter.on_feedback(at(0), flow, Feedback::Cnp);
+        assert_eq!(adapter.ccti(at(0), flow), 6);
+    }
+    // Entry 0 may delay in a device; a limit below the index lowers it.
+    let entries: Vec<_> = (0..5)
+        .map(|step| CctEntry::try_new(0, 10 + step).unwrap())
+        .collect();
+    let table = CongestionControlTable::from_device(entries, 4).unwrap();
+    adapter.set_table(at(10), HostId::new(0), table).unwrap();
+    assert_eq!(adapter.ccti(at(10), flow(1, 0)), 4);
+    assert_eq!(adapter.ccti(at(10), there), 6);
+    for (flow, times) in [(flow(1, 0), 14), (flow(1, 1), 10), (there, 6)] {
+        adapter.on_send(at(1_000), flow, PACKET_TIME, 1);
+        let release = at(1_000 + (1 + times) * PACKET_TIME.as_ps());
+        assert_eq!(adapter.release(at(1_000), flow), release);
+    }
+    // At SL level the flows of this host are one, and start anew; the other host's are not.
+    adapter
+        .set_level(HostId::new(1), ControlLevel::ServiceLevel)
+        .unwrap();
+    assert_eq!(adapter.ccti(at(20_000), there), 0);
+    adapter.on_feedback(at(20_000), there, Feedback::Cnp);
+    let other = Flow {
+        destination: HostId::new(1),
+        ..there
+    };
+    assert_eq!(adapter.ccti(at(20_000), other), 3);
+    assert_eq!(adapter.ccti(at(20_000), flow(1, 0)), 4);
+    // Setting what is set changes nothing.
+    adapter
+        .set_level(HostId::new(1), ControlLevel::ServiceLevel)
+        .unwrap();
+    assert_eq!(adapter.ccti(at(20_000), there), 3);
+    assert!(
+        adapter
+            .set_level(HostId::new(2), ControlLevel::QueuePair)
+            .is_err()
+    );
 }
