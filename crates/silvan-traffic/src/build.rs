@@ -268,34 +268,16 @@ impl<'a> Builder<'a> {
 
     fn flow(&mut self, index: usize, entry: &FlowSpec) -> Result<(), TrafficError> {
         let check = self.checker(Entry::Flow(index));
-        let from = check.host("from", entry.from)?;
-        let dst = check.host("to", entry.to)?;
-        if from == dst {
-            return check.fail("to", Reason::ToItself(from));
-        }
-        if entry.bytes.is_some_and(|bytes| bytes.is_zero()) {
-            return check.fail("bytes", Reason::ZeroBytes);
-        }
-        let class = self.class(&check, named(&entry.name, "flow", index))?;
-        let message = check.message(entry.message, self.spec.message)?;
-        let window = check.window(entry.window)?;
-        // A scenario spells the load of a flow as its rate.
-        let key = match entry.load {
-            Load::Fraction(_) => "load",
-            Load::Saturating | Load::Rate(_) => "rate",
+        let name = named(&entry.name, "flow", index);
+        let flow = flow_source(&check, entry, self.spec.message, self.mtu)?;
+        let class = self.class(&check, name)?;
+        let (fixed, rate) = flow(class);
+        let contribution = Contribution {
+            rate,
+            uniform: 0.0,
+            window: entry.window,
         };
-        let load = check.load(key, entry.load, from, message)?;
-        let pace = load.gap.map(|gap| Pace::periodic(window.start, gap));
-        let plan = Plan {
-            dst,
-            sl: entry.sl,
-            class,
-            message,
-            mtu: self.mtu,
-            window,
-        };
-        let bytes = entry.bytes.map(|bytes| bytes.as_u64());
-        self.add_fixed(from, plan, bytes, load.rate, pace);
+        self.add(entry.from, Source::Fixed(fixed), contribution);
         Ok(())
     }
 
@@ -324,6 +306,7 @@ impl<'a> Builder<'a> {
             hosts.push(HostSources {
                 first: sources.len() as u32,
                 count: of_host.len() as u32,
+                stopped: 0,
                 turn: 0,
             });
             offered.push_host(of_host.iter().map(|(_, contribution)| *contribution));
@@ -340,6 +323,45 @@ impl<'a> Builder<'a> {
             offered,
         }
     }
+}
+
+/// Checks a flow and gives what makes its source, and the offered rate in bit/s, of its class.
+pub(crate) fn flow_source(
+    check: &Checker,
+    entry: &FlowSpec,
+    general_message: Option<Bytes>,
+    mtu: u32,
+) -> Result<impl FnOnce(u16) -> (Fixed, f64) + use<>, TrafficError> {
+    let from = check.host("from", entry.from)?;
+    let dst = check.host("to", entry.to)?;
+    if from == dst {
+        return check.fail("to", Reason::ToItself(from));
+    }
+    if entry.bytes.is_some_and(|bytes| bytes.is_zero()) {
+        return check.fail("bytes", Reason::ZeroBytes);
+    }
+    let message = check.message(entry.message, general_message)?;
+    let window = check.window(entry.window)?;
+    // A scenario spells the load of a flow as its rate.
+    let key = match entry.load {
+        Load::Fraction(_) => "load",
+        Load::Saturating | Load::Rate(_) => "rate",
+    };
+    let load = check.load(key, entry.load, from, message)?;
+    let pace = load.gap.map(|gap| Pace::periodic(window.start, gap));
+    let bytes = entry.bytes.map(|bytes| bytes.as_u64());
+    let sl = entry.sl;
+    Ok(move |class| {
+        let plan = Plan {
+            dst,
+            sl,
+            class,
+            message,
+            mtu,
+            window,
+        };
+        (Fixed::new(plan, bytes, pace), load.rate)
+    })
 }
 
 /// The arrivals of one of many hosts of an entry; `None` if it saturates.

@@ -97,6 +97,18 @@ impl Fixed {
         }
     }
 
+    /// Statistics class.
+    pub(crate) fn class(&self) -> u16 {
+        self.plan.class
+    }
+
+    /// Goes on after a stop: messages that would have come meanwhile do not.
+    pub(crate) fn resume(&mut self, now: Time) {
+        if let Some(pace) = &mut self.pace {
+            pace.skip_to(now);
+        }
+    }
+
     /// Congestion control may let the flow send earlier than it said.
     pub(crate) fn forget_releases(&mut self) {
         self.release = Time::ZERO;

@@ -77,6 +77,7 @@ mod check;
 mod error;
 mod fixed;
 mod hotspots;
+mod live;
 mod nodes;
 mod offered;
 mod pace;

@@ -70,6 +70,11 @@ impl Pace {
         fixed(now) >= self.due
     }
 
+    /// Forgets the messages that should have come before `now`.
+    pub(crate) fn skip_to(&mut self, now: Time) {
+        self.due = self.due.max(fixed(now));
+    }
+
     /// Takes the next message and draws the arrival of the one after it.
     pub(crate) fn advance(&mut self) {
         self.due += match &mut self.random {

@@ -121,6 +121,18 @@ impl Scatter {
         }
     }
 
+    /// Whether messages of the statistics class come from here.
+    pub(crate) fn has_class(&self, class: u16) -> bool {
+        self.classes.uniform == class || self.classes.hot == class
+    }
+
+    /// Goes on after a stop: messages that would have come meanwhile do not.
+    pub(crate) fn resume(&mut self, now: Time) {
+        if let Supply::Paced(pace) = &mut self.supply {
+            pace.skip_to(now);
+        }
+    }
+
     /// Congestion control may let some flow send earlier than it said.
     pub(crate) fn forget_releases(&mut self) {
         self.spread.parking.forget_releases();

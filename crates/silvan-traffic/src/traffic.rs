@@ -55,6 +55,8 @@ impl Source {
 pub(crate) struct HostSources {
     pub(crate) first: u32,
     pub(crate) count: u32,
+    /// Sources behind those that take turns, which have been stopped.
+    pub(crate) stopped: u32,
     pub(crate) turn: u32,
 }
 
@@ -141,7 +143,9 @@ impl Traffic {
 impl Workload for Traffic {
     #[inline]
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
-        let HostSources { first, count, turn } = self.hosts[host.index()];
+        let HostSources {
+            first, count, turn, ..
+        } = self.hosts[host.index()];
         let sources = &mut self.sources[first as usize..(first + count) as usize];
         let mut wait = Time::MAX;
         for step in 0..count {

@@ -10,6 +10,7 @@ mod contributors;
 mod determinism;
 mod errors;
 mod flows;
+mod live;
 mod mock;
 mod patterns;
 mod queue_pairs;
