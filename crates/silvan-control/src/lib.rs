@@ -12,6 +12,11 @@
 //! [`seam::Controller`] watches counters from outside and changes [`seam::Settings`]. Each is a
 //! type parameter of the engine, so a scheme costs only the calls that it asks for.
 //!
+//! # A manager from outside
+//!
+//! [`dcms`] is such a controller: it lowers the Marking_Rate of congested ports that slow their
+//! neighbours down, and restores it (mizero2017).
+//!
 //! # InfiniBand's own scheme
 //!
 //! [`ib`] is the scheme of the InfiniBand specification. Here it is played by hand: a Port VL goes
@@ -56,6 +61,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod dcms;
 pub mod ib;
 pub mod seam;
 
