@@ -1,7 +1,9 @@
 //! Capture files that Wireshark and tshark open.
 //!
-//! A capture is a classic pcap file with nanosecond timestamps and link type 247 (InfiniBand): every
-//! record is a packet from its local route header on, with a datagram in it. The writer makes bytes
+//! A capture is a classic pcap file with nanosecond timestamps and link type 197 (Endace ERF), of
+//! which every record is of type InfiniBand: a packet from its local route header on, with a datagram
+//! in it. (tshark 4.0 does not know link type 247, which has the packets without ERF's header.) The
+//! writer makes bytes
 //! and leaves it to the caller to put them into a file: first [`FILE_HEADER`], then one [`record`]
 //! per datagram.
 //!
@@ -32,10 +34,12 @@ const HEADERS_LEN: usize = 8 + 12 + 8;
 /// ICRC and VCRC.
 const CRC_LEN: usize = 4 + 2;
 const PACKET_LEN: usize = HEADERS_LEN + MAD_LEN + CRC_LEN;
+const ERF_LEN: usize = 16;
+const CAPTURED_LEN: usize = ERF_LEN + PACKET_LEN;
 const RECORD_HEADER_LEN: usize = 16;
 
 /// The length of a [`record`] in bytes.
-pub const RECORD_LEN: usize = RECORD_HEADER_LEN + PACKET_LEN;
+pub const RECORD_LEN: usize = RECORD_HEADER_LEN + CAPTURED_LEN;
 
 /// The first bytes of a capture file.
 pub const FILE_HEADER: [u8; 24] = {
@@ -44,8 +48,8 @@ pub const FILE_HEADER: [u8; 24] = {
     let fields: [(usize, u32); 4] = [
         (0, 0xa1b2_3c4d),
         (4, 2 << 16 | 4),
-        (16, PACKET_LEN as u32),
-        (20, 247),
+        (16, CAPTURED_LEN as u32),
+        (20, 197),
     ];
     let mut index = 0;
     while index < fields.len() {
@@ -68,15 +72,35 @@ pub fn record(time: Time, addresses: &Addresses, datagram: &[u8; MAD_LEN]) -> [u
     const PS_PER_NS: u64 = 1_000;
     const NS_PER_S: u64 = 1_000_000_000;
     let nanoseconds = time.as_ps() / PS_PER_NS;
+    let seconds = (nanoseconds / NS_PER_S) as u32;
+    let rest = (nanoseconds % NS_PER_S) as u32;
     let mut record = [0; RECORD_LEN];
-    let (header, packet) = record.split_at_mut(RECORD_HEADER_LEN);
-    header[..4].copy_from_slice(&((nanoseconds / NS_PER_S) as u32).to_be_bytes());
-    header[4..8].copy_from_slice(&((nanoseconds % NS_PER_S) as u32).to_be_bytes());
-    header[8..12].copy_from_slice(&(PACKET_LEN as u32).to_be_bytes());
-    header[12..].copy_from_slice(&(PACKET_LEN as u32).to_be_bytes());
+    let (header, captured) = record.split_at_mut(RECORD_HEADER_LEN);
+    header[..4].copy_from_slice(&seconds.to_be_bytes());
+    header[4..8].copy_from_slice(&rest.to_be_bytes());
+    header[8..12].copy_from_slice(&(CAPTURED_LEN as u32).to_be_bytes());
+    header[12..].copy_from_slice(&(CAPTURED_LEN as u32).to_be_bytes());
+    let (erf, packet) = captured.split_at_mut(ERF_LEN);
+    erf.copy_from_slice(&erf_header(seconds, rest));
     packet[..HEADERS_LEN].copy_from_slice(&headers(addresses));
     packet[HEADERS_LEN..HEADERS_LEN + MAD_LEN].copy_from_slice(datagram);
     record
+}
+
+/// ERF's header: a timestamp in units of 2^-32 s, the only little-endian field, then type, flags, the
+/// length with this header, lost packets and the length of the packet.
+fn erf_header(seconds: u32, nanoseconds: u32) -> [u8; ERF_LEN] {
+    const TYPE_INFINIBAND: u8 = 21;
+    /// Records may differ in length.
+    const VARYING_LENGTH: u8 = 4;
+    let fraction = (u64::from(nanoseconds) << 32).div_ceil(1_000_000_000);
+    let mut erf = [0; ERF_LEN];
+    erf[..8].copy_from_slice(&(u64::from(seconds) << 32 | fraction).to_le_bytes());
+    erf[8] = TYPE_INFINIBAND;
+    erf[9] = VARYING_LENGTH;
+    erf[10..12].copy_from_slice(&(CAPTURED_LEN as u16).to_be_bytes());
+    erf[14..16].copy_from_slice(&(PACKET_LEN as u16).to_be_bytes());
+    erf
 }
 
 /// The headers before the datagram (volume 1, sections 7.7, 9.2 and 9.3.1).

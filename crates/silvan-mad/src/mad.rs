@@ -163,6 +163,24 @@ impl Mad {
     }
 }
 
+impl Mad {
+    fn show_attribute(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        attribute: &impl fmt::Display,
+    ) -> fmt::Result {
+        if self.method == Method::GET {
+            return Ok(());
+        }
+        let text = attribute.to_string();
+        if text.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " {text}")
+        }
+    }
+}
+
 impl Body {
     fn parse<B: Borrow<[u8; MAD_LEN]>>(packet: &Packet<B>) -> Result<Self, MadError> {
         let bytes = packet.bytes();
@@ -224,7 +242,8 @@ impl Body {
 }
 
 /// Class and method, attribute and modifier, then what stands in them, on one line:
-/// `SubnDRGet(NodeInfo) tid=0x1 path=[1 3]`.
+/// `SubnDRGet(NodeInfo) tid=0x1 path=[1, 3]`. What stands in the attribute of a Get means nothing
+/// (libibmad leaves there what lay on its stack) and is not shown.
 impl fmt::Display for Mad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}(", self.class(), self.method)?;
@@ -254,29 +273,19 @@ impl fmt::Display for Mad {
                 if smp.m_key != 0 {
                     write!(f, " m_key={:#x}", smp.m_key)?;
                 }
-                separated(f, &smp.attribute)
+                self.show_attribute(f, &smp.attribute)
             }
-            Body::Performance(attribute) => separated(f, attribute),
+            Body::Performance(attribute) => self.show_attribute(f, attribute),
             Body::CongestionControl(control) => {
                 if control.cc_key != 0 {
                     write!(f, " cc_key={:#x}", control.cc_key)?;
                 }
-                separated(f, &control.attribute)
+                self.show_attribute(f, &control.attribute)
             }
             Body::Other(other) => {
                 write!(f, " version={} ", other.class_version)?;
                 other.payload.show(f, true)
             }
         }
-    }
-}
-
-/// A space and the text, nothing if there is no text.
-fn separated(f: &mut fmt::Formatter<'_>, attribute: &impl fmt::Display) -> fmt::Result {
-    let text = attribute.to_string();
-    if text.is_empty() {
-        Ok(())
-    } else {
-        write!(f, " {text}")
     }
 }

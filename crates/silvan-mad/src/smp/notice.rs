@@ -10,7 +10,7 @@ code_points! {
     /// The state of a subnet manager (SMInfo.SMState).
     pub struct SmState: 4 {
         /// Not managing, not watching.
-        NOT_ACTIVE = 0 "not active",
+        NOT_ACTIVE = 0 "not-active",
         /// Looking for others.
         DISCOVERING = 1 "discovering",
         /// Watching the master.
@@ -46,7 +46,7 @@ code_points! {
         /// Security.
         SECURITY = 2 "security",
         /// Subnet management.
-        SUBNET_MANAGEMENT = 3 "subnet management",
+        SUBNET_MANAGEMENT = 3 "subnet-management",
         /// For information.
         INFORMATIONAL = 4 "informational",
         /// No notice.

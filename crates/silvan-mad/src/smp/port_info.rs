@@ -9,7 +9,7 @@ code_points! {
     /// The logical state of a port (PortInfo.PortState).
     pub struct PortState: 4 {
         /// In a Set: leave the state as it is.
-        NO_CHANGE = 0 "no change",
+        NO_CHANGE = 0 "no-change",
         /// No link.
         DOWN = 1 "Down",
         /// Linked, not yet set up: only management packets pass.
@@ -25,7 +25,7 @@ code_points! {
     /// The state of a port's physical layer (PortInfo.PortPhysicalState).
     pub struct PhysicalState: 4 {
         /// In a Set: leave the state as it is.
-        NO_CHANGE = 0 "no change",
+        NO_CHANGE = 0 "no-change",
         /// Sleeping until the other end polls.
         SLEEP = 1 "Sleep",
         /// Looking for another end.
@@ -47,15 +47,15 @@ code_points! {
     /// A maximum transfer unit (PortInfo.NeighborMTU and MTUCap).
     pub struct Mtu: 4 {
         /// 256 bytes.
-        B256 = 1 "256 B",
+        B256 = 1 "256",
         /// 512 bytes.
-        B512 = 2 "512 B",
+        B512 = 2 "512",
         /// 1024 bytes.
-        B1024 = 3 "1024 B",
+        B1024 = 3 "1024",
         /// 2048 bytes.
-        B2048 = 4 "2048 B",
+        B2048 = 4 "2048",
         /// 4096 bytes.
-        B4096 = 5 "4096 B",
+        B4096 = 5 "4096",
     }
 }
 
