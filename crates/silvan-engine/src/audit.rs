@@ -138,16 +138,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Calls `each` with every waiting packet, its lane and its input port.
     fn for_each_queued(&self, mut each: impl FnMut(usize, usize, &Packet)) {
         let plane = &self.plane;
-        for (index, lane) in plane.lanes.iter().enumerate() {
-            let base = lane.base;
-            for local in 0..u32::from(lane.words) * 64 {
-                if lane.has_input(local) {
-                    let queue = plane.queues[(lane.queues + local) as usize];
-                    plane.pool.for_each(queue, |packet| {
-                        each(index, (base + local) as usize, packet);
-                    });
-                }
-            }
+        for lane in 0..plane.lanes.len() {
+            plane.for_each_in_lane(lane, |input, packet| each(lane, input as usize, packet));
         }
     }
 

@@ -42,7 +42,9 @@ mod records;
 mod resident;
 mod stats;
 mod switch;
+mod trees;
 mod vlarb;
+mod waiting;
 pub mod workload;
 
 pub use audit::InvariantError;
@@ -56,3 +58,5 @@ pub use hdrhistogram::Histogram;
 pub use outside::{Discards, OnWire};
 pub use readings::{HostCounters, PortCounters};
 pub use stats::ClassStats;
+pub use trees::{Forest, HostShare, Member, Role, Tree};
+pub use waiting::WaitingPacket;

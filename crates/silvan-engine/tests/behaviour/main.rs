@@ -21,4 +21,5 @@ mod seam;
 mod sharing;
 mod starvation;
 mod throughput;
+mod trees;
 mod turns;

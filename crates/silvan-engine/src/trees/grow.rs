@@ -1,0 +1,297 @@
+//! From the queues and credits of an instant to its trees.
+
+use std::cmp::Reverse;
+
+use silvan_units::{Bytes, HostId, PortId, Vl};
+
+use super::{HostShare, Member, Role, Tree};
+use crate::packet::NONE;
+use crate::plane::{NO_ROUTE, Plane};
+use crate::records::Next;
+
+/// All trees of an instant, by Port VL of their roots.
+pub(super) fn trees(plane: &Plane, now: u64, threshold: Bytes) -> Vec<Tree> {
+    let mut growth = Growth {
+        plane,
+        now,
+        threshold: threshold.as_u64().max(1),
+        places: vec![None; plane.fabric_ports * plane.vls],
+    };
+    let roots = growth.roots();
+    if roots.is_empty() {
+        return Vec::new();
+    }
+    let mut ring = roots.clone();
+    let mut members: Vec<Vec<Member>> = roots
+        .iter()
+        .map(|&root| vec![growth.member(root, Role::Root, None)])
+        .collect();
+    while !ring.is_empty() {
+        ring = growth.next_ring(&ring);
+        for &lane in &ring {
+            if let Some(place) = growth.places[lane] {
+                let role = if growth.is_host(lane) {
+                    Role::Source
+                } else {
+                    Role::Branch
+                };
+                members[place.tree as usize].push(growth.member(lane, role, place.parent));
+            }
+        }
+    }
+    let mut held = growth.held();
+    held.sort_unstable_by_key(|held| held.key());
+    let mut rest = held.as_slice();
+    let mut found = Vec::with_capacity(roots.len());
+    for (tree, members) in members.into_iter().enumerate() {
+        let end = rest.partition_point(|held| held.tree as usize <= tree);
+        let (own, later) = rest.split_at(end);
+        rest = later;
+        found.push(growth.tree(members, own));
+    }
+    found
+}
+
+/// Where in the forest a Port VL stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    tree: u32,
+    depth: u32,
+    /// The Port VL that it waits for.
+    parent: Option<usize>,
+}
+
+/// A packet that a tree holds, or that contributes to it from within another one.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    tree: u32,
+    source: u32,
+    destination: u32,
+    sl: u8,
+    is_victim: bool,
+    wire: u16,
+}
+
+impl Held {
+    fn key(&self) -> (u32, u32, u32, u8, bool) {
+        (
+            self.tree,
+            self.source,
+            self.destination,
+            self.sl,
+            self.is_victim,
+        )
+    }
+}
+
+/// The forest as far as it is known. Port VLs have the number of their lane.
+struct Growth<'a> {
+    plane: &'a Plane,
+    now: u64,
+    threshold: u64,
+    places: Vec<Option<Place>>,
+}
+
+impl Growth<'_> {
+    fn port(&self, lane: usize) -> u32 {
+        (lane / self.plane.vls) as u32
+    }
+
+    fn is_host(&self, lane: usize) -> bool {
+        !self.plane.outs[lane / self.plane.vls].marks
+    }
+
+    /// The lane of the link: that of the output-buffer stage, if the switch has output buffers.
+    fn link_lane(&self, lane: usize) -> usize {
+        let port = PortId::new(lane / self.plane.vls);
+        self.plane.link_port(port) * self.plane.vls + lane % self.plane.vls
+    }
+
+    /// Bytes that wait for a Port VL, in its output buffer too.
+    fn queued(&self, lane: usize) -> u64 {
+        let bytes = |lane: usize| u64::from(self.plane.lanes[lane].queued_bytes);
+        match self.link_lane(lane) {
+            link if link == lane => bytes(lane),
+            link => bytes(lane) + bytes(link),
+        }
+    }
+
+    fn lacks_credits(&self, lane: usize) -> bool {
+        let (plane, link) = (self.plane, self.link_lane(lane));
+        let in_hand = plane.credits[link].at(&plane.spill, self.now) + plane.held(link);
+        in_hand < plane.mtu_blocks
+    }
+
+    fn faces_host(&self, lane: usize) -> bool {
+        self.plane.outs[self.link_lane(lane) / self.plane.vls].kind == Next::Host
+    }
+
+    /// Finds the roots and gives each a tree of its own.
+    fn roots(&mut self) -> Vec<usize> {
+        let is_root = |lane: &usize| {
+            !self.is_host(*lane)
+                && self.queued(*lane) >= self.threshold
+                && (self.faces_host(*lane) || !self.lacks_credits(*lane))
+        };
+        let roots: Vec<usize> = (0..self.places.len()).filter(is_root).collect();
+        for (tree, &root) in (0..).zip(&roots) {
+            self.places[root] = Some(Place {
+                tree,
+                depth: 0,
+                parent: None,
+            });
+        }
+        roots
+    }
+
+    /// The Port VLs that wait for credits because of those of the last ring, and for no nearer one.
+    fn next_ring(&mut self, ring: &[usize]) -> Vec<usize> {
+        let plane = self.plane;
+        // Who waits, for how many bytes to leave, and which Port VL they wait for.
+        let mut waits: Vec<(usize, Reverse<u64>, usize)> = Vec::new();
+        for &lane in ring {
+            if self.is_host(lane) {
+                continue;
+            }
+            let mut by_input: Vec<(u32, u64)> = Vec::new();
+            plane.for_each_in_lane(lane, |input, packet| match by_input.last_mut() {
+                Some((last, bytes)) if *last == input => *bytes += u64::from(packet.wire),
+                _ => by_input.push((input, u64::from(packet.wire))),
+            });
+            for (input, bytes) in by_input {
+                let upstream = plane.fabric_port(plane.ins[input as usize].upstream);
+                let waiting = plane.lane(upstream, lane % plane.vls);
+                if self.places[waiting].is_none() && self.waits(waiting) {
+                    waits.push((waiting, Reverse(bytes), lane));
+                }
+            }
+        }
+        waits.sort_unstable();
+        waits.dedup_by_key(|wait| wait.0);
+        for &(waiting, _, parent) in &waits {
+            self.places[waiting] = self.places[parent].map(|place| Place {
+                tree: place.tree,
+                depth: place.depth + 1,
+                parent: Some(parent),
+            });
+        }
+        waits.into_iter().map(|wait| wait.0).collect()
+    }
+
+    fn waits(&self, lane: usize) -> bool {
+        self.lacks_credits(lane) && (self.is_host(lane) || self.queued(lane) > 0)
+    }
+
+    fn member(&self, lane: usize, role: Role, parent: Option<usize>) -> Member {
+        Member {
+            port: PortId::new(self.port(lane) as usize),
+            vl: self.vl(lane),
+            role,
+            depth: self.places[lane].map_or(0, |place| place.depth),
+            parent: parent.map(|parent| PortId::new(self.port(parent) as usize)),
+            queued: Bytes::from_bytes(self.queued(lane)),
+        }
+    }
+
+    fn vl(&self, lane: usize) -> Vl {
+        // Lanes are numbered below the number of data VLs.
+        Vl::try_new((lane % self.plane.vls) as u8).unwrap_or(Vl::MAX)
+    }
+
+    /// Every packet that waits for a Port VL of a tree, with the tree to which it counts.
+    fn held(&self) -> Vec<Held> {
+        let mut held = Vec::new();
+        for (lane, place) in self.places.iter().enumerate() {
+            let Some(place) = place else { continue };
+            let mut note = |_, packet: &crate::packet::Packet| {
+                let contributes = self.root_on_way(lane, packet.destination, place.tree);
+                held.push(Held {
+                    tree: contributes.unwrap_or(place.tree),
+                    source: packet.source,
+                    destination: packet.destination,
+                    sl: packet.service_level().as_u8(),
+                    is_victim: contributes.is_none(),
+                    wire: packet.wire,
+                });
+            };
+            self.plane.for_each_in_lane(lane, &mut note);
+            let link = self.link_lane(lane);
+            if link != lane {
+                self.plane.for_each_in_lane(link, &mut note);
+            }
+        }
+        held
+    }
+
+    /// The tree of the root on the way from here to a host: `own` if its root is there, else that
+    /// of the first one.
+    fn root_on_way(&self, from: usize, destination: u32, own: u32) -> Option<u32> {
+        let (plane, vl) = (self.plane, from % self.plane.vls);
+        let mut first = None;
+        let mut lane = from;
+        // A way is never longer than there are switches.
+        for _ in 0..plane.elements.len() {
+            match self.places[lane] {
+                Some(Place { tree, depth: 0, .. }) if tree == own => return Some(own),
+                Some(Place { tree, depth: 0, .. }) => first = first.or(Some(tree)),
+                _ => {}
+            }
+            let out = &plane.outs[self.link_lane(lane) / plane.vls];
+            if out.kind != Next::Input {
+                break;
+            }
+            let element = &plane.elements[out.next_element as usize];
+            let entry = match element.table {
+                NONE => NO_ROUTE,
+                table => plane.tables[(table + destination) as usize],
+            };
+            if entry == NO_ROUTE {
+                break;
+            }
+            lane = plane.lane(element.base + u32::from(entry), vl);
+        }
+        first
+    }
+
+    /// A tree from its members, root first, and from its packets, sorted by their keys.
+    fn tree(&self, members: Vec<Member>, held: &[Held]) -> Tree {
+        let root = members[0];
+        let lane = self.plane.lane(root.port.index() as u32, root.vl.index());
+        let facing = || HostId::new(self.plane.host_behind(root.port.index() as u32) as usize);
+        let mut shares: Vec<HostShare> = Vec::new();
+        let (mut contributing_flows, mut victim_flows) = (0, 0);
+        let mut last = None;
+        for packet in held {
+            if last.replace(packet.key()) != Some(packet.key()) {
+                match packet.is_victim {
+                    true => victim_flows += 1,
+                    false => contributing_flows += 1,
+                }
+            }
+            let host = HostId::new(packet.source as usize);
+            if shares.last().is_none_or(|share| share.host != host) {
+                shares.push(HostShare {
+                    host,
+                    contributing: Bytes::ZERO,
+                    victim: Bytes::ZERO,
+                });
+            }
+            if let Some(share) = shares.last_mut() {
+                let bytes = match packet.is_victim {
+                    true => &mut share.victim,
+                    false => &mut share.contributing,
+                };
+                *bytes += Bytes::from_bytes(u64::from(packet.wire));
+            }
+        }
+        Tree {
+            root: root.port,
+            vl: root.vl,
+            destination: self.faces_host(lane).then(facing),
+            members,
+            shares,
+            contributing_flows,
+            victim_flows,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The packets that wait in the switches, one by one.
+
+use silvan_control::seam::{SourceControl, SwitchControl};
+use silvan_units::{Bytes, HostId, PortId, Sl, Vl};
+
+use crate::engine::Engine;
+use crate::packet::Packet;
+use crate::plane::Plane;
+use crate::workload::Workload;
+
+/// A packet in a virtual output queue of a switch, or in an output buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitingPacket {
+    /// Output port that it waits for, or in whose output buffer it is.
+    pub output: PortId,
+    /// Virtual lane of that output.
+    pub vl: Vl,
+    /// Input port in whose buffer it is; `None` in an output buffer.
+    pub input: Option<PortId>,
+    /// Sending host.
+    pub source: HostId,
+    /// Receiving host.
+    pub destination: HostId,
+    /// Its service level.
+    pub sl: Sl,
+    /// Size on the wire.
+    pub wire: Bytes,
+}
+
+impl Plane {
+    /// Calls `each` with every packet that waits for a lane and the number of its input port.
+    pub fn for_each_in_lane(&self, lane: usize, mut each: impl FnMut(u32, &Packet)) {
+        let record = &self.lanes[lane];
+        for local in 0..u32::from(record.words) * 64 {
+            if record.has_input(local) {
+                let queue = self.queues[(record.queues + local) as usize];
+                self.pool
+                    .for_each(queue, |packet| each(record.base + local, packet));
+            }
+        }
+    }
+
+    /// The fabric port of an output: its own, or of an output-buffer stage the one it stands behind.
+    pub fn fabric_port(&self, output: u32) -> u32 {
+        if (output as usize) < self.fabric_ports {
+            output
+        } else {
+            self.ins[output as usize].upstream
+        }
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// Calls `each` with every packet that waits in a switch, notifications included, in a fixed
+    /// order. Packets under way on links or through a crossbar are not among them.
+    pub fn for_each_waiting(&self, mut each: impl FnMut(WaitingPacket)) {
+        let plane = &self.plane;
+        for vl in Vl::all().take(plane.vls) {
+            for output in 0..plane.outs.len() as u32 {
+                plane.for_each_in_lane(plane.lane(output, vl.index()), |input, packet| {
+                    let in_switch = (input as usize) < plane.fabric_ports;
+                    each(WaitingPacket {
+                        output: PortId::new(plane.fabric_port(output) as usize),
+                        vl,
+                        input: in_switch.then(|| PortId::new(input as usize)),
+                        source: HostId::new(packet.source as usize),
+                        destination: HostId::new(packet.destination as usize),
+                        sl: packet.service_level(),
+                        wire: Bytes::from_bytes(u64::from(packet.wire)),
+                    });
+                });
+            }
+        }
+    }
+}
