@@ -33,6 +33,7 @@ mod measure;
 mod schedule;
 mod table;
 mod tables;
+mod trees;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -53,6 +54,7 @@ pub use table::{Column, ColumnData, Table};
 use measure::Measurement;
 use schedule::Schedule;
 use silvan_scenario::{IbControl, Scenario, switch_ports};
+use trees::TreeLog;
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -109,6 +111,7 @@ pub struct Summary {
 /// | `classes` | one per traffic class | from the end of the warm-up |
 /// | `ports` | one per cabled port | from the end of the warm-up |
 /// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
+/// | `forest`, `trees`, `tree_ports`, `tree_hosts`, `tree_lifetimes` | congestion trees, if asked for | from the start |
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutput {
     /// The tables.
@@ -300,6 +303,7 @@ impl<'a, S: Marks, C: SourceControl + Settings> Run<'a, S, C> {
         let sweep = controller.as_deref().map(Controller::interval);
         let mut schedule = Schedule::new(self.scenario, sweep);
         let mut measurement = Measurement::new(self.scenario, &self.engine);
+        let mut trees = TreeLog::new(self.scenario, &measurement.ports);
         while let Some(step) = schedule.next_step() {
             if step.until > self.engine.now() {
                 self.engine
@@ -308,6 +312,9 @@ impl<'a, S: Marks, C: SourceControl + Settings> Run<'a, S, C> {
             }
             if step.sample {
                 measurement.sample(&self.engine);
+            }
+            if let (true, Some(trees)) = (step.trees, trees.as_mut()) {
+                trees.look(&self.engine);
             }
             if step.warm {
                 measurement.start_totals(&mut self.engine);
@@ -324,10 +331,13 @@ impl<'a, S: Marks, C: SourceControl + Settings> Run<'a, S, C> {
             }
         }
         let summary = self.summary(&measurement);
-        Ok(RunOutput {
-            tables: measurement.tables(&self.engine),
-            summary,
-        })
+        let mut tables = measurement.tables(&self.engine);
+        tables.extend(
+            trees
+                .into_iter()
+                .flat_map(|trees| trees.tables(self.engine.now())),
+        );
+        Ok(RunOutput { tables, summary })
     }
 
     /// Settings belong to the switches or to the adapters; each knows its own.

@@ -17,6 +17,8 @@ pub(crate) struct Step<'a> {
     pub until: Time,
     /// Take a sample of the time series.
     pub sample: bool,
+    /// Look at the congestion trees.
+    pub trees: bool,
     /// The warm-up is over: totals start.
     pub warm: bool,
     /// Apply these changes.
@@ -31,6 +33,7 @@ pub(crate) struct Schedule<'a> {
     end: Time,
     warm_up: Option<Time>,
     sample: Ticks,
+    trees: Option<Ticks>,
     sweep: Option<Ticks>,
     look: Span,
     changes: &'a [(Time, SettingChange)],
@@ -67,10 +70,14 @@ impl<'a> Schedule<'a> {
     pub fn new(scenario: &'a Scenario, sweep: Option<Span>) -> Self {
         let file = scenario.file();
         let hosts = scenario.fabric().host_count() as u64;
+        let trees = file.probe.trees.as_ref().and_then(|trees| trees.interval);
         Self {
             end: Time::ZERO + scenario.duration(),
             warm_up: Some(Time::ZERO + file.run.warm_up),
             sample: Ticks::every(file.probe.interval.unwrap_or(file.run.duration)),
+            trees: trees
+                .filter(|interval| !interval.is_zero())
+                .map(Ticks::every),
             sweep: sweep
                 .filter(|interval| !interval.is_zero())
                 .map(Ticks::every),
@@ -95,6 +102,7 @@ impl<'a> Schedule<'a> {
         Some(Step {
             until,
             sample: self.sample.take(until),
+            trees: self.trees.as_mut().is_some_and(|trees| trees.take(until)),
             warm: self.warm_up.take_if(|at| *at == until).is_some(),
             changes: changes.iter().map(|(_, change)| change).collect(),
             sweep: self.sweep.as_mut().is_some_and(|sweep| sweep.take(until)),
@@ -107,6 +115,7 @@ impl<'a> Schedule<'a> {
             Some(self.end),
             Some(now.saturating_add(self.look)),
             Some(self.sample.next),
+            self.trees.map(|trees| trees.next),
             self.warm_up,
             self.sweep.map(|sweep| sweep.next),
             self.changes.first().map(|(at, _)| *at),
@@ -148,10 +157,12 @@ mod tests {
             let Step {
                 until,
                 sample,
+                trees,
                 warm,
                 changes,
                 sweep,
             } = step;
+            assert!(!trees);
             seen.push((
                 until.as_ps() / 1_000_000,
                 sample,

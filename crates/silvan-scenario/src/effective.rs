@@ -11,6 +11,8 @@ use crate::parsed::{FabricSection, Generator, ScenarioFile};
 const DEFAULT_HOSTS: u32 = 8;
 /// Packets of MTU size in a message (gran2012, section IV).
 const DEFAULT_MESSAGE_PACKETS: u64 = 2;
+/// Looks at the congestion trees in a run.
+const DEFAULT_TREE_LOOKS: u64 = 100;
 /// Packets of MTU size that threshold weight 15 stands for.
 const DEFAULT_THRESHOLD_PACKETS: u64 = 3;
 
@@ -32,6 +34,15 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
         let divisor = common_divisor(file.run.duration.as_ps(), file.run.warm_up.as_ps());
         Span::from_ps(divisor)
     });
+    if let Some(trees) = &mut file.probe.trees {
+        let hundredth = file.run.duration.as_ps() / DEFAULT_TREE_LOOKS;
+        trees
+            .interval
+            .get_or_insert(Span::from_ps(hundredth.max(1)));
+        trees
+            .threshold
+            .get_or_insert(Bytes::from_bytes(file.switch.buffer.as_u64() / 2));
+    }
     let control = &mut file.control.switch;
     if control.threshold_table.is_none() {
         let packet = mtu.saturating_add(file.packet.header.as_u64());

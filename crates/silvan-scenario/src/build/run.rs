@@ -1,4 +1,4 @@
-//! Checks of duration, warm-up and probe interval.
+//! Checks of duration, warm-up and probe intervals.
 
 use silvan_units::Span;
 
@@ -36,6 +36,17 @@ pub(crate) fn check_run(file: &ScenarioFile) -> Result<(), ScenarioError> {
             let message = format!("{interval} does not divide the {what}, {span}");
             let error = ScenarioError::new(at("probe.interval"), message);
             return Err(error.with_hint("leave it out for one that does"));
+        }
+    }
+    let trees = file.probe.trees.as_ref();
+    if let Some(interval) = trees.and_then(|trees| trees.interval) {
+        if interval.is_zero() || interval > duration {
+            let message = match interval.is_zero() {
+                true => "it is zero".to_owned(),
+                false => format!("{interval} is longer than the duration, {duration}"),
+            };
+            let error = ScenarioError::new(at("probe.trees.interval"), message);
+            return Err(error.with_hint("write e.g. \"100 us\", or leave it out"));
         }
     }
     Ok(())

@@ -28,7 +28,7 @@ pub use fabric::{
     CableEntry, FabricSection, ForwardingEntries, Generator, HostEntry, Routing, SwitchEntry,
 };
 pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
-pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection};
+pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};
 pub use settings::{PortOverride, SettingChangeEntry};
 pub use traffic::{
     FlowEntry, IncastEntry, NodesSection, PatternKind, PermutationEntry, SpacingKind,

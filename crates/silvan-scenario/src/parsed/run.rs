@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_units::Span;
+use silvan_units::{Bytes, Span};
 
 use crate::schema;
 
@@ -34,6 +34,23 @@ pub struct ProbeSection {
     pub ports: bool,
     /// Which latency histograms are kept.
     pub latency: LatencyDetail,
+    /// How congestion trees are looked for; without this table they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trees: Option<TreesSection>,
+}
+
+/// How congestion trees are looked for.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct TreesSection {
+    /// Time between two looks; the first comes after one interval. Default: a hundredth of the
+    /// duration.
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub interval: Option<Span>,
+    /// Bytes on the wire that must wait for an output Port VL for it to be the root of a tree.
+    /// Default: half an input buffer of a switch.
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub threshold: Option<Bytes>,
 }
 
 /// How long, and from which seed.

@@ -169,6 +169,17 @@ fn duration_warm_up_and_interval() {
         "interval = \"0 s\"",
         "probe.interval: it is zero (hint: write e.g. \"100 us\", or leave it out)",
     );
+    check(
+        "probe.trees",
+        "interval = \"0 s\"",
+        "probe.trees.interval: it is zero (hint: write e.g. \"100 us\", or leave it out)",
+    );
+    check(
+        "probe.trees",
+        "interval = \"11 ms\"",
+        "probe.trees.interval: 11 ms is longer than the duration, 10 ms (hint: write e.g. \
+         \"100 us\", or leave it out)",
+    );
     assert_eq!(
         message("[run]\nwarm-up = \"1 ms\"\n[probe]\ninterval = \"2 ms\""),
         "file.toml:4: probe.interval: 2 ms does not divide the warm-up, 1 ms (hint: leave it out \

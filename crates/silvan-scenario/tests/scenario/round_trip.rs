@@ -137,6 +137,10 @@ fn later_overrides_win_and_defaults_follow() {
         .unwrap();
     assert_eq!(longer.to_json()["probe"]["interval"], "2 ms");
     assert_eq!(longer.to_json()["run"]["duration"], "6 ms");
+    let trees = scenario.with_overrides(&[Override::new("probe.trees", "{}")]);
+    let trees = &trees.unwrap().to_json()["probe"]["trees"];
+    assert_eq!(trees["interval"], "60 us");
+    assert!(scenario.to_json()["probe"].get("trees").is_none());
 }
 
 #[test]
