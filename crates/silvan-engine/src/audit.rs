@@ -65,7 +65,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if packet.is(CONTROL) {
             0
         } else {
-            u64::from(packet.wire) - u64::from(self.plane.header)
+            u64::from(packet.wire()) - u64::from(self.plane.header)
         }
     }
 
@@ -106,7 +106,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         });
         let mut bytes = vec![0u64; plane.lanes.len()];
         self.for_each_queued(|lane, input, packet| {
-            bytes[lane] += u64::from(packet.wire);
+            bytes[lane] += u64::from(packet.wire());
             let upstream = plane.ins[input].upstream;
             taken[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
         });

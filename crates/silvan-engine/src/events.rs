@@ -165,7 +165,7 @@ impl EventQueue {
     /// through a lane; one that does not goes through the wheel.
     #[inline]
     pub fn push_host(&mut self, time: u64, host: u32) {
-        if self.hosts.back_time().is_some_and(|last| last > time) {
+        if !self.hosts.takes(time) {
             self.push(Event::new(time, phase::HOST, host, 0, 0));
         } else {
             self.host_front = self.host_front.min(time);
@@ -177,7 +177,7 @@ impl EventQueue {
     /// alike, as for hosts.
     #[inline]
     pub fn push_output(&mut self, time: u64, output: u32) {
-        if self.outputs.back_time().is_some_and(|last| last > time) {
+        if !self.outputs.takes(time) {
             self.push(Event::new(time, phase::ARBITRATE, output, 0, 0));
         } else {
             self.output_front = self.output_front.min(time);

@@ -13,7 +13,7 @@ use silvan_units::HostId;
 use crate::config::{BecnCarrier, BecnPath, FeedbackParams};
 use crate::engine::Engine;
 use crate::events::{Event, phase};
-use crate::packet::{ACK, BECN, CONTROL, LAST, MARKED, Packet, service_level};
+use crate::packet::{ACK, BECN, CONTROL, Kind, LAST, MARKED, Packet, service_level};
 use crate::plane::time;
 use crate::workload::Workload;
 
@@ -71,7 +71,7 @@ impl Notifications {
             }
             BecnCarrier::AckPerPacket => Some((CONTROL | ACK | becn(marked), u64::from(payload))),
             BecnCarrier::AckPerMessage => {
-                let key = (packet.destination, packet.source, packet.lane & 15);
+                let key = (packet.destination(), packet.source(), packet.sl_bits());
                 let message = self.messages.entry(key).or_default();
                 message.0 += u64::from(payload);
                 message.1 |= marked;
@@ -88,8 +88,8 @@ impl Notifications {
 /// The flow of a data packet.
 fn flow_of(packet: &Packet) -> Flow {
     Flow {
-        source: HostId::new(packet.source as usize),
-        destination: HostId::new(packet.destination as usize),
+        source: HostId::new(packet.source() as usize),
+        destination: HostId::new(packet.destination() as usize),
         sl: packet.service_level(),
     }
 }
@@ -103,7 +103,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let Some((flags, acknowledged)) = self.notifications.decide(done, packet, payload) else {
             return;
         };
-        let data_sl = packet.lane & 15;
+        let data_sl = packet.sl_bits();
         let (wire, sl) = match self.notifications.params.path {
             BecnPath::OutOfBand { .. } => (0, data_sl),
             BecnPath::InBand { sl, bytes, .. } => {
@@ -111,22 +111,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             }
         };
         let vl = self.plane.config.sl_to_vl[usize::from(sl)];
-        let notification = Packet {
-            born: acknowledged,
-            source: host,
-            destination: packet.source,
+        let kind = Kind {
             wire,
             class: u16::from(data_sl),
             lane: vl << 4 | sl,
             flags,
-            hops: 0,
         };
+        let notification = Packet::new(acknowledged, host, packet.source(), kind);
         let slot = self.plane.events.stash(notification);
         let event = match self.notifications.params.path {
             BecnPath::OutOfBand { delay } => Event::new(
                 done + delay.as_ps(),
                 phase::FEEDBACK,
-                packet.source,
+                packet.source(),
                 slot,
                 ARRIVES,
             ),
@@ -158,8 +155,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
         let flow = Flow {
             source: HostId::new(host as usize),
-            destination: HostId::new(packet.source as usize),
-            sl: service_level(packet.class as u8),
+            destination: HostId::new(packet.source() as usize),
+            sl: service_level(packet.class() as u8),
         };
         let feedback = if packet.is(ACK) {
             Feedback::Ack {

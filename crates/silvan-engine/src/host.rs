@@ -5,7 +5,7 @@ use silvan_units::{Bytes, HostId, Sl, Span, Time};
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
-use crate::packet::{CONTROL, LAST, MARKED, Packet};
+use crate::packet::{CONTROL, Kind, LAST, MARKED, Packet};
 use crate::plane::time;
 use crate::records::Credits;
 use crate::stats::Delivery;
@@ -140,18 +140,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: Offer) {
         let plane = &mut self.plane;
         let vl = plane.config.sl_to_vl[offer.sl.index()];
-        let packet = Packet {
-            born: now,
-            source: host,
-            destination: offer.dst.index() as u32,
+        let kind = Kind {
             wire: (offer.bytes + plane.header) as u16,
             class: offer.class,
             lane: vl << 4 | offer.sl.as_u8(),
             flags: if offer.last { LAST } else { 0 },
-            hops: 0,
         };
-        debug_assert!(offer.bytes > 0 && u32::from(packet.wire) <= plane.mtu_wire);
-        let full_size = u32::from(packet.wire) == plane.mtu_wire;
+        let packet = Packet::new(now, host, offer.dst.index() as u32, kind);
+        debug_assert!(offer.bytes > 0 && u32::from(packet.wire()) <= plane.mtu_wire);
+        let full_size = u32::from(packet.wire()) == plane.mtu_wire;
         let gap = match plane.config.host.injection_rate {
             Some(_) if full_size => plane.injection_mtu,
             Some(rate) => rate
@@ -240,7 +237,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let payload = if packet.is(CONTROL) {
             0
         } else {
-            u32::from(packet.wire) - plane.header
+            u32::from(packet.wire()) - plane.header
         };
         let service = plane.sink_time(payload);
         let host = &mut plane.hosts[to as usize];
@@ -258,8 +255,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 host: to,
                 payload,
                 latency: done - packet.born,
-                class: packet.class,
-                hops: packet.hops,
+                class: packet.class(),
+                hops: packet.hops(),
                 marked: packet.is(MARKED),
             },
             &mut plane.hosts[to as usize],
@@ -280,14 +277,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let packet = self.plane.events.unstash(slot);
         let offer = Offer {
             dst: HostId::new(host as usize),
-            bytes: u32::from(packet.wire) - self.plane.header,
+            bytes: u32::from(packet.wire()) - self.plane.header,
             sl: packet.service_level(),
-            class: packet.class,
+            class: packet.class(),
             last: packet.is(LAST),
         };
         let mut woken = std::mem::take(&mut self.woken);
         self.workload.on_delivered(
-            HostId::new(packet.source as usize),
+            HostId::new(packet.source() as usize),
             &offer,
             time(now),
             &mut woken,

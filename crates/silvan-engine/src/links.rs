@@ -38,10 +38,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             time(now),
             PortVl(lane as u32),
             LinkView {
-                source: HostId::new(packet.source as usize),
-                destination: HostId::new(packet.destination as usize),
+                source: HostId::new(packet.source() as usize),
+                destination: HostId::new(packet.destination() as usize),
                 sl: packet.service_level(),
-                wire_bytes: u32::from(packet.wire),
+                wire_bytes: u32::from(packet.wire()),
                 fecn,
                 becn: packet.is(CONTROL) && packet.is(BECN),
                 marked_here: fecn && !arrived_marked,

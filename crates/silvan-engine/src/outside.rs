@@ -111,7 +111,7 @@ impl Plane {
         self.prepare_outside();
         one(&mut self.outside.counts[port as usize]);
         if !packet.is(CONTROL) {
-            self.outside.payload += u64::from(packet.wire) - u64::from(self.header);
+            self.outside.payload += u64::from(packet.wire()) - u64::from(self.header);
         }
     }
 
@@ -137,7 +137,7 @@ impl Plane {
         let nowhere = self.nowhere();
         self.events.for_each_head_mut(|port, packet| {
             if port == input {
-                packet.destination = nowhere;
+                packet.divert(nowhere);
             }
         });
     }
@@ -350,7 +350,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if empty {
             record.clear_input(local);
         }
-        record.queued_bytes -= u32::from(packet.wire);
+        record.queued_bytes -= u32::from(packet.wire());
         plane.outs[output as usize].waiting -= 1;
         packet
     }
@@ -359,7 +359,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn give_back(&mut self, now: u64, input: u32, packet: &Packet) {
         let upstream = self.plane.ins[input as usize].upstream;
         let sender = &self.plane.outs[upstream as usize];
-        let tail = now + self.plane.serialisation(sender, packet.wire);
+        let tail = now + self.plane.serialisation(sender, packet.wire());
         self.return_credits(now, tail, input, packet);
     }
 
@@ -373,15 +373,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             packet,
         } = head;
         let plane = &mut self.plane;
-        let lost = packet.destination == plane.nowhere();
+        let lost = packet.destination() == plane.nowhere();
         if !lost && !plane.outside.discards {
-            let entry = plane.elements[element as usize].table + packet.destination;
+            let entry = plane.elements[element as usize].table + packet.destination();
             let set = plane.outside.tables.get(entry as usize);
             if set.is_none_or(|&local| local == NO_ROUTE) {
                 self.fault = Some(RunError::NoRoute {
                     at: time(now),
                     port: PortId::new(port as usize),
-                    destination: packet.destination,
+                    destination: packet.destination(),
                 });
                 return;
             }
@@ -393,7 +393,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let set = plane
                 .outside
                 .tables
-                .get((record.table + packet.destination) as usize);
+                .get((record.table + packet.destination()) as usize);
             match set.copied().filter(|&local| local != NO_ROUTE) {
                 Some(local) => {
                     let output = record.base + u32::from(local);

@@ -20,14 +20,22 @@ pub(crate) const BECN: u8 = 16;
 
 /// A packet. It travels by value inside events until it has to wait, so an uncontended hop touches
 /// no packet memory at all.
+///
+/// Three words, because every hop moves it: a record of small fields is moved field by field.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// Data: when its injection started, in ps. Notification: payload bytes acknowledged.
     pub born: u64,
-    /// Sending host.
-    pub source: u32,
-    /// Receiving host.
-    pub destination: u32,
+    /// Sending host, and above it the receiving one.
+    ends: u64,
+    /// From the low end: wire bytes (16 bits), class (16), service level (4), virtual lane (4),
+    /// flags (8), links crossed (8).
+    rest: u64,
+}
+
+/// What a new packet is, apart from its ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
     /// Bytes on the wire.
     pub wire: u16,
     /// Data: traffic class. Notification: service level of the flow it is about.
@@ -36,30 +44,103 @@ pub(crate) struct Packet {
     pub lane: u8,
     /// `MARKED`, `LAST`, `CONTROL`, `ACK`, `BECN`.
     pub flags: u8,
-    /// Links crossed so far.
-    pub hops: u8,
 }
 
+const CLASS_SHIFT: u32 = 16;
+const LANE_SHIFT: u32 = 32;
+const FLAGS_SHIFT: u32 = 40;
+const HOPS_SHIFT: u32 = 48;
+
 impl Packet {
+    /// A packet that has crossed no link.
+    #[inline]
+    pub fn new(born: u64, source: u32, destination: u32, kind: Kind) -> Self {
+        Self {
+            born,
+            ends: u64::from(destination) << 32 | u64::from(source),
+            rest: u64::from(kind.flags) << FLAGS_SHIFT
+                | u64::from(kind.lane) << LANE_SHIFT
+                | u64::from(kind.class) << CLASS_SHIFT
+                | u64::from(kind.wire),
+        }
+    }
+
+    /// Sending host.
+    #[inline]
+    pub fn source(&self) -> u32 {
+        self.ends as u32
+    }
+
+    /// Receiving host.
+    #[inline]
+    pub fn destination(&self) -> u32 {
+        (self.ends >> 32) as u32
+    }
+
+    /// Changes the receiving host.
+    pub fn divert(&mut self, destination: u32) {
+        self.ends = u64::from(destination) << 32 | u64::from(self.source());
+    }
+
+    /// Bytes on the wire.
+    #[inline]
+    pub fn wire(&self) -> u16 {
+        self.rest as u16
+    }
+
+    /// Data: traffic class. Notification: service level of the flow it is about.
+    #[inline]
+    pub fn class(&self) -> u16 {
+        (self.rest >> CLASS_SHIFT) as u16
+    }
+
     #[inline]
     pub fn vl(&self) -> usize {
-        usize::from(self.lane >> 4)
+        (self.rest >> (LANE_SHIFT + 4)) as usize & 15
+    }
+
+    /// The service level as a number.
+    #[inline]
+    pub fn sl_bits(&self) -> u8 {
+        (self.rest >> LANE_SHIFT) as u8 & 15
     }
 
     #[inline]
     pub fn service_level(&self) -> Sl {
-        service_level(self.lane)
+        service_level(self.sl_bits())
     }
 
     /// Flow-control blocks of 64 bytes that the packet takes in a buffer.
     #[inline]
     pub fn blocks(&self) -> i32 {
-        i32::from(self.wire).wrapping_add(63) >> 6
+        (i32::from(self.wire()) + 63) >> 6
     }
 
     #[inline]
     pub fn is(&self, flag: u8) -> bool {
-        self.flags & flag != 0
+        self.rest & u64::from(flag) << FLAGS_SHIFT != 0
+    }
+
+    #[inline]
+    pub fn set(&mut self, flag: u8) {
+        self.rest |= u64::from(flag) << FLAGS_SHIFT;
+    }
+
+    #[inline]
+    pub fn clear(&mut self, flag: u8) {
+        self.rest &= !(u64::from(flag) << FLAGS_SHIFT);
+    }
+
+    /// Links crossed so far, 255 for more.
+    #[inline]
+    pub fn hops(&self) -> u8 {
+        (self.rest >> HOPS_SHIFT) as u8
+    }
+
+    /// Counts a link. Tables that change can send a packet in circles for a while.
+    #[inline]
+    pub fn count_hop(&mut self) {
+        self.rest += u64::from(self.hops() != u8::MAX) << HOPS_SHIFT;
     }
 }
 
@@ -97,7 +178,7 @@ impl Pool {
     }
 
     /// Appends a packet to the queue, which is empty or not as `was_empty` says.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, queue: &mut u32, was_empty: bool, packet: Packet, now: u64) {
         let index = if self.free == NONE {
             self.nodes.push(Node { packet, next: NONE });
@@ -126,7 +207,7 @@ impl Pool {
 
     /// Takes the first packet of a queue that is not empty; returns it and whether the queue
     /// is empty now.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self, queue: u32) -> (Packet, bool) {
         let index = self.nodes[queue as usize].next;
         let Node { packet, next } = self.nodes[index as usize];

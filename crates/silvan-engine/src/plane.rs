@@ -138,13 +138,13 @@ impl Plane {
     pub fn prefetch_heads(&self, lane: usize) {
         if let Some(head) = self.events.coming_head(lane, 7) {
             let table = self.elements[head.element as usize].table;
-            let entry = table.wrapping_add(head.packet.destination);
+            let entry = table.wrapping_add(head.packet.destination());
             prefetch(&self.tables, entry as usize);
             prefetch(&self.ins, head.port as usize);
         }
         if let Some(head) = self.events.coming_head(lane, 3) {
             let element = &self.elements[head.element as usize];
-            let entry = element.table.wrapping_add(head.packet.destination);
+            let entry = element.table.wrapping_add(head.packet.destination());
             let local = self.tables.get(entry as usize).copied().unwrap_or(0);
             let output = element.base + u32::from(local);
             let vl = head.packet.vl();

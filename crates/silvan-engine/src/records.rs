@@ -65,7 +65,7 @@ pub(crate) struct OutLane {
 }
 
 /// Credits on their way that a lane holds itself.
-const RING: usize = 6;
+const PLACES: usize = 6;
 
 /// The credits of one virtual lane of an output for the buffer at the far end: those in hand and
 /// those on their way back.
@@ -78,11 +78,12 @@ const RING: usize = 6;
 pub(crate) struct Credits {
     /// Credits in hand, in blocks.
     pub in_hand: i32,
-    /// Entries that do not fit into `ring`, as a place in `Spill`; `NONE` if all do.
-    pub spill: u32,
-    /// First entry of `ring`, and how many there are.
-    pub ring_head: u8,
-    pub ring_len: u8,
+    /// Entries that do not fit into `places`, as a place in `Spill`; `NONE` if all do, and
+    /// then only are places free.
+    spill: u32,
+    /// Places in use: from `first` to before `end`.
+    first: u8,
+    end: u8,
     /// Somebody waits for credits and must be woken when some come sooner than known. Cleared
     /// when a packet is sent.
     pub starved: bool,
@@ -90,7 +91,7 @@ pub(crate) struct Credits {
     /// wait touches nothing else of its lane.
     pub turn: u8,
     /// The next entries, ordered by arrival.
-    pub ring: [u64; RING],
+    places: [u64; PLACES],
 }
 
 impl OutLane {
@@ -190,34 +191,43 @@ impl Credits {
         Self {
             in_hand: capacity,
             spill: NONE,
-            ring_head: 0,
-            ring_len: 0,
+            first: 0,
+            end: 0,
             starved: false,
             turn: 0,
-            ring: [0; RING],
+            places: [0; PLACES],
         }
     }
 
+    /// The entries on their way that are not spilled.
     #[inline(always)]
-    fn slot(&self, position: u8) -> usize {
-        let at = usize::from(self.ring_head + position);
-        if at < RING { at } else { at - RING }
+    fn held(&self) -> &[u64] {
+        &self.places[usize::from(self.first)..usize::from(self.end)]
     }
 
     /// Takes in the credits that have arrived by `now`.
     #[inline(always)]
     pub fn settle(&mut self, spill: &mut Spill, now: u64) {
-        while self.ring_len > 0 {
-            let entry = self.ring[self.slot(0)];
-            if entry >> BLOCK_BITS > now {
+        // All entries of an instant are below the first of the next.
+        let limit = (now + 1) << BLOCK_BITS;
+        let (mut taken, mut blocks) = (0, 0);
+        for &entry in self.held() {
+            if entry >= limit {
                 break;
             }
-            self.in_hand += (entry & BLOCK_MASK) as i32;
-            self.ring_head = self.slot(1) as u8;
-            self.ring_len -= 1;
-            if self.spill != NONE {
-                self.refill(spill);
-            }
+            blocks += (entry & BLOCK_MASK) as i32;
+            taken += 1;
+        }
+        if taken == 0 {
+            return;
+        }
+        self.in_hand += blocks;
+        self.first += taken;
+        if self.first == self.end {
+            (self.first, self.end) = (0, 0);
+        }
+        if self.spill != NONE {
+            self.refill(spill, now);
         }
     }
 
@@ -235,43 +245,53 @@ impl Credits {
     #[inline(always)]
     pub fn give(&mut self, spill: &mut Spill, now: u64, due: u64, blocks: i32) {
         let entry = due << BLOCK_BITS | blocks as u64;
-        if usize::from(self.ring_len) == RING {
-            self.settle(spill, now);
-            if usize::from(self.ring_len) == RING {
-                self.give_spilled(spill, entry);
-                return;
-            }
+        if usize::from(self.end) == PLACES && !self.make_room(spill, now) {
+            self.give_spilled(spill, entry);
+            return;
         }
-        let at = self.slot(self.ring_len);
-        self.ring[at] = entry;
-        self.ring_len += 1;
-        if self.ring_len > 1 && self.ring[self.slot(self.ring_len - 2)] > entry {
+        let at = usize::from(self.end);
+        self.places[at] = entry;
+        self.end += 1;
+        if self.end - self.first > 1 && self.places[at - 1] > entry {
             self.sort_in();
         }
+    }
+
+    /// Moves the entries to the first places.
+    fn close_up(&mut self) {
+        let (first, end) = (self.first, self.end);
+        self.places
+            .copy_within(usize::from(first)..usize::from(end), 0);
+        (self.first, self.end) = (0, end - first);
+    }
+
+    /// Frees the last place, unless all are needed.
+    #[inline(never)]
+    fn make_room(&mut self, spill: &mut Spill, now: u64) -> bool {
+        self.settle(spill, now);
+        self.close_up();
+        usize::from(self.end) < PLACES
     }
 
     /// Moves the last entry to its place: reads of different length can end out of the order of
     /// their start.
     #[cold]
     fn sort_in(&mut self) {
-        let mut position = self.ring_len - 1;
-        while position > 0 {
-            let (before, at) = (self.slot(position - 1), self.slot(position));
-            if self.ring[before] <= self.ring[at] {
-                break;
-            }
-            self.ring.swap(before, at);
+        let held = &mut self.places[usize::from(self.first)..usize::from(self.end)];
+        let mut position = held.len() - 1;
+        while position > 0 && held[position - 1] > held[position] {
+            held.swap(position - 1, position);
             position -= 1;
         }
     }
 
-    /// Adds an entry to a full ring: the latest of all goes to the spill.
+    /// Adds an entry when all places are taken: the latest of all goes to the spill.
     #[cold]
     fn give_spilled(&mut self, spill: &mut Spill, entry: u64) {
-        let last = self.slot(self.ring_len - 1);
         let mut latest = entry;
-        if self.ring[last] > entry {
-            latest = std::mem::replace(&mut self.ring[last], entry);
+        let last = &mut self.places[PLACES - 1];
+        if *last > entry {
+            latest = std::mem::replace(last, entry);
             self.sort_in();
         }
         if self.spill == NONE {
@@ -285,26 +305,27 @@ impl Credits {
         queue.insert(at, latest);
     }
 
-    /// Moves the first spilled entry into the ring.
+    /// Moves spilled entries to the places that have become free, and takes in those that have
+    /// arrived.
     #[cold]
-    fn refill(&mut self, spill: &mut Spill) {
+    fn refill(&mut self, spill: &mut Spill, now: u64) {
+        self.close_up();
         let queue = &mut spill.queues[self.spill as usize];
-        if let Some(entry) = queue.pop_front() {
-            let at = self.slot(self.ring_len);
-            self.ring[at] = entry;
-            self.ring_len += 1;
+        while usize::from(self.end) < PLACES {
+            let Some(entry) = queue.pop_front() else {
+                spill.free.push(self.spill);
+                self.spill = NONE;
+                break;
+            };
+            self.places[usize::from(self.end)] = entry;
+            self.end += 1;
         }
-        if spill.queues[self.spill as usize].is_empty() {
-            spill.free.push(self.spill);
-            self.spill = NONE;
-        }
+        self.settle(spill, now);
     }
 
     fn coming<'a>(&'a self, spill: &'a Spill) -> impl Iterator<Item = u64> + 'a {
         let spilled = spill.queues.get(self.spill as usize).into_iter().flatten();
-        (0..self.ring_len)
-            .map(|position| self.ring[self.slot(position)])
-            .chain(spilled.copied())
+        self.held().iter().chain(spilled).copied()
     }
 
     /// When the lane will have `blocks` credits, from what is on its way; `None` if it is not enough.

@@ -27,7 +27,7 @@ impl ResidentView<'_> {
             let queue = self.plane.queues[(record.queues + local) as usize];
             self.plane
                 .pool
-                .for_each_mut(queue, |packet| packet.flags |= MARKED);
+                .for_each_mut(queue, |packet| packet.set(MARKED));
         }
     }
 }

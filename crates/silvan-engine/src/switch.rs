@@ -29,20 +29,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let output = if table == NONE {
             base
         } else {
-            let local = plane.tables[(table + packet.destination) as usize];
+            let local = plane.tables[(table + packet.destination()) as usize];
             if local == NO_ROUTE {
                 self.unroutable(head);
                 return;
             }
             base + u32::from(local)
         };
-        if mixed && packet.flags & DEFERRED == 0 {
+        if mixed && !packet.is(DEFERRED) {
             let upstream = plane.ins[port as usize].upstream;
-            let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire);
-            let to = plane.serialisation(&plane.outs[output as usize], packet.wire);
+            let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire());
+            let to = plane.serialisation(&plane.outs[output as usize], packet.wire());
             if to < from {
                 // Starting earlier would run dry before the tail has arrived.
-                packet.flags |= DEFERRED;
+                packet.set(DEFERRED);
                 plane.events.push_head_at(Head {
                     time: now + from - to,
                     packet,
@@ -51,7 +51,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 return;
             }
         }
-        packet.flags &= !DEFERRED;
+        packet.clear(DEFERRED);
         let vl = packet.vl();
         let local = port - base;
         if S::NEEDS_BUFFER_FULL {
@@ -68,7 +68,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             });
             if !blocked && credits.has(&mut plane.spill, now, packet.blocks()) {
                 credits.turn = next_turn(local);
-                let wire = u32::from(packet.wire);
+                let wire = u32::from(packet.wire());
                 self.transmit(now, output, lane, Some(port), packet, wire);
                 return;
             }
@@ -76,6 +76,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.enqueue(now, port, local, output, lane, packet);
     }
 
+    #[inline(always)]
     fn enqueue(
         &mut self,
         now: u64,
@@ -91,7 +92,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let was_empty = !record.has_input(local);
         plane.pool.push(queue, was_empty, packet, now);
         record.set_input(local);
-        record.queued_bytes += u32::from(packet.wire);
+        record.queued_bytes += u32::from(packet.wire());
         let queued_bytes = record.queued_bytes;
         let out = &mut plane.outs[output as usize];
         out.waiting += 1;
@@ -201,7 +202,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let head = plane
                 .pool
                 .first(plane.queues[(record.queues + locals[vl]) as usize]);
-            let wire = plane.pool.packet(head).wire;
+            let wire = plane.pool.packet(head).wire();
             plane.vl_tables[usize::from(state.table)].charge(state, choice, wire);
             self.grant(now, output, first + vl, locals[vl]);
             return;
@@ -276,7 +277,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             record.clear_input(local);
         }
         let (queued_bytes, base) = (record.queued_bytes, record.base);
-        record.queued_bytes -= u32::from(packet.wire);
+        record.queued_bytes -= u32::from(packet.wire());
         let out = &mut plane.outs[output as usize];
         out.waiting -= 1;
         let more = out.waiting > 0;
@@ -331,7 +332,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         queued_bytes: u32,
     ) {
         let plane = &mut self.plane;
-        let ser = plane.serialisation(&plane.outs[output as usize], packet.wire);
+        let ser = plane.serialisation(&plane.outs[output as usize], packet.wire());
         let tail = now + ser;
         let blocks = packet.blocks();
         let credits = &mut plane.credits[lane];
@@ -341,7 +342,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let out = &mut plane.outs[output as usize];
         debug_assert!(out.free_at <= now, "two packets at once on one link");
         out.free_at = tail;
-        out.xmit_bytes += u64::from(packet.wire);
+        out.xmit_bytes += u64::from(packet.wire());
         out.xmit_packets += 1;
         let mut waited = 0;
         if out.wait_since != u64::MAX {
@@ -350,8 +351,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             out.wait_since = u64::MAX;
         }
         let (kind, marks) = (out.kind, out.marks);
-        // Tables that change can send a packet in circles for a while.
-        packet.hops = packet.hops.saturating_add(1);
+        packet.count_hop();
         let arrived_marked = packet.is(MARKED);
         if let Some(input) = input {
             if self.plane.reads.is_some() {
@@ -370,7 +370,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                     view(&packet, input),
                 );
                 if mark {
-                    packet.flags |= MARKED;
+                    packet.set(MARKED);
                 }
             }
         } else if C::NEEDS_CREDIT {
@@ -400,7 +400,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let lane = plane.lane(upstream, packet.vl());
         let blocks = packet.blocks();
         if S::ACTIVE && self.switch.delays_credits() {
-            due += self.starvation(now, input, lane, packet.wire);
+            due += self.starvation(now, input, lane, packet.wire());
         }
         let plane = &mut self.plane;
         let credits = &mut plane.credits[lane];
@@ -544,7 +544,7 @@ fn next_turn(local: u32) -> u8 {
 #[inline]
 fn view(packet: &Packet, input: u32) -> PacketView {
     PacketView {
-        wire_bytes: u32::from(packet.wire),
+        wire_bytes: u32::from(packet.wire()),
         marked: packet.is(MARKED),
         input: PortId::new(input as usize),
     }

@@ -63,10 +63,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                         output: PortId::new(plane.fabric_port(output) as usize),
                         vl,
                         input: in_switch.then(|| PortId::new(input as usize)),
-                        source: HostId::new(packet.source as usize),
-                        destination: HostId::new(packet.destination as usize),
+                        source: HostId::new(packet.source() as usize),
+                        destination: HostId::new(packet.destination() as usize),
                         sl: packet.service_level(),
-                        wire: Bytes::from_bytes(u64::from(packet.wire)),
+                        wire: Bytes::from_bytes(u64::from(packet.wire())),
                     });
                 });
             }

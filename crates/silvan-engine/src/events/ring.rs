@@ -9,6 +9,9 @@ pub(super) struct Ring<T> {
     pub(super) slots: Vec<T>,
     head: usize,
     len: usize,
+    /// The latest event ever appended. One that has left was no later than any to come, so it
+    /// is not asked whether it has.
+    last: (u64, u32),
 }
 
 /// What a ring orders by.
@@ -38,6 +41,7 @@ impl<T: Keyed> Ring<T> {
             slots: vec![filler; Self::START],
             head: 0,
             len: 0,
+            last: (0, 0),
         }
     }
 
@@ -51,9 +55,10 @@ impl<T: Keyed> Ring<T> {
         (self.len > 0).then(|| &self.slots[self.head & (self.slots.len() - 1)])
     }
 
+    /// Whether an event at `time` may be appended: none behind it is later.
     #[inline(always)]
-    pub(super) fn back_time(&self) -> Option<u64> {
-        (self.len > 0).then(|| self.slots[self.at(self.len - 1)].key().0)
+    pub(super) fn takes(&self, time: u64) -> bool {
+        self.last.0 <= time
     }
 
     /// Appends an event whose time is not before that of the last one.
@@ -65,12 +70,12 @@ impl<T: Keyed> Ring<T> {
         let at = self.at(self.len);
         self.slots[at] = event;
         self.len += 1;
-        if self.len > 1 {
-            let before = self.slots[self.at(self.len - 2)].key();
-            debug_assert!(before.0 <= event.key().0, "a lane runs backwards");
-            if before > event.key() {
-                self.sort_in();
-            }
+        let key = event.key();
+        debug_assert!(self.last.0 <= key.0, "a lane runs backwards");
+        if self.last <= key {
+            self.last = key;
+        } else {
+            self.sort_in();
         }
     }
 

@@ -155,8 +155,8 @@ impl Growth<'_> {
             }
             let mut by_input: Vec<(u32, u64)> = Vec::new();
             plane.for_each_in_lane(lane, |input, packet| match by_input.last_mut() {
-                Some((last, bytes)) if *last == input => *bytes += u64::from(packet.wire),
-                _ => by_input.push((input, u64::from(packet.wire))),
+                Some((last, bytes)) if *last == input => *bytes += u64::from(packet.wire()),
+                _ => by_input.push((input, u64::from(packet.wire()))),
             });
             for (input, bytes) in by_input {
                 let upstream = plane.fabric_port(plane.ins[input as usize].upstream);
@@ -204,14 +204,14 @@ impl Growth<'_> {
         for (lane, place) in self.places.iter().enumerate() {
             let Some(place) = place else { continue };
             let mut note = |_, packet: &crate::packet::Packet| {
-                let contributes = self.root_on_way(lane, packet.destination, place.tree);
+                let contributes = self.root_on_way(lane, packet.destination(), place.tree);
                 held.push(Held {
                     tree: contributes.unwrap_or(place.tree),
-                    source: packet.source,
-                    destination: packet.destination,
+                    source: packet.source(),
+                    destination: packet.destination(),
                     sl: packet.service_level().as_u8(),
                     is_victim: contributes.is_none(),
-                    wire: packet.wire,
+                    wire: packet.wire(),
                 });
             };
             self.plane.for_each_in_lane(lane, &mut note);
