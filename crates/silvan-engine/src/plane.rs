@@ -127,9 +127,10 @@ impl Plane {
 
     /// Whether the fabric is so large that it pays to ask for records ahead of time.
     pub fn outgrows_cache(&self) -> bool {
-        // A megabyte of records: the port's own lines, its credits and its queue's.
+        // A quarter of a megabyte of records (the port's own lines, its credits and its queue's), to
+        // which tables, packets and hosts come.
         self.fabric_ports * (size_of::<OutPort>() + size_of::<Credits>() + size_of::<OutLane>())
-            > 1 << 20
+            > 1 << 18
     }
 
     /// Asks for the records of the heads that follow in a lane: first for those that say where they
