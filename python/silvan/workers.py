@@ -1,29 +1,19 @@
 """Several runs at once: one process per core, each run on its own.
 
-Workers are spawned afresh, never forked, so they share no state with the caller. Ctrl-C
-reaches only the caller, which then asks the workers to stop; runs that were finished by then
-have been written and are kept.
+Ctrl-C reaches only the caller, which then stops the workers; runs that were finished by then have
+been written and are kept.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import queue
-import signal
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.queues import SimpleQueue
-from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from silvan.errors import SimulationError
+from silvan.processes import Died, Pool, Raised, Report, cores
 from silvan.scenario import Scenario
 from silvan.simulation import Progress, run
 
@@ -32,9 +22,6 @@ if TYPE_CHECKING:
 
 OnProgress = Callable[[int, Progress], object]
 """Called with the index of a job and how far it has come."""
-
-News: TypeAlias = "queue.SimpleQueue[tuple[int, Future[Result]] | None]"
-"""What the caller waits for: a job that is done, by index, or None for Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +41,6 @@ class Job:
     scenario: Scenario
     seed: int
     folder: Path | None = None
-
-
-def cores() -> int:
-    """Count the cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def run_jobs(
@@ -96,73 +78,25 @@ def run_jobs(
         for index, job in enumerate(jobs):
             yield index, _do(job, partial(_tell, on_progress, index))
         return
-    context = multiprocessing.get_context("spawn")
-    stop = context.Event()
-    reports: SimpleQueue[tuple[int, Progress] | None] = context.SimpleQueue()
-    listener = threading.Thread(target=_listen, args=(reports, on_progress), daemon=True)
-    listener.start()
-    news: News = queue.SimpleQueue()
-    with _interrupts_to(lambda: news.put(None)):
-        pool = ProcessPoolExecutor(
-            count, mp_context=context, initializer=_start_worker, initargs=(stop, reports)
-        )
-        try:
-            with _interrupts_blocked():
-                for index, job in enumerate(jobs):
-                    future = pool.submit(_do_in_worker, index, job)
-                    future.add_done_callback(partial(_put_news, news, index))
-            for _ in jobs:
-                event = news.get()
-                if event is None:
-                    raise KeyboardInterrupt
-                index, future = event
-                yield index, future.result()
-        except BrokenProcessPool:
-            raise SimulationError(
-                "a worker process ended without a word",
-                hint="the machine may be out of memory; run fewer seeds at once",
-            ) from None
-        finally:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            reports.put(None)
-            listener.join()
-            reports.close()
-
-
-def _put_news(news: News, index: int, future: Future[Result]) -> None:
-    news.put((index, future))
-
-
-@contextmanager
-def _interrupts_to(tell: Callable[[], None]) -> Iterator[None]:
-    """Have Ctrl-C call a function instead of raising an exception.
-
-    A process pool does not survive an exception in any of its lines: one that strikes while it
-    holds a lock leaves that lock taken for ever, and its shutdown waits for it.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        # Signals are for the main thread; none arrives here.
-        yield
-        return
-    before = signal.signal(signal.SIGINT, lambda _number, _frame: tell())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Hold Ctrl-C back, also from processes that are started meanwhile, and for good from those.
-
-    A terminal sends Ctrl-C to all processes; only the caller decides what it means.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    with Pool(count) as pool:
+        waiting = list(enumerate(jobs))[::-1]
+        while waiting or not pool.is_idle:
+            while waiting and pool.has_room:
+                index, job = waiting.pop()
+                pool.submit(index, _do, job)
+            for event in pool.wait():
+                match event:
+                    case Report(index, progress):
+                        _tell(on_progress, index, progress)
+                    case Raised(_, error):
+                        raise error
+                    case Died(index, how):
+                        raise SimulationError(
+                            f"the worker process of seed {jobs[index].seed} ended ({how})",
+                            hint="the machine may be out of memory; run fewer seeds at once",
+                        )
+                    case _:
+                        yield event.key, event.value
 
 
 def _do(job: Job, progress: Callable[[Progress], object]) -> Result:
@@ -175,45 +109,3 @@ def _do(job: Job, progress: Callable[[Progress], object]) -> Result:
 def _tell(on_progress: OnProgress | None, index: int, state: Progress) -> None:
     if on_progress is not None:
         on_progress(index, state)
-
-
-def _listen(
-    reports: SimpleQueue[tuple[int, Progress] | None], on_progress: OnProgress | None
-) -> None:
-    while (report := reports.get()) is not None:
-        _tell(on_progress, *report)
-
-
-class _Stopped(Exception):
-    """The caller wants no more results."""
-
-
-# Set once in every worker process by its initialiser; a process pool has no other way to hand
-# synchronisation objects to its workers.
-_stop: Event
-_reports: SimpleQueue[tuple[int, Progress] | None]
-
-
-def _start_worker(stop: Event, reports: SimpleQueue[tuple[int, Progress] | None]) -> None:
-    global _stop, _reports
-    _stop, _reports = stop, reports
-    threading.Thread(target=_end_with_caller, daemon=True).start()
-
-
-def _end_with_caller() -> None:
-    """End this worker when its caller has gone without saying so."""
-    caller = multiprocessing.parent_process()
-    if caller is not None:
-        caller.join()
-        os._exit(1)
-
-
-def _do_in_worker(index: int, job: Job) -> Result:
-    def report(state: Progress) -> None:
-        if _stop.is_set():
-            raise _Stopped
-        _reports.put((index, state))
-
-    if _stop.is_set():
-        raise _Stopped
-    return _do(job, report)

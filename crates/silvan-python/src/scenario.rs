@@ -43,6 +43,11 @@ impl Scenario {
             .map_err(|error| scenario_error(py, &error))
     }
 
+    /// One run of the scenario on its own: a fixed seed, and nothing that varies.
+    fn single_run(&self, seed: u64) -> Self {
+        Self(self.0.single_run(seed))
+    }
+
     /// The overrides of every point of the scenario's sweep; one empty list if nothing varies.
     fn sweep_points(&self) -> Vec<Vec<(String, String)>> {
         let points = self.0.sweep_points().into_iter();

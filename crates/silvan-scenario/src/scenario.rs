@@ -17,7 +17,7 @@ use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traffic::{build_traffic, environment, traffic_error};
 use crate::error::ScenarioError;
-use crate::parsed::ScenarioFile;
+use crate::parsed::{ScenarioFile, SweepSection};
 use crate::source::{Override, Source};
 use crate::{de, effective};
 
@@ -90,6 +90,24 @@ impl Scenario {
     pub fn with_overrides(&self, overrides: &[Override]) -> Result<Self, ScenarioError> {
         let all = [self.overrides.as_slice(), overrides].concat();
         Self::from_toml(&self.text, &self.source_name, &all)
+    }
+
+    /// One run of this scenario on its own, as a sweep makes it: the seed is fixed, nothing varies,
+    /// and the description is left out, so that equal runs have equal hashes whatever else the
+    /// sweep does. The fabric is shared, not built again.
+    #[must_use]
+    pub fn single_run(&self, seed: u64) -> Self {
+        let mut one = self.clone();
+        one.file.run.seed = seed;
+        one.file.sweep = SweepSection::default();
+        one.file.description.clear();
+        one.effective = effective::to_toml(&one.file);
+        one.overrides.extend([
+            Override::new("run.seed", seed.to_string()),
+            Override::new("sweep", "{}"),
+            Override::new("description", r#""""#),
+        ]);
+        one
     }
 
     fn build(

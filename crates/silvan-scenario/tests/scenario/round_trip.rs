@@ -170,6 +170,22 @@ fn sweeps_give_every_combination() {
     assert_eq!(read("").unwrap().sweep_points(), [[]]);
 }
 
+#[test]
+fn a_single_run_is_the_scenario_with_its_seed_and_nothing_that_varies() {
+    let sweep = [("description", "a study"), ("run.seed", "1")];
+    let scenario = read_with(ALL_KEYS, &sweep).unwrap();
+    let alone = [("description", ""), ("run.seed", "5"), ("sweep", "{}")];
+    let expected = read_with(ALL_KEYS, &alone).unwrap();
+    let one = scenario.single_run(5);
+    assert_eq!(one.effective_toml(), expected.effective_toml());
+    assert_ne!(one.hash(), scenario.single_run(6).hash());
+    // What is changed afterwards starts from the single run, not from the sweep.
+    let later = [Override::new("switch.buffer", "48 KiB")];
+    let changed = one.with_overrides(&later).unwrap();
+    let expected = expected.with_overrides(&later).unwrap();
+    assert_eq!(changed.effective_toml(), expected.effective_toml());
+}
+
 /// The paper's 648-port fat tree, and per cent where the paper has per cent.
 #[test]
 fn table2_is_the_papers() {

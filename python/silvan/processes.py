@@ -1,0 +1,249 @@
+"""Worker processes: told what to call, watched, and replaced when they die.
+
+Each worker is a fresh interpreter at the other end of a socket, so it shares no state with the
+caller, a script needs no ``if __name__ == "__main__"`` to start some, and a worker that is killed
+takes exactly one call with it. A worker ends soon after its caller has gone, however that went.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeAlias
+
+from silvan.simulation import Progress
+
+_PATIENCE_S = 10.0
+"""How long a worker may take to stop by itself: a result that is being written is finished."""
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A call has come some way.
+
+    Attributes
+    ----------
+    key : int
+        The call.
+    progress : Progress
+        How far it has come.
+    """
+
+    key: int
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A call has returned.
+
+    Attributes
+    ----------
+    key : int
+        The call.
+    value : Any
+        What it returned.
+    """
+
+    key: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A call has raised an exception.
+
+    Attributes
+    ----------
+    key : int
+        The call.
+    error : Exception
+        What it raised.
+    """
+
+    key: int
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The worker process ended in the midst of a call.
+
+    Attributes
+    ----------
+    key : int
+        The call.
+    how : str
+        The signal or the exit status, in words.
+    """
+
+    key: int
+    how: str
+
+
+Event: TypeAlias = Report | Returned | Raised | Died
+"""What a worker has to tell."""
+
+
+class Pool:
+    """Some worker processes, started when they are needed.
+
+    Parameters
+    ----------
+    size : int
+        Processes at once, at least one.
+
+    Examples
+    --------
+    The function's last argument takes reports of its progress.
+
+    >>> from silvan.processes import Pool
+    >>> from silvan.worker_process import echo
+    >>> with Pool(1) as pool:
+    ...     pool.submit(7, echo, "hello")
+    ...     pool.wait()
+    [Returned(key=7, value='hello')]
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = max(size, 1)
+        self._idle: list[_Worker] = []
+        self._busy: dict[Connection, _Worker] = {}
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another call can be submitted now."""
+        return len(self._busy) < self._size
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is going on."""
+        return not self._busy
+
+    def submit(self, key: int, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function in a worker.
+
+        Parameters
+        ----------
+        key : int
+            What the events of this call are told by.
+        function : callable
+            A function of a module of this package. Besides the arguments it is given a function
+            that takes reports of its progress, and that raises an exception when it is to stop.
+        *arguments : Any
+            Its arguments; they are pickled.
+        """
+        assert self.has_room
+        worker = self._idle.pop() if self._idle else _Worker()
+        self._busy[worker.connection] = worker
+        worker.key = key
+        # A worker that has died since is noticed when it is waited for.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            worker.connection.send((function, arguments))
+
+    def wait(self, timeout_s: float | None = None) -> list[Event]:
+        """Wait until a worker has something to tell.
+
+        Parameters
+        ----------
+        timeout_s : float, optional
+            Seconds after which to give up; by default never.
+
+        Returns
+        -------
+        list of Event
+            What the workers told, empty after the timeout.
+        """
+        events = []
+        for ready in wait(list(self._busy), timeout_s):
+            assert isinstance(ready, Connection)
+            worker = self._busy[ready]
+            event = worker.hear()
+            if not isinstance(event, Report):
+                del self._busy[ready]
+                if not isinstance(event, Died):
+                    self._idle.append(worker)
+            events.append(event)
+        return events
+
+    def pids(self) -> dict[int, int]:
+        """Give the process id of the worker of each call that is going on."""
+        return {worker.key: worker.process.pid for worker in self._busy.values()}
+
+    def close(self) -> None:
+        """Stop the workers. A result that a worker is just writing is finished first."""
+        workers = [*self._idle, *self._busy.values()]
+        self._idle, self._busy = [], {}
+        for worker in workers:
+            worker.connection.close()
+        for worker in workers:
+            worker.end()
+
+
+class _Worker:
+    """One process and the connection to it."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            theirs_fd = theirs.fileno()
+            with _interrupts_blocked():
+                self.process = subprocess.Popen(
+                    # -P: what lies in the current folder must not pass for a module.
+                    [sys.executable, "-P", "-m", "silvan.worker_process", str(theirs_fd)],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[theirs_fd],
+                )
+            self.connection = Connection(ours.detach())
+        self.key = -1
+
+    def hear(self) -> Event:
+        """Take the next message."""
+        try:
+            kind, content = self.connection.recv()
+        except (EOFError, OSError):
+            self.connection.close()
+            return Died(self.key, self.end())
+        if kind == "report":
+            return Report(self.key, content)
+        return Returned(self.key, content) if kind == "returned" else Raised(self.key, content)
+
+    def end(self) -> str:
+        """Wait until the process has ended, and say how."""
+        try:
+            status = self.process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        return f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Start a process that never hears of Ctrl-C.
+
+    A terminal sends Ctrl-C to all processes; only the caller decides what it means.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,85 @@
+"""What a worker process does: it takes calls from a socket and sends back what came of them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from silvan.errors import SimulationError
+from silvan.simulation import Progress
+
+
+class _Stopped(Exception):
+    """The caller wants no more of this."""
+
+
+def echo(value: object, report: Callable[[Progress], object]) -> object:
+    """Give a value back: the least that a worker can do."""
+    del report
+    return value
+
+
+def serve(connection: Connection) -> None:
+    """Do calls one after the other until the caller closes the connection, or is gone.
+
+    Parameters
+    ----------
+    connection : Connection
+        Where functions with their arguments come from, and where their results go.
+    """
+    calls: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None]
+    calls = queue.SimpleQueue()
+    gone = threading.Event()
+
+    def listen() -> None:
+        # Listening goes on during a call, so that the end of the caller is noticed then, too.
+        try:
+            while True:
+                calls.put(connection.recv())
+        except (EOFError, OSError):
+            gone.set()
+            calls.put(None)
+
+    def report(progress: Progress) -> None:
+        if gone.is_set():
+            raise _Stopped
+        connection.send(("report", progress))
+
+    threading.Thread(target=listen, daemon=True).start()
+    while (call := calls.get()) is not None:
+        function, arguments = call
+        try:
+            answer = ("returned", function(*arguments, report))
+        except (_Stopped, BrokenPipeError):
+            return
+        except Exception as error:
+            answer = ("raised", _sendable(error))
+        except BaseException as error:
+            # A panic of the compiled module is no Exception.
+            answer = ("raised", SimulationError(f"{type(error).__name__}: {error}"))
+        try:
+            connection.send(answer)
+        except OSError:
+            return
+
+
+def _sendable(error: Exception) -> Exception:
+    """Give an exception that survives the way to the caller."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return SimulationError(f"{type(error).__name__}: {error}")
+    return error
+
+
+if __name__ == "__main__":
+    serve(Connection(int(sys.argv[1])))
+    # The listening thread may still hold the connection; there is nothing left to tidy up.
+    sys.stdout.flush()
+    os._exit(0)
