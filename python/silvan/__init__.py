@@ -2,7 +2,8 @@
 
 A :class:`Scenario` says everything about one simulation: the fabric, its links
 and buffers, who sends what to whom, and which congestion control is at work.
-:func:`run` simulates it, and the :class:`Result` holds Arrow tables.
+:func:`run` simulates it, and the :class:`Result` holds Arrow tables. :func:`sweep` runs it at
+every point of a grid.
 
 Examples
 --------
@@ -26,10 +27,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from silvan._silvan import version
-    from silvan.errors import OutputError, ScenarioError, SilvanError, SimulationError
+    from silvan.errors import (
+        OutputError,
+        ScenarioError,
+        SchedulerError,
+        SilvanError,
+        SimulationError,
+    )
     from silvan.result import Result
     from silvan.scenario import Scenario, reference, schema
     from silvan.simulation import Progress, run
+    from silvan.sweeping.sweep import SweepProgress, SweepResult, sweep
 
     __version__: str
 
@@ -41,11 +49,15 @@ _HOME = {
     "Result": "silvan.result",
     "Scenario": "silvan.scenario",
     "ScenarioError": "silvan.errors",
+    "SchedulerError": "silvan.errors",
     "SilvanError": "silvan.errors",
     "SimulationError": "silvan.errors",
+    "SweepProgress": "silvan.sweeping.sweep",
+    "SweepResult": "silvan.sweeping.sweep",
     "reference": "silvan.scenario",
     "run": "silvan.simulation",
     "schema": "silvan.scenario",
+    "sweep": "silvan.sweeping.sweep",
     "version": "silvan._silvan",
 }
 
@@ -55,12 +67,16 @@ __all__ = [
     "Result",
     "Scenario",
     "ScenarioError",
+    "SchedulerError",
     "SilvanError",
     "SimulationError",
+    "SweepProgress",
+    "SweepResult",
     "__version__",
     "reference",
     "run",
     "schema",
+    "sweep",
     "version",
 ]
 

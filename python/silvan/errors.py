@@ -90,3 +90,7 @@ class SimulationError(SilvanError):
 
 class OutputError(SilvanError):
     """A folder that results cannot be written to or read from."""
+
+
+class SchedulerError(SilvanError):
+    """A scheduler of a sweep that cannot be reached, or whose workers cannot be used."""

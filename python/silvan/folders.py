@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from silvan.errors import OutputError
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 MANIFEST = "manifest.json"
 """File that marks a folder as a finished result."""
@@ -33,7 +36,7 @@ def require_writable(directory: Path) -> None:
         with tempfile.TemporaryFile(dir=directory):
             pass
     except OSError as error:
-        raise _unwritable(directory, error) from None
+        raise unwritable(directory, error) from None
 
 
 def require_replaceable(target: Path) -> None:
@@ -91,7 +94,7 @@ def replaced_folder(target: Path) -> Iterator[Path]:
         if old is not None:
             shutil.rmtree(old)
     except OSError as error:
-        raise _unwritable(target, error) from None
+        raise unwritable(target, error) from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
@@ -115,7 +118,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file in one step, as :func:`write_text` does.
+    """Write a file in one step, as :func:`write_text` does; it survives a power cut, too.
 
     Parameters
     ----------
@@ -131,12 +134,25 @@ def write_bytes(path: Path, data: bytes) -> None:
     """
     work = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        work.write_bytes(data)
+        with work.open("wb") as file:
+            file.write(data)
+            file.flush()
+            # Without this a power cut may leave the new name with nothing behind it.
+            os.fsync(file.fileno())
         work.replace(path)
+        _sync_folder(path.parent)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
     finally:
         work.unlink(missing_ok=True)
+
+
+def _sync_folder(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _occupied(target: Path) -> bool:
@@ -149,9 +165,12 @@ def _umask() -> int:
     return umask
 
 
-def _unwritable(path: Path, error: OSError) -> OutputError:
+def unwritable(path: Path, error: OSError) -> OutputError:
+    """Say that something cannot be written, why, and what to do about it."""
     reason = (error.strerror or str(error)).lower()
     return OutputError(
         f"{path}: cannot write: {reason}",
-        hint="name a folder that you may write to with --out",
+        hint="make room and repeat the command; what was finished is kept"
+        if error.errno in _FULL
+        else "name a folder that you may write to with --out",
     )

@@ -38,6 +38,28 @@ def is_hotspot(result: Result) -> BoolArray:
     return np.array([role.startswith("hotspot") for role in roles], dtype=np.bool_)
 
 
+def receive_rates_gbps(result: Result) -> dict[str, float]:
+    """Average the receive rates from the warm-up to the end of a run.
+
+    Parameters
+    ----------
+    result : Result
+        A run.
+
+    Returns
+    -------
+    dict
+        ``hotspots_gbps`` and ``other_hosts_gbps``: mean payload rate per host, left out where
+        there are no such hosts. ``total_gbps``: the sum over all hosts.
+    """
+    span_ps = result.scenario.duration_ps - result.scenario.warm_up_ps
+    rates = result.hosts["delivered_bytes"].to_numpy().astype(np.float64) * 8e3 / span_ps
+    hotspots = is_hotspot(result)
+    groups = {"hotspots": rates[hotspots], "other_hosts": rates[~hotspots]}
+    means = {f"{name}_gbps": float(group.mean()) for name, group in groups.items() if group.size}
+    return {**means, "total_gbps": float(rates.sum())}
+
+
 def delivered(result: Result) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
     """Lay the host series out as a matrix.
 

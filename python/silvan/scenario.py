@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from silvan import _silvan
 from silvan.errors import ScenarioError
 from silvan.toml_text import TomlValue, flatten, literal
+
+# How errors name a value within the sweep's table, before they name its key.
+_IN_SWEEP = re.compile(r"^sweep\.vary\.(?:.*?\.\d+: )?")
 
 
 class Scenario:
@@ -152,14 +156,107 @@ class Scenario:
         """
         return self._wrap(self._native.with_overrides(_assignments(overrides)))
 
-    def sweep(self) -> list[tuple[dict[str, str], Scenario]]:
-        """List the points of the scenario's sweep.
+    def single_run(self, seed: int) -> Scenario:
+        """Give one run of the scenario on its own, as a sweep makes it.
+
+        The seed is fixed, nothing varies, and the description is left out: equal runs have
+        equal hashes, whatever else is swept beside them.
+
+        Parameters
+        ----------
+        seed : int
+            The seed of the run.
 
         Returns
         -------
-        list of tuple of dict and Scenario
-            The values of each point by dotted key, as TOML literals, and its scenario. A
-            scenario that varies nothing is its own only point.
+        Scenario
+            The scenario of that run.
+        """
+        return self._wrap(self._native.single_run(seed))
+
+    def varying(self, grid: Mapping[str, Sequence[TomlValue]]) -> Scenario:
+        """Make a copy whose sweep varies these keys, too.
+
+        Parameters
+        ----------
+        grid : Mapping
+            Values by dotted key. They replace those that the scenario's own sweep gives a key.
+
+        Returns
+        -------
+        Scenario
+            The copy, its keys and values checked one by one.
+
+        Raises
+        ------
+        ScenarioError
+            A key is unknown, or a value can be none of its key.
+
+        Examples
+        --------
+        >>> import silvan
+        >>> base = silvan.Scenario().varying({"host.sink-rate": ["4 Gbit/s", "8 Gbit/s"]})
+        >>> [values for values, scenario in base.sweep()]
+        [{'host.sink-rate': '"4 Gbit/s"'}, {'host.sink-rate': '"8 Gbit/s"'}]
+        """
+        if not grid:
+            return self
+        vary = literal({**self.axes(), **grid})
+        try:
+            return self._wrap(self._native.with_overrides([("sweep.vary", vary)]))
+        except ScenarioError as error:
+            # What is at fault is one key of the grid, not the whole that is set here.
+            message = _IN_SWEEP.sub("", error.message)
+            raise ScenarioError(message, "grid", hint=error.hint) from None
+
+    def axes(self) -> dict[str, list[TomlValue]]:
+        """Give the keys that the scenario's sweep varies, each with its values."""
+        vary: dict[str, list[TomlValue]] = self.to_dict().get("sweep", {}).get("vary", {})
+        return vary
+
+    def sweep_values(self) -> list[dict[str, str]]:
+        """List the combinations of the sweep's values, the last key varying fastest.
+
+        Returns
+        -------
+        list of dict
+            Values by dotted key, as TOML literals; one empty combination if nothing varies.
+        """
+        return [dict(point) for point in self._native.sweep_points()]
+
+    def at(self, values: Mapping[str, str]) -> Scenario:
+        """Give one combination of the sweep as a scenario that varies nothing.
+
+        Parameters
+        ----------
+        values : Mapping
+            Values by dotted key, as TOML literals.
+
+        Returns
+        -------
+        Scenario
+            The scenario with these values.
+
+        Raises
+        ------
+        ScenarioError
+            The values are impossible together.
+        """
+        try:
+            native = self._native.with_overrides([*values.items(), ("sweep", "{}")])
+        except ScenarioError as error:
+            words = ", ".join(f"{key}={value}" for key, value in values.items())
+            raise ScenarioError(error.message, f"point {words}", hint=error.hint) from None
+        return self._wrap(native)
+
+    def sweep(self) -> Iterator[tuple[dict[str, str], Scenario]]:
+        """Go through the points of the scenario's sweep.
+
+        Yields
+        ------
+        tuple of dict and Scenario
+            The values of each point by dotted key, as TOML literals, and its scenario, which
+            itself varies nothing. A scenario that varies nothing is its own only point.
 
         Raises
         ------
@@ -173,11 +270,8 @@ class Scenario:
         >>> [values for values, scenario in base.sweep()]
         [{'host.sink-rate': '"4 Gbit/s"'}, {'host.sink-rate': '"8 Gbit/s"'}]
         """
-        points = self._native.sweep_points()
-        return [
-            (dict(point), self._wrap(self._native.with_overrides(point)) if point else self)
-            for point in points
-        ]
+        for values in self.sweep_values():
+            yield values, self.at(values) if values else self
 
     @property
     def name(self) -> str:

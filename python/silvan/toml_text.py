@@ -120,9 +120,20 @@ def parse_assignments(words: Sequence[str]) -> dict[str, TomlValue]:
                 source="--set",
                 hint="write for example --set run.duration='10 ms'",
             )
-        try:
-            value = tomllib.loads(f"value = {text.strip()}")["value"]
-        except tomllib.TOMLDecodeError:
-            value = text.strip()
-        assignments[key.strip()] = value
+        assignments[key.strip()] = parse_value(text)
     return assignments
+
+
+def parse_value(text: str) -> TomlValue:
+    """Read one value: any TOML literal, and text where it is none.
+
+    Examples
+    --------
+    >>> parse_value("1 ms"), parse_value("0.5"), parse_value('"0.5"')
+    ('1 ms', 0.5, '0.5')
+    """
+    try:
+        value: TomlValue = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+    return value

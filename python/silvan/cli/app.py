@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from silvan.cli import bench, inspect, reproduce, run
+from silvan.cli import bench, inspect, reproduce, run, sweep
 from silvan.cli.printer import fail, note, put
 from silvan.errors import ScenarioError, SilvanError, SimulationError
 
@@ -30,6 +30,7 @@ app = typer.Typer(
     help="Grow, show and prune congestion trees in lossless fabrics.",
 )
 app.command("run")(run.run)
+app.command("sweep")(sweep.sweep)
 app.command("validate")(inspect.validate)
 app.command("show")(inspect.show)
 app.command("schema")(inspect.schema)

@@ -105,41 +105,29 @@ def run(
 
 def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | None) -> list[Run]:
     """List all runs: every seed of every point of the sweep."""
+    from silvan.sweeping.plan import seed_count, seeds_of
     from silvan.workers import Job
 
-    points = loaded.sweep()
-    count = seeds or loaded.to_dict().get("sweep", {}).get("seeds") or 1
-    first = loaded.seed if seed is None else seed
+    count = seed_count(loaded, seeds, seed)
+    points = list(loaded.sweep())
     runs = []
     for number, (values, scenario) in enumerate(points, start=1):
         root = out / f"point-{number}" if out and len(points) > 1 else out
-        for one in range(first, first + count):
+        for one in seeds_of(scenario, count, seed):
             folder = root / f"seed-{one}" if root else None
             runs.append(Run(values, Job(scenario, one, folder)))
     return runs
 
 
-def _rates(result: Result) -> dict[str, float]:
-    """Mean receive rates in Gbit/s after the warm-up: hotspots, other hosts, and the sum."""
-    import numpy as np
-
-    from silvan.measures import is_hotspot
-
-    span_ps = result.scenario.duration_ps - result.scenario.warm_up_ps
-    rates = result.hosts["delivered_bytes"].to_numpy().astype(np.float64) * 8e3 / span_ps
-    hotspots = is_hotspot(result)
-    groups = {"hotspots": rates[hotspots], "other_hosts": rates[~hotspots]}
-    means = {f"{name}_gbps": float(group.mean()) for name, group in groups.items() if group.size}
-    return {**means, "total_gbps": float(rates.sum())}
-
-
 def _report(one: Run, result: Result) -> dict[str, Any]:
     """Sum a run up in plain values."""
+    from silvan.measures import receive_rates_gbps
+
     return {
         "seed": result.seed,
         "set": dict(one.values),
         "hash": result.scenario.hash,
-        "receive_rates": _rates(result),
+        "receive_rates": receive_rates_gbps(result),
         "summary": result.summary,
         "classes": result.classes.to_pylist(),
         "folder": str(one.job.folder) if one.job.folder else None,

@@ -1,0 +1,236 @@
+"""The command that runs a scenario at every point of a grid."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
+from silvan.cli.printer import note, put_json, put_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from silvan.sweeping.sweep import SweepProgress, SweepResult
+
+_MOST_LINES = 40
+"""Combinations that are printed; more are for a program to read."""
+
+_SAY_EVERY_S = 60.0
+"""Time between two remarks where there is no terminal to draw a bar on."""
+
+_RATES = ("hotspots_gbps", "other_hosts_gbps", "total_gbps")
+
+
+def sweep(
+    scenario: ScenarioPath,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--grid",
+            metavar="KEY=V1,V2,...",
+            help="Values of a key, such as traffic.nodes.p=0,50,100 or =0..100:10 for a range. "
+            "May be repeated: every combination is run.",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Consecutive seeds of each combination; by default the sweep's, or one.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="The first seed; by default the scenario's.", show_default=False),
+    ] = None,
+    set_: Assignments = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder to keep points in, and to go on from; by default out/sweep-NAME.",
+            show_default=False,
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            metavar="WHERE",
+            help="local: the cores of this machine; tcp://HOST:PORT: a running Dask cluster; "
+            "slurm: jobs of Slurm.",
+        ),
+    ] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes at once, by default one per core; with Slurm, jobs at once.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Keep all tables of every point in DIR/tables.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a scenario at every point of a grid and of its own sweep table, on all cores.
+
+    Every finished point is kept at once and never run again: the same command goes on with a sweep
+    that was stopped or killed. A point that fails stops no other; the exit status is then 1.
+    """
+    from silvan.sweeping.grid import parse_grid
+    from silvan.sweeping.sweep import sweep as do_sweep
+
+    loaded = load(scenario, set_)
+    values = parse_grid(grid or [])
+    folder = out or Path("out") / f"sweep-{loaded.name}"
+    with _progress() as progress:
+        result = do_sweep(
+            loaded,
+            values,
+            seeds=seeds,
+            seed=seed,
+            out=folder,
+            scheduler=scheduler,
+            workers=workers,
+            tables=tables,
+            progress=progress,
+        )
+    keys = list(loaded.varying(values).axes())
+    if as_json:
+        put_json(_report(loaded.name, result))
+    elif result.points.num_rows:
+        put_table(_table(loaded.name, keys, result.points.to_pylist()))
+    note(f"{result.points.num_rows} points in {folder / 'points.parquet'}")
+    if result.failures:
+        note(
+            f"{len(result.failures)} points failed; the scenario of each is in {folder / 'failed'}"
+        )
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[SweepProgress], None]]:
+    """Show how many points are done, and how long the others will take."""
+    if not sys.stderr.isatty():
+        yield _remarks()
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("points"),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        # The pace of all points of the last half hour: single points differ too much.
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        speed_estimate_period=1800,
+        transient=True,
+    )
+    task = bar.add_task("", total=None)
+
+    def update(state: SweepProgress) -> None:
+        ended = state.done + state.failed
+        words = [f"{state.kept} from before"] * bool(state.kept)
+        words += [f"{state.failed} failed"] * bool(state.failed)
+        # Points from before took no time now, and must not make the others look fast.
+        bar.update(
+            task, total=state.total - state.kept, completed=ended, description=", ".join(words)
+        )
+        if state.failure is not None:
+            bar.console.print(_failure_line(state), highlight=False, markup=False, soft_wrap=True)
+
+    with bar:
+        yield update
+
+
+def _remarks() -> Callable[[SweepProgress], None]:
+    """Say from time to time, in a log, how far the sweep has come."""
+    start = time.monotonic()
+    said = start
+
+    def update(state: SweepProgress) -> None:
+        nonlocal said
+        if state.failure is not None:
+            note(_failure_line(state))
+        ended, now = state.done + state.failed, time.monotonic()
+        if ended and now - said >= _SAY_EVERY_S:
+            said = now
+            todo = state.total - state.kept
+            left_min = (now - start) / ended * (todo - ended) / 60
+            note(f"{state.kept + ended} of {state.total} points, about {left_min:.0f} min left")
+
+    return update
+
+
+def _failure_line(state: SweepProgress) -> str:
+    from silvan.sweeping.plan import label
+
+    failure = state.failure
+    assert failure is not None
+    return (
+        f"failed: {label(failure.values, failure.seed)}: {failure.error} "
+        f"(attempts: {failure.attempts}; hash {failure.hash[:16]}; {failure.scenario})"
+    )
+
+
+def _report(name: str, result: SweepResult) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "name": name,
+        "folder": str(result.folder),
+        "points": result.points.to_pylist(),
+        "failed": [asdict(one) for one in result.failures],
+    }
+
+
+def _table(name: str, keys: Sequence[str], points: Sequence[dict[str, Any]]) -> Table:
+    """Put the mean over the seeds of each combination in a table."""
+    from rich.table import Table
+
+    combinations: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for point in points:
+        values = tuple("" if point[key] is None else str(point[key]) for key in keys)
+        combinations.setdefault(values, []).append(point)
+    shown = min(len(combinations), _MOST_LINES)
+    more = f"; the first {shown} of {len(combinations)}" if shown < len(combinations) else ""
+    table = Table(title=f"{name}: mean receive rate per host, Gbit/s, over the seeds{more}")
+    for heading in (*keys, "seeds", "hotspots", "other hosts", "all hosts, sum"):
+        table.add_column(heading, justify="right")
+    for values, group in list(combinations.items())[:shown]:
+        rates = (_mean([one[name] for one in group]) for name in _RATES)
+        table.add_row(*values, str(len(group)), *rates)
+    return table
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    spread = f" ± {statistics.stdev(known):.3f}" if len(known) > 1 else ""
+    return f"{statistics.fmean(known):.3f}{spread}"

@@ -1,0 +1,215 @@
+"""Points of a sweep on a Dask cluster: one that is running, or one of Slurm jobs."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from silvan.errors import SchedulerError
+from silvan.reproduce.cache import build_id
+from silvan.sweeping.outcome import Failed, Outcome, Succeeded, describe
+from silvan.sweeping.work import Finished, Task, run_task
+
+if TYPE_CHECKING:
+    from dask_jobqueue import SLURMCluster
+    from distributed import Client, Future
+
+ANSWER_S = 10
+"""Seconds within which a scheduler must answer."""
+
+JOBS = 4
+"""Slurm jobs of a sweep that asks for no number."""
+
+# Tasks that wait at the scheduler for each thread of a worker: enough that none is ever idle, and
+# few enough that a hundred thousand points do not fill its memory.
+_AHEAD = 4
+
+
+def run_on_cluster(
+    address: str, tasks: Sequence[Task], *, retry: str = "repeat the command"
+) -> Iterator[Outcome]:
+    """Run tasks on a Dask cluster.
+
+    A task whose worker dies is tried again as often as the cluster's configuration says
+    (``distributed.scheduler.allowed-failures``, three times by default).
+
+    Parameters
+    ----------
+    address : str
+        The scheduler, such as ``tcp://login1:8786``.
+    tasks : sequence of Task
+        What to run.
+    retry : str, optional
+        What to do when the cluster is lost, for the hint.
+
+    Yields
+    ------
+    Outcome
+        What came of each task, in the order in which they end.
+
+    Raises
+    ------
+    SchedulerError
+        The scheduler does not answer or is gone, or its workers have another build of silvan.
+    """
+    from distributed import as_completed
+
+    with _connected(address) as client:
+        _require_same_build(client)
+        sweep = uuid.uuid4().hex
+        waiting = iter(enumerate(tasks))
+        indices: dict[str, int] = {}
+
+        def submit(number: int) -> list[Future[Finished]]:
+            futures = []
+            for index, task in islice(waiting, number):
+                key = f"silvan-{sweep}-{index}"
+                indices[key] = index
+                futures.append(client.submit(run_task, task, key=key, pure=False))
+            return futures
+
+        threads = sum(client.nthreads().values())
+        running = as_completed(submit(_AHEAD * max(threads, 8)))
+        for future in running:
+            index = indices.pop(future.key)
+            if future.status not in ("finished", "error"):
+                raise SchedulerError(
+                    f"{address}: the cluster is gone",
+                    hint=f"start it again and {retry}; finished points are kept",
+                )
+            yield _outcome(index, future)
+            running.update(submit(1))
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[Client]:
+    from distributed import Client
+
+    # What the library logs about a lost connection is said here in one line.
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        try:
+            client = Client(address, timeout=ANSWER_S, set_as_default=False, name="silvan-sweep")
+        except (OSError, ValueError, TypeError) as error:
+            raise SchedulerError(
+                f"{address}: no Dask scheduler answers there: {describe(error)}",
+                hint="start one with dask scheduler, and give its address as tcp://HOST:PORT",
+            ) from None
+        with client:
+            yield client
+    finally:
+        logger.setLevel(before)
+
+
+def _require_same_build(client: Client) -> None:
+    """Make sure that all workers of this moment would give the results that this machine gives."""
+    builds: dict[str, Any] = client.run(build_id, on_error="return")
+    for worker, build in builds.items():
+        if isinstance(build, Exception):
+            raise SchedulerError(
+                f"the worker at {worker} cannot use silvan: {describe(build)}",
+                hint="install the same silvan wherever a worker runs",
+            )
+        _require_build(worker, build)
+
+
+def _require_build(worker: str, build: str) -> None:
+    if build != build_id():
+        raise SchedulerError(
+            f"the worker at {worker} has silvan {build}, this is {build_id()}",
+            hint="install the same silvan wherever a worker runs",
+        )
+
+
+def _outcome(index: int, future: Future[Finished]) -> Outcome:
+    from distributed import KilledWorker
+
+    if future.status == "finished":
+        finished = future.result()
+        # A worker may have come since the sweep began.
+        _require_build("one of the cluster", finished.simulator)
+        return Succeeded(index, finished)
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        attempts = error.allowed_failures + 1
+        return Failed(index, "its worker process died, each time", attempts)
+    return Failed(index, describe(error) if error else "no reason given", 1)
+
+
+def run_on_slurm(tasks: Sequence[Task], jobs: int | None = None) -> Iterator[Outcome]:
+    """Run tasks on workers that are jobs of Slurm.
+
+    Queue, account, cores, memory and time limit of a job come from the configuration of
+    dask-jobqueue, ``jobqueue.slurm``.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        What to run.
+    jobs : int, optional
+        Jobs at once.
+
+    Yields
+    ------
+    Outcome
+        What came of each task.
+
+    Raises
+    ------
+    SchedulerError
+        dask-jobqueue or Slurm is missing, or Slurm takes no jobs.
+    """
+    with slurm_cluster() as cluster:
+        try:
+            cluster.sync(cluster.scale, jobs=min(jobs or JOBS, max(len(tasks), 1)))
+            cluster.sync(cluster._correct_state)
+        except (OSError, RuntimeError) as error:
+            raise SchedulerError(
+                f"Slurm takes no jobs: {describe(error)}",
+                hint="check jobqueue.slurm in the configuration of Dask",
+            ) from None
+        yield from run_on_cluster(cluster.scheduler_address, tasks)
+
+
+def slurm_cluster() -> SLURMCluster:
+    """Make a cluster of Slurm jobs, none of which is submitted yet.
+
+    Raises
+    ------
+    SchedulerError
+        dask-jobqueue or Slurm is missing, or the configuration is wrong.
+    """
+    try:
+        import dask.config
+        from dask_jobqueue import SLURMCluster
+    except ImportError:
+        raise SchedulerError(
+            "sweeps on Slurm need dask-jobqueue",
+            hint="pip install 'silvan[slurm]'",
+        ) from None
+    if shutil.which("sbatch") is None:
+        raise SchedulerError(
+            "there is no Slurm here: sbatch is not found",
+            hint="start the sweep where jobs are submitted, or name another --scheduler",
+        )
+    # Each run uses one core; what the site's configuration says goes before.
+    defaults: dict[str, Any] = {"cores": 1, "memory": "4 GiB"}
+    missing = {
+        key: value
+        for key, value in defaults.items()
+        if dask.config.get(f"jobqueue.slurm.{key}", None) is None
+    }
+    try:
+        return SLURMCluster(**missing)
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
+        raise SchedulerError(
+            f"the configuration of Slurm jobs is wrong: {describe(error)}",
+            hint="check jobqueue.slurm in the configuration of Dask",
+        ) from None

@@ -1,0 +1,193 @@
+"""Which runs a sweep consists of: every combination of values, every seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from silvan.errors import ScenarioError
+from silvan.processes import cores
+from silvan.scenario import Scenario
+from silvan.toml_text import TomlValue, literal, parse_value
+
+Grid: TypeAlias = Mapping[str, Sequence[TomlValue]]
+"""Values to vary, by dotted key."""
+
+MOST_POINTS = 100_000
+"""Points of one sweep; more would be a mistake in a grid rather than a wish."""
+
+_SEED = "run.seed"
+_LARGEST_SEED = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of a sweep.
+
+    Attributes
+    ----------
+    values : dict
+        What it sets, by dotted key.
+    seed : int
+        Seed of the run.
+    hash : str
+        Digest of the run's effective scenario, its seed included: the point's identity.
+    text : str
+        The effective scenario in TOML, but for the seed.
+    """
+
+    values: dict[str, TomlValue]
+    seed: int
+    hash: str
+    text: str
+
+    @property
+    def label(self) -> str:
+        """Values and seed in a few words."""
+        return label(self.values, self.seed)
+
+    def scenario(self) -> Scenario:
+        """Build the scenario of the run."""
+        return Scenario.from_toml(self.text).single_run(self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All runs of a sweep.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        What is varied.
+    axes : dict
+        Values by key, those of the scenario and of the grid together.
+    points : tuple of Point
+        The runs, the last key varying slower than the seed only.
+    """
+
+    scenario: Scenario
+    axes: dict[str, list[TomlValue]]
+    points: tuple[Point, ...]
+
+
+def label(values: Mapping[str, TomlValue], seed: int) -> str:
+    """Say in a few words which point is meant."""
+    words = [f"{key}={plain(value)}" for key, value in values.items()]
+    return " ".join([*words, f"seed {seed}"])
+
+
+def plain(value: TomlValue) -> str:
+    """Write a value as the command line takes it: text without its quotes."""
+    return value if isinstance(value, str) else literal(value)
+
+
+def seed_count(whole: Scenario, seeds: int | None, seed: int | None) -> int:
+    """Tell how many seeds each combination of a sweep's values is run with.
+
+    Parameters
+    ----------
+    whole : Scenario
+        The scenario with its sweep.
+    seeds : int, optional
+        Number of seeds that is asked for; by default the sweep's, or one.
+    seed : int, optional
+        The first seed that is asked for.
+
+    Raises
+    ------
+    ScenarioError
+        The sweep varies the seed, and one is given as well; or there are no such seeds.
+    """
+    sweep = whole.to_dict().get("sweep", {})
+    if seed is not None and _SEED in sweep.get("vary", {}):
+        raise ScenarioError(
+            f"the sweep varies {_SEED}, and a first seed is given as well",
+            hint="leave one of them out",
+        )
+    count: int = seeds or sweep.get("seeds") or 1
+    last = (whole.seed if seed is None else seed) + count - 1
+    if count < 1 or (seed is not None and seed < 0) or last > _LARGEST_SEED:
+        raise ScenarioError(
+            f"there are no {count} seeds up to {last}",
+            hint=f"seeds are whole numbers from 0 to {_LARGEST_SEED}",
+        )
+    return count
+
+
+def seeds_of(point: Scenario, count: int, seed: int | None) -> range:
+    """List the seeds of one combination, from its own or from a given one on."""
+    first = point.seed if seed is None else seed
+    return range(first, first + count)
+
+
+def plan(
+    scenario: Scenario,
+    grid: Grid | None = None,
+    *,
+    seeds: int | None = None,
+    seed: int | None = None,
+) -> Plan:
+    """List the runs of a sweep; every one is built and checked.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to vary, with or without a sweep of its own.
+    grid : Mapping, optional
+        Further values by dotted key.
+    seeds : int, optional
+        Seeds per combination; by default the sweep's, or one.
+    seed : int, optional
+        The first seed; by default the scenario's.
+
+    Returns
+    -------
+    Plan
+        The runs.
+
+    Raises
+    ------
+    ScenarioError
+        A key is unknown, a value or a combination impossible, a point there twice, or there are
+        far too many.
+    """
+    whole = scenario.varying(grid or {})
+    axes = whole.axes()
+    per_combination = seed_count(whole, seeds, seed)
+    count = math.prod(map(len, axes.values())) * per_combination
+    if count > MOST_POINTS:
+        raise ScenarioError(
+            f"{count} points are too many for one sweep",
+            hint=f"a sweep has at most {MOST_POINTS}; use fewer values, or several sweeps",
+        )
+
+    def build(values: dict[str, str]) -> list[Point]:
+        one = whole.at(values)
+        text, typed = one.to_toml(), {key: parse_value(word) for key, word in values.items()}
+        return [
+            Point(typed, number, one.single_run(number).hash, text)
+            for number in seeds_of(one, per_combination, seed)
+        ]
+
+    executor = ThreadPoolExecutor(cores())
+    try:
+        # Building a large fabric takes a while and does not need the interpreter's lock.
+        points = [one for few in executor.map(build, whole.sweep_values()) for one in few]
+    finally:
+        executor.shutdown(cancel_futures=True)
+    _require_distinct(points)
+    return Plan(scenario, axes, tuple(points))
+
+
+def _require_distinct(points: Sequence[Point]) -> None:
+    first: dict[str, Point] = {}
+    for point in points:
+        other = first.setdefault(point.hash, point)
+        if other is not point:
+            raise ScenarioError(
+                f"points {other.label!r} and {point.label!r} are the same run",
+                hint="give each value once",
+            )

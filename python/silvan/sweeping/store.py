@@ -1,0 +1,383 @@
+"""The folder of a sweep: what is finished stays, whatever happens.
+
+``sweep.json`` says what is swept. Every finished point is a file of its own in ``points`` from the
+moment it is there; when the sweep ends, or goes on after it was killed, these files become rows of
+``points.parquet``. Each file appears whole, in one step.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from silvan.errors import OutputError
+from silvan.folders import require_writable, unwritable, write_bytes, write_text
+from silvan.result import Result
+from silvan.sweeping.plan import Plan, Point
+from silvan.sweeping.table import Row, from_table, to_table
+from silvan.toml_text import TomlValue
+
+MANIFEST = "sweep.json"
+"""File that says what a folder sweeps."""
+
+POINTS = "points.parquet"
+"""File of all finished points."""
+
+_PARTS = "points"
+_FAILED = "failed"
+_TABLES = "tables"
+_LOCK = ".lock"
+
+# What a sweep may change between one start and the next: names for people, and the seed, which
+# every point has of its own.
+_FREE = ("description", "run.seed")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A point that could not be finished.
+
+    Attributes
+    ----------
+    hash : str
+        The point's identity.
+    seed : int
+        Seed of the run.
+    values : dict
+        What the point sets, by dotted key.
+    error : str
+        What went wrong, in one line.
+    attempts : int
+        How often it was tried.
+    scenario : str
+        File within the sweep's folder that ``silvan run`` takes to run the point again.
+    """
+
+    hash: str
+    seed: int
+    values: dict[str, TomlValue]
+    error: str
+    attempts: int
+    scenario: str
+
+
+class SweepFolder:
+    """A sweep's folder, locked against other sweeps.
+
+    Made by :meth:`open`.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    rows : dict
+        Finished points by hash.
+    failures : dict
+        Failed points by hash.
+    tables : bool
+        Whether all tables of every point are kept.
+    """
+
+    def __init__(self, path: Path, plan: Plan, simulator: str, *, tables: bool) -> None:
+        self.path = path
+        self.rows: dict[str, Row] = {}
+        self.failures: dict[str, Failure] = {}
+        self._plan = plan
+        self._simulator = simulator
+        self.tables = tables
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path, plan: Plan, simulator: str, *, tables: bool) -> Iterator[SweepFolder]:
+        """Begin a sweep in a folder, or go on with the one that is there.
+
+        Parameters
+        ----------
+        path : Path
+            The folder; made if it is missing.
+        plan : Plan
+            What is swept.
+        simulator : str
+            The build that is to run it.
+        tables : bool
+            Whether to keep all tables of every point.
+
+        Yields
+        ------
+        SweepFolder
+            The folder with what was finished before. When the block ends, however it ends, what
+            is finished is gathered in one file.
+
+        Raises
+        ------
+        OutputError
+            The folder cannot be written, is in use, or holds something else: another sweep,
+            another simulator's results, or no sweep at all.
+        """
+        folder = cls(path, plan, simulator, tables=tables)
+        _require_free(path)
+        require_writable(path)
+        with _locked(path):
+            before = _manifest(path)
+            if before is not None:
+                folder._require_same(before)
+            folder._read(before)
+            folder._write_manifest()
+            try:
+                yield folder
+            finally:
+                folder._gather()
+
+    def is_finished(self, point: Point) -> bool:
+        """Tell whether a point needs no run any more."""
+        if point.hash not in self.rows:
+            return False
+        return not self.tables or self._tables_of(point.hash).exists()
+
+    def finish(self, point: Point, row: Row, result: Result | None) -> None:
+        """Keep a finished point.
+
+        Raises
+        ------
+        OutputError
+            It cannot be written; what was finished before is kept.
+        """
+        if result is not None:
+            result.write(self._tables_of(point.hash))
+        part = self.path / _PARTS / f"{point.hash}.json"
+        write_text(part, json.dumps(row.to_dict(), allow_nan=False) + "\n")
+        self.rows[point.hash] = row
+        if self.failures.pop(point.hash, None) is not None:
+            self._failed_file(point.hash).unlink(missing_ok=True)
+
+    def fail(self, point: Point, error: str, attempts: int) -> Failure:
+        """Note a point that could not be finished, with a file that runs it again."""
+        path = self._failed_file(point.hash)
+        try:
+            path.parent.mkdir(exist_ok=True)
+        except OSError as problem:
+            raise unwritable(path.parent, problem) from None
+        head = f"# {point.label}: {error}\n# Run it again: silvan run {path.name}\n"
+        write_text(path, head + point.scenario().to_toml())
+        where = str(path.relative_to(self.path))
+        failure = Failure(point.hash, point.seed, point.values, error, attempts, where)
+        self.failures[point.hash] = failure
+        return failure
+
+    def _failed_file(self, digest: str) -> Path:
+        return self.path / _FAILED / f"{digest[:16]}.toml"
+
+    def _tables_of(self, digest: str) -> Path:
+        return self.path / _TABLES / digest[:16]
+
+    def _require_same(self, before: Mapping[str, Any]) -> None:
+        hint = "name another folder with --out, or remove this one if nobody needs it"
+        if before["simulator"] != self._simulator:
+            raise OutputError(
+                f"{self.path}: the sweep there was made by silvan {before['simulator']}, this is "
+                f"{self._simulator}; their points are not to be mixed",
+                hint=hint,
+            )
+        now, then = list(self._plan.axes), before["grid"]
+        if now != list(then):
+            raise OutputError(
+                f"{self.path}: the sweep there varies {_names(then)}, this one {_names(now)}",
+                hint=hint,
+            )
+        difference = _difference(before["base"], _base(self._plan))
+        if difference is not None:
+            key, old, new = difference
+            raise OutputError(
+                f"{self.path}: the scenario of the sweep there was another: {key} was {old}, is "
+                f"now {new}",
+                hint=hint,
+            )
+
+    def _read(self, before: Mapping[str, Any] | None) -> None:
+        parts = self.path / _PARTS
+        try:
+            parts.mkdir(exist_ok=True)
+            # What a killed sweep was just writing.
+            for path in parts.glob(".*"):
+                path.unlink()
+            for path in (self.path / _TABLES).glob(".*"):
+                shutil.rmtree(path)
+            for path in self.path.glob(".*.*"):
+                path.unlink()
+        except OSError as error:
+            raise unwritable(self.path, error) from None
+        self.rows = read_rows(self.path, list(self._plan.axes))
+        if before is not None:
+            failures = (Failure(**one) for one in before["failed"])
+            self.failures = {one.hash: one for one in failures if one.hash not in self.rows}
+
+    def _ordered(self) -> list[Row]:
+        planned = [point.hash for point in self._plan.points]
+        known = set(planned)
+        # Points of an earlier, larger grid stay behind those of this one.
+        others = sorted(digest for digest in self.rows if digest not in known)
+        return [self.rows[one] for one in (*planned, *others) if one in self.rows]
+
+    def to_arrow(self) -> pa.Table:
+        """Give all finished points as one table."""
+        return to_table(self._ordered(), list(self._plan.axes))
+
+    def _write_manifest(self) -> None:
+        plan = self._plan
+        manifest = {
+            "name": plan.scenario.name,
+            "simulator": self._simulator,
+            "grid": plan.axes,
+            "seeds": sorted({point.seed for point in plan.points}),
+            "points": len(plan.points),
+            "finished": sum(point.hash in self.rows for point in plan.points),
+            "failed": [asdict(one) for one in self.failures.values()],
+            "tables": self.tables,
+            "base": _base(plan),
+            "scenario": plan.scenario.to_toml(),
+        }
+        write_text(self.path / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+
+    def _gather(self) -> None:
+        """Make one file of all points; those of their own are removed once it is there."""
+        sink = pa.BufferOutputStream()
+        pq.write_table(self.to_arrow(), sink)
+        write_bytes(self.path / POINTS, sink.getvalue().to_pybytes())
+        self._write_manifest()
+        for path in (self.path / _PARTS).glob("*.json"):
+            path.unlink()
+
+
+def read_rows(path: Path, keys: Sequence[str]) -> dict[str, Row]:
+    """Read the finished points of a sweep's folder.
+
+    Parameters
+    ----------
+    path : Path
+        The folder; the sweep may be going on, or have been killed.
+    keys : sequence of str
+        The keys that it varies.
+
+    Returns
+    -------
+    dict
+        Rows by hash.
+
+    Raises
+    ------
+    OutputError
+        A file is damaged.
+    """
+    rows: dict[str, Row] = {}
+    file = path / POINTS
+    try:
+        if file.exists():
+            rows = {row.hash: row for row in from_table(pq.read_table(file), keys)}
+        for file in sorted((path / _PARTS).glob("*.json")):
+            row = Row(**json.loads(file.read_text(encoding="utf-8")))
+            rows[row.hash] = row
+    except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
+        raise OutputError(
+            f"{file}: not readable: {_one_line(error)}",
+            hint="remove this file and repeat the command; its points are run again",
+        ) from None
+    return rows
+
+
+def _require_free(path: Path) -> None:
+    """Make sure that a folder is a sweep's, or nobody's."""
+    if (path / MANIFEST).exists() or not path.exists():
+        return
+    if not path.is_dir() or any(one.name != _LOCK for one in path.iterdir()):
+        raise OutputError(
+            f"{path}: the folder is not empty, and holds no sweep",
+            hint="name another folder with --out",
+        )
+
+
+def _manifest(path: Path) -> dict[str, Any] | None:
+    file = path / MANIFEST
+    try:
+        manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        for key in ("simulator", "grid", "base", "failed"):
+            manifest[key]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise OutputError(
+            f"{file}: not readable: {_one_line(error)}",
+            hint="name another folder with --out",
+        ) from None
+    return manifest
+
+
+def _one_line(error: Exception) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split()).lower()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other sweeps out; the system takes the lock from a process that ends."""
+    try:
+        file = (path / _LOCK).open("w")
+    except OSError as error:
+        raise unwritable(path, error) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise OutputError(
+                f"{path}: another sweep is going on in this folder",
+                hint="wait for it, or name another folder with --out",
+            ) from None
+        yield
+
+
+def _base(plan: Plan) -> dict[str, TomlValue]:
+    """Give all values of the scenario that must stay while a sweep goes on, by dotted key."""
+    tables = plan.scenario.to_dict()
+    tables.pop("sweep", None)
+    varied = (*_FREE, *plan.axes)
+    values = dict(_leaves(tables, ""))
+    return {
+        key: value
+        for key, value in values.items()
+        if not any(key == one or key.startswith(f"{one}.") for one in varied)
+    }
+
+
+def _leaves(value: Any, key: str) -> Iterator[tuple[str, TomlValue]]:
+    """Walk tables and lists of tables down to plain values."""
+    inner: Iterable[tuple[str, Any]]
+    if isinstance(value, Mapping):
+        inner = value.items()
+    elif isinstance(value, Sequence) and any(isinstance(one, Mapping) for one in value):
+        inner = ((str(index), one) for index, one in enumerate(value))
+    else:
+        yield key, value
+        return
+    for name, one in inner:
+        yield from _leaves(one, f"{key}.{name}" if key else name)
+
+
+def _difference(
+    then: Mapping[str, TomlValue], now: Mapping[str, TomlValue]
+) -> tuple[str, ...] | None:
+    for key in dict.fromkeys((*then, *now)):
+        if then.get(key) != now.get(key):
+            return key, *(json.dumps(one[key]) if key in one else "unset" for one in (then, now))
+    return None
+
+
+def _names(keys: Sequence[str] | Mapping[str, object]) -> str:
+    return ", ".join(keys) or "nothing"

@@ -1,0 +1,214 @@
+"""A sweep from start to end."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from silvan.errors import SchedulerError
+from silvan.reproduce.cache import build_id
+from silvan.scenario import Scenario
+from silvan.sweeping.local import run_here
+from silvan.sweeping.outcome import Outcome, Succeeded
+from silvan.sweeping.plan import Grid, plan
+from silvan.sweeping.store import Failure, SweepFolder
+from silvan.sweeping.table import Row
+from silvan.sweeping.work import Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class SweepProgress:
+    """How far a sweep has come.
+
+    Attributes
+    ----------
+    total : int
+        Points of the sweep.
+    kept : int
+        Points that were finished before it began.
+    done : int
+        Points finished since.
+    failed : int
+        Points that failed since.
+    failure : Failure, optional
+        The point that has failed just now.
+    """
+
+    total: int
+    kept: int
+    done: int
+    failed: int
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """What a sweep has brought.
+
+    Attributes
+    ----------
+    points : pyarrow.Table
+        One row per finished point: a column per varied key, the seed, the run in numbers, and the
+        hash that names the point.
+    failures : tuple of Failure
+        The points that could not be finished.
+    folder : Path, optional
+        Where all of it is kept.
+    """
+
+    points: pa.Table
+    failures: tuple[Failure, ...]
+    folder: Path | None
+
+    def to_polars(self) -> pl.DataFrame:
+        """Give the points as a polars data frame. Needs polars, which silvan does not install."""
+        import polars as pl
+
+        frame = pl.from_arrow(self.points)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the points as a pandas data frame. Needs pandas, which silvan does not install."""
+        frame: pd.DataFrame = self.points.to_pandas()
+        return frame
+
+
+def sweep(
+    scenario: Scenario,
+    grid: Grid | None = None,
+    *,
+    seeds: int | None = None,
+    seed: int | None = None,
+    out: str | Path | None = None,
+    scheduler: str = "local",
+    workers: int | None = None,
+    tables: bool = False,
+    progress: Callable[[SweepProgress], object] | None = None,
+) -> SweepResult:
+    """Run a scenario at every point of a grid, several points at once.
+
+    A point is identified by the hash of its effective scenario with its seed. What a folder holds
+    already is not run again, and a sweep that is killed goes on where it was.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to vary. Its own sweep is part of the grid.
+    grid : Mapping, optional
+        Values to vary by dotted key; quantities are text with their unit.
+    seeds : int, optional
+        Runs of each combination, with consecutive seeds; by default the scenario's sweep's, or one.
+    seed : int, optional
+        The first seed; by default the scenario's.
+    out : str or Path, optional
+        Folder to keep points in, as they finish. Without one, nothing is written.
+    scheduler : str, optional
+        ``"local"`` for the cores of this machine, ``"slurm"``, or the address of a Dask scheduler
+        such as ``"tcp://login1:8786"``.
+    workers : int, optional
+        Processes at once, one per core by default; with Slurm, jobs at once. A running Dask cluster
+        has its own number.
+    tables : bool, optional
+        Whether to keep all tables of every point, too, in ``tables/HASH`` of the folder.
+    progress : callable, optional
+        Called with a :class:`SweepProgress` at the start and whenever a point ends.
+
+    Returns
+    -------
+    SweepResult
+        The finished points as one table, and those that failed. A point that fails stops no other.
+
+    Raises
+    ------
+    ScenarioError
+        A key is unknown, or a point is impossible. Nothing has been run.
+    OutputError
+        The folder cannot be written, or holds another sweep. What was finished is kept.
+    SchedulerError
+        The scheduler does not answer, or is gone. What was finished is kept.
+
+    See Also
+    --------
+    silvan.run : simulate a single scenario.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> scenario = silvan.Scenario(
+    ...     fabric={"generator": "single-switch", "hosts": 4},
+    ...     traffic={"incast": [{"to": "host-0000"}]},
+    ...     run={"duration": "100 us"},
+    ... )
+    >>> result = silvan.sweep(scenario, {"host.sink-rate": ["4 Gbit/s", "8 Gbit/s"]}, seeds=2)
+    >>> result.points.num_rows
+    4
+    >>> result.points["host.sink-rate"].to_pylist()
+    ['4 Gbit/s', '4 Gbit/s', '8 Gbit/s', '8 Gbit/s']
+    """
+    if scheduler not in ("local", "slurm") and "://" not in scheduler:
+        raise SchedulerError(
+            f"{scheduler!r} is no scheduler",
+            hint="use local, slurm, or an address such as tcp://login1:8786",
+        )
+    planned = plan(scenario, grid, seeds=seeds, seed=seed)
+    with ExitStack() as stack:
+        path = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="silvan-"))
+            if out is None
+            else out
+        )
+        folder = stack.enter_context(
+            SweepFolder.open(path, planned, build_id(), tables=tables and out is not None)
+        )
+        todo = [point for point in planned.points if not folder.is_finished(point)]
+        total, kept = len(planned.points), len(planned.points) - len(todo)
+        done, failed = 0, 0
+
+        def tell(failure: Failure | None = None) -> None:
+            if progress is not None:
+                progress(SweepProgress(total, kept, done, failed, failure))
+
+        tell()
+        tasks = [Task(point.text, point.seed, folder.tables) for point in todo]
+        outcomes = stack.enter_context(closing(_outcomes(scheduler, tasks, workers)))
+        for outcome in outcomes:
+            point = todo[outcome.index]
+            if isinstance(outcome, Succeeded):
+                made = outcome.finished
+                row = Row(point.hash, point.seed, point.values, made.measures, made.wall_s)
+                folder.finish(point, row, made.result)
+                done += 1
+                tell()
+            else:
+                failed += 1
+                tell(folder.fail(point, outcome.error, outcome.attempts))
+        failures = [folder.failures[one.hash] for one in todo if one.hash in folder.failures]
+        return SweepResult(folder.to_arrow(), tuple(failures), None if out is None else path)
+
+
+def _outcomes(
+    scheduler: str, tasks: Sequence[Task], workers: int | None
+) -> Generator[Outcome, None, None]:
+    if not tasks:
+        return
+    if scheduler == "local":
+        yield from run_here(tasks, workers)
+        return
+    # Dask takes a second to import.
+    from silvan.sweeping.cluster import run_on_cluster, run_on_slurm
+
+    if scheduler == "slurm":
+        yield from run_on_slurm(tasks, workers)
+    else:
+        yield from run_on_cluster(scheduler, tasks)

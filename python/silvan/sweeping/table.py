@@ -1,0 +1,97 @@
+"""Finished points as rows, and rows as one Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from silvan.sweeping.plan import plain
+from silvan.toml_text import TomlValue
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A finished point.
+
+    Attributes
+    ----------
+    hash : str
+        The point's identity.
+    seed : int
+        Seed of the run.
+    values : dict
+        What the point sets, by dotted key.
+    measures : dict
+        The run in numbers, by name with unit.
+    wall_s : float
+        Time that the simulation took, in seconds.
+    """
+
+    hash: str
+    seed: int
+    values: dict[str, TomlValue]
+    measures: dict[str, int | float | None]
+    wall_s: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the row as plain values, for JSON."""
+        return asdict(self)
+
+
+_LAST = ("seed", "wall_s", "hash")
+
+
+def to_table(rows: Sequence[Row], keys: Sequence[str]) -> pa.Table:
+    """Make one table of all rows.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Finished points.
+    keys : sequence of str
+        The keys that the sweep varies.
+
+    Returns
+    -------
+    pyarrow.Table
+        A column per key, then the seed, a column per measure, the time and the hash. A column of
+        numbers only is one of numbers; quantities are text as they were given.
+    """
+    measures = list(dict.fromkeys(name for row in rows for name in row.measures))
+    columns = {key: _column([row.values.get(key) for row in rows]) for key in keys}
+    columns["seed"] = pa.array([row.seed for row in rows], pa.uint64())
+    for name in measures:
+        kind = pa.float64() if name.endswith("_gbps") else pa.uint64()
+        columns[name] = pa.array([row.measures.get(name) for row in rows], kind)
+    columns["wall_s"] = pa.array([row.wall_s for row in rows], pa.float64())
+    columns["hash"] = pa.array([row.hash for row in rows], pa.string())
+    return pa.table(columns)
+
+
+def from_table(table: pa.Table, keys: Sequence[str]) -> list[Row]:
+    """Give the rows of a table that :func:`to_table` has made."""
+    measures = [name for name in table.column_names if name not in (*keys, *_LAST)]
+    return [
+        Row(
+            hash=row["hash"],
+            seed=row["seed"],
+            values={key: row[key] for key in keys},
+            measures={name: row[name] for name in measures},
+            wall_s=row["wall_s"],
+        )
+        for row in table.to_pylist()
+    ]
+
+
+def _column(values: Sequence[TomlValue | None]) -> pa.Array:
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return pa.array(values, pa.bool_())
+    if kinds == {int}:
+        return pa.array(values, pa.int64())
+    if kinds and kinds <= {int, float}:
+        return pa.array([None if value is None else float(str(value)) for value in values])
+    return pa.array([None if value is None else plain(value) for value in values], pa.string())
