@@ -41,7 +41,10 @@ def serve(connection: Connection) -> None:
         # Listening goes on during a call, so that the end of the caller is noticed then, too.
         try:
             while True:
-                calls.put(connection.recv())
+                try:
+                    calls.put(connection.recv())
+                except (ImportError, AttributeError) as error:
+                    calls.put((_refuse, (error,)))
         except (EOFError, OSError):
             gone.set()
             calls.put(None)
@@ -67,6 +70,12 @@ def serve(connection: Connection) -> None:
             connection.send(answer)
         except OSError:
             return
+
+
+def _refuse(error: Exception, report: object) -> None:
+    """Stand in for a function that cannot be found here."""
+    del report
+    raise error
 
 
 def _sendable(error: Exception) -> Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import statistics
 import sys
 import time
@@ -94,6 +95,8 @@ def sweep(
     from silvan.sweeping.grid import parse_grid
     from silvan.sweeping.sweep import sweep as do_sweep
 
+    # What Dask logs about a lost scheduler or worker is said here in one line.
+    logging.disable()
     loaded = load(scenario, set_)
     values = parse_grid(grid or [])
     folder = out or Path("out") / f"sweep-{loaded.name}"

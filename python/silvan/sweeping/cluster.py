@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -30,9 +30,7 @@ JOBS = 4
 _AHEAD = 4
 
 
-def run_on_cluster(
-    address: str, tasks: Sequence[Task], *, retry: str = "repeat the command"
-) -> Iterator[Outcome]:
+def run_on_cluster(address: str, tasks: Sequence[Task]) -> Iterator[Outcome]:
     """Run tasks on a Dask cluster.
 
     A task whose worker dies is tried again as often as the cluster's configuration says
@@ -44,8 +42,6 @@ def run_on_cluster(
         The scheduler, such as ``tcp://login1:8786``.
     tasks : sequence of Task
         What to run.
-    retry : str, optional
-        What to do when the cluster is lost, for the hint.
 
     Yields
     ------
@@ -74,38 +70,32 @@ def run_on_cluster(
             return futures
 
         threads = sum(client.nthreads().values())
-        running = as_completed(submit(_AHEAD * max(threads, 8)))
+        running = as_completed(submit(_AHEAD * max(threads, 8)), loop=client.loop)
         for future in running:
-            index = indices.pop(future.key)
-            if future.status not in ("finished", "error"):
+            try:
+                outcome = _outcome(indices.pop(future.key), future)
+                running.update(submit(1))
+            except (CancelledError, OSError):
                 raise SchedulerError(
                     f"{address}: the cluster is gone",
-                    hint=f"start it again and {retry}; finished points are kept",
-                )
-            yield _outcome(index, future)
-            running.update(submit(1))
+                    hint="start it again and repeat the command; finished points are kept",
+                ) from None
+            yield outcome
 
 
 @contextmanager
 def _connected(address: str) -> Iterator[Client]:
     from distributed import Client
 
-    # What the library logs about a lost connection is said here in one line.
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
     try:
-        try:
-            client = Client(address, timeout=ANSWER_S, set_as_default=False, name="silvan-sweep")
-        except (OSError, ValueError, TypeError) as error:
-            raise SchedulerError(
-                f"{address}: no Dask scheduler answers there: {describe(error)}",
-                hint="start one with dask scheduler, and give its address as tcp://HOST:PORT",
-            ) from None
-        with client:
-            yield client
-    finally:
-        logger.setLevel(before)
+        client = Client(address, timeout=ANSWER_S, set_as_default=False, name="silvan-sweep")
+    except (OSError, ValueError, TypeError) as error:
+        raise SchedulerError(
+            f"{address}: no Dask scheduler answers there: {describe(error)}",
+            hint="start one with dask scheduler, and give its address as tcp://HOST:PORT",
+        ) from None
+    with client:
+        yield client
 
 
 def _require_same_build(client: Client) -> None:
@@ -131,7 +121,7 @@ def _require_build(worker: str, build: str) -> None:
 def _outcome(index: int, future: Future[Finished]) -> Outcome:
     from distributed import KilledWorker
 
-    if future.status == "finished":
+    if future.status != "error":
         finished = future.result()
         # A worker may have come since the sweep began.
         _require_build("one of the cluster", finished.simulator)
@@ -207,7 +197,8 @@ def slurm_cluster() -> SLURMCluster:
         if dask.config.get(f"jobqueue.slurm.{key}", None) is None
     }
     try:
-        return SLURMCluster(**missing)
+        # Several sweeps on one machine: each takes a port that is free.
+        return SLURMCluster(scheduler_options={"dashboard_address": ":0"}, **missing)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise SchedulerError(
             f"the configuration of Slurm jobs is wrong: {describe(error)}",
