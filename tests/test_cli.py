@@ -23,13 +23,13 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
     outcome = command(*words)
     assert (outcome.status, outcome.stderr) == (0, "")
     listed = re.findall(r"^  ([a-z]+)  ", outcome.stdout, re.MULTILINE)
-    assert listed == ["run", "validate", "show", "schema", "bench", "reproduce"]
+    assert listed == ["run", "sweep", "validate", "show", "schema", "bench", "reproduce"]
 
 
 def test_help_imports_nothing_heavy(command: Command) -> None:
     program = (
         "import sys; from silvan.cli import main; main(['--help']);"
-        "heavy = {'numpy', 'pyarrow', 'matplotlib', 'multiprocessing', 'rich'};"
+        "heavy = {'numpy', 'pyarrow', 'matplotlib', 'multiprocessing', 'rich', 'distributed'};"
         "sys.exit(sorted(heavy & set(sys.modules)) or 0)"
     )
     import subprocess

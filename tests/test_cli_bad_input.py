@@ -91,6 +91,14 @@ def test_an_assignment_that_is_wrong(command: Command, incast_file: Path) -> Non
         ["run", "FILE", "--colour"],
         ["run", "FILE", "--seeds", "0"],
         ["run", "FILE", "--seed", "-1"],
+        ["sweep", "FILE", "--grid", "host.sink-rat=1 Gbit/s"],
+        ["sweep", "FILE", "--grid", "switch.buffer=64 KiB,1 KiB"],
+        ["sweep", "FILE", "--grid", "switch.buffer=64 KiB,1 KiX"],
+        ["sweep", "FILE", "--grid", "switch.buffer"],
+        ["sweep", "FILE", "--grid", "run.duration=1 ms,1000 us"],
+        ["sweep", "FILE", "--grid", "run.seed=1,2", "--seed", "3"],
+        ["sweep", "FILE", "--seeds", "1000000"],
+        ["sweep", "FILE", "--scheduler", "lokal"],
         ["reproduce", "nobody1999"],
         ["reproduce", "gran2012", "--only", "table9"],
         ["bench", "--only", "nothing"],
@@ -101,7 +109,9 @@ def test_words_that_make_no_sense(command: Command, incast_file: Path, words: li
     refused(command(*(str(incast_file) if word == "FILE" else word for word in words)))
 
 
-@pytest.mark.parametrize("words", [["run", "FILE"], ["reproduce", "gran2012"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["run", "FILE"], ["sweep", "FILE"], ["reproduce", "gran2012"]], ids=" ".join
+)
 def test_an_output_folder_that_is_not_writable_is_noticed_before_the_run(
     command: Command, tmp_path: Path, words: list[str]
 ) -> None:
@@ -128,3 +138,55 @@ def test_an_output_folder_of_another_use_is_refused_before_the_run(
     message, _ = refused(command("run", long, "--out", tmp_path / "out"))
     assert "holds no result" in message
     assert (taken / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_grid_over_an_unknown_key_names_the_nearest(
+    command: Command, incast_file: Path, tmp_path: Path
+) -> None:
+    words = ("--grid", "switch.bufer=32 KiB", "--out", tmp_path / "out")
+    message, hint = refused(command("sweep", incast_file, *words))
+    assert message == "grid: switch.bufer: unknown key"
+    assert hint == 'did you mean "buffer"?'
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--set", "switch.latency=50 ns"], 'switch.latency was "100 ns", is now "50 ns"'),
+        (["--grid", "packet.header=30 B"], "varies switch.buffer, this one packet.header, switch"),
+    ],
+    ids=["another scenario", "other keys"],
+)
+def test_a_sweep_goes_on_only_with_what_it_was(
+    command: Command, incast_file: Path, tmp_path: Path, words: list[str], message: str
+) -> None:
+    out = tmp_path / "out"
+    same = ("sweep", incast_file, "--grid", "switch.buffer=32 KiB", "--out", out)
+    assert command(*same).status == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    error, _ = refused(command(*same, *words))
+    assert message in error
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    # A description is for people, and a first seed only says which points there are.
+    incast_file.write_text('description = "as it was"\n' + INCAST)
+    assert command(*same, "--seed", "5").status == 0
+
+
+def test_a_folder_of_another_build_or_use_is_refused(
+    command: Command, incast_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    words = ("sweep", incast_file, "--out", out)
+    assert command(*words).status == 0
+    manifest = (out / "sweep.json").read_text()
+    (out / "sweep.json").write_text(re.sub('"simulator": "', '"simulator": "0.0.', manifest))
+    assert "was made by silvan 0.0." in refused(command(*words))[0]
+    (out / "sweep.json").write_text("{")
+    assert refused(command(*words))[0].startswith(f"{out / 'sweep.json'}: not readable")
+    (out / "sweep.json").write_text(manifest)
+    (out / "points.parquet").write_bytes(b"PAR1")
+    assert refused(command(*words))[0].startswith(f"{out / 'points.parquet'}: not readable")
+    (out / "sweep.json").unlink()
+    assert "holds no sweep" in refused(command(*words))[0]
+    assert (out / "points.parquet").read_bytes() == b"PAR1"

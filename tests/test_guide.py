@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+# These need a cluster; they have tests with one.
+ELSEWHERE = "--scheduler"
 # These take minutes; they have tests of their own with less to do.
 SLOW = ("silvan reproduce", "silvan bench")
 
@@ -27,7 +29,11 @@ def commands(page: Path) -> list[str]:
     """Find the calls of silvan."""
     lines = [line for text in blocks(page, "") for line in text.splitlines()]
     calls = [line.removeprefix(".venv/bin/") for line in lines]
-    return [call for call in calls if call.startswith("silvan ") and not call.startswith(SLOW)]
+    return [
+        call
+        for call in calls
+        if call.startswith("silvan ") and not call.startswith(SLOW) and ELSEWHERE not in call
+    ]
 
 
 @pytest.fixture

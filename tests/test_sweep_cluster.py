@@ -145,7 +145,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     jobs.mkdir()
     script = {
         "sbatch": f"""\
-number=$(ls {jobs}/*.job 2>/dev/null | wc -l)
+number=$$
 cp "$1" {jobs}/$number.job
 setsid bash "$1" >{jobs}/$number.log 2>&1 &
 echo $! >{jobs}/$number.pid

@@ -6,7 +6,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -156,16 +156,25 @@ def run_on_slurm(tasks: Sequence[Task], jobs: int | None = None) -> Iterator[Out
     SchedulerError
         dask-jobqueue or Slurm is missing, or Slurm takes no jobs.
     """
-    with slurm_cluster() as cluster:
-        try:
-            cluster.sync(cluster.scale, jobs=min(jobs or JOBS, max(len(tasks), 1)))
-            cluster.sync(cluster._correct_state)
-        except (OSError, RuntimeError) as error:
-            raise SchedulerError(
-                f"Slurm takes no jobs: {describe(error)}",
-                hint="check jobqueue.slurm in the configuration of Dask",
-            ) from None
+    cluster = slurm_cluster()
+
+    async def submit() -> None:
+        # What scale does later, where nobody hears of a job that is not taken.
+        cluster.scale(jobs=min(jobs or JOBS, max(len(tasks), 1)))
+        await cluster._correct_state()
+
+    try:
+        cluster.sync(submit)
         yield from run_on_cluster(cluster.scheduler_address, tasks)
+    except (OSError, RuntimeError) as error:
+        raise SchedulerError(
+            f"Slurm takes no jobs: {describe(error)}",
+            hint="check jobqueue.slurm in the configuration of Dask",
+        ) from None
+    finally:
+        # Closing takes for granted that every job has started.
+        with suppress(AssertionError):
+            cluster.close()
 
 
 def slurm_cluster() -> SLURMCluster:
