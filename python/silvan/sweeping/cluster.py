@@ -6,7 +6,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -167,14 +167,14 @@ def run_on_slurm(tasks: Sequence[Task], jobs: int | None = None) -> Iterator[Out
         cluster.sync(submit)
         yield from run_on_cluster(cluster.scheduler_address, tasks)
     except (OSError, RuntimeError) as error:
+        # Closing takes for granted that every job has started.
+        cluster._created.clear()
         raise SchedulerError(
             f"Slurm takes no jobs: {describe(error)}",
             hint="check jobqueue.slurm in the configuration of Dask",
         ) from None
     finally:
-        # Closing takes for granted that every job has started.
-        with suppress(AssertionError):
-            cluster.close()
+        cluster.close()
 
 
 def slurm_cluster() -> SLURMCluster:
