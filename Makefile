@@ -9,7 +9,7 @@ export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint reference lock install clean
+.PHONY: help run test lint reference lock install system clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,9 +17,13 @@ help: ## Show this list
 run: install ## Set up, and reproduce Table II of gran2012
 	$(BIN)/silvan reproduce gran2012 --only table2
 
-test: $(VENV)/test.stamp install ## Set up, and run all tests
+test: system $(VENV)/test.stamp install ## Set up, and run all tests
 	cargo test --workspace --locked
 	$(BIN)/python -m pytest
+
+# The tests call programs that come with no Python package: requirements/debian.txt lists them.
+system: ## Install the programs that the tests call (as root), or say how
+	@$(PYTHON) python/tools/system_packages.py
 
 lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	cargo fmt --all --check

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hypothesis
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import silvan
+from silvan.measures import PS_PER_MS, BoolArray, FloatArray
 
 # The same examples on every machine, so that a failure is never a matter of luck.
 hypothesis.settings.register_profile(
@@ -53,6 +56,34 @@ class Outcome:
     status: int
     stdout: str
     stderr: str
+
+
+def made_up_result(
+    scenario: silvan.Scenario,
+    seed: int,
+    hotspots: BoolArray,
+    rates_gbps: FloatArray,
+    interval_ms: int = 1,
+) -> silvan.Result:
+    """Make a result in which every host receives at a known, constant rate."""
+    interval_ps = interval_ms * PS_PER_MS
+    intervals, hosts = scenario.duration_ps // interval_ps, len(hotspots)
+    times = (np.arange(intervals, dtype=np.uint64) + 1) * interval_ps
+    numbers = np.arange(hosts, dtype=np.uint32)
+    delivered = np.tile(np.round(rates_gbps * interval_ps / 8e3), intervals).astype(np.uint64)
+    tables = {
+        "hosts": pa.table(
+            {"host": numbers, "role": ["hotspot+c" if hot else "c" for hot in hotspots]}
+        ),
+        "host_series": pa.table(
+            {
+                "time_ps": np.repeat(times, hosts),
+                "host": np.tile(numbers, intervals),
+                "delivered_bytes": delivered,
+            }
+        ),
+    }
+    return silvan.Result(scenario, seed, tables, {"wall_s": 1.5, "events": 30, "packet_hops": 20})
 
 
 Command = Callable[..., Outcome]

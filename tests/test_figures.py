@@ -7,39 +7,22 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from silvan.figures.receive_rate import band, draw_receive_rates
 from silvan.figures.style import CC_COLOURS
 from silvan.result import Result
 from silvan.scenario import Scenario
+from tests.conftest import made_up_result
 
-HOSTS = 6
+HOTSPOTS = np.arange(6) < 2
 INTERVALS = 20
-INTERVAL_PS = 1_000_000_000
 
 
 def synthetic(seed: int, hotspot_gbps: float, other_gbps: float) -> Result:
     """Make a result in which two hosts are hotspots and every rate is known."""
-    is_hotspot = np.arange(HOSTS) < 2
-    rates = np.where(is_hotspot, hotspot_gbps, other_gbps)
-    delivered = np.tile(rates * INTERVAL_PS / 8e3, INTERVALS).astype(np.uint64)
-    times = (np.arange(INTERVALS, dtype=np.uint64) + 1) * INTERVAL_PS
-    numbers = np.arange(HOSTS, dtype=np.uint32)
-    tables = {
-        "hosts": pa.table(
-            {"host": numbers, "role": ["hotspot+c" if hot else "c" for hot in is_hotspot]}
-        ),
-        "host_series": pa.table(
-            {
-                "time_ps": np.repeat(times, HOSTS),
-                "host": np.tile(numbers, INTERVALS),
-                "delivered_bytes": delivered,
-            }
-        ),
-    }
-    return Result(Scenario(run={"duration": "20 ms"}), seed, tables, {})
+    rates = np.where(HOTSPOTS, hotspot_gbps, other_gbps)
+    return made_up_result(Scenario(run={"duration": "20 ms"}), seed, HOTSPOTS, rates)
 
 
 RUNS = {

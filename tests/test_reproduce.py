@@ -10,9 +10,11 @@ import pytest
 
 import silvan
 from silvan.reproduce import (
+    Finding,
     Measurement,
     Row,
     Target,
+    Verdict,
     compare,
     experiments,
     load_targets,
@@ -37,6 +39,7 @@ def test_every_study_is_a_valid_scenario(paper: str) -> None:
         for case in experiment.cases:
             scenario = study(paper, case.study).override(case.overrides)
             assert scenario.override(experiment.quick).duration_ps < scenario.duration_ps
+        assert any(case.quick for case in experiment.cases)
 
 
 def test_table2_is_the_network_of_the_paper() -> None:
@@ -61,13 +64,27 @@ def test_a_row_compares_the_mean_over_the_seeds() -> None:
     rows = compare(
         targets, [Measurement("a", (2.1, 2.3), (3.0, 3.0)), Measurement("b", (1.2,), (1.0,))]
     )
-    assert [row.target.id for row in rows] == ["b", "a"]
-    assert rows[1].measured == pytest.approx(2.2)
-    assert rows[1].spread == pytest.approx(statistics.stdev([2.1, 2.3]))
-    assert rows[1].rel_diff == pytest.approx(0.1)
-    assert rows[1].late == 3.0
-    assert rows[0].spread is None
-    assert not rows[0].within
+    first, second = rows
+    assert isinstance(first, Row)
+    assert isinstance(second, Row)
+    assert (first.target.id, second.target.id) == ("b", "a")
+    assert second.measured == pytest.approx(2.2)
+    assert second.spread == pytest.approx(statistics.stdev([2.1, 2.3]))
+    assert second.rel_diff == pytest.approx(0.1)
+    assert second.late == 3.0
+    assert first.spread is None
+    assert not first.within
+    assert first.within_late
+
+
+def test_a_shape_is_a_row_too() -> None:
+    found = Verdict("a", "it rises", Finding(True, "1, 2"), Finding(False, "2, 1"))
+    (row,) = compare({"a": Target("a", shape="a slope")}, [found])
+    plain = row.to_dict()
+    assert (plain["id"], plain["what"], plain["rule"]) == ("a", "a slope", "it rises")
+    assert (plain["within"], plain["within_late"]) == (True, False)
+    assert (plain["found"], plain["found_late"]) == ("1, 2", "2, 1")
+    assert all(plain[key] is None for key in ("paper", "measured", "spread", "rel_diff"))
 
 
 @pytest.mark.parametrize(
@@ -86,6 +103,20 @@ def test_a_measurement_without_a_target_is_an_error() -> None:
 @pytest.mark.parametrize("prefix", ["", "table", "table2", "table2.hot.cc_on"])
 def test_a_prefix_finds_the_experiment(prefix: str) -> None:
     assert "table2" in [one.id for one in experiments("gran2012", prefix)]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "ids"),
+    [
+        ("fig6", ["fig6"]),
+        ("fig6_7", ["fig6_7"]),
+        ("fig9", ["fig9a", "fig9b"]),
+        ("fig9a.10ms.on", ["fig9a"]),
+        ("fig8", ["fig8"]),
+    ],
+)
+def test_an_id_in_full_means_that_experiment_alone(prefix: str, ids: list[str]) -> None:
+    assert [one.id for one in experiments("gran2012", prefix)] == ids
 
 
 def test_finished_runs_are_not_run_again(tmp_path: Path) -> None:
@@ -125,7 +156,7 @@ def test_quick_table2(command: Command, tmp_path: Path) -> None:
     words = ("reproduce", "gran2012", "--only", "table2", "--quick", "--json", "--out", tmp_path)
     outcome = command(*words)
     assert outcome.status == 0, outcome.stderr
-    assert "quick: 10 ms instead of 100 ms" in outcome.stderr
+    assert "quick: table2: 10 ms instead of 100 ms" in outcome.stderr
     rows = json.loads(outcome.stdout)
     targets = {
         name: target
@@ -144,8 +175,14 @@ def test_quick_table2(command: Command, tmp_path: Path) -> None:
     for cc in ("cc_off", "cc_on"):
         parts = 8 * by_id[f"table2.hot.{cc}.hotspots"] + 640 * by_id[f"table2.hot.{cc}.nonhotspots"]
         assert by_id[f"table2.total.{cc}"] == pytest.approx(parts)
-    figures = sorted(path.name for path in (tmp_path / "gran2012").iterdir())
-    assert figures == ["table2.csv", "table2.png", "table2.svg"]
+    files = sorted(path.name for path in (tmp_path / "gran2012-quick").iterdir())
+    figures = ["table2.csv", "table2.png", "table2.svg"]
+    assert files == ["report-table2.html", "reproduction-table2.json", *figures]
+    manifest = json.loads((tmp_path / "gran2012-quick" / "reproduction-table2.json").read_text())
+    assert manifest["quick"] is True
+    assert manifest["experiments"][0]["targets"] == rows
+    assert sorted(manifest["experiments"][0]["files"]) == figures
+    assert len(manifest["runs"]) == 4
 
     again = command(*words)
     assert again.stdout == outcome.stdout

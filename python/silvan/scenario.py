@@ -312,6 +312,48 @@ class Scenario:
         facts: dict[str, Any] = json.loads(self._native.describe())
         return facts
 
+    def tmax_gbps(self, seed: int | None = None, *, at_ps: int = 0) -> float:
+        """Compute the most that hosts other than hotspots could receive, from the traffic alone.
+
+        This is ``tmax`` of gran2012 (section V-B): "the maximum average receive rate the
+        non-hotspots could possibly achieve if the hotspots were not present". Nothing is simulated:
+        every host that sends uniformly gives each other host an equal part of what it may inject.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Seed of the run, which places roles and hotspots; by default the scenario's own.
+        at_ps : int
+            Instant, in picoseconds: hotspots may move, and flows start and end.
+
+        Returns
+        -------
+        float
+            Mean payload rate per host, in Gbit/s; 0 if every host is a hotspot.
+
+        Raises
+        ------
+        ScenarioError
+            The seed places roles impossibly.
+
+        Examples
+        --------
+        Two of eight hosts send 8 Gbit/s uniformly, a seventh to each other host. Of the seven that
+        are no hotspot, five hear from both and two from the other one: 12 sevenths in all.
+
+        >>> import silvan
+        >>> scenario = silvan.Scenario(
+        ...     fabric={"generator": "single-switch", "hosts": 8},
+        ...     host={"injection-rate": "8 Gbit/s"},
+        ...     traffic={
+        ...         "nodes": {"v": ["host-0001", "host-0002"], "hotspots": ["host-0000"]},
+        ...     },
+        ... )
+        >>> round(scenario.tmax_gbps(), 3) == round(12 / 7 / 7 * 8, 3)
+        True
+        """
+        return self._native.tmax(self.seed if seed is None else seed, at_ps) / 1e9
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.hash == other.hash
 

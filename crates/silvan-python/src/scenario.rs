@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use silvan_scenario::Override;
+use silvan_units::Time;
 
 use crate::errors::scenario_error;
 
@@ -69,6 +70,13 @@ impl Scenario {
     /// What the scenario builds, as JSON text.
     fn describe(&self) -> String {
         self.0.describe().to_string()
+    }
+
+    /// Theoretical maximum mean receive rate of the hosts that are not hotspots, in bit/s.
+    fn tmax(&self, py: Python<'_>, seed: u64, at_ps: u64) -> PyResult<f64> {
+        self.0
+            .tmax(seed, Time::from_ps(at_ps))
+            .map_err(|error| scenario_error(py, &error))
     }
 
     /// SHA-256 of the effective text in hexadecimal digits.

@@ -239,6 +239,18 @@ impl Scenario {
         environment(&self.fabric, &self.engine.host, &self.engine.packet, seed)
     }
 
+    /// `tmax` of gran2012 at an instant of a run with this seed [bit/s of payload]: see
+    /// [`Traffic::tmax`].
+    ///
+    /// # Errors
+    ///
+    /// The placement that this seed gives is impossible.
+    pub fn tmax(&self, seed: u64, at: Time) -> Result<f64, ScenarioError> {
+        let traffic = Traffic::new(&self.traffic, &self.environment(seed));
+        let traffic = traffic.map_err(|error| traffic_error(&error))?;
+        Ok(traffic.tmax(at))
+    }
+
     /// The overrides of every combination of the sweep's values, the last key varying fastest; one
     /// empty list if nothing varies. Keys vary in alphabetical order.
     pub fn sweep_points(&self) -> Vec<Vec<Override>> {

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from silvan.cli.options import AsJson
-from silvan.cli.printer import note, progress_bars, put_json, put_table
+from silvan.cli.printer import note, put_json, put_table
+from silvan.cli.runs_view import runs_view
+from silvan.wording import significant
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.reproduce.experiment import Experiment, Results, Row
-    from silvan.result import Result
-    from silvan.scenario import Scenario
+    from silvan.reproduce.experiment import PointTable, Row, ShapeRow
+    from silvan.reproduce.plan import Plan
+    from silvan.reproduce.reproduction import Outcome
 
 
 def reproduce(
@@ -25,7 +27,10 @@ def reproduce(
         str, typer.Argument(help="The paper's short name, such as gran2012.", show_default=False)
     ],
     only: Annotated[
-        str, typer.Option(metavar="PREFIX", help="Only ids that start so, such as table2.")
+        str,
+        typer.Option(
+            metavar="PREFIX", help="Only the experiment of this id, or those whose ids start so."
+        ),
     ] = "",
     seeds: Annotated[
         int | None,
@@ -40,71 +45,99 @@ def reproduce(
     ] = Path("out"),
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Short runs and one seed: a look, not a reproduction.")
+        bool,
+        typer.Option(
+            "--quick", help="Fewer points, short runs, one seed: a look, not a reproduction."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a paper's experiments, print its numbers beside ours, and draw the figures.
+    """Run a paper's experiments, print its numbers beside ours, draw the figures, write a report.
 
     A difference is data, not an error: the exit status is 0. Finished runs are kept under
-    --out and not run again.
+    --out and not run again, so Ctrl-C costs only those that were going on.
     """
     from silvan.folders import require_writable
-    from silvan.reproduce import compare, experiments, load_targets
+    from silvan.report import write_report
+    from silvan.reproduce import experiments
+    from silvan.reproduce.plan import make_plan
+    from silvan.reproduce.reproduction import evaluate, stem, write_manifest
 
     chosen = experiments(paper, only)
-    figures = out / paper
+    figures = out / (f"{paper}-quick" if quick else paper)
     require_writable(figures)
-    rows: list[tuple[Experiment, list[Row]]] = []
-    for experiment in chosen:
-        if quick:
-            note(f"quick: {experiment.quick_note}")
-        results = _run(paper, experiment, out / "runs", seeds=seeds, quick=quick)
-        compared = compare(load_targets(paper), experiment.measure(results))
-        rows.append((experiment, [row for row in compared if row.target.id.startswith(only)]))
-        for path in experiment.draw(results, figures):
+    if quick:
+        for remark in dict.fromkeys(experiment.quick_note for experiment in chosen):
+            ids = ", ".join(one.id for one in chosen if one.quick_note == remark)
+            note(f"quick: {ids}: {remark}")
+    plan = make_plan(paper, chosen, seeds=seeds, quick=quick)
+    _run(plan, out / "runs")
+    outcomes = [evaluate(plan, one, out / "runs", figures) for one in chosen]
+    for outcome in outcomes:
+        for path in outcome.figures:
             note(f"wrote {path}")
+    manifest = write_manifest(plan, outcomes, figures / f"{stem('reproduction', only)}.json")
+    report = write_report(plan, outcomes, figures / f"{stem('report', only)}.html")
+    note(f"wrote {manifest}")
+    note(f"wrote {report}")
+    rows = {
+        outcome.experiment.id: [row for row in outcome.rows if row.target.id.startswith(only)]
+        for outcome in outcomes
+    }
     if as_json:
-        put_json([row.to_dict() for _, some in rows for row in some])
-    else:
-        for experiment, some in rows:
-            put_table(_table(experiment, some, quick=quick))
+        put_json([row.to_dict() for some in rows.values() for row in some])
+        return
+    for outcome in outcomes:
+        _put_tables(outcome, rows[outcome.experiment.id], quick=quick)
 
 
-def _run(
-    paper: str, experiment: Experiment, root: Path, *, seeds: int | None, quick: bool
-) -> Results:
-    """Do all runs of an experiment, longest cases not last so that no core idles at the end."""
-    from silvan.reproduce.cache import cached_runs, study
+def _run(plan: Plan, root: Path) -> None:
+    """Do all runs that are not finished yet."""
+    from silvan.reproduce.cache import finish_runs
 
-    runs: list[tuple[Scenario, int]] = []
-    labels: list[str] = []
-    for case in experiment.cases:
-        overrides = {**case.overrides, **(experiment.quick if quick else {})}
-        scenario = study(paper, case.study).override(overrides)
-        for seed in range(1, 1 + (seeds or (1 if quick else case.seeds))):
-            runs.append((scenario, seed))
-            labels.append(case.label)
-    results: dict[int, Result] = {}
-    bars = [f"{label} seed {seed}" for label, (_, seed) in zip(labels, runs, strict=True)]
+    labels = [one.label for one in plan.runs]
+    weights = [one.weight for one in plan.runs]
     with (
-        progress_bars(bars) as on_progress,
-        closing(cached_runs(root, runs, on_progress)) as finished,
+        runs_view(labels, weights) as view,
+        closing(
+            finish_runs(root, [(one.scenario, one.seed) for one in plan.runs], view.running)
+        ) as finished,
     ):
-        for index, result in finished:
-            results[index] = result
-    grouped: dict[str, list[Result]] = {label: [] for label in labels}
-    for index, label in enumerate(labels):
-        grouped[label].append(results[index])
-    return grouped
+        for index, is_new in finished:
+            (view.finished if is_new else view.kept)(index)
 
 
-def _table(experiment: Experiment, rows: Sequence[Row], *, quick: bool) -> Table:
+def _put_tables(outcome: Outcome, rows: Sequence[Row | ShapeRow], *, quick: bool) -> None:
+    """Print an experiment's points, then the paper's statements about them."""
+    title = outcome.experiment.title + (" (quick: not comparable)" if quick else "")
+    if outcome.points is not None:
+        put_table(_point_table(title, outcome.points))
+    if rows:
+        put_table(_target_table(outcome, title, rows))
+
+
+def _point_table(title: str, points: PointTable) -> Table:
+    """Show a figure's points, without the late window: that is in the CSV and in the report."""
     from rich.table import Table
 
-    whole, late = experiment.windows
+    table = Table(title=title)
+    columns = [name for name in points.header if not name.endswith("_late")]
+    for name in columns:
+        table.add_column(name, justify="right")
+    for row in points.rows:
+        shown = zip(points.header, row, strict=True)
+        table.add_row(*(significant(value) for name, value in shown if name in columns))
+    return table
+
+
+def _target_table(outcome: Outcome, title: str, rows: Sequence[Row | ShapeRow]) -> Table:
+    from rich.table import Table
+
+    from silvan.reproduce.experiment import ShapeRow
+
+    whole, late = outcome.experiment.windows
     table = Table(
-        title=experiment.title + (" (quick: not comparable)" if quick else ""),
+        title=title,
         caption=f"measured: mean over the seeds, averaged over {whole}; late: {late}. "
         "± is the standard deviation over the seeds; * marks numbers used for calibration.",
     )
@@ -113,17 +146,32 @@ def _table(experiment: Experiment, rows: Sequence[Row], *, quick: bool) -> Table
     for heading in ("paper", "measured", "seeds", "late", "difference", "aim", "within"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
+        if isinstance(row, ShapeRow):
+            _add_shape(table, row)
+            continue
         target = row.target
         spread = "" if row.spread is None else f" ± {row.spread:.3f}"
         table.add_row(
             target.id + ("*" if target.calibrate else ""),
-            target.what,
+            f"{target.what} ({row.note})" if row.note else target.what,
             f"{target.value:.3f}",
             f"{row.measured:.3f}{spread}",
             str(len(row.values)),
             f"{row.late:.3f}",
             f"{row.rel_diff:+.1%}",
             f"{target.tol:.0%}",
-            "[green]yes[/]" if row.within else "[yellow]no[/]",
+            _yes_or_no(row.within),
         )
     return table
+
+
+def _add_shape(table: Table, row: ShapeRow) -> None:
+    found = row.verdict
+    text = f"{row.target.shape}\nRule: {found.rule}\nFound: {found.whole.facts}"
+    text += f"\nLate: {found.late.facts}"
+    late = "holds" if found.late.holds else "fails"
+    table.add_row(row.target.id, text, "", "", "", late, "", "", _yes_or_no(found.whole.holds))
+
+
+def _yes_or_no(value: bool) -> str:  # noqa: FBT001 - there is nothing else to say
+    return "[green]yes[/]" if value else "[yellow]no[/]"

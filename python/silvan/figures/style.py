@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 # always meant "no control" and blue "control" in every figure.
 CC_COLOURS = {"off": "#D55E00", "on": "#0072B2"}
 CC_LABELS = {"off": "CC off", "on": "CC on"}
+# For curves that are told apart by a quantity: further colours of the same palette.
+SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#E69F00")
 REFERENCE = "#000000"
 INK = "#333333"
 FAINT = "#8C8C8C"
@@ -134,6 +137,11 @@ def save_csv(header: Sequence[str], rows: Sequence[Sequence[object]], path: Path
     Path
         The file.
     """
-    lines = [",".join(header), *(",".join(map(str, row)) for row in rows)]
+    lines = [",".join(header), *(",".join(map(_cell, row)) for row in rows)]
     write_text(path, "\n".join(lines) + "\n")
     return path
+
+
+def _cell(value: object) -> str:
+    """Write a value; what is not a number leaves its cell empty."""
+    return "" if isinstance(value, float) and math.isnan(value) else str(value)

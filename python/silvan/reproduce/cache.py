@@ -78,6 +78,37 @@ def cached_runs(
             yield missing[position], result
 
 
+def finish_runs(
+    root: Path,
+    runs: Sequence[tuple[Scenario, int]],
+    on_progress: OnProgress | None = None,
+) -> Generator[tuple[int, bool], None, None]:
+    """Do the runs that are not finished yet, and keep none of the results in memory.
+
+    Parameters
+    ----------
+    root : Path
+        Folder of finished runs, where :func:`run_folder` finds each.
+    runs : sequence of tuple of Scenario and int
+        Scenarios and seeds.
+    on_progress : callable, optional
+        Called with the index of a run that is going on, and its progress.
+
+    Yields
+    ------
+    tuple of int and bool
+        Index of the run, and whether it was run now; those that were finished before come first.
+    """
+    before = {
+        index
+        for index, (scenario, seed) in enumerate(runs)
+        if (run_folder(root, scenario, seed) / MANIFEST).is_file()
+    }
+    with closing(cached_runs(root, runs, on_progress)) as finished:
+        for index, _ in finished:
+            yield index, index not in before
+
+
 def study(paper: str, name: str) -> Scenario:
     """Read one study of a paper, as it is shipped with the package.
 

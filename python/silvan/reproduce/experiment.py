@@ -30,12 +30,15 @@ class Case:
         Number of runs, with seeds from 1 up.
     overrides : Mapping
         Values by dotted key, set over the study's.
+    quick : bool
+        Whether a quick look includes it.
     """
 
     label: str
     study: str
     seeds: int
     overrides: Mapping[str, TomlValue] = field(default_factory=dict)
+    quick: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,66 @@ class Measurement:
         One value per seed, averaged over the paper's window.
     late : tuple of float
         One value per seed, averaged over the last part of the run.
+    note : str
+        How several points of a curve became this one number, where they did.
     """
 
     id: str
     values: tuple[float, ...]
     late: tuple[float, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Whether curves do what a rule says, in one averaging window.
+
+    Attributes
+    ----------
+    holds : bool
+        Whether they do.
+    facts : str
+        What was found, in words and numbers.
+    """
+
+    holds: bool
+    facts: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A shape that a paper draws or describes, judged by a rule.
+
+    Attributes
+    ----------
+    id : str
+        The target that it belongs beside.
+    rule : str
+        What must hold, stated such that anyone can check it.
+    whole, late : Finding
+        What was found in the paper's window, and in the late one; the mean over the seeds counts.
+    """
+
+    id: str
+    rule: str
+    whole: Finding
+    late: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class PointTable:
+    """The points of a figure as numbers.
+
+    Attributes
+    ----------
+    header : tuple of str
+        Names of the columns, with their units.
+    rows : tuple of tuple of float or str
+        The values.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[float | str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +137,8 @@ class Experiment:
         Computes the measurements from the runs.
     draw : callable
         Draws the runs into a folder, and returns the files written.
+    tabulate : callable, optional
+        Gives the figure's points as numbers.
     """
 
     id: str
@@ -87,8 +147,9 @@ class Experiment:
     windows: tuple[str, str]
     quick: Mapping[str, TomlValue]
     quick_note: str
-    measure: Callable[[Results], Sequence[Measurement]]
+    measure: Callable[[Results], Sequence[Measurement | Verdict]]
     draw: Callable[[Results, Path], Sequence[Path]]
+    tabulate: Callable[[Results], PointTable] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +168,8 @@ class Row:
         Mean over the seeds, in the late window.
     values : tuple of float
         One value per seed, in the paper's averaging window.
+    note : str
+        How several points of a curve became one number, where they did.
     """
 
     target: Target
@@ -114,18 +177,30 @@ class Row:
     spread: float | None
     late: float
     values: tuple[float, ...]
+    note: str = ""
 
     @property
     def rel_diff(self) -> float:
         """Relative difference from the paper's number."""
-        assert self.target.value is not None
-        return self.measured / self.target.value - 1
+        return self._rel_diff(self.measured)
 
     @property
     def within(self) -> bool:
         """Whether the difference is within what we aim for."""
+        return self._within(self.measured)
+
+    @property
+    def within_late(self) -> bool:
+        """Whether it would be, were the late window the paper's."""
+        return self._within(self.late)
+
+    def _rel_diff(self, value: float) -> float:
+        assert self.target.value is not None
+        return value / self.target.value - 1
+
+    def _within(self, value: float) -> bool:
         assert self.target.tol is not None
-        return abs(self.rel_diff) <= self.target.tol
+        return abs(self._rel_diff(value)) <= self.target.tol
 
     def to_dict(self) -> dict[str, Any]:
         """Give the row as plain values, for JSON."""
@@ -140,38 +215,92 @@ class Row:
             "tol": self.target.tol,
             "calibrated": self.target.calibrate,
             "late": self.late,
+            "within_late": self.within_late,
             "values": list(self.values),
+            "note": self.note,
         }
 
 
-def compare(targets: Mapping[str, Target], measurements: Sequence[Measurement]) -> list[Row]:
-    """Put measurements beside the targets of the same id.
+@dataclass(frozen=True, slots=True)
+class ShapeRow:
+    """What a paper's curve does, and whether ours does so too.
+
+    Attributes
+    ----------
+    target : Target
+        What the paper draws or describes.
+    verdict : Verdict
+        The rule, and what was found.
+    """
+
+    target: Target
+    verdict: Verdict
+
+    @property
+    def within(self) -> bool:
+        """Whether the rule holds in the paper's averaging window."""
+        return self.verdict.whole.holds
+
+    @property
+    def within_late(self) -> bool:
+        """Whether it holds in the late window."""
+        return self.verdict.late.holds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the row as plain values, for JSON; the numbers of a :class:`Row` are null."""
+        return {
+            "id": self.target.id,
+            "what": self.target.shape,
+            "paper": None,
+            "measured": None,
+            "spread": None,
+            "rel_diff": None,
+            "within": self.within,
+            "tol": None,
+            "calibrated": self.target.calibrate,
+            "late": None,
+            "within_late": self.within_late,
+            "values": [],
+            "rule": self.verdict.rule,
+            "found": self.verdict.whole.facts,
+            "found_late": self.verdict.late.facts,
+        }
+
+
+def compare(
+    targets: Mapping[str, Target], measured: Sequence[Measurement | Verdict]
+) -> list[Row | ShapeRow]:
+    """Put what was measured beside the targets of the same id.
 
     Parameters
     ----------
     targets : Mapping
         Targets by id.
-    measurements : sequence of Measurement
-        What was measured.
+    measured : sequence of Measurement or Verdict
+        Numbers, and judged shapes.
 
     Returns
     -------
-    list of Row
-        One row per measurement, in the order of the targets.
+    list of Row or ShapeRow
+        One row for each, in the order of the targets.
 
     Raises
     ------
     KeyError
-        A measurement belongs to no target.
+        Something measured belongs to no target.
     """
     order = {name: position for position, name in enumerate(targets)}
-    return [
-        Row(
-            target=targets[one.id],
-            measured=statistics.fmean(one.values),
-            spread=statistics.stdev(one.values) if len(one.values) > 1 else None,
-            late=statistics.fmean(one.late),
-            values=one.values,
-        )
-        for one in sorted(measurements, key=lambda one: order[one.id])
-    ]
+    return [_row(targets[one.id], one) for one in sorted(measured, key=lambda one: order[one.id])]
+
+
+def _row(target: Target, one: Measurement | Verdict) -> Row | ShapeRow:
+    if isinstance(one, Verdict):
+        return ShapeRow(target, one)
+    return Row(
+        target=target,
+        measured=statistics.fmean(one.values),
+        spread=statistics.stdev(one.values) if len(one.values) > 1 else None,
+        late=statistics.fmean(one.late),
+        values=one.values,
+        note=one.note,
+    )

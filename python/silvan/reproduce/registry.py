@@ -32,8 +32,8 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
     paper : str
         The paper's short name.
     prefix : str
-        Start of the ids wanted. It may reach into an experiment's targets, as in
-        ``table2.hot``: the whole experiment is then run.
+        Id of an experiment, or start of several ids. It may reach into an experiment's targets,
+        as in ``table2.hot``: the whole experiment is then run.
 
     Returns
     -------
@@ -49,7 +49,11 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
         raise SilvanError(f"no studies of a paper {paper!r}", f"known: {', '.join(_PAPERS)}")
     module = importlib.import_module(f"silvan.reproduce.{paper}")
     every: tuple[Experiment, ...] = module.EXPERIMENTS
-    found = [one for one in every if one.id.startswith(prefix) or prefix.startswith(one.id + ".")]
+    # An id in full means that experiment alone: fig6 is not fig6_7.
+    exact = [one for one in every if one.id == prefix]
+    found = exact or [
+        one for one in every if one.id.startswith(prefix) or prefix.startswith(f"{one.id}.")
+    ]
     if not found:
         known = ", ".join(one.id for one in every)
         raise SilvanError(f"nothing in {paper} starts with {prefix!r}", f"known: {known}")

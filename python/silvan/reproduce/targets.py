@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 
 
@@ -35,6 +36,7 @@ class Target:
     calibrate: bool = False
 
 
+@cache
 def load_targets(paper: str) -> dict[str, Target]:
     """Read the targets of one paper.
 
@@ -56,3 +58,28 @@ def load_targets(paper: str) -> dict[str, Target]:
     text = resources.files("silvan").joinpath("targets", f"{paper}.toml").read_text("utf-8")
     targets = [Target(**entry) for entry in tomllib.loads(text)["target"]]
     return {target.id: target for target in targets}
+
+
+def stated_value(paper: str, name: str) -> float:
+    """Give the number that a paper states.
+
+    Parameters
+    ----------
+    paper : str
+        The paper's short name.
+    name : str
+        Id of a target that has a number.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Examples
+    --------
+    >>> stated_value("gran2012", "fig5a.p0.on")
+    4.75
+    """
+    value = load_targets(paper)[name].value
+    assert value is not None, f"{name} is a shape"
+    return value

@@ -1,0 +1,199 @@
+"""Figures of several panels side by side: curves over the points of a study."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from silvan.figures import style
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+    from silvan.measures import FloatArray
+
+_MARK_NAME = "stated in the paper"
+# Of the caption's small type.
+_LETTERS_PER_INCH = 16.5
+_LATE_DASHES = (0, (2.2, 1.6))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A curve, averaged over the seeds.
+
+    Attributes
+    ----------
+    name : str
+        What it is, for the legend.
+    colour : str
+        Its colour.
+    points : Mapping
+        For each point of the axis two rows, whole run and late window, and one column per seed.
+    late : bool
+        Whether to draw the late window too, dashed.
+    marker : str
+        Matplotlib's name of the symbol at its points.
+    """
+
+    name: str
+    colour: str
+    points: Mapping[int, FloatArray]
+    late: bool = True
+    marker: str = "o"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A value that the paper states.
+
+    Attributes
+    ----------
+    at : int
+        Point of the axis.
+    value : float
+        The value.
+    colour : str
+        Colour of the curve that it belongs to.
+    """
+
+    at: int
+    value: float
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One pair of axes.
+
+    Attributes
+    ----------
+    title : str
+        What it shows.
+    unit : str
+        Label of the vertical axis, with its unit.
+    lines : sequence of Line
+        The curves.
+    marks : sequence of Mark
+        The paper's values.
+    level : float, optional
+        Where to draw a thin horizontal line, such as 1 for a ratio.
+    """
+
+    title: str
+    unit: str
+    lines: Sequence[Line]
+    marks: Sequence[Mark] = ()
+    level: float | None = None
+
+
+def draw_panels(
+    panels: Sequence[Sequence[Panel]],
+    *,
+    title: str,
+    axis: str,
+    ticks: Mapping[int, str],
+    caption: str,
+    folder: Path,
+    stem: str,
+) -> list[Path]:
+    """Draw rows of panels that share their horizontal axis, with one legend for all.
+
+    Parameters
+    ----------
+    panels : sequence of sequence of Panel
+        Rows of panels, all of the same length.
+    title : str
+        Title of the figure.
+    axis : str
+        Label of the horizontal axes, with its unit.
+    ticks : Mapping
+        Labels of the points to be labelled.
+    caption : str
+        What else a reader must know, in small type below.
+    folder : Path
+        A folder that exists.
+    stem : str
+        Name of the files, without suffix.
+
+    Returns
+    -------
+    list of Path
+        The PNG and the SVG.
+    """
+    rows, columns = len(panels), len(panels[0])
+    width = max(3.45 * columns, 6.9)
+    with style.styled(width, 2.75 * rows + 1.05) as figure:
+        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+        grid = figure.subplots(rows, columns, squeeze=False)
+        legend: dict[str, Artist] = {}
+        for row, line_of_axes in zip(panels, grid, strict=True):
+            for panel, axes in zip(row, line_of_axes, strict=True):
+                legend.update(_fill(axes, panel))
+                axes.set_xticks(list(ticks), list(ticks.values()))
+        for axes in grid[-1]:
+            axes.set_xlabel(axis)
+        below = figure.legend(
+            list(legend.values()),
+            list(legend),
+            loc="outside lower left",
+            ncols=len(legend),
+            handlelength=2.2,
+            columnspacing=1.6,
+            alignment="left",
+            title=textwrap.fill(caption, round(_LETTERS_PER_INCH * width)),
+            title_fontsize=7.5,
+        )
+        below.get_title().set_color(style.FAINT)
+        return style.save(figure, folder, stem)
+
+
+def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
+    """Draw a panel's curves and marks; give what a legend needs, by name."""
+    legend: dict[str, Artist] = {}
+    axes.set_title(panel.title)
+    axes.set_ylabel(panel.unit)
+    if panel.level is not None:
+        axes.axhline(panel.level, color=style.FAINT, linewidth=0.8)
+    for line in panel.lines:
+        at = np.array(list(line.points))
+        values = np.stack(list(line.points.values()))  # points, windows, seeds
+        whole = values[:, 0]
+        axes.fill_between(
+            at, whole.min(axis=1), whole.max(axis=1), color=line.colour, alpha=0.18, linewidth=0
+        )
+        (drawn,) = axes.plot(
+            at,
+            whole.mean(axis=1),
+            color=line.colour,
+            marker=line.marker or None,
+            markersize=3.6,
+        )
+        legend[line.name] = drawn
+        if line.late:
+            axes.plot(
+                at,
+                values[:, 1].mean(axis=1),
+                color=line.colour,
+                linewidth=1.1,
+                linestyle=_LATE_DASHES,
+            )
+    for mark in panel.marks:
+        legend[_MARK_NAME] = axes.scatter(
+            mark.at,
+            mark.value,
+            marker="D",
+            s=34,
+            facecolors="none",
+            edgecolors=mark.colour,
+            linewidths=1.3,
+            zorder=4,
+        )
+    axes.set_ylim(0, axes.dataLim.ymax * 1.08)
+    return legend

@@ -1,0 +1,154 @@
+"""Which runs the experiments of a paper need: each once, whoever needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from silvan.reproduce.cache import run_folder, study
+from silvan.reproduce.experiment import Case, Experiment
+from silvan.result import Result
+from silvan.scenario import Scenario
+
+# What eight hotspots among 648 hosts receive adds about this much to the mean of all.
+_HOTSPOTS_GBPS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One run, of one or several experiments.
+
+    Attributes
+    ----------
+    label : str
+        Experiment, case and seed, for people.
+    scenario : Scenario
+        What to simulate.
+    seed : int
+        Seed of the run.
+    weight : float
+        About how long it takes beside others: what is delivered at most decides.
+    """
+
+    label: str
+    scenario: Scenario
+    seed: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All runs of some experiments of a paper.
+
+    Attributes
+    ----------
+    paper : str
+        The paper's short name.
+    quick : bool
+        Whether runs and points were reduced.
+    runs : list of PlannedRun
+        The runs, the longest first, so that no core idles for long at the end.
+    needs : dict
+        For each experiment, by id, the places in ``runs`` of each case, by label.
+    """
+
+    paper: str
+    quick: bool
+    runs: list[PlannedRun]
+    needs: dict[str, dict[str, list[int]]]
+
+    def folders(self, root: Path) -> list[Path]:
+        """Name the folders of the runs' results under a root."""
+        return [run_folder(root, one.scenario, one.seed) for one in self.runs]
+
+    def results(self, experiment: str, root: Path) -> Mapping[str, Sequence[Result]]:
+        """Read the finished runs of one experiment.
+
+        Parameters
+        ----------
+        experiment : str
+            The experiment's id.
+        root : Path
+            Folder of finished runs.
+
+        Returns
+        -------
+        Mapping
+            The results of each case, one per seed, by the case's label.
+
+        Raises
+        ------
+        OutputError
+            A run is not there, or damaged.
+        """
+        folders = self.folders(root)
+        return {
+            label: [Result.read(folders[place]) for place in places]
+            for label, places in self.needs[experiment].items()
+        }
+
+
+def make_plan(
+    paper: str, experiments: Sequence[Experiment], *, seeds: int | None = None, quick: bool = False
+) -> Plan:
+    """Plan all runs of some experiments.
+
+    Two cases with equal scenarios share their runs.
+
+    Parameters
+    ----------
+    paper : str
+        The paper's short name.
+    experiments : sequence of Experiment
+        What to run.
+    seeds : int, optional
+        Seeds of every case; by default as many as each case asks for, or one if quick.
+    quick : bool
+        Reduce the runs and the points as each experiment says.
+
+    Returns
+    -------
+    Plan
+        The runs.
+
+    Raises
+    ------
+    ScenarioError
+        A study is invalid.
+    """
+    runs: dict[tuple[str, int], PlannedRun] = {}
+    needs: dict[str, dict[str, list[tuple[str, int]]]] = {}
+    scenarios: dict[str, Scenario] = {}
+    for experiment in experiments:
+        of_cases = needs[experiment.id] = {}
+        for case in experiment.cases:
+            if quick and not case.quick:
+                continue
+            overrides = {**case.overrides, **(experiment.quick if quick else {})}
+            # Building a fabric takes time, and some experiments share many cases.
+            key = f"{case.study} {sorted(overrides.items())}"
+            if key not in scenarios:
+                scenarios[key] = study(paper, case.study).override(overrides)
+            scenario = scenarios[key]
+            count = seeds or (1 if quick else case.seeds)
+            of_cases[case.label] = [(scenario.hash, seed) for seed in range(1, count + 1)]
+            for name in of_cases[case.label]:
+                if name not in runs:
+                    runs[name] = _planned(experiment, case, scenario, seed=name[1])
+    names = sorted(runs, key=lambda name: -runs[name].weight)
+    places = {name: place for place, name in enumerate(names)}
+    return Plan(
+        paper,
+        quick,
+        runs=[runs[name] for name in names],
+        needs={
+            experiment: {label: [places[name] for name in some] for label, some in cases.items()}
+            for experiment, cases in needs.items()
+        },
+    )
+
+
+def _planned(experiment: Experiment, case: Case, scenario: Scenario, seed: int) -> PlannedRun:
+    label = f"{experiment.id}: {case.label}, seed {seed}"
+    return PlannedRun(label, scenario, seed, scenario.tmax_gbps(seed) + _HOTSPOTS_GBPS)

@@ -1,0 +1,195 @@
+"""A whole reproduction: runs, numbers beside the paper's, figures, and what is kept of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from silvan import _silvan
+from silvan.folders import write_text
+from silvan.reproduce.cache import build_id
+from silvan.reproduce.experiment import Experiment, PointTable, Row, ShapeRow, compare
+from silvan.reproduce.plan import Plan
+from silvan.reproduce.targets import load_targets
+from silvan.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class RunCost:
+    """What one run was and what it cost.
+
+    Attributes
+    ----------
+    label : str
+        Experiment, case and seed.
+    scenario_hash : str
+        SHA-256 of the effective scenario.
+    seed : int
+        Seed of the run.
+    version : str
+        Version of silvan that ran it.
+    wall_s : float
+        Time on the wall clock, in seconds.
+    events, packet_hops : int
+        Events processed, and links crossed by packets.
+    """
+
+    label: str
+    scenario_hash: str
+    seed: int
+    version: str
+    wall_s: float
+    events: int
+    packet_hops: int
+
+    @classmethod
+    def of(cls, label: str, result: Result) -> RunCost:
+        """Take the cost from a run's summary."""
+        return cls(
+            label,
+            result.scenario.hash,
+            result.seed,
+            result.version,
+            float(result.summary["wall_s"]),
+            int(result.summary["events"]),
+            int(result.summary["packet_hops"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one experiment.
+
+    Attributes
+    ----------
+    experiment : Experiment
+        The experiment.
+    rows : tuple of Row or ShapeRow
+        The paper's statements beside what was measured.
+    points : PointTable, optional
+        The figure's points.
+    figures : tuple of Path
+        The files drawn.
+    costs : tuple of RunCost
+        The experiment's runs; some may belong to others too.
+    scenario : str
+        Effective scenario of the first case, as TOML.
+    """
+
+    experiment: Experiment
+    rows: tuple[Row | ShapeRow, ...]
+    points: PointTable | None
+    figures: tuple[Path, ...]
+    costs: tuple[RunCost, ...]
+    scenario: str
+
+
+def evaluate(plan: Plan, experiment: Experiment, root: Path, figures: Path) -> Outcome:
+    """Measure and draw an experiment whose runs are finished.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan that the experiment is part of.
+    experiment : Experiment
+        The experiment.
+    root : Path
+        Folder of finished runs.
+    figures : Path
+        Folder of the figures; it must exist.
+
+    Returns
+    -------
+    Outcome
+        Everything that there is to show.
+
+    Raises
+    ------
+    OutputError
+        A run cannot be read, or a figure cannot be written.
+    """
+    results = plan.results(experiment.id, root)
+    places = plan.needs[experiment.id]
+    return Outcome(
+        experiment,
+        rows=tuple(compare(load_targets(plan.paper), experiment.measure(results))),
+        points=experiment.tabulate(results) if experiment.tabulate else None,
+        figures=tuple(experiment.draw(results, figures)),
+        costs=tuple(
+            RunCost.of(plan.runs[place].label, result)
+            for label, runs in results.items()
+            for place, result in zip(places[label], runs, strict=True)
+        ),
+        scenario=next(iter(results.values()))[0].scenario.to_toml(),
+    )
+
+
+def stem(name: str, only: str) -> str:
+    """Name a file of a reproduction, such that a part never replaces the whole.
+
+    Examples
+    --------
+    >>> stem("report", ""), stem("report", "fig9")
+    ('report', 'report-fig9')
+    """
+    return f"{name}-{re.sub(r'[^A-Za-z0-9._-]', '-', only)}" if only else name
+
+
+def all_costs(outcomes: Sequence[Outcome]) -> list[RunCost]:
+    """List the runs of all experiments, each once."""
+    costs = {(one.scenario_hash, one.seed): one for each in outcomes for one in each.costs}
+    return list(costs.values())
+
+
+def manifest(plan: Plan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Say what a reproduction consists of: simulator, numbers, runs and files.
+
+    Returns
+    -------
+    dict
+        Plain values, for JSON.
+    """
+    return {
+        "paper": plan.paper,
+        "quick": plan.quick,
+        "version": _silvan.version(),
+        "build": build_id(),
+        "experiments": [
+            {
+                "id": one.experiment.id,
+                "title": one.experiment.title,
+                "windows": list(one.experiment.windows),
+                "targets": [row.to_dict() for row in one.rows],
+                "files": [path.name for path in one.figures],
+            }
+            for one in outcomes
+        ],
+        "runs": [
+            {
+                "label": one.label,
+                "scenario_hash": one.scenario_hash,
+                "seed": one.seed,
+                "version": one.version,
+                "wall_s": one.wall_s,
+                "events": one.events,
+                "packet_hops": one.packet_hops,
+            }
+            for one in all_costs(outcomes)
+        ],
+    }
+
+
+def write_manifest(plan: Plan, outcomes: Sequence[Outcome], path: Path) -> Path:
+    """Write the manifest as JSON.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    write_text(path, json.dumps(manifest(plan, outcomes), indent=1, allow_nan=False) + "\n")
+    return path

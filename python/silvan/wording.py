@@ -1,0 +1,32 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+
+def significant(value: float | str) -> str:
+    """Write a number with four significant digits; text stays as it is.
+
+    Examples
+    --------
+    >>> significant(13.3456), significant("off"), significant(float("nan"))
+    ('13.35', 'off', '-')
+    """
+    if isinstance(value, str):
+        return value
+    return "-" if math.isnan(value) else f"{value:.4g}"
+
+
+def duration(seconds: float) -> str:
+    """Write a time span.
+
+    Examples
+    --------
+    >>> duration(42), duration(90), duration(7300)
+    ('42 s', '2 min', '2 h 2 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
