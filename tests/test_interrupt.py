@@ -7,6 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 import silvan
 from tests.conftest import INCAST, silvan_command
 
@@ -14,17 +16,24 @@ PATIENCE_S = 60
 """Long enough for any machine; only a hang takes so long."""
 
 
-def interrupted(words: list[str | Path], *, when: Path | None, grace_s: float) -> tuple[int, str]:
-    """Start a command, send SIGINT when a file is there or some time has passed."""
+def interrupted(
+    words: list[str | Path],
+    *,
+    when: Path,
+    grace_s: float,
+    pattern: str | None = None,
+    number: signal.Signals = signal.SIGINT,
+) -> tuple[int, str]:
+    """Start a command, send a signal some time after a file, or one of a pattern, is there."""
     process = subprocess.Popen(
         silvan_command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     deadline = time.monotonic() + PATIENCE_S
-    while when is not None and not when.exists():
+    while not (any(when.glob(pattern)) if pattern else when.exists()):
         assert time.monotonic() < deadline, "the first run never finished"
         time.sleep(0.05)
     time.sleep(grace_s)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert stdout == ""
     return process.returncode, stderr
@@ -53,3 +62,22 @@ def test_finished_seeds_are_kept(tmp_path: Path) -> None:
     assert 1 <= len(folders) < 1000
     for folder in folders:
         assert silvan.Result.read(folder).scenario.name == "incast"
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_reproduction_keeps_its_finished_runs(
+    tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    words: list[str | Path] = ["reproduce", "gran2012", "--only", "fig9a", "--quick"]
+    words += ["--out", tmp_path]
+    runs = tmp_path / "runs"
+    ended, stderr = interrupted(
+        words, when=runs, pattern="*/[!.]*/manifest.json", grace_s=0, number=number
+    )
+    assert ended == status
+    assert "Traceback" not in stderr
+    assert list((tmp_path / "gran2012-quick").iterdir()) == [], "no figure, no report"
+    manifests = list(runs.glob("*/[!.]*/manifest.json"))
+    assert 1 <= len(manifests) < 6, "fewer than all runs"
+    for manifest in manifests:
+        assert silvan.Result.read(manifest.parent).scenario.name == "gran2012-moving"
