@@ -106,6 +106,14 @@ def test_bench_prints_every_measure(command: Command) -> None:
     )
 
 
+def test_bench_prints_the_throughput_of_sweeps(command: Command) -> None:
+    one, two = json.loads(command("bench", "--only", "sweep", "--repeats", "1", "--json").stdout)
+    assert (one["workers"], two["workers"]) == (1, 2)
+    assert one["points"] == two["points"] == 64
+    for measured in (one, two):
+        assert measured["slowest_runs_per_s"] == measured["runs_per_s"] > 0
+
+
 def test_run_does_every_point_of_a_sweep(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:

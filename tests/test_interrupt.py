@@ -7,6 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import silvan
@@ -81,3 +82,21 @@ def test_a_reproduction_keeps_its_finished_runs(
     assert 1 <= len(manifests) < 6, "fewer than all runs"
     for manifest in manifests:
         assert silvan.Result.read(manifest.parent).scenario.name == "gran2012-moving"
+
+
+def test_a_stopped_sweep_keeps_its_points_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "many.toml"
+    path.write_text(INCAST.replace('"200 us"', '"20 ms"').replace('"50 us"', '"20 ms"'))
+    out = tmp_path / "out"
+    words: list[str | Path] = ["sweep", path, "--out", out, "--workers", "2", "--seeds"]
+    status, stderr = interrupted([*words, "5000"], when=out / "points", grace_s=5)
+    assert status == 130
+    assert stderr == "stopped; results that were finished are kept\n"
+    kept = pq.read_table(out / "points.parquet").num_rows
+    assert kept < 5000
+    seen: list[silvan.SweepProgress] = []
+    grown = silvan.sweep(
+        silvan.Scenario.from_file(path), seeds=kept + 2, out=out, progress=seen.append
+    )
+    assert seen[0].kept == kept
+    assert grown.points.num_rows == kept + 2

@@ -10,11 +10,12 @@ from silvan.cli.options import AsJson
 from silvan.cli.printer import note, put_json, put_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.table import Table
 
     from silvan.benchmark import Measured
+    from silvan.sweep_benchmark import MeasuredSweep
 
 
 def bench(
@@ -25,29 +26,32 @@ def bench(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Measure speed and memory on one core, and print the medians.
+    """Measure speed and memory on one core, and the runs per second of sweeps; print the medians.
 
     Speeds differ from machine to machine and from hour to hour; compare only what was measured
     side by side.
     """
     from silvan.benchmark import BENCHMARKS, measure
     from silvan.errors import SilvanError
+    from silvan.sweep_benchmark import SWEEP_BENCHMARKS, measure_sweep
 
-    chosen = [one for one in BENCHMARKS if one.name.startswith(only)]
-    if not chosen:
-        known = ", ".join(one.name for one in BENCHMARKS)
+    def say(name: str) -> Callable[[int], None]:
+        return lambda number: note(f"{name}: run {number} of {repeats}")
+
+    runs = [one for one in BENCHMARKS if one.name.startswith(only)]
+    sweeps = [one for one in SWEEP_BENCHMARKS if one.name.startswith(only)]
+    if not runs and not sweeps:
+        known = ", ".join(one.name for one in (*BENCHMARKS, *SWEEP_BENCHMARKS))
         raise SilvanError(f"no benchmark starts with {only!r}", f"known: {known}")
-    measured = []
-    for one in chosen:
-
-        def say(number: int, name: str = one.name) -> None:
-            note(f"{name}: run {number} of {repeats}")
-
-        measured.append(measure(one, repeats=repeats, on_repeat=say))
+    measured = [measure(one, repeats=repeats, on_repeat=say(one.name)) for one in runs]
+    swept = [measure_sweep(one, repeats=repeats, on_repeat=say(one.name)) for one in sweeps]
     if as_json:
-        put_json([one.to_dict() for one in measured])
-    else:
+        put_json([*(one.to_dict() for one in measured), *(one.to_dict() for one in swept)])
+        return
+    if measured:
         put_table(_table(measured))
+    if swept:
+        put_table(_sweep_table(swept))
 
 
 def _table(measured: Sequence[Measured]) -> Table:
@@ -76,5 +80,22 @@ def _table(measured: Sequence[Measured]) -> Table:
             f"{one.events_per_packet_hop:.2f}",
             f"{one.bytes_per_port:.0f}",
             f"{one.peak_memory_bytes / 1e6:.0f}",
+        )
+    return table
+
+
+def _sweep_table(measured: Sequence[MeasuredSweep]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="Sweeps of small runs; median over the repeats")
+    for heading in ("benchmark", "workers", "points", "runs/s", "range"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in measured:
+        table.add_row(
+            one.name,
+            str(one.workers),
+            str(one.points),
+            f"{one.runs_per_s:.1f}",
+            f"{one.slowest_runs_per_s:.1f} to {one.fastest_runs_per_s:.1f}",
         )
     return table
