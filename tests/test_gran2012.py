@@ -155,7 +155,11 @@ def test_nothing_but_traffic_and_control_differs_from_table2() -> None:
     for one in experiments("gran2012", "fig"):
         for case in (one.cases[0], one.cases[-1]):
             tables = scenario(case).to_dict()
-            for name in ("fabric", "link", "switch", "host", "packet", "probe", "run"):
+            names = ["fabric", "link", "switch", "host", "packet"]
+            # Runs that look at congestion trees are short, and no numbers are read off them.
+            if "trees" not in tables["probe"]:
+                names += ["probe", "run"]
+            for name in names:
                 assert tables[name] == base[name], (one.id, name)
             if control_of(case) == "on":
                 assert tables["control"] == base["control"]
@@ -267,7 +271,9 @@ def test_every_target_is_measured_by_its_experiment() -> None:
 
 
 def test_quick_points_suffice_for_every_number_and_figure(tmp_path: Path) -> None:
-    for one in experiments("gran2012", "fig"):
+    curves = [one for one in experiments("gran2012", "fig") if one.tabulate is not None]
+    assert len(curves) > 5
+    for one in curves:
         results = made_up(one, lambda _case: (13.0, 1.0))
         fewer = {case.label: results[case.label] for case in one.cases if case.quick}
         assert len(fewer) < len(results)

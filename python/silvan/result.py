@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from silvan import _silvan
 from silvan.arrow import Columns, table_from_columns
-from silvan.errors import OutputError
+from silvan.errors import OutputError, SilvanError
 from silvan.folders import MANIFEST, replaced_folder
 from silvan.scenario import Scenario
 
@@ -109,6 +109,39 @@ class Result:
     def ports(self) -> pa.Table:
         """One row per port: the counters that a real port has."""
         return self.tables["ports"]
+
+    @property
+    def forest(self) -> pa.Table:
+        """One row per look at the congestion trees: their number, size and victims, together."""
+        return self._of_trees("forest")
+
+    @property
+    def trees(self) -> pa.Table:
+        """One row per look and congestion tree: root, size, depth, contributors, victims."""
+        return self._of_trees("trees")
+
+    @property
+    def tree_ports(self) -> pa.Table:
+        """One row per look and Port VL of a congestion tree: its role, depth and parent."""
+        return self._of_trees("tree_ports")
+
+    @property
+    def tree_hosts(self) -> pa.Table:
+        """One row per look, congestion tree and host with packets in it."""
+        return self._of_trees("tree_hosts")
+
+    @property
+    def tree_lifetimes(self) -> pa.Table:
+        """One row per congestion tree: birth, death, peaks, and which tree it moved from."""
+        return self._of_trees("tree_lifetimes")
+
+    def _of_trees(self, name: str) -> pa.Table:
+        if name not in self.tables:
+            raise SilvanError(
+                f"{self.scenario.name}: the run did not look for congestion trees",
+                hint="use silvan run --trees, or give the scenario a table [probe.trees]",
+            )
+        return self.tables[name]
 
     def to_polars(self) -> dict[str, pl.DataFrame]:
         """Give all tables as polars data frames over the same memory.

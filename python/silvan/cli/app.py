@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from silvan.cli import bench, inspect, reproduce, run, sweep
+from silvan.cli import bench, inspect, reproduce, run, sweep, trees
 from silvan.cli.printer import fail, note, put
 from silvan.errors import ScenarioError, SilvanError, SimulationError
 
@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("sweep")(sweep.sweep)
+app.command("trees")(trees.trees)
 app.command("validate")(inspect.validate)
 app.command("show")(inspect.show)
 app.command("schema")(inspect.schema)

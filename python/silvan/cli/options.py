@@ -31,3 +31,10 @@ def load(path: Path, assignments: list[str] | None) -> Scenario:
     from silvan.toml_text import parse_assignments
 
     return Scenario.from_file(path, overrides=parse_assignments(assignments or []))
+
+
+def with_trees(scenario: Scenario) -> Scenario:
+    """Make a scenario look for congestion trees, if it does not yet."""
+    if "trees" in scenario.to_dict()["probe"]:
+        return scenario
+    return scenario.override({"probe.trees": {}})

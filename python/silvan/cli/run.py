@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
+from silvan.cli.options import AsJson, Assignments, ScenarioPath, load, with_trees
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 
 if TYPE_CHECKING:
@@ -69,6 +69,13 @@ def run(
         ),
     ] = None,
     *,
+    trees: Annotated[
+        bool,
+        typer.Option(
+            "--trees",
+            help="Look for congestion trees, as the scenario's probe.trees says or its defaults.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a scenario, several seeds and the points of its sweep in parallel.
@@ -80,6 +87,8 @@ def run(
     from silvan.workers import run_jobs
 
     loaded = load(scenario, set_)
+    if trees:
+        loaded = with_trees(loaded)
     runs = _plan(loaded, seeds, seed, out)
     if out is not None:
         require_writable(out)

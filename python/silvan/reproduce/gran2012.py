@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from silvan.reproduce import gran2012_moving, gran2012_windy
+from silvan.reproduce import gran2012_moving, gran2012_trees, gran2012_windy
 from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
 from silvan.reproduce.gran2012_cases import CONTROL, STUDY
 from silvan.reproduce.quantities import LATE_MS, group_rate, measurement
@@ -60,4 +60,9 @@ TABLE2 = Experiment(
     draw=_draw_table2,
 )
 
-EXPERIMENTS = (TABLE2, *gran2012_windy.EXPERIMENTS, *gran2012_moving.EXPERIMENTS)
+EXPERIMENTS = (
+    TABLE2,
+    *gran2012_trees.EXPERIMENTS,
+    *gran2012_windy.EXPERIMENTS,
+    *gran2012_moving.EXPERIMENTS,
+)

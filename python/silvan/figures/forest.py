@@ -1,0 +1,423 @@
+"""The fabric with its forest: congestion trees drawn along the cables that they occupy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from silvan.figures import style
+from silvan.figures.layout import Layout, lay_out
+from silvan.forest import Forests, Snapshot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# The "muted" colours of Paul Tol, made for colour-blind readers, in an order that keeps
+# neighbours apart.
+TREE_COLOURS = (
+    "#CC6677",
+    "#332288",
+    "#DDAA33",
+    "#117733",
+    "#88CCEE",
+    "#882255",
+    "#44AA99",
+    "#999933",
+)
+OTHER_TREES = "#555555"
+# For what stood only before, only afterwards, and at both instants.
+CHANGE_COLOURS = {"before": "#CC79A7", "after": "#009E73", "both": "#A6A6A6"}
+# Up to so many hosts, their own cables are drawn too.
+_FEW_HOSTS = 64
+_CABLE = "#B8B8B8"
+_IDLE = "#D9D9D9"
+_SWITCH = "#9A9A9A"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One look at the trees of one run.
+
+    Attributes
+    ----------
+    title : str
+        What it shows; the time is added.
+    drawing : Drawing
+        The run.
+    index : int
+        Which look.
+    since : int, optional
+        An earlier look: what has changed since then is drawn, instead of each tree in its colour.
+    """
+
+    title: str
+    drawing: Drawing
+    index: int
+    since: int | None = None
+
+
+class Drawing:
+    """Draws looks at the trees of one run, each lineage of trees in a colour of its own.
+
+    Parameters
+    ----------
+    forests : Forests
+        The looks.
+
+    Attributes
+    ----------
+    forests : Forests
+        The looks.
+    layout : Layout
+        Where the parts of the fabric stand.
+    """
+
+    def __init__(self, forests: Forests) -> None:
+        self.forests = forests
+        self.layout: Layout = lay_out(forests.result)
+        self._lineage = forests.lifetimes["lineage"].astype(np.int64)
+        largest = sorted(forests.lineages()[: len(TREE_COLOURS)])
+        self._colours = dict(zip(largest, TREE_COLOURS, strict=False))
+
+    def colour(self, tree: int) -> str:
+        """Colour of a tree: that of its lineage, or of all the smaller ones."""
+        return self._colours.get(int(self._lineage[tree]), OTHER_TREES)
+
+    def fabric(self, axes: Axes) -> None:
+        """Draw what is always there: cables, switches and idle hosts."""
+        layout = self.layout
+        axes.set_axis_off()
+        axes.set_xlim(-1, layout.width)
+        axes.set_ylim(-layout.height / 2, layout.height / 2)
+        few = len(layout.senders) <= _FEW_HOSTS
+        inner = np.flatnonzero((~layout.is_uplink & ~layout.is_last) | few)
+        axes.add_collection(
+            _curves(
+                layout,
+                inner,
+                edgecolors=_CABLE,
+                linewidths=0.8 if few else 0.35,
+                alpha=0.6 if few else 0.28,
+                # A thousand cables would make an SVG of many megabytes.
+                rasterized=not few,
+                zorder=1,
+            )
+        )
+        switches, size = np.array(layout.switches), self._dot(axes, 0.34)
+        axes.scatter(
+            switches[:, 0], switches[:, 1], s=size, marker="s", color=_SWITCH, linewidth=0, zorder=6
+        )
+        dot = self._dot(axes, 0.13)
+        for places in (layout.senders, layout.receivers):
+            axes.scatter(places[:, 0], places[:, 1], s=dot, color=_IDLE, linewidth=0, zorder=2)
+
+    def forest(self, axes: Axes, snapshot: Snapshot) -> list[Any]:
+        """Draw the trees of one instant over the fabric.
+
+        Parameters
+        ----------
+        axes : Axes
+            Where :meth:`fabric` has drawn.
+        snapshot : Snapshot
+            The instant.
+
+        Returns
+        -------
+        list
+            The artists, to be removed before the next instant.
+        """
+        rows = snapshot.port_rows()
+        colours = {
+            int(row): self.colour(tree)
+            for row, tree in zip(rows, snapshot.ports["tree"], strict=True)
+        }
+        main = snapshot.main_trees()
+        victims = self.layout.senders[snapshot.victims()]
+        suffering = axes.scatter(
+            victims[:, 0],
+            victims[:, 1],
+            s=self._dot(axes, 0.2),
+            facecolor="none",
+            edgecolor=style.REFERENCE,
+            linewidth=0.055 * self._column(axes),
+            zorder=5,
+        )
+        return [
+            self._branches(axes, snapshot, colours, zorder=4),
+            self._hotspots(axes, snapshot, colours),
+            self._senders(axes, {host: self.colour(tree) for host, tree in main.items()}),
+            suffering,
+        ]
+
+    def change(self, axes: Axes, before: Snapshot, after: Snapshot) -> None:
+        """Draw what two instants have in common, and what stands at one of them only.
+
+        Parameters
+        ----------
+        axes : Axes
+            Where :meth:`fabric` has drawn.
+        before, after : Snapshot
+            The instants.
+        """
+        ports = [set(one.port_rows().tolist()) for one in (before, after)]
+        hosts = [set(one.main_trees()) for one in (before, after)]
+
+        def colour(which: list[set[int]], one: int) -> str:
+            place = {(True, True): "both", (True, False): "before", (False, True): "after"}
+            return CHANGE_COLOURS[place[one in which[0], one in which[1]]]
+
+        colours = {row: colour(ports, row) for row in ports[0] | ports[1]}
+        # What has changed stands above what has not.
+        for zorder, snapshot in ((4, after), (3.5, before)):
+            self._branches(axes, snapshot, colours, zorder=zorder)
+            self._hotspots(axes, snapshot, colours)
+        self._senders(axes, {host: colour(hosts, host) for host in hosts[0] | hosts[1]})
+
+    def _branches(
+        self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str], *, zorder: float
+    ) -> Any:
+        """Draw the Port VLs of trees along their cables, the thicker the more are behind."""
+        layout, rows = self.layout, snapshot.port_rows()
+        weight = _behind(rows, snapshot.ports["parent_row"].astype(np.int64), snapshot.depths())
+        few = len(layout.senders) <= _FEW_HOSTS
+        shown = np.flatnonzero(~layout.is_uplink[rows] | few)
+        # Trunks over twigs, and changes over what stays.
+        stays = np.array([colours[int(row)] == CHANGE_COLOURS["both"] for row in rows], dtype=bool)
+        order = shown[np.lexsort((weight[shown], ~stays[shown]))]
+        share = np.sqrt(weight[order] / len(layout.senders))
+        curves = _curves(
+            layout,
+            rows[order],
+            edgecolors=[colours[int(row)] for row in rows[order]],
+            linewidths=list(min(1.0, self._column(axes) / 20) * np.minimum(7, 0.55 + 10.7 * share)),
+            alpha=0.9,
+            zorder=zorder,
+        )
+        axes.add_collection(curves)
+        return curves
+
+    def _hotspots(self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str]) -> Any:
+        """Mark the hosts that roots face."""
+        rows = snapshot.port_rows()
+        roots = rows[(snapshot.depths() == 0) & self.layout.is_last[rows]]
+        ends = np.array([self.layout.lines[row][1] for row in roots]).reshape(-1, 2)
+        return axes.scatter(
+            ends[:, 0],
+            ends[:, 1],
+            s=self._dot(axes, 0.95),
+            marker="*",
+            c=[colours[int(row)] for row in roots],
+            edgecolor="white",
+            linewidth=0.5,
+            zorder=8,
+        )
+
+    def _senders(self, axes: Axes, colours: Mapping[int, str]) -> Any:
+        """Mark the hosts that contribute."""
+        places = self.layout.senders[list(colours)].reshape(-1, 2)
+        return axes.scatter(
+            places[:, 0],
+            places[:, 1],
+            s=self._dot(axes, 0.2),
+            c=list(colours.values()),
+            linewidth=0,
+            zorder=5,
+        )
+
+    def _column(self, axes: Axes) -> float:
+        """Width of a leaf switch's column on paper, in points."""
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        inches = axes.get_position().width * figure.get_size_inches()[0]
+        return float(min(28, 72 * inches / (self.layout.width + 1)))
+
+    def _dot(self, axes: Axes, share: float) -> float:
+        """Area of a marker that takes this share of a column, in square points."""
+        return (share * self._column(axes)) ** 2
+
+
+def draw_forests(
+    rows: Sequence[Sequence[Panel]], *, title: str, folder: Path, stem: str, width_in: float = 13.5
+) -> list[Path]:
+    """Draw looks at one or more runs side by side.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of Panel
+        What to draw, row by row; rows may differ in length.
+    title : str
+        Title of the figure.
+    folder : Path
+        A folder that exists.
+    stem : str
+        Name of the files, without suffix.
+    width_in : float
+        Width in inches.
+
+    Returns
+    -------
+    list of Path
+        The PNG and the SVG.
+    """
+    columns = max(len(row) for row in rows)
+    changes = any(panel.since is not None for row in rows for panel in row)
+    layout = rows[0][0].drawing.layout
+    shape = min(0.8, max(0.36, 1.6 * layout.height / (layout.width + 1) / 3.2))
+    height_in = len(rows) * (width_in / columns * shape + 0.35) + 1.1
+    with style.styled(width_in, height_in) as figure:
+        figure.set_layout_engine("none")
+        top, bottom = 1 - 0.5 / height_in, (0.65 if changes else 0.45) / height_in
+        figure.text(0.012, 1 - 0.32 / height_in, title, fontsize=14, fontweight="bold")
+        grid = figure.subplots(
+            len(rows),
+            columns,
+            squeeze=False,
+            gridspec_kw={
+                "left": 0.065 if columns == 1 else 0.012,
+                "right": 0.988,
+                "top": top - 0.3 / height_in,
+                "bottom": bottom,
+                "wspace": 0.03,
+                "hspace": 0.35 / (height_in / len(rows)),
+            },
+        )
+        for line, panels in zip(grid, rows, strict=True):
+            for axes in line[len(panels) :]:
+                axes.set_axis_off()
+            for axes, panel in zip(line, panels, strict=False):
+                draw_panel(axes, panel)
+        if columns == 1:
+            for line in grid:
+                _name_levels(line[0], layout)
+        legend(figure, change=changes)
+        return style.save(figure, folder, stem)
+
+
+def draw_panel(axes: Axes, panel: Panel) -> None:
+    """Draw one look, with its title and its time."""
+    forests = panel.drawing.forests
+    snapshot = forests.at(panel.index)
+    panel.drawing.fabric(axes)
+    if panel.since is None:
+        panel.drawing.forest(axes, snapshot)
+        axes.set_title(caption(panel.title, snapshot), fontsize=10)
+        return
+    before = forests.at(panel.since)
+    panel.drawing.change(axes, before, snapshot)
+    times = f"t = {before.time_ms:.4g} ms and {snapshot.time_ms:.4g} ms"
+    axes.set_title(f"{panel.title}  ·  {times}", fontsize=10)
+
+
+def caption(title: str, snapshot: Snapshot) -> str:
+    """Say what is seen: title, time and size."""
+    trees, victims = len(snapshot.trees["tree"]), len(snapshot.victims())
+    grown = f"{trees} tree{'s' * (trees != 1)}"
+    suffering = f"{victims} host{'s' * (victims != 1)} with victims"
+    now = f"t = {snapshot.time_ms:.4g} ms, {grown}, {suffering}"
+    return f"{title}  ·  {now}" if title else now
+
+
+def legend(figure: Figure, *, change: bool = False) -> None:
+    """Explain the marks at the bottom of a figure.
+
+    Parameters
+    ----------
+    figure : Figure
+        The figure.
+    change : bool
+        Whether some panel shows what has changed.
+    """
+    from matplotlib.lines import Line2D
+
+    def mark(label: str, marker: str, **look: Any) -> Line2D:
+        return Line2D([], [], linestyle="none", marker=marker, label=label, **look)
+
+    def line(label: str, colour: str) -> Line2D:
+        return Line2D([], [], color=colour, linewidth=2.4, label=label)
+
+    ring = {"markerfacecolor": "none", "markeredgecolor": style.REFERENCE}
+    colour = TREE_COLOURS[0]
+    entries = [
+        mark("hotspot, facing the root", "*", color=colour, markersize=12),
+        line("branch", colour),
+        mark("sender that contributes", "o", color=colour, markersize=6),
+        mark(
+            "sender with victims: packets that wait in a branch but pass no root",
+            "o",
+            markersize=6,
+            **ring,
+        ),
+        mark("switch", "s", color=_SWITCH, markersize=6),
+    ]
+    height_in = figure.get_size_inches()[1]
+    above = 0.24 / height_in if change else 0
+    figure.legend(
+        handles=entries,
+        loc="lower center",
+        ncols=len(entries),
+        fontsize=9,
+        bbox_to_anchor=(0.5, above),
+    )
+    if change:
+        words = {
+            "both": "at both instants",
+            "before": "at the first only",
+            "after": "at the second only",
+        }
+        changes = [line(words[when], CHANGE_COLOURS[when]) for when in words]
+        figure.legend(handles=changes, loc="lower center", ncols=len(changes), fontsize=9)
+
+
+def _name_levels(axes: Axes, layout: Layout) -> None:
+    """Name the rows of a drawing at its left edge."""
+    heights = sorted({y for _, y in layout.switches}, reverse=True)
+    names = {float(layout.senders[:, 1].mean()): "senders"}
+    middle = len(heights) // 2
+    for place, height in enumerate(heights):
+        way = ("switches,\nway up", "highest\nswitches", "switches,\nway down")
+        names[height] = way[int(np.sign(place - middle)) + 1] if middle else "switches"
+    names[float(layout.receivers[:, 1].mean())] = "receivers"
+    for height, name in names.items():
+        axes.annotate(
+            name,
+            (-0.7, height),
+            ha="right",
+            va="center",
+            fontsize=9,
+            color=style.FAINT,
+            annotation_clip=False,
+        )
+
+
+def _behind(
+    rows: npt.NDArray[np.int64], parents: npt.NDArray[np.int64], depths: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Count the members behind each member of a tree, itself included: trunks are thick."""
+    count = dict.fromkeys(rows.tolist(), 1)
+    for place in np.argsort(-depths, kind="stable"):
+        row, parent = int(rows[place]), int(parents[place])
+        if row != parent:
+            count[parent] += count[row]
+    return np.array([count[row] for row in rows.tolist()], dtype=np.float64)
+
+
+def _curves(layout: Layout, rows: npt.NDArray[np.int64], **look: Any) -> Any:
+    """Draw cables as curves that leave and arrive upright."""
+    from matplotlib.collections import PathCollection
+    from matplotlib.path import Path as Curve
+
+    codes = [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4]
+    paths = []
+    for row in rows:
+        (x0, y0), (x1, y1) = layout.lines[row]
+        # Between two switches of one level: an arc, above to the right and below to the left.
+        bend = 0.45 * (y1 - y0) if y0 != y1 else 0.35 * (x1 - x0)
+        turn = -bend if y0 != y1 else bend
+        paths.append(Curve([(x0, y0), (x0, y0 + bend), (x1, y1 + turn), (x1, y1)], codes))
+    return PathCollection(paths, facecolors="none", capstyle="round", **look)

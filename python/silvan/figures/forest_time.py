@@ -1,0 +1,99 @@
+"""The forest over time: trees, their size and their victims, congestion control off and on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from silvan.figures import style
+from silvan.forest import Forests
+from silvan.measures import PS_PER_MS, FloatArray
+
+_MEASURES = (
+    ("trees", "congestion\ntrees"),
+    ("ports", "Port VLs\nin trees"),
+    ("victims_percent", "hosts with\nvictims (%)"),
+    ("waiting_mib", "waiting in\ntrees (MiB)"),
+)
+
+
+def forest_series(forests: Forests) -> dict[str, FloatArray]:
+    """Compute what the figure shows.
+
+    Parameters
+    ----------
+    forests : Forests
+        The looks at the trees of one run.
+
+    Returns
+    -------
+    dict of str to ndarray of float
+        By look: ``time_ms``; ``trees``; ``ports``, the Port VLs of switches in them;
+        ``victims_percent``, the share of all hosts with packets that are victims; and
+        ``waiting_mib``, what waits in trees, in MiB on the wire.
+    """
+    table = forests.result.tables["forest"]
+
+    def column(name: str) -> FloatArray:
+        return np.asarray(table[name].to_numpy(), dtype=np.float64)
+
+    return {
+        "time_ms": column("time_ps") / PS_PER_MS,
+        "trees": column("trees"),
+        "ports": column("ports"),
+        "victims_percent": 100 * column("victims") / forests.result.hosts.num_rows,
+        "waiting_mib": column("queued_bytes") / 2**20,
+    }
+
+
+def draw_over_time(
+    runs: Mapping[str, Forests], *, title: str, folder: Path, stem: str
+) -> Sequence[Path]:
+    """Draw number and size of trees against time.
+
+    Parameters
+    ----------
+    runs : Mapping
+        Looks by ``"off"`` or ``"on"``, whether congestion control was at work; one or both.
+    title : str
+        Title of the figure.
+    folder : Path
+        A folder that exists.
+    stem : str
+        Name of the files, without suffix.
+
+    Returns
+    -------
+    sequence of Path
+        The PNG, the SVG and the CSV of the numbers behind them.
+    """
+    series = {control: forest_series(forests) for control, forests in runs.items()}
+    with style.styled(7.2, 6.6) as figure:
+        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+        panels = figure.subplots(len(_MEASURES), 1, sharex=True)
+        for axes, (name, label) in zip(panels, _MEASURES, strict=True):
+            for control, one in series.items():
+                axes.plot(
+                    one["time_ms"],
+                    one[name],
+                    color=style.CC_COLOURS[control],
+                    label=style.CC_LABELS[control],
+                )
+            axes.set_ylabel(label)
+            axes.set_ylim(0, max(1.0, axes.dataLim.ymax) * 1.12)
+        panels[-1].set_xlabel("simulated time (ms)")
+        panels[-1].set_xlim(0, max(one["time_ms"][-1] for one in series.values()))
+        if len(series) > 1:
+            figure.legend(
+                *panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2
+            )
+        paths = style.save(figure, folder, stem)
+    header = ("cc", "time_ms", *(name for name, _ in _MEASURES))
+    rows = [
+        (control, *(f"{one[name][look]:.6g}" for name in header[1:]))
+        for control, one in series.items()
+        for look in range(len(one["time_ms"]))
+    ]
+    return [*paths, style.save_csv(header, rows, folder / f"{stem}.csv")]

@@ -1,0 +1,147 @@
+"""Where the parts of a fabric stand in a drawing of it, unfolded.
+
+Packets travel downwards: all hosts as senders on top, below them the switches on the way up from
+the hosts, in the middle the highest switches, then the switches on the way down, at the bottom all
+hosts again, as receivers. Each output port has a place of its own in such a drawing, and a
+congestion tree stands with its root at the bottom, as in figures 2 to 4 of gran2012.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from silvan.result import Result
+
+Point = tuple[float, float]
+
+# Hosts of one switch stand in one row if they are few, else in a block of three columns. Distances
+# are in widths of a leaf switch.
+_ONE_ROW = 8
+_HOST_COLUMNS = 3
+_HOST_STEP = 0.26
+_BLOCK_WIDTH = 0.78
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Places of hosts, switches and output ports.
+
+    Attributes
+    ----------
+    senders, receivers : ndarray of float
+        Places of the hosts as senders and as receivers, one row per host.
+    switches : list of tuple
+        Places of all switches; a switch that is passed on the way up and down has two.
+    lines : list of tuple, by row of the table ``ports``
+        Both ends of the cable as that output port uses it.
+    is_uplink : ndarray of bool, by row of the table ``ports``
+        Whether the port is a host's own.
+    is_last : ndarray of bool, by row of the table ``ports``
+        Whether the port faces a host.
+    width, height : float
+        Extent of the drawing.
+    """
+
+    senders: npt.NDArray[np.float64]
+    receivers: npt.NDArray[np.float64]
+    switches: list[Point]
+    lines: list[tuple[Point, Point]]
+    is_uplink: npt.NDArray[np.bool_]
+    is_last: npt.NDArray[np.bool_]
+    width: float
+    height: float
+
+
+def lay_out(result: Result) -> Layout:
+    """Lay a result's fabric out.
+
+    Parameters
+    ----------
+    result : Result
+        The run; its table ``ports`` says what is cabled to what.
+
+    Returns
+    -------
+    Layout
+        The places. Levels are distances from the nearest host, so any fabric has some.
+    """
+    hosts = result.hosts["name"].to_pylist()
+    nodes = result.ports["node"].to_pylist()
+    peers = [peer.rpartition(":")[0] for peer in result.ports["peer"].to_pylist()]
+    levels = _levels(hosts, nodes, peers)
+    leaf_of = dict(zip(nodes, peers, strict=True))
+    leaves = [node for node, level in levels.items() if level == 0]
+    groups: dict[str, list[str]] = {leaf: [] for leaf in leaves}
+    for host in hosts:
+        groups[leaf_of[host]].append(host)
+    top = max(levels.values())
+    most = max(len(group) for group in groups.values())
+    columns = most if most <= _ONE_ROW else _HOST_COLUMNS
+    step = _BLOCK_WIDTH / columns
+    block = 0.55 + _HOST_STEP * -(-most // columns)
+    gap = 1.5 + 0.085 * len(leaves)
+    width = float(len(leaves))
+
+    def height_of(node: str, *, up: bool) -> float:
+        below = levels[node] if up else 2 * top - levels[node]
+        return gap * (top - below)
+
+    x = {}
+    for level in range(top + 1):
+        members = [node for node, own in levels.items() if own == level]
+        apart = width / len(members)
+        x.update({node: (place + 0.5) * apart - 0.5 for place, node in enumerate(members)})
+    senders, receivers = {}, {}
+    for leaf, group in groups.items():
+        for place, host in enumerate(group):
+            row, column = divmod(place, columns)
+            dx = (column - (columns - 1) / 2) * step
+            dy = 0.5 + row * _HOST_STEP
+            senders[host] = (x[leaf] + dx, height_of(leaf, up=True) + dy)
+            receivers[host] = (x[leaf] + dx, height_of(leaf, up=False) - dy)
+
+    def place_of(node: str, *, up: bool) -> Point:
+        return (x[node], height_of(node, up=up))
+
+    def line(node: str, peer: str) -> tuple[Point, Point]:
+        if node in senders:
+            return senders[node], place_of(peer, up=True)
+        if peer in receivers:
+            return place_of(node, up=False), receivers[peer]
+        up = levels[peer] > levels[node]
+        # Between switches of one level the way is neither up nor down.
+        level_way = levels[peer] == levels[node]
+        return place_of(node, up=up or level_way), place_of(peer, up=up)
+
+    places = {place_of(node, up=up) for node in levels for up in (True, False)}
+    return Layout(
+        senders=np.array([senders[host] for host in hosts]),
+        receivers=np.array([receivers[host] for host in hosts]),
+        switches=sorted(places),
+        lines=[line(node, peer) for node, peer in zip(nodes, peers, strict=True)],
+        is_uplink=np.array([node in senders for node in nodes]),
+        is_last=np.array([peer in receivers for peer in peers]),
+        width=width,
+        height=2 * (gap * top + block),
+    )
+
+
+def _levels(hosts: list[str], nodes: list[str], peers: list[str]) -> dict[str, int]:
+    """Distance of every switch from its nearest host, 0 for a leaf, in the order of the ports."""
+    neighbours: dict[str, list[str]] = {}
+    for node, peer in zip(nodes, peers, strict=True):
+        neighbours.setdefault(node, []).append(peer)
+    distance = dict.fromkeys(hosts, -1)
+    queue = deque(hosts)
+    while queue:
+        node = queue.popleft()
+        for peer in neighbours.get(node, ()):
+            if peer not in distance:
+                distance[peer] = distance[node] + 1
+                queue.append(peer)
+    is_host = set(hosts)
+    return {node: distance[node] for node in dict.fromkeys(nodes) if node not in is_host}

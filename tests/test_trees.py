@@ -1,0 +1,253 @@
+"""Congestion trees: the tables in Python, the pictures, and the command that draws them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import silvan
+from silvan.figures.forest import CHANGE_COLOURS, TREE_COLOURS, Drawing, Panel, draw_forests
+from silvan.figures.forest_movie import animate
+from silvan.figures.forest_time import draw_over_time
+from silvan.figures.layout import lay_out
+from silvan.forest import Forests
+from tests.conftest import Command
+
+FAT_TREE = """\
+name = "two-levels"
+
+[fabric]
+generator = "xgft"
+children = [4, 4]
+parents = [1, 4]
+
+[[traffic.incast]]
+to = "host-0000"
+end = "300 us"
+
+[[traffic.flow]]
+from = "host-0004"
+to = "host-0008"
+load = 0.1
+end = "300 us"
+
+[probe.trees]
+interval = "100 us"
+
+[run]
+duration = "1.2 ms"
+"""
+"""Fifteen hosts send to the sixteenth, for a while; one of them to another host, too."""
+
+
+@pytest.fixture(scope="module")
+def forests() -> Forests:
+    return Forests(silvan.run(silvan.Scenario.from_toml(FAT_TREE)))
+
+
+def test_looks_are_at_equal_distances(forests: Forests) -> None:
+    assert len(forests) == 12
+    assert forests.times_ps.tolist() == [100_000_000 * look for look in range(1, 13)]
+    assert forests.nearest(0) == 0
+    assert forests.nearest(149_000_000) == 0
+    assert forests.nearest(151_000_000) == 1
+    assert forests.nearest(10**12) == 11
+
+
+def test_a_snapshot_holds_the_rows_of_its_instant(forests: Forests) -> None:
+    result = forests.result
+    for look in range(len(forests)):
+        snapshot = forests.at(look)
+        for name, columns in (
+            ("trees", snapshot.trees),
+            ("tree_ports", snapshot.ports),
+            ("tree_hosts", snapshot.hosts),
+        ):
+            rows = [
+                row for row in result.tables[name].to_pylist() if row["time_ps"] == snapshot.time_ps
+            ]
+            assert {key: values.tolist() for key, values in columns.items()} == {
+                key: [row[key] for row in rows] for key in columns
+            }
+
+
+def test_the_tree_is_the_known_one(forests: Forests) -> None:
+    snapshot = forests.at(2)
+    assert snapshot.trees["destination"].tolist() == ["host-0000"]
+    # The root, the spine's port to it, the three other leaves' ports to that spine; 15 senders.
+    assert sorted(snapshot.depths().tolist()) == [0, 1] + [1] * 3 + [2] * 3 + [3] * 12
+    assert sorted(snapshot.main_trees()) == list(range(1, 16))
+    # Host 8 is reached by the same spine as host 0, so the second flow waits in a branch.
+    assert snapshot.victims().tolist() == [4]
+    assert len(forests.at(-1).trees["tree"]) == 0
+
+
+def test_a_result_without_trees_says_so(incast: silvan.Result) -> None:
+    with pytest.raises(silvan.SilvanError, match="did not look for congestion trees") as caught:
+        _ = incast.trees
+    assert caught.value.hint is not None
+    assert "--trees" in caught.value.hint
+
+
+def test_trees_survive_a_folder(forests: Forests, tmp_path: Path) -> None:
+    again = silvan.Result.read(forests.result.write(tmp_path / "run"))
+    for name in ("forest", "trees", "tree_ports", "tree_hosts", "tree_lifetimes"):
+        assert again.tables[name].equals(forests.result.tables[name])
+
+
+def test_the_layout_puts_ways_up_above_ways_down(forests: Forests) -> None:
+    layout = lay_out(forests.result)
+    # Every cable leads downwards, and every place of a switch is the end of some cable.
+    assert all(start[1] > end[1] for start, end in layout.lines)
+    ends = {tuple(end) for line in layout.lines for end in line}
+    assert set(layout.switches) <= ends
+    # 4 leaves, each twice, and 4 spines.
+    assert len(layout.switches) == 12
+    assert len({tuple(place) for place in layout.senders}) == 16
+    assert layout.is_uplink.sum() == layout.is_last.sum() == 16
+    assert np.abs(layout.senders[:, 1]).max() < layout.height / 2
+
+
+def test_neighbours_of_one_level_are_joined_by_arcs() -> None:
+    chain: dict[str, str | int] = {
+        "generator": "chain",
+        "switches": 3,
+        "hosts-per-switch": 2,
+        "routing": "min-hop",
+    }
+    result = silvan.run(silvan.Scenario(fabric=chain, run={"duration": "1 us"}))
+    layout = lay_out(result)
+    assert len(layout.switches) == 3
+    level = [start[1] == end[1] for start, end in layout.lines]
+    assert sum(level) == 4
+
+
+def drawn(path: Path) -> str:
+    """Read an SVG, and make sure that it is one."""
+    ET.parse(path)
+    return path.read_text().upper()
+
+
+def test_pictures_show_the_tree_where_it_stands(forests: Forests, tmp_path: Path) -> None:
+    drawing = Drawing(forests)
+    during = draw_forests([[Panel("", drawing, 2)]], title="a", folder=tmp_path, stem="during")
+    after = draw_forests([[Panel("", drawing, 11)]], title="a", folder=tmp_path, stem="after")
+    both = draw_forests(
+        [[Panel("", drawing, 2), Panel("", drawing, 11, since=2)]],
+        title="a",
+        folder=tmp_path,
+        stem="both",
+    )
+    for paths in (during, after, both):
+        assert [path.suffix for path in paths] == [".png", ".svg"]
+        with Image.open(paths[0]) as image:
+            assert image.width == 2700
+    red = TREE_COLOURS[0]
+    # 20 Port VLs, a star and 15 senders more than the legend alone.
+    assert drawn(during[1]).count(red.upper()) - drawn(after[1]).count(red.upper()) >= 36
+    changed = drawn(both[1])
+    assert changed.count(CHANGE_COLOURS["before"]) >= 36
+    # Nothing stands afterwards: the colours of what does are in the legend only.
+    assert changed.count(CHANGE_COLOURS["after"]) == changed.count(CHANGE_COLOURS["both"]) == 1
+    again = draw_forests([[Panel("", drawing, 2)]], title="a", folder=tmp_path, stem="again")
+    assert again[1].read_bytes() == during[1].read_bytes()
+
+
+def test_an_animation_has_a_frame_for_each_look(forests: Forests, tmp_path: Path) -> None:
+    path = animate(Drawing(forests), range(2, 7), title="a", path=tmp_path / "a.gif")
+    with Image.open(path) as movie:
+        assert getattr(movie, "n_frames", 1) == 5
+        frames = []
+        for frame in range(5):
+            movie.seek(frame)
+            frames.append(np.asarray(movie.convert("RGB")))
+    assert (frames[0] != frames[-1]).any()
+    assert (frames[0][0, 0] == 255).all()
+
+
+def test_numbers_beside_the_plot_are_those_of_the_table(forests: Forests, tmp_path: Path) -> None:
+    *_, path = draw_over_time({"off": forests}, title="a", folder=tmp_path, stem="time")
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    table = forests.result.forest.to_pylist()
+    assert len(rows) == len(table) == 12
+    for row, known in zip(rows, table, strict=True):
+        assert float(row["time_ms"]) == pytest.approx(known["time_ps"] / 1e9)
+        assert float(row["trees"]) == known["trees"]
+        assert float(row["ports"]) == known["ports"]
+        assert float(row["victims_percent"]) == pytest.approx(100 * known["victims"] / 16)
+        assert float(row["waiting_mib"]) == pytest.approx(known["queued_bytes"] / 2**20, rel=1e-5)
+
+
+def test_the_command_draws_a_scenario_and_then_its_run(command: Command, tmp_path: Path) -> None:
+    scenario = tmp_path / "fat-tree.toml"
+    scenario.write_text(FAT_TREE)
+    out = tmp_path / "out"
+    outcome = command("trees", scenario, "--out", out, "--json")
+    assert outcome.status == 0
+    names = {"run", "forest.png", "forest.svg"}
+    names |= {f"forest-over-time.{suffix}" for suffix in ("png", "svg", "csv")}
+    assert {path.name for path in out.iterdir()} == names
+    (tree,) = json.loads(outcome.stdout)["trees"]
+    assert tree["destination"] == "host-0000"
+    assert (tree["peak_ports"], tree["peak_depth"], tree["died"]) == (5, 3, True)
+    assert tree["moved_from"] is None
+    picture = (out / "forest.svg").read_bytes()
+    again = command("trees", out / "run", "--out", tmp_path / "again", "--animate", "--json")
+    assert json.loads(again.stdout)["trees"] == [tree]
+    assert (tmp_path / "again" / "forest.svg").read_bytes() == picture
+    assert (tmp_path / "again" / "forest.gif").is_file()
+    at = command("trees", out / "run", "--out", out, "--at", "100 us", "--at", "0.6 ms")
+    assert at.status == 0
+    assert "host-0000" in at.stdout
+    assert (out / "forest.svg").read_bytes() != picture
+
+
+def test_run_writes_trees_if_asked(command: Command, incast_file: Path, tmp_path: Path) -> None:
+    assert command("run", incast_file, "--out", tmp_path / "plain").status == 0
+    assert not (tmp_path / "plain" / "seed-3" / "trees.parquet").exists()
+    assert command("run", incast_file, "--trees", "--out", tmp_path / "trees").status == 0
+    result = silvan.Result.read(tmp_path / "trees" / "seed-3")
+    # A hundred looks, by default.
+    assert result.forest.num_rows == 100
+    assert set(result.trees["destination"].to_pylist()) == {"host-0000"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--at", "12"], "--at: '12' is no time"),
+        (["--at", "-1 ms"], "--at: '-1 ms' is no time"),
+        (["--at", "1 ms"] * 9, "--at: 9 instants, and 8 fit into a picture"),
+        (["--set", "probe.trees.interval=1 h"], "probe.trees.interval"),
+    ],
+)
+def test_bad_words_are_one_line(
+    command: Command, incast_file: Path, tmp_path: Path, words: list[str], message: str
+) -> None:
+    outcome = command("trees", incast_file, "--out", tmp_path / "out", *words)
+    assert outcome.status == 2
+    assert message in outcome.stderr.splitlines()[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_runs_that_cannot_be_drawn(
+    command: Command, incast: silvan.Result, forests: Forests, tmp_path: Path
+) -> None:
+    plain = incast.write(tmp_path / "plain")
+    outcome = command("trees", plain, "--out", tmp_path / "out")
+    assert (outcome.status, outcome.stdout) == (2, "")
+    assert "did not look for congestion trees" in outcome.stderr
+    looked = forests.result.write(tmp_path / "looked")
+    outcome = command("trees", looked, "--seed", "2", "--out", tmp_path / "out")
+    assert outcome.status == 2
+    assert "cannot be changed" in outcome.stderr
+    outcome = command("trees", tmp_path / "nowhere.toml", "--out", tmp_path / "out")
+    assert outcome.status == 2
+    assert not (tmp_path / "out").exists()
