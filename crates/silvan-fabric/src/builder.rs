@@ -12,8 +12,8 @@ use crate::{Fabric, Link, LinkKind, Node, NodeKind, Port};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FabricError {
-    /// A name that is empty or holds the colon that separates a port number.
-    #[error("{name:?} cannot be a node name: it must not be empty or contain ':'")]
+    /// A name that is empty.
+    #[error("{name:?} cannot be a node name: it must not be empty")]
     BadName {
         /// The name.
         name: String,
@@ -82,6 +82,38 @@ pub enum FabricError {
         /// The host.
         name: String,
     },
+    /// A LID that is not one of a single port.
+    #[error(
+        "{node:?} cannot have LID {lid}, it must be {} to {}",
+        Lid::MIN_UNICAST,
+        Lid::MAX_UNICAST
+    )]
+    BadLid {
+        /// The node.
+        node: String,
+        /// The LID.
+        lid: Lid,
+    },
+    /// One LID for two nodes.
+    #[error("{a:?} and {b:?} both have LID {lid}")]
+    DuplicateLid {
+        /// One node.
+        a: String,
+        /// The other node.
+        b: String,
+        /// Their LID.
+        lid: Lid,
+    },
+    /// One GUID for two ports.
+    #[error("{a:?} and {b:?} both have GUID {guid}")]
+    DuplicateGuid {
+        /// One node.
+        a: String,
+        /// The other node.
+        b: String,
+        /// Their GUID.
+        guid: Guid,
+    },
     /// No host at all.
     #[error("the fabric has no host")]
     NoHosts,
@@ -118,6 +150,20 @@ struct NewNode {
     name: String,
     is_switch: bool,
     port_count: u8,
+    identity: Identity,
+}
+
+/// What a real node is known by; what is not given is generated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Identity {
+    /// LID of the host's port or the switch's management port.
+    pub lid: Option<Lid>,
+    /// Node GUID; ports of one adapter that are hosts of their own share it.
+    pub guid: Option<Guid>,
+    /// Port GUID of a host.
+    pub port_guid: Option<Guid>,
+    /// Which port of its adapter a host is, from 1.
+    pub adapter_port: Option<PortNumber>,
 }
 
 /// A port of a node that has been added; only meaningful to the builder that made it.
@@ -208,7 +254,7 @@ impl FabricBuilder {
         is_switch: bool,
         port_count: u8,
     ) -> Result<NodeHandle, FabricError> {
-        if name.is_empty() || name.contains(':') {
+        if name.is_empty() {
             return Err(FabricError::BadName { name });
         }
         let handle = NodeHandle(self.nodes.len());
@@ -219,11 +265,22 @@ impl FabricBuilder {
             name,
             is_switch,
             port_count,
+            identity: Identity::default(),
         });
         Ok(handle)
     }
 
-    /// The port that a text names: `name:port`, or a host's name alone.
+    /// Says what a node is known by; what is wrong with it is found out by [`build`](Self::build).
+    ///
+    /// # Panics
+    ///
+    /// If the node was added to another builder that has more nodes.
+    pub fn identify(&mut self, node: NodeHandle, identity: Identity) {
+        self.nodes[node.0].identity = identity;
+    }
+
+    /// The port that a text names: `name:port`, or a host's name alone. Names may contain colons; what
+    /// can be read both ways is read as `name:port`.
     ///
     /// # Errors
     ///
@@ -233,23 +290,29 @@ impl FabricBuilder {
         let bad = || FabricError::BadEndpoint {
             text: text.to_owned(),
         };
-        let (name, number) = match text.rsplit_once(':') {
-            Some((name, number)) => (name, Some(number.parse::<u8>().map_err(|_| bad())?)),
-            None => (text, None),
-        };
-        let node = *self
-            .by_name
-            .get(name)
-            .ok_or_else(|| FabricError::UnknownNode {
-                name: name.to_owned(),
-                nearest: nearest(name, self.nodes.iter().map(|node| node.name.as_str()))
-                    .map(str::to_owned),
-            })?;
-        match number {
-            Some(number) => Ok(node.port(number)),
-            None if !self.nodes[node.0].is_switch => Ok(node.port(1)),
-            None => Err(bad()),
+        let numbered = text
+            .rsplit_once(':')
+            .and_then(|(name, number)| Some((self.by_name.get(name)?, number)));
+        if let Some((node, number)) = numbered {
+            if let Ok(number) = number.parse() {
+                return Ok(node.port(number));
+            }
         }
+        let Some(&node) = self.by_name.get(text) else {
+            let name = text.rsplit_once(':').map_or(text, |(name, _)| name);
+            return Err(match numbered {
+                Some(_) => bad(),
+                None => FabricError::UnknownNode {
+                    name: name.to_owned(),
+                    nearest: nearest(name, self.nodes.iter().map(|node| node.name.as_str()))
+                        .map(str::to_owned),
+                },
+            });
+        };
+        if self.nodes[node.0].is_switch {
+            return Err(bad());
+        }
+        Ok(node.port(1))
     }
 
     /// Plugs a cable into two ports.
@@ -300,7 +363,8 @@ impl FabricBuilder {
     ///
     /// # Errors
     ///
-    /// If there is no host, a host without a cable, or more nodes than LIDs.
+    /// If there is no host, a host without a cable, more nodes than LIDs, or two nodes known by the
+    /// same LID or GUID.
     pub fn build(self) -> Result<Fabric, FabricError> {
         if self.nodes.iter().all(|node| node.is_switch) {
             return Err(FabricError::NoHosts);
@@ -321,17 +385,20 @@ impl FabricBuilder {
             links: IdVec::with_capacity(self.cables.len()),
             switches: IdVec::new(),
             hosts: IdVec::new(),
-            nodes_by_lid: vec![None; self.nodes.len() + 1],
+            nodes_by_lid: Vec::new(),
             nodes_by_name: HashMap::with_capacity(self.nodes.len()),
         };
         let mut ids: Vec<Option<NodeId>> = vec![None; self.nodes.len()];
-        for switches in [true, false] {
-            for (handle, node) in self.nodes.iter().enumerate() {
-                if node.is_switch == switches {
-                    ids[handle] = Some(append_node(&mut fabric, node));
-                }
-            }
+        let order = [true, false].into_iter().flat_map(|switches| {
+            let nodes = self.nodes.iter().enumerate();
+            nodes.filter(move |(_, node)| node.is_switch == switches)
+        });
+        let mut lids = Lids::new(&self.nodes)?;
+        for (handle, node) in order {
+            let lid = node.identity.lid.unwrap_or_else(|| lids.next_free());
+            ids[handle] = Some(append_node(&mut fabric, node, lid));
         }
+        check_guids(&fabric)?;
         let port_of = |fabric: &Fabric, end: Endpoint| -> PortId {
             ids[end.node.0]
                 .and_then(|node| fabric.port(node, end.number))
@@ -356,11 +423,69 @@ impl FabricBuilder {
     }
 }
 
-fn append_node(fabric: &mut Fabric, new: &NewNode) -> NodeId {
+/// Which LIDs are given, and which are free for nodes without one.
+struct Lids {
+    taken: Vec<bool>,
+    next: u16,
+}
+
+impl Lids {
+    fn new(nodes: &[NewNode]) -> Result<Self, FabricError> {
+        let mut owners: Vec<Option<&str>> = vec![None; usize::from(u16::MAX) + 1];
+        for node in nodes {
+            let Some(lid) = node.identity.lid else {
+                continue;
+            };
+            if !lid.is_unicast() {
+                return Err(FabricError::BadLid {
+                    node: node.name.clone(),
+                    lid,
+                });
+            }
+            if let Some(other) = owners[lid.index()].replace(&node.name) {
+                return Err(FabricError::DuplicateLid {
+                    a: other.to_owned(),
+                    b: node.name.clone(),
+                    lid,
+                });
+            }
+        }
+        Ok(Self {
+            taken: owners.iter().map(Option::is_some).collect(),
+            next: Lid::MIN_UNICAST.as_u16(),
+        })
+    }
+
+    /// The smallest LID that no node has; there is one, as there are no more nodes than LIDs.
+    fn next_free(&mut self) -> Lid {
+        while self.taken[usize::from(self.next)] {
+            self.next += 1;
+        }
+        self.next += 1;
+        Lid::new(self.next - 1)
+    }
+}
+
+/// Port GUIDs tell ports apart; the node GUID of a switch is that of its port.
+fn check_guids(fabric: &Fabric) -> Result<(), FabricError> {
+    let mut owners = HashMap::with_capacity(fabric.nodes.len());
+    for node in fabric.nodes.iter() {
+        let guid = fabric.ports[node.first_port].guid;
+        if let Some(other) = owners.insert(guid, &node.name) {
+            return Err(FabricError::DuplicateGuid {
+                a: other.clone(),
+                b: node.name.clone(),
+                guid,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn append_node(fabric: &mut Fabric, new: &NewNode, lid: Lid) -> NodeId {
     let node = NodeId::new(fabric.nodes.len());
-    let lid_value = node.index() + 1;
-    let lid = Lid::new(u16::try_from(lid_value).expect("build has checked the number of nodes"));
-    let guid_value = GUID_PREFIX | (lid_value as u64) << 8;
+    let generated = GUID_PREFIX | (node.index() as u64 + 1) << 8;
+    let guid = new.identity.guid.unwrap_or(Guid::new(generated));
     let kind = if new.is_switch {
         NodeKind::Switch(SwitchId::new(fabric.switches.len()))
     } else {
@@ -368,11 +493,15 @@ fn append_node(fabric: &mut Fabric, new: &NewNode) -> NodeId {
     };
     let first_port = PortId::new(fabric.ports.len());
     for number in 1..=new.port_count {
-        let port_bits = if new.is_switch { 0 } else { u64::from(number) };
+        let port_guid = match (new.is_switch, new.identity.port_guid) {
+            (true, _) => guid,
+            (false, Some(given)) => given,
+            (false, None) => Guid::new(guid.as_u64() | u64::from(number)),
+        };
         fabric.ports.push(Port {
             node,
             number: PortNumber::new(number),
-            guid: Guid::new(guid_value | port_bits),
+            guid: port_guid,
             link: None,
             peer: None,
         });
@@ -385,13 +514,20 @@ fn append_node(fabric: &mut Fabric, new: &NewNode) -> NodeId {
             fabric.hosts.push(node);
         }
     }
+    if fabric.nodes_by_lid.len() <= lid.index() {
+        fabric.nodes_by_lid.resize(lid.index() + 1, None);
+    }
     fabric.nodes_by_lid[lid.index()] = Some(node);
     fabric.nodes_by_name.insert(new.name.clone(), node);
     fabric.nodes.push(Node {
         kind,
         name: new.name.clone(),
-        guid: Guid::new(guid_value),
+        guid,
         lid,
+        adapter_port: match new.is_switch {
+            true => None,
+            false => Some(new.identity.adapter_port.unwrap_or(PortNumber::new(1))),
+        },
         first_port,
         port_count: new.port_count,
     })

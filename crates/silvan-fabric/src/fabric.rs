@@ -27,6 +27,9 @@ pub struct Node {
     pub guid: Guid,
     /// Base LID: of a switch's management port, of a host's port. LMC is 0.
     pub lid: Lid,
+    /// Which port of its adapter a host is: adapters with several cabled ports are several hosts of
+    /// one node GUID. `None` for a switch.
+    pub adapter_port: Option<PortNumber>,
     /// External port 1; the others follow.
     pub first_port: PortId,
     /// External ports are numbered 1 to this.
@@ -82,8 +85,8 @@ pub struct Port {
 
 /// Switches and hosts, their ports, and the cables between ports.
 ///
-/// Made by [`FabricBuilder`](crate::FabricBuilder), which guarantees: names, GUIDs and LIDs are
-/// unique; ports of one node are consecutive; `ports[p].peer` is mutual and agrees with the link;
+/// Made by [`FabricBuilder`](crate::FabricBuilder), which guarantees: names, LIDs and the GUIDs
+/// of hosts' ports and of switches are unique; ports of one node are consecutive; `ports[p].peer` is mutual and agrees with the link;
 /// every host has one port and it is cabled to a switch.
 #[derive(Debug, Clone)]
 pub struct Fabric {

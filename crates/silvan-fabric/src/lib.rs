@@ -30,7 +30,7 @@ pub mod routing;
 #[cfg(test)]
 mod testing;
 
-pub use builder::{Endpoint, FabricBuilder, FabricError, NodeHandle};
+pub use builder::{Endpoint, FabricBuilder, FabricError, Identity, NodeHandle};
 pub use fabric::{Fabric, Node, NodeKind, Port};
 pub use link::{Link, LinkKind, ParseLinkError, Speed, Width};
 pub use routing::ForwardingTables;

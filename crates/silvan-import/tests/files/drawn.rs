@@ -1,0 +1,105 @@
+//! Fabrics and files drawn at random.
+
+use proptest::prelude::*;
+use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width};
+use silvan_units::Length;
+
+use crate::{NETWORK, build, view};
+
+/// A fabric of switches in a row, hosts here and there, links of several kinds.
+fn drawn_fabric() -> impl Strategy<Value = Fabric> {
+    let kinds = prop::sample::select(vec![
+        (Width::X1, Speed::Sdr),
+        (Width::X4, Speed::Ddr),
+        (Width::X4, Speed::Qdr),
+        (Width::X8, Speed::Qdr),
+        (Width::X12, Speed::Ddr),
+        (Width::X2, Speed::Sdr),
+    ]);
+    let hosts = prop::collection::vec((0usize..4, kinds), 1..20);
+    (1usize..5, hosts).prop_map(|(switches, hosts)| {
+        let mut builder = FabricBuilder::new();
+        let kind = |width, speed| LinkKind {
+            width,
+            speed,
+            length: Length::ZERO,
+        };
+        let row: Vec<_> = (0..switches)
+            .map(|index| builder.add_switch(format!("sw {index}: a"), 40).unwrap())
+            .collect();
+        for (port, pair) in row.windows(2).enumerate() {
+            let port = 30 + port as u8;
+            let link = kind(Width::X4, Speed::Qdr);
+            builder
+                .connect(pair[0].port(port), pair[1].port(port), link)
+                .unwrap();
+        }
+        for (index, (switch, (width, speed))) in hosts.into_iter().enumerate() {
+            let host = builder.add_host(format!("node-{index} HCA-1")).unwrap();
+            let port = row[switch % switches].port(1 + index as u8);
+            builder
+                .connect(host.port(1), port, kind(width, speed))
+                .unwrap();
+        }
+        builder.build().unwrap()
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(fabric in drawn_fabric()) {
+        let net = silvan_import::ibsim_net(&fabric);
+        let again = build(&silvan_import::topology(&net).unwrap());
+        // Hosts' port GUIDs are ibsim's to give.
+        let strip = |fabric: &Fabric| {
+            let (nodes, cables) = view(fabric, false);
+            let names: Vec<String> = nodes
+                .iter()
+                .map(|node| node.replace(|c: char| c.is_ascii_hexdigit(), ""))
+                .collect();
+            (names, cables)
+        };
+        prop_assert_eq!(strip(&again), strip(&fabric));
+        prop_assert_eq!(silvan_import::ibsim_net(&again), net);
+    }
+
+    /// Real files with bytes changed, lines dropped and moved: no panic, and what is read can be built
+    /// or is refused by the builder.
+    #[test]
+    fn mutated_files_do_no_harm(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), "\\PC{0,3}|[\\[\\]\"#0-9x=\n]"), 1..8),
+        dropped in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+    ) {
+        for sample in [NETWORK, include_str!("../samples/ibnetdiscover-p.txt")] {
+            let mut lines: Vec<&str> = sample.lines().collect();
+            for index in &dropped {
+                lines.remove(index.index(lines.len()));
+            }
+            let mut text: Vec<char> = lines.join("\n").chars().collect();
+            for (index, edit) in &edits {
+                let at = index.index(text.len());
+                text.splice(at..(at + 1).min(text.len()), edit.chars());
+            }
+            let text: String = text.into_iter().collect();
+            for import in [silvan_import::topology(&text), silvan_import::ports(&text)] {
+                if let Ok(import) = import {
+                    let _ = import.build(crate::LINK);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn mutated_tables_do_no_harm(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), "[0-9x: ()a-f\n]{0,4}"), 1..8),
+    ) {
+        let fabric = build(&silvan_import::topology(NETWORK).unwrap());
+        let mut text: Vec<char> = include_str!("../samples/dump_lfts.txt").chars().collect();
+        for (index, edit) in &edits {
+            let at = index.index(text.len());
+            text.splice(at..(at + 1).min(text.len()), edit.chars());
+        }
+        let text: String = text.into_iter().collect();
+        let _ = silvan_import::tables(&text, &fabric);
+    }
+}

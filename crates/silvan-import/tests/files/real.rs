@@ -1,0 +1,139 @@
+//! One network in every form.
+
+use silvan_fabric::check::{CheckOptions, check};
+use silvan_units::{Lid, PortNumber};
+
+use crate::{NETWORK, build, view};
+
+/// Written down from `ibsim.net`, which the network was made of, and the LIDs of OpenSM's log.
+#[test]
+fn ibnetdiscover() {
+    let fabric = build(&silvan_import::topology(NETWORK).unwrap());
+    let (nodes, cables) = view(&fabric, true);
+    assert_eq!(
+        nodes,
+        [
+            "Hca1/P1 0x0000000000100001 Some(PortNumber(1)) 1 1",
+            "Hca1/P2 0x0000000000100002 Some(PortNumber(2)) 1 3",
+            "Hca2 0x0000000000100004 Some(PortNumber(1)) 1 4",
+            "Switch comment 0x0000000000200000 None 36 2",
+            "it's number 2 (old) 0x0000000000100006 Some(PortNumber(1)) 1 5",
+            "leaf-2 0x0002c90200423e70 None 36 6",
+            "spine 0x0002c90200423e71 None 36 7",
+        ]
+    );
+    assert_eq!(
+        cables,
+        [
+            "Hca1/P1:1 - Switch comment:1 4xSDR",
+            "Hca1/P2:1 - Switch comment:2 4xSDR",
+            "Hca2:1 - leaf-2:1 4xSDR",
+            "Switch comment:3 - it's number 2 (old):1 4xSDR",
+            "Switch comment:35 - spine:1 4xSDR",
+            "Switch comment:36 - spine:2 4xSDR",
+            "leaf-2:35 - spine:3 4xSDR",
+            "leaf-2:36 - spine:4 4xDDR",
+        ]
+    );
+    let adapters = [1, 3].map(|lid| fabric.node_by_lid(Lid::new(lid)).unwrap());
+    assert_eq!(
+        fabric.nodes[adapters[0]].guid, fabric.nodes[adapters[1]].guid,
+        "one adapter"
+    );
+}
+
+#[test]
+fn grouped_by_chassis_and_with_the_line_ends_of_windows() {
+    let expected = silvan_import::topology(NETWORK).unwrap();
+    let grouped = include_str!("../samples/ibnetdiscover-g.txt");
+    assert_eq!(silvan_import::topology(grouped).unwrap(), expected);
+    let windows = NETWORK.replace('\n', "\r\n");
+    assert_eq!(silvan_import::topology(&windows).unwrap(), expected);
+}
+
+#[test]
+fn port_by_port() {
+    let text = include_str!("../samples/ibnetdiscover-p.txt");
+    let fabric = build(&silvan_import::ports(text).unwrap());
+    let (nodes, cables) = view(&fabric, true);
+    let (expected_nodes, expected_cables) =
+        view(&build(&silvan_import::topology(NETWORK).unwrap()), true);
+    // There each port of an adapter stands for itself; names cannot tell two of one adapter apart.
+    let rename = |lines: Vec<String>| -> Vec<String> {
+        let mut lines: Vec<String> = lines
+            .iter()
+            .map(|line| {
+                line.replace("Hca1 (0x0000000000100001)", "Hca1/P1")
+                    .replace("Hca1 (0x0000000000100002)", "Hca1/P2")
+            })
+            .collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(rename(nodes), expected_nodes);
+    assert_eq!(rename(cables), expected_cables);
+}
+
+#[test]
+fn net_file_of_ibsim() {
+    let text = include_str!("../samples/ibsim.net");
+    let fabric = build(&silvan_import::topology(text).unwrap());
+    let (_, cables) = view(&fabric, false);
+    assert_eq!(cables.len(), 8);
+    assert!(
+        cables.contains(&"leaf-2:36 - spine:4 12xDDR".to_owned()),
+        "{cables:?}"
+    );
+    assert!(
+        cables.contains(&"Hca1/P2:1 - leaf one:2 12xEDR".to_owned()),
+        "{cables:?}"
+    );
+    let leaf = fabric.node_by_name("leaf-2").unwrap();
+    assert_eq!(fabric.nodes[leaf].guid.to_string(), "0x0002c90200423e70");
+}
+
+/// All forms of the tables are equal, lead everywhere, and say what OpenSM's log says.
+#[test]
+fn tables() {
+    let fabric = build(&silvan_import::topology(NETWORK).unwrap());
+    let dumped = silvan_import::tables(include_str!("../samples/dump_lfts.txt"), &fabric).unwrap();
+    for other in [
+        include_str!("../samples/opensm-lfts.dump"),
+        include_str!("../samples/opensm.fdbs"),
+        include_str!("../samples/dump_fts_n.txt"),
+    ] {
+        assert_eq!(silvan_import::tables(other, &fabric).unwrap(), dumped);
+    }
+    let report = check(&fabric, &dumped, CheckOptions::default()).unwrap();
+    assert_eq!(report.pairs, 4 * 3);
+    let leaf = fabric.node_by_name("leaf-2").unwrap();
+    let leaf = fabric.nodes[leaf].as_switch().unwrap();
+    let routes: Vec<(u16, u8)> = dumped
+        .routes(leaf)
+        .map(|(lid, port)| (lid.as_u16(), port.as_u8()))
+        .collect();
+    assert_eq!(
+        routes,
+        [(1, 35), (2, 36), (3, 36), (4, 1), (5, 35), (6, 0), (7, 36)]
+    );
+}
+
+/// A fabric whose LIDs are not those of the file: ibsim's net file has none.
+#[test]
+fn tables_by_name_and_place() {
+    let net = include_str!("../samples/ibsim.net").replace("leaf one", "Switch comment");
+    let fabric = build(&silvan_import::topology(&net).unwrap());
+    for text in [
+        include_str!("../samples/dump_lfts.txt"),
+        include_str!("../samples/dump_fts_n.txt"),
+    ] {
+        let tables = silvan_import::tables(text, &fabric).unwrap();
+        check(&fabric, &tables, CheckOptions::default()).unwrap();
+        let host = fabric.node_by_name("Hca2").unwrap();
+        let leaf = fabric.nodes[fabric.node_by_name("leaf-2").unwrap()]
+            .as_switch()
+            .unwrap();
+        let port = tables.get(leaf, fabric.nodes[host].lid);
+        assert_eq!(port, Some(PortNumber::new(1)));
+    }
+}
