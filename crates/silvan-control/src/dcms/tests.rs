@@ -71,7 +71,7 @@ fn actions(decisions: &[Decision]) -> Vec<(PortId, u16)> {
         .collect()
 }
 
-fn dcms(parameters: DcmsParameters) -> Dcms {
+fn machine(parameters: DcmsParameters) -> Dcms {
     Dcms::new(parameters, testbed()).unwrap()
 }
 
@@ -84,7 +84,7 @@ const CONGESTED: u64 = 9_000_000;
 /// victim appears, default when the victim's flow has ended.
 #[test]
 fn scenario_1_lowers_once_and_restores_when_the_victim_has_gone() {
-    let mut dcms = dcms(DcmsParameters::mizero2017());
+    let mut dcms = machine(DcmsParameters::mizero2017());
     let mut all = Vec::new();
     let sweeps = [
         sweep(QUIET, 0),
@@ -109,7 +109,7 @@ fn scenario_1_lowers_once_and_restores_when_the_victim_has_gone() {
 /// still runs.
 #[test]
 fn scenario_2_restores_at_the_time_limit_and_starts_a_second_cycle() {
-    let mut dcms = dcms(DcmsParameters {
+    let mut dcms = machine(DcmsParameters {
         low_duration: Span::from_secs(6),
         ..DcmsParameters::mizero2017()
     });
@@ -134,13 +134,13 @@ fn scenario_2_restores_at_the_time_limit_and_starts_a_second_cycle() {
 #[test]
 fn a_host_port_that_waits_is_congested() {
     let waits = growth(28_000_000, 0, 0);
-    let mut dcms = dcms(DcmsParameters::mizero2017());
+    let mut dcms = machine(DcmsParameters::mizero2017());
     assert_eq!(
         actions(dcms.step(at(1), &[waits, growth(0, 0, 0), waits])),
         [(S2_TO_D, 0)]
     );
     // (S2, 20) waits because of (S1, 15)'s switch, but faces a switch: it is no root.
-    let mut dcms = super::tests::dcms(DcmsParameters::mizero2017());
+    let mut dcms = machine(DcmsParameters::mizero2017());
     assert!(
         dcms.step(at(1), &[waits, waits, growth(0, 0, 0)])
             .is_empty()
@@ -151,7 +151,7 @@ fn a_host_port_that_waits_is_congested() {
 #[test]
 fn thresholds_are_rates() {
     for (seconds, factor, lowered) in [(2, 2, true), (2, 1, false), (1, 1, true), (4, 3, false)] {
-        let mut dcms = dcms(DcmsParameters::mizero2017());
+        let mut dcms = machine(DcmsParameters::mizero2017());
         let growth = sweep(SLOWED, CONGESTED).map(|growth| {
             growth.map(|growth| PortGrowth {
                 span: Span::from_secs(seconds),
@@ -168,7 +168,7 @@ fn thresholds_are_rates() {
 /// Oracle: what is not known leads to no action, but the time limit still ends a low rate.
 #[test]
 fn unknown_counters_lead_to_no_action() {
-    let mut dcms = dcms(DcmsParameters::mizero2017());
+    let mut dcms = machine(DcmsParameters::mizero2017());
     let [victim, other, root] = sweep(SLOWED, CONGESTED);
     assert!(dcms.step(at(1), &[None, other, root]).is_empty());
     assert!(dcms.step(at(2), &[victim, other, None]).is_empty());
@@ -287,7 +287,7 @@ fn a_switch_set_as_a_whole_is_set_once() {
 /// Oracle: the definition of the two inter-sweep intervals.
 #[test]
 fn sweeps_are_dense_while_congestion_lasts() {
-    let mut dcms = dcms(DcmsParameters {
+    let mut dcms = machine(DcmsParameters {
         busy_interval: Some(Span::from_ms(200)),
         ..DcmsParameters::mizero2017()
     });
@@ -304,7 +304,7 @@ fn sweeps_are_dense_while_congestion_lasts() {
 /// Oracle: the definition of [`CongestionTimeReads::WhereSeen`].
 #[test]
 fn congestion_time_is_read_where_it_was_seen() {
-    let mut dcms = dcms(DcmsParameters {
+    let mut dcms = machine(DcmsParameters {
         congestion_time: CongestionTimeReads::WhereSeen { rescan: 3 },
         ..DcmsParameters::mizero2017()
     });
@@ -325,7 +325,7 @@ fn congestion_time_is_read_where_it_was_seen() {
 /// Oracle: nothing can be set on a port that is gone, and a root without victims is restored.
 #[test]
 fn ports_may_vanish() {
-    let mut dcms = dcms(DcmsParameters::mizero2017());
+    let mut dcms = machine(DcmsParameters::mizero2017());
     dcms.step(at(1), &sweep(SLOWED, CONGESTED));
     let without_victim = Topology::new(testbed().ports()[1..].iter().copied());
     assert!(dcms.set_topology(at(2), without_victim).is_empty());
@@ -334,7 +334,7 @@ fn ports_may_vanish() {
         [(S2_TO_D, 128)]
     );
 
-    let mut dcms = super::tests::dcms(DcmsParameters::mizero2017());
+    let mut dcms = machine(DcmsParameters::mizero2017());
     dcms.step(at(1), &sweep(SLOWED, CONGESTED));
     let without_root = Topology::new(testbed().ports()[..2].iter().copied());
     let decisions = dcms.set_topology(at(2), without_root);
