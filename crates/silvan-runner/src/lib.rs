@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod decisions;
 mod measure;
 mod schedule;
 mod table;
@@ -39,6 +40,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::Serialize;
+use silvan_control::dcms::DcmsController;
 use silvan_control::ib::{IbAdapter, IbSwitch, ParameterError};
 use silvan_control::seam::{
     Controller, NoControl, PortReading, PortVl, SettingChange, Settings, SourceControl,
@@ -112,6 +114,7 @@ pub struct Summary {
 /// | `ports` | one per cabled port | from the end of the warm-up |
 /// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
 /// | `forest`, `trees`, `tree_ports`, `tree_hosts`, `tree_lifetimes` | congestion trees, if asked for | from the start |
+/// | `dcms` | one per decision of the DCMS, by time, if the scenario has one | from the start |
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutput {
     /// The tables.
@@ -196,10 +199,18 @@ pub fn run(
     seed: u64,
     observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<RunOutput, RunError> {
-    run_controlled(scenario, seed, None, observer)
+    let Some(dcms) = scenario.dcms() else {
+        return run_controlled(scenario, seed, None, observer);
+    };
+    let mut controller = DcmsController::new(dcms.clone());
+    let mut output = run_controlled(scenario, seed, Some(&mut controller), observer)?;
+    let table = decisions::table(scenario, &controller);
+    output.tables.push(table);
+    Ok(output)
 }
 
-/// Runs a scenario with something that watches its port counters and changes its settings.
+/// Runs a scenario with something that watches its port counters and changes its settings, in
+/// place of the scenario's own manager.
 ///
 /// # Errors
 ///
@@ -324,6 +335,7 @@ impl<'a, S: Marks, C: SourceControl + Settings> Run<'a, S, C> {
             }
             if let (true, Some(controller)) = (step.sweep, controller.as_deref_mut()) {
                 self.sweep(controller)?;
+                schedule.sweep_after(controller.interval());
             }
             if observer(self.progress()).is_break() {
                 let at = self.engine.now();

@@ -109,6 +109,15 @@ impl<'a> Schedule<'a> {
         })
     }
 
+    /// Sets the time from the step at hand to the next sweep.
+    pub fn sweep_after(&mut self, interval: Span) {
+        let start = self.now.unwrap_or(Time::ZERO);
+        self.sweep = (!interval.is_zero()).then(|| Ticks {
+            next: start.saturating_add(interval),
+            interval,
+        });
+    }
+
     /// The earliest instant after `now` at which something is to be done.
     fn next_instant(&self, now: Time) -> Time {
         let instants = [
@@ -186,6 +195,22 @@ mod tests {
                 (20, true, false, 0, false),
             ]
         );
+    }
+
+    /// Oracle: sums of the intervals asked for.
+    #[test]
+    fn sweeps_may_come_at_changing_intervals() {
+        let scenario = scenario(&[("run.duration", "20 us")]);
+        let mut schedule = Schedule::new(&scenario, Some(Span::from_us(6)));
+        let mut intervals = [2, 2, 7].into_iter();
+        let mut sweeps = Vec::new();
+        while let Some(step) = schedule.next_step() {
+            if step.sweep {
+                sweeps.push(step.until.as_ps() / 1_000_000);
+                schedule.sweep_after(Span::from_us(intervals.next().unwrap_or(6)));
+            }
+        }
+        assert_eq!(sweeps, [6, 8, 10, 17]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use silvan_control::dcms::Dcms;
 use silvan_control::seam::SettingChange;
 use silvan_engine::EngineConfig;
 use silvan_fabric::check::RouteReport;
@@ -222,6 +223,12 @@ impl Scenario {
     /// InfiniBand congestion control, `None` if the scheme is `none`.
     pub fn ib_control(&self) -> Option<&IbControl> {
         self.control.ib.as_ref()
+    }
+
+    /// The manager that watches the ports' counters from outside, if there is one, before its first
+    /// sweep.
+    pub fn dcms(&self) -> Option<&Dcms> {
+        self.control.dcms.as_ref()
     }
 
     /// Settings that change during the run, by time.

@@ -73,6 +73,32 @@ pub enum Reason {
     Vanished,
 }
 
+impl Reason {
+    /// A short name for logs and tables.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::VictimFound { .. } => "victim-found",
+            Self::NotAllowed { .. } => "not-allowed",
+            Self::TooManySwitches { .. } => "too-many-switches",
+            Self::VictimGone { .. } => "victim-gone",
+            Self::NoVictims => "no-victims",
+            Self::TimeLimit { .. } => "time-limit",
+            Self::Vanished => "vanished",
+        }
+    }
+
+    /// The neighbouring switch port that it is about, if any.
+    pub const fn victim(&self) -> Option<PortId> {
+        match self {
+            Self::VictimFound { victim, .. }
+            | Self::NotAllowed { victim }
+            | Self::TooManySwitches { victim }
+            | Self::VictimGone { victim, .. } => Some(*victim),
+            Self::NoVictims | Self::TimeLimit { .. } | Self::Vanished => None,
+        }
+    }
+}
+
 /// Something that the DCMS decided about a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {

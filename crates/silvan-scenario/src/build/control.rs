@@ -1,5 +1,6 @@
 //! Congestion control: the parameters that hold everywhere.
 
+use silvan_control::dcms::Dcms;
 use silvan_control::ib::{
     AdapterParameters, CctEntry, CongestionControlTable, CongestionEntry, ControlLevel,
     IbParameters, MarkingMode, MarkingSetting, ParameterError, PortSelection, StarvationSetting,
@@ -9,6 +10,7 @@ use silvan_control::seam::SettingChange;
 use silvan_fabric::Fabric;
 use silvan_units::{Bytes, Sl, Time};
 
+use super::dcms::build_dcms;
 use super::settings::{initial_changes, timed_changes};
 use super::{Parameter, advice, at, check_parameters};
 use crate::error::ScenarioError;
@@ -32,6 +34,8 @@ pub struct IbControl {
 pub(crate) struct ControlPlan {
     /// `None` without congestion control.
     pub ib: Option<IbControl>,
+    /// The manager that watches counters from outside, if any.
+    pub dcms: Option<Dcms>,
     /// Changes during the run, by time.
     pub changes: Vec<(Time, SettingChange)>,
 }
@@ -58,9 +62,11 @@ pub(crate) fn build_control(
     };
     let initial = initial_changes(section, fabric)?;
     let changes = timed_changes(section, fabric)?;
+    let dcms = build_dcms(section, fabric)?;
     Ok(match section.scheme {
         Scheme::None => ControlPlan {
             ib: None,
+            dcms,
             changes: Vec::new(),
         },
         Scheme::IbCc => ControlPlan {
@@ -68,6 +74,7 @@ pub(crate) fn build_control(
                 parameters,
                 initial,
             }),
+            dcms,
             changes,
         },
     })

@@ -5,6 +5,7 @@
 
 mod advice;
 pub(crate) mod control;
+pub(crate) mod dcms;
 pub(crate) mod engine;
 pub(crate) mod fabric;
 pub(crate) mod run;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use silvan_units::{Bytes, Sl, Span};
 
 use super::quantity::ALL;
-use super::{Limit, PortOverride, SettingChangeEntry};
+use super::{DcmsSection, Limit, PortOverride, SettingChangeEntry};
 use crate::schema;
 
 /// A congestion-control scheme.
@@ -31,6 +31,9 @@ pub struct ControlSection {
     pub adapter: AdapterSection,
     /// How notifications travel from the receiver back to the sender.
     pub feedback: FeedbackSection,
+    /// A manager that watches port counters and changes Marking_Rate (mizero2017); none if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dcms: Option<DcmsSection>,
     /// Ports with settings of their own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub port: Vec<PortOverride>,

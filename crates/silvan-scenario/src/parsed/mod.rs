@@ -6,6 +6,7 @@
 //! [`Scenario`](crate::Scenario) is made of them.
 
 mod control;
+mod dcms;
 mod equipment;
 mod fabric;
 pub(crate) mod quantity;
@@ -20,6 +21,7 @@ pub use control::{
     AdapterSection, Carrier, CctSection, CctShape, ControlSection, FeedbackPath, FeedbackSection,
     Level, Marking, PortSet, Scheme, SwitchControlSection,
 };
+pub use dcms::DcmsSection;
 pub use equipment::{
     Arbitration, HostSection, LinkSection, OutputBufferSection, PacketSection, SwitchSection,
     VlSection, VlWeight,

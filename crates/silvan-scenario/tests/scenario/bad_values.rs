@@ -321,3 +321,29 @@ fn sweeps() {
          us\")",
     );
 }
+
+#[test]
+fn a_manager_of_marking_rates() {
+    check(
+        "control.dcms",
+        "interval = \"2 s\"",
+        "control.dcms: there is no Marking_Rate to manage (hint: the DCMS needs control.scheme = \
+         \"ib-cc\")",
+    );
+    let dcms = |line: &str| {
+        message(&format!(
+            "[control]\nscheme = \"ib-cc\"\n[control.switch]\nmarking-rate = 128\n[control.dcms]\n{line}\n"
+        ))
+    };
+    assert_eq!(
+        dcms("interval = \"1 ms\""),
+        "file.toml:5: control.dcms.congestion-threshold: T_C is 8000000 ticks, but an interval has \
+         only 45454 (hint: thresholds are ticks per interval; scale them with the interval)"
+    );
+    assert_eq!(
+        dcms("low-marking-rate = 128"),
+        "file.toml:6: control.dcms.low-marking-rate: the low Marking_Rate is 128, it must be below \
+         the default, which is 128 (hint: raise control.switch.marking-rate, e.g. to 128; the DCMS \
+         restores it)"
+    );
+}
