@@ -1,0 +1,129 @@
+"""What is measured on mizero2017's testbed: each flow's throughput and three counters over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from silvan.measures import FloatArray, delivered
+from silvan.result import Result
+
+PS_PER_S = 1_000_000_000_000
+TICK_S = 22e-9
+"""One tick of PortXmitWait and PortXmitTimeCong on the testbed (section 4.2)."""
+
+SENDERS: Mapping[str, str] = {"X-Y": "X", "B-D": "B", "C-D": "C", "A-D": "A"}
+"""The host that sends each flow, by the flow's name; it sends nothing else."""
+
+CONTRIBUTORS = ("B-D", "C-D", "A-D")
+"""The flows to D, which congest its port."""
+
+VICTIM = "X-Y"
+"""The flow that only shares the cable between the switches with one of them."""
+
+UPSTREAM = ("S1", 15)
+"""The port whose rate congestion reduces: S1's end of the cable between the switches."""
+
+ROOT = ("S2", 23)
+"""The port that congests: S2's port to D."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A run over time.
+
+    Attributes
+    ----------
+    time_s : ndarray of float
+        End of each probe interval, in seconds; all other arrays have a value per interval.
+    flows_gbps : Mapping
+        Payload that each flow's sender put on its link, in Gbit/s, by the flow's name.
+    root_time_cong : ndarray of float
+        Growth of the root's PortXmitTimeCong, in ticks per second.
+    upstream_wait : ndarray of float
+        Growth of the upstream port's PortXmitWait, in ticks per second.
+    upstream_data : ndarray of float
+        Growth of its PortXmitData, in 4-byte words per second.
+    """
+
+    time_s: FloatArray
+    flows_gbps: Mapping[str, FloatArray]
+    root_time_cong: FloatArray
+    upstream_wait: FloatArray
+    upstream_data: FloatArray
+
+    def mean(self, values: FloatArray, start_s: float, end_s: float) -> float:
+        """Average over the intervals that lie in a stretch of time; not a number if none does."""
+        begins = self.time_s - self.time_s[0]
+        inside = (begins >= start_s - 1e-9) & (self.time_s <= end_s + 1e-9)
+        return float(values[inside].mean()) if inside.any() else float("nan")
+
+    def contributors(self) -> FloatArray:
+        """Add the contributors' throughputs up, in Gbit/s."""
+        total: FloatArray = np.sum([self.flows_gbps[name] for name in CONTRIBUTORS], axis=0)
+        return total
+
+
+def course(result: Result) -> Course:
+    """Lay a run out over time.
+
+    Parameters
+    ----------
+    result : Result
+        A run of one of the studies, with a series of all ports.
+
+    Returns
+    -------
+    Course
+        Throughputs and counters per probe interval.
+    """
+    ports = {
+        (node, port): row
+        for row, (node, port) in enumerate(
+            zip(result.ports["node"].to_pylist(), result.ports["port"].to_pylist(), strict=True)
+        )
+    }
+    series = result.tables["port_series"]
+
+    def column(name: str) -> FloatArray:
+        return series[name].to_numpy().reshape(-1, len(ports)).astype(np.float64)
+
+    time_s = column("time_ps")[:, 0] / PS_PER_S
+    step_s = float(time_s[0])
+    sent = column("xmit_bytes")
+    packet = result.scenario.to_dict()["packet"]
+    payload = _bytes(packet["mtu"]) / (_bytes(packet["mtu"]) + _bytes(packet["header"]))
+    upstream, root = ports[UPSTREAM], ports[ROOT]
+    tick_ps = TICK_S * PS_PER_S
+    return Course(
+        time_s=time_s,
+        flows_gbps={
+            flow: sent[:, ports[host, 1]] * payload * 8 / step_s / 1e9
+            for flow, host in SENDERS.items()
+        },
+        root_time_cong=column("xmit_cong_ps")[:, root] / tick_ps / step_s,
+        upstream_wait=column("xmit_wait_ps")[:, upstream] / tick_ps / step_s,
+        upstream_data=sent[:, upstream] / 4 / step_s,
+    )
+
+
+def completion_s(result: Result, host: str) -> float:
+    """Tell when the last byte reached a host, in seconds.
+
+    Within the last probe interval the rate is taken to be that of the one before.
+    """
+    times_ps, received = delivered(result)
+    column = received[:, result.hosts["name"].to_pylist().index(host)].astype(np.float64)
+    busy = np.flatnonzero(column)
+    last = int(busy[-1])
+    step_s = float(times_ps[0]) / PS_PER_S
+    part = min(1.0, column[last] / column[last - 1]) if last else 1.0
+    return (last + part) * step_s
+
+
+def _bytes(text: str) -> float:
+    """Read a data size as the effective scenario prints it."""
+    number, unit = text.split()
+    return float(number) * {"B": 1, "KiB": 1024}[unit]
