@@ -17,15 +17,12 @@ pub(crate) fn build_dcms(
     let Some(dcms) = &section.dcms else {
         return Ok(None);
     };
-    if section.scheme != Scheme::IbCc {
-        let message = "there is no Marking_Rate to manage";
-        let hint = "the DCMS needs control.scheme = \"ib-cc\"";
-        return Err(ScenarioError::new(at("control.dcms"), message).with_hint(hint));
-    }
     let parameters = parameters(dcms, section.switch.marking_rate);
-    Dcms::new(parameters, dcms_topology(fabric))
-        .map(Some)
-        .map_err(|error| refused(&error))
+    let dcms = Dcms::new(parameters, dcms_topology(fabric)).map_err(|error| refused(&error))?;
+    Ok(match section.scheme {
+        Scheme::None => None,
+        Scheme::IbCc => Some(dcms),
+    })
 }
 
 fn parameters(section: &DcmsSection, default_marking_rate: u16) -> DcmsParameters {

@@ -324,12 +324,6 @@ fn sweeps() {
 
 #[test]
 fn a_manager_of_marking_rates() {
-    check(
-        "control.dcms",
-        "interval = \"2 s\"",
-        "control.dcms: there is no Marking_Rate to manage (hint: the DCMS needs control.scheme = \
-         \"ib-cc\")",
-    );
     let dcms = |line: &str| {
         message(&format!(
             "[control]\nscheme = \"ib-cc\"\n[control.switch]\nmarking-rate = 128\n[control.dcms]\n{line}\n"
