@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,9 +64,32 @@ def draw_throughputs(courses: Mapping[str, Course], *, folder: Path, stem: str) 
         return style.save(figure, folder, stem)
 
 
-def draw_tradeoff(points: PointTable, *, folder: Path, stem: str) -> list[Path]:
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A value that the paper states for figure 4.
+
+    Attributes
+    ----------
+    column : str
+        Column of the table of points that it belongs to.
+    timer : int, optional
+        CCTI_Timer; None where the paper says the same of all.
+    rate : int
+        Marking_Rate.
+    value : float
+        The value.
+    """
+
+    column: str
+    timer: int | None
+    rate: int
+    value: float
+
+
+def draw_tradeoff(
+    points: PointTable, stated: Sequence[Stated], *, folder: Path, stem: str
+) -> list[Path]:
     """Draw the victim's completion time and the contributors' sum by Marking_Rate (figure 4)."""
-    timers = sorted({int(row[0]) for row in points.rows})
     with style.styled(7.6, 3.4) as figure:
         figure.suptitle(
             "Figure 4: what a Marking_Rate costs whom",
@@ -74,63 +98,61 @@ def draw_tradeoff(points: PointTable, *, folder: Path, stem: str) -> list[Path]:
             fontsize=11.5,
             fontweight="bold",
         )
-        grid = figure.subplots(1, 2)
-        ticks = sorted({int(row[1]) for row in points.rows if float(row[1]) <= 128})
-        at = {rate: position for position, rate in enumerate(ticks)}
-        for axes, column, title, unit, marks in (
-            (grid[0], 2, "(a) victim X-Y", "completion time, s", {0: 40.32, 128: 65.0}),
+        left, right = figure.subplots(1, 2)
+        for axes, column, title, unit in (
+            (left, "victim_completion_s", "(a) victim X-Y", "completion time, s"),
             (
-                grid[1],
-                3,
+                right,
+                "contributors_gbps",
                 "(b) contributors A-D, B-D, C-D",
                 "sum of throughputs, Gbit/s",
-                {64: 8.0},
             ),
         ):
-            for timer, colour in zip(timers, style.SHADES, strict=False):
-                rows = [row for row in points.rows if row[0] == timer and row[1] in at]
-                axes.plot(
-                    [at[int(row[1])] for row in rows],
-                    [float(row[column]) for row in rows],
-                    color=colour,
-                    marker="o",
-                    markersize=4,
-                    label=f"CCTI_Timer {timer}",
-                )
-            if column == 3:
-                for timer, stated, colour in zip(
-                    TIMERS_STATED, TIMERS_STATED.values(), style.SHADES, strict=False
-                ):
-                    del timer
-                    _mark(axes, at[0], stated, colour)
-            for rate, stated in marks.items():
-                if rate in at:
-                    _mark(axes, at[rate], stated, style.INK)
+            _plot_tradeoff(axes, points, column, stated)
             axes.set_title(title)
             axes.set_ylabel(unit)
-            axes.set_xticks(list(at.values()), list(map(str, at)))
-            axes.set_xlabel("Marking_Rate, packets")
-            axes.set_ylim(0, None)
-        handles, labels = grid[0].get_legend_handles_labels()
+        handles, labels = left.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower left", ncols=4)
         return style.save(figure, folder, stem)
 
 
-TIMERS_STATED = {75: 3.18, 150: 2.46, 300: 2.1}
-
-
-def _mark(axes: Axes, at: float, value: float, colour: str) -> None:
-    axes.scatter(
-        at,
-        value,
-        marker="D",
-        s=40,
-        facecolors="none",
-        edgecolors=colour,
-        linewidths=1.3,
-        zorder=4,
-        label="stated in the paper" if colour == style.INK else None,
-    )
+def _plot_tradeoff(axes: Axes, points: PointTable, column: str, stated: Sequence[Stated]) -> None:
+    """Draw one column by Marking_Rate, a curve per CCTI_Timer, with the paper's values."""
+    timer_at, rate_at, value_at = map(points.header.index, ("ccti_timer", "marking_rate", column))
+    rates = sorted({int(row[rate_at]) for row in points.rows})
+    place = {rate: position for position, rate in enumerate(rates)}
+    timers = sorted({int(row[timer_at]) for row in points.rows})
+    colours = dict(zip(timers, style.SHADES, strict=False))
+    for timer, colour in colours.items():
+        rows = [row for row in points.rows if row[timer_at] == timer]
+        rows.sort(key=lambda row: int(row[rate_at]))
+        axes.plot(
+            [place[int(row[rate_at])] for row in rows],
+            [float(row[value_at]) for row in rows],
+            color=colour,
+            marker="o",
+            markersize=4,
+            label=f"CCTI_Timer {timer}",
+        )
+    name: str | None = "stated in the paper"
+    for one in stated:
+        if one.column == column and one.rate in place:
+            colour = style.INK if one.timer is None else colours.get(one.timer, style.INK)
+            axes.scatter(
+                place[one.rate],
+                one.value,
+                marker="D",
+                s=40,
+                facecolors="none",
+                edgecolors=colour,
+                linewidths=1.3,
+                zorder=4,
+                label=name,
+            )
+            name = None
+    axes.set_xticks(list(place.values()), list(map(str, place)))
+    axes.set_xlabel("Marking_Rate, packets")
+    axes.set_ylim(0, None)
 
 
 def draw_managed(

@@ -26,6 +26,7 @@ from silvan.reproduce.mizero2017_runs import (
     course,
 )
 from silvan.reproduce.shapes import Clause, judge
+from silvan.reproduce.targets import stated_value
 from silvan.result import Result
 from silvan.toml_text import TomlValue
 
@@ -137,9 +138,7 @@ def _duration(target: str, runs: Sequence[Result]) -> Measurement:
 
 def _waits_only_at_2048(results: Results) -> Clause:
     def check(_window: int) -> Finding:
-        waited = {
-            name: _waited(results[name][0]) for name in ("75-0", "300-0", "75-2048")
-        }
+        waited = {name: _waited(results[name][0]) for name in ("75-0", "300-0", "75-2048")}
         facts = ", ".join(f"{name}: {part:.0%} of the time" for name, part in waited.items())
         holds = max(waited["75-0"], waited["300-0"]) < 0.01 and waited["75-2048"] > 0.2
         return Finding(holds, facts)
@@ -193,7 +192,9 @@ class Actions:
 def actions(result: Result) -> Actions:
     """Read from a run's decisions when the Marking_Rate went low and back."""
     log = result.tables["dcms"].to_pylist()
-    low, lowered, restored = False, [], []
+    low = False
+    lowered: list[float] = []
+    restored: list[float] = []
     for row in log:
         is_low = row["marking_rate"] == 0
         if is_low != low:
@@ -306,13 +307,26 @@ def _courses(results: Results) -> dict[str, Course]:
     return {name: course(runs[0]) for name, runs in results.items()}
 
 
-def _draw_exp1(results: Results, folder: Path) -> Sequence[Path]:
-    from silvan.figures.mizero2017 import draw_tradeoff, draw_throughputs
+# Which of the paper's numbers belong where in figure 4.
+_STATED: Sequence[tuple[str, int | None, int, str]] = (
+    *(("contributors_gbps", timer, 0, f"exp1.{timer}-0.contributors") for timer in TIMERS),
+    ("contributors_gbps", None, 64, "exp1.64.contributors"),
+    ("victim_completion_s", None, 0, "exp1.victim_duration.low"),
+    ("victim_completion_s", None, 128, "exp1.victim_duration.high"),
+)
 
+
+def _draw_exp1(results: Results, folder: Path) -> Sequence[Path]:
+    from silvan.figures.mizero2017 import Stated, draw_throughputs, draw_tradeoff
+
+    stated = [
+        Stated(column, timer, rate, stated_value("mizero2017", target))
+        for column, timer, rate, target in _STATED
+    ]
     shown = {name: results[name] for name in ("75-0", "300-0", "75-2048")}
     return [
         *draw_throughputs(_courses(shown), folder=folder, stem="fig3"),
-        *draw_tradeoff(_tabulate_exp1(results), folder=folder, stem="fig4"),
+        *draw_tradeoff(_tabulate_exp1(results), stated, folder=folder, stem="fig4"),
     ]
 
 
@@ -343,9 +357,7 @@ def _tabulate_exp2(results: Results) -> PointTable:
             one.upstream_wait,
             one.upstream_data,
         )
-        rows += [
-            (name, *map(float, values)) for values in zip(*columns, strict=True)
-        ]
+        rows += [(name, *map(float, values)) for values in zip(*columns, strict=True)]
     header = (
         "scenario",
         "time_s",

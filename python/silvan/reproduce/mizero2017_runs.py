@@ -88,7 +88,8 @@ def course(result: Result) -> Course:
     series = result.tables["port_series"]
 
     def column(name: str) -> FloatArray:
-        return series[name].to_numpy().reshape(-1, len(ports)).astype(np.float64)
+        values: FloatArray = series[name].to_numpy().reshape(-1, len(ports)).astype(np.float64)
+        return values
 
     time_s = column("time_ps")[:, 0] / PS_PER_S
     step_s = float(time_s[0])
