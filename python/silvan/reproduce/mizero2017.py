@@ -20,6 +20,7 @@ from silvan.reproduce.experiment import (
 from silvan.reproduce.mizero2017_runs import (
     CONTRIBUTORS,
     PS_PER_S,
+    SENDERS,
     VICTIM,
     Course,
     completion_s,
@@ -303,10 +304,6 @@ def _tabulate_exp1(results: Results) -> PointTable:
     return PointTable(header, tuple(rows))
 
 
-def _courses(results: Results) -> dict[str, Course]:
-    return {name: course(runs[0]) for name, runs in results.items()}
-
-
 # Which of the paper's numbers belong where in figure 4.
 _STATED: Sequence[tuple[str, int | None, int, str]] = (
     *(("contributors_gbps", timer, 0, f"exp1.{timer}-0.contributors") for timer in TIMERS),
@@ -323,9 +320,10 @@ def _draw_exp1(results: Results, folder: Path) -> Sequence[Path]:
         Stated(column, timer, rate, stated_value("mizero2017", target))
         for column, timer, rate, target in _STATED
     ]
-    shown = {name: results[name] for name in ("75-0", "300-0", "75-2048")}
+    shown = {name: course(results[name][0]) for name in ("75-0", "300-0", "75-2048")}
     return [
-        *draw_throughputs(_courses(shown), folder=folder, stem="fig3"),
+        *draw_throughputs(shown, folder=folder, stem="fig3"),
+        _save_courses(shown, folder / "fig3.csv"),
         *draw_tradeoff(_tabulate_exp1(results), stated, folder=folder, stem="fig4"),
     ]
 
@@ -336,8 +334,10 @@ def _draw_exp2(results: Results, folder: Path) -> Sequence[Path]:
     written: list[Path] = []
     for stem, name, limit in (("fig5", "12 sweeps", "12 s"), ("fig6", "6 sweeps", "6 s")):
         run = results[name][0]
+        over_time = course(run)
+        written.append(_save_courses({name: over_time}, folder / f"{stem}.csv"))
         written += draw_managed(
-            course(run),
+            over_time,
             actions(run),
             title=f"Figure {stem[3:]}: the DCMS with a low-MR duration threshold of {limit}",
             folder=folder,
@@ -346,10 +346,12 @@ def _draw_exp2(results: Results, folder: Path) -> Sequence[Path]:
     return written
 
 
-def _tabulate_exp2(results: Results) -> PointTable:
-    rows: list[tuple[float | str, ...]] = []
-    for name, runs in results.items():
-        one = course(runs[0])
+def _save_courses(courses: Mapping[str, Course], path: Path) -> Path:
+    """Write throughputs and counters over time beside the figure that shows them."""
+    from silvan.figures.style import save_csv
+
+    rows = []
+    for name, one in courses.items():
         columns = (
             one.time_s,
             *one.flows_gbps.values(),
@@ -359,14 +361,14 @@ def _tabulate_exp2(results: Results) -> PointTable:
         )
         rows += [(name, *map(float, values)) for values in zip(*columns, strict=True)]
     header = (
-        "scenario",
+        "run",
         "time_s",
-        *(f"{flow}_gbps" for flow in ("X-Y", "B-D", "C-D", "A-D")),
+        *(f"{flow}_gbps" for flow in SENDERS),
         "root_time_cong_ticks_per_s",
         "upstream_wait_ticks_per_s",
         "upstream_data_words_per_s",
     )
-    return PointTable(header, tuple(rows))
+    return save_csv(header, rows, path)
 
 
 _SHORT: Mapping[str, TomlValue] = {
@@ -403,7 +405,6 @@ EXP2 = Experiment(
     quick_note="40 s instead of 80 s: the contributors' ends are cut off",
     measure=_measure_exp2,
     draw=_draw_exp2,
-    tabulate=_tabulate_exp2,
 )
 
 EXPERIMENTS = (EXP1, EXP2)
