@@ -147,7 +147,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "sbatch": f"""\
 number=$$
 cp "$1" {jobs}/$number.job
-setsid bash "$1" >{jobs}/$number.log 2>&1 &
+setsid bash {jobs}/$number.job >{jobs}/$number.log 2>&1 &
 echo $! >{jobs}/$number.pid
 echo "Submitted batch job $number"
 """,
