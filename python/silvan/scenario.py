@@ -302,6 +302,14 @@ class Scenario:
         """Write the effective scenario as TOML text, every default spelled out."""
         return self._native.effective_toml()
 
+    def to_ibsim(self) -> str:
+        """Write the fabric as a net file that ibsim serves.
+
+        GUIDs are kept; ibsim knows no links faster than QDR and gives LIDs through a subnet manager
+        only.
+        """
+        return self._native.ibsim_net()
+
     def to_dict(self) -> dict[str, Any]:
         """Give the effective scenario as nested dictionaries."""
         tables: dict[str, Any] = json.loads(self._native.to_json())

@@ -62,7 +62,12 @@ impl Scenario {
         self.0.effective_toml()
     }
 
-    /// The same as JSON text.
+    /// The fabric as a net file of ibsim.
+    fn ibsim_net(&self) -> String {
+        self.0.ibsim_net()
+    }
+
+    /// The effective scenario as JSON text.
     fn to_json(&self) -> String {
         self.0.to_json().to_string()
     }

@@ -1,5 +1,6 @@
 //! The validated scenario.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use silvan_units::{Span, Time};
 use crate::build::control::{ControlPlan, IbControl, build_control};
 use crate::build::engine::build_engine;
 use crate::build::fabric::{build_fabric, build_tables};
+use crate::build::import::{import_fabric, import_tables};
 use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traffic::{build_traffic, environment, traffic_error};
@@ -67,7 +69,8 @@ pub struct Scenario {
 impl Scenario {
     /// Reads, completes and checks a scenario.
     ///
-    /// `source_name` is what errors call the text, usually the path of its file. The overrides are
+    /// `source_name` is what errors call the text, usually the path of its file; files that the
+    /// scenario names are looked for in the same folder. The overrides are
     /// applied in order before anything is checked.
     ///
     /// # Errors
@@ -118,10 +121,13 @@ impl Scenario {
         overrides: &[Override],
     ) -> Result<Self, ScenarioError> {
         let mut file: ScenarioFile = de::from_item(source.root())?;
+        let base = Path::new(source_name).parent().unwrap_or(Path::new(""));
+        import_fabric(&mut file.fabric, &file.link, base)?;
         effective::fill_defaults(&mut file);
         check_run(&file)?;
         let engine = build_engine(&file)?;
         let fabric = build_fabric(&file.fabric, &file.link)?;
+        import_tables(&mut file.fabric, &fabric, base)?;
         let (tables, routes) = build_tables(&file.fabric, &fabric)?;
         let control = build_control(&file.control, &fabric)?;
         let traffic = build_traffic(&file.traffic, &fabric)?;
@@ -180,6 +186,11 @@ impl Scenario {
     pub fn to_json(&self) -> Value {
         serde_json::to_value(&self.file)
             .expect("scenario types are numbers, texts, lists and tables with text keys")
+    }
+
+    /// The fabric as a net file that ibsim serves.
+    pub fn ibsim_net(&self) -> String {
+        silvan_import::ibsim_net(&self.fabric)
     }
 
     /// What the scenario builds: counts of hosts, switches, cables and ports, and the lengths of

@@ -82,7 +82,12 @@ impl Source {
 
     /// Puts a place to an error that knows its key: the override that set the value or the table
     /// around it, the line of the value, or the line of the section that the value is missing from.
+    ///
+    /// Errors in other files have their place already.
     pub(crate) fn locate(&self, error: ScenarioError) -> ScenarioError {
+        if !error.source_name().is_empty() {
+            return error;
+        }
         let mut path = error.key().clone();
         loop {
             let in_file = self.span_of_existing(&path);

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
 from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
 from silvan.cli.printer import put, put_json
 
@@ -28,10 +33,33 @@ def _fact(key: str, value: object) -> str:
     return f"{name}: {value:.2f}" if isinstance(value, float) else f"{name}: {value}"
 
 
-def show(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJson = False) -> None:
+class Format(StrEnum):
+    """What ``show`` prints."""
+
+    TOML = "toml"
+    IBSIM = "ibsim"
+
+
+ShowFormat = Annotated[
+    Format,
+    typer.Option(
+        "--format", help="Print the scenario, or its fabric as a net file that ibsim serves."
+    ),
+]
+
+
+def show(
+    scenario: ScenarioPath,
+    set_: Assignments = None,
+    format_: ShowFormat = Format.TOML,
+    *,
+    as_json: AsJson = False,
+) -> None:
     """Print the effective scenario, with every default spelled out."""
     loaded = load(scenario, set_)
-    if as_json:
+    if format_ is Format.IBSIM:
+        put(loaded.to_ibsim().rstrip())
+    elif as_json:
         put_json(loaded.to_dict())
     else:
         put(loaded.to_toml())

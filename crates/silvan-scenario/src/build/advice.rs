@@ -65,6 +65,10 @@ pub(super) fn on_fabric(error: &FabricError) -> String {
             return format!("add a [[fabric.cable]] from \"{name}:1\" to a port of a switch");
         }
         FabricError::NoHosts => "add a [[fabric.host]] with a [[fabric.cable]]",
+        FabricError::BadLid { .. } => "leave out the LID",
+        FabricError::DuplicateLid { .. } | FabricError::DuplicateGuid { .. } => {
+            "give each node one of its own, or leave it out"
+        }
         FabricError::LidsExhausted { .. } => "make the fabric smaller",
         _ => "change the numbers of the generator in [fabric]",
     };

@@ -6,10 +6,10 @@ use silvan_fabric::generators::{
     fat_tree_648, fat_tree_11664,
 };
 use silvan_fabric::routing::{self, ExplicitTable, RoutingError};
-use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, LinkKind};
+use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
 use silvan_units::PortNumber;
 
-use super::{Parameter, advice, at, check_parameters};
+use super::{Parameter, advice, at, check_parameters, linear};
 use crate::error::ScenarioError;
 use crate::parsed::{CableEntry, FabricSection, Generator, LinkSection, Routing};
 use crate::path::KeyPath;
@@ -19,11 +19,7 @@ pub(crate) fn build_fabric(
     section: &FabricSection,
     link: &LinkSection,
 ) -> Result<Fabric, ScenarioError> {
-    let link = LinkKind {
-        width: link.width,
-        speed: link.speed,
-        length: link.length,
-    };
+    let link = link.kind();
     match section.generator {
         Some(generator) if section.is_listed() => {
             let message = format!(
@@ -160,7 +156,7 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
     }
     let mut builder = FabricBuilder::new();
     for (index, switch) in section.switch.iter().enumerate() {
-        builder
+        let handle = builder
             .add_switch(switch.name.as_str(), usize::from(switch.ports))
             .map_err(|error| {
                 let key = match error {
@@ -169,12 +165,25 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
                 };
                 refused(at("fabric.switch").index(index).key(key), &error)
             })?;
+        let identity = Identity {
+            lid: switch.lid,
+            guid: switch.guid,
+            ..Identity::default()
+        };
+        builder.identify(handle, identity);
     }
     for (index, host) in section.host.iter().enumerate() {
-        builder.add_host(host.name.as_str()).map_err(|error| {
+        let handle = builder.add_host(host.name.as_str()).map_err(|error| {
             let key = at("fabric.host").index(index).key("name");
             refused(key, &error)
         })?;
+        let identity = Identity {
+            lid: host.lid,
+            guid: host.guid,
+            port_guid: host.port_guid,
+            adapter_port: host.adapter_port,
+        };
+        builder.identify(handle, identity);
     }
     for (index, cable) in section.cable.iter().enumerate() {
         connect(&mut builder, cable, link, &at("fabric.cable").index(index))?;
@@ -223,19 +232,45 @@ pub(crate) fn build_tables(
     section: &FabricSection,
     fabric: &Fabric,
 ) -> Result<(ForwardingTables, RouteReport), ScenarioError> {
-    if section.routing != Routing::Explicit && !section.tables.is_empty() {
-        let message = "forwarding tables are given, but the routing computes them";
-        let error = ScenarioError::new(at("fabric.tables"), message);
-        return Err(error.with_hint("set fabric.routing to \"explicit\""));
+    for (key, given) in [
+        ("tables", !section.tables.is_empty()),
+        ("linear-tables", !section.linear_tables.is_empty()),
+    ] {
+        if section.routing != Routing::Explicit && given {
+            let message = "forwarding tables are given, but the routing computes them";
+            let error = ScenarioError::new(at("fabric").key(key), message);
+            return Err(error.with_hint("set fabric.routing to \"explicit\""));
+        }
+    }
+    if !section.tables.is_empty() && !section.linear_tables.is_empty() {
+        let message = "there are linear tables beside tables by name";
+        let error = ScenarioError::new(at("fabric.linear-tables"), message);
+        return Err(error.with_hint("use either of them"));
     }
     let tables = match section.routing {
         Routing::DModK => routing::d_mod_k(fabric),
         Routing::MinHop => routing::min_hop_balanced(fabric),
-        Routing::Explicit => routing::explicit(fabric, &explicit_tables(section)),
+        Routing::Explicit if !section.linear_tables.is_empty() => {
+            return checked(
+                section,
+                fabric,
+                linear::decode(&section.linear_tables, fabric)?,
+            );
+        }
+        // Tables from a file have become linear tables by now.
+        Routing::Explicit | Routing::Lfts => routing::explicit(fabric, &explicit_tables(section)),
     }
     .map_err(|error| {
         ScenarioError::with_advice(routing_key(&error), &error, || advice::on_routing(&error))
     })?;
+    checked(section, fabric, tables)
+}
+
+fn checked(
+    section: &FabricSection,
+    fabric: &Fabric,
+    tables: ForwardingTables,
+) -> Result<(ForwardingTables, RouteReport), ScenarioError> {
     let options = CheckOptions {
         allow_cycles: section.allow_credit_loops,
     };
@@ -290,7 +325,7 @@ fn routing_key(error: &RoutingError) -> KeyPath {
 /// The key of the table entry at fault, or of the algorithm where there are no entries.
 fn route_key(error: &RouteError, routing: Routing) -> KeyPath {
     match (routing, error) {
-        (Routing::DModK | Routing::MinHop, _) => at("fabric.routing"),
+        (Routing::DModK | Routing::MinHop | Routing::Lfts, _) => at("fabric.routing"),
         (_, RouteError::NoEntry { switch, .. }) => at("fabric.tables").key(switch),
         (
             _,

@@ -8,6 +8,8 @@ pub(crate) mod control;
 pub(crate) mod dcms;
 pub(crate) mod engine;
 pub(crate) mod fabric;
+pub(crate) mod import;
+mod linear;
 pub(crate) mod run;
 mod settings;
 pub(crate) mod sweep;

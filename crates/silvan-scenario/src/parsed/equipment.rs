@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_fabric::{Speed, Width};
+use silvan_fabric::{LinkKind, Speed, Width};
 use silvan_units::{Bytes, Length, Rate, Span};
 
 use super::Limit;
@@ -21,6 +21,17 @@ pub struct LinkSection {
     /// Length of a cable; a signal needs 5 ns per metre.
     #[schemars(with = "schema::LengthText")]
     pub length: Length,
+}
+
+impl LinkSection {
+    /// What a cable is that says nothing itself.
+    pub fn kind(&self) -> LinkKind {
+        LinkKind {
+            width: self.width,
+            speed: self.speed,
+            length: self.length,
+        }
+    }
 }
 
 impl Default for LinkSection {

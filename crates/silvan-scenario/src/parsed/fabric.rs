@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_fabric::{Speed, Width};
-use silvan_units::Length;
+use silvan_units::{Guid, Length, Lid, PortNumber};
 
 use crate::schema;
 
@@ -47,12 +47,30 @@ pub enum Routing {
     DModK,
     /// Shortest paths, balanced over the ports.
     MinHop,
-    /// Given switch by switch in `fabric.tables`.
+    /// Given switch by switch in `fabric.tables` or `fabric.linear-tables`.
     Explicit,
+    /// Read from `fabric.routing-file`: the output of `dump_lfts`, or OpenSM's `opensm-lfts.dump` or
+    /// `opensm.fdbs`.
+    Lfts,
 }
 
-/// Switches, hosts and cables: either a generator with its parameters, or lists. With neither, one
-/// switch with eight hosts.
+/// What kind of file describes a fabric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileFormat {
+    /// The output of `ibnetdiscover`, with or without `-g`.
+    Ibnetdiscover,
+    /// The output of `ibnetdiscover -p`.
+    IbnetdiscoverPorts,
+    /// A net file of ibsim.
+    Ibsim,
+}
+
+/// Switches, hosts and cables: a generator with its parameters, a file of a real fabric, or lists. With
+/// none of them, one switch with eight hosts.
+///
+/// What files say is taken into the effective scenario, as lists and as `linear-tables`: it needs the
+/// files no more.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FabricSection {
@@ -60,6 +78,12 @@ pub struct FabricSection {
     /// there are lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generator: Option<Generator>,
+    /// A file that describes a real fabric; its path is relative to that of the scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// What kind of file it is. Default: `ibnetdiscover`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<FileFormat>,
     /// Children of a node, from the lowest level up (`xgft`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<Vec<u32>>,
@@ -102,6 +126,14 @@ pub struct FabricSection {
     /// `explicit`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tables: BTreeMap<String, ForwardingEntries>,
+    /// A file of forwarding tables for the routing `lfts`; its path is relative to that of the
+    /// scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing_file: Option<String>,
+    /// Forwarding tables by switch name for the routing `explicit`, as they stand in a switch: two
+    /// hexadecimal digits with the port for each LID from 0 on, `ff` without a route.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub linear_tables: BTreeMap<String, String>,
     /// Whether to run although the routes can deadlock (their channel dependencies have a cycle).
     pub allow_credit_loops: bool,
 }
@@ -120,18 +152,42 @@ pub type ForwardingEntries = BTreeMap<String, u8>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SwitchEntry {
-    /// Unique name without colon.
+    /// Unique name.
     pub name: String,
     /// Number of ports, 1 to 254.
     pub ports: u8,
+    /// LID of its management port. Default: the smallest that is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u16>")]
+    pub lid: Option<Lid>,
+    /// Node GUID, e.g. `"0x0002c90200423e70"`. Default: one that no real node has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub guid: Option<Guid>,
 }
 
 /// A host with one channel adapter port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct HostEntry {
-    /// Unique name without colon.
+    /// Unique name.
     pub name: String,
+    /// LID. Default: the smallest that is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u16>")]
+    pub lid: Option<Lid>,
+    /// Node GUID, shared by hosts that are ports of one adapter. Default: one that no real node has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub guid: Option<Guid>,
+    /// Port GUID. Default: the node GUID with the port in its last byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub port_guid: Option<Guid>,
+    /// Which port of its adapter the host is. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<u8>")]
+    pub adapter_port: Option<PortNumber>,
 }
 
 /// A cable between two ports.

@@ -1,0 +1,143 @@
+//! Files of real fabrics and their tables, taken into the scenario.
+
+use std::path::Path;
+
+use silvan_fabric::Fabric;
+use silvan_import::{ImportError, ImportedFabric, ImportedNode};
+
+use super::{at, linear};
+use crate::error::ScenarioError;
+use crate::parsed::{
+    CableEntry, FabricSection, FileFormat, HostEntry, LinkSection, Routing, SwitchEntry,
+};
+use crate::path::KeyPath;
+
+/// Replaces the file of a fabric by lists of what it describes. `base` is the folder that paths are
+/// relative to.
+pub(crate) fn import_fabric(
+    section: &mut FabricSection,
+    link: &LinkSection,
+    base: &Path,
+) -> Result<(), ScenarioError> {
+    let Some(file) = section.file.take() else {
+        return match section.format {
+            None => Ok(()),
+            Some(_) => {
+                let error =
+                    ScenarioError::new(at("fabric.format"), "there is no file of this format");
+                Err(error.with_hint("name it as fabric.file"))
+            }
+        };
+    };
+    let key = at("fabric.file");
+    if section.generator.is_some() || section.is_listed() {
+        let message = "there is a file beside a generator or lists";
+        return Err(ScenarioError::new(key, message).with_hint("use either of them"));
+    }
+    let (name, text) = read(&file, base, &key)?;
+    let import = match section.format.take() {
+        None | Some(FileFormat::Ibnetdiscover | FileFormat::Ibsim) => {
+            silvan_import::topology(&text)
+        }
+        Some(FileFormat::IbnetdiscoverPorts) => silvan_import::ports(&text),
+    };
+    let import = import.map_err(|error| in_file(&name, &error))?;
+    // What the builder finds is about the file, not about the lists that it turns into.
+    import.build(link.kind()).map_err(|error| {
+        let hint = "correct the file, or leave the node out";
+        ScenarioError::new(KeyPath::ROOT, error.to_string())
+            .with_hint(hint)
+            .at(&name, None)
+    })?;
+    fill_lists(section, &import);
+    Ok(())
+}
+
+/// Replaces a file of tables by the tables.
+pub(crate) fn import_tables(
+    section: &mut FabricSection,
+    fabric: &Fabric,
+    base: &Path,
+) -> Result<(), ScenarioError> {
+    let key = at("fabric.routing-file");
+    match (section.routing, section.routing_file.take()) {
+        (Routing::Lfts, Some(file)) => {
+            let (name, text) = read(&file, base, &key)?;
+            let tables =
+                silvan_import::tables(&text, fabric).map_err(|error| in_file(&name, &error))?;
+            section.linear_tables = linear::encode(fabric, &tables);
+            section.routing = Routing::Explicit;
+            Ok(())
+        }
+        (Routing::Lfts, None) => {
+            let error = ScenarioError::new(at("fabric.routing"), "lfts needs routing-file");
+            Err(error.with_hint("name the output of dump_lfts as fabric.routing-file"))
+        }
+        (_, Some(_)) => {
+            let error = ScenarioError::new(
+                key,
+                "there is a file of tables, but the routing does not read it",
+            );
+            Err(error.with_hint("set fabric.routing to \"lfts\""))
+        }
+        (_, None) => Ok(()),
+    }
+}
+
+/// The file's path as errors name it, and its text. Bytes that are not UTF-8 become U+FFFD: names of
+/// real nodes may have any.
+fn read(file: &str, base: &Path, key: &KeyPath) -> Result<(String, String), ScenarioError> {
+    let path = base.join(file);
+    match std::fs::read(&path) {
+        Ok(bytes) => Ok((
+            path.display().to_string(),
+            String::from_utf8_lossy(&bytes).into_owned(),
+        )),
+        Err(error) => {
+            let message = format!("{} cannot be read: {error}", path.display());
+            let hint = "paths are relative to the folder of the scenario";
+            Err(ScenarioError::new(key.clone(), message).with_hint(hint))
+        }
+    }
+}
+
+fn in_file(name: &str, error: &ImportError) -> ScenarioError {
+    ScenarioError::new(KeyPath::ROOT, error.message())
+        .with_hint(error.hint())
+        .at(name, error.line().map(|line| (line, 1)))
+}
+
+fn fill_lists(section: &mut FabricSection, import: &ImportedFabric) {
+    for node in &import.nodes {
+        match node.switch_ports {
+            Some(ports) => section.switch.push(SwitchEntry {
+                name: node.name.clone(),
+                ports,
+                lid: node.lid,
+                guid: node.guid,
+            }),
+            None => section.host.push(HostEntry {
+                name: node.name.clone(),
+                lid: node.lid,
+                guid: node.guid,
+                port_guid: node.port_guid,
+                adapter_port: node.adapter_port,
+            }),
+        }
+    }
+    let end = |(node, port): (usize, u8)| {
+        let ImportedNode { name, .. } = &import.nodes[node];
+        format!("{name}:{port}")
+    };
+    section.cable = import
+        .cables
+        .iter()
+        .map(|cable| CableEntry {
+            from: end(cable.from),
+            to: end(cable.to),
+            width: cable.width,
+            speed: cable.speed,
+            length: None,
+        })
+        .collect();
+}
