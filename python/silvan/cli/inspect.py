@@ -43,7 +43,9 @@ class Format(StrEnum):
 ShowFormat = Annotated[
     Format,
     typer.Option(
-        "--format", help="Print the scenario, or its fabric as a net file that ibsim serves."
+        "--format",
+        metavar="FORMAT",
+        help="toml: the scenario; ibsim: its fabric as a net file that ibsim serves.",
     ),
 ]
 
