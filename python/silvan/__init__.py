@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         SilvanError,
         SimulationError,
     )
+    from silvan.response import Response
     from silvan.result import Result
     from silvan.scenario import Scenario, reference, schema
     from silvan.simulation import Progress, run
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _HOME = {
     "OutputError": "silvan.errors",
     "Progress": "silvan.simulation",
+    "Response": "silvan.response",
     "Result": "silvan.result",
     "Scenario": "silvan.scenario",
     "ScenarioError": "silvan.errors",
@@ -64,6 +66,7 @@ _HOME = {
 __all__ = [
     "OutputError",
     "Progress",
+    "Response",
     "Result",
     "Scenario",
     "ScenarioError",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 
@@ -81,6 +83,136 @@ def delivered(result: Result) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.ui
     if times.size and (times != times[:, :1]).any():
         raise ValueError("the host series does not hold every host at every instant")
     return times[:, 0], series["delivered_bytes"].to_numpy().reshape(-1, hosts)
+
+
+def class_delivered(result: Result) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Lay the class series out as a matrix.
+
+    Parameters
+    ----------
+    result : Result
+        A run with ``probe.classes``.
+
+    Returns
+    -------
+    times_ps : ndarray of uint64
+        End of each interval, in picoseconds.
+    delivered_bytes : ndarray of uint64
+        Bytes delivered, one row per interval and one column per traffic class.
+
+    Raises
+    ------
+    ValueError
+        The run was made without ``probe.classes``.
+    """
+    series = result.tables.get("class_series")
+    if series is None:
+        raise ValueError("the run has no class series: set probe.classes")
+    classes = result.classes.num_rows
+    times = series["time_ps"].to_numpy().reshape(-1, classes)
+    return times[:, 0], series["delivered_bytes"].to_numpy().reshape(-1, classes)
+
+
+def jain_index(rates: npt.ArrayLike) -> float:
+    """Compute Jain's fairness index: (sum of x)² / (n · sum of x²).
+
+    1 if all have the same, 1/n if one has all (R. Jain, D. Chiu, W. Hawe, "A quantitative measure
+    of fairness and discrimination", DEC-TR-301, 1984).
+
+    Parameters
+    ----------
+    rates : array_like of float
+        What each has, in any unit.
+
+    Returns
+    -------
+    float
+        The index; not a number if nobody has anything.
+
+    Examples
+    --------
+    >>> jain_index([3, 3, 3]), jain_index([1, 0, 0, 0])
+    (1.0, 0.25)
+    """
+    values = np.asarray(rates, dtype=np.float64)
+    squares = float((values**2).sum())
+    return float(values.sum()) ** 2 / (values.size * squares) if squares else float("nan")
+
+
+def jain_index_series(
+    result: Result,
+    *,
+    of: Literal["hosts", "classes"] = "hosts",
+    members: BoolArray | None = None,
+    window_ps: int | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Compute Jain's fairness index over time, from what was delivered in a sliding window.
+
+    Parameters
+    ----------
+    result : Result
+        A run with a probe interval, and with ``probe.classes`` for classes.
+    of : {"hosts", "classes"}
+        Whose deliveries are compared: those to each host, or those of each traffic class. Flows
+        that are entries of their own are classes.
+    members : ndarray of bool, optional
+        Which hosts or classes count; all by default.
+    window_ps : int, optional
+        Length of the window in picoseconds, a multiple of the probe interval; by default one
+        interval.
+
+    Returns
+    -------
+    times_ms : ndarray of float
+        Middle of each window, in milliseconds.
+    index : ndarray of float
+        The index; not a number where nothing was delivered.
+    """
+    times_ps, delivered_bytes = delivered(result) if of == "hosts" else class_delivered(result)
+    if members is not None:
+        delivered_bytes = delivered_bytes[:, members]
+    times_ms, rates = sliding_rates_gbps(times_ps, delivered_bytes, window_ps)
+    return times_ms, np.array([jain_index(row) for row in rates])
+
+
+def sliding_rates_gbps(
+    times_ps: npt.NDArray[np.uint64],
+    delivered_bytes: npt.NDArray[np.uint64],
+    window_ps: int | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Average deliveries over a window that slides along in steps of the probe interval.
+
+    Parameters
+    ----------
+    times_ps : ndarray of uint64
+        End of each probe interval, in picoseconds.
+    delivered_bytes : ndarray of uint64
+        Bytes in each interval, one row per interval.
+    window_ps : int, optional
+        Length of the window in picoseconds; by default one interval.
+
+    Returns
+    -------
+    times_ms : ndarray of float
+        Middle of each window, in milliseconds.
+    rates_gbps : ndarray of float
+        Mean rate within it in Gbit/s, one row per window.
+
+    Raises
+    ------
+    ValueError
+        The window is not a multiple of the probe interval, or longer than the run.
+    """
+    interval_ps = int(times_ps[0])
+    steps, rest = divmod(window_ps or interval_ps, interval_ps)
+    if rest or not 0 < steps <= len(times_ps):
+        raise ValueError(f"a window of {window_ps} ps does not fit intervals of {interval_ps} ps")
+    sums = np.concatenate(
+        (np.zeros((1, delivered_bytes.shape[1])), delivered_bytes.cumsum(axis=0, dtype=np.float64))
+    )
+    ends = times_ps[steps - 1 :].astype(np.float64)
+    length_ps = steps * interval_ps
+    return (ends - length_ps / 2) / PS_PER_MS, (sums[steps:] - sums[:-steps]) * 8e3 / length_ps
 
 
 def mean_receive_rate_gbps(result: Result, hosts: BoolArray, window: Window) -> float:

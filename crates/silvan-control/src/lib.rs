@@ -17,7 +17,10 @@
 //! [`dcms`] is such a controller: it lowers the Marking_Rate of congested ports that slow their
 //! neighbours down, and restores it (mizero2017).
 //!
-//! # InfiniBand's own scheme
+//! # Two schemes
+//!
+//! [`ecn`] is the proposal of santos2003: packets that contend for a congested output are marked when
+//! an input buffer fills, and sources answer with a rate and a window.
 //!
 //! [`ib`] is the scheme of the InfiniBand specification. Here it is played by hand: a Port VL goes
 //! over its threshold, a packet leaves marked, its notification throttles the flow, and the
@@ -62,6 +65,7 @@
 //! ```
 
 pub mod dcms;
+pub mod ecn;
 pub mod ib;
 pub mod seam;
 

@@ -35,7 +35,7 @@ pub struct Flow {
 pub struct PacketView {
     /// Bytes on the wire, headers included.
     pub wire_bytes: u32,
-    /// Whether a switch before this one has set FECN already.
+    /// Whether FECN is set already: by a switch before this one, or by this one while it waited.
     pub marked: bool,
     /// Input port at this switch.
     pub input: PortId,
@@ -124,7 +124,8 @@ pub trait SwitchControl {
         let _ = (now, output, packet);
     }
 
-    /// The input buffer of `input` has no room for another packet of MTU size.
+    /// A packet has arrived at `input` and left its buffer without room for another packet of MTU
+    /// size. It counts among those that wait, unless it could leave at once.
     fn on_buffer_full<R: Resident>(&mut self, now: Time, input: PortId, vl: Vl, resident: &mut R) {
         let _ = (now, input, vl, resident);
     }
@@ -179,6 +180,11 @@ pub trait SourceControl {
     fn host_release(&mut self, now: Time, host: HostId) -> Time {
         let _ = host;
         now
+    }
+
+    /// A new flow between these hosts starts now. What was under way before belongs to another one.
+    fn on_flow_start(&mut self, now: Time, flow: Flow) {
+        let _ = (now, flow);
     }
 
     /// The flow starts a packet now. `wire_time` is the packet's serialisation time on the host's

@@ -159,7 +159,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                     (0..4).any(|word| lane.inputs[word] & reads.blocked[element][word] != 0)
                 })
             });
-            if !woken_by_credit && !woken_by_read {
+            let lanes = port * plane.vls..(port + 1) * plane.vls;
+            let woken_by_overtaken = lanes.into_iter().any(|lane| plane.waits_behind(lane));
+            if !woken_by_credit && !woken_by_read && !woken_by_overtaken {
                 return Err(InvariantError::Asleep { port });
             }
         }

@@ -50,6 +50,10 @@ pub struct SwitchParams {
     pub read_limit: Option<u8>,
     /// Which input an output serves next.
     pub arbitration: Arbitration,
+    /// How often the oldest packet of an input buffer and virtual lane may be overtaken by others of
+    /// that buffer before none of them starts until it has left (santos2003, footnote 6); `None`
+    /// for no limit.
+    pub bypass_limit: Option<u8>,
     /// A buffer between crossbar and link, per port and virtual lane.
     pub output_buffer: Option<OutputBuffer>,
     /// Virtual-lane arbitration tables of every output, switches and hosts alike.
@@ -64,6 +68,7 @@ impl Default for SwitchParams {
             buffer: Bytes::from_bytes(33 * 64 * 32),
             read_limit: None,
             arbitration: Arbitration::RoundRobin,
+            bypass_limit: None,
             output_buffer: None,
             vl_arbitration: VlArbitration::default(),
         }
@@ -255,6 +260,9 @@ pub enum BuildError {
     /// The read limit is zero.
     #[error("a read limit of 0 would never let a packet through")]
     ReadLimit,
+    /// The bypass limit is zero.
+    #[error("a bypass limit of 0 is not supported")]
+    BypassLimit,
     /// The crossbar is slower than the link.
     #[error("crossbar speedup of {0} %; it must be at least 100 %")]
     Speedup(u32),
@@ -323,6 +331,9 @@ impl EngineConfig {
         }
         if self.switch.read_limit == Some(0) {
             return Err(BuildError::ReadLimit);
+        }
+        if self.switch.bypass_limit == Some(0) {
+            return Err(BuildError::BypassLimit);
         }
         if let BecnPath::InBand { bytes, .. } = self.feedback.path {
             if !(1..=mtu + header).contains(&bytes.as_u64()) {

@@ -41,6 +41,17 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
         )
     }
 
+    fn begin(&mut self, dst: HostId, sl: Sl) {
+        if C::ACTIVE {
+            let flow = Flow {
+                source: self.host,
+                destination: dst,
+                sl,
+            };
+            self.source.on_flow_start(self.now, flow);
+        }
+    }
+
     #[inline]
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
         let vl = self.sl_to_vl[sl.index()];

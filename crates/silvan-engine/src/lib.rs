@@ -26,6 +26,7 @@
 //! constant delays keep to FIFO lanes, the rest to a timing wheel.
 
 mod audit;
+mod bypass;
 mod config;
 mod deadlock;
 mod engine;

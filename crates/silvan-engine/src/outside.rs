@@ -337,6 +337,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             out.wait_total += now.saturating_sub(out.wait_since);
             out.wait_since = u64::MAX;
         }
+        self.forget_overtaken(now, output);
         discarded
     }
 

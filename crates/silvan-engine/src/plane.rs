@@ -4,6 +4,7 @@ mod build;
 
 use silvan_units::{Bytes, PortId, Rate, Time};
 
+use crate::bypass::Bypass;
 use crate::config::EngineConfig;
 use crate::events::{EventQueue, Head};
 use crate::outside::Outside;
@@ -49,9 +50,10 @@ pub(crate) struct LinkRate {
     pub ser_mtu: u64,
 }
 
-/// Limits on simultaneous reads.
+/// Limits on which inputs an output may read: simultaneous reads, and overtaking.
 #[derive(Clone, Debug)]
 pub(crate) struct Reads {
+    /// Most reads of an input buffer at once; 255 is more than a switch has outputs.
     pub limit: u8,
     /// Reads under way, per input port.
     pub active: Vec<u8>,
@@ -59,6 +61,17 @@ pub(crate) struct Reads {
     pub turn: Vec<u8>,
     /// Inputs (local numbers) at their limit, per element.
     pub blocked: Vec<[u64; 4]>,
+    /// How often the oldest packet of an input buffer may be overtaken.
+    pub bypass: Option<Bypass>,
+}
+
+impl Reads {
+    /// Whether a packet that arrives at this input cannot leave before any arbitration.
+    #[inline]
+    pub fn must_queue(&self, element: u32, local: u32) -> bool {
+        self.bypass.is_some()
+            || self.blocked[element as usize][(local / 64) as usize] >> (local % 64) & 1 == 1
+    }
 }
 
 /// Everything but control and traffic.
@@ -205,6 +218,41 @@ impl Plane {
             let port = self.hosts[host as usize].port;
             prefetch(&self.outs, port as usize);
             prefetch(&self.credits, self.lane(port, 0));
+        }
+    }
+
+    /// The input whose first packet has been eligible longest of those that wait for a lane and are
+    /// not blocked; of several, the lowest.
+    pub fn oldest_of(&self, lane: usize, blocked: Option<&[u64; 4]>) -> Option<u32> {
+        let record = &self.lanes[lane];
+        let mut best = None;
+        for word in 0..usize::from(record.words) {
+            let mut bits = record.inputs[word] & !blocked.map_or(0, |blocked| blocked[word]);
+            while bits != 0 {
+                let local = word as u32 * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                let head = self
+                    .pool
+                    .first(self.queues[(record.queues + local) as usize]);
+                let since = self.pool.eligible(head);
+                if best.is_none_or(|(earliest, _)| since < earliest) {
+                    best = Some((since, local));
+                }
+            }
+        }
+        best.map(|(_, local)| local)
+    }
+
+    /// Which input of a lane is next where inputs may be read only so often, or overtaken.
+    pub fn pick_limited(&self, reads: &Reads, output: u32, lane: usize) -> Option<u32> {
+        let mut blocked = reads.blocked[self.ins[output as usize].element as usize];
+        if let Some(bypass) = &reads.bypass {
+            self.block_overtaking(bypass, lane, &mut blocked);
+        }
+        if self.oldest_first {
+            self.oldest_of(lane, Some(&blocked))
+        } else {
+            self.lanes[lane].pick(self.credits[lane].turn, Some(&blocked))
         }
     }
 

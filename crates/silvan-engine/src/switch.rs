@@ -54,26 +54,31 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         packet.clear(DEFERRED);
         let vl = packet.vl();
         let local = port - base;
-        if S::NEEDS_BUFFER_FULL {
-            self.check_full(now, port, vl);
-        }
-        let plane = &mut self.plane;
         let lane = plane.lane(output, vl);
         let out = &plane.outs[output as usize];
         // With several lanes even a packet that need not wait is charged by their arbitration.
         if out.waiting == 0 && out.free_at < now && plane.vls == 1 {
             let credits = &mut plane.credits[lane];
-            let blocked = plane.reads.as_ref().is_some_and(|reads| {
-                reads.blocked[element as usize][(local / 64) as usize] >> (local % 64) & 1 == 1
-            });
+            let blocked = plane
+                .reads
+                .as_ref()
+                .is_some_and(|reads| reads.must_queue(element, local));
             if !blocked && credits.has(&mut plane.spill, now, packet.blocks()) {
                 credits.turn = next_turn(local);
                 let wire = u32::from(packet.wire());
                 self.transmit(now, output, lane, Some(port), packet, wire);
+                if S::NEEDS_BUFFER_FULL {
+                    self.check_full(now, port, vl);
+                }
                 return;
             }
         }
         self.enqueue(now, port, local, output, lane, packet);
+        if S::NEEDS_BUFFER_FULL {
+            // Only now, so that the packet that fills the buffer counts among those that wait, but
+            // not if it leaves at once.
+            self.check_full(now, port, vl);
+        }
     }
 
     #[inline(always)]
@@ -220,16 +225,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn candidate(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
         let plane = &mut self.plane;
         let record = &plane.lanes[lane];
-        let credits = &mut plane.credits[lane];
-        let blocked = plane
-            .reads
-            .as_ref()
-            .map(|reads| &reads.blocked[plane.ins[output as usize].element as usize]);
-        let picked = if plane.oldest_first {
-            oldest(record, &plane.queues, &plane.pool, blocked)
+        let picked = if let Some(reads) = &plane.reads {
+            plane.pick_limited(reads, output, lane)
+        } else if plane.oldest_first {
+            plane.oldest_of(lane, None)
         } else {
-            record.pick(credits.turn, blocked)
+            record.pick(plane.credits[lane].turn, None)
         };
+        let credits = &mut plane.credits[lane];
         let Some(local) = picked else {
             return Candidate::Nobody;
         };
@@ -268,6 +271,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Takes the first packet of a queue and sends it.
     #[inline(always)]
     fn grant(&mut self, now: u64, output: u32, lane: usize, local: u32) {
+        if self
+            .plane
+            .reads
+            .as_ref()
+            .is_some_and(|reads| reads.bypass.is_some())
+        {
+            self.overtake(now, output, lane, local);
+        }
         let plane = &mut self.plane;
         let record = &mut plane.lanes[lane];
         plane.credits[lane].turn = next_turn(local);
@@ -548,27 +559,4 @@ fn view(packet: &Packet, input: u32) -> PacketView {
         marked: packet.is(MARKED),
         input: PortId::new(input as usize),
     }
-}
-
-/// The input whose first packet has been eligible longest; of several, the lowest.
-fn oldest(
-    record: &crate::records::OutLane,
-    queues: &[u32],
-    pool: &crate::packet::Pool,
-    blocked: Option<&[u64; 4]>,
-) -> Option<u32> {
-    let mut best = None;
-    for word in 0..usize::from(record.words) {
-        let mut bits = record.inputs[word] & !blocked.map_or(0, |blocked| blocked[word]);
-        while bits != 0 {
-            let local = word as u32 * 64 + bits.trailing_zeros();
-            bits &= bits - 1;
-            let head = pool.first(queues[(record.queues + local) as usize]);
-            let since = pool.eligible(head);
-            if best.is_none_or(|(earliest, _)| since < earliest) {
-                best = Some((since, local));
-            }
-        }
-    }
-    best.map(|(_, local)| local)
 }

@@ -52,6 +52,12 @@ pub trait Gate {
     /// the flow sends or [`Workload::on_release_moved`] is called for the host.
     fn release(&mut self, dst: HostId, sl: Sl) -> Time;
 
+    /// Tells congestion control that a new flow from the polled host to `dst` on `sl` starts now.
+    /// Flows that last as long as the run need not say so.
+    fn begin(&mut self, dst: HostId, sl: Sl) {
+        let _ = (dst, sl);
+    }
+
     /// Whether the virtual lane that `sl` maps to has credits for a packet of `bytes` payload
     /// bytes now. After a `false` the engine polls the host again when credits of the lane arrive.
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool;

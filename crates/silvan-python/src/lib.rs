@@ -6,6 +6,7 @@
 
 mod column;
 mod errors;
+mod response;
 mod run;
 mod scenario;
 
@@ -41,6 +42,8 @@ mod _silvan {
     use super::column::Column;
     #[pymodule_export]
     use super::reference;
+    #[pymodule_export]
+    use super::response::Response;
     #[pymodule_export]
     use super::run::{RunOutput, run};
     #[pymodule_export]

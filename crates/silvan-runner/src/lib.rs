@@ -41,6 +41,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use silvan_control::dcms::DcmsController;
+use silvan_control::ecn::{EcnError, EcnSource, EcnSwitch};
 use silvan_control::ib::{IbAdapter, IbSwitch, ParameterError};
 use silvan_control::seam::{
     Controller, NoControl, PortReading, PortVl, SettingChange, Settings, SourceControl,
@@ -115,6 +116,7 @@ pub struct Summary {
 /// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
 /// | `forest`, `trees`, `tree_ports`, `tree_hosts`, `tree_lifetimes` | congestion trees, if asked for | from the start |
 /// | `dcms` | one per decision of the DCMS, by time, if the scenario has one | from the start |
+/// | `class_series` | one per probe interval and traffic class, by time, if asked for | from the start |
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutput {
     /// The tables.
@@ -160,6 +162,9 @@ pub enum RunError {
     /// Congestion control cannot be built.
     #[error(transparent)]
     Control(#[from] ParameterError),
+    /// The scheme `ecn` cannot be built.
+    #[error(transparent)]
+    Ecn(#[from] EcnError),
     /// A controller asked for a setting that the scheme does not have.
     #[error(transparent)]
     Setting(#[from] UnknownSetting),
@@ -227,14 +232,19 @@ pub fn run_controlled(
     )?);
     // Taken once below; the option only moves the value into the arm that is taken.
     let mut traffic = || traffic.take().expect("only one scheme is run");
-    match scenario.ib_control() {
-        None => Run::new(scenario, seed, NoControl, NoControl, traffic())?
-            .complete(controller, observer),
-        Some(control) => {
-            let (switch, adapter) = build_ib(scenario, control, seed)?;
-            Run::new(scenario, seed, switch, adapter, traffic())?.complete(controller, observer)
-        }
+    if let Some(control) = scenario.ib_control() {
+        let (switch, adapter) = build_ib(scenario, control, seed)?;
+        return Run::new(scenario, seed, switch, adapter, traffic())?
+            .complete(controller, observer);
     }
+    if let Some(control) = scenario.ecn_control() {
+        let fabric = scenario.fabric();
+        let data_vls = scenario.engine_config().data_vls;
+        let switch = EcnSwitch::new(control.marking, fabric.ports.len(), data_vls);
+        let source = EcnSource::new(control.source.clone(), fabric.host_count())?;
+        return Run::new(scenario, seed, switch, source, traffic())?.complete(controller, observer);
+    }
+    Run::new(scenario, seed, NoControl, NoControl, traffic())?.complete(controller, observer)
 }
 
 /// Random streams of different parts must differ although they have the same seed.
@@ -271,6 +281,12 @@ impl Marks for NoControl {}
 impl Marks for IbSwitch {
     fn marked(&self, output: PortVl) -> u64 {
         self.counters(output).marked
+    }
+}
+
+impl Marks for EcnSwitch {
+    fn marked(&self, output: PortVl) -> u64 {
+        self.marked(output)
     }
 }
 

@@ -36,6 +36,7 @@ pub(super) struct Measurement<'a> {
     pub classes_before: Vec<ClassTotals>,
     pub series: Series,
     pub port_series: Option<PortSeries>,
+    pub class_series: Option<Series>,
 }
 
 impl<'a> Measurement<'a> {
@@ -56,11 +57,15 @@ impl<'a> Measurement<'a> {
             hosts_before: vec![HostCounters::default(); hosts],
             ports_before: vec![PortTotals::default(); ports.len()],
             classes_before: vec![ClassTotals::default(); engine.workload().classes().len()],
-            series: Series::new(hosts, samples),
+            series: Series::of_hosts(hosts, samples),
             port_series: file
                 .probe
                 .ports
                 .then(|| PortSeries::new(ports.len(), samples)),
+            class_series: file
+                .probe
+                .classes
+                .then(|| Series::of_classes(engine.workload().classes().len(), samples)),
             ports,
         }
     }
@@ -71,7 +76,15 @@ impl<'a> Measurement<'a> {
         let fabric = self.scenario.fabric();
         for host in fabric.host_ids() {
             let delivered = engine.host_counters(host).delivered_bytes;
-            self.series.push(now, host, delivered);
+            self.series.push(now, host.index(), delivered);
+        }
+        if let Some(series) = &mut self.class_series {
+            for class in 0..engine.workload().classes().len() {
+                let delivered = engine
+                    .class(class as u16)
+                    .map_or(0, |stats| stats.delivered_bytes);
+                series.push(now, class, delivered);
+            }
         }
         let data_vls = self.scenario.engine_config().data_vls;
         if let Some(series) = &mut self.port_series {

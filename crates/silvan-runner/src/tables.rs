@@ -10,38 +10,50 @@ use super::measure::{Measurement, PortTotals};
 use crate::table::Table;
 use silvan_scenario::parsed::LatencyDetail;
 
-/// Deliveries per host and probe interval, in columns.
+/// Deliveries per host, or per traffic class, and probe interval, in columns.
 pub(super) struct Series {
+    /// Name of the table, and of the column that tells whose deliveries they are.
+    names: (&'static str, &'static str),
     time_ps: Vec<u64>,
-    host: Vec<u32>,
+    whose: Vec<u32>,
     delivered_bytes: Vec<u64>,
-    /// Delivered up to the last sample, by host.
+    /// Delivered up to the last sample, by host or class.
     before: Vec<u64>,
 }
 
 impl Series {
-    pub fn new(hosts: usize, samples: usize) -> Self {
-        let rows = hosts * samples;
+    pub fn of_hosts(hosts: usize, samples: usize) -> Self {
+        Self::new(("host_series", "host"), hosts, samples)
+    }
+
+    pub fn of_classes(classes: usize, samples: usize) -> Self {
+        Self::new(("class_series", "class"), classes, samples)
+    }
+
+    fn new(names: (&'static str, &'static str), count: usize, samples: usize) -> Self {
+        let rows = count * samples;
         Self {
+            names,
             time_ps: Vec::with_capacity(rows),
-            host: Vec::with_capacity(rows),
+            whose: Vec::with_capacity(rows),
             delivered_bytes: Vec::with_capacity(rows),
-            before: vec![0; hosts],
+            before: vec![0; count],
         }
     }
 
-    pub fn push(&mut self, now: Time, host: HostId, delivered: u64) {
-        let before = &mut self.before[host.index()];
+    pub fn push(&mut self, now: Time, whose: usize, delivered: u64) {
+        let before = &mut self.before[whose];
         self.time_ps.push(now.as_ps());
-        self.host.push(host.index() as u32);
+        self.whose.push(whose as u32);
         self.delivered_bytes.push(delivered - *before);
         *before = delivered;
     }
 
     fn table(self) -> Table {
-        let mut table = Table::new("host_series");
+        let (name, column) = self.names;
+        let mut table = Table::new(name);
         table.push("time_ps", self.time_ps);
-        table.push("host", self.host);
+        table.push(column, self.whose);
         table.push("delivered_bytes", self.delivered_bytes);
         table
     }
@@ -135,6 +147,7 @@ impl Measurement<'_> {
         ];
         tables.insert(1, self.series.table());
         tables.extend(self.port_series.map(PortSeries::table));
+        tables.extend(self.class_series.map(Series::table));
         tables
     }
 

@@ -5,7 +5,7 @@ use silvan_units::{Bytes, Span};
 use toml_edit::visit_mut::VisitMut;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-use crate::parsed::{FabricSection, Generator, ScenarioFile};
+use crate::parsed::{Carrier, FabricSection, Generator, ScenarioFile, Scheme};
 
 /// Hosts of the fabric of the empty file.
 const DEFAULT_HOSTS: u32 = 8;
@@ -52,6 +52,11 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
             .threshold_highest
             .get_or_insert(file.switch.buffer.max(lowest));
     }
+    let carrier = match file.control.scheme {
+        Scheme::Ecn => Carrier::AckPerPacket,
+        Scheme::None | Scheme::IbCc => Carrier::Cnp,
+    };
+    file.control.feedback.carrier.get_or_insert(carrier);
     name_entries(file);
 }
 
@@ -109,7 +114,7 @@ pub(crate) fn hash(text: &str) -> String {
 struct Layout;
 
 /// Tables that stay on the line of their key.
-const INLINE: [&str; 2] = ["output-buffer", "cct"];
+const INLINE: [&str; 3] = ["output-buffer", "cct", "on-off"];
 
 impl VisitMut for Layout {
     fn visit_document_mut(&mut self, document: &mut DocumentMut) {

@@ -42,6 +42,7 @@ mod schema;
 mod source;
 
 pub use build::control::{IbControl, switch_ports};
+pub use build::ecn::EcnControl;
 pub use error::ScenarioError;
 pub use path::{KeyPath, Step};
 pub use reference::reference_markdown;

@@ -13,6 +13,7 @@ use silvan_traffic::{Environment, Traffic, TrafficSpec};
 use silvan_units::{Span, Time};
 
 use crate::build::control::{ControlPlan, IbControl, build_control};
+use crate::build::ecn::EcnControl;
 use crate::build::engine::build_engine;
 use crate::build::fabric::{build_fabric, build_tables};
 use crate::build::import::{import_fabric, import_tables};
@@ -129,7 +130,7 @@ impl Scenario {
         let fabric = build_fabric(&file.fabric, &file.link)?;
         import_tables(&mut file.fabric, &fabric, base)?;
         let (tables, routes) = build_tables(&file.fabric, &fabric)?;
-        let control = build_control(&file.control, &fabric)?;
+        let control = build_control(&file, &fabric)?;
         let traffic = build_traffic(&file.traffic, &fabric)?;
         let seed = file.run.seed;
         let environment = environment(&fabric, &engine.host, &engine.packet, seed);
@@ -231,7 +232,7 @@ impl Scenario {
         &self.engine
     }
 
-    /// InfiniBand congestion control, `None` if the scheme is `none`.
+    /// InfiniBand congestion control, `None` if the scheme is another one.
     pub fn ib_control(&self) -> Option<&IbControl> {
         self.control.ib.as_ref()
     }
@@ -240,6 +241,11 @@ impl Scenario {
     /// sweep.
     pub fn dcms(&self) -> Option<&Dcms> {
         self.control.dcms.as_ref()
+    }
+
+    /// The scheme `ecn`, `None` if the scheme is another one.
+    pub fn ecn_control(&self) -> Option<&EcnControl> {
+        self.control.ecn.as_ref()
     }
 
     /// Settings that change during the run, by time.

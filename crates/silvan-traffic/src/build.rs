@@ -8,16 +8,25 @@ use crate::fixed::{Fixed, Plan};
 use crate::hotspots::HotspotTable;
 use crate::nodes::build_nodes;
 use crate::offered::{Contribution, OfferedLoad};
+use crate::on_off::OnOff;
 use crate::pace::Pace;
 use crate::rng::{Purpose, Stream, shuffle, start_phase, stream};
 use crate::roles::Role;
 use crate::scatter::{Classes, Common, Scatter};
 use crate::spec::{
-    Environment, FlowSpec, IncastSpec, Load, Pattern, PermutationSpec, Spacing, TrafficSpec,
-    UniformSpec,
+    Environment, FlowSpec, IncastSpec, Load, OnOffSpec, Pattern, PermutationSpec, Spacing,
+    TrafficSpec, UniformSpec,
 };
 use crate::supply::{Spread, Supply};
 use crate::traffic::{HostSources, Source, Traffic};
+
+/// When a source with one destination sends.
+struct Shape {
+    /// Arrivals of its messages; `None` if it saturates.
+    pace: Option<Pace>,
+    /// When it is on; `None`: all the time.
+    on_off: Option<OnOff>,
+}
 
 /// Traffic under construction.
 pub(crate) struct Builder<'a> {
@@ -181,7 +190,8 @@ impl<'a> Builder<'a> {
             let purpose = Purpose::PermutationGaps(index);
             let gaps = stream(self.environment.seed, purpose, number as u64);
             let pace = pace(&load, entry.spacing, window.start, gaps);
-            self.add_fixed(host, plan, None, load.rate, pace);
+            let shape = Shape { pace, on_off: None };
+            self.add_fixed(host, plan, None, load.rate, shape);
         }
         Ok(())
     }
@@ -261,7 +271,10 @@ impl<'a> Builder<'a> {
             let gaps = stream(self.environment.seed, purpose, host.index() as u64);
             let pace = pace(&load, entry.spacing, window.start, gaps);
             let bytes = entry.bytes.map(|bytes| bytes.as_u64());
-            self.add_fixed(host, plan, bytes, load.rate, pace);
+            let purpose = Purpose::IncastOnOff(index);
+            let on_off = on_off(&check, entry.on_off, window.start, &load, purpose, host)?;
+            let rate = load.rate * share_on(entry.on_off);
+            self.add_fixed(host, plan, bytes, rate, Shape { pace, on_off });
         }
         Ok(())
     }
@@ -269,7 +282,8 @@ impl<'a> Builder<'a> {
     fn flow(&mut self, index: usize, entry: &FlowSpec) -> Result<(), TrafficError> {
         let check = self.checker(Entry::Flow(index));
         let name = named(&entry.name, "flow", index);
-        let flow = flow_source(&check, entry, self.spec.message, self.mtu)?;
+        let purpose = Purpose::FlowOnOff(index);
+        let flow = flow_source(&check, entry, self.spec.message, self.mtu, purpose)?;
         let class = self.class(&check, name)?;
         let (fixed, rate) = flow(class);
         let contribution = Contribution {
@@ -281,20 +295,13 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn add_fixed(
-        &mut self,
-        host: HostId,
-        plan: Plan,
-        bytes: Option<u64>,
-        rate: f64,
-        pace: Option<Pace>,
-    ) {
+    fn add_fixed(&mut self, host: HostId, plan: Plan, bytes: Option<u64>, rate: f64, shape: Shape) {
         let contribution = Contribution {
             rate,
             uniform: 0.0,
             window: plan.window,
         };
-        let fixed = Fixed::new(plan, bytes, pace);
+        let fixed = Fixed::new(plan, bytes, shape.pace, shape.on_off);
         self.add(host, Source::Fixed(fixed), contribution);
     }
 
@@ -331,6 +338,7 @@ pub(crate) fn flow_source(
     entry: &FlowSpec,
     general_message: Option<Bytes>,
     mtu: u32,
+    purpose: Purpose,
 ) -> Result<impl FnOnce(u16) -> (Fixed, f64) + use<>, TrafficError> {
     let from = check.host("from", entry.from)?;
     let dst = check.host("to", entry.to)?;
@@ -349,6 +357,8 @@ pub(crate) fn flow_source(
     };
     let load = check.load(key, entry.load, from, message)?;
     let pace = load.gap.map(|gap| Pace::periodic(window.start, gap));
+    let on_off = on_off(check, entry.on_off, window.start, &load, purpose, from)?;
+    let rate = load.rate * share_on(entry.on_off);
     let bytes = entry.bytes.map(|bytes| bytes.as_u64());
     let sl = entry.sl;
     Ok(move |class| {
@@ -360,7 +370,7 @@ pub(crate) fn flow_source(
             mtu,
             window,
         };
-        (Fixed::new(plan, bytes, pace), load.rate)
+        (Fixed::new(plan, bytes, pace, on_off), rate)
     })
 }
 
@@ -369,6 +379,37 @@ fn pace(load: &ResolvedLoad, spacing: Spacing, start: Time, mut gaps: Stream) ->
     load.gap.map(|gap| match spacing {
         Spacing::Poisson => Pace::poisson(start, gap, gaps),
         Spacing::Periodic => Pace::periodic_with_phase(start, gap, &mut gaps),
+    })
+}
+
+/// The ON-OFF process of one source that starts at `start`; `purpose` names what it draws.
+fn on_off(
+    check: &Checker,
+    spec: Option<OnOffSpec>,
+    start: Time,
+    load: &ResolvedLoad,
+    purpose: Purpose,
+    host: HostId,
+) -> Result<Option<OnOff>, TrafficError> {
+    const KEY: &str = "on-off";
+    let Some(spec) = spec else {
+        return Ok(None);
+    };
+    if spec.on.is_zero() || spec.off.is_zero() {
+        return check.fail(KEY, Reason::ZeroSpan);
+    }
+    if load.gap.is_some() {
+        return check.fail(KEY, Reason::OnOffUnsaturated);
+    }
+    let draws = stream(check.environment.seed, purpose, host.index() as u64);
+    Ok(Some(OnOff::new(spec, start, draws)))
+}
+
+/// The share of time that a source is on.
+fn share_on(spec: Option<OnOffSpec>) -> f64 {
+    spec.map_or(1.0, |spec| {
+        let (on, off) = (spec.on.as_ps() as f64, spec.off.as_ps() as f64);
+        on / (on + off)
     })
 }
 

@@ -94,6 +94,9 @@ pub enum Reason {
     /// A span of zero where time must pass.
     #[error("zero time")]
     ZeroSpan,
+    /// A source that comes and goes has a load that does not saturate.
+    #[error("only a source that saturates while it is on can come and go")]
+    OnOffUnsaturated,
     /// A backlog of zero messages, with which a throttled destination could not be set aside.
     #[error("a backlog of at least one message is needed")]
     ZeroBacklog,

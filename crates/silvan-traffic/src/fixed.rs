@@ -3,6 +3,7 @@
 use silvan_engine::workload::{Gate, Offer};
 use silvan_units::{HostId, Sl, Time};
 
+use crate::on_off::OnOff;
 use crate::pace::Pace;
 use crate::spec::Window;
 
@@ -31,17 +32,25 @@ pub(crate) struct Fixed {
     release: Time,
     /// Arrivals; `None`: there always is a message.
     pace: Option<Box<Pace>>,
+    /// When it is on; `None`: all the time.
+    on_off: Option<Box<OnOff>>,
     plan: Plan,
 }
 
 impl Fixed {
     /// `bytes` is how much to send in all, `None` without end.
-    pub(crate) fn new(plan: Plan, bytes: Option<u64>, pace: Option<Pace>) -> Self {
+    pub(crate) fn new(
+        plan: Plan,
+        bytes: Option<u64>,
+        pace: Option<Pace>,
+        on_off: Option<OnOff>,
+    ) -> Self {
         Self {
             left: 0,
             remaining: bytes.unwrap_or(u64::MAX),
             release: Time::ZERO,
             pace: pace.map(Box::new),
+            on_off: on_off.map(Box::new),
             plan,
         }
     }
@@ -51,6 +60,13 @@ impl Fixed {
     #[inline]
     pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
         if self.left == 0 {
+            if let Some(on_off) = &mut self.on_off {
+                on_off.advance(now)?;
+                if on_off.take_start() {
+                    gate.begin(self.plan.dst, self.plan.sl);
+                    self.release = Time::ZERO;
+                }
+            }
             self.next_message_at(now)?;
         }
         if self.release <= now {

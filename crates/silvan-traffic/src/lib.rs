@@ -80,6 +80,7 @@ mod hotspots;
 mod live;
 mod nodes;
 mod offered;
+mod on_off;
 mod pace;
 mod parking;
 mod rng;
@@ -93,7 +94,7 @@ mod traffic;
 pub use error::{Entry, Reason, TrafficError};
 pub use roles::Role;
 pub use spec::{
-    CatchUp, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, Pattern,
+    CatchUp, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, OnOffSpec, Pattern,
     PermutationSpec, Roles, Selection, Spacing, TrafficSpec, UniformSpec, Window,
 };
 pub use traffic::Traffic;

@@ -5,6 +5,7 @@ use silvan_units::{Bytes, HostId, Time};
 use crate::build::flow_source;
 use crate::check::Checker;
 use crate::error::{Entry, Reason, TrafficError};
+use crate::rng::Purpose;
 use crate::spec::{Environment, FlowSpec};
 use crate::traffic::{Source, Traffic};
 
@@ -44,7 +45,9 @@ impl Traffic {
             environment,
         };
         let mtu = check.size("mtu", environment.mtu)?;
-        let make = flow_source(&check, flow, message, mtu)?;
+        // Every flow of the description has a class, so the number of classes is no flow's of these.
+        let purpose = Purpose::FlowOnOff(self.classes.len());
+        let make = flow_source(&check, flow, message, mtu, purpose)?;
         let name = flow.name.clone().unwrap_or_else(|| self.free_name());
         if self.classes.contains(&name) {
             return check.fail("name", Reason::NameTaken(name));

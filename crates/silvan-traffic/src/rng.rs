@@ -37,6 +37,10 @@ pub(crate) enum Purpose {
     IncastGaps(usize),
     /// When a saturating host starts, by host.
     StartPhase,
+    /// When a source of an incast is on, by host.
+    IncastOnOff(usize),
+    /// When a flow is on.
+    FlowOnOff(usize),
 }
 
 impl Purpose {
@@ -54,6 +58,8 @@ impl Purpose {
             Self::IncastSenders(entry) => (9, entry),
             Self::IncastGaps(entry) => (10, entry),
             Self::StartPhase => (11, 0),
+            Self::IncastOnOff(entry) => (12, entry),
+            Self::FlowOnOff(entry) => (13, entry),
         };
         (kind << 32) | entry as u64
     }

@@ -161,6 +161,16 @@ pub struct Window {
     pub end: Option<Time>,
 }
 
+/// Mean times for which a source is on and off, both exponentially distributed. Each time on is a new
+/// flow to congestion control; a message that was begun is sent to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnOffSpec {
+    /// Mean time on.
+    pub on: Span,
+    /// Mean time off.
+    pub off: Span,
+}
+
 /// A choice of hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selection {
@@ -241,6 +251,8 @@ pub struct IncastSpec {
     pub spacing: Spacing,
     /// When.
     pub window: Window,
+    /// When within that it is on, if not all the time; only a saturating load can come and go.
+    pub on_off: Option<OnOffSpec>,
     /// Size of a message, instead of [`TrafficSpec::message`].
     pub message: Option<Bytes>,
     /// Service level.
@@ -263,6 +275,8 @@ pub struct FlowSpec {
     pub load: Load,
     /// When.
     pub window: Window,
+    /// When within that it is on, if not all the time; only a saturating load can come and go.
+    pub on_off: Option<OnOffSpec>,
     /// Size of a message, instead of [`TrafficSpec::message`].
     pub message: Option<Bytes>,
     /// Service level.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from silvan.cli import bench, inspect, reproduce, run, sweep, trees
+from silvan.cli import bench, check_response, inspect, reproduce, run, sweep, trees
 from silvan.cli.printer import fail, note, put
 from silvan.errors import ScenarioError, SilvanError, SimulationError
 
@@ -35,6 +35,7 @@ app.command("trees")(trees.trees)
 app.command("validate")(inspect.validate)
 app.command("show")(inspect.show)
 app.command("schema")(inspect.schema)
+app.command("check-response")(check_response.check_response)
 app.command("bench")(bench.bench)
 app.command("reproduce")(reproduce.reproduce)
 

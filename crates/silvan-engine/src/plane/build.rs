@@ -8,6 +8,7 @@ use silvan_fabric::{Fabric, ForwardingTables, NodeKind};
 use silvan_units::{Bytes, HostId, Rate};
 
 use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
+use crate::bypass::Bypass;
 use crate::config::{Arbitration, BuildError, EngineConfig};
 use crate::events::{EventQueue, MAX_LANES, NO_LANE};
 use crate::outside::Outside;
@@ -38,7 +39,10 @@ impl Plane {
             queues: Vec::new(),
             tables: Vec::new(),
             spill: Spill::default(),
-            pool: Pool::new(config.switch.arbitration == Arbitration::OldestFirst),
+            pool: Pool::new(
+                config.switch.arbitration == Arbitration::OldestFirst
+                    || config.switch.bypass_limit.is_some(),
+            ),
             hosts: Vec::new(),
             events: EventQueue::new(0),
             rates: Vec::new(),
@@ -276,12 +280,17 @@ impl Plane {
             self.vl_states.push(self.vl_tables[0].start(0));
         }
         self.mark_mixed_elements();
-        if let Some(limit) = self.config.switch.read_limit {
+        let switch = &self.config.switch;
+        if switch.read_limit.is_some() || switch.bypass_limit.is_some() {
+            let (elements, inputs, vls) = (self.elements.len(), self.ins.len(), self.vls);
             self.reads = Some(Reads {
-                limit,
+                limit: switch.read_limit.unwrap_or(u8::MAX),
                 active: vec![0; self.ins.len()],
                 turn: vec![0; self.ins.len()],
-                blocked: vec![[0; 4]; self.elements.len()],
+                blocked: vec![[0; 4]; elements],
+                bypass: switch
+                    .bypass_limit
+                    .map(|limit| Bypass::new(limit, elements, inputs, vls)),
             });
         }
     }

@@ -8,6 +8,7 @@
 mod common;
 mod script;
 
+mod bypass;
 mod closed_loop;
 mod deadlock;
 mod determinism;

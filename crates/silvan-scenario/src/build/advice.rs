@@ -28,6 +28,7 @@ pub(super) fn on_engine(error: &BuildError) -> String {
         }
         BuildError::BufferTooLarge { .. } => "write e.g. \"64 KiB\"",
         BuildError::ReadLimit => "write 1 or more, or \"unlimited\"",
+        BuildError::BypassLimit => "write e.g. 4, or \"unlimited\"",
         BuildError::Speedup(_) => "write 1 for a crossbar as fast as its links, or e.g. 1.5",
         BuildError::VlNeverServed(vl) => return format!("add [{vl}, 1] to vl.low"),
         BuildError::VlArbitration { vl, .. } => {
@@ -128,6 +129,7 @@ pub(super) fn on_traffic(reason: &Reason) -> String {
         Reason::ZeroBytes => "write e.g. \"4 KiB\"",
         Reason::TooLarge(_) => "write e.g. \"4 KiB\"; a flow's bytes may be more",
         Reason::ZeroSpan => "write e.g. \"1 ms\", or \"unlimited\" where that is allowed",
+        Reason::OnOffUnsaturated => "leave out the load or rate, or the times on and off",
         Reason::ZeroBacklog => "write 1 or more",
         Reason::EndBeforeStart { .. } => "choose a later end, or leave it out",
         Reason::ZeroLoad => "write e.g. 0.5 to offer half the injection rate",

@@ -11,11 +11,12 @@ use silvan_fabric::Fabric;
 use silvan_units::{Bytes, Sl, Time};
 
 use super::dcms::build_dcms;
+use super::ecn::{EcnControl, build_ecn};
 use super::settings::{initial_changes, timed_changes};
 use super::{Parameter, advice, at, check_parameters};
 use crate::error::ScenarioError;
 use crate::parsed::{
-    AdapterSection, CctSection, CctShape, ControlSection, Level, Marking, PortSet, Scheme,
+    AdapterSection, CctSection, CctShape, Level, Marking, PortSet, ScenarioFile, Scheme,
     SwitchControlSection,
 };
 use crate::path::KeyPath;
@@ -32,19 +33,22 @@ pub struct IbControl {
 /// What the section `control` amounts to.
 #[derive(Debug, Clone)]
 pub(crate) struct ControlPlan {
-    /// `None` without congestion control.
+    /// InfiniBand congestion control, if it is in force.
     pub ib: Option<IbControl>,
     /// The manager that watches counters from outside, if any.
     pub dcms: Option<Dcms>,
+    /// The scheme `ecn`, if it is in force.
+    pub ecn: Option<EcnControl>,
     /// Changes during the run, by time.
     pub changes: Vec<(Time, SettingChange)>,
 }
 
 /// Checks the whole section, and gives what the scheme in force makes of it.
 pub(crate) fn build_control(
-    section: &ControlSection,
+    file: &ScenarioFile,
     fabric: &Fabric,
 ) -> Result<ControlPlan, ScenarioError> {
+    let section = &file.control;
     let marking = marking_setting(&section.switch)?;
     let parameters = IbParameters {
         switch: SwitchParameters {
@@ -63,10 +67,12 @@ pub(crate) fn build_control(
     let initial = initial_changes(section, fabric)?;
     let changes = timed_changes(section, fabric)?;
     let dcms = build_dcms(section, fabric)?;
+    let ecn = build_ecn(file)?;
     Ok(match section.scheme {
-        Scheme::None => ControlPlan {
+        Scheme::None | Scheme::Ecn => ControlPlan {
             ib: None,
             dcms,
+            ecn,
             changes: Vec::new(),
         },
         Scheme::IbCc => ControlPlan {
@@ -75,6 +81,7 @@ pub(crate) fn build_control(
                 initial,
             }),
             dcms,
+            ecn: None,
             changes,
         },
     })

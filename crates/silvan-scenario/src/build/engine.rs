@@ -26,6 +26,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
                 parsed::Arbitration::RoundRobin => Arbitration::RoundRobin,
                 parsed::Arbitration::OldestFirst => Arbitration::OldestFirst,
             },
+            bypass_limit: file.switch.bypass_limit.value(),
             output_buffer: file
                 .switch
                 .output_buffer
@@ -50,9 +51,9 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
         },
         feedback: FeedbackParams {
             carrier: match feedback.carrier {
-                parsed::Carrier::Cnp => BecnCarrier::Cnp,
-                parsed::Carrier::AckPerPacket => BecnCarrier::AckPerPacket,
-                parsed::Carrier::AckPerMessage => BecnCarrier::AckPerMessage,
+                None | Some(parsed::Carrier::Cnp) => BecnCarrier::Cnp,
+                Some(parsed::Carrier::AckPerPacket) => BecnCarrier::AckPerPacket,
+                Some(parsed::Carrier::AckPerMessage) => BecnCarrier::AckPerMessage,
             },
             path: match feedback.path {
                 parsed::FeedbackPath::OutOfBand => BecnPath::OutOfBand {
@@ -137,6 +138,7 @@ fn key_of(error: &BuildError, file: &ScenarioFile) -> KeyPath {
             }
         }
         BuildError::ReadLimit => at("switch.read-limit"),
+        BuildError::BypassLimit => at("switch.bypass-limit"),
         BuildError::Speedup(_) => at("switch.output-buffer.speedup"),
         BuildError::VlNeverServed(_) => at("vl.low"),
         BuildError::VlArbitration { vl, .. } => {

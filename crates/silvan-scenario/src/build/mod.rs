@@ -6,6 +6,7 @@
 mod advice;
 pub(crate) mod control;
 pub(crate) mod dcms;
+pub(crate) mod ecn;
 pub(crate) mod engine;
 pub(crate) mod fabric;
 pub(crate) mod import;

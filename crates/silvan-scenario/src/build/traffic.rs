@@ -3,16 +3,17 @@
 use silvan_engine::{HostParams, PacketParams};
 use silvan_fabric::Fabric;
 use silvan_traffic::{
-    CatchUp, Entry, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, Pattern,
-    PermutationSpec, Roles, Selection, Spacing, TrafficError, TrafficSpec, UniformSpec, Window,
+    CatchUp, Entry, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, OnOffSpec,
+    Pattern, PermutationSpec, Roles, Selection, Spacing, TrafficError, TrafficSpec, UniformSpec,
+    Window,
 };
 use silvan_units::{Bytes, HostId, Rate, Span, Time};
 
 use super::{Parameter, advice, at, check_parameters, host_named};
 use crate::error::ScenarioError;
 use crate::parsed::{
-    self, HostChoice, Limit, LoadValue, NodesSection, PatternKind, PermutationEntry, RoleShare,
-    SeedSource, SpacingKind, TrafficSection,
+    self, HostChoice, Limit, LoadValue, NodesSection, OnOffSection, PatternKind, PermutationEntry,
+    RoleShare, SeedSource, SpacingKind, TrafficSection,
 };
 use crate::path::KeyPath;
 
@@ -100,6 +101,7 @@ pub(crate) fn build_traffic(
                 load: load(entry.load),
                 spacing: spacing(entry.spacing),
                 window: window(entry.start, entry.end),
+                on_off: entry.on_off.as_ref().map(on_off),
                 message: entry.message,
                 sl: entry.sl,
             })
@@ -113,6 +115,7 @@ pub(crate) fn build_traffic(
                 bytes: entry.bytes.value(),
                 load: load(entry.load),
                 window: window(entry.start, entry.end),
+                on_off: entry.on_off.as_ref().map(on_off),
                 message: entry.message,
                 sl: entry.sl,
             })
@@ -165,6 +168,13 @@ fn window(start: Span, end: Limit<Span>) -> Window {
     Window {
         start: Time::ZERO + start,
         end: end.value().map(|end| Time::ZERO + end),
+    }
+}
+
+fn on_off(section: &OnOffSection) -> OnOffSpec {
+    OnOffSpec {
+        on: section.on,
+        off: section.off,
     }
 }
 

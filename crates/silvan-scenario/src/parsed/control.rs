@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use silvan_units::{Bytes, Sl, Span};
 
 use super::quantity::ALL;
-use super::{DcmsSection, Limit, PortOverride, SettingChangeEntry};
+use super::{DcmsSection, EcnSection, Limit, PortOverride, SettingChangeEntry};
 use crate::schema;
 
 /// A congestion-control scheme.
@@ -15,8 +15,11 @@ pub enum Scheme {
     /// No congestion control; the other keys of `control` have no effect.
     #[default]
     None,
-    /// InfiniBand congestion control (IBA annex A10).
+    /// InfiniBand congestion control (IBA annex A10): the keys of `switch`, `adapter`, `port` and
+    /// `change`.
     IbCc,
+    /// Marks by full input buffers, answered by rates and windows (santos2003): the keys of `ecn`.
+    Ecn,
 }
 
 /// Congestion control.
@@ -29,6 +32,8 @@ pub struct ControlSection {
     pub switch: SwitchControlSection,
     /// Reaction of the channel adapters.
     pub adapter: AdapterSection,
+    /// The scheme `ecn`.
+    pub ecn: EcnSection,
     /// How notifications travel from the receiver back to the sender.
     pub feedback: FeedbackSection,
     /// A manager that watches port counters and changes Marking_Rate (mizero2017); none if absent.
@@ -304,8 +309,9 @@ pub enum FeedbackPath {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FeedbackSection {
-    /// What carries a notification.
-    pub carrier: Carrier,
+    /// What carries a notification. Default: `cnp`; with the scheme `ecn` `ack-per-packet`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carrier: Option<Carrier>,
     /// Which way it goes.
     pub path: FeedbackPath,
     /// Time from delivery to arrival at the source (`out-of-band`).
@@ -328,7 +334,7 @@ pub struct FeedbackSection {
 impl Default for FeedbackSection {
     fn default() -> Self {
         Self {
-            carrier: Carrier::default(),
+            carrier: None,
             path: FeedbackPath::default(),
             delay: Span::from_us(2),
             sl: None,

@@ -91,6 +91,10 @@ pub struct SwitchSection {
     pub read_limit: Limit<u8>,
     /// Which input an output serves next, within a virtual lane.
     pub arbitration: Arbitration,
+    /// How often the packet that has waited longest in an input buffer may be overtaken by others of
+    /// its buffer and virtual lane that can go; then none of them leaves before it has left
+    /// (santos2003, footnote 6).
+    pub bypass_limit: Limit<u8>,
     /// A buffer between crossbar and link: `{ size = "8 KiB", speedup = 1.5 }`. None unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_buffer: Option<OutputBufferSection>,
@@ -104,6 +108,7 @@ impl Default for SwitchSection {
             buffer: Bytes::from_bytes(64 << 10),
             read_limit: Limit::Unlimited,
             arbitration: Arbitration::default(),
+            bypass_limit: Limit::Unlimited,
             output_buffer: None,
         }
     }

@@ -7,6 +7,7 @@
 
 mod control;
 mod dcms;
+mod ecn;
 mod equipment;
 mod fabric;
 pub(crate) mod quantity;
@@ -22,6 +23,7 @@ pub use control::{
     Level, Marking, PortSet, Scheme, SwitchControlSection,
 };
 pub use dcms::DcmsSection;
+pub use ecn::{EcnMarking, EcnRates, EcnResponse, EcnSection};
 pub use equipment::{
     Arbitration, HostSection, LinkSection, OutputBufferSection, PacketSection, SwitchSection,
     VlSection, VlWeight,
@@ -34,7 +36,7 @@ pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};
 pub use settings::{PortOverride, SettingChangeEntry};
 pub use traffic::{
-    FlowEntry, IncastEntry, NodesSection, PatternKind, PermutationEntry, SpacingKind,
+    FlowEntry, IncastEntry, NodesSection, OnOffSection, PatternKind, PermutationEntry, SpacingKind,
     TrafficSection, UniformEntry,
 };
 

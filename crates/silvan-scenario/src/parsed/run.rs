@@ -32,6 +32,8 @@ pub struct ProbeSection {
     pub interval: Option<Span>,
     /// Whether the counters of every port are sampled too.
     pub ports: bool,
+    /// Whether the deliveries of every traffic class are sampled too; each flow is a class.
+    pub classes: bool,
     /// Which latency histograms are kept.
     pub latency: LatencyDetail,
     /// How congestion trees are looked for; without this table they are not.

@@ -229,6 +229,19 @@ impl Default for PermutationEntry {
     }
 }
 
+/// Mean times for which a source comes and goes; both are exponentially distributed. Each time on is a
+/// new flow to congestion control.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OnOffSection {
+    /// Mean time on.
+    #[schemars(with = "schema::SpanText")]
+    pub on: Span,
+    /// Mean time off.
+    #[schemars(with = "schema::SpanText")]
+    pub off: Span,
+}
+
 /// Many hosts send to one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -259,6 +272,9 @@ pub struct IncastEntry {
     #[serde(default)]
     #[schemars(with = "Limit<schema::SpanText>")]
     pub end: Limit<Span>,
+    /// Mean times on and off: `{ on = "1 ms", off = "1 ms" }`. Always on unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_off: Option<OnOffSection>,
     /// Size of a message, if it is not that of the section `traffic`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::BytesText>")]
@@ -295,6 +311,9 @@ pub struct FlowEntry {
     #[serde(default)]
     #[schemars(with = "Limit<schema::SpanText>")]
     pub end: Limit<Span>,
+    /// Mean times on and off: `{ on = "1 ms", off = "1 ms" }`. Always on unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_off: Option<OnOffSection>,
     /// Size of a message, if it is not that of the section `traffic`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::BytesText>")]

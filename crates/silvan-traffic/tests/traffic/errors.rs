@@ -131,6 +131,7 @@ fn flows_are_checked() {
     refused(
         FlowSpec {
             window,
+            on_off: None,
             ..flow(0, 1)
         },
         "end",
@@ -252,6 +253,7 @@ fn incasts_are_checked() {
             load: Load::Saturating,
             spacing: Spacing::Poisson,
             window: Window::default(),
+            on_off: None,
             message: None,
             sl: Sl::ZERO,
         };

@@ -65,6 +65,7 @@ fn a_flow_starts_and_ends_on_time() {
     };
     let mut traffic = build(&flows(vec![FlowSpec {
         window,
+        on_off: None,
         ..flow(0, 1)
     }]));
     let mut mock = MockHost::unthrottled(0);

@@ -63,6 +63,7 @@ pub fn flow(from: usize, to: usize) -> FlowSpec {
         bytes: None,
         load: Load::Saturating,
         window: Window::default(),
+        on_off: None,
         message: None,
         sl: Sl::ZERO,
     }

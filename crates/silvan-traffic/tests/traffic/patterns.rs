@@ -91,6 +91,7 @@ fn incast(from: Selection, bytes: Option<Bytes>) -> Traffic {
             load: Load::Saturating,
             spacing: Spacing::default(),
             window: Window::default(),
+            on_off: None,
             message: None,
             sl: Sl::ZERO,
         }],

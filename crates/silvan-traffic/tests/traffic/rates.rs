@@ -122,6 +122,7 @@ fn a_flow_with_a_rate_starts_its_messages_on_schedule() {
                 start: Time::from_ps(777),
                 end: None,
             },
+            on_off: None,
             ..flow(0, 1)
         }]),
         &environment(8, 1),

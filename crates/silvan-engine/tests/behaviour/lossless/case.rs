@@ -152,19 +152,24 @@ fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParams> {
         spans(400),
         spans(300),
         buffers(wire),
-        option::weighted(0.4, 1_u8..=3),
+        (
+            option::weighted(0.4, 1_u8..=3),
+            option::weighted(0.3, 1_u8..=5),
+        ),
         arbitration,
         option::weighted(0.3, output_buffer),
         vl_tables(data_vls),
     )
         .prop_map(
-            |(latency, credit_delay, buffer, read_limit, arbitration, output_buffer, tables)| {
+            |(latency, credit_delay, buffer, limits, arbitration, output_buffer, tables)| {
+                let (read_limit, bypass_limit) = limits;
                 SwitchParams {
                     latency,
                     credit_delay,
                     buffer,
                     read_limit,
                     arbitration,
+                    bypass_limit,
                     output_buffer,
                     vl_arbitration: tables,
                 }

@@ -39,6 +39,7 @@ fn config(case: &Case) -> EngineConfig {
                 Arbitration::RoundRobin => engine::Arbitration::RoundRobin,
                 Arbitration::OldestFirst => engine::Arbitration::OldestFirst,
             },
+            bypass_limit: None,
             output_buffer: switch.output_buffer.map(|buffer| engine::OutputBuffer {
                 size: buffer.size,
                 speedup_percent: buffer.speedup_percent,

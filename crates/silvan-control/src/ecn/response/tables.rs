@@ -1,0 +1,163 @@
+//! Lookup tables for the 256 rates of InfiniBand's inter-packet delay.
+
+use super::ResponseFunction;
+use crate::ecn::EcnError;
+
+/// How many discrete rates there are: inter-packet delays of 0 to 255 packet times.
+pub const RATES: usize = 256;
+
+/// What becomes of a rate that meets no marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Increase {
+    /// Acknowledged packets of MTU size until the step.
+    pub packets: u16,
+    /// Inter-packet delay after it.
+    pub next: u8,
+}
+
+/// The increase and decrease functions as tables over the inter-packet delay ipd, for the rates
+/// Rmax/(1 + ipd) (santos2003, sections V-D and VI-B.1).
+///
+/// The tables are computed from the functions. Where an acknowledgement raises the continuous rate
+/// past one discrete rate or several, the table leads to the highest that is reached. Where it takes
+/// several acknowledgements to the next discrete rate (LIPD at ipd i: 256/(1 + i)), the table says
+/// how many; rounding each acknowledgement up to a whole step would recover faster than the function
+/// says. A mark starts the count anew. The paper does not tell how it rounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RateTables {
+    increase: Box<[Increase; RATES]>,
+    decrease: Box<[u8; RATES]>,
+}
+
+/// More packets than any of the paper's functions needs for a step (AIMD with m = 2 from Rmax/2 to Rmax
+/// about 16,000), as many as an entry can hold.
+const MOST_PACKETS: u16 = u16::MAX;
+
+/// Rounding errors of a rate's inverse, in packet times.
+const TINY: f64 = 1e-9;
+
+impl RateTables {
+    /// Computes the tables of a response function whose smallest rate is not below Rmax/256.
+    pub fn compute(function: &impl ResponseFunction) -> Self {
+        let mut increase = [Increase {
+            packets: MOST_PACKETS,
+            next: 0,
+        }; RATES];
+        let mut decrease = [0; RATES];
+        for ipd in 0..=u8::MAX {
+            let index = usize::from(ipd);
+            increase[index] = increase_at(function, ipd);
+            let lowered = delay_of(function.decrease(rate_of(ipd)));
+            // The next discrete rate that is not above what the function says.
+            decrease[index] = (lowered - TINY).ceil().clamp(f64::from(ipd), 255.0) as u8;
+        }
+        Self {
+            increase: Box::new(increase),
+            decrease: Box::new(decrease),
+        }
+    }
+
+    /// Tables given entry by entry, for functions that are designed elsewhere.
+    ///
+    /// # Errors
+    /// [`EcnError::TableLength`] unless there are 256 entries; [`EcnError::TableEntry`] for an
+    /// increase that lowers the rate or takes no packet, or a decrease that raises it.
+    pub fn from_entries(increase: &[Increase], decrease: &[u8]) -> Result<Self, EcnError> {
+        let entries = <[Increase; RATES]>::try_from(increase);
+        let increase = entries.map_err(|_| EcnError::TableLength {
+            table: "increase",
+            found: increase.len(),
+        })?;
+        let entries = <[u8; RATES]>::try_from(decrease);
+        let decrease = entries.map_err(|_| EcnError::TableLength {
+            table: "decrease",
+            found: decrease.len(),
+        })?;
+        for (ipd, (up, &down)) in (0..=u8::MAX).zip(increase.iter().zip(&decrease)) {
+            let wrong = |table, next, fault| {
+                Err(EcnError::TableEntry {
+                    table,
+                    ipd,
+                    next,
+                    fault,
+                })
+            };
+            if up.next > ipd {
+                return wrong("increase", up.next, "longer");
+            }
+            if up.packets == 0 {
+                return wrong("increase", up.next, "reached after no packet at all");
+            }
+            if down < ipd {
+                return wrong("decrease", down, "shorter");
+            }
+        }
+        Ok(Self {
+            increase: Box::new(increase),
+            decrease: Box::new(decrease),
+        })
+    }
+
+    /// What becomes of this inter-packet delay without marks.
+    #[inline]
+    pub fn increase(&self, ipd: u8) -> Increase {
+        self.increase[usize::from(ipd)]
+    }
+
+    /// What becomes of this inter-packet delay at a mark.
+    #[inline]
+    pub fn decrease(&self, ipd: u8) -> u8 {
+        self.decrease[usize::from(ipd)]
+    }
+}
+
+fn rate_of(ipd: u8) -> f64 {
+    1.0 / (1.0 + f64::from(ipd))
+}
+
+/// The inter-packet delay of a rate, in packet times.
+fn delay_of(rate: f64) -> f64 {
+    1.0 / rate - 1.0
+}
+
+/// The step up from an inter-packet delay. Where several acknowledgements are needed, their number is
+/// how many packets the discrete rate sends in the time that the continuous one takes.
+fn increase_at(function: &impl ResponseFunction, ipd: u8) -> Increase {
+    let Some(faster) = ipd.checked_sub(1) else {
+        return Increase {
+            packets: 1,
+            next: 0,
+        };
+    };
+    let start = rate_of(ipd);
+    let target = rate_of(faster);
+    let first = function.increase(start);
+    if delay_of(first) <= f64::from(faster) + TINY {
+        // The highest discrete rate that is not above what the function says.
+        let next = (delay_of(first) - TINY)
+            .ceil()
+            .clamp(0.0, f64::from(faster)) as u8;
+        return Increase { packets: 1, next };
+    }
+    let (mut rate, mut time) = (start, 0.0);
+    while time * start < f64::from(MOST_PACKETS) {
+        let raised = function.increase(rate);
+        if raised <= rate {
+            break;
+        }
+        if raised >= target {
+            time += (target - rate) / (raised - rate) / rate;
+            return Increase {
+                packets: (time * start).round().clamp(1.0, f64::from(MOST_PACKETS)) as u16,
+                next: faster,
+            };
+        }
+        time += 1.0 / rate;
+        rate = raised;
+    }
+    // A rate that the function never raises.
+    Increase {
+        packets: MOST_PACKETS,
+        next: ipd,
+    }
+}

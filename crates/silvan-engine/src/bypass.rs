@@ -1,0 +1,170 @@
+//! Input buffers that are served in the order of arrival, and how often the first packet of one may
+//! be overtaken.
+//!
+//! A packet whose output is busy is passed by younger ones of the same input buffer and virtual lane
+//! that can go (santos2003, footnote 6). When the oldest has been passed as often as the limit allows,
+//! nothing else leaves that buffer until it has left: the buffer is then a plain FIFO, which adds no
+//! dependency that the check for credit loops does not know.
+
+use silvan_control::seam::{SourceControl, SwitchControl};
+
+use crate::engine::Engine;
+use crate::packet::NONE;
+use crate::plane::Plane;
+use crate::records::Element;
+use crate::workload::Workload;
+
+/// The count of one input buffer and virtual lane.
+#[derive(Clone, Copy, Debug)]
+struct Passed {
+    /// How often its oldest packet has been overtaken.
+    count: u8,
+    /// The dense lane that the oldest packet waits for, if nothing may overtake it any more; else
+    /// `NONE`.
+    held: u32,
+}
+
+impl Passed {
+    const FREE: Self = Self {
+        count: 0,
+        held: NONE,
+    };
+}
+
+/// Limits on overtaking.
+#[derive(Clone, Debug)]
+pub(crate) struct Bypass {
+    limit: u8,
+    /// Per input port and virtual lane.
+    passed: Vec<Passed>,
+    /// Inputs (local numbers) whose oldest packet is not to be overtaken, per element and lane.
+    held: Vec<[u64; 4]>,
+}
+
+impl Bypass {
+    pub fn new(limit: u8, elements: usize, inputs: usize, vls: usize) -> Self {
+        Self {
+            limit,
+            passed: vec![Passed::FREE; inputs * vls],
+            held: vec![[0; 4]; elements * vls],
+        }
+    }
+
+    fn set(&mut self, element: usize, local: u32, held: bool) {
+        let word = &mut self.held[element][(local / 64) as usize];
+        let bit = 1 << (local % 64);
+        *word = if held { *word | bit } else { *word & !bit };
+    }
+}
+
+impl Plane {
+    /// Adds to the inputs that a lane may not read those whose oldest packet waits for another lane and
+    /// is not to be overtaken.
+    pub fn block_overtaking(&self, bypass: &Bypass, lane: usize, blocked: &mut [u64; 4]) {
+        let (output, vl) = (lane / self.vls, lane % self.vls);
+        let element = self.ins[output].element as usize;
+        let base = self.elements[element].base as usize;
+        let held = &bypass.held[element * self.vls + vl];
+        for (word, &bits) in held.iter().enumerate() {
+            let mut bits = bits;
+            while bits != 0 {
+                let local = word * 64 + bits.trailing_zeros() as usize;
+                if bypass.passed[(base + local) * self.vls + vl].held as usize != lane {
+                    blocked[word] |= 1 << (local % 64);
+                }
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Whether a packet that waits for this lane stands behind one that is not to be overtaken.
+    pub fn waits_behind(&self, lane: usize) -> bool {
+        let Some(bypass) = self.reads.as_ref().and_then(|reads| reads.bypass.as_ref()) else {
+            return false;
+        };
+        let mut blocked = [0; 4];
+        self.block_overtaking(bypass, lane, &mut blocked);
+        let inputs = &self.lanes[lane].inputs;
+        inputs
+            .iter()
+            .zip(blocked)
+            .any(|(inputs, blocked)| inputs & blocked != 0)
+    }
+
+    /// The lane that the oldest packet of an input buffer waits for; of packets that came together, that
+    /// of the lowest output.
+    fn oldest_in(&self, element: Element, local: u32, vl: usize) -> Option<usize> {
+        let lanes = (element.base..element.base + element.ports)
+            .filter(|&output| self.outs[output as usize].waiting > 0)
+            .map(|output| self.lane(output, vl))
+            .filter(|&lane| self.lanes[lane].has_input(local));
+        lanes.min_by_key(|&lane| {
+            let queue = self.queues[(self.lanes[lane].queues + local) as usize];
+            (self.pool.eligible(self.pool.first(queue)), lane)
+        })
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// The first packet of this queue is about to leave: it overtakes the oldest one of its buffer, or
+    /// is the oldest one.
+    #[cold]
+    pub(crate) fn overtake(&mut self, now: u64, output: u32, lane: usize, local: u32) {
+        let plane = &mut self.plane;
+        let element = plane.element_of(output);
+        let (vls, vl) = (plane.vls, lane % plane.vls);
+        let oldest = plane.oldest_in(element, local, vl);
+        let index = plane.ins[output as usize].element as usize * vls + vl;
+        let Some(bypass) = plane.reads.as_mut().and_then(|reads| reads.bypass.as_mut()) else {
+            return;
+        };
+        let passed = &mut bypass.passed[(element.base + local) as usize * vls + vl];
+        let was_held = passed.held != NONE;
+        match oldest {
+            Some(oldest) if oldest != lane => {
+                passed.count += 1;
+                if passed.count == bypass.limit {
+                    passed.held = oldest as u32;
+                }
+            }
+            _ => *passed = Passed::FREE,
+        }
+        let is_held = passed.held != NONE;
+        if is_held != was_held {
+            bypass.set(index, local, is_held);
+            self.wake_others(now, element, output);
+        }
+    }
+
+    /// What waited for an output is gone, and with it whatever nothing could overtake.
+    pub(crate) fn forget_overtaken(&mut self, now: u64, output: u32) {
+        let plane = &mut self.plane;
+        let element = plane.element_of(output);
+        let vls = plane.vls;
+        let first = plane.ins[output as usize].element as usize * vls;
+        let Some(bypass) = plane.reads.as_mut().and_then(|reads| reads.bypass.as_mut()) else {
+            return;
+        };
+        for local in 0..element.ports {
+            for vl in 0..vls {
+                let passed = &mut bypass.passed[(element.base + local) as usize * vls + vl];
+                if passed.held as usize == output as usize * vls + vl {
+                    *passed = Passed::FREE;
+                    bypass.set(first + vl, local, false);
+                }
+            }
+        }
+        self.wake_others(now, element, output);
+    }
+
+    /// Lets the other outputs of a switch choose anew.
+    fn wake_others(&mut self, now: u64, element: Element, output: u32) {
+        for other in element.base..element.base + element.ports {
+            let out = &self.plane.outs[other as usize];
+            if other != output && out.waiting > 0 {
+                let at = out.free_at.max(now);
+                self.wake_output(other, at);
+            }
+        }
+    }
+}

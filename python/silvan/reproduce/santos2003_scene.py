@@ -1,0 +1,189 @@
+"""santos2003, Fig. 1: the flows between two switches, and what they get of its links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from silvan.measures import (
+    PS_PER_MS,
+    FloatArray,
+    Window,
+    class_delivered,
+    jain_index,
+    sliding_rates_gbps,
+)
+from silvan.result import Result
+from silvan.toml_text import TomlValue
+
+STUDY = "two-switches"
+
+# Table I: what a link carries, and what headers add to it.
+_LINK_GBPS = 8.0
+_WIRE_PER_PAYLOAD = 2068 / 2048
+_START_STEP_US = 100
+
+
+def scene(
+    local: int,
+    remote: int,
+    *,
+    victim_ms: tuple[int, int] | None = None,
+    loads: tuple[float, float] | None = None,
+    dynamic: int = 0,
+    on_ms: float = 1.0,
+) -> dict[str, TomlValue]:
+    """Describe the flows of Fig. 1 as overrides of the study.
+
+    Parameters
+    ----------
+    local, remote : int
+        Numbers of flows, L and R. They start one after the other every 100 µs, the local first.
+    victim_ms : tuple of int, optional
+        When the victim starts and ends, in milliseconds; all the time by default.
+    loads : tuple of float, optional
+        Fixed rates of the local and remote flows and of the victim, as fractions of the link's;
+        as much as they can by default.
+    dynamic : int
+        How many of the local and how many of the remote flows come and go.
+    on_ms : float
+        Mean time for which these are on, and for which they are off, in milliseconds.
+
+    Returns
+    -------
+    dict
+        Values by dotted key.
+    """
+
+    def flow(kind: str, letter: str, index: int, place: int, count: int) -> dict[str, TomlValue]:
+        is_dynamic = index > count - dynamic
+        kind = f"{kind}-dynamic" if is_dynamic else kind
+        entry: dict[str, TomlValue] = {
+            "name": f"{kind}-{index}",
+            "from": f"{letter}{index}",
+            "to": "BC",
+            "start": f"{place * _START_STEP_US} us",
+        }
+        if is_dynamic:
+            mean = f"{round(on_ms * 1000)} us"
+            entry["on-off"] = {"on": mean, "off": mean}
+        if loads:
+            entry["load"] = loads[0]
+        return entry
+
+    flows = [flow("local", "B", index + 1, index, local) for index in range(local)]
+    flows += [flow("remote", "A", index + 1, local + index, remote) for index in range(remote)]
+    victim: dict[str, TomlValue] = {"name": "victim", "from": "AV", "to": "BV"}
+    if victim_ms:
+        victim["start"], victim["end"] = (f"{at} ms" for at in victim_ms)
+    if loads:
+        victim["load"] = loads[1]
+    return {
+        "fabric.local": local,
+        "fabric.remote": remote,
+        "traffic.flow": [*flows, victim],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What the groups of flows get, as fractions of the bandwidth of a link, headers included.
+
+    Attributes
+    ----------
+    static_local, dynamic_local, static_remote, dynamic_remote : float or ndarray
+        Sums over the local and remote flows that are there all the time, and that come and go.
+    victim : float or ndarray
+        The victim.
+    jain : float
+        Jain's index over all local and remote flows; not a number for series.
+    """
+
+    static_local: FloatArray
+    dynamic_local: FloatArray
+    static_remote: FloatArray
+    dynamic_remote: FloatArray
+    victim: FloatArray
+    jain: float
+
+    @classmethod
+    def of(cls, result: Result, window: Window) -> Self:
+        """Average over a window that starts and ends at probe instants."""
+        times_ps, delivered_bytes = class_delivered(result)
+        inside = (times_ps > window.start_ps) & (times_ps <= window.end_ps)
+        length_ps = window.end_ps - window.start_ps
+        gbps = delivered_bytes[inside].sum(axis=0) * 8e3 / length_ps
+        contending = np.array([not name.startswith("victim") for name in _names(result)])
+        return cls(*_groups(result, gbps), jain_index(gbps[contending]))
+
+    @classmethod
+    def series(cls, result: Result, window_ms: float) -> tuple[FloatArray, Self]:
+        """Average over a sliding window; gives the middles in milliseconds and the shares then."""
+        times_ps, delivered_bytes = class_delivered(result)
+        window_ps = round(window_ms * PS_PER_MS)
+        times_ms, gbps = sliding_rates_gbps(times_ps, delivered_bytes, window_ps)
+        return times_ms, cls(*_groups(result, gbps), float("nan"))
+
+    @property
+    def local(self) -> FloatArray:
+        """All local flows."""
+        return self.static_local + self.dynamic_local
+
+    @property
+    def remote(self) -> FloatArray:
+        """All remote flows."""
+        return self.static_remote + self.dynamic_remote
+
+    @property
+    def static(self) -> FloatArray:
+        """All flows to the congested link that are there all the time."""
+        return self.static_local + self.static_remote
+
+    @property
+    def dynamic(self) -> FloatArray:
+        """All flows to the congested link that come and go."""
+        return self.dynamic_local + self.dynamic_remote
+
+    @property
+    def root(self) -> FloatArray:
+        """Utilisation of the link to BC, the root of the congestion tree."""
+        return self.local + self.remote
+
+    @property
+    def interswitch(self) -> FloatArray:
+        """Utilisation of the link between the switches."""
+        return self.remote + self.victim
+
+    def columns(self) -> Mapping[str, FloatArray]:
+        """List what the paper draws, by name."""
+        return {
+            "root link": self.root,
+            "inter-switch link": self.interswitch,
+            "local flows": self.local,
+            "remote flows": self.remote,
+            "victim": self.victim,
+        }
+
+
+def _names(result: Result) -> list[str]:
+    names: list[str] = result.classes["name"].to_pylist()
+    return names
+
+
+def _groups(result: Result, gbps: FloatArray) -> Iterator[FloatArray]:
+    """Sum rates per class over the groups of flows, in the order of :class:`Shares`."""
+    names = _names(result)
+    for kind, is_dynamic in (
+        ("local", False),
+        ("local", True),
+        ("remote", False),
+        ("remote", True),
+        ("victim", False),
+    ):
+        members = np.array(
+            [name.startswith(kind) and ("-dynamic" in name) == is_dynamic for name in names]
+        )
+        yield gbps[..., members].sum(axis=-1) * _WIRE_PER_PAYLOAD / _LINK_GBPS
