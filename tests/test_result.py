@@ -5,13 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import silvan
 from silvan import _silvan
 from silvan.arrow import table_from_columns
-from silvan.measures import Window, is_hotspot, mean_receive_rate_gbps
+from silvan.measures import (
+    Window,
+    class_delivered,
+    is_hotspot,
+    jain_index,
+    jain_index_series,
+    mean_receive_rate_gbps,
+    sliding_rates_gbps,
+)
 from tests.conftest import INCAST
 
 
@@ -145,3 +154,39 @@ def test_a_damaged_result_is_an_error_with_a_hint(
 def test_all_tables_are_arrow_tables(incast: silvan.Result) -> None:
     assert all(isinstance(table, pa.Table) for table in incast.tables.values())
     assert {"hosts", "host_series", "classes", "ports"} <= set(incast.tables)
+
+
+def test_jains_index_of_known_shares() -> None:
+    assert jain_index([1, 1, 1, 1]) == 1.0
+    assert jain_index([1, 0, 0, 0]) == 0.25
+    # (1 + 2 + 3)² / (3 · 14)
+    assert jain_index([1, 2, 3]) == pytest.approx(36 / 42)
+    assert np.isnan(jain_index([0, 0]))
+
+
+def test_jains_index_over_time_sees_a_flow_come() -> None:
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 3},
+        traffic={
+            "flow": [
+                {"from": "host-0001", "to": "host-0000"},
+                {"from": "host-0002", "to": "host-0000", "start": "500 us"},
+            ]
+        },
+        probe={"interval": "50 us", "classes": True},
+        run={"duration": "1 ms"},
+    )
+    result = silvan.run(scenario, seed=1)
+    times_ms, index = jain_index_series(result, of="classes", window_ps=100_000_000)
+    # One of two flows has everything, then both have the same.
+    assert index[times_ms < 0.45] == pytest.approx(0.5)
+    assert index[times_ms > 0.6] == pytest.approx(1.0, abs=0.01)
+    assert times_ms[0] == pytest.approx(0.05)
+    # Only one host receives anything.
+    _, by_host = jain_index_series(result)
+    assert by_host == pytest.approx(1 / 3)
+    with pytest.raises(ValueError, match="window"):
+        jain_index_series(result, window_ps=70_000_000)
+    _, rates = sliding_rates_gbps(*class_delivered(result))
+    delivered_bytes = sum(result.classes["delivered_bytes"].to_pylist())
+    assert rates.sum() * 50e-6 / 8e-9 == pytest.approx(delivered_bytes)

@@ -115,7 +115,7 @@ class Response:
     @classmethod
     def _of(cls, native: Callable[[], _silvan.Response]) -> Self:
         response = cls.__new__(cls)
-        response._native = _checked(native)  # noqa: SLF001 - this is the class itself
+        response._native = _checked(native)
         return response
 
     @classmethod
