@@ -10,7 +10,9 @@ from silvan.reproduce.experiment import Experiment
 
 # A paper is a module of this package with a tuple EXPERIMENTS, a folder of studies, and a file of
 # targets, all of the same name.
-_PAPERS = ("gran2012", "mizero2017")
+_PAPERS = ("gran2012", "mizero2017", "santos2003")
+# Ids of experiments that no paper has numbers for start so.
+_BEYOND = "beyond."
 
 
 def papers() -> tuple[str, ...]:
@@ -33,7 +35,8 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
         The paper's short name.
     prefix : str
         Id of an experiment, or start of several ids. It may reach into an experiment's targets,
-        as in ``table2.hot``: the whole experiment is then run.
+        as in ``table2.hot``: the whole experiment is then run. Experiments beyond the paper are
+        found only by a prefix.
 
     Returns
     -------
@@ -54,6 +57,8 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
     found = exact or [
         one for one in every if one.id.startswith(prefix) or prefix.startswith(f"{one.id}.")
     ]
+    if not prefix:
+        found = [one for one in found if not one.id.startswith(_BEYOND)]
     if not found:
         known = ", ".join(one.id for one in every)
         raise SilvanError(f"nothing in {paper} starts with {prefix!r}", f"known: {known}")
