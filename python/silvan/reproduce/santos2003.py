@@ -134,8 +134,7 @@ def _draw(titles: Mapping[str, str], title: str, stem: str) -> Callable[..., Seq
         from silvan.figures.two_switches import draw_series
 
         panels = {
-            name: Shares.series(results[label][0], window_ms=2.0)
-            for label, name in titles.items()
+            name: Shares.series(results[label][0], window_ms=2.0) for label, name in titles.items()
         }
         return draw_series(panels, title=title, folder=folder, stem=stem)
 

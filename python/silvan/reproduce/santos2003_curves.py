@@ -113,8 +113,8 @@ def _measure_fig6(results: Results) -> list[Measurement | Verdict]:
         )
         return Finding(
             min(root) >= _FULL and min(between) >= _HIGH,
-            f"root link {min(root):.2f} to {max(root):.2f}, inter-switch link {min(between):.2f} to "
-            f"{max(between):.2f}",
+            f"root link {min(root):.2f} to {max(root):.2f}, "
+            f"inter-switch link {min(between):.2f} to {max(between):.2f}",
         )
 
     def lipd_is_best(window: int) -> Finding:
@@ -297,7 +297,9 @@ def _measure_fig7a(results: Results) -> list[Measurement | Verdict]:
     def fair(window: int) -> Finding:
         curve = curves(window)["persistent"]
         lowest = min(curve, key=lambda on_ms: curve[on_ms])
-        return Finding(curve[lowest] >= 0.5 - _FAIR, f"lowest {curve[lowest]:.2f}, at {lowest:g} ms")
+        return Finding(
+            curve[lowest] >= 0.5 - _FAIR, f"lowest {curve[lowest]:.2f}, at {lowest:g} ms"
+        )
 
     def equal(window: int) -> Finding:
         curve = curves(window)["persistent"]
@@ -325,9 +327,7 @@ def _measure_fig7a(results: Results) -> list[Measurement | Verdict]:
                 Clause(
                     f"with it they never get less than {0.5 - _FAIR:.2f} of the root link", fair
                 ),
-                Clause(
-                    f"and within {_FAIR / 2} of one half of it at the shortest time on", equal
-                ),
+                Clause(f"and within {_FAIR / 2} of one half of it at the shortest time on", equal),
                 Clause(
                     f"at the longest they get within {_FAIR} of two thirds either way",
                     nearly_static,
@@ -374,8 +374,8 @@ def _measure_fig7b(results: Results) -> list[Measurement | Verdict]:
                 Clause("root link best with LIPD at the shortest and longest time on", at_the_ends),
                 Clause("with FIMD at every time on from 0.2 to 2 ms", between),
                 Clause(
-                    f"AIMD never best, and {_AIMD_LOSS[0]:.0%} to {_AIMD_LOSS[1]:.0%} below the best "
-                    "on average",
+                    f"AIMD never best, and {_AIMD_LOSS[0]:.0%} to {_AIMD_LOSS[1]:.0%} below the "
+                    "best on average",
                     aimd,
                 ),
             ],

@@ -82,9 +82,7 @@ class Recovery:
 
 
 def _recoveries(results: Results) -> dict[str, Recovery]:
-    return {
-        name: Recovery.of(results[name][0], function) for name, function in _FUNCTIONS.items()
-    }
+    return {name: Recovery.of(results[name][0], function) for name, function in _FUNCTIONS.items()}
 
 
 def _measure(results: Results) -> list[Measurement | Verdict]:
@@ -116,7 +114,12 @@ def _draw(results: Results, folder: Path) -> Sequence[Path]:
 
 def _tabulate(results: Results) -> PointTable:
     return PointTable(
-        ("response", "Rmin to Rmax, formula (ms)", "simulated (ms)", "largest difference (packets)"),
+        (
+            "response",
+            "Rmin to Rmax, formula (ms)",
+            "simulated (ms)",
+            "largest difference (packets)",
+        ),
         tuple(
             (name, one.time_ms, one.simulated_ms, one.largest_difference)
             for name, one in _recoveries(results).items()
