@@ -34,11 +34,12 @@ impl SwitchControl for Buffers {
     }
 
     fn on_departure(&mut self, _: Time, output: PortVl, _: QueueView, packet: PacketView) -> bool {
-        let buffer = self.of_input.get_mut(&packet.input).unwrap();
+        let buffer = self.of_input.entry(packet.input).or_default();
+        // Without a limit a packet may pass straight through; it overtakes all that wait.
         let place = buffer.waiting.iter().position(|entry| entry.1 == output);
-        let place = place.unwrap();
-        buffer.waiting.remove(place);
-        buffer.passed = if place == 0 { 0 } else { buffer.passed + 1 };
+        let is_first = place.map_or(buffer.waiting.is_empty(), |place| place == 0);
+        buffer.waiting.remove(place.unwrap_or(usize::MAX));
+        buffer.passed = if is_first { 0 } else { buffer.passed + 1 };
         self.most = self.most.max(buffer.passed);
         self.departures += 1;
         false
