@@ -190,3 +190,54 @@ fn ports_and_changes() {
          choose one of these ports)"
     );
 }
+
+#[test]
+fn explicit_notification() {
+    check(
+        "control.ecn",
+        "decrease-factor = 1",
+        "control.ecn.decrease-factor: a decrease factor of 1; it must be above 1 and at most 256 \
+         (hint: write e.g. 2)",
+    );
+    check(
+        "control.ecn",
+        "min-rate = 0",
+        "control.ecn.min-rate: a smallest rate of 0 of the link; it must be above 0 and below 1 \
+         (hint: 1/256 is 0.00390625)",
+    );
+    check(
+        "control.ecn",
+        "initial-rate = 1.5",
+        "control.ecn.initial-rate: an initial rate of 1.5 of the link; it must be 0.00390625 to 1 \
+         (hint: write 1 for the rate of the link)",
+    );
+    check(
+        "control.ecn",
+        "window = 0",
+        "control.ecn.window: a window of 0 to 0 packets; it must be at least 1, the larger bound \
+         last (hint: write e.g. 1)",
+    );
+    check(
+        "control.ecn",
+        "window-max = 0",
+        "control.ecn.window-max: a window of 1 to 0 packets; it must be at least 1, the larger \
+         bound last (hint: leave it out for a window that stays)",
+    );
+    check(
+        "control.ecn",
+        "increase-table = [[1, 0]]",
+        "control.ecn.increase-table: this response has no such parameter (hint: this response has \
+         no parameters)",
+    );
+    check(
+        "control",
+        "ecn = { response = \"given\", increase-table = [[1, 0]], decrease-table = [0] }",
+        "control.ecn.increase-table: increase has 1 entries, one for each of the 256 inter-packet \
+         delays is needed (hint: silvan check-response writes such tables)",
+    );
+    assert_eq!(
+        message("[control]\nscheme = \"ecn\"\n[control.feedback]\ncarrier = \"cnp\""),
+        "file.toml:4: control.feedback.carrier: the scheme ecn counts the packets under way by \
+         their acknowledgements (hint: write \"ack-per-packet\", or leave it out)"
+    );
+}

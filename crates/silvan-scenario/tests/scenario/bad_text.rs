@@ -55,7 +55,7 @@ fn unknown_keys_name_the_nearest() {
     assert_eq!(
         message("\n[[traffic.flow]]\nfrom = \"a\"\nto = \"b\"\nvolume = 3"),
         "file.toml:5: traffic.flow.0.volume: unknown key (hint: known here: name, from, to, bytes, \
-         load, start, end, message, sl)"
+         load, start, end, on-off, message, sl)"
     );
 }
 
@@ -136,7 +136,7 @@ fn types_are_checked() {
     assert_eq!(
         message("[control]\nscheme = 3"),
         "file.toml:2: control.scheme: expected a name in quotes, found the number 3 (hint: write one \
-         of: \"none\", \"ib-cc\")"
+         of: \"none\", \"ib-cc\", \"ecn\")"
     );
     assert_eq!(
         message("[vl]\nhigh = [[0, 1], [0, 1, 2]]"),
