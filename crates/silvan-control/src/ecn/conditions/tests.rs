@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,5 +1,7 @@
 //! The schemes event by event, on a switch that is played by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use super::*;
 
 /// One virtual lane; a packet fills one block. Ports are numbered from 0.

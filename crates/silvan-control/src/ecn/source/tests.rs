@@ -1,5 +1,7 @@
 //! The source event by event; every expected rate is computed from the paper's formulas.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use silvan_units::{HostId, Sl};
 
 use super::*;
