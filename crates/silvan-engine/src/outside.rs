@@ -28,8 +28,11 @@ const HELD: i32 = 1 << 28;
 /// Packets that a port did not pass on (IBA 16.1.3.5), since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Discards {
-    /// Packets bound for this output while it was closed (PortXmitDiscards).
+    /// Packets bound for this output that it has not sent (PortXmitDiscards): because it was closed,
+    /// but for those of `stale`.
     pub xmit: u64,
+    /// Those of `xmit` discarded to end a deadlock (PortSwHOQLifetimeLimitDiscards).
+    pub stale: u64,
     /// Packets that were on the cable to this port when it was cut (PortRcvErrors).
     pub rcv_errors: u64,
     /// Packets that arrived here and had no forwarding entry (PortRcvSwitchRelayErrors).
@@ -306,7 +309,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         ports
             .collect::<Vec<_>>()
             .into_iter()
-            .map(|port| self.discard_waiting(port, port))
+            .map(|port| {
+                let discarded = self.discard_waiting(port, port);
+                if let Some(counts) = self.plane.outside.counts.get_mut(port as usize) {
+                    counts.stale += discarded as u64;
+                }
+                discarded
+            })
             .sum()
     }
 

@@ -251,7 +251,12 @@ pub fn run_controlled(
 const SWITCH_STREAM: u64 = 0x5357_4954_4348;
 const ADAPTER_STREAM: u64 = 0x4144_4150_5445;
 
-fn build_ib(
+/// InfiniBand's congestion control as a run of the scenario with this seed starts with it.
+///
+/// # Errors
+///
+/// [`RunError::Control`] or [`RunError::Setting`] for parameters that cannot be.
+pub fn build_ib(
     scenario: &Scenario,
     control: &IbControl,
     seed: u64,

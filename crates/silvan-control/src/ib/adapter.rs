@@ -225,6 +225,14 @@ impl IbAdapter {
         Ok(())
     }
 
+    /// What a BECN throttles at one host; queue pairs if there is no such host.
+    pub fn level(&self, host: HostId) -> ControlLevel {
+        match self.destination_masks.get(host.index()) {
+            Some(0) => ControlLevel::ServiceLevel,
+            _ => ControlLevel::QueuePair,
+        }
+    }
+
     /// Changes what a BECN throttles at one host (Port_Control of CACongestionSetting). If that is a
     /// change, all of its flows start at CCTI_Min again.
     ///
@@ -249,7 +257,7 @@ impl IbAdapter {
 
     /// The CCTI of a flow at `now`, which must not be earlier than the last call about it.
     pub fn ccti(&self, now: Time, flow: Flow) -> u16 {
-        let level = self.level(flow);
+        let level = self.service_level(flow);
         let state = self.flows[flow.source.index()].get(self.key(flow));
         let mut state = state.copied().unwrap_or_else(|| level.fresh(now));
         level.catch_up(&mut state, now);
@@ -296,7 +304,7 @@ impl IbAdapter {
     }
 
     #[inline]
-    fn level(&self, flow: Flow) -> &ServiceLevel {
+    fn service_level(&self, flow: Flow) -> &ServiceLevel {
         &self.service_levels[Self::level_index(flow.source, flow.sl)]
     }
 
@@ -425,7 +433,7 @@ impl IbAdapter {
 
     /// A flow without state sends: it is delayed only by CCTI_Min.
     fn send_unthrottled(&mut self, now: Time, flow: Flow, wire_time: Span) {
-        let level = self.level(flow);
+        let level = self.service_level(flow);
         let table = self.table_of(flow.source.index());
         let delay = table.delay(level.floor(), wire_time);
         if delay.is_zero() {

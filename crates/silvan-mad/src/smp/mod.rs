@@ -115,6 +115,11 @@ impl DirectedRoute {
         &self.initial_path[1..=usize::from(self.hop_count)]
     }
 
+    /// Reads the route of a datagram of class 0x81; `None` if its hop count is too large.
+    pub fn of(bytes: &[u8; MAD_LEN]) -> Option<Self> {
+        Self::parse(&Packet::new(bytes))
+    }
+
     /// Reads the route of a packet; `None` if its hop count is too large.
     pub(crate) fn parse<B: Borrow<[u8; MAD_LEN]>>(packet: &Packet<B>) -> Option<Self> {
         let bytes = packet.bytes();

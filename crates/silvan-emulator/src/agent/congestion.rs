@@ -1,0 +1,482 @@
+//! The congestion control agent (annex A10): settings that act in the data plane at once, guarded
+//! by the CC_Key.
+
+use std::time::Duration;
+
+use silvan_control::ib::{
+    CctEntry, CongestionControlTable as Table, CongestionEntry, ControlLevel, MarkingSetting,
+    PortMask, StarvationSetting, SwitchCongestionSetting as Setting, ThresholdWeight,
+};
+use silvan_mad::congestion::{
+    CaCongestionEntry, CaCongestionSetting, CongestionControlTable, CongestionControlTableEntry,
+    CongestionInfo, CongestionKeyInfo, CongestionLog, PortBits, SwitchCongestionSetting,
+    SwitchPortCongestionElement, SwitchPortCongestionSetting, TimeStamp, switch_control_map,
+};
+use silvan_mad::{Bits, ClassPortInfo};
+use silvan_units::{HostId, NodeId, PortNumber, Sl, SwitchId};
+
+use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
+use crate::subnet::Subnet;
+
+/// Bytes of an attribute.
+const ROOM: usize = 192;
+/// Ports of a block of SwitchPortCongestionSetting, as those who wrote the common tools count.
+const BLOCK_PORTS: usize = 48;
+/// Entries of a block of CongestionControlTable.
+const BLOCK_ENTRIES: usize = 64;
+/// Blocks of the table that every adapter has at least room for.
+const LEAST_BLOCKS: usize = 4;
+/// Bit of Port_Control: control by service level.
+const BY_SERVICE_LEVEL: u16 = 1;
+/// All parts of a switch's setting.
+const WHOLE_MAP: u32 = switch_control_map::VICTIM_MASK
+    | switch_control_map::CREDIT_MASK
+    | switch_control_map::THRESHOLD
+    | switch_control_map::CREDIT_STARVATION
+    | switch_control_map::MARKING_RATE;
+
+/// Who may set congestion control at a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeyState {
+    key: u64,
+    protect: bool,
+    lease: u16,
+    violations: u16,
+    /// When the lease runs out, after a request with a wrong key.
+    expires: Option<Duration>,
+}
+
+/// A switch's setting as it was set.
+#[derive(Clone, Debug)]
+pub(crate) struct SwitchSetting {
+    whole: SwitchCongestionSetting,
+    /// By port number.
+    ports: Vec<SwitchPortCongestionElement>,
+}
+
+/// An adapter's setting as it was set.
+#[derive(Clone, Debug)]
+pub(crate) struct AdapterSetting {
+    port_control: u16,
+    control_map: u16,
+    entries: [CaCongestionEntry; Sl::COUNT],
+    limit: u16,
+    table: Vec<CongestionControlTableEntry>,
+}
+
+fn to_wire(entry: CctEntry) -> CongestionControlTableEntry {
+    CongestionControlTableEntry {
+        shift: Bits::saturating(u64::from(entry.shift())),
+        multiplier: Bits::saturating(u64::from(entry.multiplier())),
+    }
+}
+
+fn from_wire(entry: CongestionControlTableEntry) -> CctEntry {
+    CctEntry::from_raw((entry.shift.get() << 14 | entry.multiplier.get()) as u16)
+}
+
+fn weight(bits: Bits<4>) -> ThresholdWeight {
+    // Four bits cannot exceed the largest weight.
+    ThresholdWeight::try_new(bits.get() as u8).unwrap_or(ThresholdWeight::MAX)
+}
+
+fn all_ports() -> impl Iterator<Item = PortNumber> {
+    (0..=u8::MAX).map(PortNumber::new)
+}
+
+impl SwitchSetting {
+    /// What a switch starts with.
+    pub fn of(subnet: &Subnet, switch: SwitchId) -> Self {
+        let control = &subnet.plane.engine.switch_control().inner;
+        let setting = control.switch_setting(switch).copied().unwrap_or_default();
+        let node = subnet.fabric.switch(switch);
+        let bits = |mask: &PortMask| -> PortBits {
+            let numbers = (1..=node.port_count).map(PortNumber::new);
+            numbers.filter(|&port| mask.contains(port)).collect()
+        };
+        let threshold = |weight: ThresholdWeight| Bits::saturating(u64::from(weight.as_u8()));
+        let element = |port| {
+            let own = control.port_marking(port)?;
+            Some(SwitchPortCongestionElement {
+                valid: true,
+                credit_starvation: false,
+                threshold: threshold(own.threshold),
+                packet_size: own.packet_size,
+                marking_rate: own.marking_rate,
+            })
+        };
+        let mut ports = vec![SwitchPortCongestionElement::default()];
+        ports.extend(node.ports().map(|port| element(port).unwrap_or_default()));
+        Self {
+            whole: SwitchCongestionSetting {
+                control_map: WHOLE_MAP,
+                victim_mask: bits(&setting.victim_mask),
+                credit_mask: bits(&setting.credit_mask),
+                threshold: threshold(setting.marking.threshold),
+                packet_size: setting.marking.packet_size,
+                cs_threshold: threshold(setting.starvation.threshold),
+                cs_return_delay: to_wire(setting.starvation.return_delay),
+                marking_rate: setting.marking.marking_rate,
+            },
+            ports,
+        }
+    }
+
+    /// The same for the data plane.
+    fn setting(&self) -> Setting {
+        let mask = |bits: &PortBits| -> PortMask {
+            all_ports().filter(|&port| bits.contains(port)).collect()
+        };
+        Setting {
+            marking: MarkingSetting {
+                threshold: weight(self.whole.threshold),
+                packet_size: self.whole.packet_size,
+                marking_rate: self.whole.marking_rate,
+            },
+            starvation: StarvationSetting {
+                threshold: weight(self.whole.cs_threshold),
+                return_delay: from_wire(self.whole.cs_return_delay),
+            },
+            victim_mask: mask(&self.whole.victim_mask),
+            credit_mask: mask(&self.whole.credit_mask),
+        }
+    }
+}
+
+impl AdapterSetting {
+    fn of(subnet: &Subnet, host: HostId) -> Self {
+        let control = &subnet.plane.engine.source_control().inner;
+        let entry = |sl| {
+            let entry = control.entry(host, sl).unwrap_or_default();
+            CaCongestionEntry {
+                ccti_timer: entry.ccti_timer,
+                ccti_increase: entry.ccti_increase,
+                trigger_threshold: entry.trigger_threshold,
+                ccti_min: entry.ccti_min,
+            }
+        };
+        let mut entries = [CaCongestionEntry::default(); Sl::COUNT];
+        for sl in Sl::all() {
+            entries[sl.index()] = entry(sl);
+        }
+        let table = control.table();
+        let given = table.entries().iter().map(|&entry| to_wire(entry));
+        let mut wire: Vec<_> = given.collect();
+        wire.resize(table_blocks(subnet) * BLOCK_ENTRIES, Default::default());
+        Self {
+            port_control: u16::from(control.level(host) == ControlLevel::ServiceLevel),
+            control_map: u16::MAX,
+            entries,
+            limit: table.limit(),
+            table: wire,
+        }
+    }
+}
+
+/// Blocks of the Congestion Control Table that adapters have room for.
+fn table_blocks(subnet: &Subnet) -> usize {
+    let table = subnet.plane.engine.source_control().inner.table();
+    table
+        .entries()
+        .len()
+        .div_ceil(BLOCK_ENTRIES)
+        .max(LEAST_BLOCKS)
+}
+
+impl Subnet {
+    pub(super) fn congestion_agent(&mut self, exchange: &mut Exchange) -> Outcome {
+        self.check_key(exchange)?;
+        let node = exchange.at.node;
+        let switch = self.fabric.nodes[node].as_switch();
+        let host = self.fabric.nodes[node].as_host();
+        match (exchange.attribute, exchange.set) {
+            (ClassPortInfo::ID | CongestionInfo::ID | CongestionLog::ID | TimeStamp::ID, true) => {
+                Err(UNSUPPORTED_METHOD)
+            }
+            (ClassPortInfo::ID, _) => {
+                let info = ClassPortInfo {
+                    base_version: 1,
+                    class_version: 2,
+                    response_time: Bits::saturating(16),
+                    ..ClassPortInfo::default()
+                };
+                exchange.put(&info.emit(), ROOM);
+                Ok(())
+            }
+            (CongestionInfo::ID, _) => {
+                let info = CongestionInfo {
+                    flags: u16::from(switch.is_some()),
+                    control_table_cap: match host {
+                        Some(_) => table_blocks(self) as u8,
+                        None => 0,
+                    },
+                };
+                exchange.put(&info.emit(), ROOM);
+                Ok(())
+            }
+            (CongestionKeyInfo::ID, _) => self.key_info(exchange),
+            (CongestionLog::ID, _) => {
+                self.congestion_log(exchange);
+                Ok(())
+            }
+            (TimeStamp::ID, _) => {
+                let time_stamp = self.time_stamp();
+                exchange.put(&TimeStamp { time_stamp }.emit(), ROOM);
+                Ok(())
+            }
+            (SwitchCongestionSetting::ID, _) => {
+                let switch = switch.ok_or(UNSUPPORTED_ATTRIBUTE)?;
+                self.switch_setting(exchange, switch);
+                Ok(())
+            }
+            (SwitchPortCongestionSetting::ID, _) => {
+                let switch = switch.ok_or(UNSUPPORTED_ATTRIBUTE)?;
+                self.port_settings(exchange, switch)
+            }
+            (CaCongestionSetting::ID, _) => {
+                let host = host.ok_or(UNSUPPORTED_ATTRIBUTE)?;
+                self.adapter_setting(exchange, host);
+                Ok(())
+            }
+            (CongestionControlTable::ID, _) => {
+                let host = host.ok_or(UNSUPPORTED_ATTRIBUTE)?;
+                self.control_table(exchange, host)
+            }
+            _ => Err(UNSUPPORTED_ATTRIBUTE),
+        }
+    }
+
+    /// Only who knows the key may set anything (A10.4.2); wrong keys are counted and start the lease,
+    /// after which the protection ends.
+    fn check_key(&mut self, exchange: &Exchange) -> Outcome {
+        let uptime = self.uptime;
+        let state = &mut self.state_mut(exchange.at.node).key;
+        if state.expires.is_some_and(|expires| expires <= uptime) {
+            *state = KeyState {
+                violations: state.violations,
+                ..KeyState::default()
+            };
+        }
+        if state.key == 0 {
+            return Ok(());
+        }
+        if state.key == exchange.key {
+            state.expires = None;
+            return Ok(());
+        }
+        if !exchange.set {
+            return Ok(());
+        }
+        state.violations = state.violations.saturating_add(1);
+        if state.lease > 0 && state.expires.is_none() {
+            state.expires = Some(uptime + Duration::from_secs(u64::from(state.lease)));
+        }
+        Err(Refusal::Silent)
+    }
+
+    fn key_info(&mut self, exchange: &mut Exchange) -> Outcome {
+        let wanted = CongestionKeyInfo::parse(&exchange.data());
+        let state = &mut self.state_mut(exchange.at.node).key;
+        if exchange.set {
+            *state = KeyState {
+                key: wanted.cc_key,
+                protect: wanted.protect,
+                lease: wanted.lease_period,
+                // Cleared by writing zero.
+                violations: wanted.violations.min(state.violations),
+                expires: None,
+            };
+        }
+        let hidden = state.protect && exchange.key != state.key && !exchange.set;
+        let info = CongestionKeyInfo {
+            cc_key: if hidden { 0 } else { state.key },
+            protect: state.protect,
+            lease_period: state.lease,
+            violations: state.violations,
+        };
+        exchange.put(&info.emit(), ROOM);
+        Ok(())
+    }
+
+    /// Only the parts that Control_Map selects change. Who sets is shown what was sent, and who
+    /// gets what holds.
+    fn switch_setting(&mut self, exchange: &mut Exchange, switch: SwitchId) {
+        let setting = &mut self.switch_settings[switch.index()];
+        if !exchange.set {
+            exchange.put(&setting.whole.emit(), ROOM);
+            return;
+        }
+        let wanted = SwitchCongestionSetting::parse(&exchange.data());
+        let whole = &mut setting.whole;
+        let selects = |part: u32| wanted.control_map & part != 0;
+        if selects(switch_control_map::VICTIM_MASK) {
+            whole.victim_mask = wanted.victim_mask;
+        }
+        if selects(switch_control_map::CREDIT_MASK) {
+            whole.credit_mask = wanted.credit_mask;
+        }
+        if selects(switch_control_map::THRESHOLD) {
+            whole.threshold = wanted.threshold;
+            whole.packet_size = wanted.packet_size;
+        }
+        if selects(switch_control_map::CREDIT_STARVATION) {
+            whole.cs_threshold = wanted.cs_threshold;
+            whole.cs_return_delay = wanted.cs_return_delay;
+        }
+        if selects(switch_control_map::MARKING_RATE) {
+            whole.marking_rate = wanted.marking_rate;
+        }
+        let setting = setting.setting();
+        let control = &mut self.plane.engine.switch_control_mut().inner;
+        // The switch is one of the fabric's, so it cannot be refused.
+        let _ = control.set_switch(switch, setting);
+    }
+
+    fn port_settings(&mut self, exchange: &mut Exchange, switch: SwitchId) -> Outcome {
+        let first = exchange.modifier as usize * BLOCK_PORTS;
+        let node = exchange.at.node;
+        let known = self.switch_settings[switch.index()].ports.len();
+        if exchange.modifier > u32::from(u8::MAX) || first >= known {
+            return Err(INVALID_VALUE);
+        }
+        if exchange.set {
+            let wanted = SwitchPortCongestionSetting::parse(&exchange.data());
+            for (number, element) in (first..known).zip(wanted.ports) {
+                self.switch_settings[switch.index()].ports[number] = element;
+                self.set_port(node, number, element);
+            }
+            return Ok(());
+        }
+        let mut answer = SwitchPortCongestionSetting::default();
+        let ports = &self.switch_settings[switch.index()].ports[first..];
+        for (to, from) in answer.ports.iter_mut().zip(ports) {
+            *to = *from;
+        }
+        exchange.put(&answer.emit(), ROOM);
+        Ok(())
+    }
+
+    /// Gives a port settings of its own, or takes them away.
+    fn set_port(&mut self, node: NodeId, number: usize, element: SwitchPortCongestionElement) {
+        let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
+            return;
+        };
+        let marking = MarkingSetting {
+            threshold: weight(element.threshold),
+            packet_size: element.packet_size,
+            marking_rate: element.marking_rate,
+        };
+        let starvation = StarvationSetting {
+            threshold: weight(element.threshold),
+            return_delay: CctEntry::from_raw(element.marking_rate),
+        };
+        let control = &mut self.plane.engine.switch_control_mut().inner;
+        let (valid, credits) = (element.valid, element.credit_starvation);
+        // The port is a switch's, so neither can be refused.
+        let _ = control.set_port_marking(port, (valid && !credits).then_some(marking));
+        let _ = control.set_port_starvation(port, (valid && credits).then_some(starvation));
+    }
+
+    fn adapter_record(&mut self, host: HostId) -> &mut AdapterSetting {
+        if !self.adapter_settings.contains_key(&host) {
+            let setting = AdapterSetting::of(self, host);
+            self.adapter_settings.insert(host, setting);
+        }
+        self.adapter_settings
+            .get_mut(&host)
+            .expect("inserted above if it was not there")
+    }
+
+    fn adapter_setting(&mut self, exchange: &mut Exchange, host: HostId) {
+        if !exchange.set {
+            let setting = self.adapter_record(host);
+            let answer = CaCongestionSetting {
+                port_control: setting.port_control,
+                control_map: setting.control_map,
+                entries: setting.entries,
+            };
+            exchange.put(&answer.emit(), ROOM);
+            return;
+        }
+        let wanted = CaCongestionSetting::parse(&exchange.data());
+        let setting = self.adapter_record(host);
+        setting.port_control = wanted.port_control;
+        setting.control_map = wanted.control_map;
+        for sl in Sl::all() {
+            if wanted.control_map >> sl.as_u8() & 1 == 1 {
+                setting.entries[sl.index()] = wanted.entries[sl.index()];
+            }
+        }
+        self.sync_adapter(host);
+    }
+
+    fn control_table(&mut self, exchange: &mut Exchange, host: HostId) -> Outcome {
+        let first = exchange.modifier as usize * BLOCK_ENTRIES;
+        let setting = self.adapter_record(host);
+        let room = setting.table.len();
+        if exchange.modifier > u32::from(u8::MAX) || first >= room {
+            return Err(INVALID_VALUE);
+        }
+        if exchange.set {
+            let wanted = CongestionControlTable::parse(&exchange.data());
+            if usize::from(wanted.ccti_limit) >= room {
+                return Err(INVALID_VALUE);
+            }
+            setting.limit = wanted.ccti_limit;
+            setting.table[first..first + BLOCK_ENTRIES].copy_from_slice(&wanted.entries);
+            self.sync_adapter(host);
+            return Ok(());
+        }
+        let mut answer = CongestionControlTable {
+            ccti_limit: setting.limit,
+            ..CongestionControlTable::default()
+        };
+        answer
+            .entries
+            .copy_from_slice(&setting.table[first..first + BLOCK_ENTRIES]);
+        exchange.put(&answer.emit(), ROOM);
+        Ok(())
+    }
+
+    /// Passes the setting of an adapter on to the data plane. A CCTI_Min above CCTI_Limit, which may
+    /// come between two requests that set both, counts as CCTI_Limit.
+    fn sync_adapter(&mut self, host: HostId) {
+        let now = self.now();
+        let setting = self.adapter_record(host).clone();
+        let control = &mut self.plane.engine.source_control_mut().inner;
+        let raw: Vec<CctEntry> = setting
+            .table
+            .iter()
+            .map(|&entry| from_wire(entry))
+            .collect();
+        let entry = |sl: Sl, limit: u16| {
+            let entry = setting.entries[sl.index()];
+            CongestionEntry {
+                ccti_timer: entry.ccti_timer,
+                ccti_increase: entry.ccti_increase,
+                trigger_threshold: entry.trigger_threshold,
+                ccti_min: entry.ccti_min.min(u8::try_from(limit).unwrap_or(u8::MAX)),
+            }
+        };
+        // No CCTI_Min may be above the limit at any time, so all go to 0 while the table changes. None
+        // of these can then be refused: host and table are the fabric's own.
+        for sl in Sl::all() {
+            let lowest = CongestionEntry {
+                ccti_min: 0,
+                ..entry(sl, setting.limit)
+            };
+            let _ = control.set_entry(now, host, sl, lowest);
+        }
+        if let Ok(table) = Table::from_device(raw, setting.limit) {
+            let _ = control.set_table(now, host, table);
+        }
+        for sl in Sl::all() {
+            let _ = control.set_entry(now, host, sl, entry(sl, setting.limit));
+        }
+        let level = match setting.port_control & BY_SERVICE_LEVEL {
+            0 => ControlLevel::QueuePair,
+            _ => ControlLevel::ServiceLevel,
+        };
+        let _ = control.set_level(host, level);
+    }
+}

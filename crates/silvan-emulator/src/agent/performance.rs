@@ -1,0 +1,359 @@
+//! The performance management agent (volume 1, chapter 16, and annex A10).
+//!
+//! Counters of the data plane only grow. What an attribute shows is the growth since it was last
+//! set, cut to the width of its field: fields of 64 bits wrap around, all others stay at their
+//! largest value. Each attribute has a start of its own, so that resetting one leaves the others alone.
+
+use silvan_mad::performance::{
+    PortCounters, PortCountersExtended, PortExtendedSpeedsCounters, PortFlowCtlCounters,
+    PortOpRcvCounters, PortRcvConCtrl, PortRcvDataSl, PortRcvErrorDetails, PortSamplesControl,
+    PortSlRcvBecn, PortSlRcvFecn, PortVlOpData, PortVlOpPackets, PortVlXmitFlowCtlUpdateErrors,
+    PortVlXmitTimeCong, PortVlXmitWaitCounters, PortXmitConCtrl, PortXmitDataSl,
+    PortXmitDiscardDetails, SwPortVlCongestion,
+};
+use silvan_mad::{Bits, ClassPortInfo, Field, performance_capability as capability};
+use silvan_units::{NodeId, PortId, PortNumber, Sl, Vl};
+
+use super::{Exchange, INVALID_VALUE, Outcome, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
+use crate::plane::meter::VCRC;
+use crate::subnet::Subnet;
+
+/// The unit of PortXmitWait and PortXmitTimeCong: 4 ns, what a symbol takes at 2.5 Gbit/s.
+pub const TICK_PS: u64 = 4_000;
+
+/// Bytes of an attribute.
+const ROOM: usize = 192;
+/// PortSelect that stands for all ports.
+const ALL_PORTS: u8 = 255;
+
+/// What a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// Something that does not happen in the model.
+    Nothing,
+    LinkDowned,
+    RcvErrors,
+    RelayErrors,
+    XmitDiscards,
+    InactiveDiscards,
+    StaleDiscards,
+    XmitData,
+    RcvData,
+    XmitPackets,
+    RcvPackets,
+    XmitWait,
+    Fecn,
+    Becn,
+    TimeCong,
+    XmitDataSl(u8),
+    RcvDataSl(u8),
+    FecnSl(u8),
+    BecnSl(u8),
+    WaitVl(u8),
+    TimeCongVl(u8),
+    CongestionVl(u8),
+}
+
+/// A counter's place in an attribute.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    what: What,
+    /// First bit.
+    at: usize,
+    width: usize,
+    /// Bit of CounterSelect, from 16 on of CounterSelect2.
+    select: u8,
+}
+
+const fn slot(what: What, at: usize, width: usize, select: u8) -> Slot {
+    Slot {
+        what,
+        at,
+        width,
+        select,
+    }
+}
+
+/// The counters of PortCounters; what has a single bit is in the order of the specification.
+const PORT_COUNTERS: [Slot; 18] = [
+    slot(What::Nothing, 32, 16, 0),
+    slot(What::Nothing, 48, 8, 1),
+    slot(What::LinkDowned, 56, 8, 2),
+    slot(What::RcvErrors, 64, 16, 3),
+    slot(What::Nothing, 80, 16, 4),
+    slot(What::RelayErrors, 96, 16, 5),
+    slot(What::XmitDiscards, 112, 16, 6),
+    slot(What::Nothing, 128, 8, 7),
+    slot(What::Nothing, 136, 8, 8),
+    slot(What::Nothing, 152, 4, 9),
+    slot(What::Nothing, 156, 4, 10),
+    slot(What::Nothing, 160, 16, 17),
+    slot(What::Nothing, 176, 16, 11),
+    slot(What::XmitData, 192, 32, 12),
+    slot(What::RcvData, 224, 32, 13),
+    slot(What::XmitPackets, 256, 32, 14),
+    slot(What::RcvPackets, 288, 32, 15),
+    slot(What::XmitWait, 320, 32, 16),
+];
+
+/// All packets are unicast.
+const PORT_COUNTERS_EXTENDED: [Slot; 8] = [
+    slot(What::XmitData, 64, 64, 0),
+    slot(What::RcvData, 128, 64, 1),
+    slot(What::XmitPackets, 192, 64, 2),
+    slot(What::RcvPackets, 256, 64, 3),
+    slot(What::XmitPackets, 320, 64, 4),
+    slot(What::RcvPackets, 384, 64, 5),
+    slot(What::Nothing, 448, 64, 6),
+    slot(What::Nothing, 512, 64, 7),
+];
+
+const RCV_ERROR_DETAILS: [Slot; 6] = [
+    slot(What::RcvErrors, 32, 16, 0),
+    slot(What::Nothing, 48, 16, 1),
+    slot(What::Nothing, 64, 16, 2),
+    slot(What::RelayErrors, 80, 16, 3),
+    slot(What::Nothing, 96, 16, 4),
+    slot(What::Nothing, 112, 16, 5),
+];
+
+const XMIT_DISCARD_DETAILS: [Slot; 4] = [
+    slot(What::InactiveDiscards, 32, 16, 0),
+    slot(What::Nothing, 48, 16, 1),
+    slot(What::Nothing, 64, 16, 2),
+    slot(What::StaleDiscards, 80, 16, 3),
+];
+
+const RCV_CON_CTRL: [Slot; 2] = [slot(What::Fecn, 32, 32, 0), slot(What::Becn, 64, 32, 1)];
+const XMIT_CON_CTRL: [Slot; 1] = [slot(What::TimeCong, 32, 32, 0)];
+
+/// The counters of an attribute, `None` if there is no such attribute.
+fn slots(attribute: u16) -> Option<Vec<Slot>> {
+    let lanes = |count: u8, width: usize, what: fn(u8) -> What| {
+        (0..count)
+            .map(|lane| slot(what(lane), 32 + usize::from(lane) * width, width, lane))
+            .collect()
+    };
+    Some(match attribute {
+        PortCounters::ID => PORT_COUNTERS.to_vec(),
+        PortCountersExtended::ID => PORT_COUNTERS_EXTENDED.to_vec(),
+        PortRcvErrorDetails::ID => RCV_ERROR_DETAILS.to_vec(),
+        PortXmitDiscardDetails::ID => XMIT_DISCARD_DETAILS.to_vec(),
+        PortRcvConCtrl::ID => RCV_CON_CTRL.to_vec(),
+        PortXmitConCtrl::ID => XMIT_CON_CTRL.to_vec(),
+        // Credits are no packets here, and packets have no operation code.
+        PortOpRcvCounters::ID
+        | PortFlowCtlCounters::ID
+        | PortVlOpPackets::ID
+        | PortVlOpData::ID
+        | PortVlXmitFlowCtlUpdateErrors::ID
+        | PortExtendedSpeedsCounters::ID => Vec::new(),
+        PortVlXmitWaitCounters::ID => lanes(16, 16, What::WaitVl),
+        SwPortVlCongestion::ID => lanes(16, 16, What::CongestionVl),
+        PortVlXmitTimeCong::ID => lanes(15, 32, What::TimeCongVl),
+        PortSlRcvFecn::ID => lanes(16, 32, What::FecnSl),
+        PortSlRcvBecn::ID => lanes(16, 32, What::BecnSl),
+        PortXmitDataSl::ID => lanes(16, 32, What::XmitDataSl),
+        PortRcvDataSl::ID => lanes(16, 32, What::RcvDataSl),
+        _ => return None,
+    })
+}
+
+/// Reads the field of a counter.
+fn get(bytes: &[u8; ROOM], slot: &Slot) -> u64 {
+    match slot.width {
+        4 => u64::from(Bits::<4>::read(bytes, slot.at).get()),
+        8 => u64::from(u8::read(bytes, slot.at)),
+        16 => u64::from(u16::read(bytes, slot.at)),
+        32 => u64::from(u32::read(bytes, slot.at)),
+        _ => u64::read(bytes, slot.at),
+    }
+}
+
+/// Writes the field of a counter, cut to its width.
+fn set(bytes: &mut [u8; ROOM], slot: &Slot, value: u64) {
+    match slot.width {
+        4 => Bits::<4>::saturating(value).write(bytes, slot.at),
+        8 => (value.min(u64::from(u8::MAX)) as u8).write(bytes, slot.at),
+        16 => (value.min(u64::from(u16::MAX)) as u16).write(bytes, slot.at),
+        32 => (value.min(u64::from(u32::MAX)) as u32).write(bytes, slot.at),
+        _ => value.write(bytes, slot.at),
+    }
+}
+
+impl Subnet {
+    pub(super) fn performance_agent(&mut self, exchange: &mut Exchange) -> Outcome {
+        match exchange.attribute {
+            ClassPortInfo::ID if exchange.set => return Err(UNSUPPORTED_METHOD),
+            ClassPortInfo::ID => {
+                let info = ClassPortInfo {
+                    base_version: 1,
+                    class_version: 1,
+                    capability_mask: capability::ALL_PORT_SELECT
+                        | capability::EXTENDED_WIDTH
+                        | capability::XMIT_WAIT,
+                    response_time: Bits::saturating(16),
+                    ..ClassPortInfo::default()
+                };
+                exchange.put(&info.emit(), ROOM);
+                return Ok(());
+            }
+            PortSamplesControl::ID if exchange.set => return Err(UNSUPPORTED_METHOD),
+            PortSamplesControl::ID => {
+                let asked = PortSamplesControl::parse(&exchange.data());
+                self.selected(exchange.at.node, asked.port_select.as_u8())?;
+                // Nothing can be sampled; 4 stands for counters of 32 bits.
+                let control = PortSamplesControl {
+                    port_select: asked.port_select,
+                    counter_width: Bits::saturating(4),
+                    ..PortSamplesControl::default()
+                };
+                exchange.put(&control.emit(), ROOM);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let slots = slots(exchange.attribute).ok_or(UNSUPPORTED_ATTRIBUTE)?;
+        let asked: [u8; ROOM] = exchange.data();
+        let node = exchange.at.node;
+        let ports = self.selected(node, asked[1])?;
+        if exchange.set {
+            self.reset(node, &ports, exchange.attribute, &slots, &asked);
+        }
+        let mut answer = [0; ROOM];
+        // What was asked about: OpCode, PortSelect, CounterSelect.
+        answer[..4].copy_from_slice(&asked[..4]);
+        for (place, slot) in (0u8..).zip(&slots) {
+            let key = (exchange.attribute, place);
+            let sum = ports
+                .iter()
+                .map(|&number| self.counter(node, number, slot.what, key))
+                .fold(0, u64::wrapping_add);
+            set(&mut answer, slot, sum);
+        }
+        exchange.put(&answer, ROOM);
+        Ok(())
+    }
+
+    /// The ports that PortSelect names.
+    fn selected(&self, node: NodeId, select: u8) -> Result<Vec<u8>, super::Refusal> {
+        let state = self.state(node);
+        let count = state.info.num_ports;
+        let first = if state.switch.is_some() { 0 } else { 1 };
+        match select {
+            ALL_PORTS => Ok((1..=count).collect()),
+            port if (first..=count).contains(&port) => Ok(vec![port]),
+            _ => Err(INVALID_VALUE),
+        }
+    }
+
+    /// Sets the selected counters to the values given.
+    fn reset(
+        &mut self,
+        node: NodeId,
+        ports: &[u8],
+        attribute: u16,
+        slots: &[Slot],
+        asked: &[u8; ROOM],
+    ) {
+        let select = u32::from(u16::from_be_bytes([asked[2], asked[3]]));
+        // PortCounters has more counters than bits.
+        let more = if attribute == PortCounters::ID {
+            u32::from(asked[18]) << 16
+        } else {
+            0
+        };
+        let select = select | more;
+        for (place, slot) in (0u8..).zip(slots) {
+            if select >> slot.select & 1 == 0 {
+                continue;
+            }
+            for &number in ports {
+                let base = self
+                    .raw(node, number, slot.what)
+                    .wrapping_sub(get(asked, slot));
+                let record = &mut self.state_mut(node).ports[usize::from(number)];
+                record.bases.insert((attribute, place), base);
+            }
+        }
+    }
+
+    /// What a counter has counted since it was set.
+    fn counter(&self, node: NodeId, number: u8, what: What, key: (u16, u8)) -> u64 {
+        let record = &self.state(node).ports[usize::from(number)];
+        let base = record.bases.get(&key).copied().unwrap_or(0);
+        self.raw(node, number, what).wrapping_sub(base)
+    }
+
+    /// What a counter has counted since the start.
+    fn raw(&self, node: NodeId, number: u8, what: What) -> u64 {
+        let Some(port) = self.port_id(node, PortNumber::new(number)) else {
+            return 0;
+        };
+        let plane = &self.plane;
+        let words = |bytes: u64| bytes / 4;
+        let from = self.fabric.ports[port].peer;
+        let sent = |sl: u8| usize::from(sl);
+        match what {
+            What::Nothing => 0,
+            What::LinkDowned => self.record(port).link_downed,
+            What::RcvErrors => plane.discards(port).rcv_errors,
+            What::RelayErrors => plane.discards(port).relay_errors,
+            What::XmitDiscards => plane.discards(port).xmit,
+            What::InactiveDiscards => plane.discards(port).xmit - plane.discards(port).stale,
+            What::StaleDiscards => plane.discards(port).stale,
+            What::XmitData => {
+                let counters = plane.counters(port);
+                words(
+                    counters
+                        .xmit_bytes
+                        .saturating_sub(VCRC * counters.xmit_packets),
+                )
+            }
+            What::RcvData => {
+                let counters = plane.counters(port);
+                words(
+                    counters
+                        .rcv_bytes
+                        .saturating_sub(VCRC * counters.rcv_packets),
+                )
+            }
+            What::XmitPackets => plane.counters(port).xmit_packets,
+            What::RcvPackets => plane.counters(port).rcv_packets,
+            What::XmitWait => plane.counters(port).xmit_wait.as_ps() / TICK_PS,
+            What::TimeCong => plane.counters(port).xmit_cong.as_ps() / TICK_PS,
+            What::Fecn => self.sum_sl(|sl| self.fecn(from, sl)),
+            What::Becn => self.sum_sl(|sl| self.becn(node, from, sl)),
+            What::XmitDataSl(sl) => words(plane.by_sl(port).bytes[sent(sl)]),
+            What::RcvDataSl(sl) => from.map_or(0, |from| words(plane.by_sl(from).bytes[sent(sl)])),
+            What::FecnSl(sl) => self.fecn(from, sl),
+            What::BecnSl(sl) => self.becn(node, from, sl),
+            What::WaitVl(vl) => lane(vl, |vl| plane.waited_ps(port, vl) / TICK_PS),
+            What::TimeCongVl(vl) => lane(vl, |vl| plane.congested_ps(port, vl) / TICK_PS),
+            What::CongestionVl(vl) => lane(vl, |vl| plane.congestion_events(port, vl)),
+        }
+    }
+
+    fn sum_sl(&self, of: impl Fn(u8) -> u64) -> u64 {
+        Sl::all().map(|sl| of(sl.as_u8())).sum()
+    }
+
+    /// Packets with FECN that a neighbour's port has sent here.
+    fn fecn(&self, from: Option<PortId>, sl: u8) -> u64 {
+        from.map_or(0, |from| self.plane.by_sl(from).fecn[usize::from(sl)])
+    }
+
+    /// Notifications with BECN: at an adapter those that have reached it by any way, at a switch
+    /// those that have passed through.
+    fn becn(&self, node: NodeId, from: Option<PortId>, sl: u8) -> u64 {
+        let sl = usize::from(sl);
+        match self.fabric.nodes[node].as_host() {
+            Some(host) => self.plane.engine.source_control().becn[host.index()][sl],
+            None => from.map_or(0, |from| self.plane.by_sl(from).becn[sl]),
+        }
+    }
+}
+
+fn lane(vl: u8, of: impl Fn(Vl) -> u64) -> u64 {
+    Vl::try_new(vl).map_or(0, of)
+}

@@ -1,0 +1,182 @@
+//! PortInfo (volume 1, section 14.2.5.6): what a subnet manager sets, and what comes of it.
+
+use silvan_engine::VlArbitration;
+use silvan_mad::Bits;
+use silvan_mad::smp::{PhysicalState, PortInfo, PortState, capability};
+use silvan_units::{NodeId, PortNumber, Vl};
+
+use super::subnet::ROOM;
+use super::{Exchange, INVALID_VALUE, Outcome};
+use crate::subnet::Subnet;
+
+/// "Everything supported" in LinkWidthEnabled, LinkSpeedEnabled and LinkSpeedExtEnabled.
+const ALL_WIDTHS: u8 = 0xff;
+const ALL_SPEEDS: u32 = 0xf;
+const ALL_EXTENDED_SPEEDS: u32 = 0x1f;
+
+impl Subnet {
+    pub(super) fn port_info(&mut self, exchange: &mut Exchange) -> Outcome {
+        // Bit 31 asks for extended speeds, which are there anyhow.
+        let named = exchange.modifier & 0x7fff_ffff;
+        let named = u8::try_from(named).map_err(|_| INVALID_VALUE)?;
+        let number = self.named_port(exchange, PortNumber::new(named))?;
+        let node = exchange.at.node;
+        let outcome = if exchange.set {
+            let wanted = PortInfo::parse(&exchange.data());
+            self.set_port_info(node, number, &wanted)
+        } else {
+            Ok(())
+        };
+        let record = &self.state(node).ports[number];
+        let mut info = record.info;
+        info.local_port = exchange.at.port;
+        if record.is_sm {
+            info.capability_mask |= capability::IS_SM;
+        }
+        // With protect bit 0 set, who does not know the key does not see it either.
+        let key = self.own(node).info;
+        if key.m_key_protect.get() & 1 == 1 && key.m_key != exchange.key {
+            info.m_key = 0;
+        }
+        exchange.put(&info.emit(), ROOM);
+        outcome
+    }
+
+    /// Takes over what of `wanted` can be set. A change of state that the port cannot make is
+    /// refused after the rest has been taken over.
+    fn set_port_info(&mut self, node: NodeId, number: usize, wanted: &PortInfo) -> Outcome {
+        let own = usize::from(self.own_port(node).as_u8());
+        if number == own {
+            self.set_own(node, number, wanted);
+        }
+        let info = &mut self.state_mut(node).ports[number].info;
+        if wanted.link_width_enabled != 0 {
+            info.link_width_enabled = match wanted.link_width_enabled {
+                ALL_WIDTHS => info.link_width_supported,
+                widths => widths & info.link_width_supported,
+            };
+        }
+        if wanted.link_speed_enabled.get() != 0 {
+            let supported = info.link_speed_supported;
+            info.link_speed_enabled = match wanted.link_speed_enabled.get() {
+                ALL_SPEEDS => supported,
+                speeds => Bits::saturating(u64::from(speeds & supported.get())),
+            };
+        }
+        if wanted.link_speed_ext_enabled.get() != 0 {
+            let supported = u64::from(info.link_speed_ext_supported.get());
+            info.link_speed_ext_enabled = match wanted.link_speed_ext_enabled.get() {
+                ALL_EXTENDED_SPEEDS => Bits::saturating(supported),
+                speeds => Bits::saturating(u64::from(speeds) & supported),
+            };
+        }
+        if wanted.neighbor_mtu.code() != 0 {
+            info.neighbor_mtu = wanted.neighbor_mtu.min(info.mtu_cap);
+        }
+        if wanted.operational_vls.get() != 0 {
+            info.operational_vls = wanted.operational_vls.min(info.vl_cap);
+        }
+        if wanted.link_down_default_state != PhysicalState::NO_CHANGE {
+            info.link_down_default_state = wanted.link_down_default_state;
+        }
+        info.vl_high_limit = wanted.vl_high_limit;
+        info.vl_stall_count = wanted.vl_stall_count;
+        info.hoq_life = wanted.hoq_life;
+        info.partition_enforcement_inbound = wanted.partition_enforcement_inbound;
+        info.partition_enforcement_outbound = wanted.partition_enforcement_outbound;
+        info.filter_raw_inbound = wanted.filter_raw_inbound;
+        info.filter_raw_outbound = wanted.filter_raw_outbound;
+        info.local_phy_errors = wanted.local_phy_errors;
+        info.overrun_errors = wanted.overrun_errors;
+        if !self.state(node).ports[number].vl_arbitration.is_empty() {
+            self.sync_arbitration(node, number);
+        }
+        self.set_state(node, number, wanted)
+    }
+
+    /// What stands for the whole node.
+    fn set_own(&mut self, node: NodeId, number: usize, wanted: &PortInfo) {
+        let info = &mut self.state_mut(node).ports[number].info;
+        let before = (info.lid, info.lmc.get());
+        info.m_key = wanted.m_key;
+        info.m_key_protect = wanted.m_key_protect;
+        info.m_key_lease_period = wanted.m_key_lease_period;
+        info.gid_prefix = wanted.gid_prefix;
+        info.master_sm_lid = wanted.master_sm_lid;
+        info.master_sm_sl = wanted.master_sm_sl;
+        info.subnet_timeout = wanted.subnet_timeout;
+        // Violations are cleared by writing zeros.
+        info.m_key_violations = wanted.m_key_violations.min(info.m_key_violations);
+        info.p_key_violations = wanted.p_key_violations.min(info.p_key_violations);
+        info.q_key_violations = wanted.q_key_violations.min(info.q_key_violations);
+        if wanted.lid.is_unicast() {
+            info.lid = wanted.lid;
+            info.lmc = wanted.lmc;
+        }
+        self.move_lid(node, before);
+    }
+
+    /// PortState and PortPhysicalState.
+    fn set_state(&mut self, node: NodeId, number: usize, wanted: &PortInfo) -> Outcome {
+        let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
+            // A switch's port 0 is always active.
+            return Ok(());
+        };
+        match wanted.physical_state {
+            PhysicalState::DISABLED if !self.record(port).disabled => {
+                self.record_mut(port).disabled = true;
+                self.train(port);
+                return Ok(());
+            }
+            PhysicalState::POLLING if self.record(port).disabled => {
+                self.record_mut(port).disabled = false;
+                self.train(port);
+                return Ok(());
+            }
+            PhysicalState::POLLING => self.retrain(port),
+            _ => {}
+        }
+        let info = &mut self.record_mut(port).info;
+        let state = info.port_state;
+        info.port_state = match (state, wanted.port_state) {
+            (_, PortState::NO_CHANGE) => return Ok(()),
+            (PortState::DOWN, PortState::DOWN) => return Ok(()),
+            (_, PortState::DOWN) => {
+                self.retrain(port);
+                return Ok(());
+            }
+            (PortState::INITIALIZE | PortState::ARMED, PortState::ARMED) => PortState::ARMED,
+            (PortState::ARMED | PortState::ACTIVE, PortState::ACTIVE) => PortState::ACTIVE,
+            _ => return Err(INVALID_VALUE),
+        };
+        self.sync_link(port);
+        Ok(())
+    }
+
+    /// Passes the VL arbitration tables of a port on to the data plane.
+    pub(super) fn sync_arbitration(&mut self, node: NodeId, number: usize) {
+        let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
+            return;
+        };
+        let record = &self.state(node).ports[number];
+        let lanes = self.plane.data_vls();
+        let table = |blocks: [u8; 2]| {
+            let entries = blocks
+                .iter()
+                .filter_map(|block| record.vl_arbitration.get(block))
+                .flat_map(|table| table.entries);
+            entries
+                .filter(|entry| entry.weight > 0)
+                .filter_map(|entry| Some((Vl::try_new(entry.vl.get() as u8).ok()?, entry.weight)))
+                .filter(|(vl, _)| vl.index() < lanes)
+                .collect::<Vec<_>>()
+        };
+        let tables = VlArbitration {
+            low: table([1, 2]),
+            high: table([3, 4]),
+            limit_high: record.info.vl_high_limit,
+        };
+        // Lanes that the data plane does not have are left out above, so it cannot refuse.
+        let _ = self.plane.engine.set_vl_arbitration(port, &tables);
+    }
+}

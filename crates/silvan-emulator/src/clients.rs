@@ -1,0 +1,406 @@
+//! The programs that are attached, and where their datagrams go. No input or output happens here:
+//! bytes come in, messages to be sent come out.
+
+use std::collections::BTreeMap;
+
+use silvan_mad::smp::{DirectedRoute, Notice, PortInfo, SmInfo};
+use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet};
+use silvan_units::NodeId;
+
+use crate::agent::Reaction;
+use crate::error::EmulatorError;
+use crate::subnet::{Arrival, Needs, Subnet};
+use crate::wire::{CONTROL_DATA, CONTROL_LEN, ConnectRequest, Control, Kind, Message};
+
+/// Where the route of a directed datagram ends in its bytes: the ports back.
+const RETURN_PATH: usize = 192;
+
+/// An attached program.
+#[derive(Clone, Debug)]
+struct Client {
+    node: NodeId,
+    is_sm: bool,
+}
+
+/// A request that a subnet manager has not answered yet.
+#[derive(Clone, Debug)]
+struct Forwarded {
+    to: u16,
+    request: Message,
+}
+
+/// Counts of what has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Datagrams answered by the nodes' agents.
+    pub answered: u64,
+    /// Datagrams passed on to or from a subnet manager.
+    pub forwarded: u64,
+    /// Requests that came back unanswered.
+    pub timed_out: u64,
+    /// Messages that were none, or that nobody may send.
+    pub dropped: u64,
+}
+
+/// What the owner of the sockets must do about a control message.
+#[derive(Clone, Debug)]
+pub(crate) enum ControlAction {
+    /// Send this answer.
+    Reply([u8; CONTROL_LEN]),
+    /// Open the data channel of a new client, then send the answer.
+    Connect {
+        client: u16,
+        /// Process or port of the client.
+        id: u32,
+        reply: [u8; CONTROL_LEN],
+        refusal: [u8; CONTROL_LEN],
+    },
+    /// Send the answer, then close the channel of the client.
+    Disconnect {
+        client: u16,
+        reply: [u8; CONTROL_LEN],
+    },
+    /// Not a control message.
+    Nothing,
+}
+
+/// A subnet with the programs attached to it.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    pub subnet: Subnet,
+    clients: BTreeMap<u16, Client>,
+    default_node: NodeId,
+    /// By requester and its transaction.
+    forwarded: BTreeMap<(u16, u64), Forwarded>,
+    /// Messages to be sent, in order.
+    pub outbox: Vec<(u16, Message)>,
+    pub traffic: Traffic,
+    /// TransactionID of the next trap.
+    next_trap: u64,
+}
+
+impl Clients {
+    /// Nobody is attached; those who name no node will be to `default_node`.
+    pub fn new(subnet: Subnet, default_node: Option<&str>) -> Result<Self, EmulatorError> {
+        let first = subnet.fabric.host_ids().next();
+        let first = first.map(|host| subnet.fabric.node_of_host(host));
+        let node = match default_node {
+            Some(name) => subnet.node_named(name),
+            None => first.or_else(|| subnet.fabric.nodes.ids().next()),
+        };
+        let name = default_node.unwrap_or_default();
+        let default_node = node.ok_or_else(|| EmulatorError::NoSuchNode(name.to_owned()))?;
+        Ok(Self {
+            subnet,
+            clients: BTreeMap::new(),
+            default_node,
+            forwarded: BTreeMap::new(),
+            outbox: Vec::new(),
+            traffic: Traffic::default(),
+            next_trap: 1,
+        })
+    }
+
+    /// How many programs are attached.
+    pub fn count(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Name of the node that programs are attached to which name none.
+    pub fn default_name(&self) -> &str {
+        &self.subnet.fabric.nodes[self.default_node].name
+    }
+
+    /// Answers a control message.
+    pub fn control(&mut self, bytes: &[u8]) -> ControlAction {
+        let Some(control) = Control::parse(bytes) else {
+            self.traffic.dropped += 1;
+            return ControlAction::Nothing;
+        };
+        if control.kind() == Some(Kind::Connect) {
+            return self.connect(&control);
+        }
+        let client = u16::try_from(control.client()).ok();
+        let known = client.filter(|client| self.clients.contains_key(client));
+        let (Some(kind), Some(client)) = (control.kind(), known) else {
+            return ControlAction::Reply(control.refuse());
+        };
+        let node = self.clients[&client].node;
+        ControlAction::Reply(match kind {
+            Kind::Disconnect => {
+                let reply = control.reply(&[]);
+                return ControlAction::Disconnect { client, reply };
+            }
+            Kind::GetPort => {
+                let info = &self.subnet.own(node).info;
+                let mut data = [0; 3];
+                data[..2].copy_from_slice(&info.lid.as_u16().to_ne_bytes());
+                data[2] = info.port_state.code() as u8;
+                control.reply(&data)
+            }
+            Kind::GetVendor => control.reply(&[0; 24]),
+            Kind::GetNodeInfo => control.reply(&self.node_info(node)),
+            Kind::GetPortInfo => match self.port_info(node, control.data()[0]) {
+                Some(data) => control.reply(&data),
+                None => control.refuse(),
+            },
+            Kind::SetIsSm => {
+                self.set_sm(client, control.word(0) != 0);
+                control.reply(&[])
+            }
+            Kind::GetPKeys => {
+                let keys = &self.subnet.own(node).p_keys;
+                let mut data = [0; CONTROL_DATA];
+                for (place, key) in data.chunks_exact_mut(2).zip(keys) {
+                    place.copy_from_slice(&key.to_be_bytes());
+                }
+                control.reply(&data)
+            }
+            Kind::Connect => control.refuse(),
+        })
+    }
+
+    fn connect(&mut self, control: &Control) -> ControlAction {
+        let request = ConnectRequest::parse(control);
+        let node = match request.node.as_str() {
+            "" => Some(self.default_node),
+            name => self.subnet.node_named(name),
+        };
+        let free = (0..u16::MAX).find(|id| !self.clients.contains_key(id));
+        let (Some(node), Some(client)) = (node, free) else {
+            return ControlAction::Reply(control.refuse());
+        };
+        self.clients.insert(client, Client { node, is_sm: false });
+        self.set_sm(client, request.is_sm);
+        let name = &self.subnet.fabric.nodes[node].name;
+        // A name that the client asked for is said back as it was.
+        let name = if request.node.is_empty() {
+            name
+        } else {
+            &request.node
+        };
+        ControlAction::Connect {
+            client,
+            id: request.id,
+            reply: control.reply(&ConnectRequest::answer(control, client, name)),
+            refusal: control.refuse(),
+        }
+    }
+
+    /// NodeInfo as the client's files shall show it. It works out the port's GUID as the node's plus
+    /// the port's number, which real adapters need not follow; so the node's is what leads there.
+    fn node_info(&self, node: NodeId) -> [u8; CONTROL_DATA] {
+        let mut info = self.subnet.state(node).info;
+        info.local_port = self.subnet.own_port(node);
+        let offset = u64::from(info.local_port.as_u8());
+        info.node_guid = silvan_units::Guid::new(info.port_guid.as_u64().wrapping_sub(offset));
+        let mut data = [0; CONTROL_DATA];
+        data[..silvan_mad::smp::NodeInfo::LEN].copy_from_slice(&info.emit());
+        data
+    }
+
+    fn port_info(&self, node: NodeId, number: u8) -> Option<[u8; PortInfo::LEN]> {
+        let own = self.subnet.own_port(node);
+        let number = if number == 0 { own.as_u8() } else { number };
+        let record = self.subnet.state(node).ports.get(usize::from(number))?;
+        let mut info = record.info;
+        info.local_port = own;
+        Some(info.emit())
+    }
+
+    fn set_sm(&mut self, client: u16, is_sm: bool) {
+        let Some(record) = self.clients.get_mut(&client) else {
+            return;
+        };
+        record.is_sm = is_sm;
+        let node = record.node;
+        let any = self.sm_at(node).is_some();
+        let own = usize::from(self.subnet.own_port(node).as_u8());
+        self.subnet.state_mut(node).ports[own].is_sm = any;
+    }
+
+    /// The subnet manager at a node.
+    fn sm_at(&self, node: NodeId) -> Option<u16> {
+        let mut clients = self.clients.iter();
+        clients
+            .find(|(_, client)| client.node == node && client.is_sm)
+            .map(|(&id, _)| id)
+    }
+
+    /// A client has gone. Those who wait for its answers get their requests back.
+    pub fn disconnect(&mut self, client: u16) {
+        self.set_sm(client, false);
+        self.clients.remove(&client);
+        let all = std::mem::take(&mut self.forwarded);
+        for (key, forwarded) in all {
+            if forwarded.to == client {
+                self.send(key.0, forwarded.request.timed_out());
+                self.traffic.timed_out += 1;
+            } else if key.0 != client {
+                self.forwarded.insert(key, forwarded);
+            }
+        }
+    }
+
+    fn send(&mut self, client: u16, message: Message) {
+        if self.clients.contains_key(&client) {
+            self.outbox.push((client, message));
+        }
+    }
+
+    /// Takes a data message of a client.
+    pub fn datagram(&mut self, client: u16, bytes: &[u8]) {
+        let (Some(message), Some(record)) = (Message::parse(bytes), self.clients.get(&client))
+        else {
+            self.traffic.dropped += 1;
+            return;
+        };
+        let node = record.node;
+        let mut original = message;
+        let packet = Packet::new(*original.mad());
+        let method = packet.method();
+        if method == Method::TRAP_REPRESS {
+            return;
+        }
+        if method.is_response() {
+            self.response(client, message);
+            return;
+        }
+        match self.target(node, &mut original) {
+            Some(at) if is_for_manager(&packet) => self.forward(client, node, at, original),
+            Some(at) => self.local(client, at, original),
+            None => self.time_out(client, message),
+        }
+        self.flush_traps();
+    }
+
+    fn time_out(&mut self, client: u16, request: Message) {
+        self.traffic.timed_out += 1;
+        self.send(client, request.timed_out());
+    }
+
+    /// Where a request goes; fills in the way back of a directed route.
+    fn target(&self, from: NodeId, message: &mut Message) -> Option<Arrival> {
+        let lid = message.destination();
+        let bytes = message.mad();
+        let packet = Packet::new(&mut *bytes);
+        match packet.class() {
+            Class::SUBNET_DIRECTED => {
+                let mut route = DirectedRoute::of(bytes)?;
+                let start = self.subnet.follow_lid(from, lid, Needs::Link)?;
+                let at = self.subnet.follow(start.node, &mut route)?;
+                bytes[RETURN_PATH..].copy_from_slice(&route.return_path);
+                Some(at)
+            }
+            Class::SUBNET_LID => self.subnet.follow_lid(from, lid, Needs::Link),
+            _ => self.subnet.follow_lid(from, lid, Needs::Active),
+        }
+    }
+
+    /// The agent of the node reached answers.
+    fn local(&mut self, client: u16, at: Arrival, message: Message) {
+        let mut answer = message;
+        answer.set_owner(client);
+        match self.subnet.react(at, answer.mad()) {
+            Reaction::Answered => {
+                answer.turn_round();
+                self.traffic.answered += 1;
+                self.send(client, answer);
+            }
+            Reaction::Silent => self.time_out(client, message),
+        }
+    }
+
+    /// Passes a request on to the subnet manager at the node reached.
+    fn forward(&mut self, client: u16, from: NodeId, at: Arrival, message: Message) {
+        let mut request = message;
+        let method = Packet::new(*request.mad()).method();
+        // Reports go to those who have subscribed, who need not be prepared for them.
+        let manager = self.sm_at(at.node).filter(|_| method != Method::REPORT);
+        let Some(manager) = manager else {
+            self.time_out(client, message);
+            return;
+        };
+        request.set_owner(client);
+        request.set_source(self.subnet.lid(from));
+        if method != Method::TRAP {
+            let key = (client, request.transaction());
+            let forwarded = Forwarded {
+                to: manager,
+                request: message,
+            };
+            self.forwarded.insert(key, forwarded);
+        }
+        self.traffic.forwarded += 1;
+        self.send(manager, request);
+    }
+
+    /// Passes a subnet manager's answer on to who has asked, once.
+    fn response(&mut self, from: u16, mut message: Message) {
+        let key = (message.owner(), message.transaction());
+        if self
+            .forwarded
+            .get(&key)
+            .is_none_or(|asked| asked.to != from)
+        {
+            self.traffic.dropped += 1;
+            return;
+        }
+        self.forwarded.remove(&key);
+        let node = self.clients[&from].node;
+        message.set_source(self.subnet.lid(node));
+        self.traffic.forwarded += 1;
+        self.send(key.0, message);
+    }
+
+    /// Sends the traps of switches whose ports have changed. Those that cannot be sent yet, because no
+    /// way leads to the subnet manager, are kept until it has cleared the change.
+    pub fn flush_traps(&mut self) {
+        for node in std::mem::take(&mut self.subnet.traps) {
+            let state = self.subnet.state(node);
+            let changed = state
+                .switch
+                .as_ref()
+                .is_some_and(|switch| switch.info.port_state_change);
+            if changed && !self.send_trap(node) {
+                self.subnet.traps.push(node);
+            }
+        }
+    }
+
+    fn send_trap(&mut self, node: NodeId) -> bool {
+        let info = self.subnet.own(node).info;
+        let manager = info.master_sm_lid;
+        if manager.as_u16() == 0 {
+            return false;
+        }
+        let reached = self.subnet.follow_lid(node, manager, Needs::Link);
+        let Some(client) = reached.and_then(|at| self.sm_at(at.node)) else {
+            return false;
+        };
+        let mut trap = Mad::request(
+            Method::TRAP,
+            Body::Smp(silvan_mad::smp::Smp {
+                m_key: 0,
+                route: silvan_mad::smp::SmpRoute::Lid,
+                attribute: Notice::link_state_change(info.lid).into(),
+            }),
+        );
+        trap.transaction_id = self.next_trap;
+        self.next_trap += 1;
+        let mad: [u8; MAD_LEN] = trap.emit();
+        self.send(client, Message::unasked(info.lid, manager, &mad));
+        true
+    }
+}
+
+/// Whether a request is for the subnet manager at its destination and not for the agent there.
+fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
+    match packet.class() {
+        Class::SUBNET_ADMINISTRATION => true,
+        Class::SUBNET_LID | Class::SUBNET_DIRECTED => {
+            packet.attribute_id() == SmInfo::ID || packet.method() == Method::TRAP
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,57 @@
+//! What can go wrong with an emulated fabric.
+
+use std::io;
+
+use silvan_engine::BuildError;
+use silvan_runner::RunError;
+use silvan_scenario::ScenarioError;
+use silvan_traffic::TrafficError;
+use thiserror::Error;
+
+/// Why a fabric cannot be emulated, or no longer.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EmulatorError {
+    /// The scenario, with congestion control added, does not hold.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The scenario has no congestion control that could be configured.
+    #[error("the scenario has no congestion control")]
+    NoControl,
+    /// The engine cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// Congestion control cannot be built.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The traffic does not work.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// The data plane cannot go on.
+    #[error(transparent)]
+    Engine(#[from] silvan_engine::RunError),
+    /// There is no node of this name.
+    #[error("there is no host or switch named {0:?}")]
+    NoSuchNode(String),
+    /// Somebody else serves under this name or port.
+    #[error("{0} is in use")]
+    AddressInUse(String),
+    /// A socket cannot be set up or has failed.
+    #[error("{what}: {source}")]
+    Socket {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl EmulatorError {
+    /// Says what failed.
+    pub(crate) fn socket(what: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
+        move |error| Self::Socket {
+            what,
+            source: error.into(),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The live fabric: a simulated data plane paced to the wall clock, whose management plane real,
+//! unmodified InfiniBand tools use as if it were hardware.
+//!
+//! Tools reach it through the preload library umad2sim, as they reach ibsim: datagram sockets carry
+//! their management datagrams here, and agents at every node answer them. What they read is the
+//! data plane, and what they set acts in it at once.
+
+pub(crate) mod agent;
+mod clients;
+mod command;
+mod error;
+mod pace;
+mod plane;
+mod server;
+mod subnet;
+mod tables;
+mod wire;
+
+pub use agent::TICK_PS;
+pub use clients::Traffic;
+pub use command::Command;
+pub use error::EmulatorError;
+pub use server::sockets::{Address, AllowedUsers};
+pub use server::{Options, Server};
+pub use subnet::Start;

@@ -1,0 +1,193 @@
+//! Counters that a switch port or an adapter keeps beside those of every run: by service level, by
+//! virtual lane, and the log of marked packets.
+//!
+//! They wrap the congestion control of the run, so that the engine of an ordinary run knows nothing
+//! of them.
+
+use std::collections::VecDeque;
+
+use silvan_control::ib::{IbAdapter, IbSwitch};
+use silvan_control::seam::{
+    Feedback, Flow, LinkView, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
+};
+use silvan_units::{HostId, PortId, Sl, Span, SwitchId, Time};
+
+/// Most events in the log of a switch (CongestionLog).
+const LOG_LEN: usize = 15;
+
+/// Bytes of a packet that no counter of data includes.
+pub(crate) const VCRC: u64 = 2;
+
+/// What one port has sent, by service level. What it has received is what its neighbour has sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BySl {
+    /// Bytes on the wire, without the last two of each packet (VCRC), as ports count them.
+    pub bytes: [u64; Sl::COUNT],
+    /// Packets with FECN.
+    pub fecn: [u64; Sl::COUNT],
+    /// Packets with BECN.
+    pub becn: [u64; Sl::COUNT],
+}
+
+/// A packet that a switch has marked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MarkEvent {
+    pub at: Time,
+    pub source: HostId,
+    pub destination: HostId,
+    pub sl: Sl,
+}
+
+/// The log of one switch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MarkLog {
+    /// The last marked packets, the oldest first.
+    pub events: VecDeque<MarkEvent>,
+    /// Packets marked since the log was last read.
+    pub count: u64,
+    /// Ports that have marked since the log was last read.
+    pub ports: Vec<PortId>,
+}
+
+/// Congestion control at the switches, with counters.
+#[derive(Debug)]
+pub(crate) struct MeteredSwitch {
+    pub inner: IbSwitch,
+    /// By port.
+    pub by_sl: Vec<BySl>,
+    /// Time waited by Port VL.
+    pub waited: Vec<Span>,
+    pub logs: Vec<MarkLog>,
+    switch_of: Vec<Option<SwitchId>>,
+    vls: usize,
+}
+
+impl MeteredSwitch {
+    pub fn new(inner: IbSwitch, switch_of: Vec<Option<SwitchId>>, vls: usize) -> Self {
+        let switches = switch_of.iter().flatten().map(|switch| switch.index() + 1);
+        Self {
+            inner,
+            by_sl: vec![BySl::default(); switch_of.len()],
+            waited: vec![Span::ZERO; switch_of.len() * vls],
+            logs: vec![MarkLog::default(); switches.max().unwrap_or(0)],
+            switch_of,
+            vls,
+        }
+    }
+
+    /// Notes a marked packet in the log of its switch.
+    fn log(&mut self, now: Time, port: usize, packet: &LinkView) {
+        let Some(switch) = self.switch_of[port] else {
+            return;
+        };
+        let log = &mut self.logs[switch.index()];
+        if log.events.len() == LOG_LEN {
+            log.events.pop_front();
+        }
+        log.events.push_back(MarkEvent {
+            at: now,
+            source: packet.source,
+            destination: packet.destination,
+            sl: packet.sl,
+        });
+        log.count += 1;
+        let port = PortId::new(port);
+        if !log.ports.contains(&port) {
+            log.ports.push(port);
+        }
+    }
+}
+
+impl SwitchControl for MeteredSwitch {
+    const ACTIVE: bool = IbSwitch::ACTIVE;
+    const NEEDS_BUFFER_FULL: bool = IbSwitch::NEEDS_BUFFER_FULL;
+    const NEEDS_LINK: bool = true;
+
+    #[inline]
+    fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
+        self.inner.on_queued(now, output, queue, packet);
+    }
+
+    #[inline]
+    fn on_departure(
+        &mut self,
+        now: Time,
+        output: PortVl,
+        queue: QueueView,
+        packet: PacketView,
+    ) -> bool {
+        self.inner.on_departure(now, output, queue, packet)
+    }
+
+    fn on_discarded(&mut self, now: Time, output: PortVl) {
+        self.inner.on_discarded(now, output);
+    }
+
+    #[inline]
+    fn on_link(&mut self, now: Time, output: PortVl, packet: LinkView) {
+        let lane = output.0 as usize;
+        let port = lane / self.vls;
+        let counts = &mut self.by_sl[port];
+        let sl = packet.sl.index();
+        counts.bytes[sl] += u64::from(packet.wire_bytes).saturating_sub(VCRC);
+        counts.fecn[sl] += u64::from(packet.fecn);
+        counts.becn[sl] += u64::from(packet.becn);
+        self.waited[lane] += packet.waited;
+        if packet.marked_here {
+            self.log(now, port, &packet);
+        }
+    }
+
+    #[inline]
+    fn delays_credits(&self) -> bool {
+        self.inner.delays_credits()
+    }
+
+    fn credit_return_delay(&self, input: PortId, occupied: u32, packet_time: Span) -> Span {
+        self.inner.credit_return_delay(input, occupied, packet_time)
+    }
+
+    fn congested_time(&self, now: Time, output: PortVl) -> Span {
+        self.inner.congested_time(now, output)
+    }
+}
+
+/// Congestion control at the adapters, with counters.
+#[derive(Debug)]
+pub(crate) struct MeteredAdapter {
+    pub inner: IbAdapter,
+    /// Notifications with BECN received, by host and service level.
+    pub becn: Vec<[u64; Sl::COUNT]>,
+}
+
+impl MeteredAdapter {
+    pub fn new(inner: IbAdapter, hosts: usize) -> Self {
+        Self {
+            inner,
+            becn: vec![[0; Sl::COUNT]; hosts],
+        }
+    }
+}
+
+impl SourceControl for MeteredAdapter {
+    const ACTIVE: bool = IbAdapter::ACTIVE;
+    const NEEDS_CREDIT: bool = IbAdapter::NEEDS_CREDIT;
+
+    #[inline]
+    fn release(&mut self, now: Time, flow: Flow) -> Time {
+        self.inner.release(now, flow)
+    }
+
+    #[inline]
+    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
+        self.inner.on_send(now, flow, wire_time, payload);
+    }
+
+    #[inline]
+    fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
+        if !matches!(feedback, Feedback::Ack { becn: false, .. }) {
+            self.becn[flow.source.index()][flow.sl.index()] += 1;
+        }
+        self.inner.on_feedback(now, flow, feedback)
+    }
+}

@@ -1,0 +1,239 @@
+//! The data plane behind the management plane: the engine with its counters, steps of simulated
+//! time, and what management changes in it.
+
+pub(crate) mod meter;
+
+use silvan_control::seam::PortVl;
+use silvan_engine::{Discards, Engine, EngineConfig, OnWire, PortCounters};
+use silvan_fabric::Fabric;
+use silvan_scenario::{Override, Scenario, switch_ports};
+use silvan_traffic::{Environment, FlowSpec, Load, Traffic, Window};
+use silvan_units::{Bytes, HostId, PortId, Rate, Sl, Time, Vl};
+
+use crate::error::EmulatorError;
+use meter::{BySl, MeteredAdapter, MeteredSwitch};
+
+/// The engine of an emulated fabric.
+type LiveEngine = Engine<MeteredSwitch, MeteredAdapter, Traffic>;
+
+/// A flow to start.
+#[derive(Clone, Debug)]
+pub(crate) struct NewFlow {
+    pub name: Option<String>,
+    pub from: HostId,
+    pub to: HostId,
+    /// Payload rate; `None` for as much as the host can.
+    pub rate: Option<Rate>,
+    pub bytes: Option<Bytes>,
+    pub sl: Sl,
+}
+
+/// The running data plane.
+#[derive(Debug)]
+pub(crate) struct DataPlane {
+    pub engine: LiveEngine,
+    environment: Environment,
+    message: Option<Bytes>,
+    /// Deadlocks that discards have ended, and packets discarded for it.
+    pub deadlocks: u64,
+    pub deadlock_discards: u64,
+}
+
+/// The scenario with congestion control present, switched off if the scenario has none: a switch
+/// that nobody has configured marks nothing.
+pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorError> {
+    if scenario.ib_control().is_some() {
+        return Ok(scenario.clone());
+    }
+    let off = [
+        Override::new("control.scheme", "\"ib-cc\""),
+        Override::new("control.switch.threshold", "0"),
+    ];
+    Ok(scenario.with_overrides(&off)?)
+}
+
+impl DataPlane {
+    /// The data plane of a scenario that has congestion control. `routed` says whether its
+    /// forwarding tables are in force from the start.
+    pub fn new(scenario: &Scenario, routed: bool) -> Result<Self, EmulatorError> {
+        let seed = scenario.seed();
+        let fabric = scenario.fabric();
+        let config: &EngineConfig = scenario.engine_config();
+        let control = scenario.ib_control().ok_or(EmulatorError::NoControl)?;
+        let (switch, adapter) = silvan_runner::build_ib(scenario, control, seed)?;
+        let ports = switch_ports(fabric);
+        let switch_of = ports.iter().map(|port| port.map(|port| port.switch));
+        let vls = usize::from(config.data_vls);
+        let switch = MeteredSwitch::new(switch, switch_of.collect(), vls);
+        let adapter = MeteredAdapter::new(adapter, fabric.host_count());
+        let environment = scenario.environment(seed);
+        let traffic = Traffic::new(scenario.traffic(), &environment)?;
+        let tables = scenario.tables();
+        let mut engine = Engine::new(fabric, tables, config, switch, adapter, traffic)?;
+        engine.discard_unroutable(true);
+        if !routed {
+            for switch in fabric.switch_ids() {
+                let node = fabric.node_of_switch(switch);
+                for host in fabric.host_ids() {
+                    engine.set_route(node, host, None);
+                }
+            }
+        }
+        Ok(Self {
+            engine,
+            environment,
+            message: scenario.traffic().message,
+            deadlocks: 0,
+            deadlock_discards: 0,
+        })
+    }
+
+    /// Simulated time.
+    pub fn now(&self) -> Time {
+        self.engine.now()
+    }
+
+    /// Simulates to `end`. Packets that block each other in a circle are discarded, as switches
+    /// do whose packets wait too long.
+    pub fn step(&mut self, end: Time) -> Result<(), EmulatorError> {
+        while let Err(error) = self.engine.step_until(end) {
+            let discarded = self.engine.break_deadlock();
+            if discarded == 0 {
+                return Err(error.into());
+            }
+            self.deadlocks += 1;
+            self.deadlock_discards += discarded as u64;
+        }
+        Ok(())
+    }
+
+    /// Opens or closes the sending side of a port.
+    pub fn set_open(&mut self, port: PortId, open: bool, on_wire: OnWire) {
+        if open {
+            self.engine.open_port(port);
+        } else {
+            self.engine.close_port(port, on_wire);
+        }
+    }
+
+    pub fn counters(&self, port: PortId) -> PortCounters {
+        self.engine.port_counters(port)
+    }
+
+    pub fn discards(&self, port: PortId) -> Discards {
+        self.engine.discards(port)
+    }
+
+    /// What a port has sent, by service level.
+    pub fn by_sl(&self, port: PortId) -> &BySl {
+        &self.engine.switch_control().by_sl[port.index()]
+    }
+
+    fn lane(&self, port: PortId, vl: Vl) -> usize {
+        let vls = self.engine.switch_control().waited.len() / self.engine.ports();
+        port.index() * vls + vl.index()
+    }
+
+    /// Data lanes that there are.
+    pub fn data_vls(&self) -> usize {
+        self.engine.switch_control().waited.len() / self.engine.ports()
+    }
+
+    /// Time that a port has waited with a packet of this lane, in ps; 0 for lanes there are not.
+    pub fn waited_ps(&self, port: PortId, vl: Vl) -> u64 {
+        if vl.index() >= self.data_vls() {
+            return 0;
+        }
+        let lane = self.lane(port, vl);
+        self.engine.switch_control().waited[lane].as_ps()
+    }
+
+    /// Time that a switch's Port VL has been in the congestion state, in ps.
+    pub fn congested_ps(&self, port: PortId, vl: Vl) -> u64 {
+        use silvan_control::seam::SwitchControl;
+        if vl.index() >= self.data_vls() {
+            return 0;
+        }
+        let lane = PortVl(self.lane(port, vl) as u32);
+        self.engine
+            .switch_control()
+            .congested_time(self.now(), lane)
+            .as_ps()
+    }
+
+    /// How often a switch's Port VL has entered the congestion state.
+    pub fn congestion_events(&self, port: PortId, vl: Vl) -> u64 {
+        if vl.index() >= self.data_vls() {
+            return 0;
+        }
+        let lane = PortVl(self.lane(port, vl) as u32);
+        u64::from(self.engine.switch_control().inner.congestion_events(lane))
+    }
+
+    /// Starts a flow and gives its name.
+    pub fn start_flow(&mut self, flow: &NewFlow) -> Result<String, EmulatorError> {
+        let now = self.now();
+        let spec = FlowSpec {
+            name: flow.name.clone(),
+            from: flow.from,
+            to: flow.to,
+            bytes: flow.bytes,
+            load: flow.rate.map_or(Load::Saturating, Load::Rate),
+            window: Window {
+                start: now,
+                end: None,
+            },
+            message: None,
+            sl: flow.sl,
+        };
+        let traffic = self.engine.workload_mut();
+        let class = traffic.add_flow(&spec, self.message, &self.environment)?;
+        let name = traffic.classes()[usize::from(class)].clone();
+        self.engine.wake(flow.from);
+        Ok(name)
+    }
+
+    fn class_named(&self, name: &str) -> Option<u16> {
+        let classes = self.engine.workload().classes();
+        let place = classes.iter().position(|class| class == name)?;
+        u16::try_from(place).ok()
+    }
+
+    /// Stops or resumes what is named so; gives `false` if there is nothing of the name.
+    pub fn set_running(&mut self, name: &str, running: bool) -> bool {
+        let Some(class) = self.class_named(name) else {
+            return false;
+        };
+        let now = self.now();
+        let traffic = self.engine.workload_mut();
+        if running {
+            for host in traffic.resume(class, now) {
+                self.engine.wake(host);
+            }
+        } else {
+            traffic.stop(class);
+        }
+        true
+    }
+
+    /// Name, whether it runs, and payload delivered, of all that sends.
+    pub fn flows(&self) -> Vec<(String, bool, u64)> {
+        let traffic = self.engine.workload();
+        (0..)
+            .zip(traffic.classes())
+            .map(|(class, name)| {
+                let delivered = self.engine.class(class);
+                let bytes = delivered.map_or(0, |stats| stats.delivered_bytes);
+                (name.clone(), traffic.is_running(class), bytes)
+            })
+            .collect()
+    }
+
+    /// Payload delivered to all hosts.
+    pub fn delivered_bytes(&self, fabric: &Fabric) -> u64 {
+        let hosts = fabric.host_ids();
+        hosts
+            .map(|host| self.engine.host_counters(host).delivered_bytes)
+            .sum()
+    }
+}

@@ -1,0 +1,367 @@
+//! The server: sockets, time and data plane in one loop.
+//!
+//! One thread does everything: it takes what has come in, lets the data plane go on for some tens of
+//! microseconds if simulated time is behind, and sleeps when there is nothing to do. So no datagram
+//! waits for longer than a step, and settings need no locks.
+
+mod desk;
+pub(crate) mod sockets;
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{Timespec, epoll};
+use rustix::net::{SendFlags, SocketAddrAny};
+use silvan_scenario::Scenario;
+
+use crate::clients::{Clients, ControlAction};
+use crate::command::Rates;
+use crate::error::EmulatorError;
+use crate::pace::Pace;
+use crate::subnet::{Start, Subnet};
+use crate::wire::CONTROL_LEN;
+use desk::Desks;
+use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
+
+/// Longest sleep: how soon the server sees that it shall stop.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+/// Sleep between two steps of a data plane that has nothing to make up for.
+const TICK: Duration = Duration::from_millis(1);
+/// The same while no packets move.
+const QUIET_TICK: Duration = Duration::from_millis(10);
+/// Time between two looks for clients that have gone without a word, and two samples of rates.
+const HOUSEKEEPING: Duration = Duration::from_millis(500);
+/// Datagrams taken from one socket before the others have their turn.
+const TURN: usize = 64;
+
+/// Epoll tokens: the two fixed sockets, then channels and control connections by number.
+const CONTROL: u64 = 0;
+const LISTENER: u64 = 1;
+const CHANNEL: u64 = 1 << 32;
+const DESK: u64 = 2 << 32;
+
+/// How to serve a fabric.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where tools find the server.
+    pub address: Address,
+    /// Who may attach.
+    pub users: AllowedUsers,
+    /// Simulated seconds per second.
+    pub time_scale: f64,
+    /// The node that programs are attached to which name none.
+    pub host: Option<String>,
+    /// How the subnet starts.
+    pub start: Start,
+    /// Whether simulated time stands still at first.
+    pub paused: bool,
+}
+
+impl Options {
+    /// Served under this name to the user of this process, set up, in real time.
+    pub fn new(address: Address) -> Self {
+        Self {
+            address,
+            users: AllowedUsers::Ids(vec![rustix::process::getuid().as_raw()]),
+            time_scale: 1.0,
+            host: None,
+            start: Start::Configured,
+            paused: false,
+        }
+    }
+}
+
+/// An emulated fabric with its sockets open.
+#[derive(Debug)]
+pub struct Server {
+    options: Options,
+    control: OwnedFd,
+    epoll: OwnedFd,
+    channels: BTreeMap<u16, Channel>,
+    desks: Desks,
+    clients: Clients,
+    pace: Pace,
+    rates: Rates,
+    started: Instant,
+    /// Events of the data plane at the last step, to see whether packets move.
+    events: u64,
+}
+
+impl Server {
+    /// Builds the fabric of a scenario and opens the sockets. Tools that connect now wait until
+    /// [`run`](Self::run).
+    ///
+    /// # Errors
+    ///
+    /// [`EmulatorError`]; nothing is left open then.
+    pub fn bind(scenario: &Scenario, options: Options) -> Result<Self, EmulatorError> {
+        let control = options.address.open("ctl", 0)?;
+        let desks = Desks::open(&options.address)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(EmulatorError::socket("waiting for sockets"))?;
+        for (socket, token) in [(&control, CONTROL), (&desks.listener, LISTENER)] {
+            watch(&epoll, socket, token)?;
+        }
+        let subnet = Subnet::new(scenario, options.start)?;
+        let clients = Clients::new(subnet, options.host.as_deref())?;
+        let now = Instant::now();
+        let simulated = clients.subnet.now();
+        let mut pace = Pace::new(options.time_scale, now, simulated);
+        pace.set_paused(options.paused, now, simulated);
+        Ok(Self {
+            options,
+            control,
+            epoll,
+            channels: BTreeMap::new(),
+            desks,
+            clients,
+            pace,
+            rates: Rates::default(),
+            started: now,
+            events: 0,
+        })
+    }
+
+    /// Serves until `stop` is set or somebody asks to quit.
+    ///
+    /// # Errors
+    ///
+    /// [`EmulatorError`] if the data plane cannot go on or the sockets fail.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
+        let simulated = self.clients.subnet.now();
+        let scale = self.pace.scale();
+        self.pace.set_scale(scale, Instant::now(), simulated);
+        let mut housekeeping = Instant::now();
+        let mut quit = false;
+        let mut ready = Vec::with_capacity(256);
+        while !stop.load(Ordering::Relaxed) && !quit {
+            let sleep = self.step()?;
+            self.wait(&mut ready, sleep)?;
+            for event in ready.drain(..) {
+                self.serve(event, &mut quit);
+            }
+            let now = Instant::now();
+            if now.duration_since(housekeeping) >= HOUSEKEEPING {
+                housekeeping = now;
+                self.rates.sample(&self.clients);
+                self.clients.flush_traps();
+                self.deliver();
+                self.drop_gone();
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the data plane go on by a step, if it is behind. Gives how long there is nothing to do.
+    fn step(&mut self) -> Result<Duration, EmulatorError> {
+        let now = Instant::now();
+        self.clients.subnet.uptime = now.duration_since(self.started);
+        let simulated = self.clients.subnet.now();
+        let Some(until) = self.pace.next_step(now, simulated) else {
+            if self.pace.is_paused() {
+                return Ok(LONGEST_SLEEP);
+            }
+            let events = self.clients.subnet.plane.engine.events();
+            let quiet = std::mem::replace(&mut self.events, events) == events;
+            return Ok(if quiet { QUIET_TICK } else { TICK });
+        };
+        self.clients.subnet.plane.step(until)?;
+        self.pace.stepped(until.since(simulated), now.elapsed());
+        Ok(Duration::ZERO)
+    }
+
+    fn wait(&self, ready: &mut Vec<epoll::Event>, sleep: Duration) -> Result<(), EmulatorError> {
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(sleep.subsec_nanos()),
+        };
+        let buffer = rustix::buffer::spare_capacity(ready);
+        match epoll::wait(&self.epoll, buffer, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(EmulatorError::socket("waiting for sockets")(error)),
+        }
+    }
+
+    fn serve(&mut self, event: epoll::Event, quit: &mut bool) {
+        let token = event.data.u64();
+        let number = token as u32;
+        match token & !u64::from(u32::MAX) {
+            0 if token == CONTROL => self.serve_control(),
+            0 => {
+                for desk in self.desks.accept(&self.options.users) {
+                    let Some(socket) = self.desks.socket(desk) else {
+                        continue;
+                    };
+                    if watch(&self.epoll, socket, DESK | u64::from(desk)).is_err() {
+                        self.desks.close(desk);
+                    }
+                }
+            }
+            CHANNEL => self.serve_channel(number as u16, event.flags),
+            _ => self
+                .desks
+                .serve(number, &mut self.clients, &mut self.pace, &self.rates, quit),
+        }
+        self.deliver();
+    }
+
+    fn serve_control(&mut self) {
+        let mut buffer = [0; 2 * CONTROL_LEN];
+        for _ in 0..TURN {
+            let allowed = match self.options.address {
+                Address::Unix(_) => Some(&self.options.users),
+                Address::Udp(_) => None,
+            };
+            match receive(&self.control, &mut buffer, allowed) {
+                Received::Datagram(len, from) => {
+                    let action = self.clients.control(&buffer[..len]);
+                    self.act(action, from.as_ref());
+                }
+                Received::Foreign(from) => {
+                    // Whoever is refused shall not wait for an answer for ever.
+                    if let Some(control) = crate::wire::Control::parse(&buffer[..CONTROL_LEN]) {
+                        self.reply(&control.refuse(), from.as_ref());
+                    }
+                }
+                Received::Gone => {}
+                Received::Empty => return,
+            }
+        }
+    }
+
+    fn reply(&self, reply: &[u8; CONTROL_LEN], to: Option<&SocketAddrAny>) {
+        if let Some(to) = to {
+            // A client takes one answer at a time; one that has gone misses nothing.
+            let _ = rustix::net::sendto(&self.control, reply, SendFlags::NOSIGNAL, to);
+        }
+    }
+
+    fn act(&mut self, action: ControlAction, from: Option<&SocketAddrAny>) {
+        match action {
+            ControlAction::Nothing => {}
+            ControlAction::Reply(reply) => self.reply(&reply, from),
+            ControlAction::Connect {
+                client,
+                id,
+                reply,
+                refusal,
+            } => match self.open_channel(client, id) {
+                Ok(()) => self.reply(&reply, from),
+                Err(_) => {
+                    self.clients.disconnect(client);
+                    self.reply(&refusal, from);
+                }
+            },
+            ControlAction::Disconnect { client, reply } => {
+                self.reply(&reply, from);
+                self.drop_client(client);
+            }
+        }
+    }
+
+    fn open_channel(&mut self, client: u16, id: u32) -> Result<(), EmulatorError> {
+        let address = &self.options.address;
+        let socket = address.open(&format!("out{client}"), client.saturating_add(1))?;
+        address
+            .connect(&socket, id)
+            .map_err(EmulatorError::socket("connecting to a client"))?;
+        watch(&self.epoll, &socket, CHANNEL | u64::from(client))?;
+        self.channels.insert(client, Channel::new(socket, id));
+        Ok(())
+    }
+
+    fn serve_channel(&mut self, client: u16, flags: epoll::EventFlags) {
+        if flags.contains(epoll::EventFlags::OUT) {
+            if let Some(channel) = self.channels.get_mut(&client) {
+                let sent = channel.flush();
+                self.after(client, sent);
+            }
+        }
+        let mut buffer = [0; 2 * crate::wire::DATA_LEN];
+        for _ in 0..TURN {
+            let Some(channel) = self.channels.get(&client) else {
+                return;
+            };
+            let allowed = match self.options.address {
+                Address::Unix(_) => Some(&self.options.users),
+                Address::Udp(_) => None,
+            };
+            match receive(&channel.socket, &mut buffer, allowed) {
+                Received::Datagram(len, _) => {
+                    self.clients.datagram(client, &buffer[..len]);
+                    self.deliver();
+                }
+                Received::Foreign(_) => self.clients.traffic.dropped += 1,
+                Received::Gone => {
+                    self.drop_client(client);
+                    return;
+                }
+                Received::Empty => return,
+            }
+        }
+    }
+
+    /// Sends what is to be sent.
+    fn deliver(&mut self) {
+        // Clients that have gone make others get their requests back, so that there may be more.
+        while !self.clients.outbox.is_empty() {
+            for (client, message) in std::mem::take(&mut self.clients.outbox) {
+                if let Some(channel) = self.channels.get_mut(&client) {
+                    let sent = channel.send(message);
+                    self.after(client, sent);
+                }
+            }
+        }
+    }
+
+    /// Waits for a client that takes nothing more, and forgets one that has gone.
+    fn after(&mut self, client: u16, sent: Sent) {
+        let flags = match sent {
+            Sent::All => epoll::EventFlags::IN,
+            Sent::Waiting => epoll::EventFlags::IN | epoll::EventFlags::OUT,
+            Sent::Gone => {
+                self.drop_client(client);
+                return;
+            }
+        };
+        if let Some(channel) = self.channels.get_mut(&client) {
+            if std::mem::replace(&mut channel.watched, flags) != flags {
+                let data = epoll::EventData::new_u64(CHANNEL | u64::from(client));
+                // The socket is watched already, so this cannot fail.
+                let _ = epoll::modify(&self.epoll, &channel.socket, data, flags);
+            }
+        }
+    }
+
+    fn drop_client(&mut self, client: u16) {
+        if let Some(channel) = self.channels.remove(&client) {
+            let _ = epoll::delete(&self.epoll, &channel.socket);
+        }
+        self.clients.disconnect(client);
+    }
+
+    /// Forgets clients that have been killed.
+    fn drop_gone(&mut self) {
+        let address = &self.options.address;
+        let channels = self.channels.iter();
+        let gone = channels.filter(|(_, channel)| !address.is_alive(channel.id));
+        let gone: Vec<u16> = gone.map(|(&client, _)| client).collect();
+        for client in gone {
+            self.drop_client(client);
+        }
+        self.deliver();
+    }
+
+    /// Name of the node that programs are attached to which name none.
+    pub fn default_host(&self) -> &str {
+        self.clients.default_name()
+    }
+}
+
+fn watch(epoll: &OwnedFd, socket: &OwnedFd, token: u64) -> Result<(), EmulatorError> {
+    let data = epoll::EventData::new_u64(token);
+    epoll::add(epoll, socket, data, epoll::EventFlags::IN)
+        .map_err(EmulatorError::socket("waiting for sockets"))
+}

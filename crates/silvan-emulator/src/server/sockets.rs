@@ -1,0 +1,209 @@
+//! Datagram sockets as umad2sim expects them: abstract UNIX names, or UDP on the loopback.
+
+use std::collections::VecDeque;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrAny,
+    SocketAddrUnix, SocketFlags, SocketType, sockopt,
+};
+
+use crate::error::EmulatorError;
+use crate::wire::{DATA_LEN, Message};
+
+const FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
+
+/// Where the server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Abstract UNIX sockets whose names start so (IBSIM_SOCKNAME).
+    Unix(String),
+    /// UDP on the loopback from this port on (IBSIM_SERVER_PORT).
+    Udp(u16),
+}
+
+/// Which users may attach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AllowedUsers {
+    /// These, by user id.
+    Ids(Vec<u32>),
+    /// Everybody.
+    Everybody,
+}
+
+impl AllowedUsers {
+    pub(crate) fn allow(&self, id: u32) -> bool {
+        match self {
+            Self::Ids(ids) => ids.contains(&id),
+            Self::Everybody => true,
+        }
+    }
+}
+
+/// The abstract name of a socket. The final zero byte is part of it, as umad2sim has it.
+pub(crate) fn unix_name(base: &str, role: &str) -> Result<SocketAddrUnix, Errno> {
+    SocketAddrUnix::new_abstract_name(format!("{base}:{role}\0").as_bytes())
+}
+
+/// What came in at a socket.
+pub(crate) enum Received {
+    /// So many bytes from there.
+    Datagram(usize, Option<SocketAddrAny>),
+    /// The same of a user who may not.
+    Foreign(Option<SocketAddrAny>),
+    /// Nothing more for now.
+    Empty,
+    /// The other end has gone.
+    Gone,
+}
+
+/// Takes a datagram. `allowed` is who may have sent it, `None` where the kernel cannot tell.
+pub(crate) fn receive(
+    socket: &OwnedFd,
+    buffer: &mut [u8],
+    allowed: Option<&AllowedUsers>,
+) -> Received {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut slices = [IoSliceMut::new(buffer)];
+    let message = match rustix::net::recvmsg(socket, &mut slices, &mut control, RecvFlags::empty())
+    {
+        Ok(message) => message,
+        Err(Errno::CONNREFUSED | Errno::CONNRESET | Errno::NOTCONN) => return Received::Gone,
+        Err(_) => return Received::Empty,
+    };
+    let Some(allowed) = allowed else {
+        return Received::Datagram(message.bytes, message.address);
+    };
+    let may = control.drain().any(|part| match part {
+        RecvAncillaryMessage::ScmCredentials(user) => allowed.allow(user.uid.as_raw()),
+        _ => false,
+    });
+    match may {
+        true => Received::Datagram(message.bytes, message.address),
+        false => Received::Foreign(message.address),
+    }
+}
+
+impl Address {
+    /// A socket of the server: `role` names it, `offset` is its port's distance from the first.
+    pub(crate) fn open(&self, role: &str, offset: u16) -> Result<OwnedFd, EmulatorError> {
+        match self {
+            Self::Unix(base) => {
+                let socket =
+                    rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, FLAGS, None)
+                        .map_err(EmulatorError::socket("opening a socket"))?;
+                sockopt::set_socket_passcred(&socket, true)
+                    .map_err(EmulatorError::socket("asking for credentials"))?;
+                let name =
+                    unix_name(base, role).map_err(EmulatorError::socket("naming a socket"))?;
+                rustix::net::bind(&socket, &name).map_err(|error| match error {
+                    Errno::ADDRINUSE => {
+                        EmulatorError::AddressInUse(format!("the socket name {base:?}"))
+                    }
+                    other => EmulatorError::socket("binding a socket")(other),
+                })?;
+                Ok(socket)
+            }
+            Self::Udp(first) => {
+                let port = first
+                    .checked_add(offset)
+                    .ok_or_else(|| EmulatorError::AddressInUse(format!("UDP port {first}")))?;
+                let socket =
+                    rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None)
+                        .map_err(EmulatorError::socket("opening a socket"))?;
+                let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+                rustix::net::bind(&socket, &address).map_err(|error| match error {
+                    Errno::ADDRINUSE => EmulatorError::AddressInUse(format!("UDP port {port}")),
+                    other => EmulatorError::socket("binding a socket")(other),
+                })?;
+                Ok(socket)
+            }
+        }
+    }
+
+    /// Connects a socket to the data socket of a client.
+    pub(crate) fn connect(&self, socket: &OwnedFd, id: u32) -> Result<(), Errno> {
+        match self {
+            Self::Unix(base) => rustix::net::connect(socket, &unix_name(base, &format!("in{id}"))?),
+            Self::Udp(_) => {
+                let port = u16::try_from(id).map_err(|_| Errno::INVAL)?;
+                let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+                rustix::net::connect(socket, &address)
+            }
+        }
+    }
+
+    /// Whether the data socket of a client is still there; `true` where that cannot be known.
+    pub(crate) fn is_alive(&self, id: u32) -> bool {
+        let Self::Unix(_) = self else {
+            return true;
+        };
+        let probe = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, FLAGS, None);
+        let Ok(probe) = probe else {
+            return true;
+        };
+        // EPERM: there is one, and it is connected to the server's socket.
+        !matches!(self.connect(&probe, id), Err(Errno::CONNREFUSED))
+    }
+}
+
+/// The data channel of a client.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pub socket: OwnedFd,
+    /// Process or port of the client.
+    pub id: u32,
+    /// What the client has not taken yet.
+    waiting: VecDeque<Message>,
+    /// What the socket is watched for.
+    pub watched: epoll::EventFlags,
+}
+
+/// How sending went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// All of it.
+    All,
+    /// The rest waits until the client takes more.
+    Waiting,
+    /// The client has gone.
+    Gone,
+}
+
+impl Channel {
+    pub fn new(socket: OwnedFd, id: u32) -> Self {
+        Self {
+            socket,
+            id,
+            waiting: VecDeque::new(),
+            watched: epoll::EventFlags::IN,
+        }
+    }
+
+    /// Sends a message after those that wait.
+    pub fn send(&mut self, message: Message) -> Sent {
+        self.waiting.push_back(message);
+        self.flush()
+    }
+
+    /// Sends what the client takes.
+    pub fn flush(&mut self) -> Sent {
+        while let Some(message) = self.waiting.front() {
+            let bytes: &[u8; DATA_LEN] = &message.bytes;
+            match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+                Ok(_) => {
+                    self.waiting.pop_front();
+                }
+                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return Sent::Waiting,
+                Err(_) => return Sent::Gone,
+            }
+        }
+        Sent::All
+    }
+}

@@ -1,0 +1,186 @@
+//! The subnet as management sees it: what every node and port holds, and the state machine of
+//! links. What holds for data is passed on to the data plane.
+
+mod links;
+mod node;
+mod routes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use silvan_fabric::{Fabric, NodeKind};
+use silvan_scenario::Scenario;
+use silvan_units::{HostId, Lid, NodeId, PortId, PortNumber, SwitchId, Time};
+
+use crate::agent::congestion::{AdapterSetting, SwitchSetting};
+use crate::error::EmulatorError;
+use crate::plane::{DataPlane, with_control};
+
+pub(crate) use node::{NodeState, P_KEYS, PortRecord, SwitchRecord};
+pub(crate) use routes::Needs;
+
+/// How a fabric starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// As if a subnet manager had set it up by the scenario and left: LIDs, tables, active ports.
+    Configured,
+    /// Without LIDs and tables, ports waiting for a subnet manager.
+    Blank,
+}
+
+/// Where a request has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub node: NodeId,
+    /// The port it came by; a switch's 0 if it came from the switch itself.
+    pub port: PortNumber,
+}
+
+/// The subnet with its data plane.
+#[derive(Debug)]
+pub(crate) struct Subnet {
+    pub fabric: Arc<Fabric>,
+    pub nodes: Vec<NodeState>,
+    pub plane: DataPlane,
+    /// The node that each LID leads to, the LIDs of an LMC included.
+    lids: Vec<Option<NodeId>>,
+    /// Switches that have a trap to send.
+    pub traps: Vec<NodeId>,
+    /// Congestion control as it was set, by switch and host.
+    pub switch_settings: Vec<SwitchSetting>,
+    pub adapter_settings: BTreeMap<HostId, AdapterSetting>,
+    /// Time since the start, for what is timed in seconds.
+    pub uptime: Duration,
+}
+
+impl Subnet {
+    /// The subnet of a scenario.
+    pub fn new(scenario: &Scenario, start: Start) -> Result<Self, EmulatorError> {
+        let scenario = with_control(scenario)?;
+        let configured = start == Start::Configured;
+        let plane = DataPlane::new(&scenario, configured)?;
+        let fabric = Arc::clone(scenario.fabric());
+        let nodes = fabric
+            .nodes
+            .ids()
+            .map(|node| NodeState::new(&scenario, node, configured))
+            .collect();
+        let mut subnet = Self {
+            switch_settings: Vec::new(),
+            adapter_settings: BTreeMap::new(),
+            lids: vec![None; usize::from(u16::MAX) + 1],
+            traps: Vec::new(),
+            uptime: Duration::ZERO,
+            fabric,
+            nodes,
+            plane,
+        };
+        subnet.switch_settings = (0..subnet.fabric.switch_count())
+            .map(|switch| SwitchSetting::of(&subnet, SwitchId::new(switch)))
+            .collect();
+        if configured {
+            for node in subnet.fabric.nodes.ids() {
+                subnet.lids[subnet.fabric.nodes[node].lid.index()] = Some(node);
+            }
+        } else {
+            for port in subnet.fabric.ports.ids() {
+                subnet.sync_port(port, silvan_engine::OnWire::Arrive);
+            }
+        }
+        Ok(subnet)
+    }
+
+    pub fn now(&self) -> Time {
+        self.plane.now()
+    }
+
+    pub fn state(&self, node: NodeId) -> &NodeState {
+        &self.nodes[node.index()]
+    }
+
+    pub fn state_mut(&mut self, node: NodeId) -> &mut NodeState {
+        &mut self.nodes[node.index()]
+    }
+
+    /// The port of the fabric with this number, `None` for a switch's port 0 and beyond the last.
+    pub fn port_id(&self, node: NodeId, number: PortNumber) -> Option<PortId> {
+        self.fabric.port(node, number)
+    }
+
+    /// The record of a port of the fabric.
+    pub fn record(&self, port: PortId) -> &PortRecord {
+        let place = &self.fabric.ports[port];
+        &self.nodes[place.node.index()].ports[usize::from(place.number.as_u8())]
+    }
+
+    pub fn record_mut(&mut self, port: PortId) -> &mut PortRecord {
+        let place = &self.fabric.ports[port];
+        &mut self.nodes[place.node.index()].ports[usize::from(place.number.as_u8())]
+    }
+
+    /// The number of the port that stands for the whole node: 0 of a switch, 1 of an adapter.
+    pub fn own_port(&self, node: NodeId) -> PortNumber {
+        match self.fabric.nodes[node].kind {
+            NodeKind::Switch(_) => PortNumber::new(0),
+            NodeKind::Host(_) => PortNumber::new(1),
+        }
+    }
+
+    /// The record of that port.
+    pub fn own(&self, node: NodeId) -> &PortRecord {
+        let number = self.own_port(node);
+        &self.state(node).ports[usize::from(number.as_u8())]
+    }
+
+    /// The base LID of a node.
+    pub fn lid(&self, node: NodeId) -> Lid {
+        self.own(node).info.lid
+    }
+
+    /// The LID of a host.
+    pub fn host_lid(&self, host: HostId) -> Lid {
+        self.lid(self.fabric.node_of_host(host))
+    }
+
+    /// The node that a LID belongs to.
+    pub fn node_of_lid(&self, lid: Lid) -> Option<NodeId> {
+        self.lids[lid.index()]
+    }
+
+    /// A node takes the LIDs that its own port now has; `before` are base LID and LMC that it had.
+    pub fn move_lid(&mut self, node: NodeId, before: (Lid, u32)) {
+        let info = &self.own(node).info;
+        let after = (info.lid, info.lmc.get());
+        if after == before {
+            return;
+        }
+        let range = |(lid, lmc): (Lid, u32)| {
+            let first = lid.index();
+            let last = (first + (1usize << lmc)).min(usize::from(u16::MAX) + 1);
+            first..if first == 0 { 0 } else { last }
+        };
+        for lid in range(before) {
+            if self.lids[lid] == Some(node) {
+                self.lids[lid] = None;
+            }
+        }
+        for lid in range(after) {
+            self.lids[lid] = Some(node);
+        }
+        if let Some(host) = self.fabric.nodes[node].as_host() {
+            self.route_host(host);
+        }
+    }
+
+    /// The node of this name; names longer than a client can send match by their beginning.
+    pub fn node_named(&self, name: &str) -> Option<NodeId> {
+        const LONGEST: usize = 31;
+        self.fabric.node_by_name(name).or_else(|| {
+            let mut nodes = self.fabric.nodes.iter_enumerated();
+            let cut =
+                |node: &str| node.len() > LONGEST && node.as_bytes()[..LONGEST] == *name.as_bytes();
+            nodes.find(|(_, node)| cut(&node.name)).map(|(id, _)| id)
+        })
+    }
+}

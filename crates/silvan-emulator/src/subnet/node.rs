@@ -1,0 +1,344 @@
+//! What a node and its ports hold, and what they hold at the start.
+
+use std::collections::BTreeMap;
+
+use silvan_fabric::{LinkKind, NodeKind, Speed, Width};
+use silvan_mad::Bits;
+use silvan_mad::smp::{
+    Mtu, NodeDescription, NodeInfo, NodeType, PhysicalState, PortInfo, PortState, SwitchInfo,
+    VlArbitrationTable, capability, link_speed, link_speed_ext, link_width,
+};
+use silvan_scenario::Scenario;
+use silvan_units::{Guid, Lid, NodeId, PortNumber, SwitchId};
+
+use crate::agent::congestion::KeyState;
+
+/// Entries of the linear forwarding table: all unicast LIDs.
+const LINEAR_CAP: u16 = 0xbfff;
+/// Entries of the multicast forwarding table.
+const MULTICAST_CAP: u16 = 1024;
+/// P_Keys of a port.
+pub(crate) const P_KEYS: u16 = 128;
+/// P_Key of the default partition, full membership.
+const DEFAULT_P_KEY: u16 = 0xffff;
+/// Entries of a VL arbitration table.
+const VL_ARBITRATION_ENTRIES: u8 = 8;
+/// The link-local prefix that every subnet starts with.
+const GID_PREFIX: u64 = 0xfe80_0000_0000_0000;
+/// IsCommunicationManagementSupported, IsVendorClassSupported, IsCapabilityMaskNoticeSupported,
+/// IsClientRegistrationSupported.
+const ADAPTER_CAPABILITIES: u32 = 1 << 16 | 1 << 21 | 1 << 22 | 1 << 25;
+/// IsVendorClassSupported, IsCapabilityMaskNoticeSupported.
+const SWITCH_CAPABILITIES: u32 = 1 << 21 | 1 << 22;
+
+/// A node.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeState {
+    pub info: NodeInfo,
+    pub description: NodeDescription,
+    /// By port number. A switch's port 0 is its management port; an adapter's stands for nothing.
+    pub ports: Vec<PortRecord>,
+    /// Of switches only.
+    pub switch: Option<Box<SwitchRecord>>,
+    /// Who may set congestion control.
+    pub key: KeyState,
+}
+
+/// What a switch has beside its ports.
+#[derive(Clone, Debug)]
+pub(crate) struct SwitchRecord {
+    pub info: SwitchInfo,
+    /// Linear forwarding table, in whole blocks of 64; LIDs beyond its end have no route.
+    pub linear: Vec<u8>,
+    /// Multicast forwarding table by position and block.
+    pub multicast: BTreeMap<(u32, u32), [u16; 32]>,
+    /// SL to VL mapping by input and output port.
+    pub sl_to_vl: BTreeMap<(u8, u8), [u8; 16]>,
+}
+
+/// A port.
+#[derive(Clone, Debug)]
+pub(crate) struct PortRecord {
+    pub info: PortInfo,
+    /// Whether its cable has been cut.
+    pub cut: bool,
+    /// Whether management has switched it off.
+    pub disabled: bool,
+    /// P_Keys, in whole blocks of 32.
+    pub p_keys: Vec<u16>,
+    /// VL arbitration tables as they were set, by block.
+    pub vl_arbitration: BTreeMap<u8, VlArbitrationTable>,
+    /// SL to VL mapping of an adapter's port.
+    pub sl_to_vl: [u8; 16],
+    /// How often the link has gone down.
+    pub link_downed: u64,
+    /// What each counter is counted from, by attribute and place in it.
+    pub bases: BTreeMap<(u16, u8), u64>,
+    /// Whether a subnet manager runs here.
+    pub is_sm: bool,
+}
+
+impl PortRecord {
+    fn new(info: PortInfo, sl_to_vl: [u8; 16]) -> Self {
+        let mut p_keys = vec![0; 32];
+        p_keys[0] = DEFAULT_P_KEY;
+        Self {
+            info,
+            cut: false,
+            disabled: false,
+            p_keys,
+            vl_arbitration: BTreeMap::new(),
+            sl_to_vl,
+            link_downed: 0,
+            bases: BTreeMap::new(),
+            is_sm: false,
+        }
+    }
+
+    /// Whether data may leave.
+    pub fn sends(&self) -> bool {
+        self.info.port_state == PortState::ACTIVE
+    }
+
+    /// Whether data may come in.
+    pub fn receives(&self) -> bool {
+        matches!(self.info.port_state, PortState::ACTIVE | PortState::ARMED)
+    }
+
+    /// Whether management packets pass.
+    pub fn is_linked(&self) -> bool {
+        self.receives() || self.info.port_state == PortState::INITIALIZE
+    }
+}
+
+impl SwitchRecord {
+    /// The port by which packets to a LID leave, `None` without a route.
+    pub fn route(&self, lid: Lid) -> Option<PortNumber> {
+        if lid.as_u16() > self.info.linear_fdb_top {
+            return None;
+        }
+        let number = *self.linear.get(lid.index())?;
+        (number != u8::MAX).then(|| PortNumber::new(number))
+    }
+}
+
+impl NodeState {
+    /// A node of a scenario's fabric, set up by the scenario if `configured`.
+    pub fn new(scenario: &Scenario, id: NodeId, configured: bool) -> Self {
+        let fabric = scenario.fabric();
+        let node = &fabric.nodes[id];
+        let config = scenario.engine_config();
+        let lanes = vl_code(config.data_vls);
+        let base = PortInfo {
+            link_down_default_state: PhysicalState::POLLING,
+            mtu_cap: mtu_code(config.packet.mtu.as_u64()),
+            neighbor_mtu: mtu_code(config.packet.mtu.as_u64()),
+            vl_cap: lanes,
+            operational_vls: lanes,
+            vl_arbitration_high_cap: VL_ARBITRATION_ENTRIES,
+            vl_arbitration_low_cap: VL_ARBITRATION_ENTRIES,
+            hoq_life: Bits::saturating(18),
+            subnet_timeout: Bits::saturating(18),
+            response_time: Bits::saturating(16),
+            local_phy_errors: Bits::saturating(8),
+            overrun_errors: Bits::saturating(8),
+            ..PortInfo::default()
+        };
+        let lid = if configured { node.lid } else { Lid::new(0) };
+        let own = |info: &mut PortInfo, capabilities: u32| {
+            info.gid_prefix = GID_PREFIX;
+            info.lid = lid;
+            info.guid_cap = 32;
+            info.capability_mask = capability::IS_SL_MAPPING_SUPPORTED
+                | capability::IS_SYSTEM_IMAGE_GUID_SUPPORTED
+                | capability::IS_EXTENDED_SPEEDS_SUPPORTED
+                | capabilities;
+        };
+        let port_info = |number: u8| {
+            let mut info = base;
+            let port = node.port(PortNumber::new(number));
+            let link = port.and_then(|port| fabric.ports[port].link);
+            match link {
+                Some(link) => {
+                    describe_link(&mut info, &fabric.links[link].kind);
+                    info.port_state = if configured {
+                        PortState::ACTIVE
+                    } else {
+                        PortState::INITIALIZE
+                    };
+                    info.physical_state = PhysicalState::LINK_UP;
+                }
+                None => {
+                    describe_fastest(&mut info);
+                    info.port_state = PortState::DOWN;
+                    info.physical_state = PhysicalState::POLLING;
+                }
+            }
+            info
+        };
+        let mut ports: Vec<PortRecord> = (0..=node.port_count)
+            .map(|number| PortRecord::new(port_info(number), config.sl_to_vl))
+            .collect();
+        let switch = match node.kind {
+            NodeKind::Switch(switch) => {
+                let info = &mut ports[0].info;
+                own(info, SWITCH_CAPABILITIES | capability::IS_TRAP_SUPPORTED);
+                info.port_state = PortState::ACTIVE;
+                info.physical_state = PhysicalState::LINK_UP;
+                Some(Box::new(SwitchRecord::new(scenario, switch, configured)))
+            }
+            NodeKind::Host(_) => {
+                own(
+                    &mut ports[1].info,
+                    ADAPTER_CAPABILITIES | capability::IS_AUTOMATIC_MIGRATION_SUPPORTED,
+                );
+                None
+            }
+        };
+        Self {
+            info: NodeInfo {
+                base_version: 1,
+                class_version: 1,
+                node_type: match node.kind {
+                    NodeKind::Switch(_) => NodeType::SWITCH,
+                    NodeKind::Host(_) => NodeType::CHANNEL_ADAPTER,
+                },
+                num_ports: node.port_count,
+                system_image_guid: node.guid,
+                node_guid: node.guid,
+                port_guid: port_guid(scenario, id),
+                partition_cap: P_KEYS,
+                // Which device it is matters to nobody; tools want one that they do not know.
+                device_id: 1,
+                ..NodeInfo::default()
+            },
+            description: description(&node.name),
+            ports,
+            switch,
+            key: KeyState::default(),
+        }
+    }
+}
+
+impl SwitchRecord {
+    fn new(scenario: &Scenario, id: SwitchId, configured: bool) -> Self {
+        let mut linear = Vec::new();
+        let mut top = 0;
+        if configured {
+            for (lid, port) in scenario.tables().routes(id) {
+                if linear.len() <= lid.index() {
+                    linear.resize((lid.index() / 64 + 1) * 64, u8::MAX);
+                }
+                linear[lid.index()] = port.as_u8();
+                top = lid.as_u16();
+            }
+        }
+        Self {
+            info: SwitchInfo {
+                linear_fdb_cap: LINEAR_CAP,
+                multicast_fdb_cap: MULTICAST_CAP,
+                linear_fdb_top: top,
+                life_time: Bits::saturating(18),
+                lids_per_port: 1,
+                partition_enforcement_cap: P_KEYS,
+                ..SwitchInfo::default()
+            },
+            linear,
+            multicast: BTreeMap::new(),
+            sl_to_vl: BTreeMap::new(),
+        }
+    }
+}
+
+/// The GUID of an adapter's port; a switch has one for all of its ports.
+fn port_guid(scenario: &Scenario, id: NodeId) -> Guid {
+    let fabric = scenario.fabric();
+    let node = &fabric.nodes[id];
+    match node.kind {
+        NodeKind::Switch(_) => node.guid,
+        NodeKind::Host(_) => fabric.ports[node.first_port].guid,
+    }
+}
+
+/// The name, or as much of it as fits.
+fn description(name: &str) -> NodeDescription {
+    let mut end = name.len().min(NodeDescription::LEN);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut bytes = [0; NodeDescription::LEN];
+    bytes[..end].copy_from_slice(&name.as_bytes()[..end]);
+    NodeDescription::parse(&bytes)
+}
+
+/// How many data lanes at most fit into the codes for 1, 2, 4, 8 and 15.
+fn vl_code(data_vls: u8) -> Bits<4> {
+    Bits::saturating(match data_vls {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        4..=7 => 3,
+        8..=14 => 4,
+        _ => 5,
+    })
+}
+
+/// The smallest standard size that is not below.
+fn mtu_code(bytes: u64) -> Mtu {
+    match bytes {
+        0..=256 => Mtu::B256,
+        257..=512 => Mtu::B512,
+        513..=1024 => Mtu::B1024,
+        1025..=2048 => Mtu::B2048,
+        _ => Mtu::B4096,
+    }
+}
+
+fn width_bit(width: Width) -> u8 {
+    match width {
+        Width::X1 => link_width::X1,
+        Width::X2 => link_width::X2,
+        Width::X4 => link_width::X4,
+        Width::X8 => link_width::X8,
+        Width::X12 => link_width::X12,
+    }
+}
+
+/// The bit of a lane speed, and that of the extended speeds. FDR10 is a vendor's and shows as QDR.
+fn speed_bits(speed: Speed) -> (u32, u32) {
+    match speed {
+        Speed::Sdr => (link_speed::SDR, 0),
+        Speed::Ddr => (link_speed::DDR, 0),
+        Speed::Qdr | Speed::Fdr10 => (link_speed::QDR, 0),
+        Speed::Fdr => (link_speed::QDR, link_speed_ext::FDR),
+        Speed::Edr => (link_speed::QDR, link_speed_ext::EDR),
+        Speed::Hdr => (link_speed::QDR, link_speed_ext::HDR),
+        Speed::Ndr => (link_speed::QDR, link_speed_ext::NDR),
+    }
+}
+
+/// A link runs at what its cable is; slower speeds are supported, too.
+fn describe_link(info: &mut PortInfo, kind: &LinkKind) {
+    let width = width_bit(kind.width);
+    let (speed, extended) = speed_bits(kind.speed);
+    let and_below = |bit: u32| u64::from((bit << 1).saturating_sub(1));
+    info.link_width_active = width;
+    info.link_width_supported = width | link_width::X1;
+    info.link_width_enabled = info.link_width_supported;
+    info.link_speed_active = Bits::saturating(u64::from(speed));
+    info.link_speed_supported = Bits::saturating(and_below(speed));
+    info.link_speed_enabled = info.link_speed_supported;
+    info.link_speed_ext_active = Bits::saturating(u64::from(extended));
+    info.link_speed_ext_supported = Bits::saturating(and_below(extended));
+    info.link_speed_ext_enabled = Bits::saturating(and_below(extended));
+}
+
+/// A port without a cable supports anything.
+fn describe_fastest(info: &mut PortInfo) {
+    let all = u64::from(link_speed::QDR * 2 - 1);
+    info.link_width_active = link_width::X4;
+    info.link_width_supported = link_width::X1 | link_width::X4;
+    info.link_width_enabled = info.link_width_supported;
+    info.link_speed_active = Bits::saturating(u64::from(link_speed::SDR));
+    info.link_speed_supported = Bits::saturating(all);
+    info.link_speed_enabled = Bits::saturating(all);
+}

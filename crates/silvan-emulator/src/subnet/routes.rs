@@ -1,0 +1,136 @@
+//! How packets find their way: management packets by ports or by LID, data by the forwarding tables
+//! that management has set.
+
+use silvan_mad::smp::DirectedRoute;
+use silvan_units::{HostId, Lid, NodeId, PortNumber};
+
+use super::{Arrival, Subnet};
+
+/// Longest way of a LID-routed packet; longer ones go in circles.
+const MOST_HOPS: usize = 64;
+
+/// What a packet needs of the links that it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// A link: subnet management, on lane 15.
+    Link,
+    /// Active ports: everything else.
+    Active,
+}
+
+impl Subnet {
+    /// Where a packet arrives that leaves a node by this port.
+    fn hop(&self, node: NodeId, out: PortNumber, needs: Needs) -> Option<Arrival> {
+        let port = self.port_id(node, out)?;
+        let peer = self.fabric.ports[port].peer?;
+        let (from, to) = (self.record(port), self.record(peer));
+        let passes = match needs {
+            Needs::Link => from.is_linked() && to.is_linked(),
+            Needs::Active => from.sends() && to.receives(),
+        };
+        let end = &self.fabric.ports[peer];
+        passes.then_some(Arrival {
+            node: end.node,
+            port: end.number,
+        })
+    }
+
+    /// Follows a directed route from a node and fills in the ports back. `None` where it leads
+    /// nowhere.
+    pub fn follow(&self, from: NodeId, route: &mut DirectedRoute) -> Option<Arrival> {
+        let own = self.own_port(from);
+        let mut at = Arrival {
+            node: from,
+            port: own,
+        };
+        route.return_path = [0; 64];
+        route.return_path[0] = own.as_u8();
+        for hop in 1..=usize::from(route.hop_count()) {
+            let is_switch = self.state(at.node).switch.is_some();
+            if !is_switch && hop > 1 {
+                return None;
+            }
+            let out = PortNumber::new(route.initial_path[hop]);
+            at = self.hop(at.node, out, Needs::Link)?;
+            route.return_path[hop] = at.port.as_u8();
+        }
+        Some(at)
+    }
+
+    /// Whether a LID is one of a node's own.
+    pub fn owns(&self, node: NodeId, lid: Lid) -> bool {
+        let info = &self.own(node).info;
+        let lmc = info.lmc.get();
+        info.lid.as_u16() != 0 && lid.as_u16() >> lmc == info.lid.as_u16() >> lmc
+    }
+
+    /// Follows the forwarding tables from a node to a LID. `None` where they lead nowhere.
+    pub fn follow_lid(&self, from: NodeId, lid: Lid, needs: Needs) -> Option<Arrival> {
+        let mut at = Arrival {
+            node: from,
+            port: self.own_port(from),
+        };
+        if lid == DirectedRoute::PERMISSIVE {
+            return Some(at);
+        }
+        for _ in 0..MOST_HOPS {
+            if self.owns(at.node, lid) {
+                return Some(at);
+            }
+            let out = match &self.state(at.node).switch {
+                Some(switch) => switch.route(lid)?,
+                None if at.node == from => self.own_port(from),
+                None => return None,
+            };
+            at = self.hop(at.node, out, needs)?;
+        }
+        None
+    }
+
+    /// Replaces a block of a switch's forwarding table.
+    pub fn set_linear(&mut self, node: NodeId, block: usize, ports: &[u8; 64]) {
+        let first = block * 64;
+        let Some(switch) = &mut self.state_mut(node).switch else {
+            return;
+        };
+        if switch.linear.len() < first + 64 {
+            switch.linear.resize(first + 64, u8::MAX);
+        }
+        switch.linear[first..first + 64].copy_from_slice(ports);
+        for lid in first..first + 64 {
+            self.route_lid(node, Lid::new(lid as u16));
+        }
+    }
+
+    /// The last LID that a switch looks up has changed.
+    pub fn set_linear_top(&mut self, node: NodeId, before: u16, after: u16) {
+        for lid in before.min(after)..=before.max(after) {
+            self.route_lid(node, Lid::new(lid));
+        }
+    }
+
+    /// Tells the data plane what a switch's table has for a LID, if that is the base LID of a host.
+    fn route_lid(&mut self, node: NodeId, lid: Lid) {
+        let Some(target) = self.node_of_lid(lid) else {
+            return;
+        };
+        let Some(host) = self.fabric.nodes[target].as_host() else {
+            return;
+        };
+        if self.lid(target) == lid {
+            let route = self.state(node).switch.as_ref().and_then(|s| s.route(lid));
+            self.plane.engine.set_route(node, host, route);
+        }
+    }
+
+    /// Tells the data plane what all switches have for the LID that a host now has.
+    pub fn route_host(&mut self, host: HostId) {
+        let lid = self.host_lid(host);
+        for switch in self.fabric.switch_ids() {
+            let node = self.fabric.node_of_switch(switch);
+            let record = self.state(node).switch.as_ref();
+            let route = record.and_then(|record| record.route(lid));
+            self.plane.engine.set_route(node, host, route);
+        }
+    }
+}
