@@ -9,7 +9,17 @@ if sys.version_info >= (3, 12):
 else:
     from typing_extensions import Buffer
 
-__all__ = ["Column", "Response", "RunOutput", "Scenario", "reference", "run", "schema", "version"]
+__all__ = [
+    "Column",
+    "Emulation",
+    "Response",
+    "RunOutput",
+    "Scenario",
+    "reference",
+    "run",
+    "schema",
+    "version",
+]
 
 @final
 class Column(Buffer):
@@ -58,6 +68,25 @@ class Scenario:
     def warm_up_ps(self) -> int: ...
     @property
     def duration_ps(self) -> int: ...
+
+@final
+class Emulation:
+    def __new__(
+        cls,
+        scenario: Scenario,
+        *,
+        sockname: str | None,
+        udp_port: int,
+        users: list[int] | None,
+        time_scale: float,
+        host: str | None,
+        blank: bool,
+        paused: bool,
+    ) -> Emulation: ...
+    @property
+    def default_host(self) -> str: ...
+    def is_running(self) -> bool: ...
+    def stop(self) -> None: ...
 
 @final
 class RunOutput:

@@ -88,6 +88,10 @@ class SimulationError(SilvanError):
         self.cycle = tuple(cycle)
 
 
+class EmulationError(SilvanError):
+    """A fabric that cannot be emulated, a missing tool, or a command that it refuses."""
+
+
 class OutputError(SilvanError):
     """A folder that results cannot be written to or read from."""
 

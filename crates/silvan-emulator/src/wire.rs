@@ -24,6 +24,8 @@ pub(crate) const DATA_LEN: usize = 288;
 
 const MAGIC: u32 = 0xdead_beef;
 const MAD_AT: usize = DATA_LEN - MAD_LEN;
+/// The common header of all datagrams.
+const LEAST_MAD: usize = 24;
 /// Status of a request that nobody has answered: ETIMEDOUT.
 const TIMED_OUT: u32 = 110;
 
@@ -153,9 +155,16 @@ pub(crate) struct Message {
 impl Message {
     /// The message in these bytes; `None` if they are none.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let bytes: [u8; DATA_LEN] = bytes.try_into().ok()?;
-        let message = Self { bytes };
-        (message.bytes[24..32] == (MAD_LEN as u64).to_be_bytes()).then_some(message)
+        let mut bytes: [u8; DATA_LEN] = bytes.try_into().ok()?;
+        let mut length = [0; 8];
+        length.copy_from_slice(&bytes[24..32]);
+        // Subnet managers send answers without the padding at their end.
+        let length = usize::try_from(u64::from_be_bytes(length)).ok()?;
+        if !(LEAST_MAD..=MAD_LEN).contains(&length) {
+            return None;
+        }
+        bytes[MAD_AT + length..].fill(0);
+        Some(Self { bytes })
     }
 
     /// A datagram that nobody asked for, from one LID to another, of queue pair 0.
@@ -215,6 +224,7 @@ impl Message {
             first.swap_with_slice(second);
         }
         self.bytes[16..20].fill(0);
+        self.bytes[24..32].copy_from_slice(&(MAD_LEN as u64).to_be_bytes());
     }
 
     /// The same request, come back because nobody has answered it.

@@ -3,6 +3,7 @@
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use silvan_emulator::EmulatorError;
 use silvan_runner::RunError;
 use silvan_scenario::ScenarioError;
 
@@ -40,6 +41,21 @@ pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     };
     match class(py, "SimulationError") {
         Ok(class) => PyErr::from_type(class, (error.to_string(), cycle, hint)),
+        Err(error) => error,
+    }
+}
+
+/// A fabric that cannot be emulated, or no longer: message and hint.
+pub fn emulator_error(py: Python<'_>, error: &EmulatorError) -> PyErr {
+    let hint = match error {
+        EmulatorError::Scenario(error) => return scenario_error(py, error),
+        EmulatorError::Run(error) => return run_error(py, error),
+        EmulatorError::AddressInUse(_) => Some("choose another --sockname or --udp port"),
+        EmulatorError::NoSuchNode(_) => Some("silvan show prints the scenario with its names"),
+        _ => None,
+    };
+    match class(py, "EmulationError") {
+        Ok(class) => PyErr::from_type(class, (error.to_string(), hint)),
         Err(error) => error,
     }
 }

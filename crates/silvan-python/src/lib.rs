@@ -5,6 +5,7 @@
 //! package lists the same names with their types, and is checked against the compiled module.
 
 mod column;
+mod emulate;
 mod errors;
 mod response;
 mod run;
@@ -40,6 +41,8 @@ fn version() -> &'static str {
 mod _silvan {
     #[pymodule_export]
     use super::column::Column;
+    #[pymodule_export]
+    use super::emulate::Emulation;
     #[pymodule_export]
     use super::reference;
     #[pymodule_export]

@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from silvan.cli import bench, check_response, inspect, reproduce, run, sweep, trees
+from silvan.cli import (
+    bench,
+    check_response,
+    emulate,
+    inspect,
+    reproduce,
+    run,
+    sweep,
+    trees,
+)
 from silvan.cli.printer import fail, note, put
 from silvan.errors import ScenarioError, SilvanError, SimulationError
 
@@ -37,6 +46,10 @@ app.command("show")(inspect.show)
 app.command("schema")(inspect.schema)
 app.command("check-response")(check_response.check_response)
 app.command("bench")(bench.bench)
+app.command("emulate")(emulate.emulate)
+app.command("shell")(emulate.shell)
+app.add_typer(emulate.ctl, name="ctl")
+app.command("route")(emulate.route)
 app.command("reproduce")(reproduce.reproduce)
 
 

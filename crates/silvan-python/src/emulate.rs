@@ -1,0 +1,95 @@
+//! The class `Emulation`.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use pyo3::prelude::*;
+use silvan_emulator::{Address, AllowedUsers, EmulatorError, Options, Server, Start};
+
+use crate::errors::emulator_error;
+use crate::scenario::Scenario;
+
+type Outcome = Result<(), EmulatorError>;
+
+/// An emulated fabric that runs in a thread of its own, without the interpreter's lock.
+#[pyclass(frozen, module = "silvan._silvan")]
+pub struct Emulation {
+    stop: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<Outcome>>>,
+    #[pyo3(get)]
+    default_host: String,
+}
+
+#[pymethods]
+impl Emulation {
+    /// Opens the sockets and starts to serve. Without a socket name, over UDP from that port on;
+    /// without users, to everybody.
+    #[new]
+    #[pyo3(signature = (scenario, *, sockname, udp_port, users, time_scale, host, blank, paused))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
+    fn new(
+        py: Python<'_>,
+        scenario: &Bound<'_, Scenario>,
+        sockname: Option<String>,
+        udp_port: u16,
+        users: Option<Vec<u32>>,
+        time_scale: f64,
+        host: Option<String>,
+        blank: bool,
+        paused: bool,
+    ) -> PyResult<Self> {
+        let address = sockname.map_or(Address::Udp(udp_port), Address::Unix);
+        let options = Options {
+            users: users.map_or(AllowedUsers::Everybody, AllowedUsers::Ids),
+            time_scale,
+            host,
+            start: if blank {
+                Start::Blank
+            } else {
+                Start::Configured
+            },
+            paused,
+            ..Options::new(address)
+        };
+        let scenario = &scenario.get().0;
+        let mut server = py
+            .detach(|| Server::bind(scenario, options))
+            .map_err(|error| emulator_error(py, &error))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let default_host = server.default_host().to_owned();
+        let seen = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name("silvan-emulator".into())
+            .spawn(move || server.run(&seen))?;
+        Ok(Self {
+            stop,
+            thread: Mutex::new(Some(thread)),
+            default_host,
+        })
+    }
+
+    /// Whether it still serves.
+    fn is_running(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Ends the emulation, if it still runs, and raises what it has failed of.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = {
+            let mut guard = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            guard.take()
+        };
+        let Some(thread) = thread else {
+            return Ok(());
+        };
+        match py.detach(|| thread.join()) {
+            Ok(outcome) => outcome.map_err(|error| emulator_error(py, &error)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}

@@ -1,0 +1,407 @@
+"""The commands of the live fabric: emulate, shell, ctl and route."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
+from silvan.cli.printer import note, put, put_json, put_table
+
+if TYPE_CHECKING:
+    from silvan.emulation import Emulation
+
+_EVERYBODY = "any"
+# Simulated time that lags by more than this fraction is worth a remark.
+_SLOW = 0.95
+
+TimeScale = Annotated[
+    float,
+    typer.Option(min=1e-6, help="Simulated seconds per second."),
+]
+Host = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The host or switch that tools are attached to; by default the first host.",
+        show_default=False,
+    ),
+]
+Udp = Annotated[
+    int | None,
+    typer.Option(
+        metavar="PORT",
+        min=1024,
+        max=60000,
+        help="Serve over UDP on the loopback from this port on.",
+        show_default=False,
+    ),
+]
+AllowUser = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="USER",
+        help="Let this user attach, too; 'any' lets everybody. May be repeated.",
+        show_default=False,
+    ),
+]
+Blank = Annotated[
+    bool,
+    typer.Option(
+        "--blank",
+        help="Start without LIDs, tables and active ports, waiting for a subnet manager.",
+    ),
+]
+SockName = Annotated[
+    str,
+    typer.Option(metavar="NAME", envvar="IBSIM_SOCKNAME", help="Name of the fabric's sockets."),
+]
+
+
+def _user_ids(users: list[str] | None) -> tuple[list[int], bool]:
+    """Turn users into ids, and say whether everybody may attach."""
+    ids = []
+    for user in users or []:
+        if user == _EVERYBODY:
+            return [], True
+        try:
+            ids.append(int(user) if user.isdigit() else pwd.getpwnam(user).pw_uid)
+        except KeyError as error:
+            raise typer.BadParameter(
+                f"there is no user {user!r}", param_hint="--allow-user"
+            ) from error
+    return ids, False
+
+
+def _speed_remark(emulation: Emulation, told: bool) -> bool:
+    """Say once that simulated time falls behind, and once that it no longer does."""
+    status = emulation.control("status")
+    slow = not status["paused"] and status["speed"] < _SLOW * status["time_scale"]
+    # The first measurement needs half a second.
+    slow = slow and status["uptime_s"] > 1
+    if slow and not told:
+        note(
+            f"simulated time runs at {status['speed']:.2g} of {status['time_scale']:g}: "
+            "the processor cannot keep up"
+        )
+    elif told and not slow:
+        note("simulated time keeps up again")
+    return slow
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Treat SIGTERM as Ctrl-C, so that sockets and child processes are left in order."""
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _serve(emulation: Emulation) -> None:
+    """Wait until somebody ends it."""
+    told = False
+    looked = time.monotonic()
+    with suppress(KeyboardInterrupt), _terminated_as_interrupted():
+        while emulation.is_running:
+            time.sleep(0.1)
+            if time.monotonic() - looked >= 1:
+                looked = time.monotonic()
+                told = _speed_remark(emulation, told)
+
+
+def _run_inside(emulation: Emulation, command: list[str]) -> int:
+    """Run a command attached to the fabric and give its exit status."""
+    environment = os.environ | emulation.attach()
+    try:
+        with subprocess.Popen(command, env=environment) as process:
+            while True:
+                try:
+                    status = process.wait()
+                    break
+                except KeyboardInterrupt:
+                    # The command has got the same signal, and decides.
+                    continue
+    except OSError as error:
+        raise typer.BadParameter(f"{command[0]}: {error.strerror}", param_hint="COMMAND") from error
+    return status if status >= 0 else 128 - status
+
+
+def emulate(
+    scenario: ScenarioPath,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- COMMAND ...]",
+            help="Run this command attached to the fabric, and end with it.",
+            show_default=False,
+        ),
+    ] = None,
+    set_: Assignments = None,
+    time_scale: TimeScale = 1.0,
+    sockname: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the sockets; by default 'sim', with a command one of its own.",
+            show_default=False,
+        ),
+    ] = None,
+    udp: Udp = None,
+    host: Host = None,
+    allow_user: AllowUser = None,
+    *,
+    blank: Blank = False,
+) -> None:
+    """Run a scenario in real time and let InfiniBand's tools manage it.
+
+    OpenSM and infiniband-diags are attached by the preload library of the package libumad2sim0.
+    Ctrl-C ends it.
+    """
+    from silvan.emulation import DEFAULT_SOCKNAME, Emulation
+
+    loaded = load(scenario, set_)
+    users, everybody = _user_ids(allow_user)
+    own_name = f"silvan-{os.getpid()}" if command else DEFAULT_SOCKNAME
+    with Emulation(
+        loaded,
+        sockname=sockname or own_name,
+        udp_port=udp,
+        users=users,
+        everybody=everybody,
+        time_scale=time_scale,
+        host=host,
+        blank=blank,
+    ) as emulation:
+        if command:
+            status = _run_inside(emulation, command)
+            raise typer.Exit(status)
+        variables = " ".join(f"{key}={value}" for key, value in emulation.attach().items())
+        facts = loaded.describe()
+        note(f"{facts['name']}: {facts['hosts']} hosts, {facts['switches']} switches, served")
+        note("attach a tool to it with")
+        note(f"  env {variables} ibnetdiscover")
+        note(f"control it with silvan ctl --sockname {emulation.sockname} status")
+        _serve(emulation)
+
+
+def shell(
+    scenario: ScenarioPath,
+    set_: Assignments = None,
+    time_scale: TimeScale = 1.0,
+    host: Host = None,
+    *,
+    blank: Blank = False,
+) -> None:
+    """Open a shell in which InfiniBand's tools see the scenario's fabric.
+
+    The fabric ends with the shell.
+    """
+    from silvan.emulation import Emulation
+
+    loaded = load(scenario, set_)
+    with Emulation(
+        loaded,
+        sockname=f"silvan-{os.getpid()}",
+        time_scale=time_scale,
+        host=host,
+        blank=blank,
+    ) as emulation:
+        note(f"this shell is attached to {emulation.default_host}; exit ends the fabric")
+        raise typer.Exit(_run_inside(emulation, [os.environ.get("SHELL", "/bin/sh")]))
+
+
+ctl = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Look at a running emulated fabric and change what happens in it.",
+)
+
+
+def _tell(sockname: str, do: str, *, as_json: bool = False, **arguments: Any) -> None:
+    """Send a command and print the answer."""
+    from silvan.emulation import control
+
+    answer = control(sockname, do, **arguments)
+    if as_json:
+        put_json(answer)
+        return
+    for key, value in answer.items():
+        put(f"{key.replace('_', ' ')}: {_words(value)}")
+
+
+def _words(value: Any) -> str:
+    """Say a value as people write it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{count} {key.replace('_', ' ')}" for key, count in value.items())
+    return str(value)
+
+
+@ctl.command()
+def status(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
+    """Show simulated time, how far it lags, rates, links that are down, datagrams served."""
+    _tell(sockname, "status", as_json=as_json)
+
+
+@ctl.command()
+def flows(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
+    """List all that sends, with what it has delivered and its rate."""
+    from rich.table import Table
+
+    from silvan.emulation import control
+
+    answer = control(sockname, "flows")
+    if as_json:
+        put_json(answer)
+        return
+    table = Table()
+    for heading in ("flow", "runs", "delivered, MB", "receive rate, Gbit/s"):
+        table.add_column(heading, justify="left" if heading == "flow" else "right")
+    for flow in answer:
+        table.add_row(
+            flow["flow"],
+            _words(flow["running"]),
+            f"{flow['delivered_bytes'] / 1e6:.1f}",
+            f"{flow['receive_gbps']:.3f}",
+        )
+    put_table(table)
+
+
+@ctl.command()
+def start(
+    sender: Annotated[str, typer.Argument(metavar="FROM", help="Name of the sending host.")],
+    receiver: Annotated[str, typer.Argument(metavar="TO", help="Name of the receiving host.")],
+    rate: Annotated[
+        str | None,
+        typer.Option(help="Payload rate such as '8 Gbit/s'; by default all it can."),
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option("--bytes", help="Payload to send, such as '1 GiB'; by default without end."),
+    ] = None,
+    sl: Annotated[int, typer.Option(min=0, max=15, help="Service level.")] = 0,
+    name: Annotated[str | None, typer.Option(help="Name of the flow.")] = None,
+    sockname: SockName = "sim",
+) -> None:
+    """Start a flow, and print its name."""
+    arguments = {"to": receiver, "rate": rate, "bytes": size, "sl": sl, "name": name}
+    _tell(sockname, "start", **{"from": sender}, **arguments)
+
+
+@ctl.command()
+def stop(
+    flow: Annotated[str, typer.Argument(help="A name that ctl flows lists.")],
+    sockname: SockName = "sim",
+) -> None:
+    """Stop a flow, or everything else that has this name."""
+    _tell(sockname, "stop", flow=flow)
+
+
+@ctl.command("continue")
+def go_on(
+    flow: Annotated[str, typer.Argument(help="A name that ctl flows lists.")],
+    sockname: SockName = "sim",
+) -> None:
+    """Let a stopped flow go on."""
+    _tell(sockname, "continue", flow=flow)
+
+
+@ctl.command()
+def cut(
+    port: Annotated[str, typer.Argument(help="One end of the cable: NODE:PORT, or a host.")],
+    sockname: SockName = "sim",
+) -> None:
+    """Cut a cable."""
+    _tell(sockname, "cut", port=port)
+
+
+@ctl.command()
+def restore(
+    port: Annotated[str, typer.Argument(help="One end of the cable: NODE:PORT, or a host.")],
+    sockname: SockName = "sim",
+) -> None:
+    """Restore a cable that was cut."""
+    _tell(sockname, "restore", port=port)
+
+
+@ctl.command()
+def pause(sockname: SockName = "sim") -> None:
+    """Stop simulated time; management goes on."""
+    _tell(sockname, "pause")
+
+
+@ctl.command()
+def resume(sockname: SockName = "sim") -> None:
+    """Let simulated time go on."""
+    _tell(sockname, "resume")
+
+
+@ctl.command()
+def scale(
+    factor: Annotated[float, typer.Argument(min=1e-6, help="Simulated seconds per second.")],
+    sockname: SockName = "sim",
+) -> None:
+    """Change the speed of simulated time."""
+    _tell(sockname, "scale", factor=factor)
+
+
+@ctl.command("quit")
+def end(sockname: SockName = "sim") -> None:
+    """End the emulation."""
+    _tell(sockname, "quit")
+
+
+def route(
+    scenario: ScenarioPath,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="ENGINE",
+            help="OpenSM's routing engine: minhop, updn, dnup, ftree, lash, dor, torus-2QoS, ...",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Where the tables go, in the form of dump_lfts."),
+    ],
+    options: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- OPTION ...]", help="Further options for opensm.", show_default=False
+        ),
+    ] = None,
+    set_: Assignments = None,
+) -> None:
+    """Let OpenSM route a scenario's fabric, and store the forwarding tables."""
+    from silvan.emulation import route as by_opensm
+    from silvan.errors import OutputError
+
+    tables = by_opensm(load(scenario, set_), engine, options or [])
+    part = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        part.write_text(tables)
+        part.replace(out)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise OutputError(f"{out}: {error.strerror}") from error
+    note(f"written to {out}")

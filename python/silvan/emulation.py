@@ -1,0 +1,278 @@
+"""The live fabric: a scenario that real InfiniBand tools use as if it were hardware.
+
+The tools are attached by the preload library umad2sim (Debian package
+``libumad2sim0``), which sends their management datagrams here instead of to
+an adapter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from silvan.errors import EmulationError
+
+if TYPE_CHECKING:
+    from silvan.scenario import Scenario
+
+DEFAULT_SOCKNAME = "sim"
+"""Name of the sockets that umad2sim looks for by itself."""
+
+_LIBRARIES = (
+    "/usr/lib/*/umad2sim/libumad2sim.so",
+    "/usr/lib64/umad2sim/libumad2sim.so",
+    "/usr/lib/umad2sim/libumad2sim.so",
+    "/usr/local/lib/umad2sim/libumad2sim.so",
+)
+
+
+def preload_library() -> Path:
+    """Find the library that attaches tools.
+
+    Returns
+    -------
+    Path
+        The library's file.
+
+    Raises
+    ------
+    EmulationError
+        If it is not installed.
+    """
+    for pattern in _LIBRARIES:
+        for path in sorted(Path("/").glob(pattern.lstrip("/"))):
+            return path
+    raise EmulationError("libumad2sim.so is not installed", "apt-get install libumad2sim0")
+
+
+class Emulation:
+    """A scenario that runs in real time and answers InfiniBand's tools.
+
+    Use it as a context manager; it ends with the block.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to emulate. Its duration plays no role.
+    sockname : str, optional
+        Name of the sockets (IBSIM_SOCKNAME of the tools).
+    udp_port : int, optional
+        Serve over UDP on the loopback from this port on, instead of over UNIX sockets.
+    users : sequence of int, optional
+        User ids that may attach beside one's own.
+    everybody : bool
+        Let every local user attach.
+    time_scale : float
+        Simulated seconds per second.
+    host : str, optional
+        The host or switch that tools are attached to which name none (SIM_HOST); by default the
+        first host.
+    blank : bool
+        Start without LIDs, forwarding tables and active ports, as a fabric that waits for a
+        subnet manager.
+    paused : bool
+        Start with simulated time standing still.
+
+    Raises
+    ------
+    EmulationError
+        If the name or port is in use, or there is no such host.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        sockname: str = DEFAULT_SOCKNAME,
+        udp_port: int | None = None,
+        users: Sequence[int] = (),
+        everybody: bool = False,
+        time_scale: float = 1.0,
+        host: str | None = None,
+        blank: bool = False,
+        paused: bool = False,
+    ) -> None:
+        from silvan import _silvan
+
+        self._udp_port = udp_port
+        self.sockname = sockname if udp_port is None else f"udp-{udp_port}"
+        self._inner = _silvan.Emulation(
+            scenario._native,
+            sockname=sockname if udp_port is None else None,
+            udp_port=udp_port or 0,
+            users=None if everybody else [os.getuid(), *users],
+            time_scale=time_scale,
+            host=host,
+            blank=blank,
+            paused=paused,
+        )
+
+    @property
+    def default_host(self) -> str:
+        """The node that tools are attached to which name none."""
+        return self._inner.default_host
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the fabric is still served."""
+        return self._inner.is_running()
+
+    def attach(self, host: str | None = None) -> dict[str, str]:
+        """Give the environment variables that attach a tool.
+
+        Parameters
+        ----------
+        host : str, optional
+            The host or switch to attach it to.
+
+        Returns
+        -------
+        dict
+            Variables to add to the tool's environment.
+        """
+        where = (
+            {"IBSIM_SOCKNAME": self.sockname}
+            if self._udp_port is None
+            else {"IBSIM_SERVER_NAME": "127.0.0.1", "IBSIM_SERVER_PORT": str(self._udp_port)}
+        )
+        return {
+            "LD_PRELOAD": str(preload_library()),
+            "SIM_HOST": (host or self.default_host)[:31],
+            **where,
+        }
+
+    def control(self, do: str, **arguments: Any) -> Any:
+        """Send a command to the running fabric; see :func:`control`."""
+        return control(self.sockname, do, **arguments)
+
+    def stop(self) -> None:
+        """End the emulation.
+
+        Raises
+        ------
+        EmulationError
+            If it had ended by itself because of a failure.
+        """
+        self._inner.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def control(sockname: str, do: str, **arguments: Any) -> Any:
+    """Send a command to an emulated fabric that may run in another process.
+
+    Parameters
+    ----------
+    sockname : str
+        Name of its sockets; ``udp-PORT`` for one served over UDP.
+    do : str
+        The command: ``status``, ``flows``, ``start``, ``stop``, ``continue``, ``cut``, ``restore``,
+        ``pause``, ``resume``, ``scale``, ``tables``, ``quit``.
+    **arguments
+        Its arguments.
+
+    Returns
+    -------
+    Any
+        The answer, in plain values.
+
+    Raises
+    ------
+    EmulationError
+        If there is no such fabric, or it refuses.
+    """
+    request = json.dumps({"do": do, **{k: v for k, v in arguments.items() if v is not None}})
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
+        try:
+            stream.connect(f"\0{sockname}:silvan\0")
+            stream.sendall(request.encode() + b"\n")
+            answer = stream.makefile("rb").readline()
+        except OSError as error:
+            raise EmulationError(
+                f"no emulated fabric answers under the name {sockname!r} ({error.strerror})",
+                "start one with silvan emulate, and name it with --sockname",
+            ) from error
+    if not answer:
+        raise EmulationError(
+            f"the fabric {sockname!r} does not let this user in",
+            "start it with --allow-user",
+        )
+    decoded: Mapping[str, Any] = json.loads(answer)
+    if "error" in decoded:
+        raise EmulationError(decoded["error"])
+    return decoded["ok"]
+
+
+def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
+    """Let OpenSM route a scenario's fabric, and give its forwarding tables.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Whose fabric to route.
+    engine : str
+        OpenSM's routing engine, such as ``ftree``.
+    options : sequence of str, optional
+        Further options for ``opensm``.
+
+    Returns
+    -------
+    str
+        The tables of all switches, in the form of ``dump_lfts``.
+
+    Raises
+    ------
+    EmulationError
+        If OpenSM is not installed, or does not route the fabric by this engine.
+    """
+    name = f"silvan-route-{os.getpid()}"
+    with (
+        tempfile.TemporaryDirectory(prefix="silvan-route-") as folder,
+        Emulation(scenario, sockname=name, paused=True) as emulation,
+    ):
+        log = Path(folder, "opensm.log")
+        environment = os.environ | emulation.attach()
+        environment |= {"OSM_CACHE_DIR": folder, "OSM_TMP_DIR": folder}
+        command = ["opensm", "--once", "--routing_engine", engine, "--log_file", str(log), *options]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise EmulationError("opensm is not installed", "apt-get install opensm") from error
+        text = log.read_text(errors="replace") if log.exists() else ""
+        if "SUBNET UP" not in text:
+            last = (done.stdout.strip().splitlines() or ["it said nothing"])[-1]
+            raise EmulationError(f"OpenSM has not brought up the fabric: {last}")
+        used = re.findall(r"(\S+) tables configured on all switches", text)
+        if not used or used[-1] != engine:
+            instead = used[-1] if used else "none"
+            raise EmulationError(
+                f"OpenSM has not routed this fabric by {engine}, but by {instead}",
+                "the engine may not fit the topology, or its name may be misspelled",
+            )
+        return str(emulation.control("tables")["tables"])
