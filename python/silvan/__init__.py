@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from silvan._silvan import version
     from silvan.errors import (
+        EmulationError,
         OutputError,
         ScenarioError,
         SchedulerError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 # Public names load on first use: `silvan --help` and `import silvan` stay fast, because
 # Arrow and NumPy are imported only by the code that needs them.
 _HOME = {
+    "EmulationError": "silvan.errors",
     "OutputError": "silvan.errors",
     "Progress": "silvan.simulation",
     "Response": "silvan.response",
@@ -64,6 +66,7 @@ _HOME = {
 }
 
 __all__ = [
+    "EmulationError",
     "OutputError",
     "Progress",
     "Response",

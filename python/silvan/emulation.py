@@ -203,7 +203,8 @@ def control(sockname: str, do: str, **arguments: Any) -> Any:
         try:
             stream.connect(f"\0{sockname}:silvan\0")
             stream.sendall(request.encode() + b"\n")
-            answer = stream.makefile("rb").readline()
+            with stream.makefile("rb") as lines:
+                answer = lines.readline()
         except OSError as error:
             raise EmulationError(
                 f"no emulated fabric answers under the name {sockname!r} ({error.strerror})",

@@ -77,6 +77,9 @@ pub(crate) struct Clients {
     pub traffic: Traffic,
     /// TransactionID of the next trap.
     next_trap: u64,
+    /// Number that the next client gets if it is free, and how many numbers there are.
+    next_client: u16,
+    numbers: u16,
 }
 
 impl Clients {
@@ -98,7 +101,25 @@ impl Clients {
             outbox: Vec::new(),
             traffic: Traffic::default(),
             next_trap: 1,
+            next_client: 0,
+            numbers: u16::MAX,
         })
+    }
+
+    /// Numbers clients below `numbers` only.
+    pub fn limit_numbers(&mut self, numbers: u16) {
+        self.numbers = numbers.max(1);
+    }
+
+    /// A number that nobody has. They go round, so that a number is not given again at once: what was
+    /// meant for its last owner could still be under way.
+    fn free_number(&mut self) -> Option<u16> {
+        let numbers = u32::from(self.numbers);
+        let from = u32::from(self.next_client);
+        let mut tried = (0..numbers).map(|step| ((from + step) % numbers) as u16);
+        let free = tried.find(|id| !self.clients.contains_key(id))?;
+        self.next_client = free.wrapping_add(1) % self.numbers;
+        Some(free)
     }
 
     /// How many programs are attached.
@@ -166,8 +187,7 @@ impl Clients {
             "" => Some(self.default_node),
             name => self.subnet.node_named(name),
         };
-        let free = (0..u16::MAX).find(|id| !self.clients.contains_key(id));
-        let (Some(node), Some(client)) = (node, free) else {
+        let (Some(node), Some(client)) = (node, self.free_number()) else {
             return ControlAction::Reply(control.refuse());
         };
         self.clients.insert(client, Client { node, is_sm: false });

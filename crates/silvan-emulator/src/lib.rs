@@ -16,6 +16,9 @@ mod subnet;
 mod tables;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 pub use agent::TICK_PS;
 pub use clients::Traffic;
 pub use command::Command;

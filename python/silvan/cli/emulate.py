@@ -82,7 +82,7 @@ def _user_ids(users: list[str] | None) -> tuple[list[int], bool]:
     return ids, False
 
 
-def _speed_remark(emulation: Emulation, told: bool) -> bool:
+def _speed_remark(emulation: Emulation, *, told: bool) -> bool:
     """Say once that simulated time falls behind, and once that it no longer does."""
     status = emulation.control("status")
     slow = not status["paused"] and status["speed"] < _SLOW * status["time_scale"]
@@ -121,7 +121,7 @@ def _serve(emulation: Emulation) -> None:
             time.sleep(0.1)
             if time.monotonic() - looked >= 1:
                 looked = time.monotonic()
-                told = _speed_remark(emulation, told)
+                told = _speed_remark(emulation, told=told)
 
 
 def _run_inside(emulation: Emulation, command: list[str]) -> int:
@@ -304,8 +304,8 @@ def start(
     sockname: SockName = "sim",
 ) -> None:
     """Start a flow, and print its name."""
-    arguments = {"to": receiver, "rate": rate, "bytes": size, "sl": sl, "name": name}
-    _tell(sockname, "start", **{"from": sender}, **arguments)
+    arguments: dict[str, Any] = {"from": sender, "to": receiver, "rate": rate}
+    _tell(sockname, "start", **arguments, bytes=size, sl=sl, name=name)
 
 
 @ctl.command()

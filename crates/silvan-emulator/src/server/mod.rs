@@ -36,6 +36,9 @@ const HOUSEKEEPING: Duration = Duration::from_millis(500);
 /// Datagrams taken from one socket before the others have their turn.
 const TURN: usize = 64;
 
+/// Numbers tried for a new client.
+const ATTEMPTS: usize = 64;
+
 /// Epoll tokens: the two fixed sockets, then channels and control connections by number.
 const CONTROL: u64 = 0;
 const LISTENER: u64 = 1;
@@ -105,7 +108,10 @@ impl Server {
             watch(&epoll, socket, token)?;
         }
         let subnet = Subnet::new(scenario, options.start)?;
-        let clients = Clients::new(subnet, options.host.as_deref())?;
+        let mut clients = Clients::new(subnet, options.host.as_deref())?;
+        if let Address::Udp(port) = options.address {
+            clients.limit_numbers(u16::MAX - port);
+        }
         let now = Instant::now();
         let simulated = clients.subnet.now();
         let mut pace = Pace::new(options.time_scale, now, simulated);
@@ -216,18 +222,28 @@ impl Server {
             };
             match receive(&self.control, &mut buffer, allowed) {
                 Received::Datagram(len, from) => {
-                    let action = self.clients.control(&buffer[..len]);
-                    self.act(action, from.as_ref());
+                    // A name or port that somebody else has is passed over.
+                    let done = (0..ATTEMPTS).any(|_| {
+                        let action = self.clients.control(&buffer[..len]);
+                        self.act(action, from.as_ref())
+                    });
+                    if !done {
+                        self.refuse(&buffer[..len], from.as_ref());
+                    }
                 }
                 Received::Foreign(from) => {
                     // Whoever is refused shall not wait for an answer for ever.
-                    if let Some(control) = crate::wire::Control::parse(&buffer[..CONTROL_LEN]) {
-                        self.reply(&control.refuse(), from.as_ref());
-                    }
+                    self.refuse(&buffer[..CONTROL_LEN], from.as_ref());
                 }
                 Received::Gone => {}
                 Received::Empty => return,
             }
+        }
+    }
+
+    fn refuse(&self, request: &[u8], to: Option<&SocketAddrAny>) {
+        if let Some(control) = crate::wire::Control::parse(request) {
+            self.reply(&control.refuse(), to);
         }
     }
 
@@ -238,7 +254,8 @@ impl Server {
         }
     }
 
-    fn act(&mut self, action: ControlAction, from: Option<&SocketAddrAny>) {
+    /// Does what a control message asks for; `false` if a data channel could not be opened.
+    fn act(&mut self, action: ControlAction, from: Option<&SocketAddrAny>) -> bool {
         match action {
             ControlAction::Nothing => {}
             ControlAction::Reply(reply) => self.reply(&reply, from),
@@ -249,6 +266,10 @@ impl Server {
                 refusal,
             } => match self.open_channel(client, id) {
                 Ok(()) => self.reply(&reply, from),
+                Err(EmulatorError::AddressInUse(_)) => {
+                    self.clients.disconnect(client);
+                    return false;
+                }
                 Err(_) => {
                     self.clients.disconnect(client);
                     self.reply(&refusal, from);
@@ -259,6 +280,7 @@ impl Server {
                 self.drop_client(client);
             }
         }
+        true
     }
 
     fn open_channel(&mut self, client: u16, id: u32) -> Result<(), EmulatorError> {

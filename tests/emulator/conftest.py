@@ -1,0 +1,159 @@
+"""Emulated fabrics, and the real tools attached to them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import silvan
+from silvan.emulation import Emulation, preload_library
+
+TOOLS = (
+    "ibnetdiscover",
+    "perfquery",
+    "ibccquery",
+    "ibccconfig",
+    "ibportstate",
+    "opensm",
+    "saquery",
+    "sminfo",
+    "smpquery",
+)
+# Where Debian puts them; not everybody has it in the path.
+PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+
+LINE = """\
+name = "line"
+
+[fabric]
+switch = [{ name = "left", ports = 8 }, { name = "right", ports = 8 }]
+host = [{ name = "a" }, { name = "b" }, { name = "c" }, { name = "d" }]
+cable = [
+    { from = "a", to = "left:1" },
+    { from = "b", to = "left:2" },
+    { from = "c", to = "right:1" },
+    { from = "d", to = "right:2" },
+    { from = "left:5", to = "right:6" },
+    { from = "left:7", to = "right:8" },
+]
+routing = "min-hop"
+"""
+"""Two switches with two cables between them, two hosts each, no traffic."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tools() -> None:
+    """Fail, and say how to install them, if the real tools are missing."""
+    missing = [tool for tool in TOOLS if shutil.which(tool, path=PATH) is None]
+    try:
+        preload_library()
+    except silvan.EmulationError:
+        missing.append("libumad2sim.so")
+    if missing:
+        pytest.fail(
+            f"{', '.join(missing)} missing: apt-get install opensm infiniband-diags libumad2sim0"
+        )
+
+
+@dataclass
+class Fabric:
+    """A running fabric, and a folder for what tools leave behind."""
+
+    emulation: Emulation
+    folder: Path
+
+    def popen(self, *words: str | Path, host: str | None = None) -> subprocess.Popen[str]:
+        """Start a tool."""
+        environment = os.environ | self.emulation.attach(host)
+        environment |= {
+            "PATH": PATH,
+            "OSM_CACHE_DIR": str(self.folder),
+            "OSM_TMP_DIR": str(self.folder),
+        }
+        return subprocess.Popen(
+            [str(word) for word in words],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def tool(self, *words: str | Path, host: str | None = None, status: int = 0) -> str:
+        """Run a tool, check how it ends, and give what it prints."""
+        with self.popen(*words, host=host) as process:
+            try:
+                out, errors = process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        assert process.returncode == status, f"{words}: {process.returncode}\n{out}\n{errors}"
+        return out
+
+    def values(self, *words: str | Path, host: str | None = None) -> dict[str, str]:
+        """Run a tool that prints ``Name:....value`` lines, and give them by name."""
+        return values(self.tool(*words, host=host))
+
+    def wait(self, condition: Callable[[], Any], seconds: float = 60) -> Any:
+        """Wait until a condition holds, and give its value."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if value := condition():
+                return value
+            time.sleep(0.05)
+        raise AssertionError(f"in vain for {seconds} s: {self.emulation.control('status')}")
+
+    def pass_time(self, seconds: float) -> None:
+        """Wait until this much simulated time has passed."""
+        start = self.emulation.control("status")["simulated_s"]
+        self.wait(lambda: self.emulation.control("status")["simulated_s"] > start + seconds)
+
+    def lids(self) -> dict[str, int]:
+        """Let discovery tell the LID of every node by its name."""
+        lines = self.tool("ibnetdiscover", "-p").splitlines()
+        found = (re.match(r"(?:CA|SW)\s+(\d+)\s[^']*'([^']+)'", line) for line in lines)
+        return {match[2]: int(match[1]) for match in found if match}
+
+
+def values(text: str) -> dict[str, str]:
+    """Split ``Name:....value`` lines."""
+    pairs = (line.split(":", 1) for line in text.splitlines() if ":." in line)
+    return {name: value.lstrip(".").strip() for name, value in pairs}
+
+
+Serve = Callable[..., Fabric]
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Serve scenarios until the test is over."""
+    running = []
+
+    def start(text: str = LINE, **options: Any) -> Fabric:
+        name = f"test-{os.getpid()}-{next(_numbers)}"
+        scenario = silvan.Scenario.from_toml(text)
+        options = {"sockname": name} | options
+        running.append(Emulation(scenario, **options))
+        return Fabric(running[-1], tmp_path)
+
+    yield start
+    for emulation in running:
+        emulation.stop()
+
+
+@pytest.fixture
+def line(serve: Serve) -> Fabric:
+    """Serve the small fabric."""
+    return serve()

@@ -1,0 +1,167 @@
+"""Many tools at once, tools that are killed, bytes that are no datagrams, users who may not."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import struct
+import time
+
+import pytest
+
+import silvan
+from silvan import _silvan
+from silvan.emulation import Emulation, control
+from tests.emulator.conftest import LINE, Fabric, Serve
+
+MAGIC = 0xDEADBEEF
+NOBODY = 65534
+
+
+def connect_as(user: int, sockname: str) -> int:
+    """Connect as umad2sim does, as a user, and give the type of the answer: 1 yes, 0 no."""
+    address = f"\0{sockname}:"
+    own = os.getuid()
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control_socket,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as data,
+    ):
+        control_socket.bind(f"{address}ctl4711\0")
+        data.bind(f"{address}in4711\0")
+        control_socket.settimeout(20)
+        request = struct.pack("=IIIII60x", MAGIC, 0, 1, 44, 4711)
+        # The kernel vouches for the real user id.
+        os.setresuid(user, -1, -1)
+        try:
+            control_socket.sendto(request, f"{address}ctl\0")
+        finally:
+            os.setresuid(own, -1, -1)
+        return int(struct.unpack("=IIII", control_socket.recv(80)[:16])[2])
+
+
+def test_another_user_is_refused_unless_allowed(serve: Serve) -> None:
+    if os.geteuid() == 0:
+        fabric = serve()
+        assert connect_as(os.getuid(), fabric.emulation.sockname) == 1
+        assert connect_as(NOBODY, fabric.emulation.sockname) == 0
+        allowing = serve(users=[NOBODY])
+        assert connect_as(NOBODY, allowing.emulation.sockname) == 1
+        everybody = serve(everybody=True)
+        assert connect_as(NOBODY, everybody.emulation.sockname) == 1
+        return
+    # Who cannot become somebody else can let in nobody but somebody else.
+    name = f"test-{os.getpid()}-other"
+    scenario = silvan.Scenario.from_toml(LINE)
+    other = _silvan.Emulation(
+        scenario._native,
+        sockname=name,
+        udp_port=0,
+        users=[NOBODY],
+        time_scale=1.0,
+        host=None,
+        blank=False,
+        paused=False,
+    )
+    assert connect_as(os.getuid(), name) == 0
+    with pytest.raises(silvan.EmulationError, match="does not let this user in"):
+        control(name, "status")
+    other.stop()
+
+
+def test_a_hundred_tools_at_once(line: Fabric) -> None:
+    lids = line.lids()
+    tools = [line.popen("perfquery", str(lids["c"]), "1") for _ in range(100)]
+    for tool in tools:
+        out, errors = tool.communicate(timeout=120)
+        assert tool.returncode == 0, errors
+        assert "PortXmitPkts" in out
+    line.wait(lambda: line.emulation.control("status")["clients"] == 0)
+
+
+def test_killed_tools_cost_nothing(line: Fabric) -> None:
+    dice = random.Random(1)
+    for _ in range(3):
+        tools = [line.popen("ibnetdiscover") for _ in range(12)]
+        time.sleep(dice.uniform(0, 0.05))
+        for tool in tools:
+            tool.send_signal(signal.SIGKILL)
+        for tool in tools:
+            tool.communicate(timeout=60)
+    assert "left" in line.tool("ibnetdiscover")
+    line.wait(lambda: line.emulation.control("status")["clients"] == 0)
+
+
+def test_a_stopped_tool_holds_up_nobody(line: Fabric) -> None:
+    lids = line.lids()
+    stopped = line.popen("ibnetdiscover")
+    stopped.send_signal(signal.SIGSTOP)
+    for _ in range(5):
+        line.tool("perfquery", str(lids["c"]), "1")
+    stopped.send_signal(signal.SIGCONT)
+    stopped.communicate(timeout=60)
+
+
+def test_garbage_is_dropped(line: Fabric) -> None:
+    dice = random.Random(2)
+    base = line.emulation.sockname
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mine,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unbound,
+    ):
+        mine.bind(f"\0{base}:ctl1\0")
+        mine.settimeout(20)
+        unbound.settimeout(20)
+        for _ in range(2000):
+            kind = dice.randrange(4)
+            junk = dice.randbytes(dice.randrange(1, 300))
+            if kind == 0:
+                message = junk
+            elif kind == 1:
+                message = dice.randbytes(80)
+            else:
+                # Right in form: some client, some request.
+                head = struct.pack(
+                    "=IIII", MAGIC, dice.randrange(1 << 32), dice.randrange(14), dice.randrange(99)
+                )
+                message = (head + dice.randbytes(64))[:80]
+            (mine if kind else unbound).sendto(message, f"\0{base}:ctl\0")
+            mine.setblocking(False)
+            try:
+                while True:
+                    mine.recv(400)
+            except BlockingIOError:
+                mine.settimeout(20)
+        # Wrong magic is not answered; an unknown request of nobody is, by a no.
+        mine.sendto(struct.pack("=IIII64x", MAGIC, 9999, 4, 24), f"\0{base}:ctl\0")
+        while True:
+            answer = struct.unpack("=IIII", mine.recv(400)[:16])
+            if answer[:2] == (MAGIC, 9999):
+                break
+        assert answer[2] == 0
+    assert "left" in line.tool("ibnetdiscover")
+    with pytest.raises(silvan.EmulationError, match="not a command"):
+        line.emulation.control("dance")
+
+
+def test_names_in_use_are_refused(line: Fabric) -> None:
+    with pytest.raises(silvan.EmulationError, match="in use"):
+        Emulation(silvan.Scenario.from_toml(LINE), sockname=line.emulation.sockname)
+    with pytest.raises(silvan.EmulationError, match="nobody"):
+        Emulation(silvan.Scenario.from_toml(LINE), sockname="test-host", host="nobody")
+
+
+def test_time_can_be_paused_and_scaled(line: Fabric) -> None:
+    line.emulation.control("pause")
+    before = line.emulation.control("status")["simulated_s"]
+    line.tool("ibnetdiscover")
+    assert line.emulation.control("status")["simulated_s"] == before
+    line.emulation.control("scale", factor=0.01)
+    line.emulation.control("resume")
+    line.pass_time(0.001)
+    status = line.emulation.control("status")
+    assert status["time_scale"] == 0.01
+    assert not status["paused"]
+    with pytest.raises(silvan.EmulationError, match="time scale"):
+        line.emulation.control("scale", factor=-1)
