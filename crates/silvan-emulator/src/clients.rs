@@ -276,8 +276,8 @@ impl Clients {
             return;
         };
         let node = record.node;
-        let mut original = message;
-        let packet = Packet::new(*original.mad());
+        let mut routed = message;
+        let packet = Packet::new(*routed.mad());
         let method = packet.method();
         if method == Method::TRAP_REPRESS {
             return;
@@ -286,17 +286,16 @@ impl Clients {
             self.response(client, message);
             return;
         }
-        match self.target(node, &mut original) {
-            Some(at) if is_for_manager(&packet) => self.forward(client, node, at, original),
-            Some(at) => self.local(client, at, original),
-            None => self.time_out(client, message),
+        let done = match self.target(node, &mut routed) {
+            Some(at) if is_for_manager(&packet) => self.forward(client, node, at, routed, message),
+            Some(at) => self.local(client, at, routed),
+            None => false,
+        };
+        if !done {
+            self.traffic.timed_out += 1;
+            self.send(client, message.timed_out());
         }
         self.flush_traps();
-    }
-
-    fn time_out(&mut self, client: u16, request: Message) {
-        self.traffic.timed_out += 1;
-        self.send(client, request.timed_out());
     }
 
     /// Where a request goes; fills in the way back of a directed route.
@@ -317,29 +316,35 @@ impl Clients {
         }
     }
 
-    /// The agent of the node reached answers.
-    fn local(&mut self, client: u16, at: Arrival, message: Message) {
-        let mut answer = message;
+    /// Lets the agent of the node reached answer; `false` if it does not.
+    fn local(&mut self, client: u16, at: Arrival, mut answer: Message) -> bool {
         answer.set_owner(client);
         match self.subnet.react(at, answer.mad()) {
             Reaction::Answered => {
                 answer.turn_round();
                 self.traffic.answered += 1;
                 self.send(client, answer);
+                true
             }
-            Reaction::Silent => self.time_out(client, message),
+            Reaction::Silent => false,
         }
     }
 
-    /// Passes a request on to the subnet manager at the node reached.
-    fn forward(&mut self, client: u16, from: NodeId, at: Arrival, message: Message) {
-        let mut request = message;
+    /// Passes a request on to the subnet manager at the node reached; `false` if there is none.
+    /// `original` is what comes back if it dies.
+    fn forward(
+        &mut self,
+        client: u16,
+        from: NodeId,
+        at: Arrival,
+        mut request: Message,
+        original: Message,
+    ) -> bool {
         let method = Packet::new(*request.mad()).method();
         // Reports go to those who have subscribed, who need not be prepared for them.
         let manager = self.sm_at(at.node).filter(|_| method != Method::REPORT);
         let Some(manager) = manager else {
-            self.time_out(client, message);
-            return;
+            return false;
         };
         request.set_owner(client);
         request.set_source(self.subnet.lid(from));
@@ -347,12 +352,13 @@ impl Clients {
             let key = (client, request.transaction());
             let forwarded = Forwarded {
                 to: manager,
-                request: message,
+                request: original,
             };
             self.forwarded.insert(key, forwarded);
         }
         self.traffic.forwarded += 1;
         self.send(manager, request);
+        true
     }
 
     /// Passes a subnet manager's answer on to who has asked, once.

@@ -201,7 +201,7 @@ impl Subnet {
             PortSamplesControl::ID if exchange.set => return Err(UNSUPPORTED_METHOD),
             PortSamplesControl::ID => {
                 let asked = PortSamplesControl::parse(&exchange.data());
-                self.selected(exchange.at.node, asked.port_select.as_u8())?;
+                self.selected(exchange, asked.port_select.as_u8())?;
                 // Nothing can be sampled; 4 stands for counters of 32 bits.
                 let control = PortSamplesControl {
                     port_select: asked.port_select,
@@ -216,7 +216,7 @@ impl Subnet {
         let slots = slots(exchange.attribute).ok_or(UNSUPPORTED_ATTRIBUTE)?;
         let asked: [u8; ROOM] = exchange.data();
         let node = exchange.at.node;
-        let ports = self.selected(node, asked[1])?;
+        let ports = self.selected(exchange, asked[1])?;
         if exchange.set {
             self.reset(node, &ports, exchange.attribute, &slots, &asked);
         }
@@ -235,14 +235,15 @@ impl Subnet {
         Ok(())
     }
 
-    /// The ports that PortSelect names.
-    fn selected(&self, node: NodeId, select: u8) -> Result<Vec<u8>, super::Refusal> {
-        let state = self.state(node);
+    /// The ports that PortSelect names: 0 is a switch's own port, of which nothing is counted, and
+    /// at an adapter the port that was asked.
+    fn selected(&self, exchange: &Exchange, select: u8) -> Result<Vec<u8>, super::Refusal> {
+        let state = self.state(exchange.at.node);
         let count = state.info.num_ports;
-        let first = if state.switch.is_some() { 0 } else { 1 };
         match select {
             ALL_PORTS => Ok((1..=count).collect()),
-            port if (first..=count).contains(&port) => Ok(vec![port]),
+            0 if state.switch.is_none() => Ok(vec![exchange.at.port.as_u8()]),
+            port if port <= count => Ok(vec![port]),
             _ => Err(INVALID_VALUE),
         }
     }
