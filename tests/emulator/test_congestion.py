@@ -104,8 +104,11 @@ def test_marking_rate_moves_the_flows_as_in_the_paper(serve: Serve) -> None:
         """Receive rates over the next 20 ms of simulated time."""
 
         def delivered() -> tuple[float, dict[str, int]]:
+            control("pause")
             flows = {flow["flow"]: flow["delivered_bytes"] for flow in control("flows")}
-            return control("status")["simulated_s"], flows
+            simulated = control("status")["simulated_s"]
+            control("resume")
+            return simulated, flows
 
         start, before = delivered()
         fabric.pass_time(0.02)

@@ -84,7 +84,10 @@ fn ask(clients: &mut Clients, client: u16, lid: u16, request: &Mad) -> Mad {
 
 fn ask_raw(clients: &mut Clients, client: u16, lid: u16, request: &Mad) -> Message {
     clients.datagram(client, &message(lid, &request.emit()));
-    match std::mem::take(&mut clients.outbox).as_slice() {
+    let mut sent = std::mem::take(&mut clients.outbox);
+    // A subnet manager gets traps beside the answers.
+    sent.retain_mut(|(_, message)| Packet::new(*message.mad()).method() != Method::TRAP);
+    match sent.as_slice() {
         [(to, answer)] if *to == client => *answer,
         other => panic!("{} messages to {request}", other.len()),
     }
@@ -354,12 +357,12 @@ fn a_cut_cable_is_told_to_the_subnet_manager() {
     let port = clients
         .subnet
         .fabric
-        .port(left, PortNumber::new(7))
+        .port(left, PortNumber::new(2))
         .unwrap();
     assert!(clients.subnet.set_cable(port, true));
     clients.flush_traps();
     let traps = std::mem::take(&mut clients.outbox);
-    assert_eq!(traps.len(), 2);
+    assert_eq!(traps.len(), 1);
     for (to, mut trap) in traps {
         assert_eq!(to, sm);
         let trap = Mad::parse(&Packet::new(*trap.mad())).unwrap();
@@ -400,7 +403,7 @@ fn a_cut_cable_is_told_to_the_subnet_manager() {
     assert!(clients.outbox.is_empty());
     let sm = attach(&mut clients, "d", true);
     clients.flush_traps();
-    assert_eq!(clients.outbox.iter().filter(|(to, _)| *to == sm).count(), 2);
+    assert_eq!(clients.outbox.iter().filter(|(to, _)| *to == sm).count(), 1);
 }
 
 #[test]
