@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,23 +33,39 @@ def cli_page() -> str:
         "such as a fabric stalled by a credit loop; 2 bad input, or a run could not start; 130",
         "stopped by Ctrl-C, with finished runs kept.",
     ]
-    for name, command in group.commands.items():
-        lines += ["", f"## silvan {name}", "", *_paragraphs(command.help), ""]
-        usage = [f"silvan {name}"]
-        rows = []
-        for parameter in command.params:
-            if parameter.param_type_name == "argument":
-                shown = parameter.metavar or parameter.name.upper()
-                usage.append(shown)
-            else:
-                value = "" if parameter.is_flag else f" {_metavar(parameter)}"
-                shown = "/".join(parameter.opts) + value
-            rows.append(f"| `{shown}` | {parameter.help} | {_default(parameter)} |")
-        usage.append("[OPTIONS]")
-        lines += ["```", " ".join(usage), "```"]
-        if rows:
-            lines += ["", "| argument or option | meaning | default |", "|---|---|---|", *rows]
+    for name, command in _commands(group):
+        lines += ["", f"## silvan {name}", "", *_paragraphs(command.help)]
+        # A group is described by its commands.
+        if not hasattr(command, "commands"):
+            lines += ["", *_usage(name, command)]
     return "\n".join(lines) + "\n"
+
+
+def _commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Give every command with its name, those of a group behind it."""
+    for name, command in group.commands.items():
+        yield prefix + name, command
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{prefix}{name} ")
+
+
+def _usage(name: str, command: Any) -> list[str]:
+    """Say how a command is called."""
+    usage = [f"silvan {name}"]
+    rows = []
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            shown = parameter.metavar or parameter.name.upper()
+            usage.append(shown)
+        else:
+            value = "" if parameter.is_flag else f" {_metavar(parameter)}"
+            shown = "/".join(parameter.opts) + value
+        rows.append(f"| `{shown}` | {parameter.help} | {_default(parameter)} |")
+    usage.append("[OPTIONS]")
+    lines = ["```", " ".join(usage), "```"]
+    if rows:
+        lines += ["", "| argument or option | meaning | default |", "|---|---|---|", *rows]
+    return lines
 
 
 def _paragraphs(text: str | None) -> list[str]:

@@ -102,7 +102,7 @@ def test_queries_to_the_subnet_manager_are_answered(line: Fabric) -> None:
         assert re.search(rf"dlid\.+{lids['c']}$", path, re.M)
         nodeinfo = line.values("smpquery", "nodeinfo", str(lids["c"]))
         counters = line.values("perfquery", "-G", nodeinfo["PortGuid"])
-        assert counters["PortSelect"] == "1"
+        assert "PortXmitPkts" in counters
     # Without one, nobody waits for ever.
     line.tool("sminfo", str(lids["d"]), status=255)
 
