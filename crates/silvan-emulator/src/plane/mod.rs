@@ -185,6 +185,7 @@ impl DataPlane {
             },
             message: None,
             sl: flow.sl,
+            on_off: None,
         };
         let traffic = self.engine.workload_mut();
         let class = traffic.add_flow(&spec, self.message, &self.environment)?;
