@@ -1,5 +1,6 @@
 //! Parameters of the data plane, and the errors of values that cannot be simulated.
 
+use silvan_fabric::routing::Routes;
 use silvan_units::{Bytes, Rate, Sl, Span, Vl};
 
 /// Everything that the engine must know besides fabric, tables, control and traffic.
@@ -7,7 +8,8 @@ use silvan_units::{Bytes, Rate, Sl, Span, Vl};
 pub struct EngineConfig {
     /// Number of data virtual lanes of every port, 1 to 15.
     pub data_vls: u8,
-    /// Virtual lane of each service level (SLtoVLMappingTable, IBA 7.6.6), the same at every port.
+    /// Virtual lane of each service level (SLtoVLMappingTable, IBA 7.6.6), the same at every port;
+    /// with lanes that change along the way the first of those that a class of service has.
     pub sl_to_vl: [u8; 16],
     /// Switches.
     pub switch: SwitchParams,
@@ -283,6 +285,27 @@ pub enum BuildError {
     /// A switch or host has no cable at all, or a host has not exactly one cabled port.
     #[error("host {0} must have exactly one cabled port")]
     HostPorts(String),
+    /// The virtual lanes of a class of service are not there, or not its own.
+    #[error(
+        "class {sl} starts at VL {vl}, but its routes need {lanes} VLs from a multiple of {lanes} on, \
+         and there are {data_vls} data VLs"
+    )]
+    PathLanes {
+        /// The class, which is the service level of its traffic.
+        sl: u8,
+        /// The first of its virtual lanes.
+        vl: u8,
+        /// How many it needs.
+        lanes: u8,
+        /// How many there are.
+        data_vls: u8,
+    },
+    /// Lanes belong to a path, so that switches cannot choose another.
+    #[error("routes whose lanes depend on the path leave nothing to choose to the switches")]
+    LanesAndAlternatives,
+    /// The last packet of a message need not arrive last.
+    #[error("one ACK per message needs packets in order, which adaptive routing does not keep")]
+    MessagesOutOfOrder,
     /// Something delays by more than the engine's clock can order.
     #[error("{which} of {span} is longer than 1 s")]
     DelayTooLong {
@@ -341,6 +364,37 @@ impl EngineConfig {
             }
         }
         self.validate_vl_arbitration()
+    }
+
+    /// Checks that there are virtual lanes for these routes, and that nothing relies on the order of
+    /// packets that they do not keep.
+    ///
+    /// # Errors
+    /// The first thing in the way.
+    pub fn validate_routes(&self, routes: Routes<'_>) -> Result<(), BuildError> {
+        if routes.alternatives.is_some() {
+            if routes.lanes.is_some() {
+                return Err(BuildError::LanesAndAlternatives);
+            }
+            if self.feedback.carrier == BecnCarrier::AckPerMessage {
+                return Err(BuildError::MessagesOutOfOrder);
+            }
+        }
+        let Some(path_lanes) = routes.lanes else {
+            return Ok(());
+        };
+        let lanes = path_lanes.lanes();
+        for (sl, &vl) in (0..path_lanes.classes()).zip(&self.sl_to_vl) {
+            if vl % lanes != 0 || vl + lanes > self.data_vls {
+                return Err(BuildError::PathLanes {
+                    sl,
+                    vl,
+                    lanes,
+                    data_vls: self.data_vls,
+                });
+            }
+        }
+        Ok(())
     }
 
     fn validate_buffers(&self, packet: u64) -> Result<(), BuildError> {

@@ -66,10 +66,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if !stuck.iter().any(|&is| is) {
             return None;
         }
-        let mut arriving = vec![false; plane.ins.len()];
-        plane
-            .events
-            .for_each_head(|port, _| arriving[port as usize] = true);
+        // By the input's port and lane.
+        let mut arriving = vec![false; plane.lanes.len()];
+        plane.events.for_each_head(|port, packet| {
+            arriving[plane.lane(port, packet.vl())] = true;
+        });
         // Dropping one lane can free others, until nothing changes.
         loop {
             let mut changed = false;
@@ -129,15 +130,30 @@ impl Plane {
         let (out, vl) = (&self.outs[lane / self.vls], lane % self.vls);
         let local = u32::from(self.ins[out.next as usize].local);
         let Element { base, ports, .. } = self.element_of(out.next);
+        let vls = if self.ways.changes_lanes {
+            0..self.vls
+        } else {
+            vl..vl + 1
+        };
         (base..base + ports)
-            .map(move |output| self.lane(output, vl))
-            .filter(move |&next| self.lanes[next].has_input(local))
+            .flat_map(move |output| vls.clone().map(move |vl| self.lane(output, vl)))
+            .filter(move |&next| {
+                let record = &self.lanes[next];
+                if !record.has_input(local) {
+                    return false;
+                }
+                let queue = self.queues[(record.queues + local) as usize];
+                let mut from_lane = !self.ways.changes_lanes;
+                self.pool
+                    .for_each(queue, |packet| from_lane |= packet.vl() == vl);
+                from_lane
+            })
     }
 
     fn buffer_behind_moves(&self, lane: usize, stuck: &[bool], arriving: &[bool]) -> bool {
         let next = self.outs[lane / self.vls].next;
         next == NONE
-            || arriving[next as usize]
+            || arriving[self.lane(next, lane % self.vls)]
             || self.lanes_of_buffer_behind(lane).any(|other| !stuck[other])
     }
 

@@ -1,7 +1,8 @@
 //! The engine and its event loop.
 
 use silvan_control::seam::{SourceControl, SwitchControl};
-use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_fabric::Fabric;
+use silvan_fabric::routing::Routes;
 use silvan_units::{PortId, Time};
 
 use crate::config::{BuildError, EngineConfig};
@@ -58,19 +59,25 @@ pub struct Engine<S, C, W> {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
-    /// Compiles a fabric and its tables, and polls every host at time zero.
+    /// Compiles a fabric and its routes, and polls every host at time zero.
+    ///
+    /// Where lanes change along the way, the service levels of the workload are classes of service:
+    /// a packet's header carries the class above the bits that tell its path, and congestion control
+    /// sees the service level of the header. The virtual lanes of a class follow that of
+    /// `config.sl_to_vl`. Where switches choose among alternatives, the packets of a flow
+    /// may overtake each other, so that the last of a message need not arrive last.
     ///
     /// # Errors
     /// A value of `config` that cannot be simulated, or a host without exactly one cable.
-    pub fn new(
+    pub fn new<'a>(
         fabric: &Fabric,
-        routes: &ForwardingTables,
+        routes: impl Into<Routes<'a>>,
         config: &EngineConfig,
         switch: S,
         source: C,
         workload: W,
     ) -> Result<Self, BuildError> {
-        let plane = Plane::build(fabric, routes, config)?;
+        let plane = Plane::build(fabric, routes.into(), config)?;
         let hosts = plane.hosts.len();
         let mut engine = Self {
             plane,

@@ -104,13 +104,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             return;
         };
         let data_sl = packet.sl_bits();
-        let (wire, sl) = match self.notifications.params.path {
-            BecnPath::OutOfBand { .. } => (0, data_sl),
-            BecnPath::InBand { sl, bytes, .. } => {
-                (bytes.as_u64() as u16, sl.map_or(data_sl, |sl| sl.as_u8()))
-            }
+        let data_class = self.plane.ways.class_of(data_sl);
+        let (wire, class) = match self.notifications.params.path {
+            BecnPath::OutOfBand { .. } => (0, data_class),
+            BecnPath::InBand { sl, bytes, .. } => (
+                bytes.as_u64() as u16,
+                sl.map_or(data_class, |sl| sl.as_u8()),
+            ),
         };
-        let vl = self.plane.config.sl_to_vl[usize::from(sl)];
+        let vl = self.plane.config.sl_to_vl[usize::from(class)];
+        let sl = self.plane.ways.service_level(host, packet.source(), class);
         let kind = Kind {
             wire,
             class: u16::from(data_sl),

@@ -5,10 +5,11 @@ use silvan_units::{Bytes, HostId, Sl, Span, Time};
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
-use crate::packet::{CONTROL, Kind, LAST, MARKED, Packet};
+use crate::packet::{CONTROL, Kind, LAST, MARKED, Packet, service_level};
 use crate::plane::time;
 use crate::records::Credits;
 use crate::stats::Delivery;
+use crate::ways::Ways;
 use crate::workload::{Gate, Offer, Poll, Workload};
 
 /// Answers a workload's questions about one host.
@@ -16,6 +17,7 @@ struct HostGate<'a, C> {
     source: &'a mut C,
     credits: &'a [Credits],
     sl_to_vl: &'a [u8; 16],
+    ways: &'a Ways,
     header: u32,
     host: HostId,
     now: Time,
@@ -23,6 +25,13 @@ struct HostGate<'a, C> {
     starved: u16,
     /// Fewest blocks that were asked for in vain.
     wanted: i32,
+}
+
+/// The service level that congestion control sees: that of the packet's header.
+#[inline(always)]
+fn header_level(ways: &Ways, source: HostId, destination: HostId, sl: Sl) -> Sl {
+    let (source, destination) = (source.index() as u32, destination.index() as u32);
+    service_level(ways.service_level(source, destination, sl.as_u8()))
 }
 
 impl<C: SourceControl> Gate for HostGate<'_, C> {
@@ -36,7 +45,7 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
             Flow {
                 source: self.host,
                 destination: dst,
-                sl,
+                sl: header_level(self.ways, self.host, dst, sl),
             },
         )
     }
@@ -107,6 +116,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             source: &mut self.source,
             credits: &plane.credits[first..first + plane.vls],
             sl_to_vl: &plane.config.sl_to_vl,
+            ways: &plane.ways,
             header: plane.header,
             host: host_id,
             now: time(now),
@@ -151,13 +161,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: Offer) {
         let plane = &mut self.plane;
         let vl = plane.config.sl_to_vl[offer.sl.index()];
+        let destination = offer.dst.index() as u32;
+        let sl = plane
+            .ways
+            .service_level(host, destination, offer.sl.as_u8());
         let kind = Kind {
             wire: (offer.bytes + plane.header) as u16,
             class: offer.class,
-            lane: vl << 4 | offer.sl.as_u8(),
+            lane: vl << 4 | sl,
             flags: if offer.last { LAST } else { 0 },
         };
-        let packet = Packet::new(now, host, offer.dst.index() as u32, kind);
+        let packet = Packet::new(now, host, destination, kind);
         debug_assert!(offer.bytes > 0 && u32::from(packet.wire()) <= plane.mtu_wire);
         let full_size = u32::from(packet.wire()) == plane.mtu_wire;
         let gap = match plane.config.host.injection_rate {
@@ -177,7 +191,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let flow = Flow {
                 source: HostId::new(host as usize),
                 destination: offer.dst,
-                sl: offer.sl,
+                sl: service_level(sl),
             };
             self.source
                 .on_send(time(now), flow, Span::from_ps(free_at - now), offer.bytes);
@@ -289,7 +303,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let offer = Offer {
             dst: HostId::new(host as usize),
             bytes: u32::from(packet.wire()) - self.plane.header,
-            sl: packet.service_level(),
+            sl: service_level(self.plane.ways.class_of(packet.sl_bits())),
             class: packet.class(),
             last: packet.is(LAST),
         };

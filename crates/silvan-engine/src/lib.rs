@@ -46,6 +46,7 @@ mod switch;
 mod trees;
 mod vlarb;
 mod waiting;
+mod ways;
 pub mod workload;
 
 pub use audit::InvariantError;

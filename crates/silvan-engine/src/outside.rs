@@ -20,6 +20,7 @@ use crate::packet::{CONTROL, NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
 use crate::records::Next;
 use crate::vlarb::VlTables;
+use crate::ways::CHOOSE;
 use crate::workload::Workload;
 
 /// Credits that a closed port lacks: more than any buffer has.
@@ -404,7 +405,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 .outside
                 .tables
                 .get((record.table + packet.destination()) as usize);
-            match set.copied().filter(|&local| local != NO_ROUTE) {
+            match set.copied().filter(|&local| local < CHOOSE) {
                 Some(local) => {
                     let output = record.base + u32::from(local);
                     plane.count(output, &packet, |counts| counts.xmit += 1);

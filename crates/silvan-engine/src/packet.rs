@@ -40,7 +40,8 @@ pub(crate) struct Kind {
     pub wire: u16,
     /// Data: traffic class. Notification: service level of the flow it is about.
     pub class: u16,
-    /// Service level in the low four bits, virtual lane in the high four.
+    /// Service level of the header in the low four bits. In the high four the virtual lane of the
+    /// buffer that holds the packet or that it travels to.
     pub lane: u8,
     /// `MARKED`, `LAST`, `CONTROL`, `ACK`, `BECN`.
     pub flags: u8,
@@ -103,6 +104,15 @@ impl Packet {
     #[inline]
     pub fn sl_bits(&self) -> u8 {
         (self.rest >> LANE_SHIFT) as u8 & 15
+    }
+
+    /// Changes the virtual lane.
+    /// Changes the virtual lane.
+    /// Changes the virtual lane.
+    #[inline]
+    pub fn set_vl(&mut self, vl: usize) {
+        let shift = LANE_SHIFT + 4;
+        self.rest = self.rest & !(15 << shift) | (vl as u64) << shift;
     }
 
     #[inline]

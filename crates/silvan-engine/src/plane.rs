@@ -12,6 +12,7 @@ use crate::packet::{NONE, Packet, Pool};
 use crate::prefetch::prefetch;
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::vlarb::{VlState, VlTables};
+use crate::ways::Ways;
 
 /// A table entry that leads nowhere.
 pub(crate) const NO_ROUTE: u8 = 0xff;
@@ -87,6 +88,7 @@ pub(crate) struct Plane {
     /// Last node of each virtual output queue.
     pub queues: Vec<u32>,
     pub tables: Vec<u8>,
+    pub ways: Ways,
     pub spill: Spill,
     pub pool: Pool,
     pub hosts: Vec<Host>,
@@ -356,6 +358,7 @@ impl Plane {
             + self.elements.capacity() * size_of::<Element>()
             + self.queues.capacity() * 4
             + self.tables.capacity()
+            + self.ways.bytes()
             + self.spill.bytes()
             + self.pool.bytes()
             + self.hosts.capacity() * size_of::<Host>()

@@ -6,9 +6,10 @@ use silvan_units::{PortId, Span, Vl};
 use crate::engine::Engine;
 use crate::events::{Event, Head, phase};
 use crate::packet::{MARKED, NONE, Packet};
-use crate::plane::{NO_ROUTE, time};
+use crate::plane::time;
 use crate::records::{Element, InPort, Next};
 use crate::resident::ResidentView;
+use crate::ways::CHOOSE;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
@@ -24,18 +25,24 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         } = head;
         let plane = &mut self.plane;
         let Element {
-            base, table, mixed, ..
+            base,
+            ports,
+            table,
+            mixed,
         } = plane.elements[element as usize];
         let output = if table == NONE {
             base
         } else {
-            let local = plane.tables[(table + packet.destination()) as usize];
-            if local == NO_ROUTE {
-                self.unroutable(head);
-                return;
+            let mut local = plane.tables[(table + packet.destination()) as usize];
+            if local >= CHOOSE {
+                let Some(chosen) = self.special_output(head, DEFERRED) else {
+                    return;
+                };
+                local = chosen;
             }
             base + u32::from(local)
         };
+        let plane = &mut self.plane;
         if mixed && !packet.is(DEFERRED) {
             let upstream = plane.ins[port as usize].upstream;
             let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire());
@@ -54,7 +61,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         packet.clear(DEFERRED);
         let vl = packet.vl();
         let local = port - base;
-        let lane = plane.lane(output, vl);
+        let plane = &mut self.plane;
+        let lane = if plane.vls == 1 {
+            output as usize
+        } else if plane.ways.changes_lanes {
+            let (from, to) = (local, output - base);
+            let next = plane.ways.next_vl(element, ports, from, to, &packet);
+            plane.lane(output, next)
+        } else {
+            plane.lane(output, vl)
+        };
         let out = &plane.outs[output as usize];
         // With several lanes even a packet that need not wait is charged by their arbitration.
         if out.waiting == 0 && out.free_at < now && plane.vls == 1 {
@@ -111,7 +127,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             None
         };
         if S::ACTIVE && marks {
-            let has_credit = self.has_credit(now, output, packet.vl());
+            let has_credit = self.has_credit(now, output, lane);
             self.switch.on_queued(
                 time(now),
                 PortVl(lane as u32),
@@ -370,7 +386,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             }
             self.return_credits(now, tail, input, &packet);
             if S::ACTIVE && marks {
-                let has_credit = self.has_credit(now, output, packet.vl());
+                let has_credit = self.has_credit(now, output, lane);
                 let mark = self.switch.on_departure(
                     time(now),
                     PortVl(lane as u32),
@@ -383,6 +399,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 if mark {
                     packet.set(MARKED);
                 }
+            }
+            if self.plane.vls > 1 {
+                let first = self.plane.lane(output, 0);
+                packet.set_vl(lane - first);
             }
         } else if C::NEEDS_CREDIT {
             self.tell_credits(now, output);
@@ -447,12 +467,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             .as_ps()
     }
 
-    /// Whether the link behind this output has credits for one more packet of MTU size.
+    /// Whether the link behind a lane of this output has credits for one more packet of MTU size.
     #[inline]
-    fn has_credit(&mut self, now: u64, output: u32, vl: usize) -> bool {
+    fn has_credit(&mut self, now: u64, output: u32, lane: usize) -> bool {
         let plane = &mut self.plane;
         let port = plane.link_port(PortId::new(output as usize));
-        let credits = &mut plane.credits[port * plane.vls + vl];
+        let link_lane = lane + (port - output as usize) * plane.vls;
+        let credits = &mut plane.credits[link_lane];
         credits.has(&mut plane.spill, now, plane.mtu_blocks)
     }
 

@@ -313,7 +313,7 @@ impl<'a, S: Marks, C: SourceControl + Settings> Run<'a, S, C> {
     ) -> Result<Self, RunError> {
         let engine = Engine::new(
             scenario.fabric(),
-            scenario.tables(),
+            scenario.forwarding(),
             scenario.engine_config(),
             switch,
             source,

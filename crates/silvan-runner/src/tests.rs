@@ -359,3 +359,46 @@ fn a_credit_loop_ends_as_an_error_that_names_it() {
         );
     }
 }
+
+/// An incast across a torus with congestion control: every mark becomes a notification for the flow
+/// that it is about, whose service level tells its path, and all senders are throttled, as much as
+/// on the same torus without datelines, where service levels tell nothing.
+#[test]
+fn congestion_control_works_on_service_levels_that_tell_the_path() {
+    let text = r#"
+        [fabric]
+        generator = "torus"
+        sizes = [5, 3]
+        hosts-per-switch = 1
+        routing = "dimension-order"
+        allow-credit-loops = true
+        [[traffic.incast]]
+        to = "host-0007"
+        [control]
+        scheme = "ib-cc"
+        [control.switch]
+        victim-mask = "hosts"
+        [control.feedback]
+        path = "in-band"
+        [run]
+        duration = "4 ms"
+    "#;
+    for level in ["qp", "sl"] {
+        let delivered = ["1", "2"].map(|data_vls| {
+            let settings = [("control.adapter.level", level), ("vl.data-vls", data_vls)];
+            let scenario = scenario(text, &settings);
+            assert_eq!(scenario.forwarding().lanes.is_some(), data_vls == "2");
+            let output = run(&scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
+            let hosts = output.table("hosts").unwrap();
+            let marks = hosts.u64_column("fecn_received").unwrap()[7];
+            let becn = hosts.u64_column("becn_received").unwrap();
+            let notices: u64 = becn.iter().sum();
+            assert!(marks > 100 && notices <= marks && notices + 20 >= marks);
+            let told = becn.iter().filter(|count| **count > 0).count();
+            assert_eq!(told, 14, "{level}, {data_vls} VLs");
+            hosts.u64_column("delivered_bytes").unwrap()[7]
+        });
+        let ratio = delivered[1] as f64 / delivered[0] as f64;
+        assert!((ratio - 1.0).abs() < 0.1, "{level}: {delivered:?}");
+    }
+}

@@ -5,7 +5,7 @@ use silvan_units::{Bytes, Span};
 use toml_edit::visit_mut::VisitMut;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-use crate::parsed::{Carrier, FabricSection, Generator, ScenarioFile, Scheme};
+use crate::parsed::{Carrier, FabricSection, Generator, Routing, ScenarioFile, Scheme};
 
 /// Hosts of the fabric of the empty file.
 const DEFAULT_HOSTS: u32 = 8;
@@ -27,9 +27,10 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
             .map(Bytes::from_bytes);
     }
     let lanes = file.vl.data_vls.max(1);
+    let each = if has_datelines(file) { 2 } else { 1 };
     file.vl
         .sl_to_vl
-        .get_or_insert_with(|| (0..16).map(|sl| sl % lanes).collect());
+        .get_or_insert_with(|| (0..16).map(|sl| sl % (lanes / each) * each).collect());
     file.probe.interval.get_or_insert_with(|| {
         let divisor = common_divisor(file.run.duration.as_ps(), file.run.warm_up.as_ps());
         Span::from_ps(divisor)
@@ -58,6 +59,13 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     };
     file.control.feedback.carrier.get_or_insert(carrier);
     name_entries(file);
+}
+
+/// Whether packets change lanes at the datelines of a torus.
+pub(crate) fn has_datelines(file: &ScenarioFile) -> bool {
+    file.fabric.generator == Some(Generator::Torus)
+        && file.fabric.routing == Routing::DimensionOrder
+        && file.vl.data_vls > 1
 }
 
 fn fill_fabric(fabric: &mut FabricSection) {

@@ -8,14 +8,16 @@ use silvan_control::dcms::Dcms;
 use silvan_control::seam::SettingChange;
 use silvan_engine::EngineConfig;
 use silvan_fabric::check::RouteReport;
+use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_traffic::{Environment, Traffic, TrafficSpec};
 use silvan_units::{Span, Time};
 
+use crate::build::classes::check_classes;
 use crate::build::control::{ControlPlan, IbControl, build_control};
 use crate::build::ecn::EcnControl;
-use crate::build::engine::build_engine;
-use crate::build::fabric::{build_fabric, build_tables};
+use crate::build::engine::{build_engine, check_engine_routes};
+use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes};
 use crate::build::import::{import_fabric, import_tables};
 use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
@@ -61,6 +63,8 @@ pub struct Scenario {
     effective: String,
     fabric: Arc<Fabric>,
     tables: Arc<ForwardingTables>,
+    lanes: Option<Arc<PathLanes>>,
+    alternatives: Option<Arc<Alternatives>>,
     routes: Arc<RouteReport>,
     engine: EngineConfig,
     control: ControlPlan,
@@ -129,7 +133,24 @@ impl Scenario {
         let engine = build_engine(&file)?;
         let fabric = build_fabric(&file.fabric, &file.link)?;
         import_tables(&mut file.fabric, &fabric, base)?;
-        let (tables, routes) = build_tables(&file.fabric, &fabric)?;
+        let CheckedRoutes {
+            tables,
+            lanes,
+            alternatives,
+            report,
+        } = build_routes(
+            &file.fabric,
+            &file.link,
+            &fabric,
+            effective::has_datelines(&file),
+        )?;
+        let routes = Routes {
+            tables: &tables,
+            lanes: lanes.as_ref(),
+            alternatives: alternatives.as_ref(),
+        };
+        check_engine_routes(&file, &engine, routes)?;
+        check_classes(&file, lanes.as_ref())?;
         let control = build_control(&file, &fabric)?;
         let traffic = build_traffic(&file.traffic, &fabric)?;
         let seed = file.run.seed;
@@ -144,7 +165,9 @@ impl Scenario {
             overrides: overrides.to_vec(),
             fabric: Arc::new(fabric),
             tables: Arc::new(tables),
-            routes: Arc::new(routes),
+            lanes: lanes.map(Arc::new),
+            alternatives: alternatives.map(Arc::new),
+            routes: Arc::new(report),
             engine,
             control,
             traffic,
@@ -220,6 +243,16 @@ impl Scenario {
     /// The forwarding tables; they connect every pair of hosts without loops.
     pub fn tables(&self) -> &Arc<ForwardingTables> {
         &self.tables
+    }
+
+    /// All that decides where packets go: the tables, lanes that change along the way, and ports
+    /// among which switches choose.
+    pub fn forwarding(&self) -> Routes<'_> {
+        Routes {
+            tables: &self.tables,
+            lanes: self.lanes.as_deref(),
+            alternatives: self.alternatives.as_deref(),
+        }
     }
 
     /// What the check of the tables found out.

@@ -4,6 +4,7 @@
 //! element per port behind them: a one-by-one switch without latency, fed by the crossbar and feeding
 //! the link, so that the hot loop needs no case for it.
 
+use silvan_fabric::routing::Routes;
 use silvan_fabric::{Fabric, ForwardingTables, NodeKind};
 use silvan_units::{Bytes, HostId, Rate};
 
@@ -15,15 +16,17 @@ use crate::outside::Outside;
 use crate::packet::{NONE, Pool};
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::vlarb::VlTables;
+use crate::ways::Ways;
 
 impl Plane {
     /// Compiles a fabric.
     pub fn build(
         fabric: &Fabric,
-        routes: &ForwardingTables,
+        routes: Routes<'_>,
         config: &EngineConfig,
     ) -> Result<Self, BuildError> {
         config.validate()?;
+        config.validate_routes(routes)?;
         let mtu_wire = config.packet.mtu.as_u64() + config.packet.header.as_u64();
         let mtu_blocks = mtu_wire.div_ceil(64) as i32;
         let blocks = |bytes: Bytes| (bytes.as_u64() / 64) as i32;
@@ -38,6 +41,7 @@ impl Plane {
             credit_delays: Vec::new(),
             queues: Vec::new(),
             tables: Vec::new(),
+            ways: Ways::default(),
             spill: Spill::default(),
             pool: Pool::new(
                 config.switch.arbitration == Arbitration::OldestFirst
@@ -74,10 +78,11 @@ impl Plane {
         };
         plane.add_ports(fabric);
         plane.add_hosts(fabric)?;
-        plane.add_tables(fabric, routes);
+        plane.add_tables(fabric, routes.tables);
         if config.switch.output_buffer.is_some() {
             plane.add_output_buffers(fabric);
         }
+        plane.add_ways(fabric, routes, config);
         plane.finish_ports();
         plane.choose_lanes();
         Ok(plane)

@@ -153,14 +153,18 @@ impl Growth<'_> {
             if self.is_host(lane) {
                 continue;
             }
-            let mut by_input: Vec<(u32, u64)> = Vec::new();
-            plane.for_each_in_lane(lane, |input, packet| match by_input.last_mut() {
-                Some((last, bytes)) if *last == input => *bytes += u64::from(packet.wire()),
-                _ => by_input.push((input, u64::from(packet.wire()))),
+            // The buffer that a packet takes space in: its input, and the lane it came on.
+            let mut by_buffer: Vec<((u32, usize), u64)> = Vec::new();
+            plane.for_each_in_lane(lane, |input, packet| {
+                let buffer = (input, packet.vl());
+                match by_buffer.last_mut() {
+                    Some((last, bytes)) if *last == buffer => *bytes += u64::from(packet.wire()),
+                    _ => by_buffer.push((buffer, u64::from(packet.wire()))),
+                }
             });
-            for (input, bytes) in by_input {
+            for ((input, vl), bytes) in by_buffer {
                 let upstream = plane.fabric_port(plane.ins[input as usize].upstream);
-                let waiting = plane.lane(upstream, lane % plane.vls);
+                let waiting = plane.lane(upstream, vl);
                 if self.places[waiting].is_none() && self.waits(waiting) {
                     waits.push((waiting, Reverse(bytes), lane));
                 }
@@ -224,7 +228,7 @@ impl Growth<'_> {
     }
 
     /// The tree of the root on the way from here to a host: `own` if its root is there, else that
-    /// of the first one.
+    /// of the first one. The way is that of the tables, on the lane where it begins.
     fn root_on_way(&self, from: usize, destination: u32, own: u32) -> Option<u32> {
         let (plane, vl) = (self.plane, from % self.plane.vls);
         let mut first = None;
@@ -243,7 +247,7 @@ impl Growth<'_> {
             let element = &plane.elements[out.next_element as usize];
             let entry = match element.table {
                 NONE => NO_ROUTE,
-                table => plane.tables[(table + destination) as usize],
+                table => plane.table_port((table + destination) as usize),
             };
             if entry == NO_ROUTE {
                 break;

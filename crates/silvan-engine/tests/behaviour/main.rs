@@ -24,3 +24,4 @@ mod starvation;
 mod throughput;
 mod trees;
 mod turns;
+mod ways;

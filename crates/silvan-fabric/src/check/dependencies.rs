@@ -1,12 +1,16 @@
 //! The channel-dependency graph between switches.
 
-use silvan_units::{IdVec, PortId};
+use silvan_units::{HostId, PortId, SwitchId};
 
 use super::tree::DestinationTree;
-use crate::Fabric;
+use crate::routing::{Alternatives, PathLanes};
+use crate::{Fabric, ForwardingTables};
 
 /// A set of port numbers 1 to 254, as bits.
 type PortSet = [u64; 4];
+
+/// A channel: the port that a cable enters a switch by, and the lane on that cable.
+type Channel = (PortId, u8);
 
 /// Which channel is followed by which on some route.
 ///
@@ -15,19 +19,33 @@ type PortSet = [u64; 4];
 /// part of a cycle.
 pub(super) struct Dependencies<'f> {
     fabric: &'f Fabric,
-    /// For each channel, the numbers of the ports by which packets from it leave the switch.
-    outputs: IdVec<PortId, PortSet>,
+    lanes: usize,
+    /// For each channel and each lane after it, the numbers of the ports by which packets leave.
+    outputs: Vec<PortSet>,
 }
 
 impl<'f> Dependencies<'f> {
-    pub(super) fn new(fabric: &'f Fabric) -> Self {
+    pub(super) fn new(fabric: &'f Fabric, lanes: Option<&PathLanes>) -> Self {
+        let lanes = lanes.map_or(1, |lanes| usize::from(lanes.lanes()));
         Self {
             fabric,
-            outputs: IdVec::filled([0; 4], fabric.ports.len()),
+            lanes,
+            outputs: vec![[0; 4]; fabric.ports.len() * lanes * lanes],
         }
     }
 
-    /// Adds the dependencies of the routes to one destination.
+    /// Where the sets of a channel's followers begin, one per lane.
+    fn sets(&self, (entry, lane): Channel) -> usize {
+        (entry.index() * self.lanes + usize::from(lane)) * self.lanes
+    }
+
+    fn insert(&mut self, channel: Channel, out: PortId, lane: u8) {
+        let number = usize::from(self.fabric.ports[out].number.as_u8());
+        let set = self.sets(channel) + usize::from(lane);
+        self.outputs[set][number / 64] |= 1 << (number % 64);
+    }
+
+    /// Adds the dependencies of the routes to one destination, all on one lane.
     pub(super) fn add(&mut self, tree: &DestinationTree<'_>) {
         for step in tree.steps() {
             let Some((switch, entry)) = step.next else {
@@ -37,14 +55,63 @@ impl<'f> Dependencies<'f> {
                 continue;
             };
             if following.next.is_some() {
-                let number = usize::from(self.fabric.ports[following.out].number.as_u8());
-                self.outputs[entry][number / 64] |= 1 << (number % 64);
+                self.insert((entry, 0), following.out, 0);
             }
         }
     }
 
-    /// A cycle, as the ports that packets leave by, in the order of travel.
-    pub(super) fn find_cycle(&self) -> Option<Vec<PortId>> {
+    /// Adds the dependencies of the routes to one destination, on the lanes that they take.
+    pub(super) fn add_with_lanes(&mut self, tree: &DestinationTree<'_>, lanes: &PathLanes) {
+        let number = |port: PortId| self.fabric.ports[port].number;
+        let mut found = Vec::new();
+        for leaf in tree.source_switches() {
+            let path = lanes.path(leaf, tree.destination());
+            let mut at = leaf;
+            // The lane from the host does not matter: nothing depends on that channel.
+            let mut channel = None;
+            while let Some(step) = tree.step_of(at) {
+                let Some((next, entry)) = step.next else {
+                    break;
+                };
+                let input = channel.map(|(entry, _)| entry);
+                let input = input.unwrap_or_else(|| self.fabric.switch(at).first_port);
+                let lane = lanes.lane(at, number(input), number(step.out), path);
+                found.extend(channel.map(|channel| (channel, step.out, lane)));
+                channel = Some((entry, lane));
+                at = next;
+            }
+        }
+        for (channel, out, lane) in found {
+            self.insert(channel, out, lane);
+        }
+    }
+
+    /// Adds the dependencies of all ways to a destination that alternatives allow.
+    pub(super) fn add_alternatives(
+        &mut self,
+        destination: HostId,
+        tables: &ForwardingTables,
+        alternatives: &Alternatives,
+    ) {
+        let fabric = self.fabric;
+        let lid = fabric.host(destination).lid;
+        let outputs = |switch: SwitchId| {
+            let several = alternatives.get(switch, lid);
+            let only = tables.get(switch, lid).filter(|_| several.is_empty());
+            let numbers = several.iter().copied().chain(only);
+            numbers.filter_map(move |number| fabric.switch(switch).port(number))
+        };
+        for switch in fabric.switch_ids() {
+            for (next, entry) in outputs(switch).filter_map(|out| fabric.peer_switch(out)) {
+                for out in outputs(next).filter(|out| fabric.peer_switch(*out).is_some()) {
+                    self.insert((entry, 0), out, 0);
+                }
+            }
+        }
+    }
+
+    /// A cycle, as the ports that packets leave by and their lanes, in the order of travel.
+    pub(super) fn find_cycle(&self) -> Option<Vec<(PortId, u8)>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {
             Never,
@@ -52,31 +119,37 @@ impl<'f> Dependencies<'f> {
             Done,
         }
 
-        let mut visits = IdVec::filled(Visit::Never, self.fabric.ports.len());
+        let place = |(entry, lane): Channel| entry.index() * self.lanes + usize::from(lane);
+        let mut visits = vec![Visit::Never; self.fabric.ports.len() * self.lanes];
         // The channels of the current path, each with its followers that are still to be tried.
-        let mut path: Vec<(PortId, Vec<PortId>)> = Vec::new();
-        for start in self.fabric.ports.ids() {
-            if visits[start] != Visit::Never || self.outputs[start] == [0; 4] {
+        let mut path: Vec<(Channel, Vec<Channel>)> = Vec::new();
+        let ports = self.fabric.ports.ids();
+        let lanes = 0..self.lanes as u8;
+        for start in ports.flat_map(|port| lanes.clone().map(move |lane| (port, lane))) {
+            if visits[place(start)] != Visit::Never {
                 continue;
             }
-            visits[start] = Visit::OnPath;
+            visits[place(start)] = Visit::OnPath;
             path.push((start, self.followers(start)));
             while let Some((channel, followers)) = path.last_mut() {
                 let Some(follower) = followers.pop() else {
-                    visits[*channel] = Visit::Done;
+                    visits[place(*channel)] = Visit::Done;
                     path.pop();
                     continue;
                 };
-                match visits[follower] {
+                match visits[place(follower)] {
                     Visit::Done => {}
                     Visit::Never => {
-                        visits[follower] = Visit::OnPath;
+                        visits[place(follower)] = Visit::OnPath;
                         path.push((follower, self.followers(follower)));
                     }
                     Visit::OnPath => {
                         let entered = path.iter().position(|(channel, _)| *channel == follower);
                         let cycle = &path[entered.unwrap_or(0)..];
-                        let leaves_by = |(entry, _): &(PortId, _)| self.fabric.ports[*entry].peer;
+                        let leaves_by = |((entry, lane), _): &(Channel, _)| {
+                            let peer = self.fabric.ports[*entry].peer?;
+                            Some((peer, *lane))
+                        };
                         return Some(cycle.iter().filter_map(leaves_by).collect());
                     }
                 }
@@ -85,15 +158,21 @@ impl<'f> Dependencies<'f> {
         None
     }
 
-    /// The channels that some route takes after `entry`, in the order of port numbers.
-    fn followers(&self, entry: PortId) -> Vec<PortId> {
-        let node = &self.fabric.nodes[self.fabric.ports[entry].node];
-        node.ports()
-            .filter(|port| {
-                let number = usize::from(self.fabric.ports[*port].number.as_u8());
-                self.outputs[entry][number / 64] & (1 << (number % 64)) != 0
-            })
-            .filter_map(|port| self.fabric.ports[port].peer)
+    /// The channels that some route takes after this one, by lane and port number.
+    fn followers(&self, channel: Channel) -> Vec<Channel> {
+        let fabric = self.fabric;
+        let node = &fabric.nodes[fabric.ports[channel.0].node];
+        let sets = &self.outputs[self.sets(channel)..][..self.lanes];
+        let lanes = (0_u8..).zip(sets).filter(|(_, set)| **set != [0; 4]);
+        let following = lanes.flat_map(|(lane, set)| {
+            let ports = node.ports().filter(|port| {
+                let number = usize::from(fabric.ports[*port].number.as_u8());
+                set[number / 64] & (1 << (number % 64)) != 0
+            });
+            ports.map(move |port| (port, lane))
+        });
+        following
+            .filter_map(|(port, lane)| Some((fabric.ports[port].peer?, lane)))
             .collect()
     }
 }

@@ -11,8 +11,10 @@
 //!   Deadlock-free message routing in multiprocessor interconnection networks, IEEE Transactions
 //!   on Computers C-36(5), 1987; J. Duato showed that deterministic routes need the condition too).
 //!
-//! A service level keeps its virtual lane along the whole route here, so that the lanes are copies
-//! of one graph and one check holds for all of them.
+//! Where a service level keeps its virtual lane along the whole route, the lanes are copies of one
+//! graph and one check holds for all of them. Where lanes change along the way
+//! ([`PathLanes`](crate::routing::PathLanes)), a channel is a cable in one direction with its lane.
+//! Where switches choose among [alternatives](crate::routing::Alternatives), every choice counts.
 //!
 //! The work is done per destination: its routes form a tree, which every switch is in once. It grows
 //! with hosts times switches, not with pairs of hosts.
@@ -23,7 +25,8 @@ mod tree;
 use silvan_units::{IdVec, PortId, PortNumber};
 use thiserror::Error;
 
-use crate::{Fabric, ForwardingTables};
+use crate::Fabric;
+use crate::routing::Routes;
 use dependencies::Dependencies;
 use tree::DestinationTree;
 
@@ -46,7 +49,8 @@ pub struct RouteReport {
     /// For each port, the number of pairs whose route leaves the node by it.
     pub routes: IdVec<PortId, u64>,
     /// A cycle of channel dependencies, as the ports that packets leave by; only
-    /// [if allowed](CheckOptions::allow_cycles).
+    /// [if allowed](CheckOptions::allow_cycles). Counts of routes and hops are those of the tables;
+    /// alternatives are as long.
     pub dependency_cycle: Option<Vec<PortId>>,
 }
 
@@ -100,7 +104,8 @@ pub enum RouteError {
         circle(.cycle)
     )]
     DependencyCycle {
-        /// The ports that packets leave by, as `switch:port`, in the order of travel.
+        /// The ports that packets leave by, as `switch:port`, in the order of travel; with the lane
+        /// where lanes change along the way.
         cycle: Vec<String>,
     },
 }
@@ -125,30 +130,32 @@ fn circle(cycle: &[String]) -> String {
 /// # Panics
 ///
 /// If the tables were made for a fabric with fewer switches.
-pub fn check(
+pub fn check<'a>(
     fabric: &Fabric,
-    tables: &ForwardingTables,
+    routes: impl Into<Routes<'a>>,
     options: CheckOptions,
 ) -> Result<RouteReport, RouteError> {
-    let mut tree = DestinationTree::new(fabric, tables);
-    let mut dependencies = Dependencies::new(fabric);
-    let mut routes = IdVec::filled(0, fabric.ports.len());
+    let routes = routes.into();
+    let mut tree = DestinationTree::new(fabric, routes.tables);
+    let mut dependencies = Dependencies::new(fabric, routes.lanes);
+    let mut counts = IdVec::filled(0, fabric.ports.len());
     let mut max_hops = 0;
     let mut total_hops = 0;
     for destination in fabric.host_ids() {
         tree.follow(destination)?;
-        dependencies.add(&tree);
-        let hops = tree.count_routes(&mut routes);
+        add_dependencies(&mut dependencies, &tree, routes);
+        let hops = tree.count_routes(&mut counts);
         max_hops = max_hops.max(hops.max);
         total_hops += hops.total;
     }
     let dependency_cycle = dependencies.find_cycle();
     if let (Some(cycle), false) = (&dependency_cycle, options.allow_cycles) {
+        let name = |&(port, lane): &(PortId, u8)| match routes.lanes {
+            Some(_) => format!("{} (lane {lane})", fabric.port_name(port)),
+            None => fabric.port_name(port).to_string(),
+        };
         return Err(RouteError::DependencyCycle {
-            cycle: cycle
-                .iter()
-                .map(|port| fabric.port_name(*port).to_string())
-                .collect(),
+            cycle: cycle.iter().map(name).collect(),
         });
     }
     let hosts = fabric.host_count() as u64;
@@ -157,8 +164,8 @@ pub fn check(
         pairs,
         max_hops,
         mean_hops: total_hops as f64 / pairs.max(1) as f64,
-        routes,
-        dependency_cycle,
+        routes: counts,
+        dependency_cycle: dependency_cycle.map(ports_of),
     })
 }
 
@@ -172,17 +179,37 @@ pub fn check(
 /// # Panics
 ///
 /// If the tables were made for a fabric with fewer switches.
-pub fn dependency_cycle(
+pub fn dependency_cycle<'a>(
     fabric: &Fabric,
-    tables: &ForwardingTables,
+    routes: impl Into<Routes<'a>>,
 ) -> Result<Option<Vec<PortId>>, RouteError> {
-    let mut tree = DestinationTree::new(fabric, tables);
-    let mut dependencies = Dependencies::new(fabric);
+    let routes = routes.into();
+    let mut tree = DestinationTree::new(fabric, routes.tables);
+    let mut dependencies = Dependencies::new(fabric, routes.lanes);
     for destination in fabric.host_ids() {
         tree.follow(destination)?;
-        dependencies.add(&tree);
+        add_dependencies(&mut dependencies, &tree, routes);
     }
-    Ok(dependencies.find_cycle())
+    Ok(dependencies.find_cycle().map(ports_of))
+}
+
+/// Adds the dependencies of all routes to one destination.
+fn add_dependencies(
+    dependencies: &mut Dependencies<'_>,
+    tree: &DestinationTree<'_>,
+    routes: Routes<'_>,
+) {
+    match routes.lanes {
+        Some(lanes) => dependencies.add_with_lanes(tree, lanes),
+        None => dependencies.add(tree),
+    }
+    if let Some(alternatives) = routes.alternatives {
+        dependencies.add_alternatives(tree.destination(), routes.tables, alternatives);
+    }
+}
+
+fn ports_of(cycle: Vec<(PortId, u8)>) -> Vec<PortId> {
+    cycle.into_iter().map(|(port, _)| port).collect()
 }
 
 #[cfg(test)]

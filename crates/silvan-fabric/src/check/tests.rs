@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use silvan_units::{HostId, SwitchId};
 
 use super::*;
+use crate::ForwardingTables;
 use crate::generators::{Chain, Ring, SingleSwitch, fat_tree_648, fat_tree_11664};
 use crate::routing::{ExplicitTable, d_mod_k, explicit, min_hop_balanced};
 use crate::testing::{LINK, any_fabric, fabric_from, host_pairs, walk, wild_tables};

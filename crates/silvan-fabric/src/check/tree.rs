@@ -166,6 +166,18 @@ impl<'f> DestinationTree<'f> {
         }
     }
 
+    /// The host that the routes lead to.
+    pub(super) fn destination(&self) -> HostId {
+        self.destination
+    }
+
+    /// The switches where routes begin.
+    pub(super) fn source_switches(&self) -> impl Iterator<Item = SwitchId> + '_ {
+        let is_source = |hosts: &[HostId]| hosts.iter().any(|host| *host != self.destination);
+        let switches = self.hosts_at.iter();
+        switches.filter_map(move |(switch, hosts)| is_source(hosts).then_some(*switch))
+    }
+
     /// The step of every switch on a route to the destination.
     pub(super) fn steps(&self) -> impl Iterator<Item = Step> + '_ {
         self.order.iter().filter_map(|switch| self.steps[*switch])

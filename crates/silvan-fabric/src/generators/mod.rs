@@ -3,10 +3,13 @@
 //! Hosts are numbered switch by switch, so that the hosts of one switch are consecutive. A switch's
 //! hosts are on its ports 1, 2, ...; cables to other switches follow.
 
+mod grid;
 mod line;
 mod testbeds;
 mod xgft;
 
+pub(crate) use grid::Direction;
+pub use grid::Grid;
 pub use line::{Chain, Ring, SingleSwitch};
 pub use testbeds::{SantosTwoSwitches, TwoSwitchTestbed};
 pub use xgft::{KAryNTree, Xgft, fat_tree_120, fat_tree_648, fat_tree_11664};

@@ -390,3 +390,73 @@ fn names_are_padded_to_equal_width() {
     assert_eq!(host_name(123, 648), "host-0123");
     assert_eq!(host_name(0, 10_001), "host-00000");
 }
+
+fn grid(sizes: &[usize], wraps: bool, hosts_per_switch: usize) -> Grid {
+    Grid {
+        sizes: sizes.to_vec(),
+        wraps,
+        hosts_per_switch,
+        link: LINK,
+    }
+}
+
+/// Hosts first, then down and up in each dimension.
+#[test]
+fn a_torus_joins_the_ends_of_its_rows() {
+    let fabric = grid(&[4, 3], true, 2).build().unwrap();
+    assert_invariants(&fabric);
+    assert_eq!((fabric.switch_count(), fabric.host_count()), (12, 24));
+    assert_eq!(fabric.links.len(), 24 + 12 * 2);
+    assert_eq!(degrees(&fabric), HashSet::from([6]));
+    assert_eq!(
+        peers(&fabric, "switch-3-2"),
+        [
+            "host-0022:1",
+            "host-0023:1",
+            "switch-2-2:4",
+            "switch-0-2:3",
+            "switch-3-1:6",
+            "switch-3-0:5",
+        ]
+    );
+}
+
+#[test]
+fn a_mesh_ends_at_its_edges() {
+    let fabric = grid(&[3, 1, 2], false, 1).build().unwrap();
+    assert_invariants(&fabric);
+    assert_eq!(fabric.links.len(), 6 + 2 * 2 + 3);
+    assert_eq!(
+        peers(&fabric, "switch-0-0-1"),
+        [
+            "host-0003:1",
+            "-",
+            "switch-1-0-1:2",
+            "-",
+            "-",
+            "switch-0-0-0:7",
+            "-"
+        ]
+    );
+}
+
+#[test]
+fn impossible_grids_are_refused() {
+    for (sizes, wraps, hosts, expected) in [
+        (&[][..], false, 1, "no sizes"),
+        (
+            &[4, 2],
+            true,
+            1,
+            "a dimension of 2 switches, it must have 3 or more",
+        ),
+        (&[4, 0], false, 1, "a dimension of 0 switches"),
+        (&[4, 4], false, 0, "switches with 0 hosts each"),
+        (&[4, 4], false, 251, "a switch would need 255 ports"),
+        (&[usize::MAX, 3], false, 1, "astronomical"),
+        (&[200, 200], true, 1, "80000"),
+    ] {
+        let error = grid(sizes, wraps, hosts).build().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -1,17 +1,24 @@
 //! Linear forwarding tables and the algorithms that fill them.
 //!
-//! [`d_mod_k`] for fat trees, [`min_hop_balanced`] for anything, [`explicit`] for tables given by
-//! hand. The tables also lead to the LIDs of switches, for management; those routes are minimal,
+//! [`d_mod_k`] for fat trees, [`dimension_order`] for meshes and tori, [`min_hop_balanced`] for
+//! anything, [`explicit`] for tables given by hand. [`minimal_alternatives`] are what adaptive
+//! switches choose among. The tables also lead to the LIDs of switches, for management; those routes are minimal,
 //! spread over the equally short ports, and not counted in any balance. They carry no data traffic,
 //! so [`check`](crate::check) does not follow them.
 
+mod alternatives;
 mod d_mod_k;
+mod dimension_order;
 mod distance;
 mod explicit;
+mod lanes;
 mod min_hop;
 
+pub use alternatives::{Alternatives, minimal_alternatives};
 pub use d_mod_k::d_mod_k;
+pub use dimension_order::dimension_order;
 pub use explicit::{ExplicitTable, explicit};
+pub use lanes::PathLanes;
 pub use min_hop::min_hop_balanced;
 
 use silvan_units::{Lid, PortNumber, SwitchId};
@@ -26,6 +33,12 @@ pub enum RoutingError {
     /// d-mod-k on something else than a fat tree.
     #[error("d-mod-k needs a fat tree: {problem} (use min-hop instead)")]
     NotAFatTree {
+        /// What is in the way, with the switches concerned.
+        problem: String,
+    },
+    /// Dimension order on something else than the mesh or torus described.
+    #[error("dimension order needs a mesh or torus: {problem}")]
+    NotAGrid {
         /// What is in the way, with the switches concerned.
         problem: String,
     },
@@ -161,5 +174,28 @@ impl ForwardingTables {
     }
 }
 
+/// All that decides where packets go and on which lanes.
+#[derive(Debug, Clone, Copy)]
+pub struct Routes<'a> {
+    /// The port of every destination.
+    pub tables: &'a ForwardingTables,
+    /// Lanes that change along the way; without it a packet stays on its lane.
+    pub lanes: Option<&'a PathLanes>,
+    /// Ports among which switches choose themselves; without it the tables alone decide.
+    pub alternatives: Option<&'a Alternatives>,
+}
+
+impl<'a> From<&'a ForwardingTables> for Routes<'a> {
+    fn from(tables: &'a ForwardingTables) -> Self {
+        Self {
+            tables,
+            lanes: None,
+            alternatives: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod grid_tests;
 #[cfg(test)]
 mod tests;

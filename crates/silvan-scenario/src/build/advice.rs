@@ -35,6 +35,11 @@ pub(super) fn on_engine(error: &BuildError) -> String {
             let needed = u16::from(*vl) + 1;
             return format!("leave the entry out, or set vl.data-vls to {needed}");
         }
+        BuildError::PathLanes { data_vls, .. } => {
+            let even = u16::from(*data_vls).next_multiple_of(2).min(14);
+            return format!("leave vl.sl-to-vl out, and set vl.data-vls to {even}");
+        }
+        BuildError::MessagesOutOfOrder => "use ack-per-packet, or leave fabric.adaptive out",
         BuildError::NotificationBytes(_) => "42 B are usual, the size of a CNP",
         BuildError::DelayTooLong { which, .. } => match *which {
             "switch latency" | "switch credit delay" | "host credit delay" => {
@@ -86,6 +91,7 @@ pub(super) fn on_routing(error: &RoutingError) -> String {
         RoutingError::DuplicateTable { .. } => "merge them into one",
         RoutingError::UnknownDestination { .. } => "name a host of the fabric",
         RoutingError::DuplicateEntry { .. } => "keep one of them",
+        RoutingError::NotAGrid { .. } => "use a torus of at most four dimensions",
         RoutingError::DeadPort { .. } => "name a port that a [[fabric.cable]] is plugged into",
         _ => "use min-hop instead",
     };
@@ -94,6 +100,11 @@ pub(super) fn on_routing(error: &RoutingError) -> String {
 
 /// Advice on forwarding tables, given or computed, that do not lead where they should.
 pub(super) fn on_route(error: &RouteError, routing: Routing) -> String {
+    if let (RouteError::DependencyCycle { .. }, Routing::DimensionOrder) = (error, routing) {
+        return "set vl.data-vls to 2 for datelines, or fabric.allow-credit-loops to true to study \
+                the deadlock"
+            .to_owned();
+    }
     if let RouteError::DependencyCycle { .. } = error {
         return "set fabric.allow-credit-loops to true to study the deadlock".to_owned();
     }

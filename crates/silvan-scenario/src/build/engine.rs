@@ -4,6 +4,7 @@ use silvan_engine::{
     Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
     LatencyStats, OutputBuffer, PacketParams, SwitchParams, VlArbitration,
 };
+use silvan_fabric::routing::Routes;
 use silvan_units::Vl;
 
 use super::{advice, at};
@@ -73,11 +74,24 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             LatencyDetail::Host => LatencyStats::Host,
         },
     };
-    config.validate().map_err(|error| {
-        let advice = advice::on_engine(&error);
-        ScenarioError::new(key_of(&error, file), error.to_string()).with_hint(advice)
-    })?;
+    config.validate().map_err(|error| refused(&error, file))?;
     Ok(config)
+}
+
+/// Checks that there are virtual lanes for the routes, and that they suit the rest.
+pub(crate) fn check_engine_routes(
+    file: &ScenarioFile,
+    config: &EngineConfig,
+    routes: Routes<'_>,
+) -> Result<(), ScenarioError> {
+    config
+        .validate_routes(routes)
+        .map_err(|error| refused(&error, file))
+}
+
+fn refused(error: &BuildError, file: &ScenarioFile) -> ScenarioError {
+    let advice = advice::on_engine(error);
+    ScenarioError::new(key_of(error, file), error.to_string()).with_hint(advice)
 }
 
 fn sl_to_vl(file: &ScenarioFile) -> Result<[u8; 16], ScenarioError> {
@@ -149,6 +163,8 @@ fn key_of(error: &BuildError, file: &ScenarioFile) -> KeyPath {
                 (None, None) => at("vl"),
             }
         }
+        BuildError::PathLanes { sl, .. } => at("vl.sl-to-vl").index(usize::from(*sl)),
+        BuildError::MessagesOutOfOrder => at("control.feedback.carrier"),
         BuildError::NotificationBytes(_) => at("control.feedback.bytes"),
         BuildError::DelayTooLong { which, .. } => match *which {
             "switch latency" => at("switch.latency"),

@@ -2,16 +2,16 @@
 
 use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
 use silvan_fabric::generators::{
-    Chain, KAryNTree, Ring, SantosTwoSwitches, SingleSwitch, TwoSwitchTestbed, Xgft, fat_tree_120,
-    fat_tree_648, fat_tree_11664,
+    Chain, Grid, KAryNTree, Ring, SantosTwoSwitches, SingleSwitch, TwoSwitchTestbed, Xgft,
+    fat_tree_120, fat_tree_648, fat_tree_11664,
 };
-use silvan_fabric::routing::{self, ExplicitTable, RoutingError};
+use silvan_fabric::routing::{self, Alternatives, ExplicitTable, PathLanes, Routes, RoutingError};
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
 use silvan_units::PortNumber;
 
 use super::{Parameter, advice, at, check_parameters, linear};
 use crate::error::ScenarioError;
-use crate::parsed::{CableEntry, FabricSection, Generator, LinkSection, Routing};
+use crate::parsed::{Adaptive, CableEntry, FabricSection, Generator, LinkSection, Routing};
 use crate::path::KeyPath;
 
 /// Builds the fabric of a section whose defaults are filled in.
@@ -46,6 +46,8 @@ fn generator_name(generator: Generator) -> &'static str {
         Generator::Chain => "chain",
         Generator::SingleSwitch => "single-switch",
         Generator::Ring => "ring",
+        Generator::Mesh => "mesh",
+        Generator::Torus => "torus",
     }
 }
 
@@ -58,6 +60,7 @@ fn check_generator(generator: Generator, section: &FabricSection) -> Result<(), 
         Generator::SantosTwoSwitches => &["remote", "local"],
         Generator::Chain | Generator::Ring => &["switches", "hosts-per-switch"],
         Generator::SingleSwitch => &["hosts"],
+        Generator::Mesh | Generator::Torus => &["sizes", "hosts-per-switch"],
     };
     let parameters = [
         ("children", section.children.is_some()),
@@ -65,6 +68,7 @@ fn check_generator(generator: Generator, section: &FabricSection) -> Result<(), 
         ("k", section.k.is_some()),
         ("n", section.n.is_some()),
         ("switches", section.switches.is_some()),
+        ("sizes", section.sizes.is_some()),
         ("hosts-per-switch", section.hosts_per_switch.is_some()),
         ("hosts", section.hosts.is_some()),
         ("remote", section.remote.is_some()),
@@ -85,11 +89,6 @@ fn generate(
 ) -> Result<Fabric, ScenarioError> {
     check_generator(generator, section)?;
     // The check has found the parameters of this generator; those of others are not looked at.
-    let count = |value: Option<u32>| value.unwrap_or_default() as usize;
-    let counts = |values: &Option<Vec<u32>>| -> Vec<usize> {
-        let values = values.iter().flatten();
-        values.map(|&value| value as usize).collect()
-    };
     let fabric = match generator {
         Generator::Xgft => Xgft {
             children: counts(&section.children),
@@ -130,8 +129,28 @@ fn generate(
             link,
         }
         .build(),
+        Generator::Mesh | Generator::Torus => grid(section, link).build(),
     };
     fabric.map_err(|error| refused(at("fabric.generator"), &error))
+}
+
+fn count(value: Option<u32>) -> usize {
+    value.unwrap_or_default() as usize
+}
+
+fn counts(values: &Option<Vec<u32>>) -> Vec<usize> {
+    let values = values.iter().flatten();
+    values.map(|&value| value as usize).collect()
+}
+
+/// The mesh or torus of a section.
+fn grid(section: &FabricSection, link: LinkKind) -> Grid {
+    Grid {
+        sizes: counts(&section.sizes),
+        wraps: section.generator == Some(Generator::Torus),
+        hosts_per_switch: count(section.hosts_per_switch),
+        link,
+    }
 }
 
 fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, ScenarioError> {
@@ -141,6 +160,7 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
         section.k.is_some().then_some("k"),
         section.n.is_some().then_some("n"),
         section.switches.is_some().then_some("switches"),
+        section.sizes.is_some().then_some("sizes"),
         section
             .hosts_per_switch
             .is_some()
@@ -227,11 +247,72 @@ fn connect(
         .map_err(|error| refused(key.clone(), &error))
 }
 
-/// Computes the forwarding tables, or takes the given ones, and proves that they work.
-pub(crate) fn build_tables(
+/// Routes that have been checked.
+pub(crate) struct CheckedRoutes {
+    pub tables: ForwardingTables,
+    pub lanes: Option<PathLanes>,
+    pub alternatives: Option<Alternatives>,
+    pub report: RouteReport,
+}
+
+/// Computes the routes, or takes the given tables, and proves that they work. A torus gets its
+/// datelines only if there are lanes for them.
+pub(crate) fn build_routes(
     section: &FabricSection,
+    link: &LinkSection,
     fabric: &Fabric,
-) -> Result<(ForwardingTables, RouteReport), ScenarioError> {
+    datelines: bool,
+) -> Result<CheckedRoutes, ScenarioError> {
+    let (tables, lanes) = compute_routes(section, link, fabric)?;
+    let lanes = lanes.filter(|_| datelines);
+    let options = CheckOptions {
+        allow_cycles: section.allow_credit_loops,
+    };
+    let routes = Routes {
+        lanes: lanes.as_ref(),
+        ..(&tables).into()
+    };
+    let mut report = check(fabric, routes, options).map_err(|error| {
+        let key = route_key(&error, section.routing);
+        let hint = advice::on_route(&error, section.routing);
+        ScenarioError::new(key, error.to_string()).with_hint(hint)
+    })?;
+    let alternatives = match section.adaptive {
+        Adaptive::Off => None,
+        Adaptive::PerPacket if section.routing == Routing::DimensionOrder => {
+            let message = "dimension-order routes leave nothing to choose";
+            let error = ScenarioError::new(at("fabric.adaptive"), message);
+            return Err(error.with_hint("leave it out, or use it in a fat tree"));
+        }
+        Adaptive::PerPacket => {
+            let found = routing::minimal_alternatives(fabric);
+            Some(found.map_err(|error| cannot_route(&error))?)
+        }
+    };
+    if alternatives.is_some() {
+        let routes = Routes {
+            alternatives: alternatives.as_ref(),
+            ..routes
+        };
+        report = check(fabric, routes, options).map_err(|error| {
+            let hint = "leave it out, or use it in a fat tree";
+            ScenarioError::new(at("fabric.adaptive"), error.to_string()).with_hint(hint)
+        })?;
+    }
+    Ok(CheckedRoutes {
+        tables,
+        lanes,
+        alternatives,
+        report,
+    })
+}
+
+/// Tables and, on a torus, the lanes of its datelines.
+fn compute_routes(
+    section: &FabricSection,
+    link: &LinkSection,
+    fabric: &Fabric,
+) -> Result<(ForwardingTables, Option<PathLanes>), ScenarioError> {
     for (key, given) in [
         ("tables", !section.tables.is_empty()),
         ("linear-tables", !section.linear_tables.is_empty()),
@@ -247,39 +328,39 @@ pub(crate) fn build_tables(
         let error = ScenarioError::new(at("fabric.linear-tables"), message);
         return Err(error.with_hint("use either of them"));
     }
-    let tables = match section.routing {
-        Routing::DModK => routing::d_mod_k(fabric),
-        Routing::MinHop => routing::min_hop_balanced(fabric),
+    let only_tables = |tables| (tables, None);
+    match section.routing {
+        Routing::DModK => routing::d_mod_k(fabric).map(only_tables),
+        Routing::MinHop => routing::min_hop_balanced(fabric).map(only_tables),
+        Routing::DimensionOrder => {
+            require_grid(section)?;
+            routing::dimension_order(fabric, &grid(section, link.kind()))
+        }
         Routing::Explicit if !section.linear_tables.is_empty() => {
-            return checked(
-                section,
-                fabric,
-                linear::decode(&section.linear_tables, fabric)?,
-            );
+            return linear::decode(&section.linear_tables, fabric).map(only_tables);
         }
         // Tables from a file have become linear tables by now.
-        Routing::Explicit | Routing::Lfts => routing::explicit(fabric, &explicit_tables(section)),
+        Routing::Explicit | Routing::Lfts => {
+            routing::explicit(fabric, &explicit_tables(section)).map(only_tables)
+        }
     }
-    .map_err(|error| {
-        ScenarioError::with_advice(routing_key(&error), &error, || advice::on_routing(&error))
-    })?;
-    checked(section, fabric, tables)
+    .map_err(|error| cannot_route(&error))
 }
 
-fn checked(
-    section: &FabricSection,
-    fabric: &Fabric,
-    tables: ForwardingTables,
-) -> Result<(ForwardingTables, RouteReport), ScenarioError> {
-    let options = CheckOptions {
-        allow_cycles: section.allow_credit_loops,
-    };
-    let report = check(fabric, &tables, options).map_err(|error| {
-        let key = route_key(&error, section.routing);
-        let hint = advice::on_route(&error, section.routing);
-        ScenarioError::new(key, error.to_string()).with_hint(hint)
-    })?;
-    Ok((tables, report))
+fn cannot_route(error: &RoutingError) -> ScenarioError {
+    ScenarioError::with_advice(routing_key(error), error, || advice::on_routing(error))
+}
+
+/// Coordinates come from the generator.
+fn require_grid(section: &FabricSection) -> Result<(), ScenarioError> {
+    match section.generator {
+        Some(Generator::Mesh | Generator::Torus) => Ok(()),
+        _ => {
+            let message = "dimension order needs the generator mesh or torus";
+            let error = ScenarioError::new(at("fabric.routing"), message);
+            Err(error.with_hint("use min-hop instead"))
+        }
+    }
 }
 
 fn explicit_tables(section: &FabricSection) -> Vec<ExplicitTable> {
@@ -325,7 +406,9 @@ fn routing_key(error: &RoutingError) -> KeyPath {
 /// The key of the table entry at fault, or of the algorithm where there are no entries.
 fn route_key(error: &RouteError, routing: Routing) -> KeyPath {
     match (routing, error) {
-        (Routing::DModK | Routing::MinHop | Routing::Lfts, _) => at("fabric.routing"),
+        (Routing::DModK | Routing::MinHop | Routing::DimensionOrder | Routing::Lfts, _) => {
+            at("fabric.routing")
+        }
         (_, RouteError::NoEntry { switch, .. }) => at("fabric.tables").key(switch),
         (
             _,

@@ -4,6 +4,7 @@
 //! key paths of the file. Errors have no place in the text yet; the caller adds it.
 
 mod advice;
+pub(crate) mod classes;
 pub(crate) mod control;
 pub(crate) mod dcms;
 pub(crate) mod ecn;

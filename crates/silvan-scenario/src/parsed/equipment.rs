@@ -176,7 +176,10 @@ pub struct VlSection {
     /// Number of data virtual lanes of every port, 1 to 15.
     pub data_vls: u8,
     /// Virtual lane of each of the 16 service levels. Default: the service level modulo the number
-    /// of lanes.
+    /// of lanes. On a torus with datelines each service level has two lanes, the one given, which is
+    /// even, and the next; the default counts pairs then. The lower bits of the service level in
+    /// a packet's header are taken, one per dimension, so that 16 / 2^dimensions service levels
+    /// are left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sl_to_vl: Option<Vec<u8>>,
     /// High-priority VL arbitration table (IBA 7.6.9): pairs of VL and weight in 64-byte units.

@@ -36,6 +36,10 @@ pub enum Generator {
     SingleSwitch,
     /// Switches in a ring, which can deadlock; needs `switches` and `hosts-per-switch`.
     Ring,
+    /// Switches at the points of a grid; needs `sizes` and `hosts-per-switch`.
+    Mesh,
+    /// A mesh whose rows are joined to rings; needs `sizes` and `hosts-per-switch`.
+    Torus,
 }
 
 /// How the forwarding tables are made.
@@ -47,11 +51,27 @@ pub enum Routing {
     DModK,
     /// Shortest paths, balanced over the ports.
     MinHop,
+    /// Along one dimension of a mesh or torus after the other. With two data virtual lanes or more
+    /// the rings of a torus have datelines and cannot deadlock.
+    DimensionOrder,
     /// Given switch by switch in `fabric.tables` or `fabric.linear-tables`.
     Explicit,
     /// Read from `fabric.routing-file`: the output of `dump_lfts`, or OpenSM's `opensm-lfts.dump` or
     /// `opensm.fdbs`.
     Lfts,
+}
+
+/// Whether switches choose among the ports that start a shortest path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Adaptive {
+    /// The forwarding tables decide.
+    #[default]
+    Off,
+    /// For each packet anew: the port with the fewest bytes ahead of it, those waiting in the switch
+    /// and those in the buffer behind the cable. The table's own port wins ties. Packets of a flow may
+    /// overtake each other.
+    PerPacket,
 }
 
 /// What kind of file describes a fabric.
@@ -99,7 +119,10 @@ pub struct FabricSection {
     /// Number of switches (`chain`, `ring`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switches: Option<u32>,
-    /// Hosts at each switch (`chain`, `ring`).
+    /// Switches along each dimension (`mesh`, `torus`); at least 3 in a torus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Vec<u32>>,
+    /// Hosts at each switch (`chain`, `ring`, `mesh`, `torus`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts_per_switch: Option<u32>,
     /// Number of hosts (`single-switch`).
@@ -122,6 +145,9 @@ pub struct FabricSection {
     pub cable: Vec<CableEntry>,
     /// How the forwarding tables are made.
     pub routing: Routing,
+    /// Whether switches choose among the ports that start a shortest path, instead of the one that the
+    /// forwarding tables name. For fat trees: elsewhere such routes can deadlock.
+    pub adaptive: Adaptive,
     /// Forwarding tables by switch name, each with the outgoing port by host name, for the routing
     /// `explicit`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

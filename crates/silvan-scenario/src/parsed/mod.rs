@@ -29,8 +29,8 @@ pub use equipment::{
     VlSection, VlWeight,
 };
 pub use fabric::{
-    CableEntry, FabricSection, FileFormat, ForwardingEntries, Generator, HostEntry, Routing,
-    SwitchEntry,
+    Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, Generator, HostEntry,
+    Routing, SwitchEntry,
 };
 pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};

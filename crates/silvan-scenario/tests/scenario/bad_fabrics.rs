@@ -183,3 +183,84 @@ fn d_mod_k_wants_a_fat_tree() {
         "{refused}"
     );
 }
+
+const TORUS: &str = "[fabric]\ngenerator = \"torus\"\nsizes = [5, 3]\nhosts-per-switch = 1\n\
+                     routing = \"dimension-order\"\n";
+
+/// Without lanes for the datelines the cycle is named, and the hint tells what to do.
+#[test]
+fn a_torus_needs_lanes() {
+    let refused = message(TORUS);
+    assert!(
+        refused.starts_with("file.toml:5: fabric.routing: the routes can deadlock"),
+        "{refused}"
+    );
+    assert!(
+        refused.contains("(hint: set vl.data-vls to 2 for datelines"),
+        "{refused}"
+    );
+    assert!(read(&format!("{TORUS}[vl]\ndata-vls = 2\n")).is_ok());
+    assert!(read(&format!("{TORUS}allow-credit-loops = true\n")).is_ok());
+}
+
+#[test]
+fn lanes_of_a_torus_come_in_pairs() {
+    assert_eq!(
+        message(&format!(
+            "{TORUS}[vl]\ndata-vls = 3\nsl-to-vl = {:?}",
+            [2; 16]
+        )),
+        "file.toml:8: vl.sl-to-vl.0: class 0 starts at VL 2, but its routes need 2 VLs from a \
+         multiple of 2 on, and there are 3 data VLs (hint: leave vl.sl-to-vl out, and set \
+         vl.data-vls to 4)"
+    );
+    // Two dimensions take two bits.
+    let incast = "[vl]\ndata-vls = 4\n[[traffic.incast]]\nto = \"host-0000\"\n";
+    assert!(read(&format!("{TORUS}{incast}sl = 3\n")).is_ok());
+    assert_eq!(
+        message(&format!("{TORUS}{incast}sl = 4\n")),
+        "file.toml:10: traffic.incast.0.sl: the routes take 2 of the 4 bits of a service level, \
+         which leaves 0 to 3, not 4 (hint: lower it, or use a torus of fewer dimensions)"
+    );
+}
+
+#[test]
+fn dimension_order_wants_a_grid() {
+    assert_eq!(
+        message("[fabric]\nrouting = \"dimension-order\""),
+        "file.toml:2: fabric.routing: dimension order needs the generator mesh or torus (hint: use \
+         min-hop instead)"
+    );
+    assert_eq!(
+        message("[fabric]\ngenerator = \"torus\"\nsizes = [2]\nhosts-per-switch = 1"),
+        "file.toml:2: fabric.generator: torus: a dimension of 2 switches, it must have 3 or more \
+         (hint: change the numbers of the generator in [fabric])"
+    );
+}
+
+#[test]
+fn adaptive_routing_wants_a_fat_tree() {
+    let mesh = "[fabric]\ngenerator = \"mesh\"\nsizes = [3, 3]\nhosts-per-switch = 1\n";
+    let refused = message(&format!(
+        "{mesh}routing = \"dimension-order\"\nadaptive = \"per-packet\""
+    ));
+    assert_eq!(
+        refused,
+        "file.toml:6: fabric.adaptive: dimension-order routes leave nothing to choose (hint: leave \
+         it out, or use it in a fat tree)"
+    );
+    let ring = "[fabric]\ngenerator = \"ring\"\nswitches = 4\nhosts-per-switch = 1\n\
+                routing = \"min-hop\"\nadaptive = \"per-packet\"\nallow-credit-loops = ";
+    let refused = message(&format!("{ring}false"));
+    assert!(refused.contains("the routes can deadlock"), "{refused}");
+    assert!(read(&format!("{ring}true")).is_ok());
+    let tree = "[fabric]\ngenerator = \"k-ary-n-tree\"\nk = 2\nn = 2\nadaptive = \"per-packet\"\n";
+    assert!(read(tree).is_ok());
+    assert_eq!(
+        message(&format!(
+            "{tree}[control.feedback]\ncarrier = \"ack-per-message\""
+        )),
+        "file.toml:7: control.feedback.carrier: one ACK per message needs packets in order, which \
+         adaptive routing does not keep (hint: use ack-per-packet, or leave fabric.adaptive out)"
+    );
+}

@@ -1,0 +1,263 @@
+//! What forwarding tables alone do not say: lanes that change along the way, and ports among which
+//! a switch chooses.
+//!
+//! A packet's virtual lane is that of the buffer that holds it or that it travels to. Where lanes
+//! change it joins the queue of its next lane while it takes space on its last one, and takes the
+//! next when it starts.
+
+use silvan_control::seam::{SourceControl, SwitchControl};
+use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
+use silvan_fabric::{Fabric, Node};
+use silvan_units::{HostId, PortNumber};
+
+use crate::config::EngineConfig;
+use crate::engine::Engine;
+use crate::events::Head;
+use crate::packet::{NONE, Packet};
+use crate::plane::{NO_ROUTE, Plane};
+use crate::records::Element;
+use crate::workload::Workload;
+
+/// A table entry that leaves the choice to the switch. No switch has a port of this number.
+pub(crate) const CHOOSE: u8 = 0xfe;
+
+/// Everything about lanes and choices; empty unless the routes have them.
+#[derive(Debug, Default)]
+pub(crate) struct Ways {
+    /// Whether lanes change along the way.
+    pub changes_lanes: bool,
+    /// Low bits of the service level that say what kind of path a packet is on.
+    path_bits: u8,
+    /// First entry of `paths` for the hosts of a switch, by host.
+    rows: Vec<u32>,
+    /// Kind of path, by destination.
+    paths: Vec<u8>,
+    /// First entry of `lanes`, by element; `NONE` for one that keeps lanes.
+    mappings: Vec<u32>,
+    /// Virtual lane by input port, output port and service level.
+    lanes: Vec<u8>,
+    /// By forwarding-table entry: the group of ports to choose from, and the table's own port. Empty
+    /// if nothing is to be chosen.
+    choices: Vec<Choice>,
+    /// Local ports of all groups.
+    members: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Choice {
+    /// First of `members`, and how many there are.
+    first: u32,
+    count: u8,
+    own: u8,
+}
+
+impl Ways {
+    /// The service level in a packet's header, from that of its traffic.
+    #[inline(always)]
+    pub fn service_level(&self, source: u32, destination: u32, class: u8) -> u8 {
+        if self.path_bits == 0 {
+            return class;
+        }
+        let entry = self.rows[source as usize] + destination;
+        class << self.path_bits | self.paths[entry as usize]
+    }
+
+    /// The service level of the traffic, from that in a packet's header.
+    #[inline(always)]
+    pub fn class_of(&self, service_level: u8) -> u8 {
+        service_level >> self.path_bits
+    }
+
+    /// The virtual lane of a packet behind a local output of the element that it came into by a
+    /// local input.
+    #[inline]
+    pub fn next_vl(
+        &self,
+        element: u32,
+        ports: u32,
+        input: u32,
+        output: u32,
+        packet: &Packet,
+    ) -> usize {
+        match self.mappings[element as usize] {
+            NONE => packet.vl(),
+            first => {
+                let pair = input * ports + output;
+                let entry = (first + pair * 16) as usize + usize::from(packet.sl_bits());
+                usize::from(self.lanes[entry])
+            }
+        }
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        self.rows.capacity() * 4
+            + self.paths.capacity()
+            + self.mappings.capacity() * 4
+            + self.lanes.capacity()
+            + self.choices.capacity() * size_of::<Choice>()
+            + self.members.capacity()
+    }
+}
+
+impl Plane {
+    /// Compiles lanes and alternatives; the tables and all elements are there already.
+    pub fn add_ways(&mut self, fabric: &Fabric, routes: Routes<'_>, config: &EngineConfig) {
+        if let Some(lanes) = routes.lanes {
+            self.add_lanes(fabric, lanes, config);
+        }
+        if let Some(alternatives) = routes.alternatives {
+            self.add_choices(fabric, alternatives);
+        }
+    }
+
+    fn add_lanes(&mut self, fabric: &Fabric, lanes: &PathLanes, config: &EngineConfig) {
+        let ways = &mut self.ways;
+        ways.changes_lanes = true;
+        ways.path_bits = lanes.path_bits();
+        for switch in fabric.switch_ids() {
+            let paths = fabric.host_ids().map(|host| lanes.path(switch, host));
+            ways.paths.extend(paths);
+        }
+        let hosts = fabric.host_count();
+        let row = |host: HostId| (fabric.host_attachment(host).0.index() * hosts) as u32;
+        ways.rows = fabric.host_ids().map(row).collect();
+        ways.mappings = vec![NONE; self.elements.len()];
+        for switch in fabric.switch_ids() {
+            let element = fabric.node_of_switch(switch).index();
+            ways.mappings[element] = ways.lanes.len() as u32;
+            let ports = 1..=fabric.switch(switch).port_count;
+            for input in ports.clone() {
+                for output in ports.clone() {
+                    let (input, output) = (PortNumber::new(input), PortNumber::new(output));
+                    ways.lanes.extend((0..16).map(|sl: u8| {
+                        let first = config.sl_to_vl[usize::from(sl >> lanes.path_bits())];
+                        let path = sl & ((1 << lanes.path_bits()) - 1);
+                        first + lanes.lane(switch, input, output, path)
+                    }));
+                }
+            }
+        }
+    }
+
+    fn add_choices(&mut self, fabric: &Fabric, alternatives: &Alternatives) {
+        let ways = &mut self.ways;
+        ways.choices = vec![Choice::default(); self.tables.len()];
+        // The groups of one switch are few, and the same for many destinations.
+        let mut known: Vec<(&[PortNumber], u32)> = Vec::new();
+        for switch in fabric.switch_ids() {
+            known.clear();
+            let node = fabric.switch(switch);
+            let table = self.elements[fabric.node_of_switch(switch).index()].table;
+            for host in fabric.host_ids() {
+                let ports = alternatives.get(switch, fabric.host(host).lid);
+                let entry = table as usize + host.index();
+                if ports.is_empty() || self.tables[entry] == NO_ROUTE {
+                    continue;
+                }
+                let first = match known.iter().find(|(group, _)| *group == ports) {
+                    Some((_, first)) => *first,
+                    None => {
+                        let first = ways.members.len() as u32;
+                        ways.members
+                            .extend(ports.iter().map(|port| local(node, *port)));
+                        known.push((ports, first));
+                        first
+                    }
+                };
+                ways.choices[entry] = Choice {
+                    first,
+                    count: ports.len() as u8,
+                    own: self.tables[entry],
+                };
+                self.tables[entry] = CHOOSE;
+            }
+        }
+    }
+
+    /// Of the ports that lead to the packet's destination, the one with the fewest bytes ahead of
+    /// it on its lane: those that wait here, and those in the buffer behind the cable or on their
+    /// way into it, as the credits tell. The table's own port wins ties, then the lowest. `None` if
+    /// all are closed.
+    fn choose(&self, now: u64, base: u32, entry: usize, vl: usize) -> Option<u8> {
+        let Choice { first, count, own } = self.ways.choices[entry];
+        let ahead = |local: u8| {
+            let output = base + u32::from(local);
+            let lane = self.lane(output, vl);
+            let credits = &self.credits[lane];
+            let taken = self.capacity(&self.outs[output as usize]) - credits.at(&self.spill, now);
+            u64::from(self.lanes[lane].queued_bytes) + taken.max(0) as u64 * 64
+        };
+        let members = &self.ways.members[first as usize..][..usize::from(count)];
+        let is_open = |local: &u8| !self.is_closed((base + u32::from(*local)) as usize);
+        let open = members.iter().copied().filter(is_open);
+        let best = open.map(|local| (ahead(local), local != own, local)).min();
+        best.map(|(_, _, local)| local)
+    }
+
+    /// The port of a forwarding table's entry, also where switches choose.
+    pub fn table_port(&self, entry: usize) -> u8 {
+        match self.tables[entry] {
+            CHOOSE => self.ways.choices[entry].own,
+            port => port,
+        }
+    }
+
+    /// How much longer than the fastest of its alternatives the input takes for a packet.
+    fn head_start(&self, head: &Head, entry: usize) -> u64 {
+        let Choice { first, count, .. } = self.ways.choices[entry];
+        let base = self.elements[head.element as usize].base;
+        let wire = head.packet.wire();
+        let upstream = self.ins[head.port as usize].upstream;
+        let from = self.serialisation(&self.outs[upstream as usize], wire);
+        let members = &self.ways.members[first as usize..][..usize::from(count)];
+        let times = members.iter().map(|&local| {
+            let out = &self.outs[(base + u32::from(local)) as usize];
+            self.serialisation(out, wire)
+        });
+        times.min().map_or(0, |to| from.saturating_sub(to))
+    }
+}
+
+/// A port's place among those of its switch, from 0.
+fn local(node: &Node, port: PortNumber) -> u8 {
+    debug_assert!(
+        node.port(port).is_some(),
+        "alternatives are ports of their switch"
+    );
+    port.as_u8() - 1
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// The output of a head whose table entry is no port: a choice, or none. `None` if the head
+    /// goes nowhere now.
+    #[cold]
+    pub(crate) fn special_output(&mut self, mut head: Head, deferred: u8) -> Option<u8> {
+        let plane = &mut self.plane;
+        let Element {
+            base, table, mixed, ..
+        } = plane.elements[head.element as usize];
+        let entry = (table + head.packet.destination()) as usize;
+        if plane.tables[entry] == NO_ROUTE {
+            self.unroutable(head);
+            return None;
+        }
+        if mixed && !head.packet.is(deferred) {
+            // Whichever port is chosen then, it does not run dry before the tail has arrived.
+            let wait = plane.head_start(&head, entry);
+            if wait > 0 {
+                head.packet.set(deferred);
+                plane.events.push_head_at(Head {
+                    time: head.time + wait,
+                    ..head
+                });
+                return None;
+            }
+        }
+        let chosen = plane.choose(head.time, base, entry, head.packet.vl());
+        if chosen.is_none() {
+            self.unroutable(head);
+        }
+        chosen
+    }
+}

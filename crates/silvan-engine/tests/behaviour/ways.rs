@@ -1,0 +1,284 @@
+//! Lanes that change along the way keep tori moving; switches that choose share the load.
+
+use proptest::prelude::*;
+use silvan_control::seam::NoControl;
+use silvan_engine::{BecnCarrier, BuildError, Engine, EngineConfig, RunError};
+use silvan_fabric::generators::{Grid, Xgft};
+use silvan_fabric::routing::{
+    Alternatives, PathLanes, Routes, d_mod_k, dimension_order, minimal_alternatives,
+};
+use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_units::{PortNumber, Span, SwitchId};
+
+use crate::common::{PlainEngine, Routed, at, cable, room};
+use crate::script::{Flow, Script};
+
+fn torus(sizes: &[usize], hosts_per_switch: usize) -> (Fabric, ForwardingTables, PathLanes) {
+    let grid = Grid {
+        sizes: sizes.to_vec(),
+        wraps: true,
+        hosts_per_switch,
+        link: cable("4x DDR 2 m"),
+    };
+    let fabric = grid.build().unwrap();
+    let (tables, lanes) = dimension_order(&fabric, &grid).unwrap();
+    (fabric, tables, lanes.unwrap())
+}
+
+/// Room for one packet behind each cable, and two lanes.
+fn tight() -> EngineConfig {
+    let mut config = EngineConfig {
+        data_vls: 2,
+        ..EngineConfig::default()
+    };
+    config.switch.buffer = room(1);
+    config
+}
+
+fn start(
+    fabric: &Fabric,
+    routes: Routes<'_>,
+    config: &EngineConfig,
+    flows: &[Flow],
+) -> PlainEngine {
+    let script = Script::new(flows, fabric.host_count());
+    Engine::new(fabric, routes, config, NoControl, NoControl, script).unwrap()
+}
+
+fn with_lanes<'a>(tables: &'a ForwardingTables, lanes: &'a PathLanes) -> Routes<'a> {
+    Routes {
+        lanes: Some(lanes),
+        ..tables.into()
+    }
+}
+
+fn adaptive<'a>(tables: &'a ForwardingTables, alternatives: &'a Alternatives) -> Routes<'a> {
+    Routes {
+        alternatives: Some(alternatives),
+        ..tables.into()
+    }
+}
+
+/// Hosts of each switch of a ring send to the one two switches further on, all at once: every
+/// buffer holds a packet that needs the next. Datelines open the circle.
+#[test]
+fn a_full_torus_stands_without_datelines_and_moves_with_them() {
+    for sizes in [&[5][..], &[6], &[7], &[5, 3], &[3, 6]] {
+        let (fabric, tables, lanes) = torus(sizes, 1);
+        // The row that is long enough.
+        let dimension = sizes.iter().position(|size| *size > 4).unwrap();
+        let stride: usize = sizes[..dimension].iter().product();
+        let flows: Vec<_> = (0..fabric.host_count())
+            .map(|host| {
+                let place = host / stride % sizes[dimension];
+                let target = (place + 2) % sizes[dimension];
+                Flow::saturating(host, host + target * stride - place * stride)
+            })
+            .collect();
+
+        let mut plain = start(&fabric, (&tables).into(), &tight(), &flows);
+        match plain.run_until(at(Span::from_ms(5))) {
+            Err(RunError::Deadlock(deadlock)) => assert_eq!(deadlock.cycle.len(), sizes[dimension]),
+            other => panic!("{other:?}"),
+        }
+
+        let mut laned = start(&fabric, with_lanes(&tables, &lanes), &tight(), &flows);
+        laned.run_until(at(Span::from_ms(5))).unwrap();
+        laned.audit().unwrap();
+        for record in &laned.workload().records {
+            let last = *record.delivered.last().unwrap();
+            assert!(laned.now().since(last) < Span::from_us(200), "{last}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Saturated tori of any shape and tight buffers keep moving, in order and without loss.
+    #[test]
+    fn tori_never_stop(
+        sizes in prop::collection::vec(3_usize..6, 1..3),
+        targets in prop::collection::vec((0_usize..50, 1_usize..50), 8..60),
+        packets in 1_u64..3,
+        classes in 1_u8..3,
+    ) {
+        let (fabric, tables, lanes) = torus(&sizes, 2);
+        let hosts = fabric.host_count();
+        let flows: Vec<_> = targets
+            .iter()
+            .enumerate()
+            .map(|(index, (source, step))| Flow {
+                sl: index as u8 % classes,
+                // Equal on each lane: a small packet could take the room that a large one waits for.
+                sizes: vec![[2048, 700][index % usize::from(classes)]],
+                ..Flow::saturating(source % hosts, (source % hosts + 1 + step % (hosts - 1)) % hosts)
+            })
+            .collect();
+        let mut config = tight();
+        config.data_vls = 2 * classes;
+        config.sl_to_vl = std::array::from_fn(|sl| 2 * (sl as u8 % classes));
+        config.switch.buffer = room(packets);
+        let mut engine = start(&fabric, with_lanes(&tables, &lanes), &config, &flows);
+        for step in 1..=4 {
+            engine.run_until(at(Span::from_us(700) * step)).unwrap();
+            engine.audit().unwrap();
+        }
+        // Turns among the flows of a host are the script's; each of its lanes has to move.
+        let records = &engine.workload().records;
+        for flow in &flows {
+            let peers = flows.iter().zip(records);
+            let peers = peers.filter(|(peer, _)| (peer.source, peer.sl) == (flow.source, flow.sl));
+            let last = peers.filter_map(|(_, record)| record.delivered.last()).max();
+            prop_assert!(last.is_some_and(|last| engine.now().since(*last) < Span::from_us(700)));
+        }
+    }
+}
+
+#[test]
+fn classes_need_lanes_of_their_own() {
+    let (fabric, tables, lanes) = torus(&[3], 1);
+    let build = |data_vls, first: u8| {
+        let mut config = tight();
+        config.data_vls = data_vls;
+        config.sl_to_vl = [first; 16];
+        let script = Script::new(&[], fabric.host_count());
+        let routes = with_lanes(&tables, &lanes);
+        Engine::new(&fabric, routes, &config, NoControl, NoControl, script).map(|_| ())
+    };
+    assert_eq!(build(2, 0), Ok(()));
+    assert_eq!(build(4, 2), Ok(()));
+    for (data_vls, first) in [(1, 0), (2, 1), (3, 2)] {
+        let error = build(data_vls, first).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                BuildError::PathLanes {
+                    sl: 0,
+                    lanes: 2,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+}
+
+/// Leaves with four hosts each under two spines.
+fn two_spines(leaves: usize, trunk: &str) -> Routed {
+    let tree = Xgft {
+        children: vec![4, leaves],
+        parents: vec![1, 2],
+        link: cable(trunk),
+    };
+    let fabric = tree.build().unwrap();
+    let tables = d_mod_k(&fabric).unwrap();
+    Routed { fabric, tables }
+}
+
+/// Packets that a leaf has sent to each of the spines.
+fn sent_up(routed: &Routed, engine: &PlainEngine) -> [u64; 2] {
+    let leaf = routed.fabric.switch(SwitchId::new(0));
+    [5, 6].map(|number| {
+        let port = leaf.port(PortNumber::new(number)).unwrap();
+        engine.port_counters(port).xmit_packets
+    })
+}
+
+/// Hosts 4 and 6 are both reached over spine 0 by d-mod-k, so that two flows share one cable; a leaf
+/// that chooses gives each a cable of its own, and both are twice as fast.
+#[test]
+fn choosing_doubles_an_unlucky_pair() {
+    let routed = two_spines(2, "4x DDR 2 m");
+    let alternatives = minimal_alternatives(&routed.fabric).unwrap();
+    let flows = [Flow::saturating(0, 4), Flow::saturating(1, 6)];
+    let config = EngineConfig::default();
+    let delivered = |routes| {
+        let mut engine = start(&routed.fabric, routes, &config, &flows);
+        engine.run_until(at(Span::from_ms(4))).unwrap();
+        engine.audit().unwrap();
+        let records = &engine.workload().records;
+        let window = |record: &crate::script::Record| {
+            record.delivered_in(at(Span::from_ms(1)), at(Span::from_ms(4)))
+        };
+        (
+            [window(&records[0]), window(&records[1])],
+            sent_up(&routed, &engine),
+        )
+    };
+    let (fixed, fixed_up) = delivered((&routed.tables).into());
+    let (chosen, chosen_up) = delivered(adaptive(&routed.tables, &alternatives));
+    assert_eq!(fixed_up[1], 0);
+    assert!(chosen_up[0].abs_diff(chosen_up[1]) <= 2, "{chosen_up:?}");
+    for (fixed, chosen) in fixed.into_iter().zip(chosen) {
+        assert!((2 * fixed).abs_diff(chosen) <= 2, "{fixed} {chosen}");
+    }
+}
+
+/// All hosts of a leaf send to hosts below the same spine. Four flows over two cables instead of
+/// one are twice as fast, and no cable carries more than two packets above its share.
+#[test]
+fn an_adversarial_permutation_is_spread() {
+    let routed = two_spines(5, "4x DDR 2 m");
+    let alternatives = minimal_alternatives(&routed.fabric).unwrap();
+    let flows: Vec<_> = (0..4)
+        .map(|host| Flow::saturating(host, 4 * (host + 1)))
+        .collect();
+    let config = EngineConfig::default();
+    let delivered = |routes| {
+        let mut engine = start(&routed.fabric, routes, &config, &flows);
+        engine.run_until(at(Span::from_ms(4))).unwrap();
+        engine.audit().unwrap();
+        (engine.delivered_packets(), sent_up(&routed, &engine))
+    };
+    let (fixed, fixed_up) = delivered((&routed.tables).into());
+    let (chosen, chosen_up) = delivered(adaptive(&routed.tables, &alternatives));
+    assert_eq!(fixed_up[1], 0);
+    assert!(chosen_up[0].abs_diff(chosen_up[1]) <= 2, "{chosen_up:?}");
+    let ratio = chosen as f64 / fixed as f64;
+    assert!((ratio - 2.0).abs() < 0.01, "{ratio}");
+}
+
+/// Where there is nothing to choose the run is the same to the picosecond.
+#[test]
+fn without_alternatives_nothing_changes() {
+    let routed = Routed::row(
+        &[&[cable("4x DDR 2 m"); 3], &[cable("1x SDR 5 m"); 2]],
+        &[cable("4x QDR 2 m")],
+    );
+    let alternatives = minimal_alternatives(&routed.fabric).unwrap();
+    let flows: Vec<_> = (0..5)
+        .map(|host| Flow::saturating(host, (host + 2) % 5))
+        .collect();
+    let run = |routes| {
+        let mut engine = start(&routed.fabric, routes, &EngineConfig::default(), &flows);
+        engine.run_until(at(Span::from_ms(1))).unwrap();
+        (engine.events(), engine.workload().records.clone())
+    };
+    assert_eq!(
+        run((&routed.tables).into()),
+        run(adaptive(&routed.tables, &alternatives))
+    );
+}
+
+#[test]
+fn what_choosing_cannot_be_combined_with_is_refused() {
+    let (fabric, tables, lanes) = torus(&[3], 1);
+    let alternatives = minimal_alternatives(&fabric).unwrap();
+    let build = |lanes, config: &EngineConfig| {
+        let routes = Routes {
+            tables: &tables,
+            lanes,
+            alternatives: Some(&alternatives),
+        };
+        let script = Script::new(&[], fabric.host_count());
+        Engine::new(&fabric, routes, config, NoControl, NoControl, script).map(|_| ())
+    };
+    assert_eq!(
+        build(Some(&lanes), &tight()),
+        Err(BuildError::LanesAndAlternatives)
+    );
+    let mut config = tight();
+    config.feedback.carrier = BecnCarrier::AckPerMessage;
+    assert_eq!(build(None, &config), Err(BuildError::MessagesOutOfOrder));
+}

@@ -1,0 +1,148 @@
+//! Dimension-order routing on meshes and tori, without deadlock.
+
+use silvan_units::{HostId, SwitchId};
+
+use super::distance::{SwitchGraph, route_to_switches};
+use super::{ForwardingTables, PathLanes, RoutingError};
+use crate::Fabric;
+use crate::generators::{Direction, Grid};
+
+/// Most dimensions whose datelines a service level can tell: one of its four bits for each.
+const MOST_DATELINES: usize = 4;
+
+/// Computes dimension-order routes: along the first dimension until the coordinate is right, then
+/// along the second, and so on; in a torus the shorter way round. Where both ways are equally long,
+/// a switch with an even coordinate goes up and one with an odd coordinate down, so that both ways
+/// carry as much.
+///
+/// In a mesh the channels depend on each other in one order, and the routes cannot deadlock
+/// (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor interconnection networks,
+/// IEEE Transactions on Computers C-36(5), 1987). The rings of a torus close each dimension to a
+/// circle. The second value breaks it with two virtual lanes, as OpenSM's torus-2QoS does: each ring
+/// has a dateline, the cable between its last switch and its first. Bit d of a path's service level
+/// says whether the path crosses the dateline of dimension d, and those that do take lane 1 on all
+/// cables of that dimension, the others lane 0. So nothing on lane 0 crosses the dateline, and as
+/// no way is longer than half of the ring, nothing on lane 1 passes its far side. Hosts are sent to
+/// on lane 0. It is `None` for a mesh.
+///
+/// # Errors
+///
+/// If the fabric's switches, hosts and cables are not those of `grid`, or a torus has more than four
+/// dimensions.
+pub fn dimension_order(
+    fabric: &Fabric,
+    grid: &Grid,
+) -> Result<(ForwardingTables, Option<PathLanes>), RoutingError> {
+    check_shape(fabric, grid)?;
+    let graph = SwitchGraph::new(fabric);
+    let mut tables = ForwardingTables::new(fabric);
+    route_to_switches(fabric, &graph, &mut tables)?;
+    for host in fabric.host_ids() {
+        let (leaf, port) = fabric.host_attachment(host);
+        let lid = fabric.host(host).lid;
+        for switch in fabric.switch_ids() {
+            let number = match first_step(grid, switch, leaf) {
+                Some((dimension, direction)) => grid.port_towards(dimension, direction),
+                None => fabric.ports[port].number,
+            };
+            tables.set(switch, lid, Some(number));
+        }
+    }
+    let lanes = grid.wraps.then(|| datelines(fabric, grid)).transpose()?;
+    Ok((tables, lanes))
+}
+
+/// The dimension along which a packet leaves `from`, and which way; `None` at its end.
+fn first_step(grid: &Grid, from: SwitchId, to: SwitchId) -> Option<(usize, Direction)> {
+    (0..grid.sizes.len())
+        .find_map(|dimension| way(grid, dimension, from, to).map(|way| (dimension, way)))
+}
+
+/// Which way a packet goes along a dimension, `None` if it need not.
+fn way(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> Option<Direction> {
+    let size = grid.sizes[dimension];
+    let at = grid.coordinate(from, dimension);
+    let end = grid.coordinate(to, dimension);
+    if at == end {
+        return None;
+    }
+    let upwards = (end + size - at) % size;
+    let downwards = size - upwards;
+    let up = if !grid.wraps {
+        end > at
+    } else if upwards == downwards {
+        at % 2 == 0
+    } else {
+        upwards < downwards
+    };
+    Some(if up { Direction::Up } else { Direction::Down })
+}
+
+/// Whether the path crosses the dateline of a dimension.
+fn crosses(grid: &Grid, dimension: usize, from: SwitchId, to: SwitchId) -> bool {
+    let at = grid.coordinate(from, dimension);
+    let end = grid.coordinate(to, dimension);
+    match way(grid, dimension, from, to) {
+        None => false,
+        Some(Direction::Up) => end < at,
+        Some(Direction::Down) => end > at,
+    }
+}
+
+fn datelines(fabric: &Fabric, grid: &Grid) -> Result<PathLanes, RoutingError> {
+    let dimensions = grid.sizes.len();
+    if dimensions > MOST_DATELINES {
+        return Err(RoutingError::NotAGrid {
+            problem: format!(
+                "a torus of {dimensions} dimensions has too many datelines for a service level of \
+                 {MOST_DATELINES} bits"
+            ),
+        });
+    }
+    let path_of = |from: SwitchId, to: HostId| {
+        let to = fabric.host_attachment(to).0;
+        let crossed = (0..dimensions).filter(|dimension| crosses(grid, *dimension, from, to));
+        crossed.fold(0, |path, dimension| path | 1 << dimension)
+    };
+    Ok(PathLanes::new(
+        fabric,
+        dimensions as u8,
+        path_of,
+        |_, _, output, path| {
+            let dimension = grid.dimension_of(output);
+            dimension.map_or(0, |dimension| path >> dimension & 1)
+        },
+    ))
+}
+
+/// Checks that every switch has the neighbours and hosts that the grid gives it.
+fn check_shape(fabric: &Fabric, grid: &Grid) -> Result<(), RoutingError> {
+    let problem = |problem: String| Err(RoutingError::NotAGrid { problem });
+    let (switches, hosts) = (fabric.switch_count(), fabric.host_count());
+    let expected = grid.switch_count();
+    if (switches, hosts) != (expected, expected * grid.hosts_per_switch) {
+        return problem(format!(
+            "the grid has {expected} switches with {} hosts each, the fabric {switches} switches \
+             and {hosts} hosts",
+            grid.hosts_per_switch
+        ));
+    }
+    for switch in fabric.switch_ids() {
+        let node = fabric.switch(switch);
+        for dimension in 0..grid.sizes.len() {
+            for direction in [Direction::Down, Direction::Up] {
+                let number = grid.port_towards(dimension, direction);
+                let peer = node.port(number).and_then(|port| fabric.peer_switch(port));
+                let peer = peer.map(|(peer, _)| peer.index());
+                if peer != grid.neighbour(switch.index(), dimension, direction) {
+                    return problem(format!(
+                        "port {number} of {:?} does not lead to its neighbour in dimension \
+                         {dimension}",
+                        node.name
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
