@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from silvan.reproduce import gran2012_moving, gran2012_trees, gran2012_windy
+from silvan.reproduce import gran2012_beyond, gran2012_moving, gran2012_trees, gran2012_windy
 from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
 from silvan.reproduce.gran2012_cases import CONTROL, STUDY
 from silvan.reproduce.quantities import LATE_MS, group_rate, measurement
@@ -66,3 +66,4 @@ EXPERIMENTS = (
     *gran2012_windy.EXPERIMENTS,
     *gran2012_moving.EXPERIMENTS,
 )
+EXTRAS = gran2012_beyond.EXPERIMENTS
