@@ -65,5 +65,5 @@ EXPERIMENTS = (
     *gran2012_trees.EXPERIMENTS,
     *gran2012_windy.EXPERIMENTS,
     *gran2012_moving.EXPERIMENTS,
+    *gran2012_beyond.EXPERIMENTS,
 )
-EXTRAS = gran2012_beyond.EXPERIMENTS

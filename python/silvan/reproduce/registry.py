@@ -9,9 +9,10 @@ from silvan.errors import SilvanError
 from silvan.reproduce.experiment import Experiment
 
 # A paper is a module of this package with a tuple EXPERIMENTS, a folder of studies, and a file of
-# targets, all of the same name. A tuple EXTRAS holds what goes beyond the paper: it has no targets,
-# and is run only when asked for.
+# targets, all of the same name.
 _PAPERS = ("gran2012", "mizero2017", "santos2003")
+# Ids of experiments that no paper has numbers for start so.
+_BEYOND = "beyond."
 
 
 def papers() -> tuple[str, ...]:
@@ -34,8 +35,8 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
         The paper's short name.
     prefix : str
         Id of an experiment, or start of several ids. It may reach into an experiment's targets,
-        as in ``table2.hot``: the whole experiment is then run. Without a prefix, experiments that
-        go beyond the paper are left out.
+        as in ``table2.hot``: the whole experiment is then run. Experiments beyond the paper are
+        found only by a prefix.
 
     Returns
     -------
@@ -51,8 +52,6 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
         raise SilvanError(f"no studies of a paper {paper!r}", f"known: {', '.join(_PAPERS)}")
     module = importlib.import_module(f"silvan.reproduce.{paper}")
     every: tuple[Experiment, ...] = module.EXPERIMENTS
-    if prefix:
-        every += getattr(module, "EXTRAS", ())
     # An id in full means that experiment alone: fig6 is not fig6_7.
     exact = [one for one in every if one.id == prefix]
     found = exact or [
