@@ -68,8 +68,8 @@ impl DataPlane {
         let adapter = MeteredAdapter::new(adapter, fabric.host_count());
         let environment = scenario.environment(seed);
         let traffic = Traffic::new(scenario.traffic(), &environment)?;
-        let tables = scenario.tables();
-        let mut engine = Engine::new(fabric, tables, config, switch, adapter, traffic)?;
+        let routes = scenario.forwarding();
+        let mut engine = Engine::new(fabric, routes, config, switch, adapter, traffic)?;
         engine.discard_unroutable(true);
         if !routed {
             for switch in fabric.switch_ids() {
