@@ -57,6 +57,16 @@ def test_show_prints_the_effective_scenario(command: Command, incast_file: Path)
     assert tomllib.loads(shown.stdout) == expected.to_dict()
 
 
+def test_show_prints_the_fabric_for_ibsim(command: Command, incast_file: Path) -> None:
+    """Every cable stands at both of its ends: four hosts at one switch."""
+    outcome = command("show", incast_file, "--format", "ibsim")
+    assert (outcome.status, outcome.stderr) == (0, "")
+    lines = outcome.stdout.splitlines()
+    hosts = [line for line in lines if line.startswith("Hca\t1 ")]
+    ports = [line for line in lines if line.startswith("[")]
+    assert (len(hosts), len(ports)) == (4, 8)
+
+
 def test_schema_is_the_schema(command: Command) -> None:
     assert json.loads(command("schema").stdout) == silvan.schema()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,11 @@ def commands(page: Path) -> list[str]:
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Stand in a folder that holds the scenario of the first steps."""
-    (scenario,) = blocks(ROOT / "docs" / "guide" / "first-steps.md", "toml")
-    (tmp_path / "incast.toml").write_text(scenario)
+    """Stand in a folder that holds the scenarios of the guide, and the files that they name."""
+    for page, name in [("first-steps.md", "incast.toml"), ("real-fabrics.md", "real.toml")]:
+        (scenario,) = blocks(ROOT / "docs" / "guide" / page, "toml")
+        (tmp_path / name).write_text(scenario)
+    shutil.copytree(ROOT / "examples" / "real-fabric", tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
