@@ -23,7 +23,22 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
     outcome = command(*words)
     assert (outcome.status, outcome.stderr) == (0, "")
     listed = re.findall(r"^  ([a-z]+)  ", outcome.stdout, re.MULTILINE)
-    assert listed == ["run", "sweep", "trees", "validate", "show", "schema", "bench", "reproduce"]
+    assert listed == (
+        [
+            "run",
+            "sweep",
+            "trees",
+            "validate",
+            "show",
+            "schema",
+            "bench",
+            "emulate",
+            "shell",
+            "route",
+            "reproduce",
+            "ctl",
+        ]
+    )
 
 
 def test_help_imports_nothing_heavy(command: Command) -> None:

@@ -274,7 +274,7 @@ def draw_space(
             axes.set_xlabel("CCTI_Timer (1.024 µs)")
         bar = figure.colorbar(image, ax=grid, shrink=0.8, pad=0.02)
         bar.set_label("lesser share (%)")
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         note = figure.supxlabel(
             "Large: lesser share. Small: hotspots / others. Share of what the hotspots receive "
             f"without CC, and the others without hotspots; {_LATE}. Framed: Table I.",

@@ -112,7 +112,7 @@ def by_level(results: Results) -> dict[str, dict[int, Rates]]:
 
 
 def _tabulate_levels(results: Results) -> PointTable:
-    rows = [
+    rows: list[tuple[float | str, ...]] = [
         (level, p, *_means(one))
         for level, points in by_level(results).items()
         for p, one in points.items()
@@ -188,7 +188,7 @@ def by_fabric(results: Results) -> dict[str, dict[str, Rates]]:
 
 
 def _tabulate_fabrics(results: Results) -> PointTable:
-    rows = [
+    rows: list[tuple[float | str, ...]] = [
         (fabric, case, *_means(one))
         for fabric, cases in by_fabric(results).items()
         for case, one in cases.items()
@@ -253,7 +253,7 @@ def by_routing(results: Results) -> dict[str, dict[str, dict[str, Rates]]]:
 
 
 def _tabulate_routings(results: Results) -> PointTable:
-    rows = [
+    rows: list[tuple[float | str, ...]] = [
         (traffic, routing, control, *_means(one))
         for traffic, routings in by_routing(results).items()
         for routing, controls in routings.items()

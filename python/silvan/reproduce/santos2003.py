@@ -143,7 +143,7 @@ def _draw(titles: Mapping[str, str], title: str, stem: str) -> Callable[..., Seq
 
 def _tabulate(titles: Mapping[str, str]) -> Callable[[Results], PointTable]:
     def tabulate(results: Results) -> PointTable:
-        rows = []
+        rows: list[tuple[float | str, ...]] = []
         for label, name in titles.items():
             shares = _shares(results, label, 0)
             values = [float(value) for value in shares.columns().values()]

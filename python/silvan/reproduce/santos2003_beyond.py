@@ -42,8 +42,12 @@ def _no_figure(_results: Results, _folder: Path) -> Sequence[Path]:
 
 
 def _two_way() -> list[dict[str, TomlValue]]:
-    forward = [{"name": f"remote-{n}", "from": f"A{n}", "to": "BC"} for n in (1, 2)]
-    back = [{"name": f"back-{n}", "from": f"B{n}", "to": f"A{n + 2}"} for n in (1, 2, 3)]
+    forward: list[dict[str, TomlValue]] = [
+        {"name": f"remote-{n}", "from": f"A{n}", "to": "BC"} for n in (1, 2)
+    ]
+    back: list[dict[str, TomlValue]] = [
+        {"name": f"back-{n}", "from": f"B{n}", "to": f"A{n + 2}"} for n in (1, 2, 3)
+    ]
     return [*forward, *back]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -173,17 +173,23 @@ def _names(result: Result) -> list[str]:
     return names
 
 
-def _groups(result: Result, gbps: FloatArray) -> Iterator[FloatArray]:
+def _groups(
+    result: Result, gbps: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Sum rates per class over the groups of flows, in the order of :class:`Shares`."""
     names = _names(result)
-    for kind, is_dynamic in (
-        ("local", False),
-        ("local", True),
-        ("remote", False),
-        ("remote", True),
-        ("victim", False),
-    ):
+
+    def share(kind: str, *, is_dynamic: bool = False) -> FloatArray:
         members = np.array(
             [name.startswith(kind) and ("-dynamic" in name) == is_dynamic for name in names]
         )
-        yield gbps[..., members].sum(axis=-1) * _WIRE_PER_PAYLOAD / _LINK_GBPS
+        total: FloatArray = gbps[..., members].sum(axis=-1)
+        return total * _WIRE_PER_PAYLOAD / _LINK_GBPS
+
+    return (
+        share("local"),
+        share("local", is_dynamic=True),
+        share("remote"),
+        share("remote", is_dynamic=True),
+        share("victim"),
+    )
