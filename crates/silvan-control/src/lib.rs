@@ -17,10 +17,13 @@
 //! [`dcms`] is such a controller: it lowers the Marking_Rate of congested ports that slow their
 //! neighbours down, and restores it (mizero2017).
 //!
-//! # Two schemes
+//! # Three schemes
 //!
 //! [`ecn`] is the proposal of santos2003: packets that contend for a congested output are marked when
 //! an input buffer fills, and sources answer with a rate and a window.
+//!
+//! [`pft`] throttles a host by the credits that it has taken of the switch next to it, with nothing
+//! else from the fabric (pft2021).
 //!
 //! [`ib`] is the scheme of the InfiniBand specification. Here it is played by hand: a Port VL goes
 //! over its threshold, a packet leaves marked, its notification throttles the flow, and the
@@ -67,6 +70,7 @@
 pub mod dcms;
 pub mod ecn;
 pub mod ib;
+pub mod pft;
 pub mod seam;
 
 mod flow_table;

@@ -25,8 +25,15 @@ impl SplitMix64 {
     /// The next 64 random bits.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
+        let number = Self::nth(self.0, 0);
         self.0 = self.0.wrapping_add(INCREMENT);
-        let mut z = self.0;
+        number
+    }
+
+    /// Number `index` of the numbers that the generator in state `start` gives, the first being 0.
+    #[inline]
+    pub(crate) const fn nth(start: u64, index: u64) -> u64 {
+        let mut z = start.wrapping_add(INCREMENT.wrapping_mul(index.wrapping_add(1)));
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)

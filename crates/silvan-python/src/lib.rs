@@ -7,6 +7,7 @@
 mod column;
 mod emulate;
 mod errors;
+mod pft;
 mod response;
 mod run;
 mod scenario;
@@ -43,6 +44,8 @@ mod _silvan {
     use super::column::Column;
     #[pymodule_export]
     use super::emulate::Emulation;
+    #[pymodule_export]
+    use super::pft::pft_injection_rate;
     #[pymodule_export]
     use super::reference;
     #[pymodule_export]

@@ -43,6 +43,7 @@ use serde::Serialize;
 use silvan_control::dcms::DcmsController;
 use silvan_control::ecn::{EcnError, EcnSource, EcnSwitch};
 use silvan_control::ib::{IbAdapter, IbSwitch, ParameterError};
+use silvan_control::pft::{PftError, PftSource};
 use silvan_control::seam::{
     Controller, NoControl, PortReading, PortVl, SettingChange, Settings, SourceControl,
     SwitchControl, UnknownSetting,
@@ -165,6 +166,9 @@ pub enum RunError {
     /// The scheme `ecn` cannot be built.
     #[error(transparent)]
     Ecn(#[from] EcnError),
+    /// The scheme `pft` cannot be built.
+    #[error(transparent)]
+    Pft(#[from] PftError),
     /// A controller asked for a setting that the scheme does not have.
     #[error(transparent)]
     Setting(#[from] UnknownSetting),
@@ -243,6 +247,12 @@ pub fn run_controlled(
         let switch = EcnSwitch::new(control.marking, fabric.ports.len(), data_vls);
         let source = EcnSource::new(control.source.clone(), fabric.host_count())?;
         return Run::new(scenario, seed, switch, source, traffic())?.complete(controller, observer);
+    }
+    if let Some(parameters) = scenario.pft_control() {
+        let hosts = scenario.fabric().host_count();
+        let source = PftSource::new(*parameters, hosts, seed ^ ADAPTER_STREAM)?;
+        return Run::new(scenario, seed, NoControl, source, traffic())?
+            .complete(controller, observer);
     }
     Run::new(scenario, seed, NoControl, NoControl, traffic())?.complete(controller, observer)
 }

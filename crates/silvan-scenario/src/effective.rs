@@ -55,7 +55,7 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     }
     let carrier = match file.control.scheme {
         Scheme::Ecn => Carrier::AckPerPacket,
-        Scheme::None | Scheme::IbCc => Carrier::Cnp,
+        Scheme::None | Scheme::IbCc | Scheme::Pft => Carrier::Cnp,
     };
     file.control.feedback.carrier.get_or_insert(carrier);
     name_entries(file);

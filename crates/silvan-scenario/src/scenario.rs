@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use silvan_control::dcms::Dcms;
+use silvan_control::pft::PftParameters;
 use silvan_control::seam::SettingChange;
 use silvan_engine::EngineConfig;
 use silvan_fabric::check::RouteReport;
@@ -279,6 +280,11 @@ impl Scenario {
     /// The scheme `ecn`, `None` if the scheme is another one.
     pub fn ecn_control(&self) -> Option<&EcnControl> {
         self.control.ecn.as_ref()
+    }
+
+    /// The scheme `pft`, `None` if the scheme is another one.
+    pub fn pft_control(&self) -> Option<&PftParameters> {
+        self.control.pft.as_ref()
     }
 
     /// Settings that change during the run, by time.

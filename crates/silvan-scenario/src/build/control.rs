@@ -6,12 +6,14 @@ use silvan_control::ib::{
     IbParameters, MarkingMode, MarkingSetting, ParameterError, PortSelection, StarvationSetting,
     SwitchParameters, SwitchPort, ThresholdMap, ThresholdWeight,
 };
+use silvan_control::pft::PftParameters;
 use silvan_control::seam::SettingChange;
 use silvan_fabric::Fabric;
 use silvan_units::{Bytes, Sl, Time};
 
 use super::dcms::build_dcms;
 use super::ecn::{EcnControl, build_ecn};
+use super::pft::build_pft;
 use super::settings::{initial_changes, timed_changes};
 use super::{Parameter, advice, at, check_parameters};
 use crate::error::ScenarioError;
@@ -39,6 +41,8 @@ pub(crate) struct ControlPlan {
     pub dcms: Option<Dcms>,
     /// The scheme `ecn`, if it is in force.
     pub ecn: Option<EcnControl>,
+    /// The scheme `pft`, if it is in force.
+    pub pft: Option<PftParameters>,
     /// Changes during the run, by time.
     pub changes: Vec<(Time, SettingChange)>,
 }
@@ -68,11 +72,13 @@ pub(crate) fn build_control(
     let changes = timed_changes(section, fabric)?;
     let dcms = build_dcms(section, fabric)?;
     let ecn = build_ecn(file)?;
+    let pft = build_pft(file)?;
     Ok(match section.scheme {
-        Scheme::None | Scheme::Ecn => ControlPlan {
+        Scheme::None | Scheme::Ecn | Scheme::Pft => ControlPlan {
             ib: None,
             dcms,
             ecn,
+            pft,
             changes: Vec::new(),
         },
         Scheme::IbCc => ControlPlan {
@@ -82,6 +88,7 @@ pub(crate) fn build_control(
             }),
             dcms,
             ecn: None,
+            pft: None,
             changes,
         },
     })

@@ -12,6 +12,7 @@ pub(crate) mod engine;
 pub(crate) mod fabric;
 pub(crate) mod import;
 mod linear;
+pub(crate) mod pft;
 pub(crate) mod run;
 mod settings;
 pub(crate) mod sweep;

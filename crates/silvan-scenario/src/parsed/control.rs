@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use silvan_units::{Bytes, Sl, Span};
 
 use super::quantity::ALL;
-use super::{DcmsSection, EcnSection, Limit, PortOverride, SettingChangeEntry};
+use super::{DcmsSection, EcnSection, Limit, PftSection, PortOverride, SettingChangeEntry};
 use crate::schema;
 
 /// A congestion-control scheme.
@@ -20,6 +20,8 @@ pub enum Scheme {
     IbCc,
     /// Marks by full input buffers, answered by rates and windows (santos2003): the keys of `ecn`.
     Ecn,
+    /// Throttling by the host's own credits, without any notification (pft2021): the keys of `pft`.
+    Pft,
 }
 
 /// Congestion control.
@@ -34,6 +36,8 @@ pub struct ControlSection {
     pub adapter: AdapterSection,
     /// The scheme `ecn`.
     pub ecn: EcnSection,
+    /// The scheme `pft`.
+    pub pft: PftSection,
     /// How notifications travel from the receiver back to the sender.
     pub feedback: FeedbackSection,
     /// A manager that watches port counters and changes Marking_Rate (mizero2017); none if absent.

@@ -10,6 +10,7 @@ mod dcms;
 mod ecn;
 mod equipment;
 mod fabric;
+mod pft;
 pub(crate) mod quantity;
 mod run;
 mod settings;
@@ -32,6 +33,7 @@ pub use fabric::{
     Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, Generator, HostEntry,
     Routing, SwitchEntry,
 };
+pub use pft::{PftInterval, PftSection, PftThreshold};
 pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};
 pub use settings::{PortOverride, SettingChangeEntry};

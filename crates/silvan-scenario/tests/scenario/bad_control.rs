@@ -192,6 +192,63 @@ fn ports_and_changes() {
 }
 
 #[test]
+fn proactive_throttling() {
+    let place = |key: &str, rest: &str| format!("control.pft.{key}: {rest}");
+    for (line, key, rest) in [
+        (
+            "m = 40",
+            "m",
+            "a shift by 40 bits; it must be at most 31 (hint: write e.g. 18)",
+        ),
+        (
+            "n = 32",
+            "n",
+            "a shift by 32 bits; it must be at most 31 (hint: write e.g. 8)",
+        ),
+        (
+            "random-bits = 33",
+            "random-bits",
+            "a random number of 33 bits; it must have 1 to 32 (hint: write 32)",
+        ),
+        (
+            "enter-count = 0",
+            "enter-count",
+            "0 cycles in a window of 1024; it must be at least 1 and no more than the window \
+             (hint: write a number from 1 to enter-window)",
+        ),
+        (
+            "escape-count = 1025",
+            "escape-count",
+            "1025 cycles in a window of 1024; it must be at least 1 and no more than the window \
+             (hint: write a number from 1 to escape-window)",
+        ),
+        (
+            "flit = \"0 B\"",
+            "flit",
+            "a flit takes no time on the link (hint: write e.g. \"16 B\")",
+        ),
+        (
+            "credit = \"0 B\"",
+            "credit",
+            "a credit stands for no bytes (hint: write e.g. \"64 B\")",
+        ),
+        (
+            "credit = \"4 GiB\"",
+            "credit",
+            "4 GiB is not below 4 GiB (hint: write e.g. \"64 B\")",
+        ),
+    ] {
+        check("control.pft", line, &place(key, rest));
+    }
+    check(
+        "control",
+        "pft = { threshold = \"fixed\" }",
+        "control.pft.escape: left below 672 used credits but entered only above 592 (hint: lower it \
+         to enter or less, or write threshold = \"average\")",
+    );
+}
+
+#[test]
 fn explicit_notification() {
     check(
         "control.ecn",

@@ -1,0 +1,130 @@
+//! Algorithms 1 and 2: whether the interface is in the normal or the congested state.
+
+use super::parameters::{PftParameters, Spell, Threshold};
+
+/// The state of an interface, and the counters of Algorithm 2.
+///
+/// The printed algorithms have slips that are read as follows. "c > Te" and "c < Ts" compare credits
+/// with times: the thresholds te and ts are meant. The counts Te' and Ts' are looked at in the state
+/// that they belong to only, and both counters start anew when the state changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Detector {
+    congested: bool,
+    cycle_count: u32,
+    congested_count: u32,
+}
+
+impl Detector {
+    /// Whether the state is the congested one.
+    #[inline]
+    pub fn is_congested(&self) -> bool {
+        self.congested
+    }
+
+    /// One clock cycle with `used` credits taken, step by step as the paper writes it.
+    pub fn cycle(&mut self, parameters: &PftParameters, used: u32) {
+        let beyond = self.is_beyond(parameters, used);
+        let Some(spell) = self.spell(parameters) else {
+            self.congested ^= beyond;
+            return;
+        };
+        if self.cycle_count == spell.window {
+            self.cycle_count = 0;
+        } else {
+            self.cycle_count += 1;
+        }
+        if self.cycle_count == spell.window {
+            self.congested_count = 0;
+        } else if beyond {
+            self.congested_count += 1;
+        }
+        if self.congested_count == spell.count {
+            self.turn();
+        }
+    }
+
+    /// Clock cycles until the state has changed, at least one, if `used` stays; `None` if it never
+    /// will.
+    #[inline]
+    pub fn until_change(&self, parameters: &PftParameters, used: u32) -> Option<u64> {
+        if !self.is_beyond(parameters, used) {
+            return None;
+        }
+        let Some(spell) = self.spell(parameters) else {
+            return Some(1);
+        };
+        let missing = u64::from(spell.count - self.congested_count);
+        let until_reset = self.until_reset(spell);
+        Some(if missing < until_reset {
+            missing
+        } else {
+            until_reset + u64::from(spell.count)
+        })
+    }
+
+    /// Many clock cycles with `used` credits taken throughout; no more than
+    /// [`until_change`](Self::until_change) says.
+    #[inline]
+    pub fn skip(&mut self, parameters: &PftParameters, used: u32, cycles: u64) {
+        debug_assert!(
+            self.until_change(parameters, used)
+                .is_none_or(|limit| cycles <= limit)
+        );
+        if cycles == 0 {
+            return;
+        }
+        let beyond = self.is_beyond(parameters, used);
+        let Some(spell) = self.spell(parameters) else {
+            self.congested ^= beyond;
+            return;
+        };
+        let until_reset = self.until_reset(spell);
+        let counted = |cycles: u64| if beyond { cycles as u32 } else { 0 };
+        let period = u64::from(spell.window) + 1;
+        self.congested_count = if cycles < until_reset {
+            self.congested_count + counted(cycles)
+        } else {
+            counted((cycles - until_reset) % period)
+        };
+        self.cycle_count = ((u64::from(self.cycle_count) + cycles) % period) as u32;
+        if self.congested_count == spell.count {
+            self.turn();
+        }
+    }
+
+    /// Cycles until the count starts anew, the one that does it included.
+    #[inline]
+    fn until_reset(&self, spell: Spell) -> u64 {
+        match spell.window - self.cycle_count {
+            0 => u64::from(spell.window) + 1,
+            left => u64::from(left),
+        }
+    }
+
+    fn turn(&mut self) {
+        *self = Self {
+            congested: !self.congested,
+            ..Self::default()
+        };
+    }
+
+    /// Whether so many credits speak for the other state.
+    #[inline]
+    fn is_beyond(&self, parameters: &PftParameters, used: u32) -> bool {
+        if self.congested {
+            used < parameters.escape
+        } else {
+            used > parameters.enter
+        }
+    }
+
+    #[inline]
+    fn spell(&self, parameters: &PftParameters) -> Option<Spell> {
+        match parameters.threshold {
+            Threshold::Fixed => None,
+            Threshold::Average { enter, escape } => {
+                Some(if self.congested { escape } else { enter })
+            }
+        }
+    }
+}

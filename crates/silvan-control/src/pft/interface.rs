@@ -1,0 +1,228 @@
+//! One host's interface: the flits that it still has to let go, and when the next packet may start.
+
+use super::detector::Detector;
+use super::draws::Draws;
+use super::parameters::{PftParameters, Sending};
+
+/// How far ahead the start of the next packet is looked for, in clock cycles. If it is further away
+/// the host is told to ask again then.
+const LOOK_AHEAD: u64 = 1 << 16;
+
+/// The state of one interface at a clock cycle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Interface {
+    detector: Detector,
+    /// Credits taken.
+    used: u32,
+    /// The first cycle that has not been played.
+    next: u64,
+    /// The cycle after that of the last flit.
+    after_flit: u64,
+    /// Flits of the packet that has started that have not been let go.
+    owed: u64,
+}
+
+/// When an interface could send the first flit of another packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ready {
+    /// In this cycle.
+    At(u64),
+    /// Not before this cycle, and perhaps later.
+    NotBefore(u64),
+    /// Not before the credits change.
+    Never,
+}
+
+impl Interface {
+    pub(super) fn is_congested(&self) -> bool {
+        self.detector.is_congested()
+    }
+
+    /// Flits of the packet that has started that have not been let go.
+    pub(super) fn owed(&self) -> u64 {
+        self.owed
+    }
+
+    /// From cycle `cycle` on this many credits are taken.
+    pub(super) fn set_used(
+        &mut self,
+        parameters: &PftParameters,
+        draws: &Draws,
+        cycle: u64,
+        used: u32,
+    ) {
+        self.play(parameters, draws, cycle);
+        self.used = used;
+    }
+
+    /// A packet of that many flits starts in cycle `cycle` with its first.
+    pub(super) fn start_packet(
+        &mut self,
+        parameters: &PftParameters,
+        draws: &Draws,
+        cycle: u64,
+        flits: u64,
+    ) {
+        self.play(parameters, draws, cycle);
+        if self.next == cycle {
+            self.pass(parameters, 1);
+        }
+        self.after_flit = cycle + 1;
+        self.owed = flits.saturating_sub(1);
+    }
+
+    /// Plays all cycles before `until`.
+    pub(super) fn play(&mut self, parameters: &PftParameters, draws: &Draws, until: u64) {
+        while self.next < until {
+            let end = until.min(self.segment_end(parameters));
+            if self.owed == 0 {
+                self.pass(parameters, end - self.next);
+            } else {
+                self.let_go(parameters, draws, end);
+            }
+        }
+    }
+
+    /// When the next packet could start if no credit came or went.
+    pub(super) fn ready(&self, parameters: &PftParameters, draws: &Draws) -> Ready {
+        let mut ahead = *self;
+        let horizon = self.next.saturating_add(LOOK_AHEAD);
+        while ahead.next < horizon {
+            let end = horizon.min(ahead.segment_end(parameters));
+            if ahead.owed > 0 {
+                ahead.let_go(parameters, draws, end);
+            } else if let Some(cycle) = ahead.first_open(parameters, draws, end) {
+                return Ready::At(cycle);
+            } else {
+                ahead.pass(parameters, end - ahead.next);
+            }
+        }
+        let shut = match parameters.sending {
+            Sending::Interval => false,
+            Sending::Random { bits } => parameters.shift.of(self.used) >> bits != 0,
+        };
+        let change = ahead.detector.until_change(parameters, self.used);
+        if shut && ahead.is_congested() && change.is_none() {
+            Ready::Never
+        } else {
+            Ready::NotBefore(horizon)
+        }
+    }
+
+    /// The end of the cycles for which the state stays.
+    #[inline]
+    fn segment_end(&self, parameters: &PftParameters) -> u64 {
+        match self.detector.until_change(parameters, self.used) {
+            Some(cycles) => self.next.saturating_add(cycles),
+            None => u64::MAX,
+        }
+    }
+
+    #[inline]
+    fn pass(&mut self, parameters: &PftParameters, cycles: u64) {
+        self.detector.skip(parameters, self.used, cycles);
+        self.next += cycles;
+    }
+
+    /// Lets owed flits go in cycles before `end`, for which the state stays. Goes on to `end`, or to
+    /// the cycle after the last owed flit or, with random intervals, a group of cycles.
+    fn let_go(&mut self, parameters: &PftParameters, draws: &Draws, end: u64) {
+        let reached = if !self.is_congested() {
+            let flits = self.owed.min(end - self.next);
+            self.owed -= flits;
+            self.after_flit = self.next + flits;
+            self.after_flit
+        } else {
+            match parameters.sending {
+                Sending::Interval => {
+                    let gap = parameters.shift.of(self.used);
+                    let first = self.next.max(self.after_flit.saturating_add(gap));
+                    if first >= end {
+                        end
+                    } else {
+                        let flits = self.owed.min((end - 1 - first) / (gap + 1) + 1);
+                        self.owed -= flits;
+                        self.after_flit = first + (flits - 1) * (gap + 1) + 1;
+                        if self.owed == 0 { self.after_flit } else { end }
+                    }
+                }
+                Sending::Random { bits } => {
+                    let bound = parameters.shift.of(self.used);
+                    let (open, group_end) = self.open_cycles(draws, bits, bound, end);
+                    let flits = u64::from(open.count_ones());
+                    let open = if flits > self.owed {
+                        lowest(open, self.owed)
+                    } else {
+                        open
+                    };
+                    if open != 0 {
+                        self.after_flit =
+                            self.next / 64 * 64 + 64 - u64::from(open.leading_zeros());
+                    }
+                    self.owed -= flits.min(self.owed);
+                    if self.owed == 0 {
+                        self.after_flit
+                    } else {
+                        group_end
+                    }
+                }
+            }
+        };
+        self.pass(parameters, reached - self.next);
+    }
+
+    /// The first cycle before `end`, for which the state stays, in which a flit could go.
+    fn first_open(&self, parameters: &PftParameters, draws: &Draws, end: u64) -> Option<u64> {
+        if !self.is_congested() {
+            return Some(self.next);
+        }
+        let bound = parameters.shift.of(self.used);
+        match parameters.sending {
+            Sending::Interval => {
+                let first = self.next.max(self.after_flit.saturating_add(bound));
+                (first < end).then_some(first)
+            }
+            Sending::Random { bits } => {
+                if bound >> bits != 0 {
+                    return None;
+                }
+                let mut at = *self;
+                while at.next < end {
+                    let (open, group_end) = at.open_cycles(draws, bits, bound, end);
+                    if open != 0 {
+                        return Some(at.next / 64 * 64 + u64::from(open.trailing_zeros()));
+                    }
+                    at.next = group_end;
+                }
+                None
+            }
+        }
+    }
+
+    /// In which cycles from `next` to the end of its group of 64, or to `end`, a flit could go, and
+    /// where these cycles end. If none of any group can, that is `end`.
+    #[inline]
+    fn open_cycles(&self, draws: &Draws, bits: u8, bound: u64, end: u64) -> (u64, u64) {
+        if bound >> bits != 0 {
+            return (0, end);
+        }
+        let group = self.next / 64;
+        let group_end = end.min((group + 1).saturating_mul(64));
+        let from = u64::MAX << (self.next % 64);
+        let to = match group_end - group * 64 {
+            64 => u64::MAX,
+            cycles => (1 << cycles) - 1,
+        };
+        (draws.at_least(group, bits, bound) & from & to, group_end)
+    }
+}
+
+/// The lowest `count` set bits of a word that has more of them.
+#[inline]
+fn lowest(word: u64, count: u64) -> u64 {
+    let mut rest = word;
+    for _ in 0..count {
+        rest &= rest - 1;
+    }
+    word & !rest
+}

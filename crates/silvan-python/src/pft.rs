@@ -1,0 +1,20 @@
+//! An interface of proactive flow throttling on its own.
+
+use pyo3::prelude::*;
+use silvan_control::pft::injection_rate;
+
+use crate::scenario::Scenario;
+
+/// The rate at which the scenario's interfaces inject while they throttle and `used` credits are
+/// taken, as a fraction of the link's, counted over that many clock cycles. `None` if the scheme is
+/// another one.
+#[pyfunction]
+pub fn pft_injection_rate(
+    scenario: &Bound<'_, Scenario>,
+    used: u32,
+    cycles: u64,
+    seed: u64,
+) -> Option<f64> {
+    let parameters = scenario.get().0.pft_control()?;
+    Some(injection_rate(parameters, used, cycles.max(1), seed))
+}

@@ -1,0 +1,7 @@
+"""Proactive flow throttling at the host's network interface (IFIP 2021)."""
+
+from __future__ import annotations
+
+from silvan.reproduce.pft2021_interface import FIG1
+
+EXPERIMENTS = (FIG1,)
