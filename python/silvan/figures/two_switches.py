@@ -167,7 +167,12 @@ def draw_curves(
                 axes.set_xscale("log")
             axes.set_ylim(0, 1.06)
         handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower left", ncols=min(len(labels), 3))
+        figure.legend(
+            handles,
+            labels,
+            loc="outside lower left",
+            ncols=min(len(labels), 3 if len(panels) > 1 else 2),
+        )
         paths = style.save(figure, folder, stem)
     header = ("panel", "line", "at", "value")
     return [*paths, style.save_csv(header, table, folder / f"{stem}.csv")]
