@@ -35,12 +35,7 @@ def interrupted(
         time.sleep(0.05)
     time.sleep(grace_s)
     process.send_signal(number)
-    try:
-        stdout, stderr = process.communicate(timeout=PATIENCE_S / 6)
-    except subprocess.TimeoutExpired:
-        # A signal that falls between two runs may be lost; a person presses the keys again.
-        process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    stdout, stderr = process.communicate(timeout=PATIENCE_S)
     assert stdout == ""
     return process.returncode, stderr
 

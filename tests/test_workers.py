@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import silvan
 from silvan.folders import MANIFEST
+from silvan.processes import Pool, Returned
+from silvan.worker_process import echo
 from silvan.workers import Job, run_jobs
 from tests.conftest import INCAST
 
@@ -53,3 +57,27 @@ def test_progress_of_every_job_is_reported() -> None:
     seen: set[int] = set()
     dict(run_jobs([Job(long, 1), Job(long, 2)], workers=2, on_progress=lambda i, _: seen.add(i)))
     assert seen == {0, 1}
+
+
+def test_a_lost_interrupt_is_raised_again() -> None:
+    with Pool(1) as pool:
+        pool.submit(1, echo, "hello")
+        with suppress(KeyboardInterrupt):
+            # What a compiled module does that is interrupted in the midst of its import.
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            pool.wait()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_pool_leaves_another_handler_alone() -> None:
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    try:
+        with Pool(1) as pool:
+            pool.submit(1, echo, "hello")
+            signal.raise_signal(signal.SIGINT)
+            assert pool.wait() == [Returned(1, "hello")]
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [signal.SIGINT]

@@ -12,10 +12,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from types import FrameType
 from typing import Any, TypeAlias
 
 from silvan.simulation import Progress
@@ -119,14 +121,19 @@ class Pool:
 
     def __init__(self, size: int) -> None:
         self._size = max(size, 1)
+        self._interrupts = _Interrupts()
         self._idle: list[_Worker] = []
         self._busy: dict[Connection, _Worker] = {}
 
     def __enter__(self) -> Pool:
+        self._interrupts.remember()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        try:
+            self.close()
+        finally:
+            self._interrupts.forget()
 
     @property
     def has_room(self) -> bool:
@@ -171,7 +178,13 @@ class Pool:
         -------
         list of Event
             What the workers told, empty after the timeout.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            Ctrl-C was pressed, now or since the pool was entered.
         """
+        self._interrupts.check()
         events = []
         for ready in wait(list(self._busy), timeout_s):
             assert isinstance(ready, Connection)
@@ -234,6 +247,40 @@ class _Worker:
             self.process.kill()
             status = self.process.wait()
         return f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+
+
+class _Interrupts:
+    """Keeps in mind that Ctrl-C was pressed.
+
+    The exception that it raises can be lost: compiled modules clear it while they are imported or
+    look attributes up. What was lost is raised again here.
+    """
+
+    def __init__(self) -> None:
+        self._pressed = False
+        self._installed = False
+
+    def remember(self) -> None:
+        """Listen from now on, where Python's own handler would have."""
+        own = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if own and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._handle)
+            self._installed = True
+
+    def forget(self) -> None:
+        """Give the signal back to Python's own handler."""
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._installed = False
+
+    def check(self) -> None:
+        """Raise the exception if Ctrl-C was pressed before."""
+        if self._pressed:
+            raise KeyboardInterrupt
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._pressed = True
+        signal.default_int_handler(number, frame)
 
 
 @contextmanager

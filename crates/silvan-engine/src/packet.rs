@@ -107,8 +107,6 @@ impl Packet {
     }
 
     /// Changes the virtual lane.
-    /// Changes the virtual lane.
-    /// Changes the virtual lane.
     #[inline]
     pub fn set_vl(&mut self, vl: usize) {
         let shift = LANE_SHIFT + 4;
