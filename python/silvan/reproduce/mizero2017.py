@@ -17,6 +17,7 @@ from silvan.reproduce.experiment import (
     Results,
     Verdict,
 )
+from silvan.reproduce.mizero2017_forests import FORESTS
 from silvan.reproduce.mizero2017_runs import (
     CONTRIBUTORS,
     PS_PER_S,
@@ -407,4 +408,4 @@ EXP2 = Experiment(
     draw=_draw_exp2,
 )
 
-EXPERIMENTS = (EXP1, EXP2)
+EXPERIMENTS = (EXP1, EXP2, FORESTS)

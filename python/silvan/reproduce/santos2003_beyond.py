@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from silvan.measures import PS_PER_MS, class_delivered, is_hotspot, jain_index
+from silvan.measures import class_delivered, jain_index
 from silvan.reproduce.experiment import Case, Experiment, PointTable, Results
+from silvan.reproduce.forests import forest_cases, tabulate_forests
 from silvan.reproduce.santos2003_scene import STUDY, scene
 
 if TYPE_CHECKING:
@@ -159,16 +160,6 @@ SIZES = Experiment(
 
 # The forests of gran2012 on its fat tree, with its parameters.
 
-_FORESTS: Mapping[str, Mapping[str, TomlValue]] = {
-    "silent": {},
-    "windy, p = 60 %": {
-        "traffic.nodes.v": 0.0,
-        "traffic.nodes.c": 0.0,
-        "traffic.nodes.b": 1.0,
-        "traffic.nodes.p": 60.0,
-    },
-    "moving every 5 ms": {"traffic.nodes.hotspot-lifetime": "5 ms"},
-}
 _ECN: Mapping[str, TomlValue] = {
     "control.scheme": "ecn",
     "control.feedback.carrier": "ack-per-packet",
@@ -187,49 +178,14 @@ _SCHEMES: Mapping[str, Mapping[str, TomlValue]] = {
 }
 
 
-def _forest_label(forest: str, scheme: str) -> str:
-    return f"{forest}: {scheme}"
-
-
 def _tabulate_forests(results: Results) -> PointTable:
-    rows = []
-    for forest in _FORESTS:
-        for scheme in _SCHEMES:
-            (run,) = results[_forest_label(forest, scheme)]
-            series = run.host_series
-            hosts = run.hosts.num_rows
-            delivered = series["delivered_bytes"].to_numpy().reshape(-1, hosts)
-            late = delivered[len(delivered) // 2 :]
-            length_ps = run.scenario.duration_ps // 2 // PS_PER_MS * PS_PER_MS
-            rates = late.sum(axis=0) * _GBPS / length_ps
-            hot = is_hotspot(run)
-            rows.append(
-                (
-                    forest,
-                    scheme,
-                    float(rates[hot].mean()),
-                    float(rates[~hot].mean()),
-                    float(rates.sum()),
-                    jain_index(rates[~hot]),
-                )
-            )
-    header = ("forest", "scheme", "hotspots (Gbit/s)", "others (Gbit/s)", "total (Gbit/s)")
-    return PointTable((*header, "Jain's index of the others"), tuple(rows))
+    return tabulate_forests(results, _SCHEMES)
 
 
 FORESTS = Experiment(
     id="beyond.forests",
     title="The schemes beside InfiniBand's on the 648-host fat tree of gran2012",
-    cases=tuple(
-        Case(
-            _forest_label(forest, scheme),
-            "fat-tree-648",
-            1,
-            {**traffic, **control},
-        )
-        for forest, traffic in _FORESTS.items()
-        for scheme, control in _SCHEMES.items()
-    ),
+    cases=forest_cases("fat-tree-648", _SCHEMES),
     windows=(_LATE, _LATE),
     quick={"run.duration": "4 ms"},
     quick_note="4 ms instead of 20 ms",

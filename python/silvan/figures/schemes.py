@@ -1,0 +1,65 @@
+"""Schemes side by side on several kinds of traffic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from silvan.figures import style
+from silvan.reproduce.experiment import PointTable
+
+
+def draw_schemes(
+    table: PointTable, *, panels: Sequence[str], title: str, folder: Path, stem: str
+) -> list[Path]:
+    """Draw what hosts that are no hotspots receive, one panel per kind of traffic.
+
+    Parameters
+    ----------
+    table : PointTable
+        Rows of panel, scheme, receive rate per hotspot (not a number where they move) and per
+        other host in Gbit/s, and more.
+    panels : sequence of str
+        The panels, in order.
+    title : str
+        What the figure shows.
+    folder : Path
+        A folder that exists.
+    stem : str
+        Name of the files, without suffix.
+
+    Returns
+    -------
+    list of Path
+        The PNG, the SVG and the CSV.
+    """
+    with style.styled(9.6, 3.2) as figure:
+        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+        grid = figure.subplots(1, len(panels), sharey=True)
+        for axes, panel in zip(grid, panels, strict=True):
+            rows = [row for row in table.rows if row[0] == panel]
+            places = list(range(len(rows)))[::-1]
+            values = [float(row[3]) for row in rows]
+            axes.hlines(places, 0, values, color=style.FAINT, linewidth=1)
+            axes.plot(values, places, "o", color=style.CC_COLOURS["on"], markersize=7)
+            for value, place in zip(values, places, strict=True):
+                axes.annotate(
+                    f"{value:.2f}",
+                    (value, place),
+                    xytext=(7, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=8,
+                )
+            served = [float(row[2]) for row in rows]
+            moving = any(map(math.isnan, served))
+            axes.set_title(panel)
+            axes.set_yticks(places, [str(row[1]) for row in rows])
+            axes.set_ylim(-0.5, len(rows) - 0.5)
+            axes.set_xlim(0, 1.25 * max(values))
+            axes.grid(visible=False)
+            hosts = "all hosts" if moving else "hosts that are no hotspots"
+            axes.set_xlabel(f"receive rate (Gbit/s)\nof {hosts}")
+        files = style.save(figure, folder, stem)
+    return [*files, style.save_csv(table.header, table.rows, folder / f"{stem}.csv")]
