@@ -22,7 +22,7 @@ struct Slot<V> {
 
 /// The map. Keys are any `u32` but the largest.
 #[derive(Clone, Debug)]
-pub(crate) struct FlowTable<V> {
+pub struct FlowTable<V> {
     /// Empty or a power of two.
     slots: Box<[Slot<V>]>,
     len: u32,
@@ -30,9 +30,15 @@ pub(crate) struct FlowTable<V> {
     shift: u32,
 }
 
+impl<V: Copy + Default> Default for FlowTable<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<V: Copy + Default> FlowTable<V> {
     /// A table without memory of its own.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             slots: Box::new([]),
             len: 0,
@@ -40,35 +46,34 @@ impl<V: Copy + Default> FlowTable<V> {
         }
     }
 
+    /// Number of entries.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len as usize
     }
 
+    /// Whether there is no entry.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// The value of a key.
     #[inline]
-    pub(crate) fn get(&self, key: u32) -> Option<&V> {
+    pub fn get(&self, key: u32) -> Option<&V> {
         self.position(key).map(|at| &self.slots[at].value)
     }
 
+    /// The value of a key, to change it.
     #[inline]
-    pub(crate) fn get_mut(&mut self, key: u32) -> Option<&mut V> {
+    pub fn get_mut(&mut self, key: u32) -> Option<&mut V> {
         self.position(key).map(|at| &mut self.slots[at].value)
     }
 
     /// Adds a key that is not in the table. If that would fill more than three quarters of the
     /// slots, entries that `keep` refuses are dropped first, and the table doubles if that leaves
     /// it more than half full. Returns whether entries may have been dropped.
-    pub(crate) fn insert(
-        &mut self,
-        key: u32,
-        value: V,
-        keep: impl FnMut(u32, &mut V) -> bool,
-    ) -> bool {
+    pub fn insert(&mut self, key: u32, value: V, keep: impl FnMut(u32, &mut V) -> bool) -> bool {
         debug_assert!(key != FREE && self.position(key).is_none());
         let swept = (self.len() + 1) * 4 > self.slots.len() * 3;
         if swept {
@@ -83,7 +88,7 @@ impl<V: Copy + Default> FlowTable<V> {
     }
 
     /// Removes a key; returns whether it was there.
-    pub(crate) fn remove(&mut self, key: u32) -> bool {
+    pub fn remove(&mut self, key: u32) -> bool {
         let Some(at) = self.position(key) else {
             return false;
         };
@@ -92,7 +97,7 @@ impl<V: Copy + Default> FlowTable<V> {
     }
 
     /// Calls `keep` once for every entry and drops those for which it returns false.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(u32, &mut V) -> bool) {
+    pub fn retain(&mut self, mut keep: impl FnMut(u32, &mut V) -> bool) {
         // Freeing a slot pulls later entries of its cluster back, so the walk starts behind a free
         // slot, where no cluster wraps round to entries already seen.
         let Some(start) = self.slots.iter().position(|slot| slot.key == FREE) else {
@@ -112,7 +117,7 @@ impl<V: Copy + Default> FlowTable<V> {
     }
 
     /// All entries, in the order of their slots.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &V)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &V)> {
         self.slots
             .iter()
             .filter(|slot| slot.key != FREE)

@@ -67,11 +67,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod both;
 pub mod dcms;
 pub mod ecn;
 pub mod ib;
 pub mod pft;
 pub mod seam;
 
-mod flow_table;
-mod stream;
+pub mod flow_table;
+pub mod stream;
+
+pub use both::Both;

@@ -143,6 +143,12 @@ pub trait SwitchControl {
         Span::ZERO
     }
 
+    /// Packets that this Port VL has marked, for statistics.
+    fn marked(&self, output: PortVl) -> u64 {
+        let _ = output;
+        0
+    }
+
     /// Time that this Port VL has spent in the congestion state up to `now`
     /// (PortXmitTimeCong, IBA 16.1.4).
     fn congested_time(&self, now: Time, output: PortVl) -> Span {

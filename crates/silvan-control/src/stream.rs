@@ -4,27 +4,31 @@
 /// The SplitMix64 generator (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom
 /// number generators", OOPSLA 2014): a Weyl sequence behind a 64-bit mixing function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SplitMix64(u64);
+pub struct SplitMix64(u64);
 
 /// The odd increment of the Weyl sequence, 2^64 divided by the golden ratio.
 const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl SplitMix64 {
     /// The generator in this state.
-    pub(crate) const fn new(state: u64) -> Self {
+    pub const fn new(state: u64) -> Self {
         Self(state)
     }
 
     /// Stream number `stream` of the run seeded with `seed`. Both pass the mixing function, so
     /// that neighbouring seeds or streams start at unrelated points of the sequence.
-    pub(crate) fn for_stream(seed: u64, stream: u64) -> Self {
+    pub fn for_stream(seed: u64, stream: u64) -> Self {
         let start = Self::new(seed).next();
         Self::new(start ^ Self::new(!stream).next())
     }
 
     /// The next 64 random bits.
     #[inline]
-    pub(crate) fn next(&mut self) -> u64 {
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "a generator never ends, so it is no iterator"
+    )]
+    pub fn next(&mut self) -> u64 {
         let number = Self::nth(self.0, 0);
         self.0 = self.0.wrapping_add(INCREMENT);
         number
@@ -32,11 +36,17 @@ impl SplitMix64 {
 
     /// Number `index` of the numbers that the generator in state `start` gives, the first being 0.
     #[inline]
-    pub(crate) const fn nth(start: u64, index: u64) -> u64 {
+    pub const fn nth(start: u64, index: u64) -> u64 {
         let mut z = start.wrapping_add(INCREMENT.wrapping_mul(index.wrapping_add(1)));
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
+    }
+
+    /// A number from 0 up to but not including 1, one of 2^53 evenly spaced ones.
+    #[inline]
+    pub fn part(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// True once in `n` draws on average; `n` must not be 0.
@@ -44,7 +54,7 @@ impl SplitMix64 {
     /// The probability is 1/n to within 2^-64: the high half of a 64 x 64 bit product is 0 for
     /// exactly ceil(2^64 / n) of the 2^64 draws.
     #[inline]
-    pub(crate) fn one_in(&mut self, n: u32) -> bool {
+    pub fn one_in(&mut self, n: u32) -> bool {
         (u128::from(self.next()) * u128::from(n)) >> 64 == 0
     }
 }
@@ -67,6 +77,23 @@ mod tests {
         for value in expected {
             assert_eq!(stream.next(), value);
         }
+    }
+
+    #[test]
+    fn parts_are_even() {
+        let mut stream = SplitMix64::for_stream(5, 1);
+        let draws = 100_000;
+        let mut counts = [0; 10];
+        for _ in 0..draws {
+            counts[(stream.part() * 10.0) as usize] += 1;
+        }
+        // Five standard deviations of a binomial count.
+        let bound = 5.0 * (f64::from(draws) * 0.09).sqrt();
+        assert!(
+            counts
+                .iter()
+                .all(|&count| f64::from(count - draws / 10).abs() < bound)
+        );
     }
 
     #[test]

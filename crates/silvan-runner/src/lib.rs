@@ -31,6 +31,7 @@
 
 mod decisions;
 mod measure;
+mod own;
 mod schedule;
 mod table;
 mod tables;
@@ -40,13 +41,14 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::Serialize;
+use silvan_control::Both;
 use silvan_control::dcms::DcmsController;
 use silvan_control::ecn::{EcnError, EcnSource, EcnSwitch};
 use silvan_control::ib::{IbAdapter, IbSwitch, ParameterError};
 use silvan_control::pft::{PftError, PftSource};
 use silvan_control::seam::{
-    Controller, NoControl, PortReading, PortVl, SettingChange, Settings, SourceControl,
-    SwitchControl, UnknownSetting,
+    Controller, NoControl, PortReading, SettingChange, Settings, SourceControl, SwitchControl,
+    UnknownSetting,
 };
 use silvan_engine::{BuildError, Engine};
 use silvan_traffic::{Traffic, TrafficError};
@@ -236,8 +238,18 @@ pub fn run_controlled(
     )?);
     // Taken once below; the option only moves the value into the arm that is taken.
     let mut traffic = || traffic.take().expect("only one scheme is run");
+    let pft = || {
+        let parameters = scenario.pft_control()?;
+        let hosts = scenario.fabric().host_count();
+        Some(PftSource::new(*parameters, hosts, seed ^ THROTTLE_STREAM))
+    };
     if let Some(control) = scenario.ib_control() {
         let (switch, adapter) = build_ib(scenario, control, seed)?;
+        if let Some(pft) = pft() {
+            let source = Both(adapter, pft?);
+            return Run::new(scenario, seed, switch, source, traffic())?
+                .complete(controller, observer);
+        }
         return Run::new(scenario, seed, switch, adapter, traffic())?
             .complete(controller, observer);
     }
@@ -248,11 +260,19 @@ pub fn run_controlled(
         let source = EcnSource::new(control.source.clone(), fabric.host_count())?;
         return Run::new(scenario, seed, switch, source, traffic())?.complete(controller, observer);
     }
-    if let Some(parameters) = scenario.pft_control() {
-        let hosts = scenario.fabric().host_count();
-        let source = PftSource::new(*parameters, hosts, seed ^ ADAPTER_STREAM)?;
-        return Run::new(scenario, seed, NoControl, source, traffic())?
+    if let Some(pft) = pft() {
+        return Run::new(scenario, seed, NoControl, pft?, traffic())?
             .complete(controller, observer);
+    }
+    if let Some((choice, parameters)) = scenario.own_control() {
+        let start = own::Start {
+            scenario,
+            seed,
+            traffic: traffic(),
+            controller,
+            observer,
+        };
+        return choice.visit(parameters, start);
     }
     Run::new(scenario, seed, NoControl, NoControl, traffic())?.complete(controller, observer)
 }
@@ -260,6 +280,7 @@ pub fn run_controlled(
 /// Random streams of different parts must differ although they have the same seed.
 const SWITCH_STREAM: u64 = 0x5357_4954_4348;
 const ADAPTER_STREAM: u64 = 0x4144_4150_5445;
+const THROTTLE_STREAM: u64 = 0x5448_524f_5454;
 
 /// InfiniBand's congestion control as a run of the scenario with this seed starts with it.
 ///
@@ -283,27 +304,10 @@ pub fn build_ib(
     Ok((switch, adapter))
 }
 
-/// What the runner needs of a scheme beyond the seam: settings, and what its ports have marked.
-pub(crate) trait Marks: SwitchControl + Settings {
-    /// Packets that this Port VL has marked.
-    fn marked(&self, _output: PortVl) -> u64 {
-        0
-    }
-}
+/// What the runner needs of a scheme at the switches: the seam, and settings.
+pub(crate) trait Marks: SwitchControl + Settings {}
 
-impl Marks for NoControl {}
-
-impl Marks for IbSwitch {
-    fn marked(&self, output: PortVl) -> u64 {
-        self.counters(output).marked
-    }
-}
-
-impl Marks for EcnSwitch {
-    fn marked(&self, output: PortVl) -> u64 {
-        self.marked(output)
-    }
-}
+impl<S: SwitchControl + Settings> Marks for S {}
 
 /// A run under way.
 struct Run<'a, S, C> {

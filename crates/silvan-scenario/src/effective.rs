@@ -5,7 +5,11 @@ use silvan_units::{Bytes, Span};
 use toml_edit::visit_mut::VisitMut;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-use crate::parsed::{Carrier, FabricSection, Generator, Routing, ScenarioFile, Scheme};
+use silvan_schemes::Feedback;
+
+use crate::parsed::{
+    Carrier, ControlSection, FabricSection, Generator, Limit, Routing, ScenarioFile, Scheme,
+};
 
 /// Hosts of the fabric of the empty file.
 const DEFAULT_HOSTS: u32 = 8;
@@ -53,12 +57,27 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
             .threshold_highest
             .get_or_insert(file.switch.buffer.max(lowest));
     }
-    let carrier = match file.control.scheme {
-        Scheme::Ecn => Carrier::AckPerPacket,
-        Scheme::None | Scheme::IbCc | Scheme::Pft => Carrier::Cnp,
-    };
-    file.control.feedback.carrier.get_or_insert(carrier);
+    fill_feedback(&mut file.control);
     name_entries(file);
+}
+
+/// What a scheme wants of the feedback.
+fn fill_feedback(control: &mut ControlSection) {
+    let (carrier, coalesce) = match control.scheme {
+        Scheme::Ecn => (Carrier::AckPerPacket, None),
+        Scheme::None | Scheme::IbCc | Scheme::Pft | Scheme::IbCcPft => (Carrier::Cnp, None),
+        Scheme::Own(choice) => {
+            let defaults = choice.defaults();
+            let carrier = match defaults.feedback {
+                Feedback::Notification => Carrier::Cnp,
+                Feedback::AckPerPacket => Carrier::AckPerPacket,
+            };
+            (carrier, defaults.coalesce)
+        }
+    };
+    control.feedback.carrier.get_or_insert(carrier);
+    let coalesce = coalesce.map_or(Limit::Unlimited, Limit::At);
+    control.feedback.coalesce.get_or_insert(coalesce);
 }
 
 /// Whether packets change lanes at the datelines of a torus.

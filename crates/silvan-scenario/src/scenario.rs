@@ -11,6 +11,7 @@ use silvan_engine::EngineConfig;
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_schemes::{Choice, Parameters};
 use silvan_traffic::{Environment, Traffic, TrafficSpec};
 use silvan_units::{Span, Time};
 
@@ -266,7 +267,7 @@ impl Scenario {
         &self.engine
     }
 
-    /// InfiniBand congestion control, `None` if the scheme is another one.
+    /// InfiniBand congestion control, `None` if it is not in force.
     pub fn ib_control(&self) -> Option<&IbControl> {
         self.control.ib.as_ref()
     }
@@ -282,9 +283,18 @@ impl Scenario {
         self.control.ecn.as_ref()
     }
 
-    /// The scheme `pft`, `None` if the scheme is another one.
+    /// Throttling by the hosts' own credits, `None` if it is not in force; with InfiniBand congestion
+    /// control both are.
     pub fn pft_control(&self) -> Option<&PftParameters> {
         self.control.pft.as_ref()
+    }
+
+    /// The scheme with a file of its own and the parameters of all of these, `None` if the scheme is
+    /// another one.
+    pub fn own_control(&self) -> Option<(Choice, &Parameters)> {
+        self.control
+            .own
+            .map(|choice| (choice, &self.file.control.own))
     }
 
     /// Settings that change during the run, by time.

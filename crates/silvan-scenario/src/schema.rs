@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 use silvan_fabric::{Speed, Width};
+pub(crate) use silvan_schemes::quantity::{BytesText, LengthText, RateText, SpanText};
 
 use crate::parsed::quantity::{ALL, RUN_SEED, SATURATING, UNLIMITED};
 use crate::parsed::{
@@ -40,34 +41,6 @@ macro_rules! described {
         }
     };
 }
-
-/// Defines a stand-in for a quantity of the units crate, which does not know of schemas.
-macro_rules! quantity {
-    ($name:ident, $type:literal, $units:literal) => {
-        #[doc = concat!("Stands for ", $type, " as text.")]
-        pub(crate) struct $name;
-
-        described!($name, $type, |_generator| json_schema!({
-            "type": "string",
-            "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*[A-Za-z]+(/s)?\\s*$",
-            "x-type": $type,
-            "x-unit": $units,
-        }));
-    };
-}
-
-quantity!(SpanText, "time span", "ps, ns, us, ms, s");
-quantity!(
-    BytesText,
-    "data size",
-    "B, kB, KiB, MB, MiB, GB, GiB, TB, TiB"
-);
-quantity!(
-    RateText,
-    "data rate",
-    "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, or B/s with the prefixes of sizes"
-);
-quantity!(LengthText, "length", "mm, cm, m, km");
 
 /// Stands for a link width.
 pub(crate) struct WidthName;

@@ -56,11 +56,6 @@ impl EcnSwitch {
             marked: vec![0; ports * usize::from(data_vls)],
         }
     }
-
-    /// Packets that have left this Port VL marked, by this switch or one before it.
-    pub fn marked(&self, output: PortVl) -> u64 {
-        self.marked.get(output.0 as usize).copied().unwrap_or(0)
-    }
 }
 
 impl SwitchControl for EcnSwitch {
@@ -92,6 +87,11 @@ impl SwitchControl for EcnSwitch {
             self.marked[output.0 as usize] += 1;
         }
         mark
+    }
+
+    /// Packets that have left this Port VL marked, by this switch or one before it.
+    fn marked(&self, output: PortVl) -> u64 {
+        self.marked.get(output.0 as usize).copied().unwrap_or(0)
     }
 
     fn on_discarded(&mut self, now: Time, output: PortVl) {

@@ -320,6 +320,10 @@ impl SwitchControl for IbSwitch {
         record.return_delay.delay(packet_time)
     }
 
+    fn marked(&self, output: PortVl) -> u64 {
+        self.counters(output).marked
+    }
+
     fn congested_time(&self, now: Time, output: PortVl) -> Span {
         let record = &self.port_vls[output.0 as usize];
         if record.in_congestion {

@@ -9,6 +9,7 @@ use silvan_control::ib::{
 use silvan_control::pft::PftParameters;
 use silvan_control::seam::SettingChange;
 use silvan_fabric::Fabric;
+use silvan_schemes::Choice;
 use silvan_units::{Bytes, Sl, Time};
 
 use super::dcms::build_dcms;
@@ -43,6 +44,8 @@ pub(crate) struct ControlPlan {
     pub ecn: Option<EcnControl>,
     /// The scheme `pft`, if it is in force.
     pub pft: Option<PftParameters>,
+    /// The scheme with a file of its own that is in force, if any.
+    pub own: Option<Choice>,
     /// Changes during the run, by time.
     pub changes: Vec<(Time, SettingChange)>,
 }
@@ -73,24 +76,41 @@ pub(crate) fn build_control(
     let dcms = build_dcms(section, fabric)?;
     let ecn = build_ecn(file)?;
     let pft = build_pft(file)?;
+    let own = build_own(file)?;
     Ok(match section.scheme {
-        Scheme::None | Scheme::Ecn | Scheme::Pft => ControlPlan {
+        Scheme::None | Scheme::Ecn | Scheme::Pft | Scheme::Own(_) => ControlPlan {
             ib: None,
             dcms,
             ecn,
             pft,
+            own,
             changes: Vec::new(),
         },
-        Scheme::IbCc => ControlPlan {
+        Scheme::IbCc | Scheme::IbCcPft => ControlPlan {
             ib: Some(IbControl {
                 parameters,
                 initial,
             }),
             dcms,
             ecn: None,
-            pft: None,
+            pft,
+            own: None,
             changes,
         },
+    })
+}
+
+/// Checks the parameters of all schemes of one file each, and names the one in force.
+fn build_own(file: &ScenarioFile) -> Result<Option<Choice>, ScenarioError> {
+    for choice in Choice::ALL {
+        choice.check(&file.control.own).map_err(|error| {
+            let key = at("control.own").key(choice.name()).key(error.key);
+            ScenarioError::new(key, error.message).with_hint(error.hint)
+        })?;
+    }
+    Ok(match file.control.scheme {
+        Scheme::Own(choice) => Some(choice),
+        _ => None,
     })
 }
 

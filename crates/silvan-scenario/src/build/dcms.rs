@@ -20,8 +20,8 @@ pub(crate) fn build_dcms(
     let parameters = parameters(dcms, section.switch.marking_rate);
     let dcms = Dcms::new(parameters, dcms_topology(fabric)).map_err(|error| refused(&error))?;
     Ok(match section.scheme {
-        Scheme::None | Scheme::Ecn | Scheme::Pft => None,
-        Scheme::IbCc => Some(dcms),
+        Scheme::None | Scheme::Ecn | Scheme::Pft | Scheme::Own(_) => None,
+        Scheme::IbCc | Scheme::IbCcPft => Some(dcms),
     })
 }
 

@@ -9,7 +9,7 @@ use silvan_units::Vl;
 
 use super::{advice, at};
 use crate::error::ScenarioError;
-use crate::parsed::{self, LatencyDetail, OutputBufferSection, ScenarioFile, VlWeight};
+use crate::parsed::{self, LatencyDetail, Limit, OutputBufferSection, ScenarioFile, VlWeight};
 use crate::path::KeyPath;
 
 /// The engine's configuration, checked, from a file whose defaults are filled in.
@@ -66,7 +66,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
                     priority: feedback.priority,
                 },
             },
-            coalesce: feedback.coalesce.value(),
+            coalesce: feedback.coalesce.and_then(Limit::value),
         },
         latency: match file.probe.latency {
             LatencyDetail::Off => LatencyStats::Off,

@@ -43,7 +43,8 @@ pub(crate) fn build_pft(file: &ScenarioFile) -> Result<Option<PftParameters>, Sc
     parameters
         .validate()
         .map_err(|error| refused(error, &parameters))?;
-    Ok((file.control.scheme == Scheme::Pft).then_some(parameters))
+    let in_force = matches!(file.control.scheme, Scheme::Pft | Scheme::IbCcPft);
+    Ok(in_force.then_some(parameters))
 }
 
 fn credit_bytes(credit: Bytes) -> Result<u32, ScenarioError> {

@@ -5,24 +5,8 @@ use serde::{Deserialize, Serialize};
 use silvan_units::{Bytes, Sl, Span};
 
 use super::quantity::ALL;
-use super::{DcmsSection, EcnSection, Limit, PftSection, PortOverride, SettingChangeEntry};
+use super::{DcmsSection, EcnSection, Limit, PftSection, PortOverride, Scheme, SettingChangeEntry};
 use crate::schema;
-
-/// A congestion-control scheme.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scheme {
-    /// No congestion control; the other keys of `control` have no effect.
-    #[default]
-    None,
-    /// InfiniBand congestion control (IBA annex A10): the keys of `switch`, `adapter`, `port` and
-    /// `change`.
-    IbCc,
-    /// Marks by full input buffers, answered by rates and windows (santos2003): the keys of `ecn`.
-    Ecn,
-    /// Throttling by the host's own credits, without any notification (pft2021): the keys of `pft`.
-    Pft,
-}
 
 /// Congestion control.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +22,8 @@ pub struct ControlSection {
     pub ecn: EcnSection,
     /// The scheme `pft`.
     pub pft: PftSection,
+    /// Schemes of one file each, by name.
+    pub own: silvan_schemes::Parameters,
     /// How notifications travel from the receiver back to the sender.
     pub feedback: FeedbackSection,
     /// A manager that watches port counters and changes Marking_Rate (mizero2017); none if absent.
@@ -330,9 +316,11 @@ pub struct FeedbackSection {
     pub bytes: Bytes,
     /// Whether the notification leaves the host before any waiting data packet (`in-band`).
     pub priority: bool,
-    /// A flow gets at most one notification in this time.
-    #[schemars(with = "Limit<schema::SpanText>")]
-    pub coalesce: Limit<Span>,
+    /// A flow gets at most one notification in this time. Default: `"unlimited"`; with the scheme
+    /// `dcqcn` 50 us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Limit<schema::SpanText>>")]
+    pub coalesce: Option<Limit<Span>>,
 }
 
 impl Default for FeedbackSection {
@@ -345,7 +333,7 @@ impl Default for FeedbackSection {
             // LRH, BTH, 16 bytes of payload, ICRC, VCRC (IBA annex A10, CNP format).
             bytes: Bytes::from_bytes(42),
             priority: true,
-            coalesce: Limit::Unlimited,
+            coalesce: None,
         }
     }
 }

@@ -13,6 +13,7 @@ mod fabric;
 mod pft;
 pub(crate) mod quantity;
 mod run;
+mod scheme;
 mod settings;
 mod traffic;
 
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use control::{
     AdapterSection, Carrier, CctSection, CctShape, ControlSection, FeedbackPath, FeedbackSection,
-    Level, Marking, PortSet, Scheme, SwitchControlSection,
+    Level, Marking, PortSet, SwitchControlSection,
 };
 pub use dcms::DcmsSection;
 pub use ecn::{EcnMarking, EcnRates, EcnResponse, EcnSection};
@@ -36,6 +37,7 @@ pub use fabric::{
 pub use pft::{PftInterval, PftSection, PftThreshold};
 pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};
+pub use scheme::Scheme;
 pub use settings::{PortOverride, SettingChangeEntry};
 pub use traffic::{
     FlowEntry, IncastEntry, NodesSection, OnOffSection, PatternKind, PermutationEntry, SpacingKind,

@@ -1,5 +1,8 @@
 //! Congestion control that cannot be: each mistake with its place and its message.
 
+use silvan_scenario::Scenario;
+use silvan_units::Span;
+
 use crate::bad_values::check;
 use crate::message;
 
@@ -246,6 +249,38 @@ fn proactive_throttling() {
         "control.pft.escape: left below 672 used credits but entered only above 592 (hint: lower it \
          to enter or less, or write threshold = \"average\")",
     );
+}
+
+#[test]
+fn schemes_of_one_file_each() {
+    check(
+        "control.own.dcqcn",
+        "k-max = \"5 kB\"",
+        "control.own.dcqcn.k-max: 5 kB is not above k-min, 5 kB (hint: write e.g. \"200 kB\")",
+    );
+    check(
+        "control.own.dcqcn",
+        "kmin = \"5 kB\"",
+        "control.own.dcqcn.kmin: unknown key (hint: did you mean \"k-min\"?)",
+    );
+    check(
+        "control",
+        "scheme = \"dcqn\"",
+        "control.scheme: unknown value \"dcqn\" (hint: did you mean \"dcqcn\"?)",
+    );
+}
+
+#[test]
+fn what_a_scheme_wants_of_the_feedback_is_a_default_only() {
+    let interval = |text: &str| {
+        let scenario = Scenario::from_toml(text, "file.toml", &[]).unwrap();
+        scenario.engine_config().feedback.coalesce
+    };
+    assert_eq!(interval("[control]\nscheme = \"ib-cc\""), None);
+    let dcqcn = "[control]\nscheme = \"dcqcn\"\n";
+    assert_eq!(interval(dcqcn), Some(Span::from_us(50)));
+    let given = format!("{dcqcn}feedback = {{ coalesce = \"unlimited\" }}");
+    assert_eq!(interval(&given), None);
 }
 
 #[test]

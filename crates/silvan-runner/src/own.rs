@@ -1,0 +1,40 @@
+//! Runs of schemes that come through the extension point.
+
+use std::ops::ControlFlow;
+
+use silvan_control::seam::Controller;
+use silvan_scenario::{Scenario, switch_ports};
+use silvan_schemes::{Scheme, Setup, Visitor};
+use silvan_traffic::Traffic;
+
+use super::{ADAPTER_STREAM, Progress, Run, RunError, RunOutput, SWITCH_STREAM};
+
+/// A run for which only the scheme is missing.
+pub(crate) struct Start<'s, 'c, 'o> {
+    pub scenario: &'s Scenario,
+    pub seed: u64,
+    pub traffic: Traffic,
+    pub controller: Option<&'c mut dyn Controller>,
+    pub observer: &'o mut dyn FnMut(Progress) -> ControlFlow<()>,
+}
+
+impl Visitor for Start<'_, '_, '_> {
+    type Output = Result<RunOutput, RunError>;
+
+    fn visit<S: Scheme>(self, scheme: &S) -> Self::Output {
+        let file = self.scenario.file();
+        let ports = switch_ports(self.scenario.fabric());
+        let (switch, source) = scheme.build(&Setup {
+            ports: &ports,
+            data_vls: usize::from(self.scenario.engine_config().data_vls),
+            hosts: self.scenario.fabric().host_count(),
+            link_rate: file.link.kind().data_rate(),
+            // The engine has checked that it is at most 4 KiB.
+            mtu: file.packet.mtu.as_u64() as u32,
+            switch_seed: self.seed ^ SWITCH_STREAM,
+            host_seed: self.seed ^ ADAPTER_STREAM,
+        });
+        Run::new(self.scenario, self.seed, switch, source, self.traffic)?
+            .complete(self.controller, self.observer)
+    }
+}

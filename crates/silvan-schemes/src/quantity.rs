@@ -1,0 +1,50 @@
+//! How quantities look in a JSON schema.
+//!
+//! The units crate does not know of schemas, so that a field says what it is:
+//! `#[schemars(with = "quantity::SpanText")]`. Two keys beside the standard ones carry what the
+//! reference of scenario keys shows: `x-type`, the type in words, and `x-unit`, the units.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// Defines a stand-in for a quantity.
+macro_rules! quantity {
+    ($name:ident, $type:literal, $units:literal) => {
+        #[doc = concat!("Stands for ", $type, " as text.")]
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                $type.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "type": "string",
+                    "pattern": "^\\s*[0-9]+(\\.[0-9]+)?\\s*[A-Za-z]+(/s)?\\s*$",
+                    "x-type": $type,
+                    "x-unit": $units,
+                })
+            }
+        }
+    };
+}
+
+quantity!(SpanText, "time span", "ps, ns, us, ms, s");
+quantity!(
+    BytesText,
+    "data size",
+    "B, kB, KiB, MB, MiB, GB, GiB, TB, TiB"
+);
+quantity!(
+    RateText,
+    "data rate",
+    "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, or B/s with the prefixes of sizes"
+);
+quantity!(LengthText, "length", "mm, cm, m, km");
