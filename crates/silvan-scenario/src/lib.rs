@@ -32,6 +32,7 @@
 mod advice;
 mod build;
 mod de;
+mod document;
 mod effective;
 mod error;
 pub mod parsed;
@@ -43,6 +44,7 @@ mod source;
 
 pub use build::control::{IbControl, switch_ports};
 pub use build::ecn::EcnControl;
+pub use document::Document;
 pub use error::ScenarioError;
 pub use path::{KeyPath, Step};
 pub use reference::reference_markdown;

@@ -139,10 +139,9 @@ impl CounterTracker {
                 .zip(before.xmit_time_cong)
                 .map(|(now, before)| (now, before, growth.xmit_time_cong)),
         ];
-        let was_reset = pairs
-            .into_iter()
-            .flatten()
-            .any(|(now, before, growth)| growth.is_none() && now.value < before.value);
+        let was_reset = pairs.into_iter().flatten().any(|(now, before, growth)| {
+            growth.is_none() && now.width == before.width && now.value < before.value
+        });
         (!was_reset).then_some(growth)
     }
 

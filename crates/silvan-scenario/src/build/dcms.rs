@@ -1,13 +1,11 @@
 //! The Dynamic Congestion Management System and what it knows of the cables.
 
-use silvan_control::dcms::{
-    CongestionTimeReads, Dcms, DcmsError, DcmsParameters, Neighbour, SwitchPortInfo, Topology,
-};
+use silvan_control::dcms::{Dcms, DcmsError, Neighbour, SwitchPortInfo, Topology};
 use silvan_fabric::Fabric;
 
 use super::at;
 use crate::error::ScenarioError;
-use crate::parsed::{ControlSection, DcmsSection, Scheme};
+use crate::parsed::{ControlSection, Scheme};
 
 /// The manager that the section `control.dcms` describes, `None` if there is none.
 pub(crate) fn build_dcms(
@@ -17,31 +15,12 @@ pub(crate) fn build_dcms(
     let Some(dcms) = &section.dcms else {
         return Ok(None);
     };
-    let parameters = parameters(dcms, section.switch.marking_rate);
+    let parameters = dcms.parameters(section.switch.marking_rate);
     let dcms = Dcms::new(parameters, dcms_topology(fabric)).map_err(|error| refused(&error))?;
     Ok(match section.scheme {
         Scheme::None | Scheme::Ecn | Scheme::Pft | Scheme::Own(_) => None,
         Scheme::IbCc | Scheme::IbCcPft => Some(dcms),
     })
-}
-
-fn parameters(section: &DcmsSection, default_marking_rate: u16) -> DcmsParameters {
-    DcmsParameters {
-        interval: section.interval,
-        busy_interval: section.busy_interval,
-        tick: section.tick,
-        congestion_threshold: section.congestion_threshold,
-        rate_reduction_threshold: section.rate_reduction_threshold,
-        utilization_change_threshold: section.utilization_change_threshold,
-        low_duration: section.low_duration,
-        low_marking_rate: section.low_marking_rate,
-        default_marking_rate,
-        congestion_time: match section.rescan {
-            1 => CongestionTimeReads::Everywhere,
-            rescan => CongestionTimeReads::WhereSeen { rescan },
-        },
-        max_low_switches: section.max_low_switches.value(),
-    }
 }
 
 /// The place and a hint for a parameter that cannot be used.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_control::dcms::DcmsParameters;
+use silvan_control::dcms::{CongestionTimeReads, DcmsParameters};
 use silvan_units::Span;
 
 use super::Limit;
@@ -62,6 +62,28 @@ impl Default for DcmsSection {
             low_marking_rate: paper.low_marking_rate,
             rescan: 1,
             max_low_switches: Limit::Unlimited,
+        }
+    }
+}
+
+impl DcmsSection {
+    /// The same for the state machine, which is told what Marking_Rate it restores.
+    pub fn parameters(&self, default_marking_rate: u16) -> DcmsParameters {
+        DcmsParameters {
+            interval: self.interval,
+            busy_interval: self.busy_interval,
+            tick: self.tick,
+            congestion_threshold: self.congestion_threshold,
+            rate_reduction_threshold: self.rate_reduction_threshold,
+            utilization_change_threshold: self.utilization_change_threshold,
+            low_duration: self.low_duration,
+            low_marking_rate: self.low_marking_rate,
+            default_marking_rate,
+            congestion_time: match self.rescan {
+                1 => CongestionTimeReads::Everywhere,
+                rescan => CongestionTimeReads::WhereSeen { rescan },
+            },
+            max_low_switches: self.max_low_switches.value(),
         }
     }
 }

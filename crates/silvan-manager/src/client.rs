@@ -1,0 +1,425 @@
+//! Many requests in flight, with timeouts, retries and backoff; answers checked before anybody
+//! sees them.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use silvan_mad::smp::{DirectedRoute, Smp, SmpAttribute, SmpRoute};
+use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet, Status};
+use silvan_units::{Lid, Span, Time};
+
+use crate::transport::{Incoming, Outgoing, Transport, TransportError};
+
+/// Where the attribute stands in the classes that are asked.
+const DATA_AT: usize = 64;
+/// The wait before a request that came back at once is sent again: this part of its timeout.
+const PAUSE_SHARE: u64 = 8;
+/// How long after the system's timeout a request counts as lost without a word from the system: this
+/// part of its timeout.
+const GRACE_SHARE: u64 = 4;
+
+/// How much is asked at once, and how patiently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests in flight, at most.
+    pub in_flight: usize,
+    /// Requests in flight to one node, at most.
+    pub per_node: usize,
+    /// Time to wait for the first answer; doubled at every retry.
+    pub timeout: Span,
+    /// How often an unanswered request is sent again.
+    pub retries: u32,
+}
+
+/// A request to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    /// A small number that stands for the node asked, for [`Limits::per_node`].
+    pub node: u32,
+    /// Where to.
+    pub destination: Lid,
+    /// The datagram; its TransactionID is set when it is sent.
+    pub mad: [u8; MAD_LEN],
+}
+
+impl Query {
+    /// A request to a node with a LID.
+    pub fn new(node: u32, destination: Lid, method: Method, body: Body, modifier: u32) -> Self {
+        let mut mad = Mad::request(method, body);
+        mad.modifier = modifier;
+        Self {
+            node,
+            destination,
+            mad: mad.emit(),
+        }
+    }
+
+    /// A Get by a directed route; `None` if it has more hops than a datagram can hold.
+    pub fn directed(
+        node: u32,
+        path: &[u8],
+        attribute: impl Into<SmpAttribute>,
+        modifier: u32,
+    ) -> Option<Self> {
+        let body = Body::Smp(Smp {
+            m_key: 0,
+            route: SmpRoute::Directed(DirectedRoute::request(path)?),
+            attribute: attribute.into(),
+        });
+        let destination = DirectedRoute::PERMISSIVE;
+        Some(Self::new(node, destination, Method::GET, body, modifier))
+    }
+}
+
+/// An answer that belongs to its request.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// When it came.
+    pub at: Time,
+    /// When the request that it answers was sent.
+    pub sent: Time,
+    mad: [u8; MAD_LEN],
+}
+
+impl Answer {
+    /// The attribute's bytes.
+    pub fn data<const N: usize>(&self) -> [u8; N] {
+        std::array::from_fn(|index| self.mad[DATA_AT + index])
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Nobody has answered, however often it was sent.
+    Unanswered,
+    /// Refused with this status.
+    Refused(Status),
+    /// The LID belongs to another node by now.
+    WrongNode,
+}
+
+/// What has become of a request.
+pub type Outcome = Result<Answer, Failure>;
+
+/// What has been sent and come in since the start, in datagrams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Requests sent, retries included.
+    pub sent: u64,
+    /// Answers taken.
+    pub answered: u64,
+    /// Requests that were not answered in time.
+    pub timeouts: u64,
+    /// Answers with a status other than 0.
+    pub refused: u64,
+    /// Datagrams that answer nothing that was asked: late, doubled or forged.
+    pub unexpected: u64,
+}
+
+struct InFlight {
+    query: usize,
+    sent: Time,
+    timeout: Span,
+}
+
+/// Requests of one node that wait.
+#[derive(Default)]
+struct Node {
+    waiting: VecDeque<usize>,
+    in_flight: usize,
+    /// Whether it stands in the queue of nodes.
+    queued: bool,
+    /// Requests given up one after the other since its last answer.
+    misses: usize,
+}
+
+/// Asks nodes.
+pub struct Client<T> {
+    transport: T,
+    limits: Limits,
+    sequence: u32,
+    statistics: Statistics,
+}
+
+/// One call of [`Client::ask`].
+struct Round<'a> {
+    queries: &'a [Query],
+    attempts: Vec<u32>,
+    nodes: Vec<Node>,
+    /// Nodes of which a request may be sent, in the order of their turns.
+    turns: VecDeque<usize>,
+    in_flight: HashMap<u32, InFlight>,
+    deadlines: BinaryHeap<Reverse<(Time, u32)>>,
+    pauses: BinaryHeap<Reverse<(Time, usize)>>,
+    outcomes: Vec<Option<Outcome>>,
+    open: usize,
+}
+
+impl<'a> Round<'a> {
+    fn new(queries: &'a [Query]) -> Self {
+        let mut round = Self {
+            queries,
+            attempts: vec![0; queries.len()],
+            nodes: Vec::new(),
+            turns: VecDeque::new(),
+            in_flight: HashMap::new(),
+            deadlines: BinaryHeap::new(),
+            pauses: BinaryHeap::new(),
+            outcomes: vec![None; queries.len()],
+            open: queries.len(),
+        };
+        for query in 0..queries.len() {
+            round.enqueue(query, false);
+        }
+        round
+    }
+
+    fn enqueue(&mut self, query: usize, first: bool) {
+        let node = self.queries[query].node as usize;
+        if self.nodes.len() <= node {
+            self.nodes.resize_with(node + 1, Node::default);
+        }
+        match first {
+            true => self.nodes[node].waiting.push_front(query),
+            false => self.nodes[node].waiting.push_back(query),
+        }
+        self.give_turn(node);
+    }
+
+    fn give_turn(&mut self, node: usize) {
+        if !std::mem::replace(&mut self.nodes[node].queued, true) {
+            self.turns.push_back(node);
+        }
+    }
+
+    /// The next request that may be sent.
+    fn next(&mut self, limits: &Limits) -> Option<usize> {
+        if self.in_flight.len() >= limits.in_flight {
+            return None;
+        }
+        while let Some(place) = self.turns.pop_front() {
+            let node = &mut self.nodes[place];
+            node.queued = false;
+            if node.in_flight >= limits.per_node {
+                continue;
+            }
+            if let Some(query) = node.waiting.pop_front() {
+                node.in_flight += 1;
+                self.give_turn(place);
+                return Some(query);
+            }
+        }
+        None
+    }
+
+    /// A request is no longer in flight.
+    fn landed(&mut self, query: usize) {
+        let node = self.queries[query].node as usize;
+        self.nodes[node].in_flight -= 1;
+        self.give_turn(node);
+    }
+
+    fn finish(&mut self, query: usize, outcome: Outcome) {
+        self.outcomes[query] = Some(outcome);
+        self.open -= 1;
+    }
+
+    /// Nobody answers a request. A node that has left as many unanswered as it may have in flight is
+    /// asked nothing more in this round: all its requests would wait as long.
+    fn give_up(&mut self, query: usize, most: usize) {
+        self.finish(query, Err(Failure::Unanswered));
+        let place = self.queries[query].node as usize;
+        self.nodes[place].misses += 1;
+        if self.nodes[place].misses >= most {
+            for query in std::mem::take(&mut self.nodes[place].waiting) {
+                self.finish(query, Err(Failure::Unanswered));
+            }
+        }
+    }
+}
+
+impl<T: Transport> Client<T> {
+    /// A client on a transport.
+    pub fn new(transport: T, limits: Limits) -> Self {
+        Self {
+            transport,
+            limits,
+            sequence: 0,
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// The transport.
+    pub fn transport(&mut self) -> &mut T {
+        &mut self.transport
+    }
+
+    /// The time.
+    pub fn now(&mut self) -> Time {
+        self.transport.now()
+    }
+
+    /// Counts since the start.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Sends one request.
+    ///
+    /// # Errors
+    ///
+    /// [`TransportError::Lost`].
+    pub fn ask_one(&mut self, query: Query) -> Result<Outcome, TransportError> {
+        let mut outcomes = self.ask(&[query])?;
+        Ok(outcomes.pop().unwrap_or(Err(Failure::Unanswered)))
+    }
+
+    /// Sends requests, many at once, and gives what has become of each, in their order.
+    ///
+    /// An unanswered request is sent again, each time with twice the timeout. Nodes take turns, so that
+    /// one that does not answer keeps nobody else waiting.
+    ///
+    /// # Errors
+    ///
+    /// [`TransportError::Lost`].
+    pub fn ask(&mut self, queries: &[Query]) -> Result<Vec<Outcome>, TransportError> {
+        let mut round = Round::new(queries);
+        while round.open > 0 {
+            let now = self.transport.now();
+            self.expire(&mut round, now);
+            while let Some(Reverse((at, query))) = round.pauses.peek().copied() {
+                if at > now {
+                    break;
+                }
+                round.pauses.pop();
+                round.enqueue(query, true);
+            }
+            while let Some(query) = round.next(&self.limits) {
+                self.send(&mut round, query)?;
+            }
+            let deadline = round.deadlines.peek().map(|Reverse((at, _))| *at);
+            let pause = round.pauses.peek().map(|Reverse((at, _))| *at);
+            let Some(until) = deadline.into_iter().chain(pause).min() else {
+                continue;
+            };
+            if let Some(incoming) = self.transport.receive(until)? {
+                self.take(&mut round, &incoming);
+            }
+        }
+        let outcomes = round.outcomes.into_iter();
+        Ok(outcomes
+            .map(|outcome| outcome.unwrap_or(Err(Failure::Unanswered)))
+            .collect())
+    }
+
+    fn send(&mut self, round: &mut Round<'_>, query: usize) -> Result<(), TransportError> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let id = self.sequence;
+        let asked = &round.queries[query];
+        let mut packet = Packet::new(asked.mad);
+        packet.set_transaction_id(u64::from(id));
+        let timeout = Span::from_ps(self.limits.timeout.as_ps() << round.attempts[query].min(16));
+        let sent = self.transport.now();
+        self.transport.send(Outgoing {
+            destination: asked.destination,
+            mad: packet.bytes(),
+            timeout,
+        })?;
+        self.statistics.sent += 1;
+        let grace = Span::from_ps(timeout.as_ps() / GRACE_SHARE);
+        let deadline = sent.saturating_add(timeout).saturating_add(grace);
+        round.deadlines.push(Reverse((deadline, id)));
+        round.in_flight.insert(
+            id,
+            InFlight {
+                query,
+                sent,
+                timeout,
+            },
+        );
+        Ok(())
+    }
+
+    /// Gives up on what has waited for too long.
+    fn expire(&mut self, round: &mut Round<'_>, now: Time) {
+        while let Some(Reverse((deadline, id))) = round.deadlines.peek().copied() {
+            let is_open = round.in_flight.contains_key(&id);
+            if is_open && deadline > now {
+                return;
+            }
+            round.deadlines.pop();
+            if let Some(lost) = round.in_flight.remove(&id) {
+                self.missed(round, &lost);
+            }
+        }
+    }
+
+    /// Sends again what nobody has answered, if that may help.
+    fn missed(&mut self, round: &mut Round<'_>, lost: &InFlight) {
+        self.statistics.timeouts += 1;
+        round.landed(lost.query);
+        if round.attempts[lost.query] >= self.limits.retries {
+            round.give_up(lost.query, self.limits.per_node);
+            return;
+        }
+        round.attempts[lost.query] += 1;
+        // One that came back at once waits; one that has waited already does not.
+        let pause = Span::from_ps(lost.timeout.as_ps() / PAUSE_SHARE);
+        let at = lost.sent.saturating_add(pause);
+        round.pauses.push(Reverse((at, lost.query)));
+    }
+
+    /// Takes a datagram, if it is what was waited for.
+    fn take(&mut self, round: &mut Round<'_>, incoming: &Incoming) {
+        let packet = Packet::new(&incoming.mad);
+        // The system writes its own number into the high half.
+        let id = packet.transaction_id() as u32;
+        let known = round.in_flight.get(&id);
+        let fits = known.is_some_and(|known| {
+            let asked = &round.queries[known.query];
+            belongs(&packet, incoming, asked)
+        });
+        let known = fits.then(|| round.in_flight.remove(&id)).flatten();
+        let Some(known) = known else {
+            self.statistics.unexpected += 1;
+            return;
+        };
+        if incoming.unanswered || packet.status() == Status::BUSY {
+            self.missed(round, &known);
+            return;
+        }
+        self.statistics.answered += 1;
+        round.landed(known.query);
+        round.nodes[round.queries[known.query].node as usize].misses = 0;
+        let status = packet.status();
+        let outcome = if status == Status::OK {
+            Ok(Answer {
+                at: self.transport.now(),
+                sent: known.sent,
+                mad: incoming.mad,
+            })
+        } else {
+            self.statistics.refused += 1;
+            Err(Failure::Refused(status))
+        };
+        round.finish(known.query, outcome);
+    }
+}
+
+/// Whether a datagram is the answer to a request, or that request come back.
+fn belongs(packet: &Packet<&[u8; MAD_LEN]>, incoming: &Incoming, asked: &Query) -> bool {
+    let request = Packet::new(&asked.mad);
+    let same = packet.class() == request.class()
+        && packet.attribute_id() == request.attribute_id()
+        && packet.attribute_modifier() == request.attribute_modifier();
+    if incoming.unanswered {
+        return same;
+    }
+    let from_there =
+        packet.class() == Class::SUBNET_DIRECTED || incoming.source == asked.destination;
+    same && from_there
+        && packet.base_version() == 1
+        && packet.class_version() == request.class_version()
+        && packet.method() == Method::GET_RESPONSE
+}

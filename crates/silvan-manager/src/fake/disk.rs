@@ -1,0 +1,98 @@
+//! A disk that may lose what was not synced.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use super::Shared;
+use crate::journal::Disk;
+
+/// What is on the disk, and what only the machine's memory has.
+#[derive(Clone, Debug, Default)]
+struct Content {
+    /// The journal, as all processes see it.
+    seen: Option<Vec<u8>>,
+    /// The journal, as it is after power loss; the other possibility if they differ.
+    durable: Option<Vec<u8>>,
+    /// The new file, and whether it was synced.
+    new: Option<(Vec<u8>, bool)>,
+}
+
+/// The journal's disk. Each operation is a step of the process that may be its last.
+#[derive(Clone)]
+pub struct FakeDisk {
+    world: Shared,
+    content: Arc<Mutex<Content>>,
+}
+
+impl FakeDisk {
+    pub fn new(world: &Shared) -> Self {
+        Self {
+            world: world.clone(),
+            content: Arc::default(),
+        }
+    }
+
+    /// The machine loses power: what was not synced is as it was before.
+    pub fn lose_power(&self) {
+        let mut content = self.content.lock().unwrap();
+        content.seen = content.durable.clone();
+        content.new = None;
+    }
+
+    /// The journal's text.
+    pub fn text(&self) -> String {
+        let content = self.content.lock().unwrap();
+        let bytes = content.seen.clone().unwrap_or_default();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// Puts a journal there.
+    pub fn put(&self, text: &str) {
+        let mut content = self.content.lock().unwrap();
+        content.seen = Some(text.as_bytes().to_vec());
+        content.durable = content.seen.clone();
+    }
+
+    fn step(&self) -> io::Result<()> {
+        self.world.world().step()
+    }
+}
+
+impl Disk for FakeDisk {
+    fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.content.lock().unwrap().seen.clone())
+    }
+
+    fn write(&mut self, content: &[u8]) -> io::Result<()> {
+        self.step()?;
+        self.content.lock().unwrap().new = Some((content.to_vec(), false));
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.step()?;
+        if let Some((_, is_synced)) = &mut self.content.lock().unwrap().new {
+            *is_synced = true;
+        }
+        Ok(())
+    }
+
+    fn replace(&mut self) -> io::Result<()> {
+        self.step()?;
+        let mut content = self.content.lock().unwrap();
+        let (new, is_synced) = content.new.take().unwrap();
+        // The worst that power loss may leave of a file that was not synced is nothing.
+        if !is_synced {
+            content.durable = Some(Vec::new());
+        }
+        content.seen = Some(new);
+        Ok(())
+    }
+
+    fn sync_folder(&mut self) -> io::Result<()> {
+        self.step()?;
+        let mut content = self.content.lock().unwrap();
+        content.durable = content.seen.clone();
+        Ok(())
+    }
+}

@@ -1,0 +1,300 @@
+//! Switches and hosts that answer.
+
+use silvan_mad::congestion::{
+    CongestionAttribute, ManagementAttribute, SwitchCongestionSetting, SwitchPortCongestionElement,
+    SwitchPortCongestionSetting, switch_control_map,
+};
+use silvan_mad::performance::{PerformanceAttribute, PortCountersExtended, PortXmitConCtrl};
+use silvan_mad::smp::{
+    NodeDescription, NodeInfo, NodeType, PortInfo, PortState, SmInfo, SmState, SmpAttribute,
+    link_speed, link_width,
+};
+use silvan_mad::{Bits, Body, ClassPortInfo, Mad, Method, Status, performance_capability};
+use silvan_units::{Guid, Lid, PortNumber};
+
+/// What grows per second: words, ticks, ticks.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    pub data: f64,
+    pub wait: f64,
+    pub cong: f64,
+}
+
+impl Rates {
+    pub fn data(data: f64) -> Self {
+        Self {
+            data,
+            wait: 0.0,
+            cong: 0.0,
+        }
+    }
+}
+
+/// A port.
+#[derive(Clone, Debug, Default)]
+pub struct Port {
+    pub peer: Option<(usize, u8)>,
+    pub link_downed: u8,
+    data: f64,
+    wait: f64,
+    cong: f64,
+    /// PortXmitData of 32 bits is reset apart from that of 64 bits.
+    narrow_base: f64,
+    pub own: SwitchPortCongestionElement,
+}
+
+impl Port {
+    pub fn grow(&mut self, rates: Rates, seconds: f64) {
+        self.data += rates.data * seconds;
+        self.wait += rates.wait * seconds;
+        self.cong += rates.cong * seconds;
+    }
+
+    pub fn clear(&mut self) {
+        (self.data, self.wait, self.cong, self.narrow_base) = (0.0, 0.0, 0.0, 0.0);
+        self.link_downed = 0;
+    }
+}
+
+/// A switch or a host.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub name: String,
+    pub guid: Guid,
+    pub lid: Lid,
+    pub is_switch: bool,
+    pub alive: bool,
+    /// By number, port 0 first.
+    pub ports: Vec<Port>,
+    pub whole: SwitchCongestionSetting,
+    pub has_port_settings: bool,
+    /// What a Set must know.
+    pub key: u64,
+    /// Passes over elements that are not valid, instead of taking their settings away.
+    pub ignores_invalid: bool,
+}
+
+impl Node {
+    pub fn switch(name: &str, lid: u16, ports: usize) -> Self {
+        let whole = SwitchCongestionSetting {
+            threshold: Bits::saturating(15),
+            packet_size: 3,
+            marking_rate: 128,
+            ..SwitchCongestionSetting::default()
+        };
+        Self {
+            name: name.to_owned(),
+            guid: Guid::new(0x5000_0000 + u64::from(lid)),
+            lid: Lid::new(lid),
+            is_switch: true,
+            alive: true,
+            ports: vec![Port::default(); ports + 1],
+            whole,
+            has_port_settings: true,
+            key: 0,
+            ignores_invalid: false,
+        }
+    }
+
+    pub fn host(name: &str, lid: u16) -> Self {
+        Self {
+            is_switch: false,
+            guid: Guid::new(0x7000_0000 + u64::from(lid)),
+            ..Self::switch(name, lid, 1)
+        }
+    }
+
+    /// Everything as shipped.
+    pub fn reboot(&mut self) {
+        self.whole.marking_rate = 200;
+        for port in &mut self.ports {
+            port.clear();
+            port.own = SwitchPortCongestionElement::default();
+        }
+    }
+
+    pub fn rate(&self, port: u8) -> u16 {
+        let own = &self.ports[usize::from(port)].own;
+        match own.valid {
+            true => own.marking_rate,
+            false => self.whole.marking_rate,
+        }
+    }
+
+    /// Turns a request into its answer and gives the status; `None` if it is passed over.
+    pub fn answer(
+        &mut self,
+        mad: &mut Mad,
+        arrival: u8,
+        is_sm: bool,
+        sm_lid: Lid,
+        sets: &mut Vec<(String, Option<u8>, u16)>,
+    ) -> Option<Status> {
+        let modifier = mad.modifier;
+        let is_set = mad.method == Method::SET;
+        match &mut mad.body {
+            Body::Smp(smp) => self.subnet(&mut smp.attribute, modifier, arrival, is_sm, sm_lid),
+            Body::Performance(attribute) => Some(self.performance(attribute, is_set)),
+            Body::CongestionControl(control) => {
+                if is_set && self.key != 0 && control.cc_key != self.key {
+                    return None;
+                }
+                let CongestionAttribute::Management(attribute) = &mut control.attribute else {
+                    return Some(Status::UNSUPPORTED_ATTRIBUTE);
+                };
+                Some(self.congestion(attribute, modifier, is_set, sets))
+            }
+            _ => None,
+        }
+    }
+
+    fn subnet(
+        &self,
+        attribute: &mut SmpAttribute,
+        modifier: u32,
+        arrival: u8,
+        is_sm: bool,
+        sm_lid: Lid,
+    ) -> Option<Status> {
+        *attribute = match attribute {
+            SmpAttribute::NodeInfo(_) => NodeInfo {
+                node_type: match self.is_switch {
+                    true => NodeType::SWITCH,
+                    false => NodeType::CHANNEL_ADAPTER,
+                },
+                num_ports: (self.ports.len() - 1) as u8,
+                node_guid: self.guid,
+                local_port: PortNumber::new(arrival),
+                ..NodeInfo::default()
+            }
+            .into(),
+            SmpAttribute::NodeDescription(_) => NodeDescription::new(&self.name).unwrap().into(),
+            SmpAttribute::PortInfo(_) => {
+                let port = self.ports.get(modifier as usize)?;
+                let is_up = port.peer.is_some() || modifier == 0;
+                PortInfo {
+                    lid: self.lid,
+                    master_sm_lid: sm_lid,
+                    port_state: match is_up {
+                        true => PortState::ACTIVE,
+                        false => PortState::DOWN,
+                    },
+                    link_width_active: link_width::X4,
+                    link_speed_active: Bits::saturating(u64::from(link_speed::QDR)),
+                    ..PortInfo::default()
+                }
+                .into()
+            }
+            SmpAttribute::SmInfo(_) if is_sm => SmInfo {
+                state: SmState::MASTER,
+                ..SmInfo::default()
+            }
+            .into(),
+            SmpAttribute::SmInfo(_) => return None,
+            _ => return Some(Status::UNSUPPORTED_ATTRIBUTE),
+        };
+        Some(Status::OK)
+    }
+
+    fn performance(&mut self, attribute: &mut PerformanceAttribute, is_set: bool) -> Status {
+        let end = |value: f64| value.min(f64::from(u32::MAX)) as u32;
+        match attribute {
+            PerformanceAttribute::ClassPortInfo(info) => {
+                *info = ClassPortInfo {
+                    capability_mask: performance_capability::EXTENDED_WIDTH,
+                    ..ClassPortInfo::default()
+                };
+            }
+            PerformanceAttribute::PortCounters(counters) => {
+                let Some(port) = self
+                    .ports
+                    .get_mut(usize::from(counters.port_select.as_u8()))
+                else {
+                    return Status::INVALID_VALUE;
+                };
+                if is_set && counters.counter_select2 & 1 == 1 {
+                    port.wait = 0.0;
+                }
+                if is_set && counters.counter_select >> 12 & 1 == 1 {
+                    port.narrow_base = port.data;
+                }
+                counters.xmit_data = end(port.data - port.narrow_base);
+                counters.xmit_wait = end(port.wait);
+                counters.link_downed = port.link_downed;
+            }
+            PerformanceAttribute::PortCountersExtended(counters) => {
+                let Some(port) = self.ports.get(usize::from(counters.port_select.as_u8())) else {
+                    return Status::INVALID_VALUE;
+                };
+                *counters = PortCountersExtended {
+                    port_select: counters.port_select,
+                    xmit_data: port.data as u64,
+                    ..PortCountersExtended::default()
+                };
+            }
+            PerformanceAttribute::PortXmitConCtrl(control) => {
+                let Some(port) = self.ports.get_mut(usize::from(control.port_select.as_u8()))
+                else {
+                    return Status::INVALID_VALUE;
+                };
+                if is_set && control.counter_select & 1 == 1 {
+                    port.cong = 0.0;
+                }
+                *control = PortXmitConCtrl {
+                    port_select: control.port_select,
+                    time_cong: end(port.cong),
+                    ..PortXmitConCtrl::default()
+                };
+            }
+            _ => return Status::UNSUPPORTED_ATTRIBUTE,
+        }
+        Status::OK
+    }
+
+    fn congestion(
+        &mut self,
+        attribute: &mut ManagementAttribute,
+        modifier: u32,
+        is_set: bool,
+        sets: &mut Vec<(String, Option<u8>, u16)>,
+    ) -> Status {
+        if !self.is_switch {
+            return Status::UNSUPPORTED_ATTRIBUTE;
+        }
+        match attribute {
+            ManagementAttribute::SwitchCongestionSetting(setting) => {
+                if is_set && setting.control_map & switch_control_map::MARKING_RATE != 0 {
+                    self.whole.marking_rate = setting.marking_rate;
+                    sets.push((self.name.clone(), None, setting.marking_rate));
+                }
+                *setting = self.whole;
+            }
+            ManagementAttribute::SwitchPortCongestionSetting(setting)
+                if self.has_port_settings && modifier == 0 =>
+            {
+                if is_set {
+                    self.take_ports(setting, sets);
+                }
+                for (element, port) in setting.ports.iter_mut().zip(&self.ports) {
+                    *element = port.own;
+                }
+            }
+            _ => return Status::UNSUPPORTED_ATTRIBUTE,
+        }
+        Status::OK
+    }
+
+    fn take_ports(
+        &mut self,
+        setting: &SwitchPortCongestionSetting,
+        sets: &mut Vec<(String, Option<u8>, u16)>,
+    ) {
+        for ((number, port), element) in (0..).zip(&mut self.ports).zip(&setting.ports) {
+            if port.own == *element || self.ignores_invalid && !element.valid {
+                continue;
+            }
+            port.own = *element;
+            sets.push((self.name.clone(), Some(number), element.marking_rate));
+        }
+    }
+}

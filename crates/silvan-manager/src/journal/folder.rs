@@ -1,0 +1,164 @@
+//! The folder with the journal and the lock.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use thiserror::Error;
+
+use super::Disk;
+
+const JOURNAL: &str = "journal.json";
+const NEW_JOURNAL: &str = "journal.json.new";
+const LOCK: &str = "lock";
+/// Longer than any journal: entries for all ports that a subnet can have.
+const LONGEST: u64 = 1 << 30;
+
+/// A folder that cannot hold the journal.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// It cannot be made or opened.
+    #[error("the state folder {folder} cannot be used: {error}")]
+    Io {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Somebody else could change what is in it.
+    #[error("the state folder {folder} {what}")]
+    Shared {
+        /// The folder.
+        folder: PathBuf,
+        /// Whose it is, or who may write.
+        what: &'static str,
+    },
+    /// Another instance runs.
+    #[error("another silvan dcms runs with the state folder {folder}")]
+    InUse {
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
+impl StateError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Io { .. } => {
+                "give a folder that this user may write to as state, e.g. /var/lib/silvan-dcms"
+            }
+            Self::Shared { .. } => "make it with mode 0700, owned by the user who runs silvan dcms",
+            Self::InUse { .. } => {
+                "stop the other one first; one subnet has one manager and one state folder"
+            }
+        }
+    }
+}
+
+/// The folder, locked until this is dropped.
+#[derive(Debug)]
+pub struct StateFolder {
+    path: PathBuf,
+    folder: File,
+    new: Option<File>,
+    _lock: File,
+}
+
+impl StateFolder {
+    /// Makes the folder if need be, and locks it.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`].
+    pub fn open(path: &Path) -> Result<Self, StateError> {
+        let failed = |error| StateError::Io {
+            folder: path.to_owned(),
+            error,
+        };
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        made.map_err(failed)?;
+        let folder = File::open(path).map_err(failed)?;
+        let metadata = folder.metadata().map_err(failed)?;
+        let shared = |what| StateError::Shared {
+            folder: path.to_owned(),
+            what,
+        };
+        if metadata.uid() != rustix::process::geteuid().as_raw() {
+            return Err(shared("belongs to another user"));
+        }
+        if metadata.mode() & 0o077 != 0 {
+            return Err(shared("can be entered by others"));
+        }
+        let lock = options().truncate(false).open(path.join(LOCK));
+        let mut lock = lock.map_err(failed)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(StateError::InUse {
+                    folder: path.to_owned(),
+                });
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        // For people who look; the lock itself is the kernel's.
+        let _ = lock.set_len(0);
+        let _ = writeln!(lock, "{}", std::process::id());
+        Ok(Self {
+            path: path.to_owned(),
+            folder,
+            new: None,
+            _lock: lock,
+        })
+    }
+}
+
+/// A file for its owner alone, and never one that a link leads to.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    options
+}
+
+impl Disk for StateFolder {
+    fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+            .open(self.path.join(JOURNAL));
+        let file = match file {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut content = Vec::new();
+        file.take(LONGEST).read_to_end(&mut content)?;
+        Ok(Some(content))
+    }
+
+    fn write(&mut self, content: &[u8]) -> io::Result<()> {
+        let mut file = options().truncate(true).open(self.path.join(NEW_JOURNAL))?;
+        file.write_all(content)?;
+        self.new = Some(file);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.new.take().map_or(Ok(()), |file| file.sync_all())
+    }
+
+    fn replace(&mut self) -> io::Result<()> {
+        std::fs::rename(self.path.join(NEW_JOURNAL), self.path.join(JOURNAL))
+    }
+
+    fn sync_folder(&mut self) -> io::Result<()> {
+        self.folder.sync_all()
+    }
+}

@@ -1,0 +1,37 @@
+//! The congestion manager of a real subnet: what `silvan dcms` runs.
+//!
+//! The DCMS itself is a state machine of `silvan-control` that is told counters and gives decisions.
+//! Here is everything around it:
+//!
+//! - [`transport`]: how management datagrams leave and arrive; [`umad`] is the kernel's way, and the
+//!   preload library umad2sim makes it lead into an emulated fabric.
+//! - [`client`]: many requests in flight, with timeouts and retries; answers that do not belong to a
+//!   request are dropped.
+//! - [`discovery`] finds switches and cables, [`watch`] numbers them, [`sweep`] reads counters.
+//! - [`marking`] changes and restores Marking_Rates; [`journal`] remembers them before they are made, so
+//!   that the next start can restore what a crash has left.
+//! - [`manager`] is the loop, [`settings`] its configuration, [`event`] its log, [`metrics`] what
+//!   Prometheus reads at the [`endpoint`].
+//!
+//! Nothing that comes from the subnet is trusted: every number is bounded, a reading counts only if
+//! the switch has just said who it is, and a setting is changed only after it has.
+
+pub mod client;
+pub mod discovery;
+pub mod endpoint;
+pub mod event;
+#[cfg(test)]
+mod fake;
+pub mod journal;
+pub mod key;
+pub mod manager;
+pub mod marking;
+pub mod metrics;
+pub mod rights;
+pub mod settings;
+pub mod sweep;
+#[cfg(test)]
+mod tests;
+pub mod transport;
+pub mod umad;
+pub mod watch;

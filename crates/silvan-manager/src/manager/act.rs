@@ -1,0 +1,229 @@
+//! Lowering and restoring.
+
+use silvan_units::{PortId, Span, Time};
+
+use super::{Backoff, FIRST_BACKOFF, LEAST_REST, Manager, ManagerError, double};
+use crate::client::Failure;
+use crate::event::{Event, Name};
+use crate::journal::{Change, Disk, Target};
+use crate::marking::{ChangeError, Lowered, Marker, Place, Restored};
+use crate::metrics::ActionLabels;
+use crate::transport::Transport;
+
+/// Time between two tries to restore at the end.
+const LAST_PAUSE: Span = Span::from_ms(250);
+
+impl<T: Transport, D: Disk> Manager<T, D> {
+    /// Where a change is made now; `None` if the switch is not there.
+    fn place(&self, target: Target) -> Option<Place> {
+        let switch = self.registry.by_guid(target.switch)?;
+        Some(Place {
+            target,
+            lid: switch.lid?,
+            port_count: switch.port_count,
+        })
+    }
+
+    /// Lowers a Marking_Rate, if it may be.
+    pub(super) fn lower(&mut self, target: Target, port: PortId) -> Result<(), ManagerError> {
+        let name = self.target_name(target);
+        let why = match self.try_lower(target, port)? {
+            Ok(before) => {
+                self.held.insert(target);
+                self.acted("lower", "done");
+                let now = self.settings.dcms.low_marking_rate;
+                self.tell(&Event::Lowered {
+                    port: name,
+                    before,
+                    now,
+                });
+                return Ok(());
+            }
+            Err(why) => why,
+        };
+        // If it may be low nevertheless, it is in the journal, and restored from there: by the time
+        // the switch answers, the decision would be old.
+        self.acted("lower", "failed");
+        self.tell(&Event::NotLowered { port: name, why });
+        Ok(())
+    }
+
+    /// Gives the Marking_Rate that was in force, or why nothing was changed.
+    fn try_lower(
+        &mut self,
+        target: Target,
+        port: PortId,
+    ) -> Result<Result<u16, String>, ManagerError> {
+        let changes = self.journal.changes();
+        if changes.contains_key(&target) {
+            return Ok(Err("an earlier change has still to be restored".to_owned()));
+        }
+        let is_new = !changes.keys().any(|known| known.switch == target.switch);
+        let most = self.settings.dcms.max_low_switches;
+        if is_new && most.is_some_and(|most| self.journal.switches() >= most as usize) {
+            return Ok(Err(
+                "as many switches as may be have a change already".to_owned()
+            ));
+        }
+        let topology = self.machine.topology();
+        if !topology.port(port).is_some_and(|info| info.controllable) {
+            return Ok(Err("it must not be changed".to_owned()));
+        }
+        let Some(place) = self.place(target) else {
+            return Ok(Err("its switch is gone".to_owned()));
+        };
+        let low = self.settings.dcms.low_marking_rate;
+        let mut marker = Marker::new(&mut self.client, self.settings.cc_key);
+        Ok(match marker.lower(&mut self.journal, place, low) {
+            Ok(Lowered::Done { before }) => Ok(before),
+            Ok(Lowered::AlreadyLow) => Err("it is as low already".to_owned()),
+            Ok(Lowered::Off) => Err("it marks no packets, its Threshold is 0".to_owned()),
+            Ok(Lowered::OtherControl) => Err("it is set to credit starvation".to_owned()),
+            Ok(Lowered::Failed(failure)) => {
+                self.failed(failure);
+                Err(failure.to_string())
+            }
+            Err(ChangeError::Transport(error)) => return Err(error.into()),
+            Err(ChangeError::Journal(error)) => {
+                let why = error.to_string();
+                self.tell(&Event::JournalFailed { why: why.clone() });
+                Err(why)
+            }
+        })
+    }
+
+    /// Restores all that shall not stay in force, of switches that are to be asked now.
+    pub(super) fn restore_pending(&mut self) -> Result<(), ManagerError> {
+        if !self.act {
+            return Ok(());
+        }
+        let now = self.client.now();
+        let pending: Vec<(Target, Change)> = self
+            .journal
+            .changes()
+            .iter()
+            .filter(|(target, _)| !self.held.contains(target))
+            .map(|(&target, &change)| (target, change))
+            .collect();
+        for (target, change) in pending {
+            let is_due = self
+                .restore_after
+                .get(&target)
+                .is_none_or(|backoff| backoff.until <= now);
+            if is_due {
+                self.restore(target, change)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, target: Target, change: Change) -> Result<(), ManagerError> {
+        let name = self.target_name(target);
+        let restored = match self.place(target) {
+            None => Restored::Failed(Failure::Unanswered),
+            Some(place) => {
+                let mut marker = Marker::new(&mut self.client, self.settings.cc_key);
+                match marker.restore(&mut self.journal, place, change) {
+                    Ok(restored) => restored,
+                    Err(ChangeError::Transport(error)) => return Err(error.into()),
+                    Err(ChangeError::Journal(error)) => {
+                        self.delay(target);
+                        let why = error.to_string();
+                        self.tell(&Event::JournalFailed { why });
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        match restored {
+            Restored::Done => {
+                self.restore_after.remove(&target);
+                self.acted("restore", "done");
+                let now = change.rate;
+                self.tell(&Event::Restored { port: name, now });
+            }
+            Restored::NotLow => {
+                self.restore_after.remove(&target);
+                self.acted("restore", "needless");
+                self.tell(&Event::LeftAlone { port: name });
+            }
+            Restored::Failed(why) => {
+                self.failed(why);
+                let wait = self.delay(target);
+                self.acted("restore", "failed");
+                let retry_in_s = wait.as_secs_f64();
+                self.tell(&Event::NotRestored {
+                    port: name,
+                    why,
+                    retry_in_s,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves a change alone for a while, each time for longer.
+    fn delay(&mut self, target: Target) -> Span {
+        let wait = match self.restore_after.get(&target) {
+            Some(backoff) => double(backoff.wait),
+            None => FIRST_BACKOFF,
+        };
+        let until = self.client.now().saturating_add(wait);
+        self.restore_after.insert(target, Backoff { until, wait });
+        wait
+    }
+
+    fn failed(&mut self, failure: Failure) {
+        if failure != Failure::Unanswered {
+            // A LID that has moved, or a switch with other abilities than it had.
+            self.discover_soon();
+        }
+    }
+
+    /// Restores everything, and tries for a while what does not answer. Gives what is left.
+    pub(super) fn finish(&mut self) -> Result<usize, ManagerError> {
+        let pending = self.journal.changes().len();
+        if self.act {
+            self.tell(&Event::Stopping { pending });
+        }
+        self.held.clear();
+        self.restore_after.clear();
+        let now = self.client.now();
+        self.start_anew(now)?;
+        let deadline: Time = self.client.now().saturating_add(self.settings.patience);
+        let mut looked = self.client.now();
+        loop {
+            self.restore_pending()?;
+            let now = self.client.now();
+            let left = self.journal.changes().len();
+            if left == 0 || !self.act || now >= deadline {
+                self.publish();
+                self.tell(&Event::Stopped { pending: left });
+                return Ok(left);
+            }
+            if now.checked_since(looked).unwrap_or(Span::ZERO) >= LEAST_REST {
+                // It may have got another LID.
+                self.find_subnet()?;
+                looked = self.client.now();
+            }
+            let next = self.client.now().saturating_add(LAST_PAUSE);
+            self.client.transport().pause(next);
+            self.restore_after.clear();
+        }
+    }
+
+    fn target_name(&self, target: Target) -> Name {
+        let switch = self.registry.by_guid(target.switch);
+        Name {
+            switch: switch.map_or_else(String::new, |switch| switch.name.clone()),
+            guid: target.switch,
+            port: target.port,
+            far_end: None,
+        }
+    }
+
+    fn acted(&self, action: &'static str, result: &'static str) {
+        let labels = ActionLabels { action, result };
+        self.metrics.actions.get_or_create(&labels).inc();
+    }
+}

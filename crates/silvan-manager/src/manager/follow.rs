@@ -1,0 +1,290 @@
+//! Following the subnet: its manager, its switches and cables, what the switches can do.
+
+use silvan_control::dcms::{Dcms, MarkingScope, MarkingState};
+use silvan_mad::congestion::{
+    CongestionControl, SwitchCongestionSetting, SwitchPortCongestionSetting,
+};
+use silvan_mad::performance::PortXmitConCtrl;
+use silvan_mad::smp::{SmInfo, SmState, Smp, SmpRoute};
+use silvan_mad::{Body, ClassPortInfo, Method, performance_capability};
+use silvan_units::{Lid, PortNumber, Span, SwitchId, Time};
+
+use super::{LEAST_REST, Manager, ManagerError};
+use crate::client::{Failure, Outcome, Query};
+use crate::discovery::{discover, local_port};
+use crate::event::Event;
+use crate::journal::{Disk, Target};
+use crate::key::CcKey;
+use crate::metrics::{SwitchLabels, label};
+use crate::settings::Scope;
+use crate::sweep::Meter;
+use crate::transport::Transport;
+use crate::watch::Abilities;
+
+/// What is known of the subnet manager.
+#[derive(Debug)]
+pub(super) struct SmWatch {
+    /// When a master has last answered.
+    seen: Time,
+    look_at: Time,
+    /// LID of the local port and of the subnet manager.
+    lids: Option<(Lid, Lid)>,
+    /// Whether it has been silent for too long.
+    pub is_lost: bool,
+}
+
+impl SmWatch {
+    pub fn new(now: Time) -> Self {
+        Self {
+            seen: now,
+            look_at: now,
+            lids: None,
+            is_lost: false,
+        }
+    }
+}
+
+impl<T: Transport, D: Disk> Manager<T, D> {
+    /// Sees to it that the subnet is discovered again, but not all the time.
+    pub(super) fn discover_soon(&mut self) {
+        let soon = self.discovered_at.saturating_add(LEAST_REST);
+        self.discover_at = self.discover_at.min(soon);
+    }
+
+    /// Looks whether a subnet manager answers, if it is time to.
+    pub(super) fn check_sm(&mut self) -> Result<(), ManagerError> {
+        let now = self.client.now();
+        if !self.settings.require_sm || now < self.sm.look_at {
+            return Ok(());
+        }
+        self.sm.look_at = now.saturating_add(self.settings.sm_check);
+        let is_found = self.sm_answers()?;
+        let now = self.client.now();
+        self.metrics.sm_found.set(i64::from(is_found));
+        if is_found {
+            self.sm.seen = now;
+            if std::mem::take(&mut self.sm.is_lost) {
+                self.tell(&Event::SmFound);
+                self.start_anew(now)?;
+            }
+            return Ok(());
+        }
+        let silent_for = now.checked_since(self.sm.seen).unwrap_or(Span::ZERO);
+        if silent_for >= self.settings.sm_lost_after && !self.sm.is_lost {
+            self.sm.is_lost = true;
+            self.held.clear();
+            let seconds = silent_for.as_secs_f64();
+            self.tell(&Event::SmLost { seconds });
+        }
+        Ok(())
+    }
+
+    fn sm_answers(&mut self) -> Result<bool, ManagerError> {
+        let Some(local) = local_port(&mut self.client)? else {
+            return Ok(false);
+        };
+        let lids = (local.lid, local.sm_lid);
+        if self
+            .sm
+            .lids
+            .replace(lids)
+            .is_some_and(|before| before != lids)
+        {
+            self.discover_soon();
+            let sm_lid = local.sm_lid.as_u16();
+            self.tell(&Event::SmChanged { sm_lid });
+        }
+        if !local.is_active || !local.sm_lid.is_unicast() {
+            return Ok(false);
+        }
+        let body = Body::Smp(Smp {
+            m_key: 0,
+            route: SmpRoute::Lid,
+            attribute: SmInfo::default().into(),
+        });
+        let query = Query::new(0, local.sm_lid, Method::GET, body, 0);
+        let outcome = self.client.ask_one(query)?;
+        Ok(outcome.is_ok_and(|answer| SmInfo::parse(&answer.data()).state == SmState::MASTER))
+    }
+
+    /// Forgets what was seen, so that nothing is decided by what lies before a gap.
+    pub(super) fn start_anew(&mut self, now: Time) -> Result<(), ManagerError> {
+        let topology = self.machine.topology().clone();
+        self.machine = Dcms::new(self.settings.dcms, topology)?;
+        self.meter = Meter::new(self.settings.dcms.tick, self.settings.dcms.interval);
+        self.discover_at = now;
+        Ok(())
+    }
+
+    /// Discovers the subnet and takes what has changed. Gives whether there is one.
+    pub(super) fn find_subnet(&mut self) -> Result<bool, ManagerError> {
+        let began = self.client.now();
+        let found = discover(&mut self.client)?;
+        let Some(subnet) = found else {
+            self.discovered_at = self.client.now();
+            self.discover_at = self.discovered_at.saturating_add(LEAST_REST);
+            self.tell(&Event::NoSubnet);
+            return Ok(false);
+        };
+        self.registry.update(&subnet);
+        let all_told = self.ask_abilities()?;
+        let is_complete = subnet.is_complete && all_told;
+        let before: Vec<_> = self
+            .watched
+            .iter()
+            .map(|port| (port.id, port.lid))
+            .collect();
+        self.watched = self.registry.watched(&subnet);
+        let is_same = before
+            .iter()
+            .copied()
+            .eq(self.watched.iter().map(|port| (port.id, port.lid)));
+        let topology = self.registry.topology(&self.watched, &self.settings.rights);
+        let controllable = topology
+            .ports()
+            .iter()
+            .filter(|port| port.controllable)
+            .count();
+        let now = self.client.now();
+        self.machine.set_topology(now, topology);
+        self.release_vanished();
+        for &(port, lid) in &before {
+            if !self
+                .watched
+                .iter()
+                .any(|new| (new.id, new.lid) == (port, lid))
+            {
+                self.meter.forget(port);
+            }
+        }
+        self.discovered_at = now;
+        let next = match is_complete {
+            true => self.settings.rediscover,
+            false => self.settings.rediscover.min(LEAST_REST * 5),
+        };
+        self.discover_at = now.saturating_add(next);
+        let was_complete = self.subnet.as_ref().map(|subnet| subnet.is_complete);
+        let is_news = !is_same || was_complete != Some(subnet.is_complete);
+        if is_news {
+            self.tell(&Event::Discovered {
+                switches: subnet.switches.len(),
+                hosts: subnet.hosts.len(),
+                ports: self.watched.len(),
+                controllable,
+                complete: is_complete,
+                seconds: now.checked_since(began).unwrap_or(Span::ZERO).as_secs_f64(),
+            });
+        }
+        self.metrics.switches.set(subnet.switches.len() as i64);
+        self.metrics.ports.set(self.watched.len() as i64);
+        self.metrics.info.clear();
+        for (_, switch) in self.registry.switches() {
+            if let Some(lid) = switch.lid {
+                let labels = SwitchLabels {
+                    guid: switch.guid.to_string(),
+                    switch: label(&switch.name),
+                    lid: u32::from(lid.as_u16()),
+                };
+                self.metrics.info.get_or_create(&labels).set(1);
+            }
+        }
+        self.subnet = Some(subnet);
+        Ok(true)
+    }
+
+    /// Holds nothing any more that the machine does not hold.
+    fn release_vanished(&mut self) {
+        let machine = &self.machine;
+        let registry = &self.registry;
+        let low: Vec<Target> = machine
+            .topology()
+            .ports()
+            .iter()
+            .filter(|info| machine.state(info.port) != MarkingState::Default)
+            .map(|info| {
+                let (switch, number) = registry.port(info.port);
+                let port = match machine.topology().scope(info.switch) {
+                    MarkingScope::Port => Some(number),
+                    MarkingScope::Switch => None,
+                };
+                Target {
+                    switch: switch.guid,
+                    port,
+                }
+            })
+            .collect();
+        self.held.retain(|target| low.contains(target));
+    }
+
+    /// Asks switches that are new what they can do. Gives whether all have told.
+    fn ask_abilities(&mut self) -> Result<bool, ManagerError> {
+        let new: Vec<(SwitchId, Lid)> = self
+            .registry
+            .switches()
+            .filter(|(_, switch)| switch.abilities.is_none())
+            .filter_map(|(number, switch)| Some((number, switch.lid?)))
+            .collect();
+        let key = self.settings.cc_key.map_or(0, CcKey::reveal);
+        let mut queries = Vec::new();
+        for &(switch, lid) in &new {
+            let control = |attribute| {
+                Body::CongestionControl(CongestionControl {
+                    cc_key: key,
+                    attribute,
+                })
+            };
+            let first_port = PortXmitConCtrl {
+                port_select: PortNumber::new(1),
+                ..PortXmitConCtrl::default()
+            };
+            let bodies = [
+                Body::Performance(ClassPortInfo::default().into()),
+                Body::Performance(first_port.into()),
+                control(SwitchCongestionSetting::default().into()),
+                control(SwitchPortCongestionSetting::default().into()),
+            ];
+            let node = switch.index() as u32;
+            queries.extend(bodies.map(|body| Query::new(node, lid, Method::GET, body, 0)));
+        }
+        let outcomes = self.client.ask(&queries)?;
+        let mut all_told = true;
+        for (&(switch, _), told) in new.iter().zip(outcomes.chunks_exact(4)) {
+            match self.abilities(told) {
+                Some(abilities) => self.registry.set_abilities(switch, abilities),
+                None => all_told = false,
+            }
+        }
+        Ok(all_told)
+    }
+
+    /// What four answers tell of a switch; `None` if one is missing.
+    fn abilities(&self, told: &[Outcome]) -> Option<Abilities> {
+        let has = |outcome: &Outcome| match outcome {
+            Ok(_) => Some(true),
+            Err(Failure::Refused(_)) => Some(false),
+            Err(Failure::Unanswered | Failure::WrongNode) => None,
+        };
+        let extended = match &told[0] {
+            Ok(answer) => {
+                let info = ClassPortInfo::parse(&answer.data());
+                let either = performance_capability::EXTENDED_WIDTH
+                    | performance_capability::EXTENDED_WIDTH_NO_IETF;
+                info.capability_mask & either != 0
+            }
+            Err(Failure::Refused(_)) => false,
+            Err(_) => return None,
+        };
+        let time_cong = has(&told[1])?;
+        let (whole, ports) = (has(&told[2])?, has(&told[3])?);
+        let scope = match (whole, ports && self.settings.scope == Scope::Port) {
+            (false, _) => None,
+            (true, true) => Some(MarkingScope::Port),
+            (true, false) => Some(MarkingScope::Switch),
+        };
+        Some(Abilities {
+            extended,
+            time_cong,
+            scope,
+        })
+    }
+}

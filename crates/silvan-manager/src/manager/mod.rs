@@ -1,0 +1,452 @@
+//! The manager: discovery, sweeps, decisions and changes in one loop.
+//!
+//! Nothing here knows a socket, a file or the time of day: datagrams go through a
+//! [`Transport`], which also has the clock, and the journal through a [`Disk`].
+
+mod act;
+mod follow;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use silvan_control::dcms::{Dcms, DcmsError, Decision, MarkingState, PortGrowth, Topology};
+use silvan_units::{PortId, Span, SwitchId, Time};
+use thiserror::Error;
+
+use crate::client::Client;
+use crate::discovery::Subnet;
+use crate::event::{Do, Event, Log, Name};
+use crate::journal::{Disk, Journal, JournalError, Target};
+use crate::metrics::{Metrics, PortLabels, ReasonLabels, label};
+use crate::settings::Settings;
+use crate::sweep::{Meter, Observed, sweep};
+use crate::transport::{Transport, TransportError};
+use crate::watch::{Registry, WatchedPort};
+use follow::SmWatch;
+
+/// How soon the manager sees that it shall stop.
+const NAP: Span = Span::from_ms(50);
+/// The least time between two discoveries, and between two tries to find a subnet.
+const LEAST_REST: Span = Span::from_secs(2);
+/// The first and the longest time for which a silent switch is left alone.
+const FIRST_BACKOFF: Span = Span::from_secs(1);
+const LONGEST_BACKOFF: Span = Span::from_secs(60);
+/// Bytes of a word of PortXmitData.
+const WORD: u64 = 4;
+
+/// What the manager is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Watch and act until it is stopped.
+    Run,
+    /// Discover, sweep twice, decide once, restore, end.
+    Once,
+    /// Restore what an earlier run has left, end.
+    Restore,
+}
+
+/// Why the manager cannot go on. What was changed is in the journal.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ManagerError {
+    /// Nothing can be sent.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Parameters that cannot be used.
+    #[error(transparent)]
+    Parameters(#[from] DcmsError),
+    /// The local port belongs to no subnet.
+    #[error("the local InfiniBand node does not answer")]
+    NoSubnet,
+}
+
+impl ManagerError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Transport(error) => error.hint(),
+            Self::Journal(_) => {
+                "nothing was changed; look at journal.json in the state folder, restore by hand what it \
+                 lists, then remove it"
+            }
+            Self::Parameters(_) => "correct the configuration",
+            Self::NoSubnet => {
+                "see with ibstat whether the port is up, and that a subnet manager runs"
+            }
+        }
+    }
+}
+
+/// Something that is left alone for a while.
+#[derive(Clone, Copy, Debug)]
+struct Backoff {
+    until: Time,
+    wait: Span,
+}
+
+/// A congestion manager.
+pub struct Manager<T, D> {
+    settings: Settings,
+    act: bool,
+    client: Client<T>,
+    journal: Journal<D>,
+    log: Box<dyn Log>,
+    metrics: Arc<Metrics>,
+    registry: Registry,
+    subnet: Option<Subnet>,
+    watched: Vec<WatchedPort>,
+    meter: Meter,
+    machine: Dcms,
+    growth: Vec<Option<PortGrowth>>,
+    /// Changes that shall stay in force. All others in the journal are to be restored.
+    held: BTreeSet<Target>,
+    silent: BTreeMap<SwitchId, Backoff>,
+    /// Changes that could not be restored.
+    restore_after: BTreeMap<Target, Backoff>,
+    discover_at: Time,
+    discovered_at: Time,
+    sm: SmWatch,
+}
+
+impl<T: Transport, D: Disk> Manager<T, D> {
+    /// A manager that has seen nothing yet. It changes nothing unless `act` is set.
+    ///
+    /// # Errors
+    ///
+    /// [`ManagerError`] if the journal cannot be read.
+    pub fn new(
+        settings: Settings,
+        act: bool,
+        mut transport: T,
+        disk: D,
+        log: Box<dyn Log>,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, ManagerError> {
+        let journal = Journal::open(disk)?;
+        let now = transport.now();
+        let machine = Dcms::new(settings.dcms, Topology::default())?;
+        Ok(Self {
+            client: Client::new(transport, settings.limits),
+            meter: Meter::new(settings.dcms.tick, settings.dcms.interval),
+            settings,
+            act,
+            journal,
+            log,
+            metrics,
+            registry: Registry::default(),
+            subnet: None,
+            watched: Vec::new(),
+            machine,
+            growth: Vec::new(),
+            held: BTreeSet::new(),
+            silent: BTreeMap::new(),
+            restore_after: BTreeMap::new(),
+            discover_at: now,
+            discovered_at: now,
+            sm: SmWatch::new(now),
+        })
+    }
+
+    /// Does its task until `stop` is set, then restores what it has changed. Gives the number of changes
+    /// that could not be restored; they stay in the journal.
+    ///
+    /// # Errors
+    ///
+    /// [`ManagerError`] if it cannot go on.
+    pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, ManagerError> {
+        let pending = self.journal.changes().len();
+        let act = self.act;
+        self.tell(&Event::Started { act, pending });
+        self.metrics.acting.set(i64::from(act));
+        let stopped = || stop.load(Ordering::Relaxed);
+        while !self.find_subnet()? && !stopped() {
+            if task == Task::Once {
+                return Err(ManagerError::NoSubnet);
+            }
+            self.wait(LEAST_REST, stop);
+        }
+        self.restore_pending()?;
+        match task {
+            Task::Restore => {}
+            Task::Once => {
+                self.round()?;
+                self.wait(self.settings.dcms.interval, stop);
+                if !stopped() {
+                    self.round()?;
+                }
+            }
+            Task::Run => {
+                while !stopped() {
+                    let began = self.client.now();
+                    self.round()?;
+                    let next = began.saturating_add(self.machine.next_interval());
+                    let now = self.client.now();
+                    let left = next.checked_since(now).unwrap_or(Span::ZERO);
+                    self.wait(left, stop);
+                }
+            }
+        }
+        self.finish()
+    }
+
+    /// Waits, but not for longer than until it shall stop.
+    fn wait(&mut self, span: Span, stop: &AtomicBool) {
+        let until = self.client.now().saturating_add(span);
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.client.now();
+            if now >= until {
+                return;
+            }
+            let next = now.saturating_add(NAP).min(until);
+            self.client.transport().pause(next);
+        }
+    }
+
+    /// A look for the subnet manager, a sweep, and what follows from it.
+    fn round(&mut self) -> Result<(), ManagerError> {
+        self.check_sm()?;
+        if self.client.now() >= self.discover_at {
+            self.find_subnet()?;
+        }
+        let began = self.client.now();
+        let is_blind = self.sweep(began)?;
+        if self.sm.is_lost || is_blind {
+            self.growth.fill(None);
+        }
+        // While nobody manages the subnet nothing is decided, not even that something is over: all
+        // that was changed is being restored.
+        if !self.sm.is_lost {
+            let now = self.client.now();
+            let decisions = self.machine.step(now, &self.growth).to_vec();
+            for decision in &decisions {
+                self.carry_out(decision)?;
+            }
+        }
+        self.restore_pending()?;
+        if self.act && self.settings.reset_counters && !self.sm.is_lost {
+            let reset = self.meter.reset_full(&mut self.client, &self.watched)?;
+            if !reset.is_empty() {
+                self.tell(&Event::CountersReset { ports: reset.len() });
+            }
+        }
+        self.publish();
+        Ok(())
+    }
+
+    /// Reads all counters of switches that answer. Gives whether nothing at all has answered.
+    fn sweep(&mut self, began: Time) -> Result<bool, ManagerError> {
+        let silent = &self.silent;
+        let asked: Vec<WatchedPort> = self
+            .watched
+            .iter()
+            .filter(|port| {
+                let backoff = silent.get(&port.switch);
+                backoff.is_none_or(|backoff| backoff.until <= began)
+            })
+            .copied()
+            .collect();
+        let machine = &self.machine;
+        let swept = sweep(
+            &mut self.client,
+            &asked,
+            self.settings.data_counter,
+            |port| machine.wants_congestion_time(port),
+            self.settings.dcms.interval,
+        )?;
+        let now = self.client.now();
+        let bound = self.machine.topology().port_bound();
+        self.growth.clear();
+        self.growth.resize(bound, None);
+        let mut answered = 0;
+        let mut flapped = Vec::new();
+        for (port, reading) in asked.iter().zip(&swept.readings) {
+            let is_old = reading.counters.is_some_and(|(at, _)| {
+                let age = now.checked_since(at).unwrap_or(Span::ZERO);
+                age > self.settings.dcms.interval
+            });
+            match self.meter.observe(port, reading) {
+                Observed::Nothing => continue,
+                Observed::Unknown => {}
+                Observed::Flapped => flapped.push(port.id),
+                Observed::Growth(growth) => {
+                    self.count(port, &growth);
+                    // Somebody else in this sweep has kept us waiting for too long.
+                    self.growth[port.id.index()] = Some(growth).filter(|_| !is_old);
+                }
+            }
+            answered += 1;
+        }
+        for port in flapped {
+            self.discover_soon();
+            let port = self.name(port);
+            self.tell(&Event::LinkFlapped { port });
+        }
+        for switch in swept.moved {
+            self.discover_soon();
+            let switch = self.switch_name(switch);
+            self.tell(&Event::SwitchMoved { switch });
+        }
+        self.follow_silent(&asked, &swept.silent);
+        let seconds = now.checked_since(began).unwrap_or(Span::ZERO).as_secs_f64();
+        let ports = self.watched.len();
+        self.metrics.sweeps.inc();
+        self.metrics.sweep_seconds.set(seconds);
+        self.metrics.unanswered.set((ports - answered) as i64);
+        self.tell(&Event::Swept {
+            ports,
+            answered,
+            seconds,
+        });
+        Ok(answered == 0)
+    }
+
+    /// Asks switches that do not answer less and less often.
+    fn follow_silent(&mut self, asked: &[WatchedPort], silent: &[SwitchId]) {
+        let now = self.client.now();
+        for &switch in silent {
+            let wait = match self.silent.get(&switch) {
+                Some(backoff) => double(backoff.wait),
+                None => FIRST_BACKOFF,
+            };
+            let until = now.saturating_add(wait);
+            let is_new = self
+                .silent
+                .insert(switch, Backoff { until, wait })
+                .is_none();
+            if is_new {
+                let switch = self.switch_name(switch);
+                let retry_in_s = wait.as_secs_f64();
+                self.tell(&Event::SwitchSilent { switch, retry_in_s });
+            }
+        }
+        let mut back: Vec<SwitchId> = asked.iter().map(|port| port.switch).collect();
+        back.dedup();
+        back.retain(|switch| self.silent.contains_key(switch) && !silent.contains(switch));
+        for switch in back {
+            self.silent.remove(&switch);
+            // It may have been another switch's place, or have lost its settings.
+            self.discover_soon();
+            let switch = self.switch_name(switch);
+            self.tell(&Event::SwitchBack { switch });
+        }
+    }
+
+    /// Logs a decision and does what it asks for.
+    fn carry_out(&mut self, decision: &Decision) -> Result<(), ManagerError> {
+        let low = self.settings.dcms.low_marking_rate;
+        let action = match decision.action {
+            None => Do::Nothing,
+            Some(action) if action.marking_rate == low => Do::Lower,
+            Some(_) => Do::Restore,
+        };
+        let dry_run = !self.act && action != Do::Nothing;
+        let port = self.name(decision.port);
+        let registry = &self.registry;
+        let event = Event::decision(&decision.reason, port, action, dry_run, |port| {
+            name_in(registry, port)
+        });
+        self.tell(&event);
+        let reason = decision.reason.name();
+        let labels = ReasonLabels { reason };
+        self.metrics.decisions.get_or_create(&labels).inc();
+        let Some(action) = decision.action.filter(|_| self.act) else {
+            return Ok(());
+        };
+        let (switch, number) = self.registry.port(decision.port);
+        let target = Target {
+            switch: switch.guid,
+            port: action.port.map(|_| number),
+        };
+        if action.marking_rate == low {
+            self.lower(target, decision.port)
+        } else {
+            self.held.remove(&target);
+            Ok(())
+        }
+    }
+
+    fn count(&self, port: &WatchedPort, growth: &PortGrowth) {
+        let labels = self.labels(port.id);
+        let families = [
+            (
+                &self.metrics.data,
+                growth.xmit_data.map(|words| words * WORD),
+            ),
+            (&self.metrics.wait, growth.xmit_wait),
+            (&self.metrics.time_cong, growth.xmit_time_cong),
+        ];
+        for (family, value) in families {
+            if let Some(value) = value {
+                family.get_or_create(&labels).inc_by(value);
+            }
+        }
+    }
+
+    fn publish(&self) {
+        for port in &self.watched {
+            let state = self.machine.state(port.id);
+            let victims = self.machine.victims(port.id).len();
+            let labels = self.labels(port.id);
+            let is_low = state != MarkingState::Default;
+            // Ports that were never congested would be most of what is read.
+            if is_low || self.metrics.low.get(&labels).is_some() {
+                self.metrics
+                    .low
+                    .get_or_create(&labels)
+                    .set(i64::from(is_low));
+                self.metrics
+                    .victims
+                    .get_or_create(&labels)
+                    .set(victims as i64);
+            }
+        }
+        let pending = self.journal.changes().len();
+        self.metrics.pending.set(pending as i64);
+        self.metrics.set_datagrams(self.client.statistics());
+    }
+
+    fn labels(&self, port: PortId) -> PortLabels {
+        let (switch, number) = self.registry.port(port);
+        PortLabels {
+            guid: switch.guid.to_string(),
+            port: u32::from(number),
+            switch: label(&switch.name),
+        }
+    }
+
+    fn name(&self, port: PortId) -> Name {
+        name_in(&self.registry, port)
+    }
+
+    fn switch_name(&self, switch: SwitchId) -> Name {
+        let switch = self.registry.switch(switch);
+        Name {
+            switch: switch.name.clone(),
+            guid: switch.guid,
+            port: None,
+            far_end: None,
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        self.log.take(event);
+    }
+}
+
+fn name_in(registry: &Registry, port: PortId) -> Name {
+    let (switch, number) = registry.port(port);
+    Name {
+        switch: switch.name.clone(),
+        guid: switch.guid,
+        port: Some(number),
+        far_end: registry.far_end(port),
+    }
+}
+
+fn double(wait: Span) -> Span {
+    Span::from_ps(wait.as_ps().saturating_mul(2)).min(LONGEST_BACKOFF)
+}

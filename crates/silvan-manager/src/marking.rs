@@ -1,0 +1,303 @@
+//! Changes of Marking_Rate on switches, each in the journal before it is made.
+
+use silvan_mad::congestion::{
+    CongestionAttribute, CongestionControl, SwitchCongestionSetting, SwitchPortCongestionSetting,
+    switch_control_map,
+};
+use silvan_mad::smp::NodeInfo;
+use silvan_mad::{Body, Method, Status};
+use silvan_units::Lid;
+
+use crate::client::{Answer, Client, Failure, Outcome, Query};
+use crate::journal::{Change, Disk, Journal, JournalError, Setting, Target};
+use crate::key::CcKey;
+use crate::sweep::node_info;
+use crate::transport::{Transport, TransportError};
+
+/// Ports to a block of SwitchPortCongestionSetting.
+const BLOCK_PORTS: usize = 48;
+
+/// Where a change is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What is changed.
+    pub target: Target,
+    /// LID of the switch.
+    pub lid: Lid,
+    /// Ports of the switch, without port 0.
+    pub port_count: u8,
+}
+
+/// How lowering went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lowered {
+    /// It is low now.
+    Done {
+        /// The Marking_Rate that was in force.
+        before: u16,
+    },
+    /// It was not above the low one, so that nothing was changed.
+    AlreadyLow,
+    /// The port does not mark packets at all: its Threshold is 0.
+    Off,
+    /// The port's setting is one of credit starvation.
+    OtherControl,
+    /// The switch did not answer, or refused. What is in force is not known.
+    Failed(Failure),
+}
+
+/// How restoring went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// It is what it was.
+    Done,
+    /// It was not low any more: it was never set, or somebody else has set something.
+    NotLow,
+    /// The switch did not answer, or refused. It stays in the journal.
+    Failed(Failure),
+}
+
+/// Why a change cannot be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// Nothing can be sent.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// Nothing can be remembered.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Reads and changes settings with a client.
+pub struct Marker<'a, T> {
+    client: &'a mut Client<T>,
+    cc_key: Option<CcKey>,
+}
+
+impl<'a, T: Transport> Marker<'a, T> {
+    /// A marker that knows the CC_Key.
+    pub fn new(client: &'a mut Client<T>, cc_key: Option<CcKey>) -> Self {
+        Self { client, cc_key }
+    }
+
+    fn ask(
+        &mut self,
+        lid: Lid,
+        method: Method,
+        attribute: CongestionAttribute,
+        modifier: u32,
+    ) -> Result<Outcome, TransportError> {
+        let body = Body::CongestionControl(CongestionControl {
+            cc_key: self.cc_key.map_or(0, CcKey::reveal),
+            attribute,
+        });
+        self.client
+            .ask_one(Query::new(0, lid, method, body, modifier))
+    }
+
+    /// Whether the LID still belongs to the switch. A subnet manager may have given it to another one
+    /// since the last discovery.
+    fn is_there(&mut self, place: Place) -> Result<Result<(), Failure>, TransportError> {
+        let query = Query::new(0, place.lid, Method::GET, node_info(), 0);
+        Ok(self.client.ask_one(query)?.and_then(|answer| {
+            let guid = NodeInfo::parse(&answer.data()).node_guid;
+            match guid == place.target.switch {
+                true => Ok(()),
+                false => Err(Failure::WrongNode),
+            }
+        }))
+    }
+
+    /// The setting of the whole switch.
+    fn whole(&mut self, lid: Lid) -> Result<Result<Setting, Failure>, TransportError> {
+        let attribute = SwitchCongestionSetting::default().into();
+        let outcome = self.ask(lid, Method::GET, attribute, 0)?;
+        Ok(outcome.map(|answer: Answer| {
+            let setting = SwitchCongestionSetting::parse(&answer.data());
+            Setting {
+                valid: true,
+                threshold: setting.threshold.get() as u8,
+                packet_size: setting.packet_size,
+                marking_rate: setting.marking_rate,
+            }
+        }))
+    }
+
+    fn block(
+        &mut self,
+        lid: Lid,
+        port_count: u8,
+        block: u32,
+    ) -> Result<Result<SwitchPortCongestionSetting, Failure>, TransportError> {
+        let attribute = SwitchPortCongestionSetting::default().into();
+        let outcome = self.ask(lid, Method::GET, attribute, block)?;
+        Ok(outcome.map(|answer: Answer| {
+            let mut setting = SwitchPortCongestionSetting::parse(&answer.data());
+            // What stands beyond the last port means nothing and is not to be sent back.
+            let known = usize::from(port_count) + 1;
+            let beyond = known.saturating_sub(block as usize * BLOCK_PORTS);
+            for element in setting.ports.iter_mut().skip(beyond) {
+                *element = Default::default();
+            }
+            setting
+        }))
+    }
+
+    /// What is in force at a place: the setting itself, `None` if it is one of credit starvation.
+    fn read(&mut self, place: Place) -> Result<Result<Option<Setting>, Failure>, TransportError> {
+        let Some(port) = place.target.port else {
+            return Ok(self.whole(place.lid)?.map(Some));
+        };
+        let (block, element) = position(port);
+        let outcome = self.block(place.lid, place.port_count, block)?;
+        Ok(outcome.map(|setting| Setting::of(&setting.ports[element])))
+    }
+
+    /// Writes a setting and reads it back; gives what is in force then.
+    fn write(
+        &mut self,
+        place: Place,
+        setting: Setting,
+    ) -> Result<Result<Option<Setting>, Failure>, TransportError> {
+        if let Err(failure) = self.is_there(place)? {
+            return Ok(Err(failure));
+        }
+        let written = match place.target.port {
+            None => {
+                let attribute = SwitchCongestionSetting {
+                    control_map: switch_control_map::MARKING_RATE,
+                    marking_rate: setting.marking_rate,
+                    ..SwitchCongestionSetting::default()
+                };
+                self.ask(place.lid, Method::SET, attribute.into(), 0)?
+            }
+            Some(port) => {
+                let (block, element) = position(port);
+                match self.block(place.lid, place.port_count, block)? {
+                    Err(failure) => return Ok(Err(failure)),
+                    Ok(mut all) => {
+                        all.ports[element] = setting.element();
+                        self.ask(place.lid, Method::SET, all.into(), block)?
+                    }
+                }
+            }
+        };
+        match written {
+            Ok(_) => self.read(place),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// Lowers a Marking_Rate, after the change is in the journal.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`].
+    pub fn lower<D: Disk>(
+        &mut self,
+        journal: &mut Journal<D>,
+        place: Place,
+        low: u16,
+    ) -> Result<Lowered, ChangeError> {
+        if let Err(failure) = self.is_there(place)? {
+            return Ok(Lowered::Failed(failure));
+        }
+        let before = match self.read(place)? {
+            Ok(Some(before)) => before,
+            Ok(None) => return Ok(Lowered::OtherControl),
+            Err(failure) => return Ok(Lowered::Failed(failure)),
+        };
+        let in_force = match before.valid {
+            true => before,
+            false => match self.whole(place.lid)? {
+                Ok(whole) => whole,
+                Err(failure) => return Ok(Lowered::Failed(failure)),
+            },
+        };
+        if in_force.threshold == 0 {
+            return Ok(Lowered::Off);
+        }
+        if in_force.marking_rate <= low {
+            return Ok(Lowered::AlreadyLow);
+        }
+        let after = Setting {
+            valid: true,
+            marking_rate: low,
+            ..in_force
+        };
+        let change = Change {
+            before,
+            after,
+            rate: in_force.marking_rate,
+        };
+        journal.add(place.target, change)?;
+        Ok(match self.write(place, after)? {
+            Ok(Some(now)) if now.marking_rate == low => Lowered::Done {
+                before: in_force.marking_rate,
+            },
+            Ok(_) => Lowered::Failed(Failure::Refused(Status::INVALID_VALUE)),
+            Err(failure) => Lowered::Failed(failure),
+        })
+    }
+
+    /// Restores what a change has replaced, and takes it from the journal. Where somebody else has
+    /// set another Marking_Rate since, that stays.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`].
+    pub fn restore<D: Disk>(
+        &mut self,
+        journal: &mut Journal<D>,
+        place: Place,
+        change: Change,
+    ) -> Result<Restored, ChangeError> {
+        let restored = self.put_back(place, change)?;
+        if !matches!(restored, Restored::Failed(_)) {
+            journal.remove(place.target)?;
+        }
+        Ok(restored)
+    }
+
+    fn put_back(&mut self, place: Place, change: Change) -> Result<Restored, TransportError> {
+        let is_low =
+            |setting: Setting| setting.valid && setting.marking_rate == change.after.marking_rate;
+        // Another node at this LID would say that nothing is low.
+        if let Err(failure) = self.is_there(place)? {
+            return Ok(Restored::Failed(failure));
+        }
+        let now = match self.read(place)? {
+            Ok(Some(now)) if is_low(now) => now,
+            Ok(_) => return Ok(Restored::NotLow),
+            Err(failure) => return Ok(Restored::Failed(failure)),
+        };
+        let explicit = Setting {
+            marking_rate: change.rate,
+            ..now
+        };
+        // If somebody else has changed the rest of the setting, only the rate is put back.
+        let wanted = if now == change.after {
+            change.before
+        } else {
+            explicit
+        };
+        let seen = match self.write(place, wanted)? {
+            // A switch that passes over settings that are not valid gets a valid one.
+            Ok(Some(seen)) if is_low(seen) && !wanted.valid => self.write(place, explicit)?,
+            other => other,
+        };
+        Ok(match seen {
+            Ok(Some(seen)) if is_low(seen) => {
+                Restored::Failed(Failure::Refused(Status::INVALID_VALUE))
+            }
+            Ok(_) => Restored::Done,
+            Err(failure) => Restored::Failed(failure),
+        })
+    }
+}
+
+/// Block of a port, and its place there.
+fn position(port: u8) -> (u32, usize) {
+    let port = usize::from(port);
+    ((port / BLOCK_PORTS) as u32, port % BLOCK_PORTS)
+}

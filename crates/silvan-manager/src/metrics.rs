@@ -1,0 +1,245 @@
+//! What Prometheus reads.
+//!
+//! Counters of ports have the names and labels that the common exporters of InfiniBand switches
+//! give them; what the DCMS does is under `silvan_dcms`.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::client::Statistics;
+
+/// A label's value that comes from the subnet. In the text that Prometheus reads, a quote would end
+/// it and a line break the line, so that a node's name could pass for metrics.
+pub fn label(value: &str) -> String {
+    let mut label = String::with_capacity(value.len());
+    for char in value.chars() {
+        match char {
+            '\\' => label.push_str("\\\\"),
+            '"' => label.push_str("\\\""),
+            '\n' => label.push_str("\\n"),
+            char => label.push(char),
+        }
+    }
+    label
+}
+
+/// A port of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct PortLabels {
+    /// NodeGUID.
+    pub guid: String,
+    /// The port.
+    pub port: u32,
+    /// NodeDescription as a [`label`].
+    pub switch: String,
+}
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct SwitchLabels {
+    /// NodeGUID.
+    pub guid: String,
+    /// NodeDescription as a [`label`].
+    pub switch: String,
+    /// LID.
+    pub lid: u32,
+}
+
+/// Why something was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ReasonLabels {
+    /// The reason's name.
+    pub reason: &'static str,
+}
+
+/// What has become of a change.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ActionLabels {
+    /// `lower` or `restore`.
+    pub action: &'static str,
+    /// `done`, `needless` or `failed`.
+    pub result: &'static str,
+}
+
+/// All metrics. The families are shared with the registry, so that updating them updates what is
+/// read.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    /// Data sent, in bytes.
+    pub data: Family<PortLabels, Counter>,
+    /// Growth of PortXmitWait, in ticks.
+    pub wait: Family<PortLabels, Counter>,
+    /// Growth of PortXmitTimeCong, in ticks.
+    pub time_cong: Family<PortLabels, Counter>,
+    /// Always 1.
+    pub info: Family<SwitchLabels, Gauge>,
+    /// Whether the Marking_Rate is low, of ports that have been congested.
+    pub low: Family<PortLabels, Gauge>,
+    /// Victims of ports that have been congested.
+    pub victims: Family<PortLabels, Gauge>,
+    /// Decisions.
+    pub decisions: Family<ReasonLabels, Counter>,
+    /// Changes tried.
+    pub actions: Family<ActionLabels, Counter>,
+    /// Changes in the journal.
+    pub pending: Gauge,
+    /// Whether it may change anything.
+    pub acting: Gauge,
+    /// Whether a subnet manager answers.
+    pub sm_found: Gauge,
+    /// Switches known.
+    pub switches: Gauge,
+    /// Ports watched.
+    pub ports: Gauge,
+    /// Ports that did not answer in the last sweep.
+    pub unanswered: Gauge,
+    /// Sweeps done.
+    pub sweeps: Counter,
+    /// What the last sweep took.
+    pub sweep_seconds: Gauge<f64, AtomicU64>,
+    datagrams: [Counter; 5],
+}
+
+impl Metrics {
+    /// Metrics of a manager that has seen nothing yet.
+    pub fn new() -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            data: Family::default(),
+            wait: Family::default(),
+            time_cong: Family::default(),
+            info: Family::default(),
+            low: Family::default(),
+            victims: Family::default(),
+            decisions: Family::default(),
+            actions: Family::default(),
+            pending: Gauge::default(),
+            acting: Gauge::default(),
+            sm_found: Gauge::default(),
+            switches: Gauge::default(),
+            ports: Gauge::default(),
+            unanswered: Gauge::default(),
+            sweeps: Counter::default(),
+            sweep_seconds: Gauge::default(),
+            datagrams: Default::default(),
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&mut self) {
+        let ports = self.registry.sub_registry_with_prefix("infiniband_switch");
+        ports.register_with_unit(
+            "port_transmit_data",
+            "Growth of PortXmitData since the start, in bytes",
+            Unit::Bytes,
+            self.data.clone(),
+        );
+        ports.register(
+            "port_transmit_wait",
+            "Growth of PortXmitWait since the start, in ticks",
+            self.wait.clone(),
+        );
+        ports.register(
+            "port_transmit_time_congested",
+            "Growth of PortXmitTimeCong since the start, in ticks",
+            self.time_cong.clone(),
+        );
+        ports.register("info", "Always 1", self.info.clone());
+        let dcms = self.registry.sub_registry_with_prefix("silvan_dcms");
+        dcms.register(
+            "port_low",
+            "Whether the Marking_Rate of a port is held low",
+            self.low.clone(),
+        );
+        dcms.register(
+            "port_victims",
+            "Neighbouring switch ports that a congested port slows down",
+            self.victims.clone(),
+        );
+        dcms.register(
+            "decisions",
+            "Decisions by their reason",
+            self.decisions.clone(),
+        );
+        dcms.register(
+            "actions",
+            "Changes of Marking_Rate that were tried, by their result",
+            self.actions.clone(),
+        );
+        dcms.register(
+            "pending_restores",
+            "Changes of Marking_Rate in the journal",
+            self.pending.clone(),
+        );
+        dcms.register(
+            "acting",
+            "Whether the manager may change anything",
+            self.acting.clone(),
+        );
+        dcms.register(
+            "sm_found",
+            "Whether a subnet manager answers",
+            self.sm_found.clone(),
+        );
+        dcms.register("switches", "Switches that answer", self.switches.clone());
+        dcms.register("ports", "Ports that are swept", self.ports.clone());
+        dcms.register(
+            "ports_unanswered",
+            "Ports that did not answer in the last sweep",
+            self.unanswered.clone(),
+        );
+        dcms.register("sweeps", "Sweeps of the counters", self.sweeps.clone());
+        dcms.register_with_unit(
+            "sweep_duration",
+            "What the last sweep took",
+            Unit::Seconds,
+            self.sweep_seconds.clone(),
+        );
+        let names = [
+            ("mads_sent", "Requests sent, retries included"),
+            ("mads_answered", "Requests answered"),
+            ("mad_timeouts", "Requests not answered in time"),
+            ("mads_refused", "Requests answered with an error"),
+            ("mads_unexpected", "Datagrams that answer nothing"),
+        ];
+        for ((name, help), counter) in names.into_iter().zip(&self.datagrams) {
+            dcms.register(name, help, counter.clone());
+        }
+    }
+
+    /// Takes the counts of datagrams.
+    pub fn set_datagrams(&self, statistics: Statistics) {
+        let values = [
+            statistics.sent,
+            statistics.answered,
+            statistics.timeouts,
+            statistics.refused,
+            statistics.unexpected,
+        ];
+        for (counter, value) in self.datagrams.iter().zip(values) {
+            counter.inc_by(value.saturating_sub(counter.get()));
+        }
+    }
+
+    /// The text that Prometheus reads (OpenMetrics 1.0).
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}

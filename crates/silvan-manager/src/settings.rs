@@ -1,0 +1,309 @@
+//! The configuration file.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use silvan_control::dcms::{DcmsError, DcmsParameters};
+use silvan_scenario::parsed::DcmsSection;
+use silvan_scenario::{Document, ScenarioError};
+use silvan_units::Span;
+
+use crate::client::Limits;
+use crate::key::{CcKey, KeyError};
+use crate::rights::{Rights, Rule};
+
+/// A complete configuration with every default spelled out and commented.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+/// What a change of Marking_Rate reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// One port, where the switch has SwitchPortCongestionSetting; else the switch.
+    #[default]
+    Port,
+    /// Always the whole switch.
+    Switch,
+}
+
+/// Which counter of a port's data is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+pub enum DataCounter {
+    /// PortCountersExtended, where the switch has it.
+    #[default]
+    #[serde(rename = "64-bit")]
+    Wide,
+    /// PortCounters, which stops after 4.3 s at 4x QDR.
+    #[serde(rename = "32-bit")]
+    Narrow,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct File {
+    dcms: DcmsSection,
+    adapter: AdapterSection,
+    datagrams: DatagramSection,
+    marking: MarkingSection,
+    counters: CounterSection,
+    subnet: SubnetSection,
+    state: StateSection,
+    metrics: Option<MetricsSection>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct AdapterSection {
+    device: Option<String>,
+    port: u8,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct DatagramSection {
+    in_flight: usize,
+    per_switch: usize,
+    timeout: Span,
+    retries: u32,
+}
+
+impl Default for DatagramSection {
+    fn default() -> Self {
+        Self {
+            in_flight: 64,
+            per_switch: 4,
+            timeout: Span::from_ms(100),
+            retries: 3,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct MarkingSection {
+    scope: Scope,
+    allow: Vec<String>,
+    deny: Vec<String>,
+    cc_key_file: Option<PathBuf>,
+}
+
+impl Default for MarkingSection {
+    fn default() -> Self {
+        Self {
+            scope: Scope::default(),
+            allow: vec!["*".to_owned()],
+            deny: Vec::new(),
+            cc_key_file: None,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct CounterSection {
+    data: DataCounter,
+    reset: bool,
+}
+
+impl Default for CounterSection {
+    fn default() -> Self {
+        Self {
+            data: DataCounter::default(),
+            reset: true,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct SubnetSection {
+    rediscover: Span,
+    sm_check: Span,
+    sm_lost_after: Span,
+    require_sm: bool,
+}
+
+impl Default for SubnetSection {
+    fn default() -> Self {
+        Self {
+            rediscover: Span::from_secs(60),
+            sm_check: Span::from_secs(1),
+            sm_lost_after: Span::from_secs(30),
+            require_sm: true,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct StateSection {
+    folder: PathBuf,
+    patience: Span,
+}
+
+impl Default for StateSection {
+    fn default() -> Self {
+        Self {
+            folder: "/var/lib/silvan-dcms".into(),
+            patience: Span::from_secs(30),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct MetricsSection {
+    listen: SocketAddr,
+    public: bool,
+}
+
+impl Default for MetricsSection {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9684),
+            public: false,
+        }
+    }
+}
+
+/// A checked configuration.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Thresholds of the DCMS. What it restores is what it found, so the default Marking_Rate in
+    /// here is only a number above the low one.
+    pub dcms: DcmsParameters,
+    /// Name of the adapter; `None` for the first with an active port.
+    pub device: Option<String>,
+    /// Port of the adapter; 0 for the first that is active.
+    pub port: u8,
+    /// How much is asked at once, and how patiently.
+    pub limits: Limits,
+    /// What a change reaches.
+    pub scope: Scope,
+    /// Which ports may be changed.
+    pub rights: Rights,
+    /// The CC_Key; `None` for 0.
+    pub cc_key: Option<CcKey>,
+    /// Which counter of data is read.
+    pub data_counter: DataCounter,
+    /// Whether counters that are about to stop are reset.
+    pub reset_counters: bool,
+    /// Time from one discovery to the next.
+    pub rediscover: Span,
+    /// Time from one look for the subnet manager to the next.
+    pub sm_check: Span,
+    /// How long no subnet manager may answer before everything is restored.
+    pub sm_lost_after: Span,
+    /// Whether nothing is done without a subnet manager.
+    pub require_sm: bool,
+    /// Folder of journal and lock.
+    pub state: PathBuf,
+    /// How long restoring is tried at the end.
+    pub patience: Span,
+    /// Address of the metrics' endpoint; `None` for none.
+    pub listen: Option<SocketAddr>,
+}
+
+impl Settings {
+    /// Reads a configuration. Relative paths in it start at the folder of `name`, the file's own path.
+    ///
+    /// # Errors
+    ///
+    /// The first thing found wrong, with its line and a hint.
+    pub fn from_toml(text: &str, name: &str) -> Result<Self, ScenarioError> {
+        let document = Document::parse(text, name)?;
+        let file: File = document.read()?;
+        let base = Path::new(name).parent().unwrap_or(Path::new(""));
+        let dcms = file.dcms.parameters(u16::MAX);
+        dcms.validate()
+            .map_err(|error| refused(&document, &error))?;
+        check(&document, &file)?;
+        let key_file = file.marking.cc_key_file.map(|path| base.join(path));
+        let cc_key = key_file.map(|path| CcKey::read(&path)).transpose();
+        let cc_key = cc_key.map_err(|error: KeyError| {
+            document.error("marking.cc-key-file", error.to_string(), error.hint())
+        })?;
+        Ok(Self {
+            dcms,
+            device: file.adapter.device,
+            port: file.adapter.port,
+            limits: Limits {
+                in_flight: file.datagrams.in_flight,
+                per_node: file.datagrams.per_switch,
+                timeout: file.datagrams.timeout,
+                retries: file.datagrams.retries,
+            },
+            scope: file.marking.scope,
+            rights: Rights::new(
+                rules(&document, "marking.allow", &file.marking.allow)?,
+                rules(&document, "marking.deny", &file.marking.deny)?,
+            ),
+            cc_key,
+            data_counter: file.counters.data,
+            reset_counters: file.counters.reset,
+            rediscover: file.subnet.rediscover,
+            sm_check: file.subnet.sm_check,
+            sm_lost_after: file.subnet.sm_lost_after,
+            require_sm: file.subnet.require_sm,
+            state: base.join(file.state.folder),
+            patience: file.state.patience,
+            listen: file.metrics.map(|metrics| metrics.listen),
+        })
+    }
+}
+
+fn rules(document: &Document, key: &str, texts: &[String]) -> Result<Vec<Rule>, ScenarioError> {
+    let rules = texts.iter().enumerate().map(|(index, text)| {
+        text.parse().map_err(|error: String| {
+            let hint = "write \"*\", \"switch\" or \"switch:port\", the switch by GUID or name";
+            document.error(&format!("{key}.{index}"), error, hint)
+        })
+    });
+    rules.collect()
+}
+
+fn check(document: &Document, file: &File) -> Result<(), ScenarioError> {
+    let above_zero = [
+        ("datagrams.in-flight", file.datagrams.in_flight == 0),
+        ("datagrams.per-switch", file.datagrams.per_switch == 0),
+        ("datagrams.timeout", file.datagrams.timeout.is_zero()),
+        ("subnet.rediscover", file.subnet.rediscover.is_zero()),
+        ("subnet.sm-check", file.subnet.sm_check.is_zero()),
+        ("subnet.sm-lost-after", file.subnet.sm_lost_after.is_zero()),
+    ];
+    for (key, is_zero) in above_zero {
+        if is_zero {
+            return Err(document.error(key, "is zero", "give a value above 0"));
+        }
+    }
+    if file.datagrams.retries > 10 {
+        let message = format!("{} retries take too long", file.datagrams.retries);
+        return Err(document.error("datagrams.retries", message, "give at most 10, e.g. 3"));
+    }
+    if let Some(metrics) = &file.metrics {
+        if !metrics.public && !metrics.listen.ip().is_loopback() {
+            return Err(document.error(
+                "metrics.listen",
+                format!("{} can be reached from other machines", metrics.listen),
+                "listen on 127.0.0.1 or [::1], or say public = true",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn refused(document: &Document, error: &DcmsError) -> ScenarioError {
+    let (key, hint) = match error {
+        DcmsError::LowNotBelowDefault { .. } => ("dcms.low-marking-rate", "give a low one, e.g. 0"),
+        DcmsError::NeverReached { parameter, .. } => (
+            match *parameter {
+                "T_C" => "dcms.congestion-threshold",
+                _ => "dcms.rate-reduction-threshold",
+            },
+            "thresholds are ticks per interval; scale them with the interval and the tick",
+        ),
+        _ => ("dcms", "give every time and count a value above 0"),
+    };
+    document.error(key, error.to_string(), hint)
+}

@@ -1,0 +1,317 @@
+//! Sweeps of the counters, and what they have grown by.
+
+use silvan_control::dcms::{CounterTracker, PortGrowth, RawCounter, RawReading};
+use silvan_mad::performance::{PortCounters, PortCountersExtended, PortXmitConCtrl};
+use silvan_mad::smp::{NodeInfo, Smp, SmpRoute};
+use silvan_mad::{Body, Method};
+use silvan_units::{PortId, PortNumber, Span, SwitchId, Time};
+
+use crate::client::{Answer, Client, Outcome, Query};
+use crate::settings::DataCounter;
+use crate::transport::{Transport, TransportError};
+use crate::watch::WatchedPort;
+
+/// The part of an interval by which readings of one port may lie apart in time, and which an answer
+/// may take.
+const SKEW_SHARE: u64 = 10;
+/// Skew that is always allowed.
+const LEAST_SKEW: Span = Span::from_ms(100);
+/// CounterSelect of PortCounters: PortXmitData.
+const SELECT_XMIT_DATA: u16 = 1 << 12;
+/// CounterSelect2 of PortCounters: PortXmitWait.
+const SELECT_XMIT_WAIT: u8 = 1;
+/// CounterSelect of PortXmitConCtrl: PortXmitTimeCong.
+const SELECT_TIME_CONG: u16 = 1;
+
+/// What a port has answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PortReading {
+    /// PortCounters, and when they came.
+    pub counters: Option<(Time, PortCounters)>,
+    /// PortXmitData of PortCountersExtended, and when it came.
+    pub data: Option<(Time, u64)>,
+    /// PortXmitTimeCong, and when it came.
+    pub time_cong: Option<(Time, u32)>,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    /// Whether the switch is still the one that had this LID.
+    Identity,
+    Counters,
+    Data,
+    TimeCong,
+}
+
+/// What a sweep has brought.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// What each port has answered, in the order of the ports.
+    pub readings: Vec<PortReading>,
+    /// Switches whose LID belongs to another node by now, and of which nothing is taken.
+    pub moved: Vec<SwitchId>,
+    /// Switches of which no port has answered.
+    pub silent: Vec<SwitchId>,
+}
+
+/// Reads the counters of watched ports, those of one switch after the other.
+///
+/// # Errors
+///
+/// [`TransportError::Lost`].
+pub fn sweep<T: Transport>(
+    client: &mut Client<T>,
+    watched: &[WatchedPort],
+    data: DataCounter,
+    wants_time_cong: impl Fn(PortId) -> bool,
+    interval: Span,
+) -> Result<Sweep, TransportError> {
+    let mut queries = Vec::with_capacity(watched.len() * 3);
+    let mut meanings = Vec::with_capacity(watched.len() * 3);
+    let mut asked = None;
+    for (place, port) in watched.iter().enumerate() {
+        let select = PortNumber::new(port.number);
+        let mut ask = |body, what| {
+            let node = port.switch.index() as u32;
+            queries.push(Query::new(node, port.lid, Method::GET, body, 0));
+            meanings.push((place, what));
+        };
+        if asked.replace(port.switch) != Some(port.switch) {
+            ask(node_info(), What::Identity);
+        }
+        let counters = PortCounters {
+            port_select: select,
+            ..PortCounters::default()
+        };
+        ask(Body::Performance(counters.into()), What::Counters);
+        if data == DataCounter::Wide && port.abilities.extended {
+            let extended = PortCountersExtended {
+                port_select: select,
+                ..PortCountersExtended::default()
+            };
+            ask(Body::Performance(extended.into()), What::Data);
+        }
+        if port.abilities.time_cong && wants_time_cong(port.id) {
+            let control = PortXmitConCtrl {
+                port_select: select,
+                ..PortXmitConCtrl::default()
+            };
+            ask(Body::Performance(control.into()), What::TimeCong);
+        }
+    }
+    let slowest = skew(interval);
+    let mut readings = vec![PortReading::default(); watched.len()];
+    let mut moved = Vec::new();
+    let mut unidentified = Vec::new();
+    for ((place, what), outcome) in meanings.into_iter().zip(client.ask(&queries)?) {
+        let Some(answer) = prompt(outcome, slowest) else {
+            if matches!(what, What::Identity) {
+                unidentified.push(watched[place].switch);
+            }
+            continue;
+        };
+        let reading = &mut readings[place];
+        let port = watched[place].number;
+        match what {
+            What::Identity => {
+                let guid = NodeInfo::parse(&answer.data()).node_guid;
+                if guid != watched[place].guid {
+                    moved.push(watched[place].switch);
+                }
+            }
+            What::Counters => {
+                let counters = PortCounters::parse(&answer.data());
+                if counters.port_select.as_u8() == port {
+                    reading.counters = Some((answer.at, counters));
+                }
+            }
+            What::Data => {
+                let counters = PortCountersExtended::parse(&answer.data());
+                if counters.port_select.as_u8() == port {
+                    reading.data = Some((answer.at, counters.xmit_data));
+                }
+            }
+            What::TimeCong => {
+                let control = PortXmitConCtrl::parse(&answer.data());
+                if control.port_select.as_u8() == port {
+                    reading.time_cong = Some((answer.at, control.time_cong));
+                }
+            }
+        }
+    }
+    let mut silent = Vec::new();
+    for (ports, readings) in by_switch(watched, &mut readings) {
+        let switch = ports[0].switch;
+        if readings.iter().all(|reading| reading.counters.is_none()) {
+            silent.push(switch);
+        }
+        if moved.contains(&switch) || unidentified.contains(&switch) {
+            readings.fill(PortReading::default());
+        }
+    }
+    Ok(Sweep {
+        readings,
+        moved,
+        silent,
+    })
+}
+
+/// What asks a node who it is, by its LID.
+pub(crate) fn node_info() -> Body {
+    Body::Smp(Smp {
+        m_key: 0,
+        route: SmpRoute::Lid,
+        attribute: NodeInfo::default().into(),
+    })
+}
+
+/// Ports with their readings, switch by switch.
+fn by_switch<'a>(
+    mut watched: &'a [WatchedPort],
+    mut readings: &'a mut [PortReading],
+) -> Vec<(&'a [WatchedPort], &'a mut [PortReading])> {
+    let mut parts = Vec::new();
+    while let Some(first) = watched.first() {
+        let same = watched
+            .iter()
+            .take_while(|port| port.switch == first.switch);
+        let count = same.count();
+        let (ports, more_ports) = watched.split_at(count);
+        let (own, more) = readings.split_at_mut(count);
+        parts.push((ports, own));
+        (watched, readings) = (more_ports, more);
+    }
+    parts
+}
+
+fn skew(interval: Span) -> Span {
+    Span::from_ps(interval.as_ps() / SKEW_SHARE).max(LEAST_SKEW)
+}
+
+/// An answer that came soon enough to say when the counters were read.
+fn prompt(outcome: Outcome, slowest: Span) -> Option<Answer> {
+    let answer = outcome.ok()?;
+    let took = answer.at.checked_since(answer.sent)?;
+    (took <= slowest).then_some(answer)
+}
+
+/// What a port's reading has told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Observed {
+    /// The port has not answered, or too slowly.
+    Nothing,
+    /// The first reading, or one that cannot be compared with the last: counters were reset.
+    Unknown,
+    /// The link has been down since the last reading.
+    Flapped,
+    /// Growth since the last reading.
+    Growth(PortGrowth),
+}
+
+/// The last readings of all ports.
+pub struct Meter {
+    tracker: CounterTracker,
+    links_downed: Vec<Option<u8>>,
+    interval: Span,
+}
+
+impl Meter {
+    /// A meter for counters of time with this tick, read at about this interval.
+    pub fn new(tick: Span, interval: Span) -> Self {
+        Self {
+            tracker: CounterTracker::new(tick),
+            links_downed: Vec::new(),
+            interval,
+        }
+    }
+
+    /// Takes the reading of a port.
+    pub fn observe(&mut self, port: &WatchedPort, reading: &PortReading) -> Observed {
+        let Some((at, counters)) = reading.counters else {
+            return Observed::Nothing;
+        };
+        if self.links_downed.len() <= port.id.index() {
+            self.links_downed.resize(port.id.index() + 1, None);
+        }
+        let downed = self.links_downed[port.id.index()].replace(counters.link_downed);
+        if downed.is_some_and(|before| before < counters.link_downed) {
+            self.tracker.forget(port.id);
+            return Observed::Flapped;
+        }
+        let nearest = skew(self.interval);
+        let is_near = |other: Time| {
+            let apart = other.checked_since(at).or_else(|| at.checked_since(other));
+            apart.is_some_and(|apart| apart <= nearest)
+        };
+        let wide = reading.data.filter(|(at, _)| is_near(*at));
+        let xmit_data = match wide {
+            Some((_, words)) => RawCounter::wrapping(words),
+            None => RawCounter::saturating(counters.xmit_data),
+        };
+        let time_cong = reading.time_cong.filter(|(at, _)| is_near(*at));
+        let raw = RawReading {
+            at,
+            xmit_wait: RawCounter::saturating(counters.xmit_wait),
+            xmit_data,
+            xmit_time_cong: time_cong.map(|(_, ticks)| RawCounter::saturating(ticks)),
+        };
+        match self.tracker.observe(port.id, raw, port.words_per_second) {
+            Some(growth) => Observed::Growth(growth),
+            None => Observed::Unknown,
+        }
+    }
+
+    /// Forgets a port.
+    pub fn forget(&mut self, port: PortId) {
+        self.tracker.forget(port);
+        if let Some(downed) = self.links_downed.get_mut(port.index()) {
+            *downed = None;
+        }
+    }
+
+    /// Sets the counters of 32 bits that are about to stop to 0. Gives the ports whose counters were
+    /// reset.
+    ///
+    /// # Errors
+    ///
+    /// [`TransportError::Lost`].
+    pub fn reset_full<T: Transport>(
+        &mut self,
+        client: &mut Client<T>,
+        watched: &[WatchedPort],
+    ) -> Result<Vec<PortId>, TransportError> {
+        let filling = watched
+            .iter()
+            .filter(|port| self.tracker.is_filling(port.id));
+        let filling: Vec<&WatchedPort> = filling.collect();
+        let mut queries = Vec::new();
+        for port in &filling {
+            let node = port.switch.index() as u32;
+            let counters = PortCounters {
+                port_select: PortNumber::new(port.number),
+                counter_select: SELECT_XMIT_DATA,
+                counter_select2: SELECT_XMIT_WAIT,
+                ..PortCounters::default()
+            };
+            let mut bodies = vec![Body::Performance(counters.into())];
+            if port.abilities.time_cong {
+                let control = PortXmitConCtrl {
+                    port_select: PortNumber::new(port.number),
+                    counter_select: SELECT_TIME_CONG,
+                    ..PortXmitConCtrl::default()
+                };
+                bodies.push(Body::Performance(control.into()));
+            }
+            let queries_of_port = bodies
+                .into_iter()
+                .map(|body| Query::new(node, port.lid, Method::SET, body, 0));
+            queries.extend(queries_of_port);
+        }
+        // Whether it worked is seen at the next sweep.
+        client.ask(&queries)?;
+        for port in &filling {
+            self.tracker.forget(port.id);
+        }
+        Ok(filling.into_iter().map(|port| port.id).collect())
+    }
+}

@@ -1,0 +1,230 @@
+//! Requests and answers one by one.
+
+use std::collections::VecDeque;
+
+use silvan_mad::smp::NodeInfo;
+use silvan_mad::{Method, Packet, Status};
+use silvan_units::{Lid, Span, Time};
+
+use crate::client::{Client, Failure, Limits, Query};
+use crate::sweep::node_info;
+use crate::transport::{Incoming, Outgoing, Transport, TransportError};
+
+/// What becomes of a request: how long its answer takes, and what is done to it.
+type Script = Box<dyn FnMut(usize, &Outgoing<'_>) -> Vec<(Span, Incoming)>>;
+
+struct Scripted {
+    now: Time,
+    script: Script,
+    sent: Vec<(Time, Lid)>,
+    open: usize,
+    most_open: usize,
+    arrivals: VecDeque<(Time, Incoming)>,
+}
+
+impl Scripted {
+    fn new(script: impl FnMut(usize, &Outgoing<'_>) -> Vec<(Span, Incoming)> + 'static) -> Self {
+        Self {
+            now: Time::ZERO,
+            script: Box::new(script),
+            sent: Vec::new(),
+            open: 0,
+            most_open: 0,
+            arrivals: VecDeque::new(),
+        }
+    }
+}
+
+impl Transport for Scripted {
+    fn now(&mut self) -> Time {
+        self.now
+    }
+
+    fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError> {
+        let number = self.sent.len();
+        self.sent.push((self.now, outgoing.destination));
+        self.open += 1;
+        self.most_open = self.most_open.max(self.open);
+        for (span, incoming) in (self.script)(number, &outgoing) {
+            self.arrivals.push_back((self.now + span, incoming));
+        }
+        self.arrivals.make_contiguous().sort_by_key(|(at, _)| *at);
+        Ok(())
+    }
+
+    fn receive(&mut self, until: Time) -> Result<Option<Incoming>, TransportError> {
+        match self.arrivals.front() {
+            Some((at, _)) if *at <= until => {
+                self.now = self.now.max(*at);
+                // One request may be answered twice.
+                self.open = self.open.saturating_sub(1);
+                Ok(self.arrivals.pop_front().map(|(_, incoming)| incoming))
+            }
+            _ => {
+                self.now = until;
+                Ok(None)
+            }
+        }
+    }
+
+    fn pause(&mut self, until: Time) {
+        self.now = until;
+    }
+}
+
+fn answer(outgoing: &Outgoing<'_>) -> Incoming {
+    let mut packet = Packet::new(*outgoing.mad);
+    packet.answer(Status::OK);
+    Incoming {
+        source: outgoing.destination,
+        unanswered: false,
+        mad: packet.into_inner(),
+    }
+}
+
+fn bounce(outgoing: &Outgoing<'_>) -> Incoming {
+    Incoming {
+        source: outgoing.destination,
+        unanswered: true,
+        mad: *outgoing.mad,
+    }
+}
+
+const LIMITS: Limits = Limits {
+    in_flight: 8,
+    per_node: 3,
+    timeout: Span::from_ms(100),
+    retries: 3,
+};
+
+fn query(node: u32) -> Query {
+    Query::new(
+        node,
+        Lid::new(10 + node as u16),
+        Method::GET,
+        node_info(),
+        0,
+    )
+}
+
+fn ms(time: Time) -> u64 {
+    time.as_ps() / 1_000_000_000
+}
+
+/// Oracle: 100, 200, 400, 800 ms with a quarter more each before the next try.
+#[test]
+fn unanswered_requests_are_sent_again_ever_more_patiently() {
+    let mut client = Client::new(Scripted::new(|_, _| Vec::new()), LIMITS);
+    let outcome = client.ask_one(query(0)).unwrap();
+    assert_eq!(outcome.unwrap_err(), Failure::Unanswered);
+    let sent: Vec<u64> = client
+        .transport()
+        .sent
+        .iter()
+        .map(|(at, _)| ms(*at))
+        .collect();
+    assert_eq!(sent, [0, 125, 375, 875]);
+    assert_eq!(ms(client.now()), 1875);
+    assert_eq!(client.statistics().timeouts, 4);
+}
+
+/// Oracle: a request that comes back at once is not sent again at once.
+#[test]
+fn bounced_requests_wait_before_they_are_sent_again() {
+    let script = |_, outgoing: &Outgoing<'_>| vec![(Span::from_us(5), bounce(outgoing))];
+    let mut client = Client::new(Scripted::new(script), LIMITS);
+    assert!(client.ask_one(query(0)).unwrap().is_err());
+    let sent: Vec<u64> = client
+        .transport()
+        .sent
+        .iter()
+        .map(|(at, _)| ms(*at))
+        .collect();
+    assert_eq!(sent, [0, 12, 37, 87]);
+}
+
+/// Oracle: the limits.
+#[test]
+fn many_are_in_flight_but_never_too_many() {
+    let script = |_, outgoing: &Outgoing<'_>| vec![(Span::from_ms(1), answer(outgoing))];
+    let mut client = Client::new(Scripted::new(script), LIMITS);
+    let one: Vec<Query> = (0..20).map(|_| query(0)).collect();
+    assert!(client.ask(&one).unwrap().iter().all(Result::is_ok));
+    assert_eq!(client.transport().most_open, 3);
+    let many: Vec<Query> = (0..50).map(|index| query(index % 7)).collect();
+    assert!(client.ask(&many).unwrap().iter().all(Result::is_ok));
+    assert_eq!(client.transport().most_open, 8);
+}
+
+/// Oracle: a node that does not answer costs one request's patience, whatever it is asked, and the
+/// others nothing.
+#[test]
+fn a_silent_node_costs_its_patience_once() {
+    let script = |_, outgoing: &Outgoing<'_>| match outgoing.destination.as_u16() {
+        10 => Vec::new(),
+        _ => vec![(Span::from_us(10), answer(outgoing))],
+    };
+    let mut client = Client::new(Scripted::new(script), LIMITS);
+    let queries: Vec<Query> = (0..200).map(|index| query(index % 2)).collect();
+    let outcomes = client.ask(&queries).unwrap();
+    for (index, outcome) in outcomes.iter().enumerate() {
+        assert_eq!(outcome.is_ok(), index % 2 == 1);
+    }
+    assert!(ms(client.now()) <= 1875 + 10, "{}", client.now());
+}
+
+/// Oracle: the request. What differs from it in any way is no answer to it.
+#[test]
+fn what_does_not_belong_is_dropped() {
+    type Change = fn(&mut Incoming);
+    let changes: [Change; 8] = [
+        |incoming| incoming.source = Lid::new(99),
+        |incoming| incoming.mad[0] = 2,
+        |incoming| incoming.mad[1] = 0x04,
+        |incoming| incoming.mad[2] = 9,
+        |incoming| incoming.mad[3] = 0x82,
+        |incoming| incoming.mad[15] ^= 1,
+        |incoming| incoming.mad[17] ^= 1,
+        |incoming| incoming.mad[23] ^= 1,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let script = move |_, outgoing: &Outgoing<'_>| {
+            let mut forged = answer(outgoing);
+            change(&mut forged);
+            forged.mad[64 + 19] = 1;
+            // The forged one is faster than the real one, which then comes twice.
+            let real = answer(outgoing);
+            let us = Span::from_us;
+            vec![(us(1), forged), (us(2), real), (us(3), real)]
+        };
+        let mut client = Client::new(Scripted::new(script), LIMITS);
+        let taken = client.ask_one(query(0)).unwrap().unwrap();
+        let info = NodeInfo::parse(&taken.data());
+        assert_eq!(info.node_guid.as_u64(), 0, "change {number}");
+        assert_eq!(client.statistics().unexpected, 1);
+    }
+}
+
+/// Oracle: the status.
+#[test]
+fn refusals_are_told_and_busy_nodes_asked_again() {
+    let script = |number, outgoing: &Outgoing<'_>| {
+        let mut packet = Packet::new(*outgoing.mad);
+        packet.answer(match number {
+            0 => Status::BUSY,
+            _ => Status::INVALID_VALUE,
+        });
+        let mad = packet.into_inner();
+        let source = outgoing.destination;
+        let incoming = Incoming {
+            source,
+            unanswered: false,
+            mad,
+        };
+        vec![(Span::from_us(1), incoming)]
+    };
+    let mut client = Client::new(Scripted::new(script), LIMITS);
+    let failure = client.ask_one(query(0)).unwrap().unwrap_err();
+    assert_eq!(failure, Failure::Refused(Status::INVALID_VALUE));
+    assert_eq!(client.transport().sent.len(), 2);
+}

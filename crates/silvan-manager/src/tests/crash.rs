@@ -1,0 +1,135 @@
+//! The process is killed at every step, and the machine loses power at every step.
+
+use super::*;
+
+/// Runs until the fuse has burnt; gives whether it has.
+fn run_with_fuse(bench: &Bench, steps: u64) -> bool {
+    bench.subnet.world().fuse = Some(steps);
+    let outcome = bench.run(CONFIG, true, Task::Run);
+    let burnt = bench.subnet.world().fuse == Some(0);
+    bench.subnet.world().fuse = None;
+    assert!(burnt || outcome.is_ok());
+    burnt
+}
+
+/// Steps of a run that nobody kills.
+fn last_step() -> u64 {
+    let bench = Bench::congested(1, 12);
+    assert_eq!(bench.act(CONFIG), 0);
+    assert!(!bench.sets().is_empty());
+    bench.subnet.world().steps
+}
+
+/// Steps at which a run may be killed with another effect than at the step before: those around
+/// settings and the journal. A sweep has hundreds of steps that change nothing; of them every 97th
+/// is tried.
+fn interesting_steps() -> Vec<u64> {
+    let mut steps = Vec::new();
+    let end = last_step();
+    let mut before = (0, String::new());
+    for step in (0..end).step_by(97) {
+        let bench = Bench::congested(1, 12);
+        run_with_fuse(&bench, step);
+        let now = (bench.sets().len(), bench.disk.text());
+        if now != before {
+            steps.extend(step.saturating_sub(97)..=step);
+        } else {
+            steps.push(step);
+        }
+        before = now;
+    }
+    steps.push(end);
+    steps.dedup();
+    steps
+}
+
+/// Oracle: the settings before the first start.
+#[test]
+fn nothing_stays_changed_whenever_it_is_killed() {
+    let mut changed = 0;
+    for step in interesting_steps() {
+        for power_lost in [false, true] {
+            let bench = Bench::congested(1, 12);
+            run_with_fuse(&bench, step);
+            if power_lost {
+                bench.disk.lose_power();
+            }
+            changed += usize::from(bench.rates().contains(&0));
+            let left = bench.run(CONFIG, true, Task::Restore).unwrap();
+            assert_eq!(left, 0, "step {step}");
+            bench.assert_untouched();
+            assert!(!bench.disk.text().contains("0x"), "step {step}");
+        }
+    }
+    assert!(
+        changed > 100,
+        "only {changed} of the crashes left something changed"
+    );
+}
+
+/// Oracle: as above, with a second crash while the first is being repaired.
+#[test]
+fn nothing_stays_changed_when_restoring_is_killed_too() {
+    let end = last_step();
+    let first = (0..end).step_by(7).find(|&step| {
+        let bench = Bench::congested(1, 12);
+        run_with_fuse(&bench, step);
+        bench.rates().contains(&0)
+    });
+    let first = first.unwrap();
+    for second in (0..).step_by(3) {
+        let bench = Bench::congested(1, 12);
+        run_with_fuse(&bench, first);
+        bench.subnet.world().fuse = Some(second);
+        let _ = bench.run(CONFIG, true, Task::Restore);
+        let is_over = bench.subnet.world().fuse != Some(0);
+        bench.subnet.world().fuse = None;
+        bench.disk.lose_power();
+        assert_eq!(bench.run(CONFIG, true, Task::Restore).unwrap(), 0);
+        bench.assert_untouched();
+        if is_over {
+            return;
+        }
+    }
+}
+
+/// Oracle: a dry run has been told to change nothing, and says what is left.
+#[test]
+fn a_dry_run_leaves_the_journal_of_an_earlier_run() {
+    let bench = Bench::new(1);
+    let guid = bench.subnet.world().guid("S2");
+    let setting = |valid, rate| {
+        format!(r#"{{"valid":{valid},"threshold":15,"packet-size":3,"marking-rate":{rate}}}"#)
+    };
+    let text = format!(
+        r#"{{"version":1,"changes":[{{"switch":"{guid}","port":23,"before":{},"after":{},"rate":128}}]}}"#,
+        setting(false, 0),
+        setting(true, 0),
+    );
+    bench.disk.put(&text);
+    assert_eq!(bench.run(CONFIG, false, Task::Once).unwrap(), 1);
+    assert_eq!(bench.disk.text(), text);
+    assert!(bench.sets().is_empty());
+}
+
+/// Oracle: what cannot be understood is not thrown away, and nothing is changed on top of it.
+#[test]
+fn a_journal_that_cannot_be_understood_stops_the_start() {
+    for text in ["", "{", r#"{"version":2,"changes":[]}"#, r#"{"version":1}"#] {
+        let bench = Bench::new(1);
+        bench.disk.put(text);
+        let metrics = Arc::clone(&bench.metrics);
+        let log = |_: &Event| {};
+        let refused = Manager::new(
+            settings(CONFIG),
+            true,
+            bench.subnet.clone(),
+            bench.disk.clone(),
+            Box::new(log),
+            metrics,
+        );
+        let error = refused.err().unwrap();
+        assert!(matches!(error, ManagerError::Journal(_)), "{error}");
+        assert_eq!(bench.disk.text(), text);
+    }
+}

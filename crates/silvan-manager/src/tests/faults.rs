@@ -1,0 +1,210 @@
+//! Losses, reboots, handovers, other tools, flaps, garbage.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn lowered(event: &Event) -> bool {
+    matches!(event, Event::Lowered { .. })
+}
+
+/// Nothing but S2's port to D was ever set.
+fn assert_only_the_root_was_set(bench: &Bench) {
+    for (name, port, _) in bench.sets() {
+        assert_eq!((name.as_str(), port), ("S2", Some(23)));
+    }
+}
+
+/// Oracle: the run without losses acts; with losses it acts too, on nothing else, and restores
+/// everything.
+#[test]
+fn a_tenth_of_all_datagrams_is_lost() {
+    let mut acted = 0;
+    for seed in 0..12 {
+        let bench = Bench::congested(seed, 25);
+        bench.subnet.world().loss = 100;
+        assert_eq!(bench.act(CONFIG), 0, "seed {seed}");
+        assert_only_the_root_was_set(&bench);
+        bench.assert_untouched();
+        acted += usize::from(bench.count(lowered) > 0);
+    }
+    assert!(acted >= 8, "only {acted} of 12 runs have acted");
+}
+
+/// Oracle: a switch that reboots has the settings it was shipped with, and they stay.
+#[test]
+fn a_switch_reboots_while_a_port_is_low() {
+    let bench = Bench::congested(1, 40);
+    bench.after(7, Fault::Reboot("S2", seconds(8)));
+    bench.after(9, Fault::Incast(false));
+    assert_eq!(bench.act(CONFIG), 0);
+    assert_only_the_root_was_set(&bench);
+    let rates = bench.rates();
+    assert_eq!(rates[..24], [128; 24]);
+    assert_eq!(rates[24..], [200; 24]);
+    assert!(bench.count(|event| matches!(event, Event::SwitchSilent { .. })) >= 1);
+    assert!(bench.count(|event| matches!(event, Event::SwitchBack { .. })) >= 1);
+    assert!(bench.count(|event| matches!(event, Event::LeftAlone { .. })) == 1);
+}
+
+/// Oracle: a switch that is off for good keeps its change in the journal, and nothing else waits for
+/// it; when it is back, the next start restores it.
+#[test]
+fn a_switch_that_never_comes_back_is_remembered() {
+    let bench = Bench::congested(1, 20);
+    bench.after(7, Fault::Reboot("S2", seconds(100_000)));
+    // S1 still answers, at its own pace.
+    assert_eq!(bench.act(CONFIG), 1);
+    assert_eq!(bench.events().last(), Some(&Event::Stopped { pending: 1 }));
+    assert!(bench.disk.text().contains("\"port\": 23"));
+    assert!(bench.subnet.world().now.as_secs_f64() < 20.0 + 30.0 + 10.0);
+    let mut world = bench.subnet.world();
+    world.incast = false;
+    world.nodes[1].alive = true;
+    // It has lost nothing: only its management was gone.
+    world.nodes[1].ports[23].own.valid = true;
+    world.nodes[1].ports[23].own.threshold = silvan_mad::Bits::saturating(15);
+    world.nodes[1].ports[23].own.packet_size = 3;
+    world.nodes[1].ports[23].own.marking_rate = 0;
+    world.nodes[1].whole.marking_rate = 128;
+    drop(world);
+    assert_eq!(bench.run(CONFIG, true, Task::Restore).unwrap(), 0);
+    bench.assert_untouched();
+}
+
+/// Oracle: changes in the journal count as switches with a change, whatever the machine thinks.
+#[test]
+fn never_more_switches_than_allowed_have_a_change() {
+    let bench = Bench::congested(1, 60);
+    bench.after(7, Fault::Reboot("S2", seconds(10)));
+    let config = format!("{CONFIG}max-low-switches = 1\n");
+    bench.act(&config);
+    assert!(bench.count(lowered) > 0);
+    assert_only_the_root_was_set(&bench);
+}
+
+/// Oracle: after two switches have swapped their LIDs, no setting reaches the wrong one.
+#[test]
+fn the_sm_hands_over_and_lids_change() {
+    for second in 2..12 {
+        let bench = Bench::congested(1, 25);
+        bench.after(second, Fault::Swap("S1", "S2"));
+        bench.after(second, Fault::Sm("A"));
+        assert_eq!(bench.act(CONFIG), 0, "second {second}");
+        assert_only_the_root_was_set(&bench);
+        bench.assert_untouched();
+        assert!(bench.count(lowered) > 0, "second {second}");
+    }
+}
+
+/// Oracle: the definition of `sm-lost-after`; everything is as shipped while no SM answers, and work
+/// goes on when one does.
+#[test]
+fn everything_is_restored_when_the_sm_is_lost() {
+    let config = format!("{CONFIG}\n[subnet]\nsm-lost-after = \"3 s\"\n");
+    let bench = Bench::congested(1, 12);
+    bench.after(6, Fault::LoseSm);
+    assert_eq!(bench.act(&config), 0);
+    let events = bench.events();
+    let place = |is: fn(&Event) -> bool| events.iter().position(is).unwrap();
+    let lost = place(|event| matches!(event, Event::SmLost { .. }));
+    let restored = place(|event| matches!(event, Event::Restored { .. }));
+    let stopping = place(|event| matches!(event, Event::Stopping { pending: 0 }));
+    assert!(lost < restored && restored < stopping);
+    assert_eq!(bench.count(lowered), 1);
+    bench.assert_untouched();
+
+    let bench = Bench::congested(1, 25);
+    bench.after(6, Fault::LoseSm);
+    bench.after(14, Fault::Sm("B"));
+    assert_eq!(bench.act(&config), 0);
+    assert_eq!(bench.count(|event| matches!(event, Event::SmFound)), 1);
+    assert!(bench.count(lowered) >= 2);
+    bench.assert_untouched();
+}
+
+/// Oracle: in a quiet subnet with large counters nothing may be decided, whenever another tool
+/// clears them.
+#[test]
+fn counters_cleared_in_the_middle_of_a_sweep_decide_nothing() {
+    for datagrams in (150..600).step_by(7) {
+        let bench = Bench::congested(1, 12);
+        // Congested until just before the manager starts, quiet since.
+        bench.subnet.world().incast = false;
+        bench.subnet.world().clear_after = Some(datagrams);
+        bench.after(5, Fault::Clear);
+        let quiet = Bench::new(1);
+        quiet.after(12, Fault::Stop);
+        quiet.subnet.world().clear_after = Some(datagrams);
+        assert_eq!(quiet.act(CONFIG), 0);
+        assert!(quiet.sets().is_empty());
+        assert_eq!(quiet.count(|event| matches!(event, Event::Decision(_))), 0);
+        // And in a congested one what is decided is still the root's.
+        assert_eq!(bench.act(CONFIG), 0);
+        assert_only_the_root_was_set(&bench);
+        bench.assert_untouched();
+    }
+}
+
+/// Oracle: a link that was down says nothing of congestion in that sweep; nothing crashes, and
+/// everything is restored.
+#[test]
+fn links_flap() {
+    let bench = Bench::congested(1, 30);
+    for second in 2..30 {
+        bench.after(second, Fault::Flap("S2", 23));
+        if second % 3 == 0 {
+            bench.after(second, Fault::Flap("S1", 15));
+        }
+    }
+    assert_eq!(bench.act(CONFIG), 0);
+    assert!(bench.count(|event| matches!(event, Event::LinkFlapped { .. })) > 5);
+    // Flapping every second, the root is never known to be congested.
+    assert_eq!(bench.count(lowered), 0);
+    bench.assert_untouched();
+}
+
+/// Oracle: with one switch off, sweeps of the other keep their pace after the first.
+#[test]
+fn a_silent_switch_keeps_nobody_waiting() {
+    let bench = Bench::new(1);
+    bench.after(3, Fault::Reboot("S2", seconds(1_000)));
+    bench.after(100, Fault::Stop);
+    assert_eq!(bench.act(CONFIG), 0);
+    let slow = bench
+        .events
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|event| matches!(event, Event::Swept { seconds, .. } if *seconds > 1.0))
+        .count();
+    let all = bench
+        .events
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|event| matches!(event, Event::Swept { .. }))
+        .count();
+    assert!(slow <= 8, "{slow} of {all} sweeps were slow");
+    assert!(all > 70, "only {all} sweeps in 100 s");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Oracle: no panic, whatever nodes answer. (What a switch says it has in force cannot be
+    /// verified here: its answers are garbage, too.)
+    #[test]
+    fn garbage_does_no_harm(seed in any::<u64>(), loss in 0..300_u64, start in 0..6_u64) {
+        let bench = Bench::congested(seed, 12);
+        bench.subnet.world().loss = loss;
+        if start == 0 {
+            bench.subnet.world().garbage = true;
+        } else {
+            // Garbage begins after a subnet has been seen.
+            bench.after(start, Fault::Garbage);
+        }
+        let config = format!("{CONFIG}\n[state]\npatience = \"3 s\"\n[datagrams]\nretries = 1\n");
+        let _ = bench.run(&config, true, Task::Run);
+    }
+}

@@ -1,0 +1,151 @@
+//! Configuration, key file, state folder.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::*;
+use crate::journal::{Disk, StateError, StateFolder};
+use crate::key::{CcKey, KeyError};
+use crate::settings::EXAMPLE;
+
+fn refused(text: &str) -> String {
+    Settings::from_toml(text, "dcms.toml")
+        .unwrap_err()
+        .to_string()
+}
+
+/// Oracle: the empty configuration, which is all defaults.
+#[test]
+fn the_example_spells_out_the_defaults() {
+    let example = format!("{:?}", settings(EXAMPLE));
+    assert_eq!(example, format!("{:?}", settings("")));
+    // And its commented keys are keys.
+    let uncommented: String = EXAMPLE
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.starts_with('[') || rest.contains(" = ") => format!("{rest}\n"),
+            _ => format!("{line}\n"),
+        })
+        .filter(|line| !line.starts_with("cc-key-file"))
+        .collect();
+    assert_eq!(
+        settings(&uncommented).listen.unwrap().to_string(),
+        "127.0.0.1:9684"
+    );
+}
+
+/// Oracle: errors written by hand.
+#[test]
+fn bad_configurations_are_refused_with_line_and_hint() {
+    let cases = [
+        (
+            "[dcms]\nintervall = \"1 s\"",
+            "dcms.toml:2: dcms.intervall: unknown key (hint: did you mean \"interval\"?)",
+        ),
+        (
+            "[dcms]\ninterval = \"100 ms\"",
+            "dcms.toml:1: dcms.congestion-threshold: T_C is 8000000 ticks, but an interval has only 4545454",
+        ),
+        (
+            "[marking]\nallow = [\"S1\", \"S2:255\"]",
+            "dcms.toml:2: marking.allow.1: \"S2:255\": no switch has a port 255",
+        ),
+        (
+            "[marking]\ndeny = [\"0xzz\"]",
+            "dcms.toml:2: marking.deny.0: invalid GUID \"0xzz\"",
+        ),
+        (
+            "[metrics]\nlisten = \"0.0.0.0:9684\"",
+            "dcms.toml:2: metrics.listen: 0.0.0.0:9684 can be reached from other machines (hint: listen on 127.0.0.1",
+        ),
+        (
+            "[datagrams]\n\nin-flight = 0",
+            "dcms.toml:3: datagrams.in-flight: is zero (hint: give a value above 0)",
+        ),
+        (
+            "[marking]\ncc-key-file = \"no-such-file\"",
+            "dcms.toml:2: marking.cc-key-file: the key file no-such-file cannot be read",
+        ),
+        ("[dcms", "dcms.toml:1:"),
+    ];
+    for (text, expected) in cases {
+        let message = refused(text);
+        assert!(message.starts_with(expected), "{message}");
+        assert!(!message.contains('\n'));
+    }
+    let public = settings("[metrics]\nlisten = \"0.0.0.0:9684\"\npublic = true");
+    assert!(public.listen.is_some());
+}
+
+fn file(folder: &Path, name: &str, content: &str, mode: u32) -> std::path::PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, content).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+/// Oracle: what a shell would print of the files.
+#[test]
+fn keys_come_only_from_files_that_nobody_else_can_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let key =
+        |name: &str, content: &str, mode| CcKey::read(&file(folder.path(), name, content, mode));
+    assert_eq!(
+        key("a", "0xff\n", 0o600).unwrap(),
+        key("b", "255", 0o400).unwrap()
+    );
+    for mode in [0o640, 0o604, 0o660, 0o602, 0o644, 0o620] {
+        let error = key(&format!("{mode:o}"), "0xff", mode).unwrap_err();
+        assert!(matches!(error, KeyError::Exposed { .. }), "{error}");
+    }
+    for content in ["", "secret", "0x1ffffffffffffffff", "-1"] {
+        let error = key("bad", content, 0o600).unwrap_err();
+        assert!(matches!(error, KeyError::Content { .. }), "{error}");
+        assert!(content.is_empty() || !error.to_string().contains(content));
+    }
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(folder.path().join("a"), &link).unwrap();
+    assert!(matches!(
+        CcKey::read(&link).unwrap_err(),
+        KeyError::Io { .. }
+    ));
+    let error = CcKey::read(folder.path()).unwrap_err();
+    assert!(matches!(error, KeyError::Exposed { .. }), "{error}");
+}
+
+/// Oracle: the definition of a lock.
+#[test]
+fn a_second_instance_refuses_to_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let first = StateFolder::open(&state).unwrap();
+    let error = StateFolder::open(&state).unwrap_err();
+    assert!(matches!(error, StateError::InUse { .. }), "{error}");
+    drop(first);
+    StateFolder::open(&state).unwrap();
+}
+
+/// Oracle: the file system.
+#[test]
+fn the_journal_is_its_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let mut state = StateFolder::open(&path).unwrap();
+    assert_eq!(state.read().unwrap(), None);
+    for content in [&b"first"[..], b"second, which is longer"] {
+        state.write(content).unwrap();
+        state.sync().unwrap();
+        state.replace().unwrap();
+        state.sync_folder().unwrap();
+        assert_eq!(state.read().unwrap().unwrap(), content);
+    }
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o700);
+    assert_eq!(mode(&path.join("journal.json")), 0o600);
+    assert_eq!(mode(&path.join("lock")), 0o600);
+    drop(state);
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    let error = StateFolder::open(&path).unwrap_err();
+    assert!(matches!(error, StateError::Shared { .. }), "{error}");
+}

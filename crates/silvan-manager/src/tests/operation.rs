@@ -1,0 +1,157 @@
+//! What it does when all is well.
+
+use super::*;
+use crate::event::Do;
+
+fn lowered(event: &Event) -> bool {
+    matches!(event, Event::Lowered { .. })
+}
+
+/// Oracle: the paper's account of figures 5 and 6: lowered when the victim appears, restored at the
+/// time limit, lowered again; at the end what was there is there again.
+#[test]
+fn lowers_restores_and_lowers_again() {
+    let bench = Bench::congested(1, 16);
+    assert_eq!(bench.act(CONFIG), 0);
+    let s2 = |rate| ("S2".to_owned(), Some(23), rate);
+    assert_eq!(bench.sets(), [s2(0), s2(0), s2(0), s2(0)]);
+    assert_eq!(bench.count(lowered), 2);
+    let restored = bench.count(|event| matches!(event, Event::Restored { now: 128, .. }));
+    assert_eq!(restored, 2);
+    bench.assert_untouched();
+    assert!(bench.disk.text().contains("\"changes\": []"));
+    let reasons: Vec<&str> = bench
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::Decision(decided) => Some(decided.reason),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reasons, ["victim-found", "time-limit", "victim-found"]);
+    assert_eq!(bench.events().last(), Some(&Event::Stopped { pending: 0 }));
+}
+
+/// Oracle: nothing was set, while the decisions are the same.
+#[test]
+fn a_dry_run_sets_nothing() {
+    let bench = Bench::congested(1, 18);
+    assert_eq!(bench.run(CONFIG, false, Task::Run).unwrap(), 0);
+    assert!(bench.sets().is_empty());
+    let would = bench.count(|event| match event {
+        Event::Decision(decided) => decided.action == Do::Lower && decided.dry_run,
+        _ => false,
+    });
+    assert!(would >= 1);
+    assert_eq!(bench.disk.text(), "");
+}
+
+/// Oracle: the definition of the task: two sweeps, one decision, everything restored.
+#[test]
+fn once_decides_once_and_ends() {
+    let bench = Bench::new(1);
+    bench.subnet.world().incast = true;
+    assert_eq!(bench.run(CONFIG, true, Task::Once).unwrap(), 0);
+    assert_eq!(bench.count(lowered), 1);
+    bench.assert_untouched();
+}
+
+/// Oracle: the switch-wide setting is changed, and only its Marking_Rate.
+#[test]
+fn switches_without_settings_of_ports_are_changed_as_a_whole() {
+    for forced in [false, true] {
+        let bench = Bench::congested(1, 8);
+        bench.subnet.world().nodes[1].has_port_settings = forced;
+        let scope = if forced { "switch" } else { "port" };
+        let config = format!("{CONFIG}\n[marking]\nscope = \"{scope}\"");
+        assert_eq!(bench.act(&config), 0);
+        let whole = |rate| ("S2".to_owned(), None, rate);
+        assert_eq!(bench.sets(), [whole(0), whole(128)]);
+        bench.assert_untouched();
+    }
+}
+
+/// Oracle: the rate in force is the one that was, whatever the switch makes of invalid elements.
+#[test]
+fn a_switch_that_passes_over_invalid_elements_gets_its_rate_back() {
+    let bench = Bench::congested(1, 8);
+    bench.subnet.world().nodes[1].ignores_invalid = true;
+    assert_eq!(bench.act(CONFIG), 0);
+    assert_eq!(bench.count(lowered), 1);
+    assert!(bench.rates().iter().all(|&rate| rate == 128));
+}
+
+/// Oracle: the definition of the rules.
+#[test]
+fn only_allowed_ports_are_changed() {
+    let guid = Bench::new(1).subnet.world().guid("S2");
+    let cases = [
+        (r#"deny = ["S2:23"]"#.to_owned(), false),
+        (r#"deny = ["*:23"]"#.to_owned(), false),
+        (r#"allow = ["S1"]"#.to_owned(), false),
+        (format!(r#"deny = ["{guid}"]"#), false),
+        (r#"allow = ["S2:23"]"#.to_owned(), true),
+        (format!(r#"allow = ["{guid}:23"]"#), true),
+        // A port of the switch must not be changed, so the switch as a whole must not be either.
+        ("scope = \"switch\"\ndeny = [\"S2:1\"]".to_owned(), false),
+    ];
+    for (rule, may) in cases {
+        let bench = Bench::congested(1, 8);
+        bench.act(&format!("{CONFIG}\n[marking]\n{rule}"));
+        assert_eq!(bench.count(lowered) > 0, may, "{rule}");
+        assert_eq!(!bench.sets().is_empty(), may, "{rule}");
+        bench.assert_untouched();
+    }
+}
+
+/// Oracle: the port marks nothing, so that its Marking_Rate has no effect.
+#[test]
+fn ports_that_do_not_mark_are_left_alone() {
+    let bench = Bench::congested(1, 8);
+    bench.subnet.world().nodes[1].whole.threshold = silvan_mad::Bits::saturating(0);
+    bench.act(CONFIG);
+    assert!(bench.sets().is_empty());
+    assert!(bench.count(|event| matches!(event, Event::NotLowered { .. })) > 0);
+}
+
+/// Oracle: a counter of 32 bits that reached its end would hide all congestion after it.
+#[test]
+fn full_counters_are_reset() {
+    // 30 million ticks per second fill PortXmitWait in 143 s.
+    let bench = Bench::congested(1, 400);
+    let config = "[dcms]\nlow-duration = \"1 s\"\n";
+    bench.act(config);
+    assert!(bench.count(|event| matches!(event, Event::CountersReset { .. })) > 0);
+    // A cycle of low and default takes three sweeps or four.
+    assert!(bench.count(lowered) > 90, "{}", bench.count(lowered));
+    bench.assert_untouched();
+}
+
+/// Oracle: a manager without the right key cannot set anything, and nothing that it writes has the key.
+#[test]
+fn the_key_opens_and_stays_hidden() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key");
+    for (key, works) in [(0x1122_3344_5566_7788_u64, true), (5, false)] {
+        std::fs::write(&file, format!("{key:#x}\n")).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&file, mode).unwrap();
+        let bench = Bench::congested(1, 8);
+        bench.subnet.world().nodes[1].key = 0x1122_3344_5566_7788;
+        let config = format!(
+            "{CONFIG}\n[marking]\ncc-key-file = {:?}",
+            file.display().to_string()
+        );
+        bench.act(&config);
+        assert_eq!(bench.count(lowered) == 1, works);
+        assert_eq!(bench.sets().is_empty(), !works);
+        bench.assert_untouched();
+        let said = format!("{:?} {:?}", bench.events(), settings(&config));
+        let json = serde_json::to_string(&bench.events()).unwrap();
+        for text in [said, json, bench.metrics.text(), bench.disk.text()] {
+            for form in [format!("{key:x}"), format!("{key:X}"), key.to_string()] {
+                assert!(key == 5 || !text.contains(&form), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! How management datagrams leave and arrive, and what time it is.
+
+use silvan_mad::MAD_LEN;
+use silvan_units::{Lid, Span, Time};
+use thiserror::Error;
+
+/// A request on its way out.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// Where to; the permissive LID 0xffff for a directed route.
+    pub destination: Lid,
+    /// The datagram. Of its TransactionID, only the low 32 bits come back.
+    pub mad: &'a [u8; MAD_LEN],
+    /// How long the system waits for the answer before it gives the request back.
+    pub timeout: Span,
+}
+
+/// A datagram that has come in.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming {
+    /// Where from, as the packet said.
+    pub source: Lid,
+    /// Whether this is a request of ours that nobody has answered.
+    pub unanswered: bool,
+    /// The datagram.
+    pub mad: [u8; MAD_LEN],
+}
+
+/// A port of the subnet through which datagrams go, and a clock that never goes back.
+pub trait Transport {
+    /// The time since some instant before the first call.
+    fn now(&mut self) -> Time;
+
+    /// Sends a request. A request that is lost here counts as lost on the wire.
+    ///
+    /// # Errors
+    ///
+    /// [`TransportError::Lost`] if nothing can be sent any more.
+    fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError>;
+
+    /// Takes what has come in, and waits for it until an instant; `None` if nothing has come by
+    /// then.
+    ///
+    /// # Errors
+    ///
+    /// [`TransportError::Lost`] if nothing can come in any more.
+    fn receive(&mut self, until: Time) -> Result<Option<Incoming>, TransportError>;
+
+    /// Waits until an instant.
+    fn pause(&mut self, until: Time);
+}
+
+/// Why no datagrams can be exchanged.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TransportError {
+    /// The library of the kernel's interface is not there, or lacks a function.
+    #[error("libibumad.so.3 cannot be used: {0}")]
+    Library(#[from] libloading::Error),
+    /// The port cannot be opened.
+    #[error("{port} cannot be opened: {error}")]
+    Open {
+        /// The port that was asked for.
+        port: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The port was there, and fails now.
+    #[error("the InfiniBand port fails: {0}")]
+    Lost(std::io::Error),
+}
+
+impl TransportError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Library(_) => "install the package libibumad3 (Debian) or libibumad (Fedora)",
+            Self::Open { .. } => {
+                "it needs an InfiniBand port and access to /dev/infiniband/umad*; ibstat lists the ports"
+            }
+            Self::Lost(_) => {
+                "start it again when the adapter is back; what it changed is in its journal"
+            }
+        }
+    }
+}

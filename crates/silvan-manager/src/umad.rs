@@ -1,0 +1,274 @@
+//! The kernel's interface for management datagrams, through libibumad.
+//!
+//! The library is opened when it is needed, so that silvan builds and runs without it. Its symbols
+//! resolve as in every other tool: the preload library umad2sim, which attaches tools to an emulated
+//! fabric, works here as it does for them.
+#![expect(
+    unsafe_code,
+    reason = "functions of a C library, see docs/decisions/0017-libibumad-at-run-time.md"
+)]
+
+use std::ffi::{CString, c_char, c_int, c_long, c_void};
+use std::io;
+use std::time::Instant;
+
+use libloading::os::unix::{Library, Symbol};
+use silvan_mad::{Class, MAD_LEN, Packet};
+use silvan_units::{Lid, Span, Time};
+
+use crate::transport::{Incoming, Outgoing, Transport, TransportError};
+
+const LIBRARY: &str = "libibumad.so.3";
+/// `struct ib_user_mad` before the datagram (umad.h, ABI 5 with P_Key index), in bytes.
+const HEADER_LEN: usize = 64;
+/// Places in it.
+const STATUS_AT: usize = 4;
+const LID_AT: usize = 28;
+/// The header and a datagram, aligned for the header's fields.
+const WORDS: usize = (HEADER_LEN + MAD_LEN) / 8;
+/// Longest wait in one call, so that a clock that jumps cannot make it longer.
+const LONGEST_POLL_MS: u64 = 50;
+/// Q_Key of queue pair 1 (volume 1, section 3.5.3).
+const GENERAL_Q_KEY: c_int = 0x8001_0000_u32 as c_int;
+
+type Init = unsafe extern "C" fn() -> c_int;
+type OpenPort = unsafe extern "C" fn(*const c_char, c_int) -> c_int;
+type ClosePort = unsafe extern "C" fn(c_int) -> c_int;
+type Size = unsafe extern "C" fn() -> usize;
+type Register = unsafe extern "C" fn(c_int, c_int, c_int, u8, *const c_long) -> c_int;
+type SetAddress = unsafe extern "C" fn(*mut c_void, c_int, c_int, c_int, c_int) -> c_int;
+type Send = unsafe extern "C" fn(c_int, c_int, *mut c_void, c_int, c_int, c_int) -> c_int;
+type Receive = unsafe extern "C" fn(c_int, *mut c_void, *mut c_int, c_int) -> c_int;
+type Poll = unsafe extern "C" fn(c_int, c_int) -> c_int;
+
+/// The functions in use. They stay valid as long as the library is open, which is as long as they
+/// are kept here.
+struct Functions {
+    set_address: Symbol<SetAddress>,
+    send: Symbol<Send>,
+    receive: Symbol<Receive>,
+    poll: Symbol<Poll>,
+    close_port: Symbol<ClosePort>,
+    _library: Library,
+}
+
+/// The classes that are asked, with their versions.
+const CLASSES: [(Class, c_int); 4] = [
+    (Class::SUBNET_DIRECTED, 1),
+    (Class::SUBNET_LID, 1),
+    (Class::PERFORMANCE, 1),
+    (Class::CONGESTION_CONTROL, 2),
+];
+
+/// A port opened through libibumad.
+pub struct UmadTransport {
+    functions: Functions,
+    port: c_int,
+    /// The kernel's agents, in the order of [`CLASSES`].
+    agents: [c_int; CLASSES.len()],
+    started: Instant,
+}
+
+impl UmadTransport {
+    /// Opens a port of an adapter; by default the first that is active.
+    ///
+    /// # Errors
+    ///
+    /// [`TransportError`] if the library or the port is not there, or this user may not use it.
+    pub fn open(device: Option<&str>, port: u8) -> Result<Self, TransportError> {
+        // SAFETY: libibumad has no constructors with preconditions.
+        let library = unsafe { Library::new(LIBRARY) }?;
+        // SAFETY: the types are those of the declarations in umad.h, whose ABI is fixed by the
+        // library's version 3.
+        let (init, open_port, size, register, functions) = unsafe {
+            (
+                library.get::<Init>(b"umad_init\0")?,
+                library.get::<OpenPort>(b"umad_open_port\0")?,
+                library.get::<Size>(b"umad_size\0")?,
+                library.get::<Register>(b"umad_register\0")?,
+                Functions {
+                    set_address: library.get(b"umad_set_addr\0")?,
+                    send: library.get(b"umad_send\0")?,
+                    receive: library.get(b"umad_recv\0")?,
+                    poll: library.get(b"umad_poll\0")?,
+                    close_port: library.get(b"umad_close_port\0")?,
+                    _library: library,
+                },
+            )
+        };
+        let failed = |error| TransportError::Open {
+            port: name_of(device, port),
+            error,
+        };
+        let name = device.map(CString::new).transpose();
+        let name = name.map_err(|error| failed(error.into()))?;
+        let pointer = name.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
+        // SAFETY: no preconditions; the name ends with a zero and lives until the call is over.
+        let opened = unsafe {
+            init();
+            open_port(pointer, c_int::from(port))
+        };
+        if opened < 0 {
+            return Err(failed(io::Error::from_raw_os_error(-opened)));
+        }
+        let mut transport = Self {
+            functions,
+            port: opened,
+            agents: [-1; CLASSES.len()],
+            started: Instant::now(),
+        };
+        // SAFETY: no preconditions.
+        if unsafe { size() } != HEADER_LEN {
+            let error = io::Error::other("the kernel's interface is older than Linux 2.6.24");
+            return Err(failed(error));
+        }
+        for (agent, (class, version)) in transport.agents.iter_mut().zip(CLASSES) {
+            // SAFETY: the port is open; without a method mask nothing is read through the pointer.
+            *agent =
+                unsafe { register(opened, class.code() as c_int, version, 0, std::ptr::null()) };
+            if *agent < 0 {
+                return Err(failed(io::Error::from_raw_os_error(-*agent)));
+            }
+        }
+        Ok(transport)
+    }
+
+    fn take(&mut self) -> Result<Option<Incoming>, TransportError> {
+        let mut buffer = [0_u64; WORDS];
+        let mut length = MAD_LEN as c_int;
+        // SAFETY: the buffer has room for the header and as many bytes as `length` says.
+        let agent = unsafe {
+            (self.functions.receive)(self.port, buffer.as_mut_ptr().cast(), &mut length, 0)
+        };
+        if agent < 0 {
+            let error = io::Error::from_raw_os_error(-agent);
+            return match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(None),
+                _ => Err(TransportError::Lost(error)),
+            };
+        }
+        let bytes = to_bytes(&buffer);
+        let status = u32::from_ne_bytes([
+            bytes[STATUS_AT],
+            bytes[STATUS_AT + 1],
+            bytes[STATUS_AT + 2],
+            bytes[STATUS_AT + 3],
+        ]);
+        let mut mad = [0; MAD_LEN];
+        mad.copy_from_slice(&bytes[HEADER_LEN..]);
+        Ok(Some(Incoming {
+            source: Lid::new(u16::from_be_bytes([bytes[LID_AT], bytes[LID_AT + 1]])),
+            unanswered: status != 0,
+            mad,
+        }))
+    }
+}
+
+fn name_of(device: Option<&str>, port: u8) -> String {
+    match (device, port) {
+        (Some(device), 0) => format!("an active port of {device}"),
+        (Some(device), port) => format!("port {port} of {device}"),
+        (None, _) => "an active InfiniBand port".to_owned(),
+    }
+}
+
+fn to_bytes(words: &[u64; WORDS]) -> [u8; HEADER_LEN + MAD_LEN] {
+    let mut bytes = [0; HEADER_LEN + MAD_LEN];
+    for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+        to.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
+
+impl Transport for UmadTransport {
+    fn now(&mut self) -> Time {
+        Time::from_ps(self.started.elapsed().as_nanos() as u64 * 1_000)
+    }
+
+    fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError> {
+        let class = Packet::new(outgoing.mad).class();
+        let Some(place) = CLASSES.iter().position(|(known, _)| *known == class) else {
+            // Nobody asks with another class; it would go unanswered.
+            return Ok(());
+        };
+        let subnet_management = matches!(class, Class::SUBNET_DIRECTED | Class::SUBNET_LID);
+        let (queue_pair, q_key) = if subnet_management {
+            (0, 0)
+        } else {
+            (1, GENERAL_Q_KEY)
+        };
+        let mut buffer = [0_u64; WORDS];
+        for (word, bytes) in buffer[HEADER_LEN / 8..]
+            .iter_mut()
+            .zip(outgoing.mad.chunks_exact(8))
+        {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(eight);
+        }
+        let timeout_ms = outgoing.timeout.as_ps().div_ceil(1_000_000_000);
+        // SAFETY: the buffer holds a header and a datagram of the length given.
+        let sent = unsafe {
+            let pointer = buffer.as_mut_ptr().cast();
+            (self.functions.set_address)(
+                pointer,
+                c_int::from(outgoing.destination.as_u16()),
+                queue_pair,
+                0,
+                q_key,
+            );
+            (self.functions.send)(
+                self.port,
+                self.agents[place],
+                pointer,
+                MAD_LEN as c_int,
+                c_int::try_from(timeout_ms).unwrap_or(c_int::MAX),
+                0,
+            )
+        };
+        if sent >= 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            // The send queue is full for now.
+            Some(code) if is_passing(code) => Ok(()),
+            _ => Err(TransportError::Lost(error)),
+        }
+    }
+
+    fn receive(&mut self, until: Time) -> Result<Option<Incoming>, TransportError> {
+        loop {
+            if let Some(incoming) = self.take()? {
+                return Ok(Some(incoming));
+            }
+            let now = self.now();
+            let Some(left) = until.checked_since(now).filter(|left| !left.is_zero()) else {
+                return Ok(None);
+            };
+            let ms = left.as_ps().div_ceil(1_000_000_000).min(LONGEST_POLL_MS);
+            // SAFETY: the port is open. What it returns matters not: the next turn looks.
+            unsafe { (self.functions.poll)(self.port, ms as c_int) };
+        }
+    }
+
+    fn pause(&mut self, until: Time) {
+        let now = self.now();
+        let left: Span = until.checked_since(now).unwrap_or(Span::ZERO);
+        std::thread::sleep(std::time::Duration::from_nanos(left.as_ps() / 1_000));
+    }
+}
+
+fn is_passing(code: i32) -> bool {
+    use rustix::io::Errno;
+    [Errno::AGAIN, Errno::NOMEM, Errno::INTR, Errno::NOBUFS]
+        .iter()
+        .any(|errno| errno.raw_os_error() == code)
+}
+
+impl Drop for UmadTransport {
+    fn drop(&mut self) {
+        // SAFETY: the port is open, and nobody uses it afterwards.
+        unsafe { (self.functions.close_port)(self.port) };
+    }
+}
