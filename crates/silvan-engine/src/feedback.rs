@@ -112,7 +112,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 sl.map_or(data_class, |sl| sl.as_u8()),
             ),
         };
-        let vl = self.plane.config.sl_to_vl[usize::from(class)];
+        let vl = self.plane.host_lanes(host)[usize::from(class)];
+        if wire > 0 && usize::from(vl) >= self.plane.vls {
+            // Nothing can be sent on this service level.
+            return;
+        }
         let sl = self.plane.ways.service_level(host, packet.source(), class);
         let kind = Kind {
             wire,

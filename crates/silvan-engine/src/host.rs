@@ -64,8 +64,12 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
     #[inline]
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
         let vl = self.sl_to_vl[sl.index()];
+        // What is mapped to no data lane waits for another table, not for credits.
+        let Some(credits) = self.credits.get(usize::from(vl)) else {
+            return false;
+        };
         let blocks = (bytes + self.header).div_ceil(64) as i32;
-        let open = self.credits[usize::from(vl)].in_hand >= blocks;
+        let open = credits.in_hand >= blocks;
         if !open {
             self.starved |= 1 << vl;
             self.wanted = self.wanted.min(blocks);
@@ -115,7 +119,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let mut gate = HostGate {
             source: &mut self.source,
             credits: &plane.credits[first..first + plane.vls],
-            sl_to_vl: &plane.config.sl_to_vl,
+            sl_to_vl: plane.host_lanes(host),
             ways: &plane.ways,
             header: plane.header,
             host: host_id,
@@ -160,7 +164,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     #[inline]
     fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: Offer) {
         let plane = &mut self.plane;
-        let vl = plane.config.sl_to_vl[offer.sl.index()];
+        let vl = plane.host_lanes(host)[offer.sl.index()];
         let destination = offer.dst.index() as u32;
         let sl = plane
             .ways

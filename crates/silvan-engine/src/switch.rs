@@ -67,6 +67,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         } else if plane.ways.changes_lanes {
             let (from, to) = (local, output - base);
             let next = plane.ways.next_vl(element, ports, from, to, &packet);
+            if next >= plane.vls {
+                self.laneless(head);
+                return;
+            }
             plane.lane(output, next)
         } else {
             plane.lane(output, vl)

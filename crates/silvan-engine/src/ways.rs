@@ -36,6 +36,9 @@ pub(crate) struct Ways {
     mappings: Vec<u32>,
     /// Virtual lane by input port, output port and service level.
     lanes: Vec<u8>,
+    /// Virtual lane of a host's own link by service level of its traffic, by host; empty as long as
+    /// all have those of the configuration.
+    host_lanes: Vec<[u8; 16]>,
     /// By forwarding-table entry: the group of ports to choose from, and the table's own port. Empty
     /// if nothing is to be chosen.
     choices: Vec<Choice>,
@@ -95,6 +98,7 @@ impl Ways {
             + self.paths.capacity()
             + self.mappings.capacity() * 4
             + self.lanes.capacity()
+            + self.host_lanes.capacity() * 16
             + self.choices.capacity() * size_of::<Choice>()
             + self.members.capacity()
     }
@@ -137,6 +141,55 @@ impl Plane {
                     }));
                 }
             }
+        }
+    }
+
+    /// Virtual lanes of a host's own link, by service level of its traffic.
+    #[inline(always)]
+    pub fn host_lanes(&self, host: u32) -> &[u8; 16] {
+        let own = self.ways.host_lanes.get(host as usize);
+        own.unwrap_or(&self.config.sl_to_vl)
+    }
+
+    /// Sets them; `lanes` is by service level of the packet's header.
+    pub fn set_host_lanes(&mut self, host: u32, lanes: &[u8; 16]) {
+        if self.ways.host_lanes.is_empty() {
+            self.ways.host_lanes = vec![self.config.sl_to_vl; self.hosts.len()];
+        }
+        let bits = self.ways.path_bits;
+        self.ways.host_lanes[host as usize] =
+            std::array::from_fn(|class| lanes[(class << bits) & 15]);
+    }
+
+    /// First entry of the lanes behind a pair of local ports; `None` where packets keep their lane.
+    fn first_of_pair(&self, element: usize, input: u32, output: u32) -> Option<usize> {
+        let first = *self.ways.mappings.get(element)?;
+        let pair = input * self.elements[element].ports + output;
+        (first != NONE).then(|| first as usize + pair as usize * 16)
+    }
+
+    /// Virtual lanes behind a pair of a switch's local ports, by service level.
+    pub fn pair_lanes(&self, element: usize, input: u32, output: u32) -> [u8; 16] {
+        match self.first_of_pair(element, input, output) {
+            Some(first) => std::array::from_fn(|sl| self.ways.lanes[first + sl]),
+            None => self.config.sl_to_vl,
+        }
+    }
+
+    /// Sets them. The other pairs of a switch that kept lanes have those of the configuration then.
+    pub fn set_pair_lanes(&mut self, element: usize, input: u32, output: u32, lanes: &[u8; 16]) {
+        let pairs = self.elements[element].ports.pow(2);
+        let ways = &mut self.ways;
+        ways.changes_lanes = true;
+        ways.mappings.resize(self.elements.len(), NONE);
+        if ways.mappings[element] == NONE {
+            ways.mappings[element] = ways.lanes.len() as u32;
+            for _ in 0..pairs {
+                ways.lanes.extend(self.config.sl_to_vl);
+            }
+        }
+        if let Some(first) = self.first_of_pair(element, input, output) {
+            self.ways.lanes[first..first + 16].copy_from_slice(lanes);
         }
     }
 

@@ -14,7 +14,7 @@ use silvan_mad::performance::{
 use silvan_mad::{Bits, ClassPortInfo, Field, performance_capability as capability};
 use silvan_units::{NodeId, PortId, PortNumber, Sl, Vl};
 
-use super::{Exchange, INVALID_VALUE, Outcome, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
+use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
 use crate::plane::meter::VCRC;
 use crate::subnet::Subnet;
 
@@ -215,10 +215,9 @@ impl Subnet {
         }
         let slots = slots(exchange.attribute).ok_or(UNSUPPORTED_ATTRIBUTE)?;
         let asked: [u8; ROOM] = exchange.data();
-        let node = exchange.at.node;
         let ports = self.selected(exchange, asked[1])?;
         if exchange.set {
-            self.reset(node, &ports, exchange.attribute, &slots, &asked);
+            self.reset(&ports, exchange.attribute, &slots, &asked);
         }
         let mut answer = [0; ROOM];
         // What was asked about: OpCode, PortSelect, CounterSelect.
@@ -227,7 +226,7 @@ impl Subnet {
             let key = (exchange.attribute, place);
             let sum = ports
                 .iter()
-                .map(|&number| self.counter(node, number, slot.what, key))
+                .map(|&(node, number)| self.counter(node, number, slot.what, key))
                 .fold(0, u64::wrapping_add);
             set(&mut answer, slot, sum);
         }
@@ -236,23 +235,30 @@ impl Subnet {
     }
 
     /// The ports that PortSelect names: 0 is a switch's own port, of which nothing is counted, and
-    /// at an adapter the port that was asked.
-    fn selected(&self, exchange: &Exchange, select: u8) -> Result<Vec<u8>, super::Refusal> {
+    /// at an adapter the port that was asked. With each goes the node that has its record.
+    fn selected(&self, exchange: &Exchange, select: u8) -> Result<Vec<(NodeId, u8)>, Refusal> {
         let state = self.state(exchange.at.node);
         let count = state.info.num_ports;
-        match select {
-            ALL_PORTS => Ok((1..=count).collect()),
-            0 if state.switch.is_none() => Ok(vec![exchange.at.port.as_u8()]),
-            port if port <= count => Ok(vec![port]),
-            _ => Err(INVALID_VALUE),
-        }
+        let numbers = match select {
+            ALL_PORTS => 1..=count,
+            0 if state.switch.is_none() => {
+                let asked = exchange.at.port.as_u8();
+                asked..=asked
+            }
+            port if port <= count => port..=port,
+            _ => return Err(INVALID_VALUE),
+        };
+        let place = |number| {
+            let node = self.node_with_port(exchange.at.node, PortNumber::new(number));
+            (node, number)
+        };
+        Ok(numbers.map(place).collect())
     }
 
     /// Sets the selected counters to the values given.
     fn reset(
         &mut self,
-        node: NodeId,
-        ports: &[u8],
+        ports: &[(NodeId, u8)],
         attribute: u16,
         slots: &[Slot],
         asked: &[u8; ROOM],
@@ -269,7 +275,7 @@ impl Subnet {
             if select >> slot.select & 1 == 0 {
                 continue;
             }
-            for &number in ports {
+            for &(node, number) in ports {
                 let base = self
                     .raw(node, number, slot.what)
                     .wrapping_sub(get(asked, slot));

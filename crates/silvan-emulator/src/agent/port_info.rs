@@ -19,8 +19,7 @@ impl Subnet {
         // Bit 31 asks for extended speeds, which are there anyhow.
         let named = exchange.modifier & 0x7fff_ffff;
         let named = u8::try_from(named).map_err(|_| INVALID_VALUE)?;
-        let number = self.named_port(exchange, PortNumber::new(named))?;
-        let node = exchange.at.node;
+        let (node, number) = self.named_port(exchange, PortNumber::new(named))?;
         let outcome = if exchange.set {
             let wanted = PortInfo::parse(&exchange.data());
             self.set_port_info(node, number, &wanted)

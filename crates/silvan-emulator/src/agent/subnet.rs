@@ -6,7 +6,7 @@ use silvan_mad::smp::{
     VlArbitrationTable,
 };
 use silvan_mad::{Bits, smp::LinearForwardingTable};
-use silvan_units::{Guid, PortNumber};
+use silvan_units::{Guid, NodeId, PortNumber};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
 use crate::subnet::{Subnet, SwitchRecord};
@@ -104,12 +104,13 @@ impl Subnet {
         Ok(())
     }
 
-    /// The port that a modifier names: an adapter has but one.
+    /// The port that a modifier names, 0 being that of an adapter that was asked, and the node that
+    /// has its record.
     pub(super) fn named_port(
         &self,
         exchange: &Exchange,
         number: PortNumber,
-    ) -> Result<usize, Refusal> {
+    ) -> Result<(NodeId, usize), Refusal> {
         let state = self.state(exchange.at.node);
         let number = match (&state.switch, number.as_u8()) {
             (None, 0) => exchange.at.port.as_u8(),
@@ -118,17 +119,18 @@ impl Subnet {
         if number > state.info.num_ports {
             return Err(INVALID_VALUE);
         }
-        Ok(usize::from(number))
+        let node = self.node_with_port(exchange.at.node, PortNumber::new(number));
+        Ok((node, usize::from(number)))
     }
 
     fn p_key_table(&mut self, exchange: &mut Exchange) -> Outcome {
         let PKeyBlock { port, block } = PKeyBlock::from_modifier(exchange.modifier);
-        let port = self.named_port(exchange, port)?;
+        let (node, port) = self.named_port(exchange, port)?;
         let first = usize::from(block) * 32;
         if first >= usize::from(crate::subnet::P_KEYS) {
             return Err(INVALID_VALUE);
         }
-        let keys = &mut self.state_mut(exchange.at.node).ports[port].p_keys;
+        let keys = &mut self.state_mut(node).ports[port].p_keys;
         if exchange.set {
             let wanted = PKeyTable::parse(&exchange.data());
             if keys.len() < first + 32 {
@@ -152,24 +154,50 @@ impl Subnet {
             table.vls.map(|vl| vl.get() as u8)
         });
         let table = if self.state(node).switch.is_some() {
-            let input = self.named_port(exchange, input)?;
-            let output = self.named_port(exchange, output)?;
-            let start = self.state(node).ports[output].sl_to_vl;
-            let key = (input as u8, output as u8);
-            let record = self.switch_record(exchange)?;
-            if let Some(wanted) = wanted {
-                record.sl_to_vl.insert(key, wanted);
-            }
-            record.sl_to_vl.get(&key).copied().unwrap_or(start)
+            let (_, input) = self.named_port(exchange, input)?;
+            let (_, output) = self.named_port(exchange, output)?;
+            self.switch_lanes(node, (input as u8, output as u8), wanted)
         } else {
-            let port = self.named_port(exchange, PortNumber::new(0))?;
-            let record = &mut self.state_mut(node).ports[port];
-            record.sl_to_vl = wanted.unwrap_or(record.sl_to_vl);
-            record.sl_to_vl
+            let (_, port) = self.named_port(exchange, PortNumber::new(0))?;
+            if let (Some(wanted), Some(host)) = (wanted, self.fabric.nodes[node].as_host()) {
+                self.state_mut(node).ports[port].sl_to_vl = wanted;
+                self.plane.engine.set_host_sl_to_vl(host, &wanted);
+            }
+            self.state(node).ports[port].sl_to_vl
         };
         let vls = table.map(|vl| Bits::saturating(u64::from(vl)));
         exchange.put(&SlToVlMappingTable { vls }.emit(), ROOM);
         Ok(())
+    }
+
+    /// Sets the lanes behind a pair of a switch's ports, if any are wanted, and gives what holds. The
+    /// data plane keeps them, but for port 0, where no data passes.
+    fn switch_lanes(
+        &mut self,
+        node: NodeId,
+        (input, output): (u8, u8),
+        wanted: Option<[u8; 16]>,
+    ) -> [u8; 16] {
+        let (from, to) = (PortNumber::new(input), PortNumber::new(output));
+        if let Some(wanted) = wanted {
+            self.plane.engine.set_sl_to_vl(node, from, to, &wanted);
+        }
+        if let Some(lanes) = self.plane.engine.sl_to_vl(node, from, to) {
+            return lanes;
+        }
+        let state = self.state_mut(node);
+        let start = state.ports[usize::from(output)].sl_to_vl;
+        match (&mut state.switch, wanted) {
+            (Some(record), Some(wanted)) => {
+                record.own_sl_to_vl.insert((input, output), wanted);
+                wanted
+            }
+            (Some(record), None) => {
+                let own = record.own_sl_to_vl.get(&(input, output));
+                own.copied().unwrap_or(start)
+            }
+            (None, _) => start,
+        }
     }
 
     fn vl_arbitration(&mut self, exchange: &mut Exchange) -> Outcome {
@@ -178,8 +206,8 @@ impl Subnet {
         if !(1..=4).contains(&block) {
             return Err(INVALID_VALUE);
         }
-        let number = self.named_port(exchange, port)?;
-        let record = &mut self.state_mut(exchange.at.node).ports[number];
+        let (node, number) = self.named_port(exchange, port)?;
+        let record = &mut self.state_mut(node).ports[number];
         if exchange.set {
             let table = VlArbitrationTable::parse(&exchange.data());
             record.vl_arbitration.insert(block, table);
@@ -187,7 +215,7 @@ impl Subnet {
         let table = record.vl_arbitration.get(&block).copied();
         exchange.put(&table.unwrap_or_default().emit(), ROOM);
         if exchange.set {
-            self.sync_arbitration(exchange.at.node, number);
+            self.sync_arbitration(node, number);
         }
         Ok(())
     }

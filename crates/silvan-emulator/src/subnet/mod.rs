@@ -1,6 +1,7 @@
 //! The subnet as management sees it: what every node and port holds, and the state machine of
 //! links. What holds for data is passed on to the data plane.
 
+mod adapters;
 mod links;
 mod node;
 mod routes;
@@ -9,13 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use silvan_fabric::{Fabric, NodeKind};
+use silvan_fabric::Fabric;
 use silvan_scenario::Scenario;
 use silvan_units::{HostId, Lid, NodeId, PortId, PortNumber, SwitchId, Time};
 
 use crate::agent::congestion::{AdapterSetting, SwitchSetting};
 use crate::error::EmulatorError;
 use crate::plane::{DataPlane, with_control};
+use adapters::Adapters;
 
 pub(crate) use node::{NodeState, P_KEYS, PortRecord, SwitchRecord};
 pub(crate) use routes::Needs;
@@ -43,6 +45,7 @@ pub(crate) struct Subnet {
     pub fabric: Arc<Fabric>,
     pub nodes: Vec<NodeState>,
     pub plane: DataPlane,
+    adapters: Adapters,
     /// The node that each LID leads to, the LIDs of an LMC included.
     lids: Vec<Option<NodeId>>,
     /// Switches that have a trap to send.
@@ -61,10 +64,11 @@ impl Subnet {
         let configured = start == Start::Configured;
         let plane = DataPlane::new(&scenario, configured)?;
         let fabric = Arc::clone(scenario.fabric());
+        let adapters = Adapters::of(&fabric);
         let nodes = fabric
             .nodes
             .ids()
-            .map(|node| NodeState::new(&scenario, node, configured))
+            .map(|node| NodeState::new(&scenario, node, &adapters, configured))
             .collect();
         let mut subnet = Self {
             switch_settings: Vec::new(),
@@ -72,10 +76,17 @@ impl Subnet {
             lids: vec![None; usize::from(u16::MAX) + 1],
             traps: Vec::new(),
             uptime: Duration::ZERO,
+            adapters,
             fabric,
             nodes,
             plane,
         };
+        for host in subnet.fabric.host_ids() {
+            let lanes = subnet.plane.engine.host_sl_to_vl(host);
+            let node = subnet.fabric.node_of_host(host);
+            let own = usize::from(subnet.own_port(node).as_u8());
+            subnet.state_mut(node).ports[own].sl_to_vl = lanes;
+        }
         subnet.switch_settings = (0..subnet.fabric.switch_count())
             .map(|switch| SwitchSetting::of(&subnet, SwitchId::new(switch)))
             .collect();
@@ -103,28 +114,34 @@ impl Subnet {
         &mut self.nodes[node.index()]
     }
 
-    /// The port of the fabric with this number, `None` for a switch's port 0 and beyond the last.
+    /// The port of the fabric with this number, `None` for a switch's port 0, for a port of an adapter
+    /// that is another host, and beyond the last.
     pub fn port_id(&self, node: NodeId, number: PortNumber) -> Option<PortId> {
-        self.fabric.port(node, number)
+        match self.fabric.nodes[node].as_host() {
+            Some(host) => (number == self.own_port(node)).then(|| self.fabric.host_port(host)),
+            None => self.fabric.port(node, number),
+        }
+    }
+
+    /// The number of a port as management counts.
+    pub fn number(&self, port: PortId) -> PortNumber {
+        let place = &self.fabric.ports[port];
+        match self.fabric.nodes[place.node].as_host() {
+            Some(_) => self.own_port(place.node),
+            None => place.number,
+        }
     }
 
     /// The record of a port of the fabric.
     pub fn record(&self, port: PortId) -> &PortRecord {
-        let place = &self.fabric.ports[port];
-        &self.nodes[place.node.index()].ports[usize::from(place.number.as_u8())]
+        let node = self.fabric.ports[port].node;
+        &self.state(node).ports[usize::from(self.number(port).as_u8())]
     }
 
     pub fn record_mut(&mut self, port: PortId) -> &mut PortRecord {
-        let place = &self.fabric.ports[port];
-        &mut self.nodes[place.node.index()].ports[usize::from(place.number.as_u8())]
-    }
-
-    /// The number of the port that stands for the whole node: 0 of a switch, 1 of an adapter.
-    pub fn own_port(&self, node: NodeId) -> PortNumber {
-        match self.fabric.nodes[node].kind {
-            NodeKind::Switch(_) => PortNumber::new(0),
-            NodeKind::Host(_) => PortNumber::new(1),
-        }
+        let node = self.fabric.ports[port].node;
+        let number = usize::from(self.number(port).as_u8());
+        &mut self.state_mut(node).ports[number]
     }
 
     /// The record of that port.

@@ -11,6 +11,7 @@ use silvan_mad::smp::{
 use silvan_scenario::Scenario;
 use silvan_units::{Guid, Lid, NodeId, PortNumber, SwitchId};
 
+use super::adapters::{Adapters, own_number};
 use crate::agent::congestion::KeyState;
 
 /// Entries of the linear forwarding table: all unicast LIDs.
@@ -52,8 +53,8 @@ pub(crate) struct SwitchRecord {
     pub linear: Vec<u8>,
     /// Multicast forwarding table by position and block.
     pub multicast: BTreeMap<(u32, u32), [u16; 32]>,
-    /// SL to VL mapping by input and output port.
-    pub sl_to_vl: BTreeMap<(u8, u8), [u8; 16]>,
+    /// SL to VL mapping of what comes from port 0 or goes to it, by input and output port.
+    pub own_sl_to_vl: BTreeMap<(u8, u8), [u8; 16]>,
 }
 
 /// A port.
@@ -68,7 +69,8 @@ pub(crate) struct PortRecord {
     pub p_keys: Vec<u16>,
     /// VL arbitration tables as they were set, by block.
     pub vl_arbitration: BTreeMap<u8, VlArbitrationTable>,
-    /// SL to VL mapping of an adapter's port.
+    /// SL to VL mapping of an adapter's port, and what it starts as between a switch's port 0 and
+    /// this one.
     pub sl_to_vl: [u8; 16],
     /// How often the link has gone down.
     pub link_downed: u64,
@@ -124,9 +126,15 @@ impl SwitchRecord {
 
 impl NodeState {
     /// A node of a scenario's fabric, set up by the scenario if `configured`.
-    pub fn new(scenario: &Scenario, id: NodeId, configured: bool) -> Self {
+    pub fn new(scenario: &Scenario, id: NodeId, adapters: &Adapters, configured: bool) -> Self {
         let fabric = scenario.fabric();
         let node = &fabric.nodes[id];
+        // A host has one port, which may be any of its adapter.
+        let own_port = own_number(node);
+        let (name, port_count) = match node.kind {
+            NodeKind::Switch(_) => (node.name.as_str(), node.port_count),
+            NodeKind::Host(_) => (adapters.name(node), adapters.port_count(node.guid)),
+        };
         let config = scenario.engine_config();
         let lanes = vl_code(config.data_vls);
         let base = PortInfo {
@@ -156,7 +164,10 @@ impl NodeState {
         };
         let port_info = |number: u8| {
             let mut info = base;
-            let port = node.port(PortNumber::new(number));
+            let port = match node.kind {
+                NodeKind::Switch(_) => node.port(PortNumber::new(number)),
+                NodeKind::Host(_) => (number == own_port.as_u8()).then_some(node.first_port),
+            };
             let link = port.and_then(|port| fabric.ports[port].link);
             match link {
                 Some(link) => {
@@ -176,7 +187,7 @@ impl NodeState {
             }
             info
         };
-        let mut ports: Vec<PortRecord> = (0..=node.port_count)
+        let mut ports: Vec<PortRecord> = (0..=port_count)
             .map(|number| PortRecord::new(port_info(number), config.sl_to_vl))
             .collect();
         let switch = match node.kind {
@@ -189,7 +200,7 @@ impl NodeState {
             }
             NodeKind::Host(_) => {
                 own(
-                    &mut ports[1].info,
+                    &mut ports[usize::from(own_port.as_u8())].info,
                     ADAPTER_CAPABILITIES | capability::IS_AUTOMATIC_MIGRATION_SUPPORTED,
                 );
                 None
@@ -203,7 +214,7 @@ impl NodeState {
                     NodeKind::Switch(_) => NodeType::SWITCH,
                     NodeKind::Host(_) => NodeType::CHANNEL_ADAPTER,
                 },
-                num_ports: node.port_count,
+                num_ports: port_count,
                 system_image_guid: node.guid,
                 node_guid: node.guid,
                 port_guid: port_guid(scenario, id),
@@ -212,7 +223,7 @@ impl NodeState {
                 device_id: 1,
                 ..NodeInfo::default()
             },
-            description: description(&node.name),
+            description: description(name),
             ports,
             switch,
             key: KeyState::default(),
@@ -245,7 +256,7 @@ impl SwitchRecord {
             },
             linear,
             multicast: BTreeMap::new(),
-            sl_to_vl: BTreeMap::new(),
+            own_sl_to_vl: BTreeMap::new(),
         }
     }
 }

@@ -28,10 +28,9 @@ impl Subnet {
             Needs::Link => from.is_linked() && to.is_linked(),
             Needs::Active => from.sends() && to.receives(),
         };
-        let end = &self.fabric.ports[peer];
         passes.then_some(Arrival {
-            node: end.node,
-            port: end.number,
+            node: self.fabric.ports[peer].node,
+            port: self.number(peer),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Routes, links and tables that change while packets move.
 
+use proptest::array::{uniform2, uniform16};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use silvan_control::seam::{
@@ -263,6 +264,98 @@ fn a_port_takes_arbitration_tables_of_its_own() {
     );
 }
 
+/// Two flows of one lane take turns. On a lane of its own, which the switch gives it by its service
+/// level, a flow gets what the weights of the lanes say.
+#[test]
+fn switches_map_service_levels_to_lanes_port_by_port() {
+    let routed = Routed::star(&[cable(CABLE); 3]);
+    let config = EngineConfig {
+        data_vls: 2,
+        ..EngineConfig::default()
+    };
+    let flows = [0, 1].map(|sl| Flow {
+        sl,
+        ..Flow::saturating(usize::from(sl), 2)
+    });
+    let mut engine = routed.engine(&config, &flows);
+    let tables = VlArbitration {
+        high: vec![],
+        low: vec![(vl(0), 33), (vl(1), 99)],
+        limit_high: 0,
+    };
+    engine
+        .set_vl_arbitration(routed.port_to(2), &tables)
+        .unwrap();
+    engine.run_until(us(100)).unwrap();
+    let port = |host: usize| routed.fabric.ports[routed.port_to(host)].number;
+    let switch = routed.fabric.ports[routed.port_to(0)].node;
+    assert_eq!(engine.sl_to_vl(switch, port(1), port(2)), Some([0; 16]));
+    let mut lanes = [0; 16];
+    lanes[1] = 1;
+    engine.set_sl_to_vl(switch, port(1), port(2), &lanes);
+    assert_eq!(engine.sl_to_vl(switch, port(1), port(2)), Some(lanes));
+    assert_eq!(engine.sl_to_vl(switch, port(0), port(2)), Some([0; 16]));
+    engine.audit().unwrap();
+    engine.run_until(us(900)).unwrap();
+    engine.audit().unwrap();
+    let delivered = |engine: &Engine<_, _, Script>, flow: usize, from, to| {
+        engine.workload().records[flow].delivered_in(us(from), us(to))
+    };
+    let before = [0, 1].map(|flow| delivered(&engine, flow, 20, 100));
+    assert!(before[0].abs_diff(before[1]) <= 8, "{before:?}");
+    // What waited before keeps its lane, and has left by then.
+    let [one, three] = [0, 1].map(|flow| delivered(&engine, flow, 400, 900));
+    assert!((3 * one).abs_diff(three) <= 8, "{one} {three}");
+    // Without a lane the packets are discarded as they come, and their space is free again.
+    lanes[1] = 15;
+    engine.set_sl_to_vl(switch, port(1), port(2), &lanes);
+    engine.run_until(us(1100)).unwrap();
+    engine.audit().unwrap();
+    let counts = engine.discards(routed.port_to(1));
+    let most = Span::from_us(200).as_ps() / ser(cable(CABLE), MTU).as_ps();
+    assert!(
+        (most - 60..=most + 1).contains(&counts.relay_errors),
+        "{counts:?}"
+    );
+    assert_eq!(
+        engine.discarded_bytes(),
+        counts.relay_errors * u64::from(MTU)
+    );
+    assert_eq!(engine.sl_to_vl(switch, port(1), PortNumber::new(9)), None);
+}
+
+/// A host that has no lane for a service level sends nothing of it, and goes on when it has.
+#[test]
+fn hosts_map_service_levels_to_lanes() {
+    let routed = Routed::star(&[cable(CABLE); 2]);
+    let config = EngineConfig {
+        data_vls: 2,
+        ..EngineConfig::default()
+    };
+    let mut engine = routed.engine(&config, &[Flow::saturating(0, 1)]);
+    engine.run_until(us(50)).unwrap();
+    let host = HostId::new(0);
+    let port = routed.fabric.host_port(host);
+    let full = engine.credits(port, vl(1));
+    assert!(engine.credits(port, vl(0)) < full);
+    engine.set_host_sl_to_vl(host, &[1; 16]);
+    engine.run_until(us(100)).unwrap();
+    engine.audit().unwrap();
+    assert!(engine.credits(port, vl(1)) < full);
+    assert_eq!(engine.credits(port, vl(0)), full);
+    engine.set_host_sl_to_vl(host, &[15; 16]);
+    engine.run_until(us(110)).unwrap();
+    let before = engine.port_counters(port);
+    engine.run_until(us(200)).unwrap();
+    assert_eq!(engine.port_counters(port), before);
+    engine.set_host_sl_to_vl(host, &[0; 16]);
+    engine.run_until(us(300)).unwrap();
+    engine.audit().unwrap();
+    let sent = engine.port_counters(port).xmit_packets - before.xmit_packets;
+    let most = Span::from_us(100).as_ps() / ser(cable(CABLE), MTU).as_ps();
+    assert!((most..=most + 1).contains(&sent), "{sent} of {most}");
+}
+
 /// A ring in which every packet needs the next buffer comes to a stop; dropping what waits in the
 /// circle lets it go on.
 #[test]
@@ -355,6 +448,9 @@ enum Change {
     Restore(usize),
     Unroute(usize, usize),
     Reroute(usize, usize, u8),
+    /// The lanes of a switch for packets between two ports, and those of a host.
+    Lanes(usize, [u8; 2], [u8; 16]),
+    HostLanes(usize, [u8; 16]),
 }
 
 fn changes() -> impl Strategy<Value = Vec<(u64, Change)>> {
@@ -366,6 +462,9 @@ fn changes() -> impl Strategy<Value = Vec<(u64, Change)>> {
         (any(), any()).prop_map(|(switch, host)| Change::Unroute(switch, host)),
         (any(), any(), 0_u8..12)
             .prop_map(|(switch, host, port)| Change::Reroute(switch, host, port)),
+        (any(), uniform2(0_u8..12), uniform16(0_u8..5))
+            .prop_map(|(switch, ports, lanes)| Change::Lanes(switch, ports, lanes)),
+        (any(), uniform16(0_u8..5)).prop_map(|(host, lanes)| Change::HostLanes(host, lanes)),
     ];
     vec((0_u64..100_000_000, change), 1..30).prop_map(|mut changes| {
         changes.sort_by_key(|change| change.0);
@@ -392,6 +491,11 @@ fn apply(
         Change::Reroute(at, to, port) => {
             engine.set_route(switch(at), host(to), Some(PortNumber::new(port)));
         }
+        Change::Lanes(at, ports, lanes) => {
+            let [from, to] = ports.map(PortNumber::new);
+            engine.set_sl_to_vl(switch(at), from, to, &lanes);
+        }
+        Change::HostLanes(index, lanes) => engine.set_host_sl_to_vl(host(index), &lanes),
     }
 }
 
@@ -429,6 +533,15 @@ fn nothing_is_lost_track_of() {
                 let port = routed.tables.get(switch, routed.fabric.host(host).lid);
                 engine.set_route(routed.fabric.node_of_switch(switch), host, port);
             }
+            let node = routed.fabric.switch(switch);
+            let ports = || node.ports().map(|port| routed.fabric.ports[port].number);
+            for (from, to) in ports().flat_map(|from| ports().map(move |to| (from, to))) {
+                let node = routed.fabric.node_of_switch(switch);
+                engine.set_sl_to_vl(node, from, to, &case.config.sl_to_vl);
+            }
+        }
+        for host in routed.fabric.host_ids() {
+            engine.set_host_sl_to_vl(host, &case.config.sl_to_vl);
         }
         run(&mut engine, at(Span::from_ms(60)));
         prop_assert_eq!(engine.audit(), Ok(()));

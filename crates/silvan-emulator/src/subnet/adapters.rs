@@ -1,0 +1,78 @@
+//! Adapters with several cabled ports. To the data plane each of their ports is a host; to
+//! management all are ports of one node.
+
+use std::collections::BTreeMap;
+
+use silvan_fabric::{Fabric, Node, NodeKind};
+use silvan_units::{Guid, NodeId, PortNumber};
+
+use super::Subnet;
+
+/// The hosts by the adapter that they belong to.
+#[derive(Debug)]
+pub(crate) struct Adapters {
+    /// By node GUID and port number.
+    hosts: BTreeMap<(Guid, u8), NodeId>,
+}
+
+/// The number of the port that stands for the whole node: 0 of a switch, of a host that of its
+/// adapter's port.
+pub(crate) fn own_number(node: &Node) -> PortNumber {
+    match node.kind {
+        NodeKind::Switch(_) => PortNumber::new(0),
+        NodeKind::Host(_) => node.adapter_port.unwrap_or(PortNumber::new(1)),
+    }
+}
+
+impl Adapters {
+    pub fn of(fabric: &Fabric) -> Self {
+        let nodes = fabric.host_ids().map(|host| fabric.node_of_host(host));
+        let key = |id: NodeId| {
+            let node = &fabric.nodes[id];
+            (node.guid, own_number(node).as_u8())
+        };
+        Self {
+            hosts: nodes.map(|id| (key(id), id)).collect(),
+        }
+    }
+
+    /// The ports of an adapter that are hosts, in order.
+    fn ports(&self, guid: Guid) -> impl DoubleEndedIterator<Item = (u8, NodeId)> {
+        let range = self.hosts.range((guid, 0)..=(guid, u8::MAX));
+        range.map(|(&(_, number), &node)| (number, node))
+    }
+
+    /// How many ports an adapter has: as many as its last cabled one says.
+    pub fn port_count(&self, guid: Guid) -> u8 {
+        self.ports(guid).next_back().map_or(1, |(number, _)| number)
+    }
+
+    /// The name of the adapter that a host belongs to: the host's, without the number that tells
+    /// several ports apart.
+    pub fn name<'a>(&self, host: &'a Node) -> &'a str {
+        let name = host.name.as_str();
+        if self.ports(host.guid).count() < 2 {
+            return name;
+        }
+        let mark = format!("/P{}", own_number(host).as_u8());
+        name.strip_suffix(mark.as_str()).unwrap_or(name)
+    }
+}
+
+impl Subnet {
+    /// The number of the port that stands for the whole node.
+    pub fn own_port(&self, node: NodeId) -> PortNumber {
+        own_number(&self.fabric.nodes[node])
+    }
+
+    /// The node that has the record of a port of a node: for another port of a host's adapter the
+    /// host that this port is.
+    pub fn node_with_port(&self, node: NodeId, number: PortNumber) -> NodeId {
+        let key = (self.fabric.nodes[node].guid, number.as_u8());
+        let other = self.adapters.hosts.get(&key).copied();
+        match self.fabric.nodes[node].as_host() {
+            Some(_) => other.unwrap_or(node),
+            None => node,
+        }
+    }
+}
