@@ -2,6 +2,7 @@
 //! bytes come in, messages to be sent come out.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use silvan_mad::smp::{DirectedRoute, Notice, PortInfo, SmInfo};
 use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet};
@@ -22,11 +23,17 @@ struct Client {
     is_sm: bool,
 }
 
+/// How long a subnet manager may think about a request before it comes back as timed out. Tools have
+/// given up by then, but a subnet manager that asks another waits for as long as it takes.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// A request that a subnet manager has not answered yet.
 #[derive(Clone, Debug)]
 struct Forwarded {
     to: u16,
     request: Message,
+    /// When it was passed on.
+    at: Duration,
 }
 
 /// Counts of what has passed.
@@ -251,14 +258,27 @@ impl Clients {
     pub fn disconnect(&mut self, client: u16) {
         self.set_sm(client, false);
         self.clients.remove(&client);
+        self.forwarded.retain(|key, _| key.0 != client);
+        self.give_back(|forwarded| forwarded.to == client);
+    }
+
+    /// Gives requests back that a subnet manager does not answer.
+    pub fn expire(&mut self) {
+        let now = self.subnet.uptime;
+        self.give_back(|forwarded| now.saturating_sub(forwarded.at) >= PATIENCE);
+    }
+
+    /// Gives back, as timed out, the forwarded requests of which this is true.
+    fn give_back(&mut self, unanswered: impl Fn(&Forwarded) -> bool) {
         let all = std::mem::take(&mut self.forwarded);
-        for (key, forwarded) in all {
-            if forwarded.to == client {
-                self.send(key.0, forwarded.request.timed_out());
-                self.traffic.timed_out += 1;
-            } else if key.0 != client {
-                self.forwarded.insert(key, forwarded);
-            }
+        let (back, rest) = all
+            .into_iter()
+            .partition(|(_, forwarded)| unanswered(forwarded));
+        self.forwarded = rest;
+        let back: BTreeMap<_, Forwarded> = back;
+        for ((client, _), forwarded) in back {
+            self.traffic.timed_out += 1;
+            self.send(client, forwarded.request.timed_out());
         }
     }
 
@@ -353,6 +373,7 @@ impl Clients {
             let forwarded = Forwarded {
                 to: manager,
                 request: original,
+                at: self.subnet.uptime,
             };
             self.forwarded.insert(key, forwarded);
         }

@@ -33,6 +33,9 @@ pub enum EmulatorError {
     /// There is no node of this name.
     #[error("there is no host or switch named {0:?}")]
     NoSuchNode(String),
+    /// Simulated time cannot run at this speed.
+    #[error("a time scale of {0}; it must be a number above 0")]
+    TimeScale(f64),
     /// Somebody else serves under this name or port.
     #[error("{0} is in use")]
     AddressInUse(String),

@@ -9,6 +9,8 @@ const SLICE: Duration = Duration::from_micros(50);
 /// Longest and shortest step, in ps.
 const LONGEST_STEP: u64 = 1_000_000_000;
 const SHORTEST_STEP: u64 = 1_000_000;
+/// Lag from which on simulated time is made to catch up: less is not worth a step.
+const GRAIN: Duration = Duration::from_millis(1);
 /// Lag that is made up for; more is given up, so that simulated time falls behind for good.
 const MOST_LAG: Duration = Duration::from_millis(20);
 /// Wall time over which the speed is measured.
@@ -23,6 +25,8 @@ pub(crate) struct Pace {
     wall: Instant,
     simulated: Time,
     paused: bool,
+    /// Whether simulated time is being made to catch up.
+    catching_up: bool,
     /// Step of the data plane that takes about [`SLICE`], in ps.
     step: u64,
     /// Simulated time given up so far, in seconds.
@@ -38,6 +42,7 @@ impl Pace {
             wall: now,
             simulated,
             paused: false,
+            catching_up: false,
             step: LONGEST_STEP,
             given_up: 0.0,
             window: (now, simulated),
@@ -90,7 +95,7 @@ impl Pace {
             .saturating_add(Span::from_ps((passed * 1e12) as u64))
     }
 
-    /// The end of the next step, `None` if simulated time is where it should be.
+    /// The end of the next step, `None` if simulated time is about where it should be.
     pub fn next_step(&mut self, now: Instant, simulated: Time) -> Option<Time> {
         if now.saturating_duration_since(self.window.0) >= WINDOW {
             let passed = simulated.since(self.window.1).as_secs_f64();
@@ -99,16 +104,19 @@ impl Pace {
         }
         let target = self.target(now);
         let behind = target.checked_since(simulated)?;
-        if behind.is_zero() {
+        let wall = |span: Duration| span.as_secs_f64() * self.scale;
+        let little = !self.catching_up && behind.as_secs_f64() < wall(GRAIN);
+        if behind.is_zero() || little {
             return None;
         }
-        let most = MOST_LAG.as_secs_f64() * self.scale;
-        if behind.as_secs_f64() > most {
+        if behind.as_secs_f64() > wall(MOST_LAG) {
             self.given_up += behind.as_secs_f64();
             self.agree(now, simulated);
             return Some(simulated + Span::from_ps(self.step));
         }
-        Some(target.min(simulated + Span::from_ps(self.step)))
+        let until = target.min(simulated + Span::from_ps(self.step));
+        self.catching_up = until < target;
+        Some(until)
     }
 
     /// A step of this length has taken that long.
@@ -159,6 +167,24 @@ mod tests {
             assert!((pace.speed() - scale).abs() < 0.02 * scale);
             assert!(pace.given_up() < 1e-9);
         }
+    }
+
+    /// A data plane that costs nothing is left alone for most of the time.
+    #[test]
+    fn steps_are_few_while_there_is_little_to_do() {
+        let start = Instant::now();
+        let mut pace = Pace::new(1.0, start, Time::ZERO);
+        let mut simulated = Time::ZERO;
+        let mut steps = 0;
+        for tick in 0..10_000 {
+            let now = start + Duration::from_micros(100 * tick);
+            while let Some(until) = pace.next_step(now, simulated) {
+                simulated = until;
+                steps += 1;
+            }
+        }
+        assert!((900..=2100).contains(&steps), "{steps}");
+        assert!(simulated > Time::ZERO + Span::from_ms(997));
     }
 
     #[test]

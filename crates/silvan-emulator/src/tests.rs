@@ -435,6 +435,19 @@ fn questions_to_a_subnet_manager_are_answered_once_or_come_back() {
     assert_eq!(clients.outbox.pop().unwrap().0, me);
     clients.datagram(sm, &forwarded.bytes);
     assert!(clients.outbox.is_empty());
+    // One that thinks for too long gives them back, too, and its late answer goes nowhere.
+    clients.datagram(me, &message(d, &query(4)));
+    let (_, mut late) = clients.outbox.pop().unwrap();
+    clients.subnet.uptime = Duration::from_secs(4);
+    clients.expire();
+    assert!(clients.outbox.is_empty());
+    clients.subnet.uptime = Duration::from_secs(5);
+    clients.expire();
+    let (to, lost) = clients.outbox.pop().unwrap();
+    assert_eq!((to, &lost.bytes[16..20]), (me, &110u32.to_be_bytes()[..]));
+    late.mad()[3] = 0x81;
+    clients.datagram(sm, &late.bytes);
+    assert!(clients.outbox.is_empty());
     // A manager that dies gives its questions back; one that asks and dies is forgotten.
     clients.datagram(me, &message(d, &query(3)));
     clients.outbox.clear();

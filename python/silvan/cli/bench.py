@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from silvan.benchmark import Measured
+    from silvan.live_benchmark import MeasuredLive
     from silvan.sweep_benchmark import MeasuredSweep
 
 
@@ -26,13 +27,15 @@ def bench(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Measure speed and memory on one core, and the runs per second of sweeps; print the medians.
+    """Measure speed and memory on one core, sweeps, and the live fabric; print the medians.
 
+    Those of the live fabric (live-...) need OpenSM and ibsim.
     Speeds differ from machine to machine and from hour to hour; compare only what was measured
     side by side.
     """
     from silvan.benchmark import BENCHMARKS, measure
     from silvan.errors import SilvanError
+    from silvan.live_benchmark import LIVE_BENCHMARKS, measure_live, missing_programs
     from silvan.sweep_benchmark import SWEEP_BENCHMARKS, measure_sweep
 
     def say(name: str) -> Callable[[int], None]:
@@ -40,18 +43,26 @@ def bench(
 
     runs = [one for one in BENCHMARKS if one.name.startswith(only)]
     sweeps = [one for one in SWEEP_BENCHMARKS if one.name.startswith(only)]
-    if not runs and not sweeps:
-        known = ", ".join(one.name for one in (*BENCHMARKS, *SWEEP_BENCHMARKS))
+    live = [one for one in LIVE_BENCHMARKS if one.name.startswith(only)]
+    if not runs and not sweeps and not live:
+        everything = (*BENCHMARKS, *SWEEP_BENCHMARKS, *LIVE_BENCHMARKS)
+        known = ", ".join(one.name for one in everything)
         raise SilvanError(f"no benchmark starts with {only!r}", f"known: {known}")
+    if live and not only and (missing := missing_programs()):
+        note(f"the live fabric is left out; it needs: apt-get install {' '.join(missing)}")
+        live = []
     measured = [measure(one, repeats=repeats, on_repeat=say(one.name)) for one in runs]
     swept = [measure_sweep(one, repeats=repeats, on_repeat=say(one.name)) for one in sweeps]
+    served = [measure_live(one, repeats=repeats, on_repeat=say(one.name)) for one in live]
     if as_json:
-        put_json([*(one.to_dict() for one in measured), *(one.to_dict() for one in swept)])
+        put_json([one.to_dict() for one in (*measured, *swept, *served)])
         return
     if measured:
         put_table(_table(measured))
     if swept:
         put_table(_sweep_table(swept))
+    if served:
+        put_table(_live_table(served))
 
 
 def _table(measured: Sequence[Measured]) -> Table:
@@ -97,5 +108,29 @@ def _sweep_table(measured: Sequence[MeasuredSweep]) -> Table:
             str(one.points),
             f"{one.runs_per_s:.1f}",
             f"{one.slowest_runs_per_s:.1f} to {one.fastest_runs_per_s:.1f}",
+        )
+    return table
+
+
+def _live_table(measured: Sequence[MeasuredLive]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="The live fabric; median over the repeats")
+    table.add_column("benchmark", no_wrap=True)
+    table.add_column("what")
+    for heading in ("median", "range", "ibsim", "aim"):
+        table.add_column(heading, justify="right", no_wrap=True)
+
+    def number(value: float) -> str:
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+    for one in measured:
+        table.add_row(
+            one.name,
+            one.what,
+            f"{number(one.value)} {one.unit}",
+            f"{number(one.lowest)} to {number(one.highest)}",
+            "" if one.ibsim is None else f"{number(one.ibsim)} {one.unit}",
+            "as ibsim" if one.aim is None else f"{number(one.aim)} {one.unit}",
         )
     return table

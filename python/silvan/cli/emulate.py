@@ -131,8 +131,12 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
         with subprocess.Popen(command, env=environment) as process:
             while True:
                 try:
-                    status = process.wait()
+                    status = process.wait(timeout=0.2)
                     break
+                except subprocess.TimeoutExpired:
+                    if not emulation.is_running:
+                        # What is attached would wait for answers for ever.
+                        process.terminate()
                 except KeyboardInterrupt:
                     # The command has got the same signal, and decides.
                     continue

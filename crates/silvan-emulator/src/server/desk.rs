@@ -1,9 +1,10 @@
 //! The control channel: a stream of lines, each a command, and a line for each as the answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
@@ -23,6 +24,8 @@ const BACKLOG: i32 = 64;
 struct Connection {
     socket: OwnedFd,
     input: Vec<u8>,
+    /// Answers that have not been taken yet.
+    output: VecDeque<u8>,
 }
 
 /// All connections.
@@ -75,14 +78,10 @@ impl Desks {
     /// Takes those who may come in.
     pub fn accept(&mut self, users: &AllowedUsers) -> Vec<u32> {
         let mut accepted = Vec::new();
-        // Blocking answers: a client that does not read what it has asked for is cut off by a timeout.
-        while let Ok(socket) = rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC) {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        while let Ok(socket) = rustix::net::accept_with(&self.listener, flags) {
             let user = sockopt::socket_peercred(&socket);
             if !user.is_ok_and(|user| users.allow(user.uid.as_raw())) {
-                continue;
-            }
-            let patience = Some(std::time::Duration::from_secs(1));
-            if sockopt::set_socket_timeout(&socket, sockopt::Timeout::Send, patience).is_err() {
                 continue;
             }
             self.connections.insert(
@@ -90,6 +89,7 @@ impl Desks {
                 Connection {
                     socket,
                     input: Vec::new(),
+                    output: VecDeque::new(),
                 },
             );
             accepted.push(self.next);
@@ -98,55 +98,73 @@ impl Desks {
         accepted
     }
 
-    /// Takes what has come in, and answers complete lines.
-    pub fn serve(
-        &mut self,
-        desk: u32,
-        clients: &mut Clients,
-        pace: &mut Pace,
-        rates: &Rates,
-        quit: &mut bool,
-    ) {
-        let Some(connection) = self.connections.get_mut(&desk) else {
-            return;
-        };
+    /// Takes what has come in, answers complete lines, and says what to wait for next; `None` if the
+    /// connection has ended. Nothing more is read while an answer has not been taken.
+    pub fn serve(&mut self, desk: u32, at: &mut Counter<'_>) -> Option<EventFlags> {
+        let connection = self.connections.get_mut(&desk)?;
+        let flags = connection.serve(at);
+        if flags.is_none() {
+            self.close(desk);
+        }
+        flags
+    }
+}
+
+/// What the desks need of the server.
+pub(super) struct Counter<'a> {
+    pub clients: &'a mut Clients,
+    pub pace: &'a mut Pace,
+    pub rates: &'a Rates,
+    pub quit: &'a mut bool,
+}
+
+impl Connection {
+    fn serve(&mut self, at: &mut Counter<'_>) -> Option<EventFlags> {
+        if !self.flush()? {
+            return Some(EventFlags::OUT);
+        }
         let mut buffer = [0; 4096];
-        let open = match rustix::net::recv(&connection.socket, &mut buffer, RecvFlags::DONTWAIT) {
+        let open = match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty()) {
             Ok((0, _)) => false,
             Ok((len, _)) => {
-                connection.input.extend_from_slice(&buffer[..len]);
-                connection.input.len() <= LONGEST_LINE
+                self.input.extend_from_slice(&buffer[..len]);
+                self.input.len() <= LONGEST_LINE
             }
             Err(Errno::AGAIN | Errno::INTR) => true,
             Err(_) => false,
         };
-        let mut answered = true;
-        while let Some(end) = connection.input.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = connection.input.drain(..=end).collect();
+        while let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.input.drain(..=end).collect();
             let mut desk = Desk {
-                clients: &mut *clients,
-                pace: &mut *pace,
-                rates,
+                clients: &mut *at.clients,
+                pace: &mut *at.pace,
+                rates: at.rates,
                 now: Instant::now(),
-                quit: &mut *quit,
+                quit: &mut *at.quit,
             };
-            let mut answer = desk.answer(&String::from_utf8_lossy(&line));
-            answer.push('\n');
-            answered &= send_all(&connection.socket, answer.as_bytes());
+            let answer = desk.answer(&String::from_utf8_lossy(&line));
+            self.output.extend(answer.bytes());
+            self.output.push_back(b'\n');
         }
-        if !open || !answered {
-            self.close(desk);
+        let done = self.flush()?;
+        match (done, open) {
+            (true, true) => Some(EventFlags::IN),
+            (true, false) => None,
+            (false, _) => Some(EventFlags::OUT),
         }
     }
-}
 
-fn send_all(socket: &OwnedFd, mut bytes: &[u8]) -> bool {
-    while !bytes.is_empty() {
-        match rustix::net::send(socket, bytes, SendFlags::NOSIGNAL) {
-            Ok(sent) => bytes = &bytes[sent..],
-            Err(Errno::INTR) => {}
-            Err(_) => return false,
+    /// Sends what is taken, and says whether that was all; `None` if nobody is there any more.
+    fn flush(&mut self) -> Option<bool> {
+        while !self.output.is_empty() {
+            let (first, _) = self.output.as_slices();
+            match rustix::net::send(&self.socket, first, SendFlags::NOSIGNAL) {
+                Ok(sent) => drop(self.output.drain(..sent)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Some(false),
+                Err(_) => return None,
+            }
         }
+        Some(true)
     }
-    true
 }

@@ -22,7 +22,7 @@ use crate::error::EmulatorError;
 use crate::pace::Pace;
 use crate::subnet::{Start, Subnet};
 use crate::wire::CONTROL_LEN;
-use desk::Desks;
+use desk::{Counter, Desks};
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
 
 /// Longest sleep: how soon the server sees that it shall stop.
@@ -100,6 +100,10 @@ impl Server {
     ///
     /// [`EmulatorError`]; nothing is left open then.
     pub fn bind(scenario: &Scenario, options: Options) -> Result<Self, EmulatorError> {
+        let scale = options.time_scale;
+        if !(scale > 0.0 && scale.is_finite()) {
+            return Err(EmulatorError::TimeScale(scale));
+        }
         let control = options.address.open("ctl", 0)?;
         let desks = Desks::open(&options.address)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
@@ -153,6 +157,7 @@ impl Server {
                 housekeeping = now;
                 self.rates.sample(&self.clients);
                 self.clients.flush_traps();
+                self.clients.expire();
                 self.deliver();
                 self.drop_gone();
             }
@@ -206,11 +211,25 @@ impl Server {
                 }
             }
             CHANNEL => self.serve_channel(number as u16, event.flags),
-            _ => self
-                .desks
-                .serve(number, &mut self.clients, &mut self.pace, &self.rates, quit),
+            _ => self.serve_desk(number, quit),
         }
         self.deliver();
+    }
+
+    fn serve_desk(&mut self, desk: u32, quit: &mut bool) {
+        let mut counter = Counter {
+            clients: &mut self.clients,
+            pace: &mut self.pace,
+            rates: &self.rates,
+            quit,
+        };
+        if let Some(flags) = self.desks.serve(desk, &mut counter) {
+            if let Some(socket) = self.desks.socket(desk) {
+                let data = epoll::EventData::new_u64(DESK | u64::from(desk));
+                // The socket is watched already, so this cannot fail.
+                let _ = epoll::modify(&self.epoll, socket, data, flags);
+            }
+        }
     }
 
     fn serve_control(&mut self) {
@@ -265,7 +284,10 @@ impl Server {
                 reply,
                 refusal,
             } => match self.open_channel(client, id) {
-                Ok(()) => self.reply(&reply, from),
+                Ok(()) => {
+                    self.drop_predecessor(client, id);
+                    self.reply(&reply, from);
+                }
                 Err(EmulatorError::AddressInUse(_)) => {
                     self.clients.disconnect(client);
                     return false;
@@ -292,6 +314,15 @@ impl Server {
         watch(&self.epoll, &socket, CHANNEL | u64::from(client))?;
         self.channels.insert(client, Channel::new(socket, id));
         Ok(())
+    }
+
+    /// Forgets the client that had the same process or port before: two cannot have it at once.
+    fn drop_predecessor(&mut self, client: u16, id: u32) {
+        let mut channels = self.channels.iter();
+        let same = channels.find(|(other, channel)| **other != client && channel.id == id);
+        if let Some(&other) = same.map(|(other, _)| other) {
+            self.drop_client(other);
+        }
     }
 
     fn serve_channel(&mut self, client: u16, flags: epoll::EventFlags) {

@@ -141,9 +141,9 @@ impl Address {
 
     /// Whether the data socket of a client is still there; `true` where that cannot be known.
     pub(crate) fn is_alive(&self, id: u32) -> bool {
-        let Self::Unix(_) = self else {
-            return true;
-        };
+        if let Self::Udp(_) = self {
+            return !port_is_free(id);
+        }
         let probe = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, FLAGS, None);
         let Ok(probe) = probe else {
             return true;
@@ -151,6 +151,15 @@ impl Address {
         // EPERM: there is one, and it is connected to the server's socket.
         !matches!(self.connect(&probe, id), Err(Errno::CONNREFUSED))
     }
+}
+
+/// Whether nobody has a UDP port: it can be bound then.
+fn port_is_free(port: u32) -> bool {
+    let probe = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None);
+    let (Ok(probe), Ok(port)) = (probe, u16::try_from(port)) else {
+        return false;
+    };
+    rustix::net::bind(&probe, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 /// The data channel of a client.
