@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from importlib import resources
+
+import pytest
+
+import silvan
+from silvan.reproduce.targets import load_targets
 from tests.emulator.conftest import Fabric, Serve, values
-
-# mizero2017, Experiment I: three flows to D, of which one shares the trunk with the victim X to Y.
-TESTBED = """\
-[fabric]
-generator = "two-switch-testbed"
-routing = "min-hop"
-
-[[traffic.flow]]
-name = "A-D"
-from = "A"
-to = "D"
-[[traffic.flow]]
-name = "B-D"
-from = "B"
-to = "D"
-[[traffic.flow]]
-name = "C-D"
-from = "C"
-to = "D"
-[[traffic.flow]]
-name = "X-Y"
-from = "X"
-to = "Y"
-
-[control]
-scheme = "ib-cc"
-[control.adapter]
-ccti-timer = 75
-[control.switch]
-marking-rate = 2048
-"""
 
 
 def test_settings_are_read_back_as_they_were_set(line: Fabric) -> None:
@@ -95,44 +72,87 @@ def test_only_who_knows_the_key_may_set(line: Fabric) -> None:
     assert int(known["CC_Key"], 16) == 0x1234
 
 
-def test_marking_rate_moves_the_flows_as_in_the_paper(serve: Serve) -> None:
-    fabric = serve(TESTBED)
-    lids = fabric.lids()
-    control = fabric.emulation.control
+CONTRIBUTORS = ("A-D", "B-D", "C-D")
 
-    def rates() -> dict[str, float]:
-        """Receive rates over the next 20 ms of simulated time."""
 
-        def delivered() -> tuple[float, dict[str, int]]:
-            control("pause")
-            flows = {flow["flow"]: flow["delivered_bytes"] for flow in control("flows")}
-            simulated = control("status")["simulated_s"]
-            control("resume")
-            return simulated, flows
+def experiment_one() -> silvan.Scenario:
+    """Give the study of mizero2017's Experiment I with all flows from the start and without end."""
+    file = resources.files("silvan") / "studies" / "mizero2017" / "experiment1.toml"
+    text = re.sub(r"^(bytes|start) = .*\n", "", file.read_text(), flags=re.M)
+    return silvan.Scenario.from_toml(text)
 
-        start, before = delivered()
-        fabric.pass_time(0.02)
-        end, after = delivered()
-        return {name: (after[name] - before[name]) * 8e-9 / (end - start) for name in after}
 
-    def set_marking_rate(rate: int) -> None:
+def about(name: str) -> object:
+    """Give a number that the paper states, with the tolerance that reproductions aim at."""
+    target = load_targets("mizero2017")[name]
+    return pytest.approx(target.value, rel=target.tol)
+
+
+@dataclass
+class Bench:
+    """The paper's testbed, its rates, and what ibccconfig sets in it."""
+
+    fabric: Fabric
+    lids: dict[str, int]
+
+    def delivered(self) -> tuple[float, dict[str, int]]:
+        control = self.fabric.emulation.control
+        control("pause")
+        flows = {flow["flow"]: flow["delivered_bytes"] for flow in control("flows")}
+        simulated = control("status")["simulated_s"]
+        control("resume")
+        return simulated, flows
+
+    def rates(self, settle: float) -> tuple[float, float]:
+        """Give the rates of the victim and of all contributors, in Gbit/s, once settled."""
+        self.fabric.pass_time(settle)
+        start, before = self.delivered()
+        self.fabric.pass_time(0.03)
+        end, after = self.delivered()
+        rate = {name: (after[name] - before[name]) * 8e-9 / (end - start) for name in after}
+        return rate["X-Y"], sum(rate[name] for name in CONTRIBUTORS)
+
+    def set_marking_rate(self, rate: int) -> None:
         for switch in ("S1", "S2"):
             setting = ("0x10", "0", "0", "0", "0", "0", "0:0", str(rate))
-            fabric.tool("ibccconfig", "SS", str(lids[switch]), *setting)
+            self.fabric.tool("ibccconfig", "SS", str(self.lids[switch]), *setting)
 
-    contributors = ("A-D", "B-D", "C-D")
-    # Hardly a packet is marked: A to D fills the trunk and holds up X to Y (both a third of SDR).
-    fabric.pass_time(0.01)
-    high = rates()
-    assert abs(high["X-Y"] - 2.6) < 0.3, high
-    assert abs(sum(high[name] for name in contributors) - 7.9) < 0.4, high
-    # Every packet is marked: the victim is free, the contributors are throttled below the link.
-    set_marking_rate(0)
-    fabric.pass_time(0.04)
-    low = rates()
-    assert low["X-Y"] > 7.2, low
-    assert sum(low[name] for name in contributors) < 6.5, low
+    def set_timer(self, timer: int) -> None:
+        for host in "ABCX":
+            setting = ("0", "0xffff", str(timer), "1", "0", "0")
+            self.fabric.tool("ibccconfig", "CS", str(self.lids[host]), *setting)
+
+    def waited(self) -> int:
+        counters = self.fabric.values("perfquery", str(self.lids["S1"]), "15")
+        return int(counters["PortXmitWait"])
+
+
+def test_marking_rate_and_timer_move_the_flows_as_in_the_paper(serve: Serve) -> None:
+    """Oracle: section 4.2, figure 3 and figure 4, within the tolerances of the reproduction."""
+    fabric = serve(experiment_one().to_toml())
+    testbed = Bench(fabric, fabric.lids())
+    # Hardly a packet is marked: X-Y gets a third of its link, the contributors share D's.
+    testbed.set_marking_rate(2048)
+    victim, contributors = testbed.rates(settle=0.06)
+    assert victim == about("exp1.75-2048.victim")
+    assert contributors == about("exp1.75-2048.contributors")
+    assert testbed.waited() > 0
+    testbed.set_marking_rate(64)
+    assert testbed.rates(settle=0.04)[1] == about("exp1.64.contributors")
+    # Every packet is marked: the victim is free, the contributors are throttled far below the link,
+    # and the cable between the switches no longer waits.
+    testbed.set_marking_rate(0)
+    victim, contributors = testbed.rates(settle=0.06)
+    assert victim == about("exp1.75-0.victim")
+    assert contributors == about("exp1.75-0.contributors")
+    settled = testbed.waited()
+    fabric.pass_time(0.02)
+    assert (testbed.waited() - settled) * 4e-9 < 0.01 * 0.02
+    # A longer timer keeps them down for longer.
+    testbed.set_timer(300)
+    assert testbed.rates(settle=0.15)[1] == about("exp1.300-0.contributors")
     # The counters say why: FECN arrives at D, BECN at A, and the port to D is congested.
+    lids = testbed.lids
     received = fabric.values("perfquery", "--rcvcc", str(lids["D"]), "1")
     assert int(received["PortPktRcvFECN"]) > 0
     notified = fabric.values("perfquery", "--rcvcc", str(lids["A"]), "1")

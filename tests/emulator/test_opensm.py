@@ -29,6 +29,17 @@ allow-credit-loops = true
 [vl]
 data-vls = 4
 """
+TORUS = """\
+[fabric]
+generator = "torus"
+sizes = [5, 3]
+hosts-per-switch = 1
+routing = "dimension-order"
+[vl]
+data-vls = 8
+[[traffic.uniform]]
+load = "saturating"
+"""
 FLOW = """
 [[traffic.flow]]
 from = "a"
@@ -84,6 +95,35 @@ def test_opensm_brings_up_a_blank_fabric(serve: Serve, engine: str, text: str) -
     assert 0 not in lids.values()
     for lid in lids.values():
         fabric.tool("perfquery", "-a", str(lid))
+
+
+def test_torus_2qos_keeps_a_loaded_torus_moving(serve: Serve) -> None:
+    """Oracle: torus-2QoS promises routes and lanes that cannot deadlock; the packets prove it."""
+    fabric = serve(TORUS, blank=True)
+    text = fabric.tool("ibnetdiscover")
+    guids = {
+        name: f"0x{guid}"
+        for guid, name in re.findall(r'^Switch.*"S-(\w+)"\s+# "(.+?)"', text, re.M)
+    }
+    # Bit 0 of a path's service level is about the first dimension in both, if x is that dimension.
+    torus = fabric.folder / "torus-2QoS.conf"
+    origin, right, up = (guids[f"switch-{place}"] for place in ("0-0", "1-0", "0-1"))
+    torus.write_text(f"torus 5 3 1\nxp_link {origin} {right}\nyp_link {origin} {up}\n")
+    options = ("--qos", "--routing_engine", "torus-2QoS", "--torus_config", torus)
+    log = bring_up(fabric, *options)
+    assert "torus-2QoS tables configured on all switches" in log
+    # On the second lane where a path crosses the dateline of the dimension that it moves along.
+    lid = str(fabric.lids()["switch-0-0"])
+    tables = fabric.tool("smpquery", "sl2vl", lid, "2")
+    (line,) = re.findall(r"in  1, out  2: \|(.*)\|", tables)
+    lanes = [int(lane) for lane in line.split("|")]
+    assert set(lanes[:8]) == {0, 1}
+    assert set(lanes[8:]) == {4, 5}
+    start = fabric.emulation.control("status")["delivered_bytes"]
+    fabric.pass_time(0.02)
+    status = fabric.emulation.control("status")
+    assert status["delivered_bytes"] > start
+    assert (status["deadlocks_broken"], status["discarded_bytes"]) == (0, 0)
 
 
 def test_traffic_waits_for_a_subnet_manager(serve: Serve) -> None:
@@ -165,10 +205,18 @@ cc_cct 0:0,0:1,0:2,0:3
 
 
 def test_route_stores_tables_that_connect_everything(tmp_path: Path) -> None:
-    del tmp_path
     tables = route(silvan.Scenario.from_toml(TREE), "ftree")
     assert tables.count("Unicast lids") == 4
     # Four hosts, seen from each of the four switches.
     assert tables.count("Channel Adapter portguid") == 4 * 4
+    # They can be simulated without OpenSM: a packet of each host to each other arrives.
+    file = tmp_path / "tables.lfts"
+    file.write_text(tables)
+    stored = f'routing = "lfts"\nrouting-file = "{file}"\n'
+    flows = [f'host-{a:04}"\nto = "host-{b:04}' for a in range(4) for b in range(4) if a != b]
+    traffic = [f'[[traffic.flow]]\nfrom = "{flow}"\nbytes = "2 KiB"\n' for flow in flows]
+    result = silvan.run(silvan.Scenario.from_toml(TREE + stored + "".join(traffic)))
+    delivered = result.classes.to_pylist()
+    assert [one["delivered_bytes"] for one in delivered] == [2048] * len(flows)
     with pytest.raises(silvan.EmulationError, match="not routed this fabric by fat"):
         route(silvan.Scenario.from_toml(TREE), "fat")

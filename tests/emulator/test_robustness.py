@@ -93,6 +93,51 @@ def test_killed_tools_cost_nothing(line: Fabric) -> None:
     line.wait(lambda: line.emulation.control("status")["clients"] == 0)
 
 
+def test_tools_killed_over_udp_cost_nothing(serve: Serve) -> None:
+    fabric = serve(udp_port=27070)
+    tools = [fabric.popen("ibnetdiscover") for _ in range(6)]
+    fabric.wait(lambda: fabric.emulation.control("status")["clients"] > 0)
+    for tool in tools:
+        tool.send_signal(signal.SIGKILL)
+        tool.communicate(timeout=60)
+    fabric.wait(lambda: fabric.emulation.control("status")["clients"] == 0)
+    assert "left" in fabric.tool("ibnetdiscover")
+
+
+def test_a_subnet_manager_killed_at_work_leaves_the_fabric_to_the_next(serve: Serve) -> None:
+    fabric = serve(blank=True)
+    dice = random.Random(3)
+    for _ in range(8):
+        manager = fabric.popen("opensm", "--log_file", fabric.folder / "killed.log")
+        time.sleep(dice.uniform(0, 0.15))
+        manager.send_signal(signal.SIGKILL)
+        manager.communicate(timeout=60)
+    fabric.wait(lambda: fabric.emulation.control("status")["clients"] == 0)
+    log = fabric.folder / "opensm.log"
+    fabric.tool("opensm", "--once", "--log_file", log)
+    assert "SUBNET UP" in log.read_text()
+
+
+def test_who_does_not_read_answers_holds_up_nobody(line: Fabric) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lazy:
+        lazy.connect(f"\0{line.emulation.sockname}:silvan\0")
+        lazy.setblocking(False)
+        try:
+            while True:
+                lazy.send(b'{"do": "status"}\n' * 100)
+        except BlockingIOError:
+            pass
+        # Its answers no longer fit between the two, and everybody else is served as before.
+        assert "left" in line.tool("ibnetdiscover")
+        assert line.emulation.control("status")["hosts"] == 4
+
+
+def test_impossible_time_scales_are_refused() -> None:
+    for scale in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(silvan.EmulationError, match="time scale"):
+            Emulation(silvan.Scenario.from_toml(LINE), sockname="test-scale", time_scale=scale)
+
+
 def test_a_stopped_tool_holds_up_nobody(line: Fabric) -> None:
     lids = line.lids()
     stopped = line.popen("ibnetdiscover")

@@ -55,6 +55,8 @@ pub struct Engine<S, C, W> {
     pub(crate) events: u64,
     pub(crate) fault: Option<RunError>,
     next_deadlock_check: u64,
+    /// Events up to the last look for a deadlock that has found none.
+    moving_at: u64,
     pub(crate) woken: Vec<silvan_units::HostId>,
 }
 
@@ -90,6 +92,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             events: 0,
             fault: None,
             next_deadlock_check: DEADLOCK_INTERVAL,
+            moving_at: 0,
             woken: Vec::new(),
         };
         for host in 0..hosts as u32 {
@@ -138,10 +141,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             self.now = until;
             if until == self.next_deadlock_check || look_at_end && until == end_ps {
                 self.next_deadlock_check = until + DEADLOCK_INTERVAL;
+                // Where nothing has happened since, nothing has got stuck.
+                if self.events == self.moving_at {
+                    continue;
+                }
                 if let Some(deadlock) = self.find_deadlock() {
                     self.fault = Some(deadlock.clone().into());
                     return Err(deadlock.into());
                 }
+                self.moving_at = self.events;
             }
         }
         Ok(())

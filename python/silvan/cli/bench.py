@@ -55,7 +55,9 @@ def bench(
     swept = [measure_sweep(one, repeats=repeats, on_repeat=say(one.name)) for one in sweeps]
     served = [measure_live(one, repeats=repeats, on_repeat=say(one.name)) for one in live]
     if as_json:
-        put_json([one.to_dict() for one in (*measured, *swept, *served)])
+        dicts = [one.to_dict() for one in measured]
+        dicts += [one.to_dict() for one in swept]
+        put_json(dicts + [one.to_dict() for one in served])
         return
     if measured:
         put_table(_table(measured))
