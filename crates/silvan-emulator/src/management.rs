@@ -1,0 +1,96 @@
+//! The management plane without sockets and clock.
+
+use silvan_engine::InvariantError;
+use silvan_scenario::Scenario;
+use silvan_units::Span;
+
+use crate::clients::{Clients, ControlAction};
+use crate::error::EmulatorError;
+use crate::subnet::{Start, Subnet};
+use crate::wire::{CONTROL_LEN, DATA_LEN};
+
+/// An emulated fabric that is handed the bytes of its clients, and hands out those for them: for
+/// tests that play the tools, whole or broken.
+#[derive(Debug)]
+pub struct ManagementPlane {
+    clients: Clients,
+}
+
+/// The answer to a control message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlAnswer {
+    /// To be sent back.
+    Reply([u8; CONTROL_LEN]),
+    /// To be sent back to a new client, which has this number.
+    Connected(u16, [u8; CONTROL_LEN]),
+    /// To be sent back; this client is no more.
+    Disconnected(u16, [u8; CONTROL_LEN]),
+}
+
+impl ManagementPlane {
+    /// The fabric of a scenario, at time zero.
+    ///
+    /// # Errors
+    ///
+    /// [`EmulatorError`] if it cannot be built.
+    pub fn new(scenario: &Scenario, start: Start) -> Result<Self, EmulatorError> {
+        let clients = Clients::new(Subnet::new(scenario, start)?, None)?;
+        Ok(Self { clients })
+    }
+
+    /// Takes a control message; `None` if it is none and gets no answer.
+    pub fn control(&mut self, bytes: &[u8]) -> Option<ControlAnswer> {
+        match self.clients.control(bytes) {
+            ControlAction::Reply(reply) => Some(ControlAnswer::Reply(reply)),
+            ControlAction::Connect { client, reply, .. } => {
+                Some(ControlAnswer::Connected(client, reply))
+            }
+            ControlAction::Disconnect { client, reply } => {
+                self.clients.disconnect(client);
+                Some(ControlAnswer::Disconnected(client, reply))
+            }
+            ControlAction::Nothing => None,
+        }
+    }
+
+    /// Takes a data message of a client.
+    pub fn datagram(&mut self, client: u16, bytes: &[u8]) {
+        self.clients.datagram(client, bytes);
+    }
+
+    /// A client has been killed.
+    pub fn kill(&mut self, client: u16) {
+        self.clients.disconnect(client);
+    }
+
+    /// The messages to be sent, in order, with the clients that they are for.
+    pub fn take_messages(&mut self) -> Vec<(u16, [u8; DATA_LEN])> {
+        let messages = std::mem::take(&mut self.clients.outbox);
+        let bytes = messages.into_iter();
+        bytes.map(|(to, message)| (to, message.bytes)).collect()
+    }
+
+    /// Lets simulated time and the server's clock pass.
+    ///
+    /// # Errors
+    ///
+    /// [`EmulatorError`] if the data plane cannot go on.
+    pub fn pass(&mut self, span: Span) -> Result<(), EmulatorError> {
+        let subnet = &mut self.clients.subnet;
+        subnet.uptime += std::time::Duration::from_nanos(span.as_ps() / 1000);
+        let end = subnet.now() + span;
+        subnet.plane.step(end)?;
+        self.clients.expire();
+        self.clients.flush_traps();
+        Ok(())
+    }
+
+    /// Checks that bytes, credits and queues of the data plane add up.
+    ///
+    /// # Errors
+    ///
+    /// [`InvariantError`] says what does not.
+    pub fn audit(&self) -> Result<(), InvariantError> {
+        self.clients.subnet.plane.engine.audit()
+    }
+}
