@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from silvan.figures import style
 
@@ -25,9 +25,14 @@ _COLOURS = {
     "AIMD": "#D55E00",
     "static flows": "#0072B2",
     "dynamic flows": "#D55E00",
+    "Jain's index": "#CC79A7",
 }
 _FALLBACK = "#CC79A7"
 _DASHES = (0, (2.2, 1.6))
+_LOOKS: Mapping[str, Mapping[str, Any]] = {
+    "root link": {"linewidth": 1.1},
+    "Jain's index": {"linewidth": 1.2, "linestyle": "dotted"},
+}
 # Lines that a dashed twin accompanies: discrete rates, state that is lost.
 _DASHED = ("discrete", "not persistent")
 
@@ -63,7 +68,7 @@ def draw_series(
     folder: Path,
     stem: str,
 ) -> list[Path]:
-    """Draw what the links carry over time, one panel per case.
+    """Draw what the links carry over time, and how fairly, one panel per case.
 
     Parameters
     ----------
@@ -90,8 +95,8 @@ def draw_series(
         for axes, (name, (times_ms, shares)) in zip(grid.flat, panels.items(), strict=False):
             axes.set_title(name)
             for line, values in shares.columns().items():
-                width = 1.1 if line == "root link" else 1.5
-                axes.plot(times_ms, values, color=_colour(line), label=line, linewidth=width)
+                look = _LOOKS.get(line, {"linewidth": 1.5})
+                axes.plot(times_ms, values, color=_colour(line), label=line, **look)
                 table += [
                     (name, line, f"{time:.6g}", f"{value:.6g}")
                     for time, value in zip(times_ms, values, strict=True)
@@ -101,11 +106,11 @@ def draw_series(
         for axes in grid[-1]:
             axes.set_xlabel("simulated time (ms)")
         for axes in grid[:, 0]:
-            axes.set_ylabel("share of a link")
+            axes.set_ylabel("share of a link, index")
         handles, labels = grid[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower left", ncols=len(labels))
         paths = style.save(figure, folder, stem)
-    header = ("case", "line", "time_ms", "share_of_link")
+    header = ("case", "line", "time_ms", "share_or_index")
     return [*paths, style.save_csv(header, table, folder / f"{stem}.csv")]
 
 

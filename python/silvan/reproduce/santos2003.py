@@ -78,7 +78,7 @@ def _measure_fig3(results: Results) -> list[Measurement | Verdict]:
             abs(float(got) / 0.5 - 1) for got in (shares.local, shares.remote, shares.victim)
         )
         return Finding(
-            worst <= _IDEAL and shares.jain >= 1 - _IDEAL,
+            worst <= _IDEAL and float(shares.jain) >= 1 - _IDEAL,
             f"local {shares.local:.3f}, remote {shares.remote:.3f}, victim {shares.victim:.3f}, "
             f"Jain's index over the ten flows {shares.jain:.3f}",
         )
@@ -147,7 +147,7 @@ def _tabulate(titles: Mapping[str, str]) -> Callable[[Results], PointTable]:
         for label, name in titles.items():
             shares = _shares(results, label, 0)
             values = [float(value) for value in shares.columns().values()]
-            rows.append((name, *values, shares.jain))
+            rows.append((name, *values, float(shares.jain)))
         names = tuple(_shares(results, next(iter(titles)), 0).columns())
         return PointTable(("case", *names, "Jain's index"), tuple(rows))
 

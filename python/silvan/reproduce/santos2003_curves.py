@@ -222,7 +222,7 @@ def _tabulate_fig6(results: Results) -> PointTable:
                 if label in results:
                     shares = _shares(results, label, 0)
                     values = (_root(shares), _interswitch(shares), _local_share(shares))
-                    rows.append((response, rates, buffer, *values, shares.jain))
+                    rows.append((response, rates, buffer, *values, float(shares.jain)))
     header = ("response", "rates", "buffer (packets)", "root link", "inter-switch link")
     return PointTable((*header, "local share", "Jain's index"), tuple(rows))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from silvan.measures import (
     PS_PER_MS,
@@ -98,8 +99,8 @@ class Shares:
         Sums over the local and remote flows that are there all the time, and that come and go.
     victim : float or ndarray
         The victim.
-    jain : float
-        Jain's index over all local and remote flows; not a number for series.
+    jain : float or ndarray
+        Jain's index over all local and remote flows.
     """
 
     static_local: FloatArray
@@ -107,7 +108,7 @@ class Shares:
     static_remote: FloatArray
     dynamic_remote: FloatArray
     victim: FloatArray
-    jain: float
+    jain: FloatArray
 
     @classmethod
     def of(cls, result: Result, window: Window) -> Self:
@@ -116,8 +117,7 @@ class Shares:
         inside = (times_ps > window.start_ps) & (times_ps <= window.end_ps)
         length_ps = window.end_ps - window.start_ps
         gbps = delivered_bytes[inside].sum(axis=0) * 8e3 / length_ps
-        contending = np.array([not name.startswith("victim") for name in _names(result)])
-        return cls(*_groups(result, gbps), jain_index(gbps[contending]))
+        return cls(*_groups(result, gbps), np.asarray(jain_index(gbps[_contending(result)])))
 
     @classmethod
     def series(cls, result: Result, window_ms: float) -> tuple[FloatArray, Self]:
@@ -125,7 +125,9 @@ class Shares:
         times_ps, delivered_bytes = class_delivered(result)
         window_ps = round(window_ms * PS_PER_MS)
         times_ms, gbps = sliding_rates_gbps(times_ps, delivered_bytes, window_ps)
-        return times_ms, cls(*_groups(result, gbps), float("nan"))
+        contending = _contending(result)
+        jain = np.array([jain_index(row[contending]) for row in gbps])
+        return times_ms, cls(*_groups(result, gbps), jain)
 
     @property
     def local(self) -> FloatArray:
@@ -158,19 +160,25 @@ class Shares:
         return self.remote + self.victim
 
     def columns(self) -> Mapping[str, FloatArray]:
-        """List what the paper draws, by name."""
+        """List what the paper draws, and how fair it is, by name."""
         return {
             "root link": self.root,
             "inter-switch link": self.interswitch,
             "local flows": self.local,
             "remote flows": self.remote,
             "victim": self.victim,
+            "Jain's index": self.jain,
         }
 
 
 def _names(result: Result) -> list[str]:
     names: list[str] = result.classes["name"].to_pylist()
     return names
+
+
+def _contending(result: Result) -> npt.NDArray[np.bool_]:
+    """Tell which flows share the congested link."""
+    return np.array([not name.startswith("victim") for name in _names(result)])
 
 
 def _groups(
