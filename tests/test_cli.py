@@ -28,6 +28,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
             "run",
             "sweep",
             "trees",
+            "compare",
             "validate",
             "show",
             "schema",

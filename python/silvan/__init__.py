@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from silvan._silvan import version
+    from silvan.callbacks import Callbacks
     from silvan.errors import (
         EmulationError,
         OutputError,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 # Public names load on first use: `silvan --help` and `import silvan` stay fast, because
 # Arrow and NumPy are imported only by the code that needs them.
 _HOME = {
+    "Callbacks": "silvan.callbacks",
     "EmulationError": "silvan.errors",
     "OutputError": "silvan.errors",
     "Progress": "silvan.simulation",
@@ -66,6 +68,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Callbacks",
     "EmulationError",
     "OutputError",
     "Progress",

@@ -294,6 +294,11 @@ class Scenario:
         return self._native.duration_ps
 
     @property
+    def link_gbps(self) -> float:
+        """Data rate of a cable that says nothing else, in Gbit/s."""
+        return self._native.link_bits_per_s / 1e9
+
+    @property
     def hash(self) -> str:
         """SHA-256 of the effective scenario in hexadecimal digits: equal for equal runs."""
         return self._native.hash()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from silvan import _silvan
 from silvan.result import Result
 from silvan.scenario import Scenario
+
+if TYPE_CHECKING:
+    from silvan.callbacks import Callbacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ def run(
     *,
     seed: int | None = None,
     progress: Callable[[Progress], object] | None = None,
+    control: Callbacks | None = None,
 ) -> Result:
     """Simulate a scenario.
 
@@ -58,6 +62,8 @@ def run(
     progress : callable, optional
         Called about ten times a second with a :class:`Progress`. An exception that it
         raises stops the run and is passed on.
+    control : Callbacks, optional
+        A congestion-control scheme of one's own, in place of the scenario's.
 
     Returns
     -------
@@ -94,5 +100,10 @@ def run(
         def report(state: dict[str, Any]) -> object:
             return progress(Progress(**state))
 
-    output = _silvan.run(scenario._native, seed, report)
+    callbacks: dict[str, int] | None = None
+    if control is not None:
+        # The functions change the copy, which must live until the run is over.
+        state = control.state.copy()
+        callbacks = {**control.addresses(), "state": state.ctypes.data}
+    output = _silvan.run(scenario._native, seed, report, callbacks)
     return Result.from_columns(scenario, seed, output.tables, json.loads(output.summary))

@@ -1,11 +1,17 @@
 //! The function `run` and what it returns.
 
+// A caller's functions come as addresses.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use silvan_runner::{ColumnData, Progress, Table};
+use silvan_schemes::callbacks::{Addresses, Callbacks};
 
 use crate::column::Column;
 use crate::errors::run_error;
@@ -28,13 +34,15 @@ pub struct RunOutput {
 ///
 /// An exception of the progress callback, or of a signal handler, ends the run and is passed on.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, progress))]
+#[pyo3(signature = (scenario, seed, progress, callbacks=None))]
 pub fn run(
     py: Python<'_>,
     scenario: &Bound<'_, Scenario>,
     seed: u64,
     progress: Option<Py<PyAny>>,
+    callbacks: Option<BTreeMap<String, usize>>,
 ) -> PyResult<RunOutput> {
+    let callbacks = callbacks.map(addresses).transpose()?;
     let scenario = &scenario.get().0;
     let mut raised = None;
     let mut looked = Instant::now();
@@ -51,7 +59,15 @@ pub fn run(
             }
         }
     };
-    let finished = py.detach(|| silvan_runner::run(scenario, seed, &mut observe));
+    let finished = py.detach(|| match callbacks {
+        None => silvan_runner::run(scenario, seed, &mut observe),
+        Some(addresses) => {
+            // SAFETY: the package has compiled the functions for these arguments, and holds them
+            // and a table of its own until this call is over.
+            let callbacks = unsafe { Callbacks::at(addresses) };
+            silvan_runner::run_callbacks(scenario, seed, callbacks, &mut observe)
+        }
+    });
     if let Some(error) = raised {
         return Err(error);
     }
@@ -64,6 +80,27 @@ pub fn run(
         tables: tables.unbind(),
         summary: serde_json::json!(output.summary).to_string(),
     })
+}
+
+/// The addresses of a caller's functions, by name.
+fn addresses(named: BTreeMap<String, usize>) -> PyResult<Addresses> {
+    let mut addresses = Addresses::default();
+    for (name, address) in named {
+        let place = match name.as_str() {
+            "state" => &mut addresses.state,
+            "on_queued" => &mut addresses.on_queued,
+            "on_departure" => &mut addresses.on_departure,
+            "release" => &mut addresses.release,
+            "host_release" => &mut addresses.host_release,
+            "on_flow_start" => &mut addresses.on_flow_start,
+            "on_send" => &mut addresses.on_send,
+            "on_feedback" => &mut addresses.on_feedback,
+            "on_credit" => &mut addresses.on_credit,
+            _ => return Err(PyValueError::new_err(format!("no call {name:?}"))),
+        };
+        *place = address;
+    }
+    Ok(addresses)
 }
 
 fn look_outside(py: Python<'_>, callback: Option<&Py<PyAny>>, state: Progress) -> PyResult<()> {

@@ -99,6 +99,12 @@ impl Scenario {
         self.0.seed()
     }
 
+    /// Data rate of a cable that says nothing else, in bit/s.
+    #[getter]
+    fn link_bits_per_s(&self) -> u64 {
+        self.0.file().link.kind().data_rate().bits_per_sec()
+    }
+
     #[getter]
     fn duration_ps(&self) -> u64 {
         self.0.duration().as_ps()

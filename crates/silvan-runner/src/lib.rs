@@ -55,6 +55,7 @@ use silvan_traffic::{Traffic, TrafficError};
 use silvan_units::{PortId, Span, Time};
 use thiserror::Error;
 
+pub use own::run_callbacks;
 pub use table::{Column, ColumnData, Table};
 
 use measure::Measurement;

@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use silvan_control::seam::Controller;
+use silvan_control::seam::{Controller, Settings, SourceControl};
 use silvan_scenario::{Scenario, switch_ports};
+use silvan_schemes::callbacks::Callbacks;
 use silvan_schemes::{Scheme, Setup, Visitor};
 use silvan_traffic::Traffic;
 
-use super::{ADAPTER_STREAM, Progress, Run, RunError, RunOutput, SWITCH_STREAM};
+use super::{ADAPTER_STREAM, Marks, Progress, Run, RunError, RunOutput, SWITCH_STREAM};
 
 /// A run for which only the scheme is missing.
 pub(crate) struct Start<'s, 'c, 'o> {
@@ -16,6 +17,38 @@ pub(crate) struct Start<'s, 'c, 'o> {
     pub traffic: Traffic,
     pub controller: Option<&'c mut dyn Controller>,
     pub observer: &'o mut dyn FnMut(Progress) -> ControlFlow<()>,
+}
+
+/// Runs a scenario with functions in place of its own scheme.
+///
+/// # Errors
+///
+/// As [`run`](crate::run).
+pub fn run_callbacks(
+    scenario: &Scenario,
+    seed: u64,
+    callbacks: Callbacks,
+    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<RunOutput, RunError> {
+    let start = Start {
+        scenario,
+        seed,
+        traffic: Traffic::new(scenario.traffic(), &scenario.environment(seed))?,
+        controller: None,
+        observer,
+    };
+    start.with(callbacks, callbacks)
+}
+
+impl Start<'_, '_, '_> {
+    fn with<S: Marks, C: SourceControl + Settings>(
+        self,
+        switch: S,
+        source: C,
+    ) -> Result<RunOutput, RunError> {
+        Run::new(self.scenario, self.seed, switch, source, self.traffic)?
+            .complete(self.controller, self.observer)
+    }
 }
 
 impl Visitor for Start<'_, '_, '_> {
@@ -34,7 +67,6 @@ impl Visitor for Start<'_, '_, '_> {
             switch_seed: self.seed ^ SWITCH_STREAM,
             host_seed: self.seed ^ ADAPTER_STREAM,
         });
-        Run::new(self.scenario, self.seed, switch, source, self.traffic)?
-            .complete(self.controller, self.observer)
+        self.with(switch, source)
     }
 }

@@ -243,7 +243,7 @@ impl Measurement<'_> {
     }
 }
 
-/// Quantiles of latency histograms in nanoseconds; 0 where nothing was delivered or kept.
+/// Means and quantiles of latency histograms in nanoseconds; 0 where nothing was delivered or kept.
 fn push_latencies(table: &mut Table, histograms: &[Option<Histogram<u64>>]) {
     let quantile = |value: f64| -> Vec<u64> {
         let histograms = histograms.iter();
@@ -251,6 +251,10 @@ fn push_latencies(table: &mut Table, histograms: &[Option<Histogram<u64>>]) {
             .map(|h| h.as_ref().map_or(0, |h| h.value_at_quantile(value)))
             .collect()
     };
+    let means = histograms
+        .iter()
+        .map(|h| h.as_ref().map_or(0, |h| h.mean().round() as u64));
+    table.push("latency_mean_ns", means.collect::<Vec<_>>());
     table.push("latency_p50_ns", quantile(0.5));
     table.push("latency_p99_ns", quantile(0.99));
     table.push("latency_p999_ns", quantile(0.999));

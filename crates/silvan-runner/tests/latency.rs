@@ -56,7 +56,8 @@ fn output(latency: &str) -> RunOutput {
     run(&scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-const COLUMNS: [&str; 4] = [
+const COLUMNS: [&str; 5] = [
+    "latency_mean_ns",
     "latency_p50_ns",
     "latency_p99_ns",
     "latency_p999_ns",

@@ -22,6 +22,7 @@
 // So that a scheme's file reads the same here and in another crate.
 extern crate self as silvan_schemes;
 
+pub mod callbacks;
 pub mod quantity;
 mod scheme;
 

@@ -11,6 +11,7 @@ import typer
 from silvan.cli import (
     bench,
     check_response,
+    compare,
     emulate,
     inspect,
     reproduce,
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("sweep")(sweep.sweep)
 app.command("trees")(trees.trees)
+app.command("compare")(compare.compare)
 app.command("validate")(inspect.validate)
 app.command("show")(inspect.show)
 app.command("schema")(inspect.schema)

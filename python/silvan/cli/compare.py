@@ -1,0 +1,107 @@
+"""The command that compares congestion-control schemes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
+from silvan.cli.printer import note, progress_bars, put_json, put_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from silvan.compare import Standing
+
+
+def compare(
+    scenario: ScenarioPath,
+    schemes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,NAME,...",
+            help="Only these, such as 'IB CC,PFT'; no control is always run.",
+            show_default=False,
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each scheme.")] = 1,
+    set_: Assignments = None,
+    out: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="Folder of the figure and of finished runs."),
+    ] = Path("out"),
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Run a scenario with every congestion-control scheme, and set them side by side.
+
+    The schemes are no control, InfiniBand's with Table I of gran2012, the DCMS on top of it,
+    explicit notification with two response functions, proactive throttling, that beside
+    InfiniBand's, and DCQCN. Finished runs are kept under --out and not run again. Prints a table
+    and draws it as dots.
+    """
+    from silvan.compare import choose
+    from silvan.compare import compare as do_compare
+    from silvan.figures.compare import draw_comparison
+    from silvan.folders import require_writable, write_text
+
+    loaded = load(scenario, set_)
+    names = [name.strip() for name in schemes.split(",")] if schemes else []
+    labels = [
+        f"{one.name}, seed {loaded.seed + number}"
+        for one in choose(loaded, names)
+        for number in range(seeds)
+    ]
+    folder = out / f"compare-{loaded.name}"
+    require_writable(folder)
+    with progress_bars(labels) as on_progress:
+        standings = do_compare(
+            loaded, names, seeds=seeds, root=out / "runs", on_progress=on_progress
+        )
+    written = draw_comparison(standings, title=loaded.name, folder=folder, stem="compare")
+    report = [one.to_dict() for one in standings]
+    write_text(folder / "compare.json", json.dumps(report, indent=2) + "\n")
+    if as_json:
+        put_json(report)
+    else:
+        put_table(_table(loaded.name, standings))
+    note(f"wrote {written[0]}, and the same as SVG, CSV and JSON")
+
+
+def _table(name: str, standings: Sequence[Standing]) -> Table:
+    from rich.table import Table
+
+    from silvan.compare import quantities
+
+    shown = quantities(standings)
+    table = Table(
+        title=f"{name}: schemes side by side, mean over {standings[0].seeds} seeds",
+        caption="Rates: second half of the run. State: bytes of a switch per port and lane; of a "
+        "host, and for each flow. Trees are gone at a tenth of the most Port VLs without "
+        "control, victims back at nine tenths of their best rate under any scheme.",
+    )
+    table.add_column("scheme", no_wrap=True)
+    for one in shown:
+        table.add_column(one.title, justify="right", no_wrap=True)
+    table.add_column("state\nswitch, B", justify="right", no_wrap=True)
+    table.add_column("state\nhost, B", justify="right", no_wrap=True)
+    for standing in standings:
+        cost = standing.contender.cost
+        table.add_row(
+            standing.contender.name,
+            *(_cell(standing.numbers[one.name], one.digits) for one in shown),
+            f"{cost.switch_bytes}",
+            f"{cost.host_bytes} + {cost.flow_bytes}/flow",
+        )
+    return table
+
+
+def _cell(value: float, digits: int) -> str:
+    if math.isnan(value):
+        return ""
+    return "never" if math.isinf(value) else f"{value:.{digits}f}"

@@ -1,0 +1,398 @@
+"""Every scheme against every other: one fabric, one traffic, the same seeds."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from silvan.contenders import Contender, chosen, contenders
+from silvan.errors import SilvanError
+from silvan.measures import PS_PER_MS, BoolArray, FloatArray, delivered, is_hotspot, jain_index
+
+if TYPE_CHECKING:
+    from silvan.result import Result
+    from silvan.scenario import Scenario
+    from silvan.workers import OnProgress
+
+LOOKS = 100
+"""Looks at the congestion trees, and intervals of the series, in a run."""
+
+_LATE = 0.5
+"""Rates are averaged over this last part of a run."""
+
+_DISSOLVED = 0.1
+"""Trees count as dissolved when they hold no more than this part of what they hold at most without
+control."""
+
+_RECOVERED = 0.9
+"""Victims count as recovered from this part of their best rate under any scheme on."""
+
+_SMOOTH = 5
+"""Intervals over which the rate of victims is averaged to find when they have recovered."""
+
+Numbers = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Something that schemes are compared by.
+
+    Attributes
+    ----------
+    name : str
+        Its name, with its unit.
+    title : str
+        Short heading, with its unit.
+    better : str
+        ``more`` or ``less``.
+    digits : int
+        Decimal places that are printed.
+    """
+
+    name: str
+    title: str
+    better: str
+    digits: int = 2
+
+
+QUANTITIES: Sequence[Quantity] = (
+    Quantity("victims_gbps", "victims\nGbit/s", "more"),
+    Quantity("hotspots_used", "hotspots\nused", "more"),
+    Quantity("fairness", "fairness\n(Jain)", "more"),
+    Quantity("latency_mean_us", "latency\nmean, us", "less", 1),
+    Quantity("latency_p999_us", "latency\n99.9 %, us", "less", 1),
+    Quantity("dissolved_ms", "trees\ngone, ms", "less", 1),
+    Quantity("recovered_ms", "victims\nback, ms", "less", 1),
+    Quantity("messages", "messages\nper packet", "less", 4),
+)
+"""What is measured, in the order of tables and figures."""
+
+PROGRAMS = Quantity("programs_ms", "programs\nend, ms", "less", 3)
+"""What is measured besides if the scenario runs programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one scheme did.
+
+    Attributes
+    ----------
+    contender : Contender
+        The scheme.
+    numbers : Mapping
+        The mean over the seeds of every quantity, by its name: not a number where the scenario has
+        no such thing, infinite for what did not come about within the run.
+    seeds : int
+        Number of runs.
+    """
+
+    contender: Contender
+    numbers: Numbers
+    seeds: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain values, for JSON; what is not finite is a text or null."""
+        return {
+            "scheme": self.contender.name,
+            "settings": self.contender.summary,
+            **{name: _plain(value) for name, value in self.numbers.items()},
+            "switch_bytes_per_port_vl": self.contender.cost.switch_bytes,
+            "host_bytes": self.contender.cost.host_bytes,
+            "flow_bytes": self.contender.cost.flow_bytes,
+            "message_kinds": self.contender.cost.messages,
+            "seeds": self.seeds,
+        }
+
+
+def compare(
+    scenario: Scenario,
+    schemes: Sequence[str] = (),
+    *,
+    seeds: int = 1,
+    root: Path,
+    on_progress: OnProgress | None = None,
+) -> list[Standing]:
+    """Run a scenario with every scheme, and measure what they are compared by.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Fabric and traffic; what it says about congestion control is the background of the settings
+        of every scheme.
+    schemes : sequence of str
+        Names of contenders; by default all. No control is always among them.
+    seeds : int
+        Runs of each, with consecutive seeds from the scenario's on.
+    root : Path
+        Folder of finished runs; those that are there are not run again.
+    on_progress : callable, optional
+        Called with the index of a run that is going on, and its progress.
+
+    Returns
+    -------
+    list of Standing
+        One for each scheme, in the order of the contenders.
+
+    Raises
+    ------
+    SilvanError
+        There is no such scheme, or nobody could be a victim.
+    """
+    from silvan.reproduce.cache import cached_runs
+
+    wanted = choose(scenario, schemes)
+    runs = [
+        (_watched(scenario.override(one.overrides)), scenario.seed + number)
+        for one in wanted
+        for number in range(seeds)
+    ]
+    looked: list[_Looked | None] = [None] * len(runs)
+    with closing(cached_runs(root, runs, on_progress)) as finished:
+        for index, result in finished:
+            looked[index] = _Looked.at(result)
+    done = [one for one in looked if one is not None]
+    groups = [done[start : start + seeds] for start in range(0, len(done), seeds)]
+    references = [
+        _References.of([group[number] for group in groups], groups[0][number])
+        for number in range(seeds)
+    ]
+    return [
+        Standing(
+            one,
+            _mean([run.numbers(references[number]) for number, run in enumerate(group)]),
+            seeds,
+        )
+        for one, group in zip(wanted, groups, strict=True)
+    ]
+
+
+def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Contender]:
+    """Find the contenders of a comparison: those named, and no control as what they are held to."""
+    every = contenders(scenario)
+    if not schemes:
+        return every
+    named = chosen(every, schemes)
+    return [one for one in every if one in named or one is every[0]]
+
+
+def quantities(standings: Sequence[Standing]) -> list[Quantity]:
+    """List what could be measured at all."""
+    every = [*QUANTITIES, PROGRAMS]
+    return [
+        one
+        for one in every
+        if any(not math.isnan(each.numbers.get(one.name, math.nan)) for each in standings)
+    ]
+
+
+def _watched(scenario: Scenario) -> Scenario:
+    """Have a run keep what the comparison needs."""
+    duration = scenario.duration_ps
+    # An interval must divide the duration and the warm-up.
+    common = math.gcd(duration, scenario.warm_up_ps)
+    parts = max(1, LOOKS * common // duration)
+    while common % parts:
+        parts -= 1
+    interval = f"{common // parts} ps"
+    return scenario.override(
+        {
+            "probe.interval": interval,
+            "probe.trees": {"interval": interval},
+            "probe.latency": "class",
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What is kept of a run, so that not all of them are in memory at once."""
+
+    times_ms: FloatArray
+    victims_gbps: FloatArray
+    """Receive rate of the mean victim over time."""
+    tree_ports: FloatArray
+    own: Numbers
+
+    @classmethod
+    def at(cls, result: Result) -> _Looked:
+        hot, victims = _groups(result)
+        times_ps, sums = delivered(result)
+        ends = times_ps.astype(np.float64)
+        lengths = np.diff(ends, prepend=0.0)[:, None]
+        rates = sums.astype(np.float64) * 8e3 / lengths
+        late = ends > result.scenario.duration_ps * (1 - _LATE)
+        by_host = rates[late].mean(axis=0)
+        return cls(
+            ends / PS_PER_MS,
+            rates[:, victims].mean(axis=1) if victims.any() else np.zeros(len(ends)),
+            result.forest["ports"].to_numpy().astype(np.float64),
+            {
+                "victims_gbps": float(by_host[victims].mean()) if victims.any() else math.nan,
+                "hotspots_used": float(by_host[hot].mean()) / _sink_gbps(result)
+                if hot.any()
+                else math.nan,
+                "fairness": _fairness(result, hot, victims),
+                **_latency(result),
+                "messages": _messages(result),
+                "programs_ms": _programs_ms(result),
+            },
+        )
+
+    def numbers(self, references: _References) -> Numbers:
+        """Give all quantities; those of time need the other schemes' runs."""
+        return {
+            **self.own,
+            "dissolved_ms": self._first(self.tree_ports <= references.tree_ports, self.times_ms)
+            if references.tree_ports > 0
+            else math.nan,
+            "recovered_ms": self._first(
+                _smooth(self.victims_gbps) >= references.victims_gbps, self.times_ms
+            ),
+        }
+
+    def late_rate(self) -> float:
+        """Average the rate of victims over the last part of the run."""
+        late = self.times_ms > self.times_ms[-1] * (1 - _LATE)
+        return float(self.victims_gbps[late].mean())
+
+    @staticmethod
+    def _first(holds: BoolArray, times_ms: FloatArray) -> float:
+        """Find from when on something holds to the end; infinity if not at the end."""
+        times = times_ms[: len(holds)]
+        failing = np.flatnonzero(~holds)
+        if failing.size == 0:
+            return 0.0
+        last = int(failing[-1])
+        return float(times[last]) if last + 1 < len(holds) else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class _References:
+    """What trees and victims of all schemes are held to, for one seed."""
+
+    tree_ports: float
+    victims_gbps: float
+
+    @classmethod
+    def of(cls, runs: Sequence[_Looked], without: _Looked) -> _References:
+        return cls(
+            _DISSOLVED * float(without.tree_ports.max(initial=0.0)),
+            _RECOVERED * max(run.late_rate() for run in runs),
+        )
+
+
+def _groups(result: Result) -> tuple[BoolArray, BoolArray]:
+    """Tell which hosts are hotspots, and which others receive anything."""
+    names = result.hosts["name"].to_pylist()
+    incasts = result.scenario.to_dict()["traffic"].get("incast", [])
+    targets = {entry["to"] for entry in incasts}
+    hot = is_hotspot(result) | np.array([name in targets for name in names], dtype=np.bool_)
+    receives = result.hosts["delivered_bytes"].to_numpy() > 0
+    others: BoolArray = ~hot & receives
+    return hot, others
+
+
+def _sink_gbps(result: Result) -> float:
+    """Compute what a host can take in: its link's payload rate, or its sink's."""
+    keys = result.scenario.to_dict()
+    mtu, header = (_number(keys["packet"][key]) for key in ("mtu", "header"))
+    rate = result.scenario.link_gbps * mtu / (mtu + header)
+    sink = keys["host"]["sink-rate"]
+    return rate if sink == "unlimited" else min(rate, _number(sink) / 1e9)
+
+
+_PREFIXES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+
+
+def _number(text: str) -> float:
+    """Read a size in bytes or a rate in bit/s as the effective scenario prints it."""
+    value, unit = text.split()
+    return float(value) * _PREFIXES[unit.removesuffix("bit/s").removesuffix("B")]
+
+
+def _fairness(result: Result, hot: BoolArray, victims: BoolArray) -> float:
+    """Compute Jain's index over what those send that send to hotspots only, or victims receive."""
+    roles = np.array([role.removeprefix("hotspot+") for role in result.hosts["role"].to_pylist()])
+    contributors = roles == "c"
+    if contributors.any():
+        return jain_index(result.hosts["injected_bytes"].to_numpy()[contributors])
+    received = result.hosts["delivered_bytes"].to_numpy()
+    return jain_index(received[victims]) if victims.any() else math.nan
+
+
+def _latency(result: Result) -> Numbers:
+    """Average over packets that are not on their way to a hotspot, by traffic class."""
+    entries = result.scenario.to_dict()["traffic"].get("incast", [])
+    to_hotspots = {entry["name"] for entry in entries} | {"hotspot"}
+    rows = [
+        row
+        for row in result.classes.to_pylist()
+        if row["delivered_packets"] and row["name"] not in to_hotspots
+    ]
+    if not rows:
+        return {"latency_mean_us": math.nan, "latency_p999_us": math.nan}
+    packets = [row["delivered_packets"] for row in rows]
+    means = [row["latency_mean_ns"] for row in rows]
+    return {
+        "latency_mean_us": float(np.average(means, weights=packets)) / 1e3,
+        "latency_p999_us": max(row["latency_p999_ns"] for row in rows) / 1e3,
+    }
+
+
+def _messages(result: Result) -> float:
+    """Count notifications, acknowledgements and management datagrams per data packet."""
+    keys = result.scenario.to_dict()["control"]
+    packets = sum(result.hosts["delivered_packets"].to_pylist())
+    if not packets:
+        return math.nan
+    if keys["scheme"] in ("none", "pft"):
+        return 0.0
+    count = sum(result.hosts["becn_received"].to_pylist())
+    if keys["feedback"]["carrier"] == "ack-per-packet":
+        count = packets
+    if "dcms" in result.tables:
+        # A sweep reads three counters of every port: two datagrams and their answers.
+        interval_ps = _SPANS[keys["dcms"]["interval"].split()[1]] * float(
+            keys["dcms"]["interval"].split()[0]
+        )
+        measured = result.scenario.duration_ps - result.scenario.warm_up_ps
+        count += 4 * result.ports.num_rows * measured / interval_ps
+    return float(count / packets)
+
+
+_SPANS = {"ps": 1, "ns": 1e3, "us": 1e6, "ms": 1e9, "s": 1e12}
+
+
+def _programs_ms(result: Result) -> float:
+    """Find when the last program has ended that the run waits for."""
+    table = result.tables.get("programs")
+    if table is None:
+        return math.nan
+    ends = [row["done_ps"] for row in table.to_pylist() if not row["background"]]
+    return max(ends) / PS_PER_MS if ends else math.nan
+
+
+def _smooth(values: FloatArray) -> FloatArray:
+    """Average over several intervals; the last ones stand for themselves and those before."""
+    width = min(_SMOOTH, len(values))
+    kernel = np.ones(width) / width
+    return np.convolve(values, kernel, mode="valid")
+
+
+def _mean(rows: Sequence[Numbers]) -> Numbers:
+    if not rows:
+        raise SilvanError("nothing was run", "give at least one seed")
+    return {name: statistics.fmean(row[name] for row in rows) for name in rows[0]}
+
+
+def _plain(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return "never" if math.isinf(value) else value

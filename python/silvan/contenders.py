@@ -1,0 +1,230 @@
+"""The schemes that are compared with each other: their settings on a fabric, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from silvan.errors import SilvanError
+
+if TYPE_CHECKING:
+    from silvan.scenario import Scenario
+    from silvan.toml_text import TomlValue
+
+# Packets of a flow that are on their way in this time bound its window: a few round trips of a
+# three-stage fabric with its acknowledgements.
+_WINDOW_S = 4e-6
+# The paper's thresholds of DCQCN are for links of this rate.
+_DCQCN_GBPS = 40.0
+# Sweeps of the DCMS within a run, and how long a Marking_Rate stays low at most.
+_DCMS_SWEEPS = 50
+_DCMS_LOW_SWEEPS = 12
+# mizero2017, section 4: T_C and T_W in ticks of 22 ns and T_D in words, for sweeps every 1.25 s and
+# a link of 32 Gbit/s.
+_DCMS_INTERVAL_S = 1.25
+_DCMS_GBPS = 32.0
+_DCMS_THRESHOLDS = (8_000_000, 27_400_000, 30_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a scheme needs beside the data path.
+
+    Bytes are what the registers and counters of its description add up to, not what the simulator
+    uses.
+
+    Attributes
+    ----------
+    switch_bytes : int
+        State of a switch for each port and virtual lane.
+    host_bytes : int
+        State of a host, whatever its flows.
+    flow_bytes : int
+        State of a host for each flow that is held back, or with a window for each flow.
+    messages : str
+        What travels: ``none``, ``notifications``, ``acknowledgements``, or those with ``sweeps``.
+    """
+
+    switch_bytes: int
+    host_bytes: int
+    flow_bytes: int
+    messages: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A scheme with its settings.
+
+    Attributes
+    ----------
+    name : str
+        How tables and figures call it.
+    summary : str
+        Which settings these are.
+    overrides : Mapping
+        What a scenario's keys become.
+    cost : Cost
+        What it needs.
+    """
+
+    name: str
+    summary: str
+    overrides: Mapping[str, TomlValue]
+    cost: Cost
+
+
+# Threshold, Packet_Size, Marking_Rate and its counter, queue length; a table of 128 entries of two
+# bytes and the timer; an index for each flow.
+_IB = Cost(8, 258, 1, "notifications")
+# Two counters of an output; the tables of 256 rates; rate, acknowledged packets, window, packets
+# under way.
+_ECN = Cost(4, 1024, 7, "acknowledgements")
+# Four counters, and registers for thresholds, windows, m, n and k.
+_PFT = Cost(0, 40, 0, "none")
+# Kmin, Kmax, slope and queue length; both rates, alpha, two timers, three counters, and the
+# receiver's time of the last notification.
+_DCQCN = Cost(14, 0, 30, "notifications")
+
+_TABLE_1: Mapping[str, TomlValue] = {
+    "control.scheme": "ib-cc",
+    "control.switch.threshold": 15,
+    "control.switch.packet-size": 0,
+    "control.switch.marking-rate": 0,
+    "control.adapter.ccti-increase": 1,
+    "control.adapter.ccti-limit": 127,
+    "control.adapter.ccti-min": 0,
+    "control.adapter.ccti-timer": 150,
+}
+
+
+def contenders(scenario: Scenario) -> list[Contender]:
+    """Set up every scheme for the links and the duration of a scenario.
+
+    What a scenario says about a scheme beyond its own published settings, such as a calibrated
+    Congestion Control Table, stays.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The fabric and the traffic.
+
+    Returns
+    -------
+    list of Contender
+        No control first.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> [one.name for one in contenders(silvan.Scenario())][:3]
+    ['none', 'IB CC', 'IB CC + DCMS']
+    """
+    gbps = scenario.link_gbps
+    keys = scenario.to_dict()
+    mtu = _bytes(keys["packet"]["mtu"])
+    window = max(2, math.ceil(_WINDOW_S * gbps * 1e9 / 8 / mtu))
+    pft = throttling()
+    return [
+        Contender("none", "no control", {"control.scheme": "none"}, Cost(0, 0, 0, "none")),
+        Contender("IB CC", "Table I of gran2012", _TABLE_1, _IB),
+        Contender(
+            "IB CC + DCMS",
+            f"Marking_Rate 128, lowered where ports wait; {_DCMS_SWEEPS} sweeps",
+            {**_TABLE_1, "control.switch.marking-rate": 128, "control.dcms": _dcms(scenario)},
+            Cost(_IB.switch_bytes, _IB.host_bytes, _IB.flow_bytes, "notifications, sweeps"),
+        ),
+        *(
+            Contender(
+                f"ECN + {response.upper()}",
+                f"two counters per output, a window of {window} packets",
+                {
+                    "control.scheme": "ecn",
+                    "control.ecn.response": response,
+                    "control.ecn.marking": "proposed-counters",
+                    "control.ecn.window": window,
+                    "control.feedback.carrier": "ack-per-packet",
+                },
+                _ECN,
+            )
+            for response in ("lipd", "fimd")
+        ),
+        Contender("PFT", "the best found for pft2021", {"control.scheme": "pft", **pft}, _PFT),
+        Contender(
+            "IB CC + PFT",
+            "both, as they stand above",
+            {**_TABLE_1, **pft, "control.scheme": "ib-cc-pft"},
+            Cost(_IB.switch_bytes, _IB.host_bytes + _PFT.host_bytes, 1, "notifications"),
+        ),
+        Contender("DCQCN", "thresholds in proportion to the link", _dcqcn(gbps, mtu), _DCQCN),
+    ]
+
+
+def chosen(every: Sequence[Contender], names: Sequence[str]) -> list[Contender]:
+    """Find contenders by their names, whatever the case.
+
+    Raises
+    ------
+    SilvanError
+        There is no contender of some name.
+    """
+    known = {one.name.lower(): one for one in every}
+    missing = [name for name in names if name.lower() not in known]
+    if missing:
+        raise SilvanError(
+            f"no scheme {missing[0]!r} to compare",
+            f"known: {', '.join(one.name for one in every)}",
+        )
+    return [known[name.lower()] for name in names]
+
+
+def throttling() -> dict[str, TomlValue]:
+    """Give the settings of proactive flow throttling with the best control factor that we found."""
+    return {
+        "control.pft.threshold": "average",
+        "control.pft.interval": "fixed",
+        "control.pft.enter": 0x250,
+        "control.pft.escape": 0x200,
+        "control.pft.m": 0,
+        "control.pft.n": 5,
+        "control.pft.k": 0,
+    }
+
+
+def _dcms(scenario: Scenario) -> dict[str, TomlValue]:
+    """Scale the DCMS of mizero2017 to a run that is much shorter than the paper's."""
+    interval_s = scenario.duration_ps / 1e12 / _DCMS_SWEEPS
+    shorter = interval_s / _DCMS_INTERVAL_S
+    congestion, reduction, change = _DCMS_THRESHOLDS
+    interval_ns = round(interval_s * 1e9)
+    return {
+        "interval": f"{interval_ns} ns",
+        "congestion-threshold": max(1, round(congestion * shorter)),
+        "rate-reduction-threshold": max(1, round(reduction * shorter)),
+        "utilization-change-threshold": max(
+            1, round(change * shorter * scenario.link_gbps / _DCMS_GBPS)
+        ),
+        "low-duration": f"{interval_ns * _DCMS_LOW_SWEEPS} ns",
+        "rescan": 1,
+    }
+
+
+def _dcqcn(gbps: float, mtu: int) -> dict[str, TomlValue]:
+    faster = gbps / _DCQCN_GBPS
+    k_min = max(round(5_000 * faster), 2 * mtu)
+    return {
+        "control.scheme": "dcqcn",
+        "control.own.dcqcn.k-min": f"{k_min} B",
+        "control.own.dcqcn.k-max": f"{max(round(200_000 * faster), 10 * k_min)} B",
+        "control.own.dcqcn.rate-ai": f"{max(1, round(40 * faster))} Mbit/s",
+        "control.own.dcqcn.rate-hai": f"{max(10, round(400 * faster))} Mbit/s",
+        "control.feedback.carrier": "cnp",
+        "control.feedback.coalesce": "50 us",
+    }
+
+
+def _bytes(text: str) -> int:
+    """Read a data size as the effective scenario prints it."""
+    number, unit = text.split()
+    return round(float(number) * {"B": 1, "KiB": 1 << 10, "kB": 1000, "MiB": 1 << 20}[unit])

@@ -1,0 +1,111 @@
+"""A dot plot of schemes: one row for each, one panel for each thing they are compared by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from silvan.compare import quantities
+from silvan.figures import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.ticker import Locator
+
+    from silvan.compare import Quantity, Standing
+
+_BEST = "#009E73"
+_DOT = "#0072B2"
+_WITHOUT = "#D55E00"
+
+
+def draw_comparison(
+    standings: Sequence[Standing], *, title: str, folder: Path, stem: str
+) -> list[Path]:
+    """Draw a comparison as dots.
+
+    Parameters
+    ----------
+    standings : sequence of Standing
+        What was measured; no control first.
+    title : str
+        What was run.
+    folder : Path
+        A folder that exists.
+    stem : str
+        Name of the files, without suffix.
+
+    Returns
+    -------
+    list of Path
+        The PNG, the SVG and the CSV.
+    """
+    shown = quantities(standings)
+    with style.styled(1.6 + 1.25 * len(shown), 1.5 + 0.3 * len(standings)) as figure:
+        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+        grid = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+        places = list(range(len(standings)))[::-1]
+        for axes, quantity in zip(grid, shown, strict=True):
+            _panel(axes, quantity, standings, places)
+        grid[0].set_yticks(places, [one.contender.name for one in standings])
+        grid[0].set_ylim(-0.6, len(standings) - 0.4)
+        figure.supxlabel(
+            "green: best; orange: no control; a cross: not within the run",
+            fontsize=8,
+            color=style.FAINT,
+        )
+        files = style.save(figure, folder, stem)
+    header = ("scheme", *(one.name for one in shown))
+    rows = [(one.contender.name, *(one.numbers[q.name] for q in shown)) for one in standings]
+    return [*files, style.save_csv(header, rows, folder / f"{stem}.csv")]
+
+
+def _panel(
+    axes: Axes, quantity: Quantity, standings: Sequence[Standing], places: Sequence[int]
+) -> None:
+    """Draw one thing that schemes are compared by."""
+    values = [one.numbers[quantity.name] for one in standings]
+    finite = [value for value in values if math.isfinite(value)]
+    top = max(finite, default=1.0) or 1.0
+    pick = max if quantity.better == "more" else min
+    best = pick(finite, default=math.nan)
+    # Latencies and times differ by orders of magnitude.
+    spread = [value for value in finite if value > 0]
+    is_wide = bool(spread) and max(spread) > 30 * min(spread) and min(finite) > 0
+    if is_wide:
+        axes.set_xscale("log")
+        axes.set_xlim(min(spread) / 1.8, top * 12)
+    else:
+        axes.set_xlim(-0.05 * top, 1.55 * top)
+    for place, value in zip(places, values, strict=True):
+        if math.isinf(value):
+            axes.plot(top, place, "x", color=style.FAINT, markersize=6)
+            continue
+        if math.isnan(value):
+            continue
+        colour = _WITHOUT if place == places[0] else _DOT
+        if value == best:
+            colour = _BEST
+        axes.plot(value, place, "o", color=colour, markersize=6.5)
+        axes.annotate(
+            f"{value:.{quantity.digits}f}",
+            (value, place),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=7.5,
+        )
+    axes.set_title(quantity.title, fontsize=8.5)
+    axes.grid(visible=False)
+    axes.grid(visible=True, axis="y")
+    axes.tick_params(axis="x", labelsize=7)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(_few_ticks(is_wide=is_wide))
+
+
+def _few_ticks(*, is_wide: bool) -> Locator:
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    return LogLocator(numticks=3) if is_wide else MaxNLocator(2)

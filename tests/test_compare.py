@@ -1,0 +1,105 @@
+"""Schemes side by side: what is measured, and the command."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import silvan
+from silvan.compare import QUANTITIES, _Looked, _smooth, compare
+from silvan.contenders import contenders
+from tests.conftest import Command
+
+# Two flows on a free path, and three that share the last link of one host.
+SCENARIO = """\
+name = "small"
+[fabric]
+generator = "single-switch"
+hosts = 8
+[link]
+speed = "EDR"
+[[traffic.incast]]
+to = "host-0000"
+from = ["host-0001", "host-0002", "host-0003"]
+[[traffic.flow]]
+from = "host-0004"
+to = "host-0005"
+load = 0.5
+[run]
+duration = "1 ms"
+"""
+
+
+@pytest.fixture(scope="module")
+def scenario() -> silvan.Scenario:
+    return silvan.Scenario.from_toml(SCENARIO)
+
+
+def test_every_contender_is_a_scenario_of_its_own(scenario: silvan.Scenario) -> None:
+    every = contenders(scenario)
+    assert every[0].name == "none"
+    hashes = {scenario.override(one.overrides).hash for one in every}
+    assert len(hashes) == len(every) >= 8
+
+
+def test_numbers_of_a_case_that_can_be_told_in_advance(
+    scenario: silvan.Scenario, tmp_path: Path
+) -> None:
+    """Oracle: rates of links; a victim that shares nothing with the incast."""
+    standings = compare(scenario, ["ecn + lipd"], root=tmp_path)
+    assert [one.contender.name for one in standings] == ["none", "ECN + LIPD"]
+    for one in standings:
+        assert one.numbers["victims_gbps"] == pytest.approx(50 * 2048 / 2074, rel=0.01)
+        assert one.numbers["fairness"] == 1
+        # The last link is never idle.
+        assert one.numbers["hotspots_used"] == pytest.approx(1, abs=0.01)
+        # Two cables of 2 m, 100 ns of the switch, 2074 bytes at 100 Gbit/s.
+        assert one.numbers["latency_mean_us"] == pytest.approx(0.286, rel=0.02)
+        assert one.numbers["recovered_ms"] <= 0.05
+        assert math.isnan(one.numbers["programs_ms"])
+    none, ecn = standings
+    assert (none.numbers["messages"], ecn.numbers["messages"]) == (0, 1)
+    assert math.isinf(none.numbers["dissolved_ms"])
+    assert none.to_dict()["dissolved_ms"] == "never"
+
+
+def test_times_are_those_from_which_on_something_holds() -> None:
+    times = np.array([1.0, 2.0, 3.0, 4.0])
+    cases = [
+        ([True, True, True, True], 0),
+        ([False, True, True, True], 1),
+        ([True, False, True, True], 2),
+        ([True, True, True, False], math.inf),
+    ]
+    for holds, expected in cases:
+        assert _Looked._first(np.array(holds), times) == expected
+    assert _smooth(np.array([0.0, 5.0, 5.0, 5.0, 5.0, 5.0])).tolist() == pytest.approx([4, 5])
+
+
+def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    words = ["compare", "small.toml", "--schemes", "PFT,DCQCN", "--json"]
+    outcome = command(*words, cwd=tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    report = json.loads(outcome.stdout)
+    assert [one["scheme"] for one in report] == ["none", "PFT", "DCQCN"]
+    assert {one.name for one in QUANTITIES} <= report[0].keys()
+    folder = tmp_path / "out" / "compare-small"
+    assert json.loads((folder / "compare.json").read_text()) == report
+    assert {path.suffix for path in folder.iterdir()} == {".json", ".png", ".svg", ".csv"}
+    table = command("compare", "small.toml", "--schemes", "PFT", cwd=tmp_path)
+    assert "PFT" in table.stdout
+    assert "40 + 0/flow" in table.stdout
+
+
+def test_an_unknown_scheme_is_named(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    outcome = command("compare", "small.toml", "--schemes", "XYZ", cwd=tmp_path)
+    assert outcome.status == 2
+    assert outcome.stderr.splitlines()[0] == "error: no scheme 'XYZ' to compare"
+    assert "IB CC + DCMS" in outcome.stderr
+    assert not (tmp_path / "out").exists()
