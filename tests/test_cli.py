@@ -36,6 +36,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
             "emulate",
             "shell",
             "route",
+            "dcms",
             "reproduce",
             "ctl",
         ]

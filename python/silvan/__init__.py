@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from silvan.callbacks import Callbacks
     from silvan.errors import (
         EmulationError,
+        ManagerError,
         OutputError,
         ScenarioError,
         SchedulerError,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Callbacks": "silvan.callbacks",
     "EmulationError": "silvan.errors",
+    "ManagerError": "silvan.errors",
     "OutputError": "silvan.errors",
     "Progress": "silvan.simulation",
     "Response": "silvan.response",
@@ -70,6 +72,7 @@ _HOME = {
 __all__ = [
     "Callbacks",
     "EmulationError",
+    "ManagerError",
     "OutputError",
     "Progress",
     "Response",

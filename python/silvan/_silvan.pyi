@@ -12,6 +12,7 @@ else:
 __all__ = [
     "Column",
     "Emulation",
+    "Manager",
     "Response",
     "RunOutput",
     "Scenario",
@@ -71,6 +72,25 @@ class Scenario:
     def duration_ps(self) -> int: ...
     @property
     def link_bits_per_s(self) -> int: ...
+
+@final
+class Manager:
+    def __new__(
+        cls,
+        text: str,
+        source: str,
+        *,
+        act: bool,
+        once: bool,
+        restore: bool,
+        json: bool,
+        verbose: bool,
+    ) -> Manager: ...
+    def is_running(self) -> bool: ...
+    def stop(self) -> None: ...
+    def join(self) -> int: ...
+    @staticmethod
+    def example() -> str: ...
 
 @final
 class Emulation:

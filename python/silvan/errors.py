@@ -92,6 +92,10 @@ class EmulationError(SilvanError):
     """A fabric that cannot be emulated, a missing tool, or a command that it refuses."""
 
 
+class ManagerError(SilvanError):
+    """A congestion manager of a real subnet that cannot start, or cannot go on."""
+
+
 class OutputError(SilvanError):
     """A folder that results cannot be written to or read from."""
 

@@ -10,13 +10,14 @@
 //! - [`discovery`] finds switches and cables, [`watch`] numbers them, [`sweep`] reads counters.
 //! - [`marking`] changes and restores Marking_Rates; [`journal`] remembers them before they are made, so
 //!   that the next start can restore what a crash has left.
-//! - [`manager`] is the loop, [`settings`] its configuration, [`event`] its log, [`metrics`] what
+//! - [`daemon`] puts a manager together, [`manager`] is its loop, [`settings`] its configuration, [`event`] its log, [`metrics`] what
 //!   Prometheus reads at the [`endpoint`].
 //!
 //! Nothing that comes from the subnet is trusted: every number is bounded, a reading counts only if
 //! the switch has just said who it is, and a setting is changed only after it has.
 
 pub mod client;
+pub mod daemon;
 pub mod discovery;
 pub mod endpoint;
 pub mod event;

@@ -59,3 +59,11 @@ pub fn emulator_error(py: Python<'_>, error: &EmulatorError) -> PyErr {
         Err(error) => error,
     }
 }
+
+/// A congestion manager that cannot start or go on: message and hint.
+pub fn manager_error(py: Python<'_>, error: &impl std::fmt::Display, hint: &str) -> PyErr {
+    match class(py, "ManagerError") {
+        Ok(class) => PyErr::from_type(class, (error.to_string(), hint.to_owned())),
+        Err(error) => error,
+    }
+}

@@ -5,6 +5,7 @@
 //! package lists the same names with their types, and is checked against the compiled module.
 
 mod column;
+mod dcms;
 mod emulate;
 mod errors;
 mod pft;
@@ -42,6 +43,8 @@ fn version() -> &'static str {
 mod _silvan {
     #[pymodule_export]
     use super::column::Column;
+    #[pymodule_export]
+    use super::dcms::Manager;
     #[pymodule_export]
     use super::emulate::Emulation;
     #[pymodule_export]

@@ -12,6 +12,7 @@ from silvan.cli import (
     bench,
     check_response,
     compare,
+    dcms,
     emulate,
     inspect,
     reproduce,
@@ -52,6 +53,7 @@ app.command("emulate")(emulate.emulate)
 app.command("shell")(emulate.shell)
 app.add_typer(emulate.ctl, name="ctl")
 app.command("route")(emulate.route)
+app.command("dcms")(dcms.dcms)
 app.command("reproduce")(reproduce.reproduce)
 
 

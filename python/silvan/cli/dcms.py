@@ -1,0 +1,114 @@
+"""The command that manages the congestion of a real subnet."""
+
+from __future__ import annotations
+
+import signal
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from silvan.cli.printer import fail, put
+
+if TYPE_CHECKING:
+    from silvan._silvan import Manager
+
+_NAP_S = 0.1
+
+
+class LogFormat(StrEnum):
+    """How events are written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def dcms(
+    config: Annotated[
+        Path | None,
+        typer.Argument(metavar="CONFIG.toml", help="The configuration.", show_default=False),
+    ] = None,
+    log: Annotated[
+        LogFormat, typer.Option(help="A line of text, or a JSON object, per event.")
+    ] = LogFormat.TEXT,
+    *,
+    act: Annotated[
+        bool,
+        typer.Option("--act/--dry-run", help="Change Marking_Rates, or only say what would be."),
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Sweep twice, decide once, restore, end.")
+    ] = False,
+    restore: Annotated[
+        bool,
+        typer.Option("--restore", help="Restore what an earlier run has left changed, and end."),
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log every sweep.")] = False,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a commented configuration, and end.")
+    ] = False,
+) -> None:
+    """Manage the congestion of an InfiniBand subnet (mizero2017's DCMS).
+
+    Sweeps the switches' counters and lowers the Marking_Rate of ports whose congestion slows others
+    down. Whatever it has changed is restored at the end, on SIGTERM and on Ctrl-C, and at the next
+    start after a crash. Logs go to standard error. The status is 1 if something could not be
+    restored.
+    """
+    from silvan import _silvan
+    from silvan.errors import ManagerError
+
+    if example:
+        put(_silvan.Manager.example())
+        return
+    if config is None:
+        raise typer.BadParameter("missing; --example prints one", param_hint="CONFIG.toml")
+    manager = _silvan.Manager(
+        _read(config),
+        str(config),
+        act=act or restore,
+        once=once,
+        restore=restore,
+        json=log is LogFormat.JSON,
+        verbose=verbose,
+    )
+    try:
+        pending = _wait(manager)
+    except ManagerError as error:
+        # It had started: what it has changed is in its journal.
+        fail(str(error), error.hint)
+        raise typer.Exit(1) from error
+    if pending and (act or restore):
+        raise typer.Exit(1)
+
+
+def _read(path: Path) -> str:
+    from silvan.errors import ScenarioError
+
+    try:
+        return path.read_text()
+    except UnicodeDecodeError as error:
+        raise ScenarioError("not UTF-8 text", str(path), None, "save it as UTF-8") from error
+    except OSError as error:
+        raise ScenarioError(
+            str(error.strerror), str(path), None, "silvan dcms --example prints a configuration"
+        ) from error
+
+
+def _wait(manager: Manager) -> int:
+    """Wait for the manager's end, and let signals bring it about."""
+
+    def stop(_signal: int, _frame: object) -> None:
+        manager.stop()
+
+    kinds = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.signal(kind, stop) for kind in kinds]
+    try:
+        while manager.is_running():
+            time.sleep(_NAP_S)
+        return manager.join()
+    finally:
+        for kind, handler in zip(kinds, before, strict=True):
+            signal.signal(kind, handler)

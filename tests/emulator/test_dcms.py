@@ -1,0 +1,192 @@
+"""The manager as a process of its own on an emulated fabric: acts, restores, is killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from tests.emulator.conftest import Fabric, Serve
+from tests.emulator.test_opensm import opensm
+
+# Simulated time is slowed down so that the processor keeps up, and the tick is longer as much.
+SCALE = 0.05
+INTERVAL_MS = 500
+TICK_NS = 4 / SCALE
+TICKS = INTERVAL_MS * 1e6 / TICK_NS
+
+TESTBED = """\
+name = "testbed"
+[fabric]
+generator = "two-switch-testbed"
+routing = "min-hop"
+[control]
+scheme = "ib-cc"
+[control.adapter]
+ccti-timer = 75
+[control.switch]
+marking-rate = 128
+"""
+
+# T_C and T_W are the same parts of an interval as in the paper's study.
+CONFIG = f"""\
+[dcms]
+interval = "{INTERVAL_MS} ms"
+tick = "{TICK_NS:.0f} ns"
+congestion-threshold = {0.14 * TICKS:.0f}
+rate-reduction-threshold = {0.48 * TICKS:.0f}
+utilization-change-threshold = 1000000
+low-duration = "3 s"
+[state]
+folder = "state"
+[metrics]
+listen = "127.0.0.1:0"
+"""
+
+FLOWS = {"B-D": ("B", "D"), "X-Y": ("X", "Y"), "C-D": ("C", "D"), "A-D": ("A", "D")}
+
+
+@dataclass
+class Manager:
+    """A running ``silvan dcms``, and what it has logged."""
+
+    process: subprocess.Popen[str]
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    def listen(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if line.startswith("{"):
+                self.events.append(json.loads(line))
+
+    def seen(self, event: str) -> list[dict[str, Any]]:
+        return [one for one in self.events if one["event"] == event]
+
+
+def configure(fabric: Fabric, more: str = "") -> Path:
+    path = fabric.folder / "dcms.toml"
+    path.write_text(CONFIG + more)
+    return path
+
+
+@contextmanager
+def managed(fabric: Fabric, config: Path, *options: str) -> Iterator[Manager]:
+    """Let a manager run until the block ends."""
+    program: list[str | Path] = [sys.executable, "-m", "silvan", "dcms", config, "--log", "json"]
+    with fabric.popen(*program, *options) as process:
+        manager = Manager(process)
+        thread = Thread(target=manager.listen)
+        thread.start()
+        try:
+            yield manager
+        finally:
+            process.kill()
+            process.wait()
+            thread.join()
+
+
+def stop(manager: Manager, kind: signal.Signals = signal.SIGTERM) -> int:
+    manager.process.send_signal(kind)
+    return manager.process.wait(60)
+
+
+def start_flows(fabric: Fabric) -> None:
+    for name, (sender, receiver) in FLOWS.items():
+        fabric.emulation.control("start", **{"from": sender}, to=receiver, name=name)
+
+
+def rate(fabric: Fabric, flow: str) -> float:
+    flows = {one["flow"]: one for one in fabric.emulation.control("flows")}
+    return float(flows[flow]["receive_gbps"])
+
+
+def marking(fabric: Fabric) -> str:
+    """Let ibccquery tell the Marking_Rate of S2's port to D, empty without one of its own."""
+    ports = fabric.tool("ibccquery", "SP", str(fabric.lids()["S2"]), "0").split("Valid:")
+    lines = ports[24].splitlines()
+    valid = int(lines[0].strip("."), 16)
+    (value,) = (line.split(".")[-1] for line in lines if "Marking_Rate" in line)
+    return value if valid else ""
+
+
+def until(fabric: Fabric, condition: Callable[[], Any]) -> Any:
+    return fabric.wait(condition, 120)
+
+
+def test_experiment_2_with_real_datagrams_and_opensm(serve: Serve) -> None:
+    fabric = serve(TESTBED, blank=True, time_scale=SCALE)
+    config = configure(fabric)
+    with opensm(fabric, "Y"), ExitStack() as stack:
+        start_flows(fabric)
+        # The victim has a third of its rate, as the paper says.
+        until(fabric, lambda: 2.2 < rate(fabric, "X-Y") < 3.1)
+        manager = stack.enter_context(managed(fabric, config, "--act"))
+        until(fabric, lambda: manager.seen("lowered"))
+        (lowered, *_) = manager.seen("lowered")
+        assert (lowered["port"]["switch"], lowered["port"]["port"]) == ("S2", 23)
+        assert (lowered["before"], lowered["now"]) == (128, 0)
+        (decision, *_) = manager.seen("decision")
+        assert decision["reason"] == "victim-found"
+        assert decision["victim"]["switch"] == "S1"
+        assert decision["victim"]["port"] == 15
+        assert decision["counters"]["xmit-time-cong"] > 0.14 * TICKS
+        until(fabric, lambda: rate(fabric, "X-Y") > 7.0)
+        # At the time limit the rate is restored, and the victim suffers again.
+        until(fabric, lambda: manager.seen("restored"))
+        until(fabric, lambda: len(manager.seen("lowered")) > 1)
+        (served,) = manager.seen("metrics-served")
+        with urllib.request.urlopen(f"http://{served['address']}/metrics") as page:
+            text = page.read().decode()
+        assert 'silvan_dcms_decisions_total{reason="victim-found"}' in text
+        assert 'infiniband_switch_port_transmit_wait_total{guid="0x' in text
+        assert stop(manager) == 0
+        assert manager.events[-1] == manager.events[-1] | {"event": "stopped", "pending": 0}
+        assert marking(fabric) == ""
+    assert '"changes": []' in (fabric.folder / "state" / "journal.json").read_text()
+
+
+def test_a_dry_run_changes_nothing(serve: Serve) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    config = configure(fabric, "[subnet]\nrequire-sm = false\n")
+    start_flows(fabric)
+    with managed(fabric, config) as manager:
+        until(fabric, lambda: manager.seen("decision"))
+        assert manager.seen("decision")[0]["dry-run"] is True
+        assert marking(fabric) == ""
+        assert stop(manager, signal.SIGINT) == 0
+    assert not (fabric.folder / "state" / "journal.json").exists()
+
+
+def test_a_second_instance_refuses_to_start(serve: Serve) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    config = configure(fabric, "[subnet]\nrequire-sm = false\n")
+    with managed(fabric, config) as manager:
+        until(fabric, lambda: manager.seen("discovered"))
+        with fabric.popen(sys.executable, "-m", "silvan", "dcms", config) as second:
+            _, errors = second.communicate(timeout=60)
+        assert second.returncode == 2
+        assert "another silvan dcms runs" in errors
+        assert stop(manager) == 0
+
+
+def test_what_a_killed_manager_has_left_is_restored(serve: Serve) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    config = configure(fabric, "[subnet]\nrequire-sm = false\n")
+    start_flows(fabric)
+    with managed(fabric, config, "--act") as manager:
+        until(fabric, lambda: manager.seen("lowered"))
+        manager.process.kill()
+        manager.process.wait()
+    assert marking(fabric) == "0"
+    with managed(fabric, config, "--restore") as manager:
+        assert manager.process.wait(60) == 0
+    assert marking(fabric) == ""
+    assert [one["now"] for one in manager.seen("restored")] == [128]
