@@ -57,6 +57,8 @@ pub struct Engine<S, C, W> {
     next_deadlock_check: u64,
     /// Events up to the last look for a deadlock that has found none.
     moving_at: u64,
+    /// When the workload is to be told next that it changes by itself.
+    pub(crate) change_at: u64,
     pub(crate) woken: Vec<silvan_units::HostId>,
 }
 
@@ -93,6 +95,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             fault: None,
             next_deadlock_check: DEADLOCK_INTERVAL,
             moving_at: 0,
+            change_at: u64::MAX,
             woken: Vec::new(),
         };
         for host in 0..hosts as u32 {

@@ -320,10 +320,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         );
         self.wake_all(now, &mut woken);
         self.woken = woken;
+        self.schedule_change();
     }
 
-    /// The traffic changes by itself.
+    /// The traffic changes by itself. An event that it no longer waits for is stale.
     pub(crate) fn traffic_change(&mut self, now: u64) {
+        if self.change_at != now {
+            return;
+        }
+        self.change_at = u64::MAX;
         let mut woken = std::mem::take(&mut self.woken);
         self.workload.apply_change(time(now), &mut woken);
         self.wake_all(now, &mut woken);
@@ -339,9 +344,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     pub(crate) fn schedule_change(&mut self) {
         if let Some(at) = self.workload.next_change(time(self.now)) {
-            self.plane
-                .events
-                .push(Event::new(at.as_ps(), phase::CHANGE, 0, 0, 0));
+            let at = at.as_ps();
+            if at < self.change_at {
+                self.change_at = at;
+                self.plane
+                    .events
+                    .push(Event::new(at, phase::CHANGE, 0, 0, 0));
+            }
         }
     }
 

@@ -80,7 +80,8 @@ pub trait Workload {
 
     /// The next instant later than `now` at which the traffic changes by itself (a flow starts,
     /// hotspots move), so that hosts which said [`Poll::Idle`] must be polled again; `None` when
-    /// there is none left.
+    /// there is none left. Asked at the start, after each change and after each delivery that the
+    /// workload was told of.
     fn next_change(&self, now: Time) -> Option<Time>;
 
     /// Lets the workload take the change at `now` and add the hosts to be polled because of it to

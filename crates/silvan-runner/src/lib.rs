@@ -30,8 +30,10 @@
 //! ```
 
 mod decisions;
+mod load;
 mod measure;
 mod own;
+mod programs;
 mod schedule;
 mod table;
 mod tables;
@@ -51,13 +53,15 @@ use silvan_control::seam::{
     UnknownSetting,
 };
 use silvan_engine::{BuildError, Engine};
-use silvan_traffic::{Traffic, TrafficError};
+use silvan_programs::{Fault, JobRecord};
+use silvan_traffic::TrafficError;
 use silvan_units::{PortId, Span, Time};
 use thiserror::Error;
 
 pub use own::run_callbacks;
 pub use table::{Column, ColumnData, Table};
 
+use load::{ProgramState, RunLoad, program_state, run_load};
 use measure::Measurement;
 use schedule::Schedule;
 use silvan_scenario::{IbControl, Scenario, switch_ports};
@@ -120,6 +124,7 @@ pub struct Summary {
 /// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
 /// | `forest`, `trees`, `tree_ports`, `tree_hosts`, `tree_lifetimes` | congestion trees, if asked for | from the start |
 /// | `dcms` | one per decision of the DCMS, by time, if the scenario has one | from the start |
+/// | `programs`, `ranks`, `program_marks`, `program_ops` | message-passing programs, if there are any | from the start |
 /// | `class_series` | one per probe interval and traffic class, by time, if asked for | from the start |
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutput {
@@ -175,6 +180,21 @@ pub enum RunError {
     /// A controller asked for a setting that the scheme does not have.
     #[error(transparent)]
     Setting(#[from] UnknownSetting),
+    /// A message-passing program cannot go on, or ends as no correct one does.
+    #[error(transparent)]
+    Program(#[from] Fault),
+    /// A message-passing program has not ended with the run.
+    #[error("job {job:?} has not ended after {duration}: {left} of its {ranks} ranks are at work")]
+    Unfinished {
+        /// Name of the job.
+        job: String,
+        /// Simulated time.
+        duration: Span,
+        /// Ranks that have not come to their end.
+        left: usize,
+        /// All its ranks.
+        ranks: u32,
+    },
 }
 
 /// Runs a scenario with a seed; the scenario's own is [`Scenario::seed`].
@@ -233,12 +253,6 @@ pub fn run_controlled(
     controller: Option<&mut dyn Controller>,
     observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<RunOutput, RunError> {
-    let mut traffic = Some(Traffic::new(
-        scenario.traffic(),
-        &scenario.environment(seed),
-    )?);
-    // Taken once below; the option only moves the value into the arm that is taken.
-    let mut traffic = || traffic.take().expect("only one scheme is run");
     let pft = || {
         let parameters = scenario.pft_control()?;
         let hosts = scenario.fabric().host_count();
@@ -248,34 +262,30 @@ pub fn run_controlled(
         let (switch, adapter) = build_ib(scenario, control, seed)?;
         if let Some(pft) = pft() {
             let source = Both(adapter, pft?);
-            return Run::new(scenario, seed, switch, source, traffic())?
-                .complete(controller, observer);
+            return run_load(scenario, seed, switch, source, controller, observer);
         }
-        return Run::new(scenario, seed, switch, adapter, traffic())?
-            .complete(controller, observer);
+        return run_load(scenario, seed, switch, adapter, controller, observer);
     }
     if let Some(control) = scenario.ecn_control() {
         let fabric = scenario.fabric();
         let data_vls = scenario.engine_config().data_vls;
         let switch = EcnSwitch::new(control.marking, fabric.ports.len(), data_vls);
         let source = EcnSource::new(control.source.clone(), fabric.host_count())?;
-        return Run::new(scenario, seed, switch, source, traffic())?.complete(controller, observer);
+        return run_load(scenario, seed, switch, source, controller, observer);
     }
     if let Some(pft) = pft() {
-        return Run::new(scenario, seed, NoControl, pft?, traffic())?
-            .complete(controller, observer);
+        return run_load(scenario, seed, NoControl, pft?, controller, observer);
     }
     if let Some((choice, parameters)) = scenario.own_control() {
         let start = own::Start {
             scenario,
             seed,
-            traffic: traffic(),
             controller,
             observer,
         };
         return choice.visit(parameters, start);
     }
-    Run::new(scenario, seed, NoControl, NoControl, traffic())?.complete(controller, observer)
+    run_load(scenario, seed, NoControl, NoControl, controller, observer)
 }
 
 /// Random streams of different parts must differ although they have the same seed.
@@ -311,20 +321,20 @@ pub(crate) trait Marks: SwitchControl + Settings {}
 impl<S: SwitchControl + Settings> Marks for S {}
 
 /// A run under way.
-struct Run<'a, S, C> {
+struct Run<'a, S, C, W> {
     scenario: &'a Scenario,
     seed: u64,
-    engine: Engine<S, C, Traffic>,
+    engine: Engine<S, C, W>,
     started: Instant,
 }
 
-impl<'a, S: Marks, C: SourceControl + Settings> Run<'a, S, C> {
+impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
     fn new(
         scenario: &'a Scenario,
         seed: u64,
         switch: S,
         source: C,
-        traffic: Traffic,
+        load: W,
     ) -> Result<Self, RunError> {
         let engine = Engine::new(
             scenario.fabric(),
@@ -332,7 +342,7 @@ impl<'a, S: Marks, C: SourceControl + Settings> Run<'a, S, C> {
             scenario.engine_config(),
             switch,
             source,
-            traffic,
+            load,
         )?;
         Ok(Self {
             scenario,
@@ -377,7 +387,13 @@ impl<'a, S: Marks, C: SourceControl + Settings> Run<'a, S, C> {
                 let at = self.engine.now();
                 return Err(RunError::Interrupted { at });
             }
+            match program_state(self.engine.workload()) {
+                ProgramState::Running => {}
+                ProgramState::Finished => break,
+                ProgramState::Failed(fault) => return Err(fault.into()),
+            }
         }
+        self.check_finished()?;
         let summary = self.summary(&measurement);
         let mut tables = measurement.tables(&self.engine);
         tables.extend(
@@ -385,7 +401,26 @@ impl<'a, S: Marks, C: SourceControl + Settings> Run<'a, S, C> {
                 .into_iter()
                 .flat_map(|trees| trees.tables(self.engine.now())),
         );
+        tables.extend(self.engine.workload().programs().into_iter().flat_map(programs::tables));
         Ok(RunOutput { tables, summary })
+    }
+
+    /// The first program that should have ended and has not is an error.
+    fn check_finished(&self) -> Result<(), RunError> {
+        let Some(programs) = self.engine.workload().programs() else {
+            return Ok(());
+        };
+        let unfinished = |(_, job): &(usize, JobRecord<'_>)| !job.background && job.done_at.is_none();
+        let Some((number, job)) = programs.jobs().enumerate().find(unfinished) else {
+            return Ok(());
+        };
+        let at_work = programs.ranks().filter(|rank| rank.done_at.is_none());
+        Err(RunError::Unfinished {
+            job: job.name.to_owned(),
+            duration: self.scenario.duration(),
+            left: at_work.filter(|rank| rank.job as usize == number).count(),
+            ranks: job.ranks,
+        })
     }
 
     /// Settings belong to the switches or to the adapters; each knows its own.

@@ -3,10 +3,10 @@
 use silvan_control::seam::{PortVl, SourceControl};
 use silvan_engine::{ClassStats, Engine, HostCounters, PortCounters};
 use silvan_fabric::Fabric;
-use silvan_traffic::Traffic;
 use silvan_units::{HostId, PortId, Time, Vl};
 
 use super::Marks;
+use super::load::RunLoad;
 use super::tables::{PortSeries, Series};
 use silvan_scenario::Scenario;
 
@@ -40,9 +40,9 @@ pub(super) struct Measurement<'a> {
 }
 
 impl<'a> Measurement<'a> {
-    pub fn new<S: Marks, C: SourceControl>(
+    pub fn new<S: Marks, C: SourceControl, W: RunLoad>(
         scenario: &'a Scenario,
-        engine: &Engine<S, C, Traffic>,
+        engine: &Engine<S, C, W>,
     ) -> Self {
         let fabric: &Fabric = scenario.fabric();
         let cabled = |id: &PortId| fabric.ports[*id].link.is_some();
@@ -71,7 +71,7 @@ impl<'a> Measurement<'a> {
     }
 
     /// Adds a sample to the time series.
-    pub fn sample<S: Marks, C: SourceControl>(&mut self, engine: &Engine<S, C, Traffic>) {
+    pub fn sample<S: Marks, C: SourceControl, W: RunLoad>(&mut self, engine: &Engine<S, C, W>) {
         let now = engine.now();
         let fabric = self.scenario.fabric();
         for host in fabric.host_ids() {
@@ -99,7 +99,7 @@ impl<'a> Measurement<'a> {
     }
 
     /// The warm-up is over: totals count from here.
-    pub fn start_totals<S: Marks, C: SourceControl>(&mut self, engine: &mut Engine<S, C, Traffic>) {
+    pub fn start_totals<S: Marks, C: SourceControl, W: RunLoad>(&mut self, engine: &mut Engine<S, C, W>) {
         if engine.now() == Time::ZERO {
             return;
         }
@@ -110,18 +110,18 @@ impl<'a> Measurement<'a> {
     }
 
     /// Payload delivered since the warm-up.
-    pub fn delivered_bytes<S: Marks, C: SourceControl>(
+    pub fn delivered_bytes<S: Marks, C: SourceControl, W: RunLoad>(
         &self,
-        engine: &Engine<S, C, Traffic>,
+        engine: &Engine<S, C, W>,
     ) -> u64 {
         let sum =
             |hosts: &[HostCounters]| -> u64 { hosts.iter().map(|host| host.delivered_bytes).sum() };
         sum(&self.hosts(engine)) - sum(&self.hosts_before)
     }
 
-    pub fn hosts<S: Marks, C: SourceControl>(
+    pub fn hosts<S: Marks, C: SourceControl, W: RunLoad>(
         &self,
-        engine: &Engine<S, C, Traffic>,
+        engine: &Engine<S, C, W>,
     ) -> Vec<HostCounters> {
         let hosts = self.scenario.fabric().host_ids();
         hosts
@@ -129,9 +129,9 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
-    pub fn port_totals<S: Marks, C: SourceControl>(
+    pub fn port_totals<S: Marks, C: SourceControl, W: RunLoad>(
         &self,
-        engine: &Engine<S, C, Traffic>,
+        engine: &Engine<S, C, W>,
     ) -> Vec<PortTotals> {
         let data_vls = self.scenario.engine_config().data_vls;
         let ports = self.ports.iter();
@@ -140,9 +140,9 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
-    pub fn classes<S: Marks, C: SourceControl>(
+    pub fn classes<S: Marks, C: SourceControl, W: RunLoad>(
         &self,
-        engine: &Engine<S, C, Traffic>,
+        engine: &Engine<S, C, W>,
     ) -> Vec<ClassTotals> {
         let totals = |class: &ClassStats| ClassTotals {
             delivered_bytes: class.delivered_bytes,
@@ -156,8 +156,8 @@ impl<'a> Measurement<'a> {
     }
 }
 
-fn port_totals<S: Marks, C: SourceControl>(
-    engine: &Engine<S, C, Traffic>,
+fn port_totals<S: Marks, C: SourceControl, W: RunLoad>(
+    engine: &Engine<S, C, W>,
     port: PortId,
     data_vls: u8,
 ) -> PortTotals {

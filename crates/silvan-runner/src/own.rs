@@ -6,15 +6,14 @@ use silvan_control::seam::{Controller, Settings, SourceControl};
 use silvan_scenario::{Scenario, switch_ports};
 use silvan_schemes::callbacks::Callbacks;
 use silvan_schemes::{Scheme, Setup, Visitor};
-use silvan_traffic::Traffic;
 
-use super::{ADAPTER_STREAM, Marks, Progress, Run, RunError, RunOutput, SWITCH_STREAM};
+use super::load::run_load;
+use super::{ADAPTER_STREAM, Marks, Progress, RunError, RunOutput, SWITCH_STREAM};
 
 /// A run for which only the scheme is missing.
 pub(crate) struct Start<'s, 'c, 'o> {
     pub scenario: &'s Scenario,
     pub seed: u64,
-    pub traffic: Traffic,
     pub controller: Option<&'c mut dyn Controller>,
     pub observer: &'o mut dyn FnMut(Progress) -> ControlFlow<()>,
 }
@@ -33,7 +32,6 @@ pub fn run_callbacks(
     let start = Start {
         scenario,
         seed,
-        traffic: Traffic::new(scenario.traffic(), &scenario.environment(seed))?,
         controller: None,
         observer,
     };
@@ -46,8 +44,13 @@ impl Start<'_, '_, '_> {
         switch: S,
         source: C,
     ) -> Result<RunOutput, RunError> {
-        Run::new(self.scenario, self.seed, switch, source, self.traffic)?
-            .complete(self.controller, self.observer)
+        let Self {
+            scenario,
+            seed,
+            controller,
+            observer,
+        } = self;
+        run_load(scenario, seed, switch, source, controller, observer)
     }
 }
 

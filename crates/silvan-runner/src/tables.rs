@@ -2,10 +2,11 @@
 
 use silvan_control::seam::SourceControl;
 use silvan_engine::{Engine, Histogram};
-use silvan_traffic::{Role, Traffic};
+use silvan_traffic::Role;
 use silvan_units::{HostId, Time};
 
 use super::Marks;
+use super::load::RunLoad;
 use super::measure::{Measurement, PortTotals};
 use crate::table::Table;
 use silvan_scenario::parsed::LatencyDetail;
@@ -139,7 +140,7 @@ impl PortTotals {
 
 impl Measurement<'_> {
     /// All tables, at the end of the run.
-    pub fn tables<S: Marks, C: SourceControl>(self, engine: &Engine<S, C, Traffic>) -> Vec<Table> {
+    pub fn tables<S: Marks, C: SourceControl, W: RunLoad>(self, engine: &Engine<S, C, W>) -> Vec<Table> {
         let mut tables = vec![
             self.hosts_table(engine),
             self.classes_table(engine),
@@ -151,7 +152,7 @@ impl Measurement<'_> {
         tables
     }
 
-    fn hosts_table<S: Marks, C: SourceControl>(&self, engine: &Engine<S, C, Traffic>) -> Table {
+    fn hosts_table<S: Marks, C: SourceControl, W: RunLoad>(&self, engine: &Engine<S, C, W>) -> Table {
         let fabric = self.scenario.fabric();
         let ids = || fabric.host_ids();
         let counters = self.hosts(engine);
@@ -159,9 +160,9 @@ impl Measurement<'_> {
             let pairs = counters.iter().zip(&self.hosts_before);
             pairs.map(|(now, then)| read(now) - read(then)).collect()
         };
-        let hotspots = engine.workload().hotspots(Time::ZERO);
+        let hotspots = engine.workload().traffic().hotspots(Time::ZERO);
         let role = |host: HostId| {
-            let role = match engine.workload().role(host) {
+            let role = match engine.workload().traffic().role(host) {
                 Role::Idle => "idle",
                 Role::V => "v",
                 Role::C => "c",
@@ -194,7 +195,7 @@ impl Measurement<'_> {
         table
     }
 
-    fn classes_table<S: Marks, C: SourceControl>(&self, engine: &Engine<S, C, Traffic>) -> Table {
+    fn classes_table<S: Marks, C: SourceControl, W: RunLoad>(&self, engine: &Engine<S, C, W>) -> Table {
         let totals = self.classes(engine);
         let pairs = || totals.iter().zip(&self.classes_before);
         let names = engine.workload().classes();
@@ -214,7 +215,7 @@ impl Measurement<'_> {
         table
     }
 
-    fn ports_table<S: Marks, C: SourceControl>(&self, engine: &Engine<S, C, Traffic>) -> Table {
+    fn ports_table<S: Marks, C: SourceControl, W: RunLoad>(&self, engine: &Engine<S, C, W>) -> Table {
         let fabric = self.scenario.fabric();
         let ports = || self.ports.iter().map(|id| &fabric.ports[*id]);
         let totals = self.port_totals(engine);

@@ -15,7 +15,6 @@ use std::collections::BTreeMap;
 use silvan_control::seam::{SourceControl, SwitchControl};
 use silvan_engine::{Engine, Forest, Role, Tree};
 use silvan_scenario::Scenario;
-use silvan_traffic::Traffic;
 use silvan_units::{Bytes, HostId, PortId, Time, Vl};
 
 use columns::{ForestColumns, HostColumns, PortColumns, TreeColumns};
@@ -131,7 +130,7 @@ impl<'a> TreeLog<'a> {
     }
 
     /// Looks at the trees of this instant.
-    pub fn look<S: SwitchControl, C: SourceControl>(&mut self, engine: &Engine<S, C, Traffic>) {
+    pub fn look<S: SwitchControl, C: SourceControl, W: RunLoad>(&mut self, engine: &Engine<S, C, W>) {
         let forest = engine.forest(self.threshold);
         let ids = self.identify(&forest);
         self.forests.push(&forest);

@@ -30,6 +30,10 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
             .checked_mul(DEFAULT_MESSAGE_PACKETS)
             .map(Bytes::from_bytes);
     }
+    let traffic = &mut file.traffic;
+    if !traffic.program.is_empty() || traffic.gpcnet.is_some() {
+        traffic.messaging.get_or_insert_default();
+    }
     let lanes = file.vl.data_vls.max(1);
     let each = if has_datelines(file) { 2 } else { 1 };
     file.vl
@@ -111,6 +115,7 @@ fn name_entries(file: &mut ScenarioFile) {
     );
     fill("incast", traffic.incast.iter_mut().map(|e| &mut e.name));
     fill("flow", traffic.flow.iter_mut().map(|e| &mut e.name));
+    fill("program", traffic.program.iter_mut().map(|e| &mut e.name));
 }
 
 /// Euclid's algorithm; a zero divides nothing and is left out.

@@ -12,6 +12,7 @@ use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_schemes::{Choice, Parameters};
+use silvan_programs::Plan;
 use silvan_traffic::{Environment, Traffic, TrafficSpec};
 use silvan_units::{Span, Time};
 
@@ -21,6 +22,7 @@ use crate::build::ecn::EcnControl;
 use crate::build::engine::{build_engine, check_engine_routes};
 use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes};
 use crate::build::import::{import_fabric, import_tables};
+use crate::build::programs::{build_programs, import_schedules};
 use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traffic::{build_traffic, environment, traffic_error};
@@ -71,6 +73,7 @@ pub struct Scenario {
     engine: EngineConfig,
     control: ControlPlan,
     traffic: TrafficSpec,
+    programs: Option<Arc<Plan>>,
 }
 
 impl Scenario {
@@ -130,6 +133,7 @@ impl Scenario {
         let mut file: ScenarioFile = de::from_item(source.root())?;
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));
         import_fabric(&mut file.fabric, &file.link, base)?;
+        let schedules = import_schedules(&mut file.traffic, base)?;
         effective::fill_defaults(&mut file);
         check_run(&file)?;
         let engine = build_engine(&file)?;
@@ -158,6 +162,7 @@ impl Scenario {
         let seed = file.run.seed;
         let environment = environment(&fabric, &engine.host, &engine.packet, seed);
         Traffic::new(&traffic, &environment).map_err(|error| traffic_error(&error))?;
+        let programs = build_programs(&file, &fabric, schedules)?;
         check_sweep(&file.sweep, text, overrides)?;
         Ok(Self {
             effective: effective::to_toml(&file),
@@ -173,6 +178,7 @@ impl Scenario {
             engine,
             control,
             traffic,
+            programs: programs.map(Arc::new),
         })
     }
 
@@ -305,6 +311,11 @@ impl Scenario {
     /// The traffic.
     pub fn traffic(&self) -> &TrafficSpec {
         &self.traffic
+    }
+
+    /// Message-passing programs that run beside the traffic, if there are any.
+    pub fn programs(&self) -> Option<&Plan> {
+        self.programs.as_deref()
     }
 
     /// What the traffic must know of fabric and run, for a run with this seed.

@@ -83,7 +83,7 @@ mod offered;
 mod on_off;
 mod pace;
 mod parking;
-mod rng;
+pub mod rng;
 mod roles;
 mod scatter;
 mod share;

@@ -9,12 +9,12 @@ use rand_xoshiro::Xoshiro128PlusPlus;
 use silvan_units::{Bytes, HostId, Rate, Span};
 
 /// A stream; 16 bytes of state.
-pub(crate) type Stream = Xoshiro128PlusPlus;
+pub type Stream = Xoshiro128PlusPlus;
 
 /// What a stream is for. Entries of one kind are counted from 0, so that adding an entry leaves the
 /// streams of the others as they were.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// Which hosts are V, C and B nodes.
     Roles,
     /// Where the hotspots are, by time slot.
@@ -41,6 +41,8 @@ pub(crate) enum Purpose {
     IncastOnOff(usize),
     /// When a flow is on.
     FlowOnOff(usize),
+    /// Choices of message-passing programs.
+    Programs(usize),
 }
 
 impl Purpose {
@@ -60,13 +62,14 @@ impl Purpose {
             Self::StartPhase => (11, 0),
             Self::IncastOnOff(entry) => (12, entry),
             Self::FlowOnOff(entry) => (13, entry),
+            Self::Programs(entry) => (14, entry),
         };
         (kind << 32) | entry as u64
     }
 }
 
 /// The stream of `purpose` and `index` (a host or a time slot) under `seed`.
-pub(crate) fn stream(seed: u64, purpose: Purpose, index: u64) -> Stream {
+pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Stream {
     let key = mix(mix(mix(seed) ^ purpose.key()) ^ index);
     let mut state = [0; 16];
     state[..8].copy_from_slice(&mix(key).to_le_bytes());
@@ -77,7 +80,7 @@ pub(crate) fn stream(seed: u64, purpose: Purpose, index: u64) -> Stream {
 /// When a host that always has something to send starts, counted from the start of its entry: at
 /// random within the time that one of its messages takes. Hosts that all started at one instant would
 /// inject in lockstep for ever, as no real ones do.
-pub(crate) fn start_phase(seed: u64, host: HostId, message: Bytes, injection: Rate) -> Span {
+pub fn start_phase(seed: u64, host: HostId, message: Bytes, injection: Rate) -> Span {
     let time = injection.span_for(message).as_ps();
     let draw = stream(seed, Purpose::StartPhase, host.index() as u64).next_u32();
     Span::from_ps(((u128::from(time) * u128::from(draw)) >> 32) as u64)
@@ -96,7 +99,7 @@ fn mix(value: u64) -> u64 {
 
 /// A number below `bound`, all equally likely (Lemire, ACM TOMACS 29:3, 2019). `bound` must not be 0.
 #[inline]
-pub(crate) fn below(stream: &mut Stream, bound: u32) -> u32 {
+pub fn below(stream: &mut Stream, bound: u32) -> u32 {
     let mut product = u64::from(stream.next_u32()) * u64::from(bound);
     if (product as u32) < bound {
         let threshold = bound.wrapping_neg() % bound;
@@ -111,7 +114,7 @@ pub(crate) fn below(stream: &mut Stream, bound: u32) -> u32 {
 ///
 /// Von Neumann's method (1951): it only compares uniform numbers, so no logarithm of the platform's
 /// mathematics library can make results differ between machines.
-pub(crate) fn exponential(stream: &mut Stream) -> u64 {
+pub fn exponential(stream: &mut Stream) -> u64 {
     let mut whole = 0;
     loop {
         let first = stream.next_u32();
@@ -133,14 +136,14 @@ pub(crate) fn exponential(stream: &mut Stream) -> u64 {
 }
 
 /// Puts `items` in random order, all orders equally likely (Fisher and Yates).
-pub(crate) fn shuffle<T>(stream: &mut Stream, items: &mut [T]) {
+pub fn shuffle<T>(stream: &mut Stream, items: &mut [T]) {
     for last in (1..items.len()).rev() {
         items.swap(last, below(stream, last as u32 + 1) as usize);
     }
 }
 
 /// `count` different numbers below `bound`, in random order; `count` must not exceed `bound`.
-pub(crate) fn distinct(stream: &mut Stream, count: usize, bound: usize) -> Vec<u32> {
+pub fn distinct(stream: &mut Stream, count: usize, bound: usize) -> Vec<u32> {
     let mut taken = vec![false; bound];
     let mut chosen = Vec::with_capacity(count);
     while chosen.len() < count {

@@ -36,6 +36,7 @@ fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
         entries.map(move |(index, sl)| (at("traffic").key(kind).index(index).key("sl"), sl))
     };
     let nodes = traffic.nodes.iter();
+    let gpcnet = traffic.gpcnet.iter();
     let feedback = file.control.feedback.sl;
     nodes
         .map(|nodes| (at("traffic.nodes.sl"), nodes.sl))
@@ -55,5 +56,11 @@ fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
             "flow",
             traffic.flow.iter().map(|entry| entry.sl).collect(),
         ))
+        .chain(list(
+            "program",
+            traffic.program.iter().map(|entry| entry.sl).collect(),
+        ))
+        .chain(gpcnet.clone().map(|section| (at("traffic.gpcnet.sl"), section.sl)))
+        .chain(gpcnet.map(|section| (at("traffic.gpcnet.congestor-sl"), section.congestor_sl)))
         .chain(feedback.map(|sl| (at("control.feedback.sl"), sl)))
 }

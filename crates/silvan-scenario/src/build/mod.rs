@@ -13,6 +13,7 @@ pub(crate) mod fabric;
 pub(crate) mod import;
 mod linear;
 pub(crate) mod pft;
+pub(crate) mod programs;
 pub(crate) mod run;
 mod settings;
 pub(crate) mod sweep;

@@ -179,12 +179,12 @@ fn on_off(section: &OnOffSection) -> OnOffSpec {
 }
 
 /// Turns names into hosts.
-struct Names<'a> {
-    fabric: &'a Fabric,
+pub(super) struct Names<'a> {
+    pub(super) fabric: &'a Fabric,
 }
 
 impl Names<'_> {
-    fn hosts(&self, names: &[String], key: &KeyPath) -> Result<Vec<HostId>, ScenarioError> {
+    pub(super) fn hosts(&self, names: &[String], key: &KeyPath) -> Result<Vec<HostId>, ScenarioError> {
         each(names, |index, name| {
             host_named(self.fabric, name, key.index(index))
         })

@@ -11,6 +11,7 @@ mod ecn;
 mod equipment;
 mod fabric;
 mod pft;
+mod programs;
 pub(crate) mod quantity;
 mod run;
 mod scheme;
@@ -35,6 +36,9 @@ pub use fabric::{
     Routing, SwitchEntry,
 };
 pub use pft::{PftInterval, PftSection, PftThreshold};
+pub use programs::{
+    GpcnetPart, GpcnetSection, MessagingSection, PlacementKind, ProgramEntry, ProgramKind,
+};
 pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};
 pub use scheme::Scheme;

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_units::{Bytes, Sl, Span};
 
-use super::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
+use super::{
+    GpcnetSection, HostChoice, Hotspots, Limit, LoadValue, MessagingSection, ProgramEntry, RoleShare,
+    SeedSource,
+};
 use crate::schema;
 
 /// Who sends what to whom. Entries add up: a host may be part of several.
@@ -33,6 +36,15 @@ pub struct TrafficSection {
     /// Single flows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flow: Vec<FlowEntry>,
+    /// Message-passing programs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub program: Vec<ProgramEntry>,
+    /// The benchmark GPCNeT.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpcnet: Option<GpcnetSection>,
+    /// How messages of programs become packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messaging: Option<MessagingSection>,
 }
 
 impl Default for TrafficSection {
@@ -45,6 +57,9 @@ impl Default for TrafficSection {
             permutation: Vec::new(),
             incast: Vec::new(),
             flow: Vec::new(),
+            program: Vec::new(),
+            gpcnet: None,
+            messaging: None,
         }
     }
 }
@@ -324,6 +339,6 @@ pub struct FlowEntry {
     pub sl: Sl,
 }
 
-fn zero_sl() -> Sl {
+pub(super) fn zero_sl() -> Sl {
     Sl::ZERO
 }

@@ -1,0 +1,101 @@
+//! Messages under way.
+
+/// What a message carries at the moment. A message that asks first goes through several of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The whole message, unasked.
+    Eager,
+    /// May I send?
+    RequestToSend,
+    /// You may.
+    ClearToSend,
+    /// The message that was asked for.
+    Data,
+    /// Bytes for another rank's memory.
+    Put,
+    /// What do you have?
+    GetRequest,
+    /// That.
+    GetReply,
+}
+
+impl Stage {
+    /// Whether it travels from where the bytes are going to where they are.
+    fn is_backward(self) -> bool {
+        matches!(self, Self::ClearToSend | Self::GetRequest)
+    }
+
+    /// Whether it carries none of the bytes themselves.
+    pub fn is_control(self) -> bool {
+        matches!(self, Self::RequestToSend | Self::ClearToSend | Self::GetRequest)
+    }
+}
+
+/// No message, where one could be.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A message, from its start to its end. Ranks are numbered over all jobs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message {
+    pub stage: Stage,
+    /// The rank that has the bytes.
+    pub source: u32,
+    /// The rank that gets them.
+    pub target: u32,
+    pub tag: u32,
+    pub bytes: u64,
+    /// What the two know their operations by.
+    pub source_token: u32,
+    pub target_token: u32,
+    /// Payload of this stage that no packet carries yet.
+    pub left: u64,
+    /// The message behind it in its queue.
+    pub next: u32,
+}
+
+impl Message {
+    /// From which rank to which it travels.
+    pub fn way(&self) -> (u32, u32) {
+        if self.stage.is_backward() {
+            (self.target, self.source)
+        } else {
+            (self.source, self.target)
+        }
+    }
+}
+
+/// All messages, with room used again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Messages {
+    slots: Vec<Message>,
+    free: Vec<u32>,
+}
+
+impl Messages {
+    pub fn add(&mut self, message: Message) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = message;
+                slot
+            }
+            None => {
+                self.slots.push(message);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    pub fn remove(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    #[inline]
+    pub fn at(&self, slot: u32) -> &Message {
+        &self.slots[slot as usize]
+    }
+
+    #[inline]
+    pub fn at_mut(&mut self, slot: u32) -> &mut Message {
+        &mut self.slots[slot as usize]
+    }
+}

@@ -1,0 +1,307 @@
+//! Message-passing programs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use silvan_fabric::Fabric;
+use silvan_programs::goal::{self, GoalError};
+use silvan_programs::gpcnet::{Gpcnet, Part};
+use silvan_programs::{JobPlan, Messaging, Pattern, Placement, Plan, Schedule, Work};
+use silvan_units::{Bytes, HostId, Span};
+
+use super::import::read;
+use super::traffic::Names;
+use super::{Parameter, at, check_parameters};
+use crate::error::ScenarioError;
+use crate::parsed::{
+    GpcnetPart, GpcnetSection, HostChoice, Limit, MessagingSection, PlacementKind, ProgramEntry,
+    ProgramKind, ScenarioFile, TrafficSection,
+};
+use crate::path::KeyPath;
+
+/// Ranks of all jobs: more would not fit into any host's memory either.
+const MOST_RANKS: u64 = 1 << 20;
+
+/// Largest message: 1 TiB, so that no sum of sizes leaves 64 bits.
+const LARGEST: Bytes = Bytes::from_bytes(1 << 40);
+
+/// The schedules of every entry, none where it has another kind.
+pub(crate) type Schedules = Vec<Vec<Arc<Schedule>>>;
+
+/// Reads the schedules, and replaces files by their texts. `base` is the folder that paths are
+/// relative to.
+pub(crate) fn import_schedules(
+    section: &mut TrafficSection,
+    base: &Path,
+) -> Result<Schedules, ScenarioError> {
+    let entries = section.program.iter_mut().enumerate();
+    entries
+        .map(|(index, entry)| {
+            let key = at("traffic.program").index(index);
+            match entry.kind {
+                ProgramKind::Goal => schedules(entry, &key, base),
+                _ => Ok(Vec::new()),
+            }
+        })
+        .collect()
+}
+
+fn schedules(
+    entry: &mut ProgramEntry,
+    key: &KeyPath,
+    base: &Path,
+) -> Result<Vec<Arc<Schedule>>, ScenarioError> {
+    match (entry.file.take(), &entry.goal) {
+        (Some(_), Some(_)) => {
+            let error = ScenarioError::new(key.key("file"), "there is a file beside a text");
+            Err(error.with_hint("give file or goal"))
+        }
+        (None, None) => {
+            let error = ScenarioError::new(key.clone(), "goal needs a schedule");
+            Err(error.with_hint("name a GOAL schedule as file, or write one as goal"))
+        }
+        (None, Some(text)) => goal::parse(text).map_err(|error| {
+            let line = error.line.map(|line| format!("line {line}: "));
+            let message = format!("{}{error}", line.unwrap_or_default());
+            ScenarioError::new(key.key("goal"), message).with_hint(error.hint)
+        }),
+        (Some(file), None) => {
+            let (name, text) = read(&file, base, &key.key("file"))?;
+            let schedules = goal::parse(&text).map_err(|error| in_file(&name, &error))?;
+            entry.goal = Some(text);
+            Ok(schedules)
+        }
+    }
+}
+
+fn in_file(name: &str, error: &GoalError) -> ScenarioError {
+    ScenarioError::new(KeyPath::ROOT, error.to_string())
+        .with_hint(error.hint)
+        .at(name, error.line.map(|line| (line as usize, 1)))
+}
+
+/// The programs, if there are any.
+pub(crate) fn build_programs(
+    file: &ScenarioFile,
+    fabric: &Fabric,
+    schedules: Schedules,
+) -> Result<Option<Plan>, ScenarioError> {
+    let traffic = &file.traffic;
+    let Some(section) = &traffic.messaging else {
+        return Ok(None);
+    };
+    let messaging = messaging(section, file.packet.mtu)?;
+    let names = Names { fabric };
+    let entries = traffic.program.iter().zip(schedules).enumerate();
+    let jobs = entries
+        .map(|(index, (entry, schedules))| {
+            job(entry, &names, schedules, &at("traffic.program").index(index))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let gpcnet = traffic.gpcnet.as_ref();
+    let gpcnet = gpcnet.map(|section| gpcnet_of(section, &names)).transpose()?;
+    let plan = Plan {
+        messaging,
+        jobs,
+        gpcnet,
+    };
+    check_names(&plan, traffic)?;
+    let used = !plan.jobs.is_empty() || plan.gpcnet.is_some();
+    Ok(used.then_some(plan))
+}
+
+fn messaging(section: &MessagingSection, mtu: Bytes) -> Result<Messaging, ScenarioError> {
+    let zero = [
+        ("eager-credits", section.eager_credits == 0, "16"),
+        ("control", section.control.is_zero(), "\"64 B\""),
+        ("local-latency", section.local_latency.is_zero(), "\"300 ns\""),
+    ];
+    if let Some((key, _, example)) = zero.iter().find(|(_, zero, _)| *zero) {
+        let error = ScenarioError::new(at("traffic.messaging").key(key), "it is zero");
+        return Err(error.with_hint(format!("write e.g. {example}")));
+    }
+    Ok(Messaging {
+        eager_limit: section.eager_limit,
+        eager_credits: section.eager_credits,
+        overhead: section.overhead,
+        control: section.control,
+        local_latency: section.local_latency,
+        local_rate: section.local_rate,
+        mtu,
+    })
+}
+
+fn hosts(
+    names: &Names<'_>,
+    choice: &HostChoice,
+    ranks_per_host: u32,
+    key: &KeyPath,
+) -> Result<Vec<HostId>, ScenarioError> {
+    let key_hosts = key.key("hosts");
+    let hosts = match choice {
+        HostChoice::All => names.fabric.host_ids().collect(),
+        HostChoice::Names(list) => names.hosts(list, &key_hosts)?,
+        HostChoice::Count(_) => {
+            let error = ScenarioError::new(key_hosts, "ranks are not placed at random");
+            return Err(error.with_hint("write \"all\", or list the hosts"));
+        }
+    };
+    if hosts.is_empty() {
+        let error = ScenarioError::new(key_hosts, "there is no host");
+        return Err(error.with_hint("write \"all\", or list the hosts"));
+    }
+    let ranks = hosts.len() as u64 * u64::from(ranks_per_host);
+    if ranks_per_host == 0 || ranks > MOST_RANKS {
+        let message = format!("{ranks} ranks are none, or too many");
+        let error = ScenarioError::new(key.key("ranks-per-host"), message);
+        return Err(error.with_hint("write e.g. 16"));
+    }
+    Ok(hosts)
+}
+
+fn job(
+    entry: &ProgramEntry,
+    names: &Names<'_>,
+    schedules: Vec<Arc<Schedule>>,
+    key: &KeyPath,
+) -> Result<JobPlan, ScenarioError> {
+    let hosts = hosts(names, &entry.hosts, entry.ranks_per_host, key)?;
+    let places = hosts.len() * entry.ranks_per_host as usize;
+    let pattern = match entry.kind {
+        ProgramKind::Goal => None,
+        ProgramKind::Barrier => Some(Pattern::Barrier),
+        ProgramKind::AllreduceRing => Some(Pattern::AllreduceRing),
+        ProgramKind::AllreduceDoubling => Some(Pattern::AllreduceDoubling),
+        ProgramKind::Alltoall => Some(Pattern::Alltoall),
+        ProgramKind::Broadcast => Some(Pattern::Broadcast),
+        ProgramKind::Incast => Some(Pattern::Incast),
+    };
+    let is_goal = pattern.is_none();
+    let unwanted = |key, given| Parameter { key, given: given && is_goal, wanted: false };
+    let parameters = [
+        unwanted("bytes", entry.bytes.is_some()),
+        unwanted("iterations", entry.iterations.is_some()),
+        unwanted("compute", entry.compute.is_some()),
+        unwanted("start", entry.start.is_some()),
+        Parameter { key: "file", given: entry.file.is_some(), wanted: false },
+        Parameter { key: "goal", given: entry.goal.is_some(), wanted: is_goal },
+    ];
+    check_parameters(key, "this kind of program", &parameters)?;
+    let work = match pattern {
+        None if schedules.len() > places => {
+            let ranks = schedules.len();
+            let message = format!("{ranks} ranks do not fit on {places} places");
+            let error = ScenarioError::new(key.key("ranks-per-host"), message);
+            return Err(error.with_hint("give it more hosts, or more ranks per host"));
+        }
+        None => Work::Schedules(schedules),
+        Some(_) if places < 2 => {
+            let error = ScenarioError::new(key.key("hosts"), "one rank talks to no other");
+            return Err(error.with_hint("give it more hosts, or more ranks per host"));
+        }
+        Some(pattern) => Work::Pattern {
+            pattern,
+            bytes: size(entry.bytes.unwrap_or_default(), &key.key("bytes"))?,
+            iterations: entry.iterations.unwrap_or(Limit::At(1)).value(),
+            compute: span(entry.compute, &key.key("compute"))?,
+            start: span(entry.start, &key.key("start"))?,
+        },
+    };
+    Ok(JobPlan {
+        name: entry.name.clone().unwrap_or_default(),
+        hosts,
+        ranks_per_host: entry.ranks_per_host,
+        placement: match entry.placement {
+            PlacementKind::Block => Placement::Block,
+            PlacementKind::Cyclic => Placement::Cyclic,
+        },
+        work,
+        background: entry.background,
+        sl: entry.sl,
+    })
+}
+
+fn size(bytes: Bytes, key: &KeyPath) -> Result<u64, ScenarioError> {
+    if bytes > LARGEST {
+        let error = ScenarioError::new(key.clone(), format!("{bytes} is more than {LARGEST}"));
+        return Err(error.with_hint("write e.g. \"1 MiB\""));
+    }
+    Ok(bytes.as_u64())
+}
+
+/// Longer than the clock runs is as good as never, but must not overflow it.
+fn span(span: Option<Span>, key: &KeyPath) -> Result<Span, ScenarioError> {
+    const LONGEST: Span = Span::from_secs(20 * 3_600);
+    match span.unwrap_or(Span::ZERO) {
+        span if span > LONGEST => {
+            let message = format!("{span} is longer than the clock runs, {LONGEST}");
+            let error = ScenarioError::new(key.clone(), message);
+            Err(error.with_hint("write e.g. \"10 us\""))
+        }
+        span => Ok(span),
+    }
+}
+
+fn gpcnet_of(section: &GpcnetSection, names: &Names<'_>) -> Result<Gpcnet, ScenarioError> {
+    let key = at("traffic.gpcnet");
+    let counts = [
+        ("rings", section.rings),
+        ("latency-iterations", section.latency_iterations),
+        ("bandwidth-iterations", section.bandwidth_iterations),
+        ("allreduce-iterations", section.allreduce_iterations),
+    ];
+    if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0 || *count > 1 << 20) {
+        let error = ScenarioError::new(key.key(name), "this is none, or too many");
+        return Err(error.with_hint("write e.g. 30"));
+    }
+    if !(0.0..=1.0).contains(&section.congestor_share) {
+        let message = format!("{} is not between 0 and 1", section.congestor_share);
+        let error = ScenarioError::new(key.key("congestor-share"), message);
+        return Err(error.with_hint("0.8 is the benchmark's own"));
+    }
+    let gpcnet = Gpcnet {
+        hosts: hosts(names, &section.hosts, section.ranks_per_host, &key)?,
+        ranks_per_host: section.ranks_per_host,
+        part: match section.part {
+            GpcnetPart::Isolated => Part::Isolated,
+            GpcnetPart::Congestors => Part::Congestors,
+            GpcnetPart::Congested => Part::Congested,
+        },
+        congestor_share: section.congestor_share,
+        settle: span(Some(section.settle), &key.key("settle"))?,
+        rings: section.rings,
+        warm_up: section.warm_up,
+        latency_iterations: section.latency_iterations,
+        bandwidth_iterations: section.bandwidth_iterations,
+        allreduce_iterations: section.allreduce_iterations,
+        bandwidth_bytes: size(section.bandwidth_bytes, &key.key("bandwidth-bytes"))?,
+        congestor_bytes: size(section.congestor_bytes, &key.key("congestor-bytes"))?,
+        sl: (section.sl, section.congestor_sl),
+    };
+    if !gpcnet.has_hosts_enough() {
+        let hosts = gpcnet.hosts.len();
+        let message = format!("{hosts} hosts are too few for this share: 2 must measure, 8 congest");
+        let error = ScenarioError::new(key.key("hosts"), message);
+        return Err(error.with_hint("take at least 10 hosts, and a share of 0.8"));
+    }
+    Ok(gpcnet)
+}
+
+/// Every class of the statistics has a name of its own.
+fn check_names(plan: &Plan, traffic: &TrafficSection) -> Result<(), ScenarioError> {
+    let others = traffic.uniform.iter().map(|entry| &entry.name);
+    let others = others
+        .chain(traffic.permutation.iter().map(|entry| &entry.name))
+        .chain(traffic.incast.iter().map(|entry| &entry.name))
+        .chain(traffic.flow.iter().map(|entry| &entry.name));
+    let mut taken: Vec<&str> = others.flatten().map(String::as_str).collect();
+    for (index, job) in plan.jobs.iter().enumerate() {
+        if taken.contains(&job.name.as_str()) {
+            let key = at("traffic.program").index(index).key("name");
+            let error = ScenarioError::new(key, format!("{:?} is another entry's name", job.name));
+            return Err(error.with_hint("give it another one"));
+        }
+        taken.push(&job.name);
+    }
+    Ok(())
+}

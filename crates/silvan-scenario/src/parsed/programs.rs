@@ -1,0 +1,217 @@
+//! Message-passing programs on the hosts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_units::{Bytes, Rate, Sl, Span};
+
+use super::{HostChoice, Limit};
+use crate::schema;
+
+/// A copy through shared memory.
+const LOCAL_RATE: Rate = Rate::from_bits_per_sec(40_000_000_000).expect("not zero");
+
+/// How messages of programs become packets, and what they cost the processors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct MessagingSection {
+    /// Largest message that is sent at once (eager). Larger ones ask first (rendezvous: request to
+    /// send, clear to send, data).
+    #[schemars(with = "schema::BytesText")]
+    pub eager_limit: Bytes,
+    /// Eager messages from one rank to another that may wait for their receives; beyond that
+    /// small messages ask first too, as MPI libraries do when they run out of buffers.
+    #[schemars(range(min = 1))]
+    pub eager_credits: u32,
+    /// Processor time to send or to receive a message (o of LogP).
+    #[schemars(with = "schema::SpanText")]
+    pub overhead: Span,
+    /// Payload of a request to send, a clear to send and a request to get; not zero.
+    #[schemars(with = "schema::BytesText")]
+    pub control: Bytes,
+    /// Time that a message between two ranks of a host takes beside that of its bytes; not zero.
+    #[schemars(with = "schema::SpanText")]
+    pub local_latency: Span,
+    /// Rate at which a rank copies messages to others of its host.
+    #[schemars(with = "schema::RateText")]
+    pub local_rate: Rate,
+}
+
+impl Default for MessagingSection {
+    /// 12 KiB is MVAPICH's order of magnitude for the eager limit, 5 GB/s and 300 ns that of a copy
+    /// through shared memory.
+    fn default() -> Self {
+        Self {
+            eager_limit: Bytes::from_bytes(12 << 10),
+            eager_credits: 16,
+            overhead: Span::from_ns(200),
+            control: Bytes::from_bytes(64),
+            local_latency: Span::from_ns(300),
+            local_rate: LOCAL_RATE,
+        }
+    }
+}
+
+/// How ranks are dealt to hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlacementKind {
+    /// A host gets its ranks one after the other.
+    #[default]
+    Block,
+    /// Each host gets one rank, then each a second one.
+    Cyclic,
+}
+
+/// What the ranks of a program do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProgramKind {
+    /// What a GOAL schedule says (LogGOPSim, ATLAHS), in `file` or in `goal`.
+    Goal,
+    /// Barriers by dissemination.
+    Barrier,
+    /// Allreduces in a ring.
+    AllreduceRing,
+    /// Allreduces by recursive doubling.
+    AllreduceDoubling,
+    /// All-to-all by pairwise exchange.
+    Alltoall,
+    /// Broadcasts from rank 0 along a binomial tree.
+    Broadcast,
+    /// All ranks send to rank 0 at once.
+    Incast,
+}
+
+/// A message-passing program. The run ends when all that are not in the background have
+/// ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ProgramEntry {
+    /// Name in the statistics. Default: `program-1`, `program-2`, ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What the ranks do.
+    pub kind: ProgramKind,
+    /// GOAL schedule, relative to the scenario's folder; for the kind `goal` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The text of a GOAL schedule; for the kind `goal` only, in place of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
+    /// The hosts of the ranks, in their order.
+    #[serde(default)]
+    pub hosts: HostChoice,
+    /// Ranks on each host.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    pub ranks_per_host: u32,
+    /// How ranks are dealt to hosts.
+    #[serde(default)]
+    pub placement: PlacementKind,
+    /// Bytes: of one message for `alltoall` and `incast`, of everything for the others. Not for `goal`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub bytes: Option<Bytes>,
+    /// How often the operation is done; not for `goal`. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<Limit<u64>>,
+    /// Computing before each operation; not for `goal`. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub compute: Option<Span>,
+    /// Time before the first operation; not for `goal`. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub start: Option<Span>,
+    /// Whether the run may end before the program does.
+    #[serde(default)]
+    pub background: bool,
+    /// Service level.
+    #[serde(default = "super::traffic::zero_sl")]
+    #[schemars(with = "schema::SlNumber")]
+    pub sl: Sl,
+}
+
+/// Which ranks of GPCNeT take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GpcnetPart {
+    /// The tests alone.
+    Isolated,
+    /// The congestors alone, for as long as the run lasts.
+    Congestors,
+    /// The tests among the congestors.
+    #[default]
+    Congested,
+}
+
+/// The benchmark GPCNeT (Chunduri et al., SC 2019). `silvan gpcnet` runs all its parts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct GpcnetSection {
+    /// The hosts.
+    pub hosts: HostChoice,
+    /// Ranks on each host: processes per port.
+    #[schemars(range(min = 1))]
+    pub ranks_per_host: u32,
+    /// Which ranks take part.
+    pub part: GpcnetPart,
+    /// Share of the hosts that congest, drawn at random.
+    pub congestor_share: f64,
+    /// Time that the congestors have before the tests start.
+    #[schemars(with = "schema::SpanText")]
+    pub settle: Span,
+    /// Random rings per ring test; 30 in the original.
+    #[schemars(range(min = 1))]
+    pub rings: u32,
+    /// Iterations of a test that are not measured.
+    pub warm_up: u32,
+    /// Iterations of the latency test per ring; 200 in the original.
+    #[schemars(range(min = 1))]
+    pub latency_iterations: u32,
+    /// Iterations of the bandwidth test per ring; 8 in the original.
+    #[schemars(range(min = 1))]
+    pub bandwidth_iterations: u32,
+    /// Iterations of the allreduce test; 200 in the original.
+    #[schemars(range(min = 1))]
+    pub allreduce_iterations: u32,
+    /// Bytes of a message of the bandwidth test.
+    #[schemars(with = "schema::BytesText")]
+    pub bandwidth_bytes: Bytes,
+    /// Bytes of a message of a congestor.
+    #[schemars(with = "schema::BytesText")]
+    pub congestor_bytes: Bytes,
+    /// Service level of the tests.
+    #[schemars(with = "schema::SlNumber")]
+    pub sl: Sl,
+    /// Service level of the congestors.
+    #[schemars(with = "schema::SlNumber")]
+    pub congestor_sl: Sl,
+}
+
+impl Default for GpcnetSection {
+    /// Sizes and shares of `network_load_test`, with fewer iterations.
+    fn default() -> Self {
+        Self {
+            hosts: HostChoice::All,
+            ranks_per_host: 1,
+            part: GpcnetPart::default(),
+            congestor_share: 0.8,
+            settle: Span::from_ms(1),
+            rings: 3,
+            warm_up: 2,
+            latency_iterations: 50,
+            bandwidth_iterations: 4,
+            allreduce_iterations: 50,
+            bandwidth_bytes: Bytes::from_bytes(128 << 10),
+            congestor_bytes: Bytes::from_bytes(4 << 10),
+            sl: Sl::ZERO,
+            congestor_sl: Sl::ZERO,
+        }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
