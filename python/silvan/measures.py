@@ -39,6 +39,16 @@ def is_hotspot(result: Result) -> BoolArray:
     return np.array([role.startswith("hotspot") for role in roles], dtype=np.bool_)
 
 
+def measured_ps(result: Result) -> int:
+    """Tell how long the totals of a run counted, in picoseconds.
+
+    That is from the warm-up to the end, which programs can bring forward.
+    """
+    end_ps = int(result.summary.get("simulated_ps", result.scenario.duration_ps))
+    warm_up_ps = result.scenario.warm_up_ps
+    return end_ps - warm_up_ps if end_ps > warm_up_ps else end_ps
+
+
 def receive_rates_gbps(result: Result) -> dict[str, float]:
     """Average the receive rates from the warm-up to the end of a run.
 
@@ -53,7 +63,7 @@ def receive_rates_gbps(result: Result) -> dict[str, float]:
         ``hotspots_gbps`` and ``other_hosts_gbps``: mean payload rate per host, left out where
         there are no such hosts. ``total_gbps``: the sum over all hosts.
     """
-    span_ps = result.scenario.duration_ps - result.scenario.warm_up_ps
+    span_ps = measured_ps(result)
     rates = result.hosts["delivered_bytes"].to_numpy().astype(np.float64) * 8e3 / span_ps
     hotspots = is_hotspot(result)
     groups = {"hotspots": rates[hotspots], "other_hosts": rates[~hotspots]}

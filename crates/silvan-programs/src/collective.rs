@@ -11,7 +11,11 @@ use crate::op::{Group, Op};
 pub const TAG: u32 = 0xffff_0000;
 
 fn send(out: &mut Vec<Op>, to: u32, bytes: u64) {
-    out.push(Op::Send { to, bytes, tag: TAG });
+    out.push(Op::Send {
+        to,
+        bytes,
+        tag: TAG,
+    });
 }
 
 fn receive(out: &mut Vec<Op>, from: u32, bytes: u64) {
@@ -34,7 +38,13 @@ pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
     let n = group.size;
     let mut distance = 1;
     while distance < n {
-        exchange(out, group.rank(me + distance), group.rank(me + n - distance), 0, 0);
+        exchange(
+            out,
+            group.rank(me + distance),
+            group.rank(me + n - distance),
+            0,
+            0,
+        );
         distance *= 2;
     }
 }
@@ -53,7 +63,11 @@ pub fn allreduce_ring(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
     let (right, left) = (group.rank(me + 1), group.rank(me + n - 1));
     for step in 0..2 * (n - 1) {
         // In both halves the part that is passed on moves back by one from step to step.
-        let shift = if step < n - 1 { step } else { step.wrapping_sub(n) };
+        let shift = if step < n - 1 {
+            step
+        } else {
+            step.wrapping_sub(n)
+        };
         let sent = (me + 2 * n).wrapping_sub(shift) % n;
         let received = (me + 2 * n - 1).wrapping_sub(shift) % n;
         exchange(out, right, left, part(sent), part(received));
@@ -85,7 +99,11 @@ pub fn allreduce_doubling(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) 
     let mut distance = 1;
     while distance < power {
         let partner = place ^ distance;
-        let partner = if partner < beyond { 2 * partner + 1 } else { partner + beyond };
+        let partner = if partner < beyond {
+            2 * partner + 1
+        } else {
+            partner + beyond
+        };
         let partner = group.rank(partner);
         exchange(out, partner, partner, bytes, bytes);
         distance *= 2;
@@ -115,7 +133,11 @@ pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64
     let n = group.size;
     let place = (me + n - root % n) % n;
     // The lowest bit that is set says at which distance the rank receives; it then sends to nearer ones.
-    let mut distance = if place == 0 { n.next_power_of_two() } else { 1 << place.trailing_zeros() };
+    let mut distance = if place == 0 {
+        n.next_power_of_two()
+    } else {
+        1 << place.trailing_zeros()
+    };
     if place > 0 {
         receive(out, group.rank(place - distance + root), bytes);
         out.push(Op::Wait);
@@ -150,12 +172,28 @@ pub fn incast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
 pub fn neighbours(out: &mut Vec<Op>, left: u32, right: u32, bytes: u64, messages: u32) {
     let (to_left, to_right) = (TAG + 1, TAG + 2);
     for _ in 0..messages {
-        out.push(Op::Receive { from: Some(left), bytes, tag: Some(to_right) });
-        out.push(Op::Receive { from: Some(right), bytes, tag: Some(to_left) });
+        out.push(Op::Receive {
+            from: Some(left),
+            bytes,
+            tag: Some(to_right),
+        });
+        out.push(Op::Receive {
+            from: Some(right),
+            bytes,
+            tag: Some(to_left),
+        });
     }
     for _ in 0..messages {
-        out.push(Op::Send { to: left, bytes, tag: to_left });
-        out.push(Op::Send { to: right, bytes, tag: to_right });
+        out.push(Op::Send {
+            to: left,
+            bytes,
+            tag: to_left,
+        });
+        out.push(Op::Send {
+            to: right,
+            bytes,
+            tag: to_right,
+        });
     }
     out.push(Op::Wait);
 }

@@ -41,8 +41,8 @@ pub enum Fault {
     },
 }
 
-/// How many waiting operations an error names.
-const NAMED: usize = 6;
+/// How many waiting receives, and how many unwanted messages, an error names.
+const NAMED: usize = 4;
 
 /// Lists the first few of many.
 fn join(items: Vec<String>) -> String {
@@ -69,8 +69,12 @@ impl Programs {
     }
 
     fn waiting(&self, rank: u32, posted: &Posted) -> String {
-        let from = posted.from.map_or("any rank".to_owned(), |from| format!("rank {from}"));
-        let tag = posted.tag.map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
+        let from = posted
+            .from
+            .map_or("any rank".to_owned(), |from| format!("rank {from}"));
+        let tag = posted
+            .tag
+            .map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
         let operation = self.operation(rank, posted.token);
         format!("{operation}: nobody sends what is to be received from {from} with {tag}")
     }
@@ -94,20 +98,20 @@ impl Programs {
     pub(crate) fn stuck(&self, job: u32, at: Time) -> Fault {
         let job = &self.jobs[job as usize];
         let ranks = job.first..job.first + job.size;
-        let mut items: Vec<String> = ranks
+        let items: Vec<String> = ranks
             .clone()
             .flat_map(|rank| {
                 let posted = self.ranks[rank as usize].matcher.posted();
                 posted.map(move |receive| self.waiting(rank, receive))
             })
             .collect();
-        // Of a thousand receives the unwanted message would otherwise never be named.
-        items.truncate(NAMED / 2 + items.len().saturating_sub(NAMED / 2).min(NAMED));
-        items.extend(self.unwanted_of(ranks));
+        let unwanted = self.unwanted_of(ranks);
+        let parts = [items, unwanted].map(join);
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         Fault::Stuck {
             job: job.name.clone(),
             at,
-            what: join(items),
+            what: parts.join("; "),
         }
     }
 

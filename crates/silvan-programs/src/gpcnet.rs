@@ -68,7 +68,13 @@ pub const SMALL: u64 = 8;
 pub const TESTS: [&str; 3] = ["rr-latency", "rr-bandwidth-sync", "allreduce"];
 
 /// Names of jobs and traffic classes: the tests, then the congestors.
-pub const JOBS: [&str; 5] = ["gpcnet-tests", "alltoall", "p2p-incast", "put-incast", "get-broadcast"];
+pub const JOBS: [&str; 5] = [
+    "gpcnet-tests",
+    "alltoall",
+    "p2p-incast",
+    "put-incast",
+    "get-broadcast",
+];
 
 /// What a congestor does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,15 +121,29 @@ impl Gpcnet {
         let mut jobs = Vec::new();
         if self.part != Part::Congestors {
             jobs.push(self.job(0, class, &tests, |slice, me, size| {
-                Box::new(Tests { spec: self.clone(), seed, slice, me, size })
+                Box::new(Tests {
+                    spec: self.clone(),
+                    seed,
+                    slice,
+                    me,
+                    size,
+                })
             }));
         }
         if self.part != Part::Isolated {
             for ((number, hosts), congestor) in (1..).zip(&congestors).zip(CONGESTORS) {
                 jobs.push(self.job(number, class, hosts, |slice, me, size| {
-                    let group = Group { first: slice * size, size };
+                    let group = Group {
+                        first: slice * size,
+                        size,
+                    };
                     let bytes = self.congestor_bytes;
-                    Box::new(Congesting { congestor, group, me, bytes })
+                    Box::new(Congesting {
+                        congestor,
+                        group,
+                        me,
+                        bytes,
+                    })
                 }));
             }
         }
@@ -174,14 +194,25 @@ impl Tests {
     /// The neighbours in a random ring of the slice.
     fn neighbours(&self, ring: u32) -> (u32, u32) {
         let mut order: Vec<u32> = (0..self.size).collect();
-        let mut random = stream(self.seed, Purpose::Programs(1 + self.slice as usize), ring.into());
+        let mut random = stream(
+            self.seed,
+            Purpose::Programs(1 + self.slice as usize),
+            ring.into(),
+        );
         shuffle(&mut random, &mut order);
         let place = order.iter().position(|rank| *rank == self.me).unwrap_or(0);
         let at = |offset: usize| self.slice * self.size + order[(place + offset) % order.len()];
         (at(order.len() - 1), at(1))
     }
 
-    fn measured(&self, out: &mut Vec<Op>, label: u16, ring: u32, iterations: u32, once: impl Fn(&mut Vec<Op>)) {
+    fn measured(
+        &self,
+        out: &mut Vec<Op>,
+        label: u16,
+        ring: u32,
+        iterations: u32,
+        once: impl Fn(&mut Vec<Op>),
+    ) {
         let all = Group::all(self.size * self.spec.ranks_per_host);
         collective::barrier(out, all, self.slice * self.size + self.me);
         for _ in 0..self.spec.warm_up {
@@ -190,13 +221,19 @@ impl Tests {
         out.push(Op::Begin);
         for iteration in 0..iterations {
             once(out);
-            out.push(Op::End { label, index: ring * iterations + iteration });
+            out.push(Op::End {
+                label,
+                index: ring * iterations + iteration,
+            });
         }
         collective::barrier(out, self.group(), self.me);
     }
 
     fn group(&self) -> Group {
-        Group { first: self.slice * self.size, size: self.size }
+        Group {
+            first: self.slice * self.size,
+            size: self.size,
+        }
     }
 }
 

@@ -48,7 +48,10 @@ pub struct Matcher {
 impl Matcher {
     /// Posts a receive; gives its message if it has arrived.
     pub fn post(&mut self, receive: Posted) -> Option<Arrived> {
-        let place = self.arrived.iter().position(|message| receive.takes(message));
+        let place = self
+            .arrived
+            .iter()
+            .position(|message| receive.takes(message));
         match place {
             Some(place) => self.arrived.remove(place),
             None => {
@@ -60,7 +63,10 @@ impl Matcher {
 
     /// Takes a message in; gives its receive if it has been posted.
     pub fn arrive(&mut self, message: Arrived) -> Option<Posted> {
-        let place = self.posted.iter().position(|receive| receive.takes(&message));
+        let place = self
+            .posted
+            .iter()
+            .position(|receive| receive.takes(&message));
         match place {
             Some(place) => self.posted.remove(place),
             None => {

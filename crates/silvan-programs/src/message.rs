@@ -27,7 +27,10 @@ impl Stage {
 
     /// Whether it carries none of the bytes themselves.
     pub fn is_control(self) -> bool {
-        matches!(self, Self::RequestToSend | Self::ClearToSend | Self::GetRequest)
+        matches!(
+            self,
+            Self::RequestToSend | Self::ClearToSend | Self::GetRequest
+        )
     }
 }
 

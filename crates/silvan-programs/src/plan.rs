@@ -78,17 +78,21 @@ impl JobPlan {
         let group = Group::all(hosts.len() as u32);
         let script = |rank: usize| match &self.work {
             Work::Schedules(schedules) => Script::Schedule(schedules[rank].clone()),
-            &Work::Pattern { pattern, bytes, iterations, compute, start } => {
-                Script::Sequence(Box::new(Looped {
-                    pattern,
-                    group,
-                    me: rank as u32,
-                    bytes,
-                    start,
-                    compute,
-                    iterations,
-                }))
-            }
+            &Work::Pattern {
+                pattern,
+                bytes,
+                iterations,
+                compute,
+                start,
+            } => Script::Sequence(Box::new(Looped {
+                pattern,
+                group,
+                me: rank as u32,
+                bytes,
+                start,
+                compute,
+                iterations,
+            })),
         };
         let ranks = hosts.into_iter().enumerate();
         JobSpec {

@@ -318,10 +318,22 @@ impl Programs {
     }
 
     /// Starts to send a message; returns whether that is complete at once, as the message goes unasked.
-    pub(crate) fn send(&mut self, rank: u32, token: u32, to: u32, bytes: u64, tag: u32, now: Time) -> bool {
+    pub(crate) fn send(
+        &mut self,
+        rank: u32,
+        token: u32,
+        to: u32,
+        bytes: u64,
+        tag: u32,
+        now: Time,
+    ) -> bool {
         let target = self.first_of(rank) + to;
         let eager = bytes <= self.messaging.eager_limit.as_u64() && self.take_credit(rank, target);
-        let stage = if eager { Stage::Eager } else { Stage::RequestToSend };
+        let stage = if eager {
+            Stage::Eager
+        } else {
+            Stage::RequestToSend
+        };
         let slot = self.messages.add(Message {
             stage,
             source: rank,
@@ -357,7 +369,15 @@ impl Programs {
     }
 
     /// Starts to read (`read`) or write the memory of another rank.
-    pub(crate) fn access(&mut self, rank: u32, token: u32, other: u32, bytes: u64, read: bool, now: Time) {
+    pub(crate) fn access(
+        &mut self,
+        rank: u32,
+        token: u32,
+        other: u32,
+        bytes: u64,
+        read: bool,
+        now: Time,
+    ) {
         let other = self.first_of(rank) + other;
         let (stage, source, target) = if read {
             (Stage::GetRequest, other, rank)

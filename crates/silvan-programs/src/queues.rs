@@ -99,13 +99,16 @@ impl Queues {
         let flow = self.flow(way);
         let key = messages.at(slot).way();
         messages.at_mut(slot).next = NONE;
-        let pair = self.hosts[way.from.index()].pairs.entry(key).or_insert(Pair {
-            head: NONE,
-            tail: NONE,
-            flow,
-            release: Time::ZERO,
-            class: way.class,
-        });
+        let pair = self.hosts[way.from.index()]
+            .pairs
+            .entry(key)
+            .or_insert(Pair {
+                head: NONE,
+                tail: NONE,
+                flow,
+                release: Time::ZERO,
+                class: way.class,
+            });
         if pair.tail == NONE {
             pair.head = slot;
         } else {
@@ -156,13 +159,23 @@ impl Queues {
             }
         }
         let Some((key, bytes)) = chosen else {
-            return if wait == Time::MAX { Poll::Idle } else { Poll::WaitUntil(wait) };
+            return if wait == Time::MAX {
+                Poll::Idle
+            } else {
+                Poll::WaitUntil(wait)
+            };
         };
         queue.last = key;
         Poll::Send(self.emit(messages, host, key, bytes))
     }
 
-    fn emit(&mut self, messages: &mut Messages, host: HostId, key: (u32, u32), bytes: u32) -> Offer {
+    fn emit(
+        &mut self,
+        messages: &mut Messages,
+        host: HostId,
+        key: (u32, u32),
+        bytes: u32,
+    ) -> Offer {
         let pairs = &mut self.hosts[host.index()].pairs;
         // The key comes from this very map.
         let pair = pairs.get_mut(&key).expect("a pair that was just found");

@@ -78,13 +78,16 @@ impl Programs {
 
     /// All ranks of all jobs.
     pub fn ranks(&self) -> impl ExactSizeIterator<Item = RankRecord> + '_ {
-        self.ranks.iter().enumerate().map(|(number, rank)| RankRecord {
-            job: rank.job,
-            rank: number as u32 - self.jobs[rank.job as usize].first,
-            host: rank.host,
-            done_at: rank.done_at,
-            totals: rank.totals,
-        })
+        self.ranks
+            .iter()
+            .enumerate()
+            .map(|(number, rank)| RankRecord {
+                job: rank.job,
+                rank: number as u32 - self.jobs[rank.job as usize].first,
+                host: rank.host,
+                done_at: rank.done_at,
+                totals: rank.totals,
+            })
     }
 
     /// What the ranks have measured, in the order of time.

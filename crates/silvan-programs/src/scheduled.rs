@@ -22,7 +22,8 @@ impl Programs {
             return;
         }
         let schedule = run.schedule.clone();
-        self.ready.extend(schedule.first_ready().map(|op| (rank, op)));
+        self.ready
+            .extend(schedule.first_ready().map(|op| (rank, op)));
         self.do_ready(now);
     }
 
@@ -43,7 +44,12 @@ impl Programs {
             return;
         };
         self.op_started(rank, op, now);
-        let posted = Posted { from, tag, token: op, bytes };
+        let posted = Posted {
+            from,
+            tag,
+            token: op,
+            bytes,
+        };
         self.receive(rank, posted, now);
     }
 

@@ -44,7 +44,12 @@ impl Programs {
                     sequence.advance();
                     sequence.outstanding += 1;
                     let token = sequence.taken;
-                    let posted = Posted { from, tag, token, bytes };
+                    let posted = Posted {
+                        from,
+                        tag,
+                        token,
+                        bytes,
+                    };
                     self.receive(rank, posted, now);
                     false
                 }
@@ -59,7 +64,13 @@ impl Programs {
                     let sequence = self.sequence(rank);
                     let begin = std::mem::replace(&mut sequence.begun, now);
                     sequence.advance();
-                    self.marks.push(Mark { rank, label, index, begin, end: now });
+                    self.marks.push(Mark {
+                        rank,
+                        label,
+                        index,
+                        begin,
+                        end: now,
+                    });
                     false
                 }
             };

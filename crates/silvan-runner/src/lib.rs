@@ -401,7 +401,13 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
                 .into_iter()
                 .flat_map(|trees| trees.tables(self.engine.now())),
         );
-        tables.extend(self.engine.workload().programs().into_iter().flat_map(programs::tables));
+        tables.extend(
+            self.engine
+                .workload()
+                .programs()
+                .into_iter()
+                .flat_map(programs::tables),
+        );
         Ok(RunOutput { tables, summary })
     }
 
@@ -410,7 +416,8 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
         let Some(programs) = self.engine.workload().programs() else {
             return Ok(());
         };
-        let unfinished = |(_, job): &(usize, JobRecord<'_>)| !job.background && job.done_at.is_none();
+        let unfinished =
+            |(_, job): &(usize, JobRecord<'_>)| !job.background && job.done_at.is_none();
         let Some((number, job)) = programs.jobs().enumerate().find(unfinished) else {
             return Ok(());
         };

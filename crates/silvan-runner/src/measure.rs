@@ -99,7 +99,10 @@ impl<'a> Measurement<'a> {
     }
 
     /// The warm-up is over: totals count from here.
-    pub fn start_totals<S: Marks, C: SourceControl, W: RunLoad>(&mut self, engine: &mut Engine<S, C, W>) {
+    pub fn start_totals<S: Marks, C: SourceControl, W: RunLoad>(
+        &mut self,
+        engine: &mut Engine<S, C, W>,
+    ) {
         if engine.now() == Time::ZERO {
             return;
         }

@@ -20,10 +20,19 @@ pub(crate) fn tables(programs: &Programs) -> Vec<Table> {
         let all = || 0..times.len();
         let mut table = Table::new("program_ops");
         table.push("job", all().map(|op| jobs[rank(op)]).collect::<Vec<_>>());
-        table.push("rank", all().map(|op| numbers[rank(op)]).collect::<Vec<_>>());
+        table.push(
+            "rank",
+            all().map(|op| numbers[rank(op)]).collect::<Vec<_>>(),
+        );
         table.push("line", times.iter().map(|op| op.line).collect::<Vec<_>>());
-        table.push("start_ps", times.iter().map(|op| op.start.as_ps()).collect::<Vec<_>>());
-        table.push("end_ps", times.iter().map(|op| op.end.as_ps()).collect::<Vec<_>>());
+        table.push(
+            "start_ps",
+            times.iter().map(|op| op.start.as_ps()).collect::<Vec<_>>(),
+        );
+        table.push(
+            "end_ps",
+            times.iter().map(|op| op.end.as_ps()).collect::<Vec<_>>(),
+        );
         tables.push(table);
     }
     tables
@@ -37,11 +46,26 @@ fn places(programs: &Programs) -> (Vec<u32>, Vec<u32>) {
 fn jobs(programs: &Programs) -> Table {
     let mut table = Table::new("programs");
     table.push("job", (0..programs.jobs().len() as u32).collect::<Vec<_>>());
-    table.push("name", programs.jobs().map(|job| job.name.to_owned()).collect::<Vec<_>>());
-    table.push("ranks", programs.jobs().map(|job| job.ranks).collect::<Vec<_>>());
+    table.push(
+        "name",
+        programs
+            .jobs()
+            .map(|job| job.name.to_owned())
+            .collect::<Vec<_>>(),
+    );
+    table.push(
+        "ranks",
+        programs.jobs().map(|job| job.ranks).collect::<Vec<_>>(),
+    );
     let background = programs.jobs().map(|job| u32::from(job.background));
     table.push("background", background.collect::<Vec<_>>());
-    table.push("end_ps", programs.jobs().map(|job| ps(job.done_at)).collect::<Vec<_>>());
+    table.push(
+        "end_ps",
+        programs
+            .jobs()
+            .map(|job| ps(job.done_at))
+            .collect::<Vec<_>>(),
+    );
     table
 }
 
@@ -50,11 +74,30 @@ fn ranks(programs: &Programs) -> Table {
     let mut table = Table::new("ranks");
     table.push("job", ranks().map(|rank| rank.job).collect::<Vec<_>>());
     table.push("rank", ranks().map(|rank| rank.rank).collect::<Vec<_>>());
-    table.push("host", ranks().map(|rank| rank.host.index() as u32).collect::<Vec<_>>());
-    table.push("end_ps", ranks().map(|rank| ps(rank.done_at)).collect::<Vec<_>>());
-    table.push("sends", ranks().map(|rank| rank.totals.sends).collect::<Vec<_>>());
-    table.push("sent_bytes", ranks().map(|rank| rank.totals.sent_bytes).collect::<Vec<_>>());
-    table.push("receives", ranks().map(|rank| rank.totals.receives).collect::<Vec<_>>());
+    table.push(
+        "host",
+        ranks()
+            .map(|rank| rank.host.index() as u32)
+            .collect::<Vec<_>>(),
+    );
+    table.push(
+        "end_ps",
+        ranks().map(|rank| ps(rank.done_at)).collect::<Vec<_>>(),
+    );
+    table.push(
+        "sends",
+        ranks().map(|rank| rank.totals.sends).collect::<Vec<_>>(),
+    );
+    table.push(
+        "sent_bytes",
+        ranks()
+            .map(|rank| rank.totals.sent_bytes)
+            .collect::<Vec<_>>(),
+    );
+    table.push(
+        "receives",
+        ranks().map(|rank| rank.totals.receives).collect::<Vec<_>>(),
+    );
     let compute = ranks().map(|rank| rank.totals.compute.as_ps());
     table.push("compute_ps", compute.collect::<Vec<_>>());
     let waiting = ranks().map(|rank| rank.totals.waiting.as_ps());
@@ -66,16 +109,41 @@ fn marks(programs: &Programs) -> Table {
     let (jobs, numbers) = places(programs);
     let labels: Vec<_> = programs.jobs().map(|job| job.labels).collect();
     let marks = programs.marks();
-    let label = |rank: u32, label: u16| labels[jobs[rank as usize] as usize][usize::from(label)].clone();
+    let label =
+        |rank: u32, label: u16| labels[jobs[rank as usize] as usize][usize::from(label)].clone();
     let mut table = Table::new("program_marks");
     let of_rank = |column: &[u32]| -> Vec<u32> {
-        marks.iter().map(|mark| column[mark.rank as usize]).collect()
+        marks
+            .iter()
+            .map(|mark| column[mark.rank as usize])
+            .collect()
     };
     table.push("job", of_rank(&jobs));
     table.push("rank", of_rank(&numbers));
-    table.push("label", marks.iter().map(|mark| label(mark.rank, mark.label)).collect::<Vec<_>>());
-    table.push("index", marks.iter().map(|mark| mark.index).collect::<Vec<_>>());
-    table.push("begin_ps", marks.iter().map(|mark| mark.begin.as_ps()).collect::<Vec<_>>());
-    table.push("end_ps", marks.iter().map(|mark| mark.end.as_ps()).collect::<Vec<_>>());
+    table.push(
+        "label",
+        marks
+            .iter()
+            .map(|mark| label(mark.rank, mark.label))
+            .collect::<Vec<_>>(),
+    );
+    table.push(
+        "index",
+        marks.iter().map(|mark| mark.index).collect::<Vec<_>>(),
+    );
+    table.push(
+        "begin_ps",
+        marks
+            .iter()
+            .map(|mark| mark.begin.as_ps())
+            .collect::<Vec<_>>(),
+    );
+    table.push(
+        "end_ps",
+        marks
+            .iter()
+            .map(|mark| mark.end.as_ps())
+            .collect::<Vec<_>>(),
+    );
     table
 }

@@ -140,7 +140,10 @@ impl PortTotals {
 
 impl Measurement<'_> {
     /// All tables, at the end of the run.
-    pub fn tables<S: Marks, C: SourceControl, W: RunLoad>(self, engine: &Engine<S, C, W>) -> Vec<Table> {
+    pub fn tables<S: Marks, C: SourceControl, W: RunLoad>(
+        self,
+        engine: &Engine<S, C, W>,
+    ) -> Vec<Table> {
         let mut tables = vec![
             self.hosts_table(engine),
             self.classes_table(engine),
@@ -152,7 +155,10 @@ impl Measurement<'_> {
         tables
     }
 
-    fn hosts_table<S: Marks, C: SourceControl, W: RunLoad>(&self, engine: &Engine<S, C, W>) -> Table {
+    fn hosts_table<S: Marks, C: SourceControl, W: RunLoad>(
+        &self,
+        engine: &Engine<S, C, W>,
+    ) -> Table {
         let fabric = self.scenario.fabric();
         let ids = || fabric.host_ids();
         let counters = self.hosts(engine);
@@ -195,7 +201,10 @@ impl Measurement<'_> {
         table
     }
 
-    fn classes_table<S: Marks, C: SourceControl, W: RunLoad>(&self, engine: &Engine<S, C, W>) -> Table {
+    fn classes_table<S: Marks, C: SourceControl, W: RunLoad>(
+        &self,
+        engine: &Engine<S, C, W>,
+    ) -> Table {
         let totals = self.classes(engine);
         let pairs = || totals.iter().zip(&self.classes_before);
         let names = engine.workload().classes();
@@ -215,7 +224,10 @@ impl Measurement<'_> {
         table
     }
 
-    fn ports_table<S: Marks, C: SourceControl, W: RunLoad>(&self, engine: &Engine<S, C, W>) -> Table {
+    fn ports_table<S: Marks, C: SourceControl, W: RunLoad>(
+        &self,
+        engine: &Engine<S, C, W>,
+    ) -> Table {
         let fabric = self.scenario.fabric();
         let ports = || self.ports.iter().map(|id| &fabric.ports[*id]);
         let totals = self.port_totals(engine);

@@ -19,6 +19,7 @@ use silvan_units::{Bytes, HostId, PortId, Time, Vl};
 
 use columns::{ForestColumns, HostColumns, PortColumns, TreeColumns};
 
+use crate::load::RunLoad;
 use crate::table::Table;
 
 type PortVl = (PortId, Vl);
@@ -130,7 +131,10 @@ impl<'a> TreeLog<'a> {
     }
 
     /// Looks at the trees of this instant.
-    pub fn look<S: SwitchControl, C: SourceControl, W: RunLoad>(&mut self, engine: &Engine<S, C, W>) {
+    pub fn look<S: SwitchControl, C: SourceControl, W: RunLoad>(
+        &mut self,
+        engine: &Engine<S, C, W>,
+    ) {
         let forest = engine.forest(self.threshold);
         let ids = self.identify(&forest);
         self.forests.push(&forest);

@@ -14,6 +14,7 @@ from silvan.cli import (
     compare,
     dcms,
     emulate,
+    gpcnet,
     inspect,
     reproduce,
     run,
@@ -44,6 +45,7 @@ app.command("run")(run.run)
 app.command("sweep")(sweep.sweep)
 app.command("trees")(trees.trees)
 app.command("compare")(compare.compare)
+app.command("gpcnet")(gpcnet.gpcnet)
 app.command("validate")(inspect.validate)
 app.command("show")(inspect.show)
 app.command("schema")(inspect.schema)

@@ -71,14 +71,19 @@ fn number(input: &mut &str) -> Piece<u32> {
 }
 
 fn ranks<'a>(input: &mut &'a str) -> Piece<Line<'a>> {
-    preceded(("num_ranks", space1), cut_err(number)).map(Line::Ranks).parse_next(input)
+    preceded(("num_ranks", space1), cut_err(number))
+        .map(Line::Ranks)
+        .parse_next(input)
 }
 
 fn rank<'a>(input: &mut &'a str) -> Piece<Line<'a>> {
     let open = cut_err((space0, '{')).context(expected("{"));
-    preceded(("rank", space1), cut_err((dec_uint.context(expected("a number")), open)))
-        .map(|(rank, _)| Line::Rank(rank))
-        .parse_next(input)
+    preceded(
+        ("rank", space1),
+        cut_err((dec_uint.context(expected("a number")), open)),
+    )
+    .map(|(rank, _)| Line::Rank(rank))
+    .parse_next(input)
 }
 
 fn word<'a>(input: &mut &'a str) -> Piece<&'a str> {
@@ -112,9 +117,7 @@ fn option<'a, T>(
 }
 
 fn calc(input: &mut &str) -> Piece<(Action, u32)> {
-    let nanoseconds = dec_uint.verify_map(|ns: u64| {
-        (ns <= LONGEST_NS).then(|| Span::from_ns(ns))
-    });
+    let nanoseconds = dec_uint.verify_map(|ns: u64| (ns <= LONGEST_NS).then(|| Span::from_ns(ns)));
     let nanoseconds = cut_err(nanoseconds).context(expected("nanoseconds, 20 hours at most"));
     let rest = (nanoseconds, option("cpu", dec_uint), nic);
     let (span, cpu, _) = preceded(("calc", space1), rest).parse_next(input)?;
@@ -136,7 +139,8 @@ fn nic(input: &mut &str) -> Piece<Option<u32>> {
 fn send(input: &mut &str) -> Piece<(Action, u32)> {
     let to = cut_err(preceded((space1, "to", space1), dec_uint)).context(expected("to and a rank"));
     let options = (option("tag", dec_uint), option("cpu", dec_uint), nic);
-    let (bytes, to, (tag, cpu, _)) = preceded(("send", space1), (bytes, to, options)).parse_next(input)?;
+    let (bytes, to, (tag, cpu, _)) =
+        preceded(("send", space1), (bytes, to, options)).parse_next(input)?;
     let tag = tag.unwrap_or(0);
     Ok((Action::Send { to, bytes, tag }, cpu.unwrap_or(0)))
 }
@@ -150,7 +154,8 @@ fn receive(input: &mut &str) -> Piece<(Action, u32)> {
     let from = preceded((space1, "from", space1), number_or_any);
     let from = cut_err(from).context(expected("from and a rank, or -1 for any"));
     let options = (option("tag", number_or_any), option("cpu", dec_uint), nic);
-    let (bytes, from, (tag, cpu, _)) = preceded(("recv", space1), (bytes, from, options)).parse_next(input)?;
+    let (bytes, from, (tag, cpu, _)) =
+        preceded(("recv", space1), (bytes, from, options)).parse_next(input)?;
     let tag = tag.unwrap_or(Some(0));
     Ok((Action::Receive { from, bytes, tag }, cpu.unwrap_or(0)))
 }
@@ -160,7 +165,11 @@ fn requires<'a>(input: &mut &'a str) -> Piece<Line<'a>> {
     let start_only = cut_err(start_only).context(expected("requires, irequires or :"));
     let earlier = cut_err(preceded(space1, word)).context(expected("a label"));
     let (later, _, start_only, earlier) = (word, space1, start_only, earlier).parse_next(input)?;
-    Ok(Line::Requires { later, earlier, start_only })
+    Ok(Line::Requires {
+        later,
+        earlier,
+        start_only,
+    })
 }
 
 #[cfg(test)]
@@ -172,24 +181,52 @@ mod tests {
     #[test]
     fn every_statement_is_understood() {
         let op = |label, action, cpu| Line::Op { label, action, cpu };
-        let receive = |from, tag| Action::Receive { from, bytes: 10, tag };
-        let send = |tag| Action::Send { to: 3, bytes: 10, tag };
+        let receive = |from, tag| Action::Receive {
+            from,
+            bytes: 10,
+            tag,
+        };
+        let send = |tag| Action::Send {
+            to: 3,
+            bytes: 10,
+            tag,
+        };
         let cases = [
             ("num_ranks 12", Line::Ranks(12)),
             ("rank 3 {", Line::Rank(3)),
             ("rank 3{", Line::Rank(3)),
             ("}", Line::End),
             ("calc 100", op(None, Action::Calc(Span::from_ns(100)), 0)),
-            ("l1: calc 0 cpu 2", op(Some("l1"), Action::Calc(Span::ZERO), 2)),
+            (
+                "l1: calc 0 cpu 2",
+                op(Some("l1"), Action::Calc(Span::ZERO), 2),
+            ),
             ("l_2 : send 10b to 3", op(Some("l_2"), send(0), 0)),
-            ("a: send 10b to 3 tag 7 cpu 1 nic 1", op(Some("a"), send(7), 1)),
-            ("recv 10b from 3 tag 7", op(None, receive(Some(3), Some(7)), 0)),
+            (
+                "a: send 10b to 3 tag 7 cpu 1 nic 1",
+                op(Some("a"), send(7), 1),
+            ),
+            (
+                "recv 10b from 3 tag 7",
+                op(None, receive(Some(3), Some(7)), 0),
+            ),
             ("recv 10 b from -1 tag -1", op(None, receive(None, None), 0)),
             (
                 "sendx requires calc1",
-                Line::Requires { later: "sendx", earlier: "calc1", start_only: false },
+                Line::Requires {
+                    later: "sendx",
+                    earlier: "calc1",
+                    start_only: false,
+                },
             ),
-            ("a irequires b", Line::Requires { later: "a", earlier: "b", start_only: true }),
+            (
+                "a irequires b",
+                Line::Requires {
+                    later: "a",
+                    earlier: "b",
+                    start_only: true,
+                },
+            ),
         ];
         for (text, line) in cases {
             assert_eq!(statement(text), Ok(line), "{text}");

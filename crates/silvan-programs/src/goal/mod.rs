@@ -92,7 +92,11 @@ pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, GoalError> {
             (Line::Ranks(count), None) if declared.is_none() => {
                 if count == 0 || count > MOST_RANKS {
                     let message = format!("{count} ranks are none, or too many");
-                    return Err(wrong(number, message, "write the number of ranks of the program"));
+                    return Err(wrong(
+                        number,
+                        message,
+                        "write the number of ranks of the program",
+                    ));
                 }
                 declared = Some(count);
                 ranks = vec![None; count as usize];
@@ -106,7 +110,8 @@ pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, GoalError> {
                         return Err(wrong(number, "the number of ranks is not known yet", hint));
                     }
                     None => {
-                        let message = format!("rank {rank} is out of range: there are {count} ranks");
+                        let message =
+                            format!("rank {rank} is out of range: there are {count} ranks");
                         return Err(wrong(number, message, "ranks are numbered from 0"));
                     }
                     Some(Some(_)) => {
@@ -131,11 +136,22 @@ pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, GoalError> {
             (Line::Op { label, action, cpu }, Some(block)) => {
                 add(block, ranks.len() as u32, label, action, cpu, number)?;
             }
-            (Line::Requires { later, earlier, start_only }, Some(block)) => {
+            (
+                Line::Requires {
+                    later,
+                    earlier,
+                    start_only,
+                },
+                Some(block),
+            ) => {
                 block.waits.push((later, earlier, start_only, number));
             }
             (Line::Ranks(_), None) => {
-                return Err(wrong(number, "num_ranks stands here a second time", "leave it out"));
+                return Err(wrong(
+                    number,
+                    "num_ranks stands here a second time",
+                    "leave it out",
+                ));
             }
             (Line::Ranks(_) | Line::Rank(_), Some(block)) => {
                 let message = format!("the block of rank {} is still open", block.rank);
@@ -207,7 +223,10 @@ fn add<'a>(
     let op = block.ops.len() as u32;
     if let Some(label) = label {
         if block.labels.insert(label, op).is_some() {
-            let message = format!("label {label} stands for two operations of rank {}", block.rank);
+            let message = format!(
+                "label {label} stands for two operations of rank {}",
+                block.rank
+            );
             return Err(wrong(line, message, "give one of them another label"));
         }
     }
@@ -233,8 +252,15 @@ fn close(block: &mut Block<'_>) -> Result<Schedule, GoalError> {
     let lines: Vec<u32> = block.ops.iter().map(|op| op.line).collect();
     let ops = std::mem::take(&mut block.ops);
     Schedule::new(ops, &dependencies).map_err(|op| {
-        let message = format!("this operation of rank {} waits for itself in the end", block.rank);
-        wrong(lines[op], message, "remove one of the dependencies of the circle")
+        let message = format!(
+            "this operation of rank {} waits for itself in the end",
+            block.rank
+        );
+        wrong(
+            lines[op],
+            message,
+            "remove one of the dependencies of the circle",
+        )
     })
 }
 

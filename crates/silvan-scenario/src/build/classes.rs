@@ -60,7 +60,11 @@ fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
             "program",
             traffic.program.iter().map(|entry| entry.sl).collect(),
         ))
-        .chain(gpcnet.clone().map(|section| (at("traffic.gpcnet.sl"), section.sl)))
+        .chain(
+            gpcnet
+                .clone()
+                .map(|section| (at("traffic.gpcnet.sl"), section.sl)),
+        )
         .chain(gpcnet.map(|section| (at("traffic.gpcnet.congestor-sl"), section.congestor_sl)))
         .chain(feedback.map(|sl| (at("control.feedback.sl"), sl)))
 }

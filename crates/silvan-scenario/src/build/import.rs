@@ -86,7 +86,11 @@ pub(crate) fn import_tables(
 
 /// The file's path as errors name it, and its text. Bytes that are not UTF-8 become U+FFFD: names of
 /// real nodes may have any.
-pub(super) fn read(file: &str, base: &Path, key: &KeyPath) -> Result<(String, String), ScenarioError> {
+pub(super) fn read(
+    file: &str,
+    base: &Path,
+    key: &KeyPath,
+) -> Result<(String, String), ScenarioError> {
     let path = base.join(file);
     match std::fs::read(&path) {
         Ok(bytes) => Ok((

@@ -95,11 +95,18 @@ pub(crate) fn build_programs(
     let entries = traffic.program.iter().zip(schedules).enumerate();
     let jobs = entries
         .map(|(index, (entry, schedules))| {
-            job(entry, &names, schedules, &at("traffic.program").index(index))
+            job(
+                entry,
+                &names,
+                schedules,
+                &at("traffic.program").index(index),
+            )
         })
         .collect::<Result<Vec<_>, _>>()?;
     let gpcnet = traffic.gpcnet.as_ref();
-    let gpcnet = gpcnet.map(|section| gpcnet_of(section, &names)).transpose()?;
+    let gpcnet = gpcnet
+        .map(|section| gpcnet_of(section, &names))
+        .transpose()?;
     let plan = Plan {
         messaging,
         jobs,
@@ -114,7 +121,11 @@ fn messaging(section: &MessagingSection, mtu: Bytes) -> Result<Messaging, Scenar
     let zero = [
         ("eager-credits", section.eager_credits == 0, "16"),
         ("control", section.control.is_zero(), "\"64 B\""),
-        ("local-latency", section.local_latency.is_zero(), "\"300 ns\""),
+        (
+            "local-latency",
+            section.local_latency.is_zero(),
+            "\"300 ns\"",
+        ),
     ];
     if let Some((key, _, example)) = zero.iter().find(|(_, zero, _)| *zero) {
         let error = ScenarioError::new(at("traffic.messaging").key(key), "it is zero");
@@ -177,14 +188,26 @@ fn job(
         ProgramKind::Incast => Some(Pattern::Incast),
     };
     let is_goal = pattern.is_none();
-    let unwanted = |key, given| Parameter { key, given: given && is_goal, wanted: false };
+    let unwanted = |key, given| Parameter {
+        key,
+        given: given && is_goal,
+        wanted: false,
+    };
     let parameters = [
         unwanted("bytes", entry.bytes.is_some()),
         unwanted("iterations", entry.iterations.is_some()),
         unwanted("compute", entry.compute.is_some()),
         unwanted("start", entry.start.is_some()),
-        Parameter { key: "file", given: entry.file.is_some(), wanted: false },
-        Parameter { key: "goal", given: entry.goal.is_some(), wanted: is_goal },
+        Parameter {
+            key: "file",
+            given: entry.file.is_some(),
+            wanted: false,
+        },
+        Parameter {
+            key: "goal",
+            given: entry.goal.is_some(),
+            wanted: is_goal,
+        },
     ];
     check_parameters(key, "this kind of program", &parameters)?;
     let work = match pattern {
@@ -195,6 +218,11 @@ fn job(
             return Err(error.with_hint("give it more hosts, or more ranks per host"));
         }
         None => Work::Schedules(schedules),
+        Some(_) if entry.iterations == Some(Limit::Unlimited) && !entry.background => {
+            let message = "the run would wait for a program without end";
+            let error = ScenarioError::new(key.key("iterations"), message);
+            return Err(error.with_hint("set background to true, or give a number"));
+        }
         Some(_) if places < 2 => {
             let error = ScenarioError::new(key.key("hosts"), "one rank talks to no other");
             return Err(error.with_hint("give it more hosts, or more ranks per host"));
@@ -250,7 +278,10 @@ fn gpcnet_of(section: &GpcnetSection, names: &Names<'_>) -> Result<Gpcnet, Scena
         ("bandwidth-iterations", section.bandwidth_iterations),
         ("allreduce-iterations", section.allreduce_iterations),
     ];
-    if let Some((name, _)) = counts.iter().find(|(_, count)| *count == 0 || *count > 1 << 20) {
+    if let Some((name, _)) = counts
+        .iter()
+        .find(|(_, count)| *count == 0 || *count > 1 << 20)
+    {
         let error = ScenarioError::new(key.key(name), "this is none, or too many");
         return Err(error.with_hint("write e.g. 30"));
     }
@@ -280,7 +311,8 @@ fn gpcnet_of(section: &GpcnetSection, names: &Names<'_>) -> Result<Gpcnet, Scena
     };
     if !gpcnet.has_hosts_enough() {
         let hosts = gpcnet.hosts.len();
-        let message = format!("{hosts} hosts are too few for this share: 2 must measure, 8 congest");
+        let message =
+            format!("{hosts} hosts are too few for this share: 2 must measure, 8 congest");
         let error = ScenarioError::new(key.key("hosts"), message);
         return Err(error.with_hint("take at least 10 hosts, and a share of 0.8"));
     }

@@ -184,7 +184,11 @@ pub(super) struct Names<'a> {
 }
 
 impl Names<'_> {
-    pub(super) fn hosts(&self, names: &[String], key: &KeyPath) -> Result<Vec<HostId>, ScenarioError> {
+    pub(super) fn hosts(
+        &self,
+        names: &[String],
+        key: &KeyPath,
+    ) -> Result<Vec<HostId>, ScenarioError> {
         each(names, |index, name| {
             host_named(self.fabric, name, key.index(index))
         })

@@ -214,4 +214,3 @@ impl Default for GpcnetSection {
 fn one() -> u32 {
     1
 }
-

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use silvan_units::{Bytes, Sl, Span};
 
 use super::{
-    GpcnetSection, HostChoice, Hotspots, Limit, LoadValue, MessagingSection, ProgramEntry, RoleShare,
-    SeedSource,
+    GpcnetSection, HostChoice, Hotspots, Limit, LoadValue, MessagingSection, ProgramEntry,
+    RoleShare, SeedSource,
 };
 use crate::schema;
 

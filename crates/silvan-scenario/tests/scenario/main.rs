@@ -8,6 +8,7 @@ mod bad_values;
 mod files;
 mod generated;
 mod mutations;
+mod programs;
 mod round_trip;
 
 use silvan_scenario::{Override, Scenario, ScenarioError};

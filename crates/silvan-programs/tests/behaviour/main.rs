@@ -1,0 +1,10 @@
+//! Programs on small fabrics, against closed forms and second implementations.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod collectives;
+mod common;
+mod determinism;
+mod goal;
+mod logp;
+mod matching;
+mod wrong;
