@@ -106,7 +106,9 @@ def test_the_table_is_framed_like_the_benchmarks(results: dict[gpcnet.Part, Resu
     framed = [line for line in lines if line[:1] in "|+"]
     assert {len(line) for line in framed if line} == {80}
     row = next(line for line in lines if "RR Two-sided Lat" in line)
-    assert re.fullmatch(r"\|          RR Two-sided Lat \(8 B\) \|( +[0-9.]+ \|){2}         usec \|", row)
+    assert re.fullmatch(
+        r"\|          RR Two-sided Lat \(8 B\) \|( +[0-9.]+ \|){2}         usec \|", row
+    )
     verbose = gpcnet.text(report, verbose=True).splitlines()
     assert max(map(len, verbose)) == 140
     assert any("Isolated Congestion Tests" in line for line in verbose)

@@ -1,7 +1,7 @@
 """The benchmark GPCNeT: its runs, its statistics and its table.
 
-S. Chunduri et al., "GPCNeT: Designing a Benchmark Suite for Inducing and Measuring Contention in HPC
-Networks", SC 2019; statistics and table are those of ``network_load_test``.
+S. Chunduri et al., "GPCNeT: Designing a Benchmark Suite for Inducing and Measuring Contention in
+HPC Networks", SC 2019; statistics and table are those of ``network_load_test``.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Report:
     ranks: int
 
     def impact(self, test: Test) -> tuple[float, float]:
-        """Tell how many times worse congestion makes a test, on average and at the 99th percentile."""
+        """Tell how many times worse congestion makes a test: its mean and its 99 % value."""
         alone, beside = self.isolated[test.label], self.congested[test.label]
         mean, p99 = beside.mean / alone.mean, beside.p99 / alone.p99
         return (mean, p99) if test.small_is_good else (1 / mean, 1 / p99)
@@ -185,9 +185,8 @@ def _milliseconds(text: str) -> float:
 
 def _bytes(text: str) -> int:
     number, unit = text.split()
-    powers = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-    base = 1024 if "i" in unit else 1000
-    return round(float(number) * base ** powers[unit.upper().removesuffix("B").removesuffix("I")])
+    power = "KMGT".find(unit[0].upper()) + 1
+    return round(float(number) * float(1024 if "i" in unit else 1000) ** power)
 
 
 def tests(scenario: Scenario) -> list[Test]:
@@ -266,7 +265,9 @@ def statistics(result: Result, test: Test) -> Statistics:
 def congestor_rates(result: Result) -> dict[str, float]:
     """Give the mean rate of each congestor, in MiB/s per rank, from the warm-up on."""
     ranks = {
-        row["name"]: row["ranks"] for row in result.tables["programs"].to_pylist() if row["background"]
+        row["name"]: row["ranks"]
+        for row in result.tables["programs"].to_pylist()
+        if row["background"]
     }
     span_s = measured_ps(result) * 1e-12
     return {
@@ -317,7 +318,8 @@ def text(done: Report, *, verbose: bool = False) -> str:
         "NetworkLoad Tests v1.2",
         f"  Test with {done.ranks} MPI ranks ({measuring + congesting} nodes)",
         f"  {measuring} nodes running Network Tests",
-        f"  {congesting} nodes running Congestion Tests (min {congesting // 4} nodes per congestor)",
+        f"  {congesting} nodes running Congestion Tests "
+        f"(min {congesting // 4} nodes per congestor)",
         "",
         "  Legend",
         "   RR = random ring communication pattern",
@@ -366,7 +368,14 @@ def _framed(
     inner = _bar(31, *(12 for _ in columns), 12)
     outer = "+" + "-" * (len(inner) - 2) + "+"
     heading = " | ".join(f"{name:>12}" for name in [*columns, "Units"])
-    lines = ["", outer, f"|{title:^{len(inner) - 2}}|", inner, f"| {'Name':>31} | {heading} |", inner]
+    lines = [
+        "",
+        outer,
+        f"|{title:^{len(inner) - 2}}|",
+        inner,
+        f"| {'Name':>31} | {heading} |",
+        inner,
+    ]
     for name, cells, unit in rows:
         numbers = " | ".join(f"{cell:12.1f}" for cell in cells)
         lines += [f"| {name[:31]:>31} | {numbers} | {unit:>12} |", inner]

@@ -21,7 +21,9 @@ def gpcnet(
     set_: Assignments = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, help="Seed of the runs; by default the scenario's.", show_default=False),
+        typer.Option(
+            min=0, help="Seed of the runs; by default the scenario's.", show_default=False
+        ),
     ] = None,
     out: Annotated[
         Path | None,
