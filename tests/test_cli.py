@@ -29,6 +29,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
             "sweep",
             "trees",
             "compare",
+            "gpcnet",
             "validate",
             "show",
             "schema",
