@@ -40,6 +40,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
             "dcms",
             "reproduce",
             "ctl",
+            "demo",
         ]
     )
 

@@ -13,6 +13,7 @@ from silvan.cli import (
     check_response,
     compare,
     dcms,
+    demo,
     emulate,
     gpcnet,
     inspect,
@@ -56,6 +57,7 @@ app.command("shell")(emulate.shell)
 app.add_typer(emulate.ctl, name="ctl")
 app.command("route")(emulate.route)
 app.command("dcms")(dcms.dcms)
+app.add_typer(demo.demo, name="demo")
 app.command("reproduce")(reproduce.reproduce)
 
 

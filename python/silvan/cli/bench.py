@@ -29,11 +29,12 @@ def bench(
 ) -> None:
     """Measure speed and memory on one core, sweeps, and the live fabric; print the medians.
 
-    Those of the live fabric (live-...) need OpenSM and ibsim.
+    Those of the live fabric (live-..., dcms-...) need OpenSM, ibsim and infiniband-diags.
     Speeds differ from machine to machine and from hour to hour; compare only what was measured
     side by side.
     """
     from silvan.benchmark import BENCHMARKS, measure
+    from silvan.dcms_benchmark import DCMS_BENCHMARKS
     from silvan.errors import SilvanError
     from silvan.live_benchmark import LIVE_BENCHMARKS, measure_live, missing_programs
     from silvan.sweep_benchmark import SWEEP_BENCHMARKS, measure_sweep
@@ -43,9 +44,10 @@ def bench(
 
     runs = [one for one in BENCHMARKS if one.name.startswith(only)]
     sweeps = [one for one in SWEEP_BENCHMARKS if one.name.startswith(only)]
-    live = [one for one in LIVE_BENCHMARKS if one.name.startswith(only)]
+    of_live = (*LIVE_BENCHMARKS, *DCMS_BENCHMARKS)
+    live = [one for one in of_live if one.name.startswith(only)]
     if not runs and not sweeps and not live:
-        everything = (*BENCHMARKS, *SWEEP_BENCHMARKS, *LIVE_BENCHMARKS)
+        everything = (*BENCHMARKS, *SWEEP_BENCHMARKS, *of_live)
         known = ", ".join(one.name for one in everything)
         raise SilvanError(f"no benchmark starts with {only!r}", f"known: {known}")
     if live and not only and (missing := missing_programs()):
@@ -133,6 +135,13 @@ def _live_table(measured: Sequence[MeasuredLive]) -> Table:
             f"{number(one.value)} {one.unit}",
             f"{number(one.lowest)} to {number(one.highest)}",
             "" if one.ibsim is None else f"{number(one.ibsim)} {one.unit}",
-            "as ibsim" if one.aim is None else f"{number(one.aim)} {one.unit}",
+            _aim(one, number),
         )
     return table
+
+
+def _aim(one: MeasuredLive, number: Callable[[float], str]) -> str:
+    """Say what is aimed for: a value, ibsim's, or nothing."""
+    if one.aim is not None:
+        return f"{number(one.aim)} {one.unit}"
+    return "as ibsim" if one.ibsim is not None else ""

@@ -1,0 +1,1 @@
+"""Demonstrations that run by themselves, with real programs on an emulated fabric."""

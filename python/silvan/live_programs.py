@@ -1,0 +1,122 @@
+"""Real programs attached to an emulated fabric, for as long as a block lasts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+from silvan.emulation import Emulation
+from silvan.errors import EmulationError
+
+_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+"""Where Debian puts the tools; not everybody has it in the path."""
+
+
+@contextmanager
+def attached(
+    emulation: Emulation,
+    folder: Path,
+    words: Sequence[str],
+    *,
+    host: str | None = None,
+    stdout: int = subprocess.DEVNULL,
+) -> Iterator[subprocess.Popen[str]]:
+    """Let a program run at a host until the block ends; its standard error is a pipe.
+
+    Parameters
+    ----------
+    emulation : Emulation
+        The fabric.
+    folder : Path
+        The program's current folder, for what it leaves behind.
+    words : sequence of str
+        The program and its arguments.
+    host : str, optional
+        The host to attach it to.
+    stdout : int
+        What its standard output is.
+
+    Yields
+    ------
+    Popen
+        The process.
+
+    Raises
+    ------
+    EmulationError
+        If the program is not installed.
+    """
+    environment = os.environ | emulation.attach(host)
+    environment |= {"PATH": _PATH, "OSM_CACHE_DIR": str(folder), "OSM_TMP_DIR": str(folder)}
+    try:
+        process = subprocess.Popen(
+            words,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            # Ctrl-C is the caller's, who ends the programs in order.
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        hint = "apt-get install opensm infiniband-diags libumad2sim0"
+        raise EmulationError(f"{words[0]} is not installed", hint) from error
+    with process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def opensm(emulation: Emulation, folder: Path, *, host: str | None = None) -> Iterator[None]:
+    """Let OpenSM manage the fabric until the block ends; the block starts when the subnet is up.
+
+    Parameters
+    ----------
+    emulation : Emulation
+        The fabric.
+    folder : Path
+        For OpenSM's log and files.
+    host : str, optional
+        Where it runs.
+
+    Raises
+    ------
+    EmulationError
+        If OpenSM is not installed, or does not bring up the fabric within a minute.
+    """
+    log, options = folder / "opensm.log", folder / "opensm.conf"
+    options.write_text("force_log_flush TRUE\n")
+    words = ["opensm", "--config", str(options), "--log_file", str(log)]
+    with attached(emulation, folder, words, host=host) as process:
+        assert process.stderr is not None
+        # Nobody reads what it says here, for the log has it; but the pipe must not fill.
+        Thread(target=process.stderr.read, daemon=True).start()
+        wait_for(
+            lambda: log.exists() and "SUBNET UP" in log.read_text(errors="replace"),
+            "OpenSM has not brought up the fabric",
+        )
+        yield
+
+
+def wait_for(condition: Callable[[], object], complaint: str, seconds: float = 60) -> None:
+    """Wait until a condition holds.
+
+    Raises
+    ------
+    EmulationError
+        With this complaint, if it does not hold after so many seconds.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise EmulationError(f"{complaint}, not even after {seconds:.0f} s")
+        time.sleep(0.05)
