@@ -6,8 +6,9 @@ import json
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,10 +79,12 @@ def configure(fabric: Fabric, more: str = "") -> Path:
 
 
 @contextmanager
-def managed(fabric: Fabric, config: Path, *options: str) -> Iterator[Manager]:
-    """Let a manager run until the block ends."""
+def managed(
+    fabric: Fabric, config: Path, *options: str, tracer: Sequence[str] = ()
+) -> Iterator[Manager]:
+    """Let a manager run until the block ends, maybe under another program."""
     program: list[str | Path] = [sys.executable, "-m", "silvan", "dcms", config, "--log", "json"]
-    with fabric.popen(*program, *options) as process:
+    with fabric.popen(*tracer, *program, *options) as process:
         manager = Manager(process)
         thread = Thread(target=manager.listen)
         thread.start()
@@ -190,3 +193,72 @@ def test_what_a_killed_manager_has_left_is_restored(serve: Serve) -> None:
         assert manager.process.wait(60) == 0
     assert marking(fabric) == ""
     assert [one["now"] for one in manager.seen("restored")] == [128]
+
+
+# System calls that touch folder and journal, by number in their thread, in the order of a run. At
+# the start the folder and the old journal are opened; for each change the new file is written and
+# synced, put in the old one's place, and the folder synced.
+BEFORE_THE_CHANGE = (
+    ("openat", 1),
+    ("openat", 2),
+    ("write", 1),
+    ("fsync", 1),
+    ("rename", 1),
+    ("fsync", 2),
+)
+AFTER_IT_WAS_RESTORED = (("write", 2), ("fsync", 3), ("rename", 2), ("fsync", 4))
+
+
+def quick(fabric: Fabric) -> Path:
+    """Configure a rate that is low for half a second, then default for as long."""
+    config = configure(fabric, "[subnet]\nrequire-sm = false\n")
+    config.write_text(config.read_text().replace('"3 s"', '"500 ms"'))
+    return config
+
+
+def restore(fabric: Fabric, config: Path) -> list[int]:
+    """Restore what a killed manager has left, and give the rates that were set."""
+    with managed(fabric, config, "--restore") as manager:
+        assert manager.process.wait(60) == 0
+    assert marking(fabric) == ""
+    return [one["now"] for one in manager.seen("restored")]
+
+
+def test_killed_at_every_step_of_the_journal_nothing_stays_changed(serve: Serve) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    config = quick(fabric)
+    start_flows(fabric)
+    journal = fabric.folder / "state" / "journal.json"
+    for call, number in (*BEFORE_THE_CHANGE, *AFTER_IT_WAS_RESTORED):
+        journal.unlink(missing_ok=True)
+        tracer = ["strace", "-f", "-qq", "-o", str(fabric.folder / "trace")]
+        for path in (journal, Path(f"{journal}.new"), journal.parent):
+            tracer += ["-P", str(path)]
+        tracer += ["-e", f"trace={call}", "-e", f"inject={call}:signal=SIGKILL:when={number}"]
+        with managed(fabric, config, "--act", tracer=tracer) as manager:
+            assert manager.process.wait(120) != 0
+        # Nothing is set before its entry is on the disk, and what is restored has been set before
+        # its entry goes.
+        is_lowered = (call, number) in AFTER_IT_WAS_RESTORED
+        assert len(manager.seen("lowered")) == is_lowered, (call, number)
+        assert not manager.seen("restored")
+        assert marking(fabric) == ""
+        assert restore(fabric, config) == []
+
+
+def test_killed_at_any_time_nothing_stays_changed(serve: Serve) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    config = quick(fabric)
+    start_flows(fabric)
+    left = set()
+    for tenths in (0, 2, 4, 6, 8, 10):
+        with managed(fabric, config, "--act") as manager:
+            until(fabric, lambda manager=manager: manager.seen("lowered"))  # type: ignore[misc]
+            time.sleep(tenths / 10)
+            manager.process.kill()
+            manager.process.wait()
+        rate = marking(fabric)
+        left.add(rate)
+        assert restore(fabric, config) == ([128] if rate else [])
+    # Some were killed while the rate was low.
+    assert "0" in left
