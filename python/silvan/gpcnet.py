@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from silvan.errors import SilvanError
-from silvan.measures import FloatArray, measured_ps
+from silvan.measures import FloatArray, byte_count, measured_ps
 from silvan.result import Result
 from silvan.scenario import Scenario
 
@@ -183,15 +183,9 @@ def _milliseconds(text: str) -> float:
     return float(number) * {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}[unit]
 
 
-def _bytes(text: str) -> int:
-    number, unit = text.split()
-    power = "KMGT".find(unit[0].upper()) + 1
-    return round(float(number) * float(1024 if "i" in unit else 1000) ** power)
-
-
 def tests(scenario: Scenario) -> list[Test]:
     """List the tests of a scenario's benchmark."""
-    size = _bytes(str(_section(scenario)["bandwidth-bytes"]))
+    size = byte_count(str(_section(scenario)["bandwidth-bytes"]))
     return [
         Test("rr-latency", "RR Two-sided Lat (8 B)", "usec"),
         Test("rr-bandwidth-sync", f"RR Two-sided BW+Sync ({size} B)", "MiB/s/rank"),
@@ -239,7 +233,7 @@ def _value(test: Test, section: Mapping[str, Any], spans_ps: FloatArray) -> Floa
             # Two messages one after the other, as the benchmark counts.
             return spans_ps / _PS_PER_US / 2
         case "rr-bandwidth-sync":
-            moved = 2 * _OUTSTANDING * _bytes(str(section["bandwidth-bytes"]))
+            moved = 2 * _OUTSTANDING * byte_count(str(section["bandwidth-bytes"]))
             return moved / _MIB / (spans_ps * 1e-12)
         case _:
             return spans_ps / _PS_PER_US

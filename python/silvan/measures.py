@@ -39,6 +39,19 @@ def is_hotspot(result: Result) -> BoolArray:
     return np.array([role.startswith("hotspot") for role in roles], dtype=np.bool_)
 
 
+def byte_count(text: str) -> int:
+    """Read a size with its unit, as a scenario has it.
+
+    Examples
+    --------
+    >>> byte_count("64 KiB"), byte_count("2 MB"), byte_count("7 B")
+    (65536, 2000000, 7)
+    """
+    number, unit = text.split()
+    power = "KMGT".find(unit[0].upper()) + 1
+    return round(float(number) * float(1024 if "i" in unit else 1000) ** power)
+
+
 def measured_ps(result: Result) -> int:
     """Tell how long the totals of a run counted, in picoseconds.
 

@@ -6,12 +6,13 @@
 //! at once, large ones ask first. [`Programs`] is driven by time and by deliveries; [`Load`] puts it
 //! behind the engine's seam, beside other traffic.
 //!
-//! [`collective`] has the usual algorithms, [`gpcnet`] a benchmark.
+//! [`collective`] has the usual algorithms, [`gpcnet`] and [`hpcc`] two benchmarks.
 
 pub mod collective;
 mod error;
 pub mod goal;
 pub mod gpcnet;
+pub mod hpcc;
 mod load;
 mod matching;
 mod message;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use silvan_units::{HostId, Sl, Span};
 
 use crate::gpcnet::{self, Gpcnet};
+use crate::hpcc::{self, Hpcc};
 use crate::op::Group;
 use crate::pattern::{Looped, Pattern};
 use crate::schedule::Schedule;
@@ -115,6 +116,8 @@ pub struct Plan {
     pub jobs: Vec<JobPlan>,
     /// The benchmark GPCNeT, if it runs.
     pub gpcnet: Option<Gpcnet>,
+    /// The benchmark HPCC, if it runs.
+    pub hpcc: Option<Hpcc>,
 }
 
 impl Plan {
@@ -122,7 +125,8 @@ impl Plan {
     pub fn classes(&self) -> Vec<String> {
         let jobs = self.jobs.iter().map(|job| job.name.clone());
         let gpcnet = self.gpcnet.iter().flat_map(|_| gpcnet::JOBS);
-        jobs.chain(gpcnet.map(str::to_owned)).collect()
+        let hpcc = self.hpcc.iter().map(|_| hpcc::JOB.to_owned());
+        jobs.chain(gpcnet.map(str::to_owned)).chain(hpcc).collect()
     }
 
     /// The jobs of a run with this seed, with traffic classes from `class` on.
@@ -135,7 +139,9 @@ impl Plan {
         }
         if let Some(gpcnet) = &self.gpcnet {
             jobs.extend(gpcnet.jobs(seed, next));
+            next += gpcnet::JOBS.len() as u16;
         }
+        jobs.extend(self.hpcc.as_ref().map(|hpcc| hpcc.job(seed, next)));
         jobs
     }
 }

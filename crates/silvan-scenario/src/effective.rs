@@ -31,7 +31,8 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
             .map(Bytes::from_bytes);
     }
     let traffic = &mut file.traffic;
-    if !traffic.program.is_empty() || traffic.gpcnet.is_some() {
+    let benchmarks = traffic.gpcnet.is_some() || traffic.hpcc.is_some();
+    if !traffic.program.is_empty() || benchmarks {
         traffic.messaging.get_or_insert_default();
     }
     let lanes = file.vl.data_vls.max(1);

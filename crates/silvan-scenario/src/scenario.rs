@@ -11,8 +11,8 @@ use silvan_engine::EngineConfig;
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_schemes::{Choice, Parameters};
 use silvan_programs::Plan;
+use silvan_schemes::{Choice, Parameters};
 use silvan_traffic::{Environment, Traffic, TrafficSpec};
 use silvan_units::{Span, Time};
 

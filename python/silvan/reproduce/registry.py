@@ -10,7 +10,7 @@ from silvan.reproduce.experiment import Experiment
 
 # A paper is a module of this package with a tuple EXPERIMENTS, a folder of studies, and a file of
 # targets, all of the same name.
-_PAPERS = ("gran2012", "mizero2017", "pft2021", "santos2003")
+_PAPERS = ("gran2010", "gran2012", "mizero2017", "pft2021", "santos2003")
 # Ids of experiments that no paper has numbers for start so.
 _BEYOND = "beyond."
 

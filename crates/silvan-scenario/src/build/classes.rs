@@ -37,6 +37,7 @@ fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
     };
     let nodes = traffic.nodes.iter();
     let gpcnet = traffic.gpcnet.iter();
+    let hpcc = traffic.hpcc.iter();
     let feedback = file.control.feedback.sl;
     nodes
         .map(|nodes| (at("traffic.nodes.sl"), nodes.sl))
@@ -60,6 +61,7 @@ fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
             "program",
             traffic.program.iter().map(|entry| entry.sl).collect(),
         ))
+        .chain(hpcc.map(|section| (at("traffic.hpcc.sl"), section.sl)))
         .chain(
             gpcnet
                 .clone()

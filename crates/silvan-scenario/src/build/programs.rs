@@ -6,6 +6,7 @@ use std::sync::Arc;
 use silvan_fabric::Fabric;
 use silvan_programs::goal::{self, GoalError};
 use silvan_programs::gpcnet::{Gpcnet, Part};
+use silvan_programs::hpcc::Hpcc;
 use silvan_programs::{JobPlan, Messaging, Pattern, Placement, Plan, Schedule, Work};
 use silvan_units::{Bytes, HostId, Span};
 
@@ -14,8 +15,8 @@ use super::traffic::Names;
 use super::{Parameter, at, check_parameters};
 use crate::error::ScenarioError;
 use crate::parsed::{
-    GpcnetPart, GpcnetSection, HostChoice, Limit, MessagingSection, PlacementKind, ProgramEntry,
-    ProgramKind, ScenarioFile, TrafficSection,
+    GpcnetPart, GpcnetSection, HostChoice, HpccSection, Limit, MessagingSection, PlacementKind,
+    ProgramEntry, ProgramKind, ScenarioFile, TrafficSection,
 };
 use crate::path::KeyPath;
 
@@ -24,6 +25,12 @@ const MOST_RANKS: u64 = 1 << 20;
 
 /// Largest message: 1 TiB, so that no sum of sizes leaves 64 bits.
 const LARGEST: Bytes = Bytes::from_bytes(1 << 40);
+
+/// Iterations of a test of a benchmark.
+const MOST_ITERATIONS: u32 = 1 << 20;
+
+/// Ranks of HPCC: its ping-pongs go through all pairs, one after the other.
+const MOST_HPCC_RANKS: u32 = 256;
 
 /// The schedules of every entry, none where it has another kind.
 pub(crate) type Schedules = Vec<Vec<Arc<Schedule>>>;
@@ -107,13 +114,16 @@ pub(crate) fn build_programs(
     let gpcnet = gpcnet
         .map(|section| gpcnet_of(section, &names))
         .transpose()?;
+    let hpcc = traffic.hpcc.as_ref();
+    let hpcc = hpcc.map(|section| hpcc_of(section, &names)).transpose()?;
     let plan = Plan {
         messaging,
         jobs,
         gpcnet,
+        hpcc,
     };
     check_names(&plan, traffic)?;
-    let used = !plan.jobs.is_empty() || plan.gpcnet.is_some();
+    let used = !plan.jobs.is_empty() || plan.gpcnet.is_some() || plan.hpcc.is_some();
     Ok(used.then_some(plan))
 }
 
@@ -280,7 +290,7 @@ fn gpcnet_of(section: &GpcnetSection, names: &Names<'_>) -> Result<Gpcnet, Scena
     ];
     if let Some((name, _)) = counts
         .iter()
-        .find(|(_, count)| *count == 0 || *count > 1 << 20)
+        .find(|(_, count)| *count == 0 || *count > MOST_ITERATIONS)
     {
         let error = ScenarioError::new(key.key(name), "this is none, or too many");
         return Err(error.with_hint("write e.g. 30"));
@@ -317,6 +327,39 @@ fn gpcnet_of(section: &GpcnetSection, names: &Names<'_>) -> Result<Gpcnet, Scena
         return Err(error.with_hint("take at least 10 hosts, and a share of 0.8"));
     }
     Ok(gpcnet)
+}
+
+fn hpcc_of(section: &HpccSection, names: &Names<'_>) -> Result<Hpcc, ScenarioError> {
+    let key = at("traffic.hpcc");
+    let counts = [
+        ("latency-rings", section.latency_rings),
+        ("bandwidth-rings", section.bandwidth_rings),
+        ("ptrans-rows", section.ptrans_rows),
+        ("access-rounds", section.access_rounds),
+    ];
+    if let Some((name, _)) = counts.iter().find(|(_, count)| *count > MOST_ITERATIONS) {
+        let error = ScenarioError::new(key.key(name), "this is too many");
+        return Err(error.with_hint("write e.g. 30"));
+    }
+    let hpcc = Hpcc {
+        hosts: hosts(names, &section.hosts, section.ranks_per_host, &key)?,
+        ranks_per_host: section.ranks_per_host,
+        settle: span(Some(section.settle), &key.key("settle"))?,
+        rings: (section.latency_rings, section.bandwidth_rings),
+        bandwidth_bytes: size(section.bandwidth_bytes, &key.key("bandwidth-bytes"))?,
+        ptrans_rows: section.ptrans_rows.into(),
+        access_rounds: section.access_rounds,
+        fft_length: section.fft_length.into(),
+        sl: section.sl,
+    };
+    // Ping-pongs go through all pairs, and PTRANS through all pairs of blocks.
+    if !(2..=MOST_HPCC_RANKS).contains(&hpcc.ranks()) {
+        let ranks = hpcc.ranks();
+        let message = format!("{ranks} ranks are not between 2 and {MOST_HPCC_RANKS}");
+        let error = ScenarioError::new(key.key("ranks-per-host"), message);
+        return Err(error.with_hint("take fewer hosts, or fewer ranks per host"));
+    }
+    Ok(hpcc)
 }
 
 /// Every class of the statistics has a name of its own.

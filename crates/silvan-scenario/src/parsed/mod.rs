@@ -37,7 +37,8 @@ pub use fabric::{
 };
 pub use pft::{PftInterval, PftSection, PftThreshold};
 pub use programs::{
-    GpcnetPart, GpcnetSection, MessagingSection, PlacementKind, ProgramEntry, ProgramKind,
+    GpcnetPart, GpcnetSection, HpccSection, MessagingSection, PlacementKind, ProgramEntry,
+    ProgramKind,
 };
 pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};

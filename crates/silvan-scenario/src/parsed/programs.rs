@@ -211,6 +211,57 @@ impl Default for GpcnetSection {
     }
 }
 
+/// The communication of the HPC Challenge benchmark: latency and bandwidth by ping-pong and in rings,
+/// and the messages of PTRANS, MPIRandomAccess and MPIFFT.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct HpccSection {
+    /// The hosts, in the order of their ranks.
+    pub hosts: HostChoice,
+    /// Ranks on each host.
+    #[schemars(range(min = 1))]
+    pub ranks_per_host: u32,
+    /// Time before the first test.
+    #[schemars(with = "schema::SpanText")]
+    pub settle: Span,
+    /// Random rings for latency; 30 in the original.
+    pub latency_rings: u32,
+    /// Random rings for bandwidth; 10 in the original.
+    pub bandwidth_rings: u32,
+    /// Bytes of a message of the bandwidth tests.
+    #[schemars(with = "schema::BytesText")]
+    pub bandwidth_bytes: Bytes,
+    /// Rows of PTRANS's matrix of 8-byte numbers.
+    #[schemars(range(max = 1_048_576))]
+    pub ptrans_rows: u32,
+    /// Messages of each rank in MPIRandomAccess.
+    #[schemars(range(max = 1_048_576))]
+    pub access_rounds: u32,
+    /// Complex numbers of MPIFFT's vector.
+    pub fft_length: u32,
+    /// Service level.
+    #[schemars(with = "schema::SlNumber")]
+    pub sl: Sl,
+}
+
+impl Default for HpccSection {
+    /// Sizes and rings of `bench_lat_bw`; a problem of 32 MB for the others.
+    fn default() -> Self {
+        Self {
+            hosts: HostChoice::All,
+            ranks_per_host: 1,
+            settle: Span::from_ms(5),
+            latency_rings: 30,
+            bandwidth_rings: 10,
+            bandwidth_bytes: Bytes::from_bytes(2_000_000),
+            ptrans_rows: 2000,
+            access_rounds: 1000,
+            fft_length: 1 << 20,
+            sl: Sl::ZERO,
+        }
+    }
+}
+
 fn one() -> u32 {
     1
 }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use silvan_units::{Bytes, Sl, Span};
 
 use super::{
-    GpcnetSection, HostChoice, Hotspots, Limit, LoadValue, MessagingSection, ProgramEntry,
-    RoleShare, SeedSource,
+    GpcnetSection, HostChoice, Hotspots, HpccSection, Limit, LoadValue, MessagingSection,
+    ProgramEntry, RoleShare, SeedSource,
 };
 use crate::schema;
 
@@ -42,6 +42,9 @@ pub struct TrafficSection {
     /// The benchmark GPCNeT.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpcnet: Option<GpcnetSection>,
+    /// The communication of the benchmark HPCC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hpcc: Option<HpccSection>,
     /// How messages of programs become packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messaging: Option<MessagingSection>,
@@ -59,6 +62,7 @@ impl Default for TrafficSection {
             flow: Vec::new(),
             program: Vec::new(),
             gpcnet: None,
+            hpcc: None,
             messaging: None,
         }
     }

@@ -1,0 +1,188 @@
+"""Message-passing programs, built rank by rank.
+
+A program becomes a GOAL schedule, the format in which traces of real applications come too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from silvan.errors import SilvanError
+from silvan.measures import byte_count
+from silvan.toml_text import TomlValue
+
+_PER_NS = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A send or receive that has been started.
+
+    Attributes
+    ----------
+    rank : int
+        Whose it is.
+    label : str
+        Its label in the schedule.
+    """
+
+    rank: int
+    label: str
+
+
+@dataclass(slots=True)
+class Rank:
+    """One rank of a program: what it does, in order.
+
+    Blocking operations (:meth:`compute`, :meth:`send`, :meth:`recv`) follow each other.
+    :meth:`isend` and :meth:`irecv` only start; what comes after does not wait for them until
+    :meth:`wait`.
+
+    Attributes
+    ----------
+    number : int
+        The rank's number.
+    size : int
+        Ranks of the program.
+    """
+
+    number: int
+    size: int
+    _lines: list[str] = field(default_factory=list)
+    # What the next operation waits for.
+    _after: list[str] = field(default_factory=list)
+    _count: int = 0
+
+    def compute(self, time: str) -> None:
+        """Compute for a time such as ``"10 us"``; GOAL has whole nanoseconds."""
+        number, _, unit = time.partition(" ")
+        if unit not in _PER_NS:
+            raise SilvanError(f"{time!r} is not a time", hint='write e.g. "10 us"')
+        self._after = [self._add(f"calc {round(float(number) * _PER_NS[unit])}").label]
+
+    def send(self, to: int, size: str, tag: int = 0) -> None:
+        """Send a message of a size such as ``"64 KiB"``, and wait until that is complete."""
+        self._after = [self.isend(to, size, tag).label]
+
+    def recv(self, source: int | None, size: str, tag: int | None = 0) -> None:
+        """Receive a message; None stands for any source or any tag."""
+        self._after = [self.irecv(source, size, tag).label]
+
+    def isend(self, to: int, size: str, tag: int = 0) -> Request:
+        """Start to send a message."""
+        return self._add(f"send {byte_count(size)}b to {self._partner(to)} tag {tag}")
+
+    def irecv(self, source: int | None, size: str, tag: int | None = 0) -> Request:
+        """Start to receive a message; None stands for any source or any tag."""
+        partner = -1 if source is None else self._partner(source)
+        wanted = -1 if tag is None else tag
+        return self._add(f"recv {byte_count(size)}b from {partner} tag {wanted}")
+
+    def wait(self, *requests: Request) -> None:
+        """Wait until what has been started is complete."""
+        for request in requests:
+            if request.rank != self.number:
+                raise SilvanError(
+                    f"rank {self.number} waits for an operation of rank {request.rank}",
+                    hint="a rank waits for what it has started itself",
+                )
+        self._after = [*self._after, *(request.label for request in requests)]
+
+    def lines(self) -> Iterator[str]:
+        """Give the rank's block of the schedule."""
+        yield f"rank {self.number} {{"
+        yield from self._lines
+        yield "}"
+
+    def _partner(self, rank: int) -> int:
+        if not 0 <= rank < self.size:
+            raise SilvanError(
+                f"rank {self.number}: rank {rank} is out of range: there are {self.size} ranks",
+                hint="ranks are numbered from 0",
+            )
+        return rank
+
+    def _add(self, what: str) -> Request:
+        label = f"o{self._count}"
+        self._count += 1
+        self._lines.append(f"{label}: {what}")
+        self._lines += [f"{label} requires {earlier}" for earlier in dict.fromkeys(self._after)]
+        return Request(self.number, label)
+
+
+class Program:
+    """A message-passing program.
+
+    Parameters
+    ----------
+    ranks : int
+        How many ranks it has.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> from silvan.programs import Program
+    >>> program = Program(2)
+    >>> program[0].compute("1 us")
+    >>> program[0].send(1, "64 KiB", tag=3)
+    >>> program[1].recv(0, "64 KiB", tag=3)
+    >>> scenario = silvan.Scenario(
+    ...     fabric={"generator": "single-switch", "hosts": 2},
+    ...     traffic={"program": [program.entry(name="pair")]},
+    ... )
+    >>> result = silvan.run(scenario, seed=1)
+    >>> result.tables["ranks"]["receives"].to_pylist()
+    [0, 1]
+    """
+
+    def __init__(self, ranks: int) -> None:
+        if ranks < 1:
+            raise SilvanError("a program has at least one rank", hint="write e.g. Program(8)")
+        self._ranks = tuple(Rank(number, ranks) for number in range(ranks))
+
+    def __len__(self) -> int:
+        return len(self._ranks)
+
+    def __getitem__(self, rank: int) -> Rank:
+        return self._ranks[rank]
+
+    def __iter__(self) -> Iterator[Rank]:
+        return iter(self._ranks)
+
+    def goal(self) -> str:
+        """Give the program as a GOAL schedule, which LogGOPSim reads too."""
+        lines = [f"num_ranks {len(self)}"]
+        for rank in self:
+            lines += rank.lines()
+        return "\n".join(lines) + "\n"
+
+    def entry(
+        self,
+        *,
+        name: str,
+        hosts: Sequence[str] | str = "all",
+        ranks_per_host: int = 1,
+        background: bool = False,
+    ) -> dict[str, TomlValue]:
+        """Give the program as an entry of ``traffic.program`` in a scenario.
+
+        Parameters
+        ----------
+        name : str
+            Name in the statistics.
+        hosts : sequence of str or "all"
+            The hosts, in the order of the ranks.
+        ranks_per_host : int
+            Ranks on each host.
+        background : bool
+            Whether the run may end before the program does.
+        """
+        return {
+            "name": name,
+            "kind": "goal",
+            "goal": self.goal(),
+            "hosts": hosts,
+            "ranks-per-host": ranks_per_host,
+            "background": background,
+        }

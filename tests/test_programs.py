@@ -1,0 +1,103 @@
+"""Programs built in Python, and what comes of programs that cannot end."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.cli.app import run_command
+from silvan.errors import SilvanError, SimulationError
+from silvan.programs import Program
+
+
+def _run(program: Program, **traffic: object) -> silvan.Result:
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 4},
+        traffic={"program": [program.entry(name="test")], **traffic},  # type: ignore[dict-item]
+        run={"duration": "10 ms"},
+    )
+    return silvan.run(scenario, seed=1)
+
+
+def test_blocking_operations_follow_each_other() -> None:
+    program = Program(1)
+    program[0].compute("1 us")
+    program[0].compute("0.5 us")
+    ops = _run(program).tables["program_ops"].to_pylist()
+    assert [(op["start_ps"], op["end_ps"]) for op in ops] == [(0, 10**6), (10**6, 1_500_000)]
+
+
+def test_computing_overlaps_a_receive_until_it_is_waited_for() -> None:
+    program = Program(2)
+    program[0].compute("100 us")
+    program[0].send(1, "8 B")
+    request = program[1].irecv(None, "8 B", None)
+    program[1].compute("20 us")
+    program[1].wait(request)
+    program[1].compute("1 us")
+    rows = _run(program).tables["program_ops"].to_pylist()
+    receive, compute, last = (row for row in rows if row["rank"] == 1)
+    assert compute["end_ps"] == 20 * 10**6
+    assert receive["end_ps"] > 100 * 10**6
+    assert last["start_ps"] == receive["end_ps"]
+
+
+def test_a_ring_of_any_size_passes_a_token_around() -> None:
+    program = Program(4)
+    for rank in program:
+        if rank.number:
+            rank.recv(rank.number - 1, "100 kB")
+        rank.send((rank.number + 1) % 4, "100 kB")
+    program[0].recv(3, "100 kB")
+    ranks = _run(program).tables["ranks"].to_pylist()
+    assert [row["receives"] for row in ranks] == [1, 1, 1, 1]
+    assert [row["sent_bytes"] for row in ranks] == [100_000] * 4
+    assert ranks[0]["end_ps"] == max(row["end_ps"] for row in ranks)
+
+
+def test_mistakes_name_the_rank() -> None:
+    program = Program(2)
+    with pytest.raises(SilvanError, match="rank 1: rank 2 is out of range: there are 2 ranks"):
+        program[1].send(2, "1 B")
+    request = program[0].irecv(1, "1 B")
+    with pytest.raises(SilvanError, match="rank 1 waits for an operation of rank 0"):
+        program[1].wait(request)
+    with pytest.raises(SilvanError, match="is not a time"):
+        program[0].compute("soon")
+    with pytest.raises(SilvanError, match="at least one rank"):
+        Program(0)
+
+
+def test_unmatched_tags_end_the_run_with_an_error() -> None:
+    program = Program(2)
+    program[0].send(1, "8 B", tag=1)
+    program[1].recv(0, "8 B", tag=2)
+    with pytest.raises(SimulationError, match=r"stuck.*rank 1, line \d+.*tag 2.*tag 1"):
+        _run(program)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "message"),
+    [
+        ("num_ranks 2\nrank 0 {\nsend 8b to 1\n", 2, r"trace\.goal:2: .*never closed"),
+        ("num_ranks 2\nrank 0 {\nsend 8b to 5\n}\n", 2, r"trace\.goal:3: rank 5 is out of range"),
+        (
+            "num_ranks 2\nrank 0 {\n}\nrank 1 {\nrecv 8b from 0\n}\n",
+            1,
+            "rank 1, line 5: nobody sends",
+        ),
+    ],
+)
+def test_bad_schedules_end_with_one_line(
+    text: str, status: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trace.goal").write_text(text)
+    scenario = tmp_path / "trace.toml"
+    scenario.write_text('[[traffic.program]]\nkind = "goal"\nfile = "trace.goal"\n')
+    assert run_command(["run", str(scenario)]) == status
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+    assert error.count("\n") <= 2
