@@ -68,7 +68,8 @@ def _plot_flows(axes: object, run: Result) -> None:
         rates = moved[which == number] * 8e3 / np.diff(at, prepend=0.0)
         victim = name == "V1-V2"
         colour = style.CC_COLOURS["on"] if victim else style.SHADES[number + 1]
-        joins = f"{name}, joins at S{number + 1}"
+        # C1 and C2 are at the first switch, C3 at the hotspot's own.
+        joins = f"{name}, joins at S{1 if number < 2 else 2}"
         axes.plot(
             at * _PICO * 1e3,
             rates,

@@ -108,24 +108,21 @@ def rates_gbps(run: Result, window: int) -> dict[str, float]:
     }
 
 
-def _shares(run: Result, window: int) -> dict[str, float]:
-    """Give each contributor's part of what the hotspot can take in."""
-    rates = rates_gbps(run, window)
-    return {name: rates[name] / _SINK_GBPS for name in CONTRIBUTORS}
-
-
 def _fractions(results: Results, label: str, wanted: Sequence[float]) -> Clause:
     def check(window: int) -> Finding:
-        shares = _shares(results[label][0], window)
+        rates = rates_gbps(results[label][0], window)
+        total = sum(rates[name] for name in CONTRIBUTORS)
+        shares = {name: rates[name] / total for name in CONTRIBUTORS}
         close = all(
             abs(share - fraction) <= _CLOSE
             for share, fraction in zip(shares.values(), wanted, strict=True)
         )
         facts = ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
-        return Finding(close, facts)
+        used = total / _SINK_GBPS
+        return Finding(close, f"{facts}, of {used:.0%} of what the hotspot can take in")
 
     parts = ", ".join(f"{fraction:.2f}" for fraction in wanted)
-    return Clause(f"shares of the hotspot within {_CLOSE} of {parts}", check)
+    return Clause(f"shares of what the hotspot gets within {_CLOSE} of {parts}", check)
 
 
 def _victim(results: Results, label: str, *, free: bool) -> Clause:

@@ -5,6 +5,7 @@ mod collectives;
 mod common;
 mod determinism;
 mod goal;
+mod hpcc;
 mod logp;
 mod matching;
 mod wrong;

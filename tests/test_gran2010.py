@@ -1,0 +1,138 @@
+"""gran2010: HPCC's report, and what congestion does to it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import silvan
+from silvan.hpcc import Numbers, numbers
+from silvan.reproduce import load_targets
+from silvan.reproduce.cache import study
+from silvan.reproduce.experiment import Measurement, Verdict
+from silvan.reproduce.gran2010 import EXPERIMENTS, HPCC, PARKING_LOT
+from silvan.result import Result
+
+RANKS = 4
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, list[Result]]:
+    return {
+        case.label: [
+            silvan.run(study("gran2010", case.study).override({**case.overrides, **HPCC.quick}))
+        ]
+        for case in HPCC.cases
+    }
+
+
+@pytest.fixture(scope="module")
+def alone(runs: dict[str, list[Result]]) -> Result:
+    return runs["a) no congestion"][0]
+
+
+def test_latency_without_congestion_is_that_of_one_packet(alone: Result) -> None:
+    report = numbers(alone)
+    overhead, cable, switch = 416, 10, 539
+    # 8 bytes and 26 of headers at 16 Gbit/s. The cable between the switches is twice as fast, and
+    # must not run dry, so the packet waits for half of its time. Then the sink; a copy otherwise.
+    wire = 34 * 8 / 16
+    between = 2 * overhead + 3 * cable + 2 * switch + wire + wire / 2 + 8 * 8 / 13.6
+    within = 2 * overhead + 300 + 8 * 8 / 7.05
+    assert report.max_pingpong_latency == pytest.approx(between * 1e-6, rel=1e-4)
+    assert report.min_pingpong_latency == pytest.approx(within * 1e-6, rel=1e-4)
+    mean = (2 * between + within) / 3
+    assert report.avg_pingpong_latency == pytest.approx(mean * 1e-6, rel=1e-4)
+
+
+def _brute(result: Result) -> Numbers:
+    """Oracle: bench_lat_bw's evaluation, row by row."""
+    rows = [
+        (row["label"], row["rank"], row["index"], (row["end_ps"] - row["begin_ps"]) * 1e-12)
+        for row in result.tables["program_marks"].to_pylist()
+    ]
+
+    def ping_pong(label: str, loops: int) -> list[float]:
+        best: dict[int, float] = {}
+        for name, _, index, time in rows:
+            if name == label:
+                pair = index % RANKS**2
+                best[pair] = min(best.get(pair, math.inf), time / (2 * loops))
+        return list(best.values())
+
+    def rings(label: str, loops: int, measurements: int) -> list[float]:
+        better: dict[tuple[int, int], float] = {}
+        for name, rank, index, time in rows:
+            if name == label:
+                key = (index // 2, rank)
+                better[key] = min(better.get(key, math.inf), time / (2 * loops))
+        slowest: dict[int, float] = {}
+        for (measurement, _), time in better.items():
+            slowest[measurement] = max(slowest.get(measurement, 0.0), time)
+        shortest: dict[int, float] = {}
+        for measurement, time in slowest.items():
+            ring = measurement // measurements
+            shortest[ring] = min(shortest.get(ring, math.inf), time)
+        return [shortest[ring] for ring in sorted(shortest)]
+
+    def geometric(values: list[float]) -> float:
+        return math.prod(values) ** (1 / len(values))
+
+    def slowest(label: str) -> float:
+        return max(time for name, _, _, time in rows if name == label)
+
+    latency, large = ping_pong("ping-pong-latency", 5), 200_000
+    bandwidth = [large / time / 1e6 for time in ping_pong("ping-pong-bandwidth", 2)]
+    natural, *drawn = rings("ring-latency", 5, 8)
+    natural_large, *drawn_large = rings("ring-bandwidth", 2, 3)
+    return Numbers(
+        min(latency) * 1e3,
+        sum(latency) / len(latency) * 1e3,
+        max(latency) * 1e3,
+        natural * 1e3,
+        geometric(drawn) * 1e3,
+        min(bandwidth),
+        sum(bandwidth) / len(bandwidth),
+        max(bandwidth),
+        large / natural_large / 1e6,
+        geometric([large / time / 1e6 for time in drawn_large]),
+        500**2 * 8 / slowest("ptrans") / 1e9,
+        RANKS * 50 * 256 / slowest("random-access") / 1e9,
+        5 * 65536 * 16 / slowest("fft") / 1e9,
+    )
+
+
+def test_the_report_is_the_benchmarks(alone: Result) -> None:
+    got, wanted = numbers(alone), _brute(alone)
+    for name in Numbers.__slots__:
+        assert getattr(got, name) == pytest.approx(getattr(wanted, name)), name
+
+
+def test_congestion_slows_what_crosses_it_and_control_gives_it_back(
+    runs: dict[str, list[Result]],
+) -> None:
+    measured = {one.id: one for one in HPCC.measure(runs) if isinstance(one, Measurement)}
+    assert measured.keys() <= load_targets("gran2010").keys()
+    assert measured["hpcc.min_pingpong_latency.cc_off"].values[0] == pytest.approx(1)
+    assert measured["hpcc.max_pingpong_bw.cc_off"].values[0] < 0.65
+    assert measured["hpcc.max_pingpong_bw.cc_on"].values[0] > 0.95
+
+
+def test_every_flow_gets_its_turn_in_the_parking_lot() -> None:
+    runs = {
+        case.label: [
+            silvan.run(
+                study("gran2010", case.study).override({**case.overrides, **PARKING_LOT.quick})
+            )
+        ]
+        for case in PARKING_LOT.cases
+    }
+    off, on = (one for one in PARKING_LOT.measure(runs) if isinstance(one, Verdict))
+    assert off.whole.holds, off.whole.facts
+    assert on.id == "parking_lot.cc_on"
+    assert "victim 12." in on.whole.facts
+
+
+def test_the_experiments_are_the_slides() -> None:
+    assert [one.id for one in EXPERIMENTS] == ["parking_lot", "hpcc"]
