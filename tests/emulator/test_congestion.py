@@ -57,6 +57,36 @@ def test_settings_are_read_back_as_they_were_set(line: Fabric) -> None:
     assert "CCT_Multiplier" in table
 
 
+@pytest.mark.parametrize(
+    ("operation", "node", "shown"),
+    [
+        ("ClassPortInfo", "left", "ClassVersion"),
+        ("CongestionInfo", "a", "ControlTableCap"),
+        ("CongestionInfo", "left", "CongestionInfo"),
+        ("CongestionKeyInfo", "a", "CC_KeyViolations"),
+        ("CongestionLog", "a", "ThresholdEventCounter"),
+        ("CongestionLog", "left", "LogEventsCounter"),
+        ("SwitchCongestionSetting", "left", "Victim_Mask"),
+        ("SwitchPortCongestionSetting", "left", "Cong_Parm_Marking_Rate"),
+        ("CACongestionSetting", "a", "CCTI_Timer"),
+        ("CongestionControlTable", "a", "CCTI_Limit"),
+        ("Timestamp", "a", "Timestamp"),
+    ],
+)
+def test_every_query_is_answered(line: Fabric, operation: str, node: str, shown: str) -> None:
+    assert shown in line.tool("ibccquery", operation, str(line.lids()[node]))
+
+
+def test_what_a_node_does_not_have_is_refused(line: Fabric) -> None:
+    lids = line.lids()
+    for operation, node in (
+        ("SwitchCongestionSetting", "a"),
+        ("CACongestionSetting", "left"),
+        ("CongestionControlTable", "left"),
+    ):
+        line.tool("ibccquery", operation, str(lids[node]), status=255)
+
+
 def test_only_who_knows_the_key_may_set(line: Fabric) -> None:
     lids = line.lids()
     switch = str(lids["left"])

@@ -109,6 +109,10 @@ def test_every_mode_of_perfquery_is_answered(line: Fabric, mode: str) -> None:
     for name in ("a", "left"):
         text = line.tool("perfquery", mode, str(lids[name]), "1")
         assert MODES[mode].rstrip("0") in text
+        if mode != "--smplctl":
+            # Reading and resetting, and resetting alone.
+            line.tool("perfquery", "-r", mode, str(lids[name]), "1")
+            line.tool("perfquery", "-R", mode, str(lids[name]), "1")
 
 
 def test_links_can_be_switched_off_and_on(line: Fabric) -> None:
