@@ -197,6 +197,19 @@ def test_names_in_use_are_refused(line: Fabric) -> None:
         Emulation(silvan.Scenario.from_toml(LINE), sockname="test-host", host="nobody")
 
 
+def test_a_restored_link_works_without_a_subnet_manager(serve: Serve) -> None:
+    fabric = serve(LINE)
+    control = fabric.emulation.control
+    control("start", **{"from": "a"}, to="c", rate="1 Gbit/s")
+    control("cut", port="a")
+    fabric.pass_time(0.002)
+    before = control("status")["delivered_bytes"]
+    fabric.pass_time(0.002)
+    assert control("status")["delivered_bytes"] == before
+    control("restore", port="a")
+    fabric.wait(lambda: control("status")["delivered_bytes"] > before)
+
+
 def test_time_can_be_paused_and_scaled(line: Fabric) -> None:
     line.emulation.control("pause")
     before = line.emulation.control("status")["simulated_s"]

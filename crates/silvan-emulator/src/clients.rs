@@ -246,6 +246,11 @@ impl Clients {
         self.subnet.state_mut(node).ports[own].is_sm = any;
     }
 
+    /// Whether a subnet manager is attached anywhere.
+    pub fn has_manager(&self) -> bool {
+        self.clients.values().any(|client| client.is_sm)
+    }
+
     /// The subnet manager at a node.
     fn sm_at(&self, node: NodeId) -> Option<u16> {
         let mut clients = self.clients.iter();

@@ -10,6 +10,7 @@ use silvan_units::{Bytes, PortId, PortNumber, Rate, Sl, Time};
 use crate::clients::Clients;
 use crate::pace::Pace;
 use crate::plane::NewFlow;
+use crate::subnet::Start;
 
 /// A request of the control channel, told apart by `do`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -279,6 +280,10 @@ impl Desk<'_> {
         let id = self.port(port)?;
         if !self.clients.subnet.set_cable(id, cut) {
             return Err(format!("there is no cable in {port}"));
+        }
+        // A fabric that started as a subnet manager had left it is kept so while there is none.
+        if !cut && !self.clients.has_manager() && self.clients.subnet.start == Start::Configured {
+            self.clients.subnet.activate(id);
         }
         self.clients.flush_traps();
         let fabric = &self.clients.subnet.fabric;

@@ -75,14 +75,21 @@ impl Pace {
         self.simulated = simulated;
     }
 
-    pub fn set_scale(&mut self, scale: f64, now: Instant, simulated: Time) {
+    /// Counts anew, at another speed, which is taken for reached until it has been measured.
+    fn start_anew(&mut self, now: Instant, simulated: Time) {
         self.agree(now, simulated);
+        self.window = (now, simulated);
+        self.speed = if self.paused { 0.0 } else { self.scale };
+    }
+
+    pub fn set_scale(&mut self, scale: f64, now: Instant, simulated: Time) {
         self.scale = scale;
+        self.start_anew(now, simulated);
     }
 
     pub fn set_paused(&mut self, paused: bool, now: Instant, simulated: Time) {
-        self.agree(now, simulated);
         self.paused = paused;
+        self.start_anew(now, simulated);
     }
 
     /// Where simulated time should be.
@@ -211,6 +218,8 @@ mod tests {
         assert_eq!(run(&mut pace, start, 1.0, 0.1), Time::ZERO);
         pace.set_paused(false, start + Duration::from_secs(1), Time::ZERO);
         let now = start + Duration::from_millis(1005);
+        // What was reached before the pause says nothing now.
+        assert!((pace.speed() - 1.0).abs() < 1e-9);
         assert!(pace.next_step(now, Time::ZERO).is_some());
         assert!(pace.given_up() < 1e-9);
     }

@@ -229,6 +229,9 @@ def shell(
         raise typer.Exit(_run_inside(emulation, [os.environ.get("SHELL", "/bin/sh")]))
 
 
+# How the names of quantities end, and their units.
+_UNITS = {"s": "s", "gbps": "Gbit/s", "bytes": "bytes"}
+
 ctl = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -245,7 +248,9 @@ def _tell(sockname: str, do: str, *, as_json: bool = False, **arguments: Any) ->
         put_json(answer)
         return
     for key, value in answer.items():
-        put(f"{key.replace('_', ' ')}: {_words(value)}")
+        name, _, unit = key.rpartition("_")
+        label, suffix = (name, f" {_UNITS[unit]}") if unit in _UNITS else (key, "")
+        put(f"{label.replace('_', ' ')}: {_words(value)}{suffix}")
 
 
 def _words(value: Any) -> str:

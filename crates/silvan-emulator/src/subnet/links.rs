@@ -30,6 +30,18 @@ impl Subnet {
         true
     }
 
+    /// Makes a link that is up ready for data, as a subnet manager does.
+    pub fn activate(&mut self, port: PortId) {
+        let ends = [Some(port), self.fabric.ports[port].peer];
+        for end in ends.into_iter().flatten() {
+            let info = &mut self.record_mut(end).info;
+            if info.port_state == PortState::INITIALIZE {
+                info.port_state = PortState::ACTIVE;
+            }
+        }
+        self.sync_link(port);
+    }
+
     /// Whether the link of a port can be up.
     fn can_link(&self, port: PortId) -> bool {
         let Some(peer) = self.fabric.ports[port].peer else {

@@ -53,6 +53,8 @@ pub(crate) struct Subnet {
     /// Congestion control as it was set, by switch and host.
     pub switch_settings: Vec<SwitchSetting>,
     pub adapter_settings: BTreeMap<HostId, AdapterSetting>,
+    /// How the fabric started.
+    pub start: Start,
     /// Time since the start, for what is timed in seconds.
     pub uptime: Duration,
 }
@@ -75,6 +77,7 @@ impl Subnet {
             adapter_settings: BTreeMap::new(),
             lids: vec![None; usize::from(u16::MAX) + 1],
             traps: Vec::new(),
+            start,
             uptime: Duration::ZERO,
             adapters,
             fabric,
