@@ -7,7 +7,9 @@ import pytest
 import silvan
 from silvan.reproduce import ShapeRow, compare, load_targets
 from silvan.reproduce.cache import study
+from silvan.reproduce.pft2021_gpcnet import FIG5, PAPERS_BEST, STRATEGIES, Processes, factors
 from silvan.reproduce.pft2021_interface import FIG1, fixed_rate, gap
+from silvan.toml_text import TomlValue
 
 
 def test_figure_1_follows_the_formula_on_its_own_and_in_the_engine() -> None:
@@ -64,3 +66,54 @@ def test_a_throttled_incast_leaves_the_switch_credits() -> None:
     assert waiting(throttled) < 4.4 * 64 * 300
     received = throttled.hosts["delivered_bytes"][0].as_py()
     assert received == pytest.approx(free.hosts["delivered_bytes"][0].as_py(), rel=0.01)
+
+
+SMALL: dict[str, TomlValue] = {
+    "fabric": {"generator": "single-switch", "hosts": 12},
+    "traffic.gpcnet": {
+        "ranks-per-host": 2,
+        "rings": 2,
+        "warm-up": 1,
+        "latency-iterations": 4,
+        "bandwidth-iterations": 1,
+        "allreduce-iterations": 1,
+        "bandwidth-bytes": "16 KiB",
+        "settle": "100 us",
+    },
+}
+
+
+def test_the_control_factor_is_equation_2() -> None:
+    """Oracle: means over the marks of the benchmark, row by row."""
+    cases = {"none": "none", "AT-FI n=6, 0x250 0x200": "pft"}
+    results = {
+        name: [silvan.run(study("pft2021", "gpcnet").override({**SMALL, "control.scheme": scheme}))]
+        for name, scheme in cases.items()
+    }
+
+    def ratio(result: silvan.Result) -> float:
+        spans: dict[str, list[float]] = {}
+        for row in result.tables["program_marks"].to_pylist():
+            spans.setdefault(row["label"], []).append(row["end_ps"] - row["begin_ps"])
+        # One iteration of bandwidth in each ring, so that a rank's mean is its rate.
+        rates = [1 / span for span in spans["rr-bandwidth-sync"]]
+        return (sum(rates) / len(rates)) / (sum(spans["rr-latency"]) / len(spans["rr-latency"]))
+
+    ((name, factor),) = factors(results).items()
+    assert factor == pytest.approx(ratio(results[name][0]) / ratio(results["none"][0]))
+    # Two ranks on each host that measures, in two rings.
+    jobs = results["none"][0].tables["programs"].to_pylist()
+    measuring = sum(job["ranks"] for job in jobs if not job["background"])
+    assert measuring >= 4
+    assert len(Processes.of(results["none"][0]).delays_us) == 2 * measuring
+
+
+def test_the_grid_has_every_strategy_and_the_papers_best() -> None:
+    labels = [case.label for case in FIG5.cases]
+    assert len(labels) == len(set(labels))
+    assert PAPERS_BEST in labels
+    settings = next(case.overrides for case in FIG5.cases if case.label == PAPERS_BEST)
+    assert settings["control.pft.m"] == 18
+    assert (settings["control.pft.enter"], settings["control.pft.escape"]) == (0x250, 0x2A0)
+    for strategy in STRATEGIES:
+        assert sum(one.startswith(strategy) for one in labels) >= 4

@@ -194,6 +194,11 @@ def quantities(standings: Sequence[Standing]) -> list[Quantity]:
 
 def _watched(scenario: Scenario) -> Scenario:
     """Have a run keep what the comparison needs."""
+    keys = scenario.to_dict()
+    if "gpcnet" in keys["traffic"] or keys["traffic"].get("program"):
+        # The run ends with its programs, long before its duration; how often to look stands in the
+        # scenario.
+        return scenario.override({"probe.trees": {"interval": keys["probe"]["interval"]}})
     duration = scenario.duration_ps
     # An interval must divide the duration and the warm-up.
     common = math.gcd(duration, scenario.warm_up_ps)
@@ -227,7 +232,7 @@ class _Looked:
         ends = times_ps.astype(np.float64)
         lengths = np.diff(ends, prepend=0.0)[:, None]
         rates = sums.astype(np.float64) * 8e3 / lengths
-        late = ends > result.scenario.duration_ps * (1 - _LATE)
+        late = ends > result.summary["simulated_ps"] * (1 - _LATE)
         by_host = rates[late].mean(axis=0)
         return cls(
             ends / PS_PER_MS,
@@ -242,6 +247,7 @@ class _Looked:
                 **_latency(result),
                 "messages": _messages(result),
                 "programs_ms": _programs_ms(result),
+                **_gpcnet(result),
             },
         )
 
@@ -254,7 +260,10 @@ class _Looked:
             else math.nan,
             "recovered_ms": self._first(
                 _smooth(self.victims_gbps) >= references.victims_gbps, self.times_ms
-            ),
+            )
+            # Programs pause to compute; their end tells what they lost.
+            if math.isnan(self.own["programs_ms"])
+            else math.nan,
         }
 
     def late_rate(self) -> float:
@@ -289,13 +298,23 @@ class _References:
 
 
 def _groups(result: Result) -> tuple[BoolArray, BoolArray]:
-    """Tell which hosts are hotspots, and which others receive anything."""
+    """Tell which hosts are hotspots, and which others receive, or run what is waited for."""
     names = result.hosts["name"].to_pylist()
-    incasts = result.scenario.to_dict()["traffic"].get("incast", [])
-    targets = {entry["to"] for entry in incasts}
+    traffic = result.scenario.to_dict()["traffic"]
+    targets = {entry["to"] for entry in traffic.get("incast", [])}
+    programs = [one for one in traffic.get("program", []) if one["kind"] == "incast"]
+    targets |= {one["hosts"][0] if isinstance(one["hosts"], list) else names[0] for one in programs}
     hot = is_hotspot(result) | np.array([name in targets for name in names], dtype=np.bool_)
-    receives = result.hosts["delivered_bytes"].to_numpy() > 0
-    others: BoolArray = ~hot & receives
+    suffers = result.hosts["delivered_bytes"].to_numpy() > 0
+    if "programs" in result.tables:
+        # What receives in the background is not waited for.
+        jobs = {
+            row["job"] for row in result.tables["programs"].to_pylist() if not row["background"]
+        }
+        ranks = result.tables["ranks"].to_pylist()
+        waited_for = {row["host"] for row in ranks if row["job"] in jobs}
+        suffers = np.isin(np.arange(len(suffers)), list(waited_for))
+    others: BoolArray = ~hot & suffers
     return hot, others
 
 
@@ -329,8 +348,10 @@ def _fairness(result: Result, hot: BoolArray, victims: BoolArray) -> float:
 
 def _latency(result: Result) -> Numbers:
     """Average over packets that are not on their way to a hotspot, by traffic class."""
-    entries = result.scenario.to_dict()["traffic"].get("incast", [])
-    to_hotspots = {entry["name"] for entry in entries} | {"hotspot"}
+    traffic = result.scenario.to_dict()["traffic"]
+    entries = [*traffic.get("incast", []), *traffic.get("program", [])]
+    to_hotspots = {one["name"] for one in entries if one.get("kind", "incast") == "incast"}
+    to_hotspots.add("hotspot")
     rows = [
         row
         for row in result.classes.to_pylist()
@@ -375,8 +396,26 @@ def _programs_ms(result: Result) -> float:
     table = result.tables.get("programs")
     if table is None:
         return math.nan
-    ends = [row["done_ps"] for row in table.to_pylist() if not row["background"]]
+    ends = [row["end_ps"] for row in table.to_pylist() if not row["background"]]
     return max(ends) / PS_PER_MS if ends else math.nan
+
+
+def _gpcnet(result: Result) -> Numbers:
+    """Take the ranks that measure in GPCNeT as the victims, if the scenario has it."""
+    if "gpcnet" not in result.scenario.to_dict()["traffic"]:
+        return {}
+    from silvan import gpcnet
+
+    latency, bandwidth, _ = gpcnet.tests(result.scenario)
+    delays = gpcnet.statistics(result, latency)
+    _, rates = gpcnet.values(result, bandwidth)
+    mib_to_gbit = 8 * 2**20 / 1e9
+    return {
+        "victims_gbps": float(rates.mean()) * mib_to_gbit,
+        "fairness": jain_index(rates.ravel()),
+        "latency_mean_us": delays.mean,
+        "latency_p999_us": delays.p999,
+    }
 
 
 def _smooth(values: FloatArray) -> FloatArray:

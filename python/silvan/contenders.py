@@ -184,11 +184,12 @@ def throttling() -> dict[str, TomlValue]:
     return {
         "control.pft.threshold": "average",
         "control.pft.interval": "fixed",
-        "control.pft.enter": 0x250,
-        "control.pft.escape": 0x200,
+        "control.pft.enter": 0x100,
+        "control.pft.escape": 0x80,
         "control.pft.m": 0,
-        "control.pft.n": 5,
+        "control.pft.n": 6,
         "control.pft.k": 0,
+        "control.pft.credit": "16 B",
     }
 
 
