@@ -77,10 +77,10 @@ def _brute(result: Result) -> Numbers:
         return [shortest[ring] for ring in sorted(shortest)]
 
     def geometric(values: list[float]) -> float:
-        return math.prod(values) ** (1 / len(values))
+        return math.exp(math.fsum(map(math.log, values)) / len(values))
 
     def slowest(label: str) -> float:
-        return max(time for name, _, _, time in rows if name == label)
+        return float(max(time for name, _, _, time in rows if name == label))
 
     latency, large = ping_pong("ping-pong-latency", 5), 200_000
     bandwidth = [large / time / 1e6 for time in ping_pong("ping-pong-bandwidth", 2)]

@@ -10,7 +10,7 @@ import pytest
 import silvan
 from silvan.cli.app import run_command
 from silvan.errors import SilvanError, SimulationError
-from silvan.programs import Program
+from silvan.programs import COLLECTIVES, Program
 
 
 def _run(program: Program, **traffic: object) -> silvan.Result:
@@ -58,6 +58,36 @@ def test_a_ring_of_any_size_passes_a_token_around() -> None:
     assert ranks[0]["end_ps"] == max(row["end_ps"] for row in ranks)
 
 
+@pytest.mark.parametrize("pattern", COLLECTIVES)
+def test_collectives_take_as_long_as_those_of_a_scenario(pattern: str) -> None:
+    """Oracle: the same operation from the scenario, which makes it while it runs."""
+    program = Program(4)
+    program.collective(pattern, "100 kB")
+    built = _run(program)
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 4},
+        traffic={"program": [{"kind": pattern, "bytes": "100 kB"}]},
+        run={"duration": "10 ms"},
+    )
+    made = silvan.run(scenario, seed=1)
+    for column in ("sends", "sent_bytes", "receives"):
+        got, wanted = (one.tables["ranks"][column].to_pylist() for one in (built, made))
+        assert got == wanted, column
+    ends = [one.tables["programs"]["end_ps"][0].as_py() for one in (built, made)]
+    # Of two messages a schedule's processor may take another one first than a loop does.
+    assert ends[0] == pytest.approx(ends[1], rel=0.02)
+
+
+def test_operations_after_a_collective_wait_for_it() -> None:
+    program = Program(3)
+    program[2].compute("50 us")
+    program.collective("barrier")
+    for rank in program:
+        rank.compute("1 us")
+    ends = _run(program).tables["ranks"]["end_ps"].to_pylist()
+    assert min(ends) > 51 * 10**6
+
+
 def test_mistakes_name_the_rank() -> None:
     program = Program(2)
     with pytest.raises(SilvanError, match="rank 1: rank 2 is out of range: there are 2 ranks"):
@@ -67,6 +97,8 @@ def test_mistakes_name_the_rank() -> None:
         program[1].wait(request)
     with pytest.raises(SilvanError, match="is not a time"):
         program[0].compute("soon")
+    with pytest.raises(SilvanError, match="no collective operation"):
+        program.collective("gossip")
     with pytest.raises(SilvanError, match="at least one rank"):
         Program(0)
 

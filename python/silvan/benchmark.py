@@ -40,6 +40,8 @@ BENCHMARKS = (
     Benchmark("uniform-50", "648 hosts, uniform traffic, 50 % load", "bench", "uniform-50"),
     Benchmark("uniform-100", "648 hosts, uniform traffic, 100 % load", "bench", "uniform-100"),
     Benchmark("table2-cc", "648 hosts, gran2012's Table II with CC on", "gran2012", "table2"),
+    Benchmark("messages-none", "648 hosts, each sends to the next", "bench", "messages-none"),
+    Benchmark("messages-ring", "the same by a program's messages", "bench", "messages-ring"),
     Benchmark("large-100", "11,664 hosts, uniform traffic, 100 % load", "bench", "large-100"),
 )
 

@@ -8,9 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from silvan import _silvan
 from silvan.errors import SilvanError
 from silvan.measures import byte_count
 from silvan.toml_text import TomlValue
+
+COLLECTIVES = (
+    "barrier",
+    "allreduce-ring",
+    "allreduce-doubling",
+    "alltoall",
+    "broadcast",
+    "incast",
+)
+"""Names of the collective operations."""
 
 _PER_NS = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
@@ -89,6 +100,29 @@ class Rank:
                 )
         self._after = [*self._after, *(request.label for request in requests)]
 
+    def take_part(self, pattern: str, size: str = "0 B") -> None:
+        """Take part in a collective operation of all ranks, and wait until this rank is through.
+
+        All ranks must take part in the same operations in the same order; it is simpler to call
+        :meth:`Program.collective`.
+        """
+        started: list[Request] = []
+        try:
+            ops = _silvan.collective(pattern, self.size, self.number, byte_count(size))
+        except ValueError as error:
+            raise SilvanError(str(error), hint=f"known: {', '.join(COLLECTIVES)}") from None
+        for kind, partner, count, tag in ops:
+            match kind:
+                case "send":
+                    started.append(self._add(f"send {count}b to {partner} tag {tag}"))
+                case "recv":
+                    started.append(self._add(f"recv {count}b from {partner} tag {tag}"))
+                case _:
+                    self.wait(*started)
+                    # What follows waits for this, so for all that was before it, too.
+                    self._after = [request.label for request in started] or self._after
+                    started = []
+
     def lines(self) -> Iterator[str]:
         """Give the rank's block of the schedule."""
         yield f"rank {self.number} {{"
@@ -149,6 +183,21 @@ class Program:
 
     def __iter__(self) -> Iterator[Rank]:
         return iter(self._ranks)
+
+    def collective(self, pattern: str, size: str = "0 B") -> None:
+        """Let all ranks do a collective operation.
+
+        Parameters
+        ----------
+        pattern : str
+            ``barrier``, ``allreduce-ring``, ``allreduce-doubling``, ``alltoall``, ``broadcast``
+            or ``incast``; the last two from and to rank 0.
+        size : str
+            Bytes such as ``"1 MiB"``: of one message for ``alltoall`` and ``incast``, of
+            everything for the others.
+        """
+        for rank in self:
+            rank.take_part(pattern, size)
 
     def goal(self) -> str:
         """Give the program as a GOAL schedule, which LogGOPSim reads too."""

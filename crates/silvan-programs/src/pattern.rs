@@ -22,6 +22,34 @@ pub enum Pattern {
     Incast,
 }
 
+impl Pattern {
+    /// Appends the operations of the rank at place `me` of a group. `bytes` are those of one message for
+    /// all-to-all and incast, of everything for the others.
+    pub fn append(self, out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
+        match self {
+            Self::Barrier => collective::barrier(out, group, me),
+            Self::AllreduceRing => collective::allreduce_ring(out, group, me, bytes),
+            Self::AllreduceDoubling => collective::allreduce_doubling(out, group, me, bytes),
+            Self::Alltoall => collective::alltoall(out, group, me, bytes),
+            Self::Broadcast => collective::broadcast(out, group, me, 0, bytes),
+            Self::Incast => collective::incast(out, group, me, 0, bytes),
+        }
+    }
+
+    /// The pattern of this name, as scenarios spell it.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "barrier" => Self::Barrier,
+            "allreduce-ring" => Self::AllreduceRing,
+            "allreduce-doubling" => Self::AllreduceDoubling,
+            "alltoall" => Self::Alltoall,
+            "broadcast" => Self::Broadcast,
+            "incast" => Self::Incast,
+            _ => return None,
+        })
+    }
+}
+
 /// One rank of a group that does a collective operation again and again, computes in between, and
 /// measures each.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +60,7 @@ pub struct Looped {
     pub group: Group,
     /// This one.
     pub me: u32,
-    /// Bytes; of one message for all-to-all and incast, of everything for the others.
+    /// Bytes, as [`Pattern::append`] takes them.
     pub bytes: u64,
     /// Time before the first operation.
     pub start: Span,
@@ -51,15 +79,7 @@ impl Steps for Looped {
             out.push(Op::Compute(self.start));
         }
         out.extend([Op::Compute(self.compute), Op::Begin]);
-        let (group, me, bytes) = (self.group, self.me, self.bytes);
-        match self.pattern {
-            Pattern::Barrier => collective::barrier(out, group, me),
-            Pattern::AllreduceRing => collective::allreduce_ring(out, group, me, bytes),
-            Pattern::AllreduceDoubling => collective::allreduce_doubling(out, group, me, bytes),
-            Pattern::Alltoall => collective::alltoall(out, group, me, bytes),
-            Pattern::Broadcast => collective::broadcast(out, group, me, 0, bytes),
-            Pattern::Incast => collective::incast(out, group, me, 0, bytes),
-        }
+        self.pattern.append(out, self.group, self.me, self.bytes);
         // A million years of iterations would fit into the number.
         let index = step as u32;
         out.push(Op::End { label: 0, index });

@@ -9,6 +9,7 @@ mod dcms;
 mod emulate;
 mod errors;
 mod pft;
+mod programs;
 mod response;
 mod run;
 mod scenario;
@@ -49,6 +50,8 @@ mod _silvan {
     use super::emulate::Emulation;
     #[pymodule_export]
     use super::pft::pft_injection_rate;
+    #[pymodule_export]
+    use super::programs::collective;
     #[pymodule_export]
     use super::reference;
     #[pymodule_export]
