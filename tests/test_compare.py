@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.compare import QUANTITIES, _Looked, _smooth, compare
+from silvan.compare import QUANTITIES, _Looked, _smooth, _watched, compare
 from silvan.contenders import contenders
+from silvan.reproduce.cache import study
 from tests.conftest import Command
 
 # Two flows on a free path, and three that share the last link of one host.
@@ -44,6 +45,50 @@ def test_every_contender_is_a_scenario_of_its_own(scenario: silvan.Scenario) -> 
     assert every[0].name == "none"
     hashes = {scenario.override(one.overrides).hash for one in every}
     assert len(hashes) == len(every) >= 8
+
+
+@pytest.mark.parametrize("name", ["training", "gpcnet"])
+def test_the_scenarios_of_the_comparison_work_with_every_scheme(name: str) -> None:
+    scenario = study("compare", name)
+    # A look every interval must fit into what the run is expected to last, not into its limit.
+    assert scenario.to_dict()["probe"]["interval"] in ("50 us", "100 us")
+    for one in contenders(scenario):
+        assert _watched(scenario.override(one.overrides)).to_dict()["probe"]["trees"]
+
+
+def test_victims_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -> None:
+    """Oracle: a ring allreduce among n sends all but an n-th of its bytes twice over each link."""
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 6},
+        link={"speed": "EDR"},
+        traffic={
+            "program": [
+                {
+                    "name": "work",
+                    "kind": "allreduce-ring",
+                    "hosts": ["host-0000", "host-0001", "host-0002"],
+                    "bytes": "3 MiB",
+                },
+                {
+                    "name": "noise",
+                    "kind": "incast",
+                    "hosts": ["host-0003", "host-0004", "host-0005"],
+                    "bytes": "64 KiB",
+                    "iterations": "unlimited",
+                    "background": True,
+                },
+            ]
+        },
+        probe={"interval": "20 us"},
+        run={"duration": "10 ms"},
+    )
+    (none,) = compare(scenario, ["none"], root=tmp_path)
+    # Twice two thirds of 3 MiB through each link at its payload rate.
+    expected_ms = 4 * 2**20 * 8 / (100e9 * 2048 / 2074) * 1e3
+    assert none.numbers["programs_ms"] == pytest.approx(expected_ms, rel=0.1)
+    assert none.numbers["fairness"] == pytest.approx(1)
+    assert none.numbers["hotspots_used"] > 0.9
+    assert math.isnan(none.numbers["recovered_ms"])
 
 
 def test_numbers_of_a_case_that_can_be_told_in_advance(
