@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -139,6 +140,34 @@ def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) ->
     table = command("compare", "small.toml", "--schemes", "PFT", cwd=tmp_path)
     assert "PFT" in table.stdout
     assert "40 + 0/flow" in table.stdout
+
+
+def test_a_scheme_whose_run_fails_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 4},
+        traffic={"program": [{"name": "work", "kind": "barrier"}]},
+        probe={"interval": "1 us"},
+        run={"duration": "1 ms"},
+    )
+    none, *_, last = contenders(scenario)
+    # A barrier of four hosts takes two rounds of more than a microsecond.
+    short = dataclasses.replace(last, overrides={**last.overrides, "run.duration": "1 us"})
+    monkeypatch.setattr("silvan.compare.contenders", lambda _: [none, short, last])
+    standings = compare(scenario, root=tmp_path)
+    assert [bool(one.failure) for one in standings] == [False, True, False]
+    assert 'job "work" has not ended' in standings[1].failure
+    assert math.isnan(standings[1].numbers["programs_ms"])
+    assert standings[1].to_dict()["programs_ms"] is None
+    assert standings[2].numbers["programs_ms"] > 0
+
+    monkeypatch.setattr(
+        "silvan.compare.contenders",
+        lambda _: [dataclasses.replace(none, overrides=short.overrides), last],
+    )
+    with pytest.raises(silvan.SimulationError, match="has not ended"):
+        compare(scenario, root=tmp_path)
 
 
 def test_an_unknown_scheme_is_named(command: Command, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from silvan.contenders import Contender, chosen, contenders
-from silvan.errors import SilvanError
+from silvan.errors import SimulationError
 from silvan.measures import PS_PER_MS, BoolArray, FloatArray, delivered, is_hotspot, jain_index
 
 if TYPE_CHECKING:
@@ -91,11 +91,14 @@ class Standing:
         no such thing, infinite for what did not come about within the run.
     seeds : int
         Number of runs.
+    failure : str
+        Why a run has no result; then no number is one. Empty if all have.
     """
 
     contender: Contender
     numbers: Numbers
     seeds: int
+    failure: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain values, for JSON; what is not finite is a text or null."""
@@ -108,6 +111,7 @@ class Standing:
             "flow_bytes": self.contender.cost.flow_bytes,
             "message_kinds": self.contender.cost.messages,
             "seeds": self.seeds,
+            "failure": self.failure or None,
         }
 
 
@@ -143,34 +147,60 @@ def compare(
     Raises
     ------
     SilvanError
-        There is no such scheme, or nobody could be a victim.
+        There is no such scheme.
+    SimulationError
+        A run without control has no result. One of another scheme is told by its standing.
     """
-    from silvan.reproduce.cache import cached_runs
-
     wanted = choose(scenario, schemes)
     runs = [
         (_watched(scenario.override(one.overrides)), scenario.seed + number)
         for one in wanted
         for number in range(seeds)
     ]
-    looked: list[_Looked | None] = [None] * len(runs)
-    with closing(cached_runs(root, runs, on_progress)) as finished:
-        for index, result in finished:
-            looked[index] = _Looked.at(result)
-    done = [one for one in looked if one is not None]
-    groups = [done[start : start + seeds] for start in range(0, len(done), seeds)]
-    references = [
-        _References.of([group[number] for group in groups], groups[0][number])
-        for number in range(seeds)
+    outcomes = _finish(root, runs, on_progress)
+    groups = [outcomes[start : start + seeds] for start in range(0, len(runs), seeds)]
+    references = [_References.of([group[number] for group in groups]) for number in range(seeds)]
+    return [_standing(one, group, references) for one, group in zip(wanted, groups, strict=True)]
+
+
+def _finish(
+    root: Path, runs: Sequence[tuple[Scenario, int]], on_progress: OnProgress | None
+) -> list[_Looked | SimulationError]:
+    """Do all runs at once or, if one of them fails, those that are left one after the other."""
+    from silvan.reproduce.cache import cached_runs
+
+    outcomes: dict[int, _Looked | SimulationError] = {}
+    try:
+        with closing(cached_runs(root, runs, on_progress)) as finished:
+            for index, result in finished:
+                outcomes[index] = _Looked.at(result)
+    except SimulationError:
+        # It has stopped the others; which one it was shows when it fails again.
+        for index, run in enumerate(runs):
+            if index not in outcomes:
+                try:
+                    ((_, result),) = cached_runs(root, [run])
+                    outcomes[index] = _Looked.at(result)
+                except SimulationError as error:
+                    outcomes[index] = error
+    return [outcomes[index] for index in range(len(runs))]
+
+
+def _standing(
+    contender: Contender,
+    group: Sequence[_Looked | SimulationError],
+    references: Sequence[_References],
+) -> Standing:
+    for one in group:
+        if isinstance(one, SimulationError):
+            nothing = {quantity.name: math.nan for quantity in (*QUANTITIES, PROGRAMS)}
+            return Standing(contender, nothing, len(group), str(one))
+    rows = [
+        one.numbers(reference)
+        for one, reference in zip(group, references, strict=True)
+        if isinstance(one, _Looked)
     ]
-    return [
-        Standing(
-            one,
-            _mean([run.numbers(references[number]) for number, run in enumerate(group)]),
-            seeds,
-        )
-        for one, group in zip(wanted, groups, strict=True)
-    ]
+    return Standing(contender, _mean(rows), len(group))
 
 
 def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Contender]:
@@ -290,10 +320,13 @@ class _References:
     victims_gbps: float
 
     @classmethod
-    def of(cls, runs: Sequence[_Looked], without: _Looked) -> _References:
+    def of(cls, runs: Sequence[_Looked | SimulationError]) -> _References:
+        without = runs[0]
+        if isinstance(without, SimulationError):
+            raise without
         return cls(
             _DISSOLVED * float(without.tree_ports.max(initial=0.0)),
-            _RECOVERED * max(run.late_rate() for run in runs),
+            _RECOVERED * max(run.late_rate() for run in runs if isinstance(run, _Looked)),
         )
 
 
@@ -426,8 +459,6 @@ def _smooth(values: FloatArray) -> FloatArray:
 
 
 def _mean(rows: Sequence[Numbers]) -> Numbers:
-    if not rows:
-        raise SilvanError("nothing was run", "give at least one seed")
     return {name: statistics.fmean(row[name] for row in rows) for name in rows[0]}
 
 

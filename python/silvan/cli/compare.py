@@ -43,7 +43,7 @@ def compare(
     The schemes are no control, InfiniBand's with Table I of gran2012, the DCMS on top of it,
     explicit notification with two response functions, proactive throttling, that beside
     InfiniBand's, and DCQCN. Finished runs are kept under --out and not run again. Prints a table
-    and draws it as dots.
+    and draws it as dots. A scheme whose run fails has no numbers; the exit status is then 1.
     """
     from silvan.compare import choose
     from silvan.compare import compare as do_compare
@@ -71,6 +71,11 @@ def compare(
     else:
         put_table(_table(loaded.name, standings))
     note(f"wrote {written[0]}, and the same as SVG, CSV and JSON")
+    failed = [one for one in standings if one.failure]
+    for one in failed:
+        note(f"error: {one.contender.name}: {one.failure}")
+    if failed:
+        raise typer.Exit(1)
 
 
 def _table(name: str, standings: Sequence[Standing]) -> Table:
