@@ -44,7 +44,7 @@ interval = "{INTERVAL_MS} ms"
 tick = "{TICK_NS:.0f} ns"
 congestion-threshold = {0.14 * TICKS:.0f}
 rate-reduction-threshold = {0.48 * TICKS:.0f}
-utilization-change-threshold = 1000000
+utilization-change-threshold = 4000000
 low-duration = "3 s"
 [state]
 folder = "state"
@@ -154,6 +154,45 @@ def test_experiment_2_with_real_datagrams_and_opensm(serve: Serve) -> None:
         assert manager.events[-1] == manager.events[-1] | {"event": "stopped", "pending": 0}
         assert marking(fabric) == ""
     assert '"changes": []' in (fabric.folder / "state" / "journal.json").read_text()
+
+
+def test_everything_is_restored_when_opensm_dies(serve: Serve) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    config = configure(fabric, '[subnet]\nsm-check = "500 ms"\nsm-lost-after = "2 s"\n')
+    # Low for longer than the test takes.
+    config.write_text(config.read_text().replace('"3 s"', '"1000 s"'))
+    with ExitStack() as stack:
+        with opensm(fabric, "Y"):
+            start_flows(fabric)
+            manager = stack.enter_context(managed(fabric, config, "--act"))
+            until(fabric, lambda: manager.seen("lowered"))
+            assert marking(fabric) == "0"
+        until(fabric, lambda: manager.seen("restored"))
+        assert manager.seen("sm-lost")
+        assert marking(fabric) == ""
+        with opensm(fabric, "Y"):
+            until(fabric, lambda: manager.seen("sm-found"))
+            until(fabric, lambda: len(manager.seen("lowered")) > 1)
+            assert stop(manager) == 0
+        assert marking(fabric) == ""
+
+
+def test_cables_are_cut_and_mended_while_a_rate_is_low(serve: Serve) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    with opensm(fabric, "Y"), managed(fabric, configure(fabric), "--act") as manager:
+        start_flows(fabric)
+        for port in ("S1:15", "D"):
+            count = len(manager.seen("lowered"))
+            until(fabric, lambda count=count: len(manager.seen("lowered")) > count)  # type: ignore[misc]
+            fabric.emulation.control("cut", port=port)
+            fabric.pass_time(0.05)
+            fabric.emulation.control("restore", port=port)
+        count = len(manager.seen("lowered"))
+        until(fabric, lambda: len(manager.seen("lowered")) > count)
+        assert manager.seen("link-flapped") or manager.seen("discovered")[1:]
+        assert stop(manager) == 0
+    assert manager.events[-1] == manager.events[-1] | {"event": "stopped", "pending": 0}
+    assert marking(fabric) == ""
 
 
 def test_a_dry_run_changes_nothing(serve: Serve) -> None:

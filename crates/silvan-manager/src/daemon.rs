@@ -6,8 +6,9 @@ use std::sync::atomic::AtomicBool;
 use thiserror::Error;
 
 use crate::endpoint::Endpoint;
-use crate::event::{Event, Log};
+use crate::event::Event;
 use crate::journal::{StateError, StateFolder};
+use crate::log::Log;
 use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
 use crate::settings::Settings;

@@ -10,7 +10,7 @@
 //! - [`discovery`] finds switches and cables, [`watch`] numbers them, [`sweep`] reads counters.
 //! - [`marking`] changes and restores Marking_Rates; [`journal`] remembers them before they are made, so
 //!   that the next start can restore what a crash has left.
-//! - [`daemon`] puts a manager together, [`manager`] is its loop, [`settings`] its configuration, [`event`] its log, [`metrics`] what
+//! - [`daemon`] puts a manager together, [`manager`] is its loop, [`settings`] its configuration, [`event`] and [`log`] what it says, [`metrics`] what
 //!   Prometheus reads at the [`endpoint`].
 //!
 //! Nothing that comes from the subnet is trusted: every number is bounded, a reading counts only if
@@ -25,6 +25,7 @@ pub mod event;
 mod fake;
 pub mod journal;
 pub mod key;
+pub mod log;
 pub mod manager;
 pub mod marking;
 pub mod metrics;

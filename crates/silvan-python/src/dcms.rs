@@ -6,7 +6,8 @@ use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
 use silvan_manager::daemon::Daemon;
-use silvan_manager::event::{Format, Level, LineLog};
+use silvan_manager::event::Level;
+use silvan_manager::log::{Format, LineLog};
 use silvan_manager::manager::{ManagerError, Task};
 use silvan_manager::settings::{EXAMPLE, Settings};
 

@@ -30,6 +30,10 @@ pub enum Fault {
     Reboot(&'static str, Span),
     /// The link of a port is down for a moment.
     Flap(&'static str, u8),
+    /// The cable of a port is cut; it is remembered where it led to.
+    Cut(&'static str, u8),
+    /// All cables are mended.
+    Mend,
     /// Another tool clears the counters of all ports.
     Clear,
     /// Nobody is subnet manager any more.
@@ -66,6 +70,7 @@ pub struct World {
     pub sets: Vec<(String, Option<u8>, u16)>,
     pub stop: Arc<std::sync::atomic::AtomicBool>,
     faults: VecDeque<(Time, Fault)>,
+    cut: Vec<((usize, u8), (usize, u8))>,
     back: BTreeMap<usize, Time>,
     arrivals: BTreeMap<(Time, u64), Incoming>,
     sequence: u64,
@@ -105,6 +110,7 @@ impl World {
             sets: Vec::new(),
             stop: Arc::default(),
             faults: VecDeque::new(),
+            cut: Vec::new(),
             back: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             sequence: 0,
@@ -212,6 +218,20 @@ impl World {
                 let place = self.find(name);
                 let port = &mut self.nodes[place].ports[usize::from(port)];
                 port.link_downed = port.link_downed.saturating_add(1);
+            }
+            Fault::Cut(name, port) => {
+                let one = (self.find(name), port);
+                let port = &mut self.nodes[one.0].ports[usize::from(one.1)];
+                let Some(other) = port.peer.take() else {
+                    return;
+                };
+                self.nodes[other.0].ports[usize::from(other.1)].peer = None;
+                self.cut.push((one, other));
+            }
+            Fault::Mend => {
+                for (one, other) in std::mem::take(&mut self.cut) {
+                    self.connect(one, other);
+                }
             }
             Fault::Clear => self.clear(),
             Fault::LoseSm => self.sm = None,

@@ -21,6 +21,11 @@ use crate::sweep::Meter;
 use crate::transport::Transport;
 use crate::watch::Abilities;
 
+/// How many discoveries without news it takes until the subnet counts as settled, and the time between
+/// them.
+const UNSETTLED: u32 = 12;
+const UNSETTLED_REST: Span = Span::from_secs(5);
+
 /// What is known of the subnet manager.
 #[derive(Debug)]
 pub(super) struct SmWatch {
@@ -146,7 +151,10 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             .filter(|port| port.controllable)
             .count();
         let now = self.client.now();
-        self.machine.set_topology(now, topology);
+        let vanished = self.machine.set_topology(now, topology).to_vec();
+        for decision in &vanished {
+            self.carry_out(decision)?;
+        }
         self.release_vanished();
         for &(port, lid) in &before {
             if !self
@@ -158,9 +166,14 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
         }
         self.discovered_at = now;
-        let next = match is_complete {
-            true => self.settings.rediscover,
-            false => self.settings.rediscover.min(LEAST_REST * 5),
+        // What has just changed may change again: a cable that was cut is mended.
+        self.unsettled = match is_same && is_complete {
+            true => self.unsettled.saturating_sub(1),
+            false => UNSETTLED,
+        };
+        let next = match self.unsettled {
+            0 => self.settings.rediscover,
+            _ => self.settings.rediscover.min(UNSETTLED_REST),
         };
         self.discover_at = now.saturating_add(next);
         let was_complete = self.subnet.as_ref().map(|subnet| subnet.is_complete);

@@ -5,22 +5,24 @@
 
 mod act;
 mod follow;
+mod look;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use silvan_control::dcms::{Dcms, DcmsError, Decision, MarkingState, PortGrowth, Topology};
+use silvan_control::dcms::{Dcms, DcmsError, Decision, MarkingScope, PortGrowth, Topology};
 use silvan_units::{PortId, Span, SwitchId, Time};
 use thiserror::Error;
 
 use crate::client::Client;
 use crate::discovery::Subnet;
-use crate::event::{Do, Event, Log, Name};
+use crate::event::{Do, Event, Name};
 use crate::journal::{Disk, Journal, JournalError, Target};
+use crate::log::Log;
 use crate::metrics::{Metrics, PortLabels, ReasonLabels, label};
 use crate::settings::Settings;
-use crate::sweep::{Meter, Observed, sweep};
+use crate::sweep::Meter;
 use crate::transport::{Transport, TransportError};
 use crate::watch::{Registry, WatchedPort};
 use follow::SmWatch;
@@ -32,8 +34,6 @@ const LEAST_REST: Span = Span::from_secs(2);
 /// The first and the longest time for which a silent switch is left alone.
 const FIRST_BACKOFF: Span = Span::from_secs(1);
 const LONGEST_BACKOFF: Span = Span::from_secs(60);
-/// Bytes of a word of PortXmitData.
-const WORD: u64 = 4;
 
 /// What the manager is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,8 @@ pub struct Manager<T, D> {
     restore_after: BTreeMap<Target, Backoff>,
     discover_at: Time,
     discovered_at: Time,
+    /// Discoveries without news that are still to come.
+    unsettled: u32,
     sm: SmWatch,
 }
 
@@ -147,6 +149,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             restore_after: BTreeMap::new(),
             discover_at: now,
             discovered_at: now,
+            unsettled: 0,
             sm: SmWatch::new(now),
         })
     }
@@ -237,104 +240,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(())
     }
 
-    /// Reads all counters of switches that answer. Gives whether nothing at all has answered.
-    fn sweep(&mut self, began: Time) -> Result<bool, ManagerError> {
-        let silent = &self.silent;
-        let asked: Vec<WatchedPort> = self
-            .watched
-            .iter()
-            .filter(|port| {
-                let backoff = silent.get(&port.switch);
-                backoff.is_none_or(|backoff| backoff.until <= began)
-            })
-            .copied()
-            .collect();
-        let machine = &self.machine;
-        let swept = sweep(
-            &mut self.client,
-            &asked,
-            self.settings.data_counter,
-            |port| machine.wants_congestion_time(port),
-            self.settings.dcms.interval,
-        )?;
-        let now = self.client.now();
-        let bound = self.machine.topology().port_bound();
-        self.growth.clear();
-        self.growth.resize(bound, None);
-        let mut answered = 0;
-        let mut flapped = Vec::new();
-        for (port, reading) in asked.iter().zip(&swept.readings) {
-            let is_old = reading.counters.is_some_and(|(at, _)| {
-                let age = now.checked_since(at).unwrap_or(Span::ZERO);
-                age > self.settings.dcms.interval
-            });
-            match self.meter.observe(port, reading) {
-                Observed::Nothing => continue,
-                Observed::Unknown => {}
-                Observed::Flapped => flapped.push(port.id),
-                Observed::Growth(growth) => {
-                    self.count(port, &growth);
-                    // Somebody else in this sweep has kept us waiting for too long.
-                    self.growth[port.id.index()] = Some(growth).filter(|_| !is_old);
-                }
-            }
-            answered += 1;
-        }
-        for port in flapped {
-            self.discover_soon();
-            let port = self.name(port);
-            self.tell(&Event::LinkFlapped { port });
-        }
-        for switch in swept.moved {
-            self.discover_soon();
-            let switch = self.switch_name(switch);
-            self.tell(&Event::SwitchMoved { switch });
-        }
-        self.follow_silent(&asked, &swept.silent);
-        let seconds = now.checked_since(began).unwrap_or(Span::ZERO).as_secs_f64();
-        let ports = self.watched.len();
-        self.metrics.sweeps.inc();
-        self.metrics.sweep_seconds.set(seconds);
-        self.metrics.unanswered.set((ports - answered) as i64);
-        self.tell(&Event::Swept {
-            ports,
-            answered,
-            seconds,
-        });
-        Ok(answered == 0)
-    }
-
-    /// Asks switches that do not answer less and less often.
-    fn follow_silent(&mut self, asked: &[WatchedPort], silent: &[SwitchId]) {
-        let now = self.client.now();
-        for &switch in silent {
-            let wait = match self.silent.get(&switch) {
-                Some(backoff) => double(backoff.wait),
-                None => FIRST_BACKOFF,
-            };
-            let until = now.saturating_add(wait);
-            let is_new = self
-                .silent
-                .insert(switch, Backoff { until, wait })
-                .is_none();
-            if is_new {
-                let switch = self.switch_name(switch);
-                let retry_in_s = wait.as_secs_f64();
-                self.tell(&Event::SwitchSilent { switch, retry_in_s });
-            }
-        }
-        let mut back: Vec<SwitchId> = asked.iter().map(|port| port.switch).collect();
-        back.dedup();
-        back.retain(|switch| self.silent.contains_key(switch) && !silent.contains(switch));
-        for switch in back {
-            self.silent.remove(&switch);
-            // It may have been another switch's place, or have lost its settings.
-            self.discover_soon();
-            let switch = self.switch_name(switch);
-            self.tell(&Event::SwitchBack { switch });
-        }
-    }
-
     /// Logs a decision and does what it asks for.
     fn carry_out(&mut self, decision: &Decision) -> Result<(), ManagerError> {
         let low = self.settings.dcms.low_marking_rate;
@@ -369,29 +274,11 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    fn count(&self, port: &WatchedPort, growth: &PortGrowth) {
-        let labels = self.labels(port.id);
-        let families = [
-            (
-                &self.metrics.data,
-                growth.xmit_data.map(|words| words * WORD),
-            ),
-            (&self.metrics.wait, growth.xmit_wait),
-            (&self.metrics.time_cong, growth.xmit_time_cong),
-        ];
-        for (family, value) in families {
-            if let Some(value) = value {
-                family.get_or_create(&labels).inc_by(value);
-            }
-        }
-    }
-
     fn publish(&self) {
         for port in &self.watched {
-            let state = self.machine.state(port.id);
             let victims = self.machine.victims(port.id).len();
             let labels = self.labels(port.id);
-            let is_low = state != MarkingState::Default;
+            let is_low = self.held.contains(&self.target(port));
             // Ports that were never congested would be most of what is read.
             if is_low || self.metrics.low.get(&labels).is_some() {
                 self.metrics
@@ -407,6 +294,17 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         let pending = self.journal.changes().len();
         self.metrics.pending.set(pending as i64);
         self.metrics.set_datagrams(self.client.statistics());
+    }
+
+    /// What is changed for a port.
+    fn target(&self, port: &WatchedPort) -> Target {
+        Target {
+            switch: port.guid,
+            port: match port.abilities.scope {
+                Some(MarkingScope::Switch) => None,
+                Some(MarkingScope::Port) | None => Some(port.number),
+            },
+        }
     }
 
     fn labels(&self, port: PortId) -> PortLabels {

@@ -62,7 +62,7 @@ fn nothing_stays_changed_whenever_it_is_killed() {
         }
     }
     assert!(
-        changed > 100,
+        changed > 40,
         "only {changed} of the crashes left something changed"
     );
 }

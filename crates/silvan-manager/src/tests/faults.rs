@@ -164,6 +164,28 @@ fn links_flap() {
     bench.assert_untouched();
 }
 
+/// Oracle: a port that is gone is restored at once, since its switch answers; when the cable is
+/// mended, work goes on within seconds.
+#[test]
+fn a_cable_is_cut_while_its_port_is_low() {
+    let config = "[dcms]\nlow-duration = \"1000 s\"\n[subnet]\nrediscover = \"6 s\"\n";
+    let bench = Bench::congested(1, 60);
+    bench.after(8, Fault::Cut("S2", 23));
+    bench.after(25, Fault::Mend);
+    assert_eq!(bench.act(config), 0);
+    let events = bench.events();
+    let vanished = events
+        .iter()
+        .position(|event| matches!(event, Event::Decision(made) if made.reason == "vanished"));
+    let restored = events
+        .iter()
+        .position(|event| matches!(event, Event::Restored { .. }));
+    assert!(vanished.unwrap() < restored.unwrap());
+    assert_eq!(bench.count(lowered), 2);
+    assert_only_the_root_was_set(&bench);
+    bench.assert_untouched();
+}
+
 /// Oracle: with one switch off, sweeps of the other keep their pace after the first.
 #[test]
 fn a_silent_switch_keeps_nobody_waiting() {

@@ -5,7 +5,8 @@ use std::net::TcpStream;
 
 use super::*;
 use crate::endpoint::Endpoint;
-use crate::event::{Format, Level, LineLog, Log};
+use crate::event::Level;
+use crate::log::{Format, LineLog, Log};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);

@@ -1,0 +1,141 @@
+//! Events as lines of text.
+
+use std::fmt;
+
+use super::{Decided, Do, Event};
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started { act, pending } => {
+                let mode = if *act {
+                    "acting"
+                } else {
+                    "dry run: nothing will be changed"
+                };
+                write!(f, "started, {mode}")?;
+                match pending {
+                    0 => Ok(()),
+                    _ => write!(
+                        f,
+                        "; {pending} changes of an earlier run are to be restored"
+                    ),
+                }
+            }
+            Self::MetricsServed { address } => write!(f, "metrics at http://{address}/metrics"),
+            Self::Discovered {
+                switches,
+                hosts,
+                ports,
+                controllable,
+                complete,
+                seconds,
+            } => {
+                write!(
+                    f,
+                    "discovered {switches} switches and {hosts} hosts in {seconds:.3} s; {ports} ports \
+                     watched, {controllable} may be changed"
+                )?;
+                match complete {
+                    true => Ok(()),
+                    false => f.write_str("; not everything has answered"),
+                }
+            }
+            Self::NoSubnet => f.write_str("the local node does not answer"),
+            Self::Swept {
+                ports,
+                answered,
+                seconds,
+            } => write!(f, "swept {answered} of {ports} ports in {seconds:.3} s"),
+            Self::Decision(decided) => decided.fmt(f),
+            Self::Lowered { port, before, now } => {
+                write!(
+                    f,
+                    "lowered the Marking_Rate of {port} from {before} to {now}"
+                )
+            }
+            Self::NotLowered { port, why } => {
+                write!(f, "the Marking_Rate of {port} is not lowered: {why}")
+            }
+            Self::Restored { port, now } => {
+                write!(f, "restored the Marking_Rate of {port} to {now}")
+            }
+            Self::LeftAlone { port } => {
+                write!(
+                    f,
+                    "the Marking_Rate of {port} is not low any more; left as it is"
+                )
+            }
+            Self::NotRestored {
+                port,
+                why,
+                retry_in_s,
+            } => write!(
+                f,
+                "the Marking_Rate of {port} cannot be restored yet: {why}; next try in {retry_in_s:.1} s"
+            ),
+            Self::JournalFailed { why } => f.write_str(why),
+            Self::SmLost { seconds } => write!(
+                f,
+                "no subnet manager has answered for {seconds:.1} s; restoring everything"
+            ),
+            Self::SmFound => f.write_str("a subnet manager answers again"),
+            Self::SmChanged { sm_lid } => {
+                write!(
+                    f,
+                    "the subnet manager is at LID {sm_lid} now; discovering anew"
+                )
+            }
+            Self::SwitchSilent { switch, retry_in_s } => {
+                write!(f, "{switch} does not answer; next try in {retry_in_s:.1} s")
+            }
+            Self::SwitchBack { switch } => write!(f, "{switch} answers again"),
+            Self::SwitchMoved { switch } => {
+                write!(
+                    f,
+                    "the LID of {switch} belongs to another node; discovering anew"
+                )
+            }
+            Self::LinkFlapped { port } => write!(f, "the link of {port} has been down"),
+            Self::CountersReset { ports } => write!(f, "reset full counters of {ports} ports"),
+            Self::Stopping { pending } => write!(f, "stopping; {pending} changes to restore"),
+            Self::Stopped { pending: 0 } => f.write_str("stopped; nothing stays changed"),
+            Self::Stopped { pending } => {
+                write!(
+                    f,
+                    "stopped; {pending} changes could not be restored and are in the journal"
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Decided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { port, reason, .. } = self;
+        let verb = match (self.action, self.dry_run) {
+            (Do::Nothing, _) => "nothing to do at",
+            (Do::Lower, false) => "lower",
+            (Do::Lower, true) => "would lower",
+            (Do::Restore, false) => "restore",
+            (Do::Restore, true) => "would restore",
+        };
+        write!(f, "{verb} {port}: {reason}")?;
+        if let Some(counters) = &self.counters {
+            write!(f, ", {counters}")?;
+        }
+        if let Some(victim) = &self.victim {
+            write!(f, "; victim {victim}")?;
+        }
+        if let Some(counters) = &self.victim_counters {
+            write!(f, ", {counters}")?;
+        }
+        if let Some(counters) = &self.victim_counters_before {
+            write!(f, "; before, {counters}")?;
+        }
+        match self.low_for_s {
+            Some(seconds) => write!(f, " after {seconds:.3} s"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Sweeps, and switches that do not answer them.
+
+use silvan_control::dcms::PortGrowth;
+use silvan_units::{Span, SwitchId, Time};
+
+use super::{Backoff, FIRST_BACKOFF, Manager, ManagerError, double};
+use crate::event::Event;
+use crate::journal::Disk;
+use crate::sweep::{Observed, sweep};
+use crate::transport::Transport;
+use crate::watch::WatchedPort;
+
+/// Bytes of a word of PortXmitData.
+const WORD: u64 = 4;
+
+impl<T: Transport, D: Disk> Manager<T, D> {
+    /// Reads all counters of switches that answer. Gives whether nothing at all has answered.
+    pub(super) fn sweep(&mut self, began: Time) -> Result<bool, ManagerError> {
+        let silent = &self.silent;
+        let asked: Vec<WatchedPort> = self
+            .watched
+            .iter()
+            .filter(|port| {
+                let backoff = silent.get(&port.switch);
+                backoff.is_none_or(|backoff| backoff.until <= began)
+            })
+            .copied()
+            .collect();
+        let machine = &self.machine;
+        let swept = sweep(
+            &mut self.client,
+            &asked,
+            self.settings.data_counter,
+            |port| machine.wants_congestion_time(port),
+            self.settings.dcms.interval,
+        )?;
+        let now = self.client.now();
+        let bound = self.machine.topology().port_bound();
+        self.growth.clear();
+        self.growth.resize(bound, None);
+        let mut answered = 0;
+        let mut flapped = Vec::new();
+        for (port, reading) in asked.iter().zip(&swept.readings) {
+            let is_old = reading.counters.is_some_and(|(at, _)| {
+                let age = now.checked_since(at).unwrap_or(Span::ZERO);
+                age > self.settings.dcms.interval
+            });
+            match self.meter.observe(port, reading) {
+                Observed::Nothing => continue,
+                Observed::Unknown => {}
+                Observed::Flapped => flapped.push(port.id),
+                Observed::Growth(growth) => {
+                    self.count(port, &growth);
+                    // Somebody else in this sweep has kept us waiting for too long.
+                    self.growth[port.id.index()] = Some(growth).filter(|_| !is_old);
+                }
+            }
+            answered += 1;
+        }
+        for port in flapped {
+            self.discover_soon();
+            let port = self.name(port);
+            self.tell(&Event::LinkFlapped { port });
+        }
+        for switch in swept.moved {
+            self.discover_soon();
+            let switch = self.switch_name(switch);
+            self.tell(&Event::SwitchMoved { switch });
+        }
+        self.follow_silent(&asked, &swept.silent);
+        let seconds = now.checked_since(began).unwrap_or(Span::ZERO).as_secs_f64();
+        let ports = self.watched.len();
+        self.metrics.sweeps.inc();
+        self.metrics.sweep_seconds.set(seconds);
+        self.metrics.unanswered.set((ports - answered) as i64);
+        self.tell(&Event::Swept {
+            ports,
+            answered,
+            seconds,
+        });
+        Ok(answered == 0)
+    }
+
+    /// Asks switches that do not answer less and less often.
+    fn follow_silent(&mut self, asked: &[WatchedPort], silent: &[SwitchId]) {
+        let now = self.client.now();
+        for &switch in silent {
+            let wait = match self.silent.get(&switch) {
+                Some(backoff) => double(backoff.wait),
+                None => FIRST_BACKOFF,
+            };
+            let until = now.saturating_add(wait);
+            let is_new = self
+                .silent
+                .insert(switch, Backoff { until, wait })
+                .is_none();
+            if is_new {
+                let switch = self.switch_name(switch);
+                let retry_in_s = wait.as_secs_f64();
+                self.tell(&Event::SwitchSilent { switch, retry_in_s });
+            }
+        }
+        let mut back: Vec<SwitchId> = asked.iter().map(|port| port.switch).collect();
+        back.dedup();
+        back.retain(|switch| self.silent.contains_key(switch) && !silent.contains(switch));
+        for switch in back {
+            self.silent.remove(&switch);
+            // It may have been another switch's place, or have lost its settings.
+            self.discover_soon();
+            let switch = self.switch_name(switch);
+            self.tell(&Event::SwitchBack { switch });
+        }
+    }
+
+    fn count(&self, port: &WatchedPort, growth: &PortGrowth) {
+        let labels = self.labels(port.id);
+        let families = [
+            (
+                &self.metrics.data,
+                growth.xmit_data.map(|words| words * WORD),
+            ),
+            (&self.metrics.wait, growth.xmit_wait),
+            (&self.metrics.time_cong, growth.xmit_time_cong),
+        ];
+        for (family, value) in families {
+            if let Some(value) = value {
+                family.get_or_create(&labels).inc_by(value);
+            }
+        }
+    }
+}
