@@ -78,7 +78,7 @@ pub struct World {
 }
 
 /// The host that the manager runs on.
-const LOCAL: usize = 2;
+pub const LOCAL: usize = 2;
 
 impl World {
     /// mizero2017's testbed: S1 and S2 with a cable between their ports 15, D at port 23 of S2,
@@ -276,6 +276,9 @@ impl World {
         }
         let route = DirectedRoute::of(mad)?;
         let (mut node, mut port) = (LOCAL, 1);
+        if !self.nodes[LOCAL].alive {
+            return None;
+        }
         for &out in route.ports() {
             (node, port) = self.nodes[node].ports.get(usize::from(out))?.peer?;
             if !self.nodes[node].alive {

@@ -166,8 +166,17 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.tell(&Event::Started { act, pending });
         self.metrics.acting.set(i64::from(act));
         let stopped = || stop.load(Ordering::Relaxed);
+        if task == Task::Restore && pending == 0 {
+            return self.finish();
+        }
+        let deadline = self.client.now().saturating_add(self.settings.patience);
         while !self.find_subnet()? && !stopped() {
-            if task == Task::Once {
+            let is_over = match task {
+                Task::Run => false,
+                Task::Once => true,
+                Task::Restore => self.client.now() >= deadline,
+            };
+            if is_over {
                 return Err(ManagerError::NoSubnet);
             }
             self.wait(LEAST_REST, stop);

@@ -1,6 +1,7 @@
 //! The process is killed at every step, and the machine loses power at every step.
 
 use super::*;
+use crate::fake::LOCAL;
 
 /// Runs until the fuse has burnt; gives whether it has.
 fn run_with_fuse(bench: &Bench, steps: u64) -> bool {
@@ -132,4 +133,32 @@ fn a_journal_that_cannot_be_understood_stops_the_start() {
         assert!(matches!(error, ManagerError::Journal(_)), "{error}");
         assert_eq!(bench.disk.text(), text);
     }
+}
+
+/// Oracle: the definition of the task: without a subnet it ends, and nothing is forgotten; with nothing
+/// to restore it needs none.
+#[test]
+fn restoring_does_not_wait_for_ever() {
+    let end = last_step();
+    let low = (0..end).step_by(7).find(|&step| {
+        let bench = Bench::congested(1, 12);
+        run_with_fuse(&bench, step);
+        bench.rates().contains(&0)
+    });
+    // The same, but nobody says when to stop.
+    let bench = Bench::new(1);
+    bench.after(3, Fault::Incast(true));
+    run_with_fuse(&bench, low.unwrap());
+    let text = bench.disk.text();
+    let world = || bench.subnet.world();
+    world().nodes[LOCAL].alive = false;
+    let began = world().now;
+    let error = bench.run(CONFIG, true, Task::Restore).unwrap_err();
+    assert!(matches!(error, ManagerError::NoSubnet), "{error}");
+    assert!(world().now.since(began) < seconds(40));
+    assert_eq!(bench.disk.text(), text);
+
+    let empty = Bench::new(1);
+    empty.subnet.world().nodes[LOCAL].alive = false;
+    assert_eq!(empty.run(CONFIG, true, Task::Restore).unwrap(), 0);
 }
