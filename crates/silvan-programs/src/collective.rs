@@ -5,6 +5,8 @@
 //! Collective Communication Operations in MPICH", IJHPCA 19:1, 2005; dissemination barrier:
 //! D. Hensgen, R. Finkel and U. Manber, IJPP 17:1, 1988.
 
+use std::ops::Range;
+
 use crate::op::{Group, Op};
 
 /// Tag of the messages of collective operations: beyond those that programs use.
@@ -52,16 +54,29 @@ pub fn barrier(out: &mut Vec<Op>, group: Group, me: u32) {
 /// Allreduce in a ring: reduce-scatter, then allgather. Each of the 2 (n - 1) steps moves a part of
 /// `bytes` / n, parts of one byte more first.
 pub fn allreduce_ring(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
+    allreduce_ring_steps(out, group, me, bytes, 0..allreduce_ring_length(group));
+}
+
+/// Steps of [`allreduce_ring`].
+pub fn allreduce_ring_length(group: Group) -> u32 {
+    2 * (group.size - 1)
+}
+
+/// Some steps of [`allreduce_ring`], counted from 0.
+pub fn allreduce_ring_steps(
+    out: &mut Vec<Op>,
+    group: Group,
+    me: u32,
+    bytes: u64,
+    steps: Range<u32>,
+) {
     let n = group.size;
-    if n < 2 {
-        return;
-    }
     let part = |place: u32| {
         let (size, larger) = (bytes / u64::from(n), bytes % u64::from(n));
         size + u64::from(u64::from(place) < larger)
     };
     let (right, left) = (group.rank(me + 1), group.rank(me + n - 1));
-    for step in 0..2 * (n - 1) {
+    for step in steps {
         // In both halves the part that is passed on moves back by one from step to step.
         let shift = if step < n - 1 {
             step
@@ -117,8 +132,18 @@ pub fn allreduce_doubling(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) 
 /// All-to-all by pairwise exchange: in step k a rank sends `bytes` to the one k places on; with a power
 /// of two of ranks, partners are those whose place differs by k in its bits.
 pub fn alltoall(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
+    alltoall_steps(out, group, me, bytes, 0..alltoall_length(group));
+}
+
+/// Steps of [`alltoall`].
+pub fn alltoall_length(group: Group) -> u32 {
+    group.size - 1
+}
+
+/// Some steps of [`alltoall`], counted from 0.
+pub fn alltoall_steps(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64, steps: Range<u32>) {
     let n = group.size;
-    for step in 1..n {
+    for step in steps.start + 1..steps.end + 1 {
         let (to, from) = if n.is_power_of_two() {
             (me ^ step, me ^ step)
         } else {

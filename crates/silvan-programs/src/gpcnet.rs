@@ -14,6 +14,7 @@ use silvan_units::{HostId, Sl, Span};
 
 use crate::collective;
 use crate::op::{Group, Op, Steps};
+use crate::pattern::part;
 use crate::spec::{JobSpec, Script};
 
 /// Which ranks take part.
@@ -283,10 +284,13 @@ struct Congesting {
 }
 
 impl Steps for Congesting {
-    fn step(&mut self, _step: u64, out: &mut Vec<Op>) -> bool {
+    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
         let (root, bytes) = (self.group.first, self.bytes);
         match self.congestor {
-            Congestor::Alltoall => collective::alltoall(out, self.group, self.me, bytes),
+            Congestor::Alltoall => {
+                let (_, steps, _) = part(collective::alltoall_length(self.group), step);
+                collective::alltoall_steps(out, self.group, self.me, bytes, steps);
+            }
             Congestor::TwoSidedIncast => collective::incast(out, self.group, self.me, 0, bytes),
             // The root of the one-sided patterns has nothing to do.
             Congestor::PutIncast | Congestor::GetBroadcast if self.me == 0 => return false,

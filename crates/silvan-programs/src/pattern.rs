@@ -1,5 +1,7 @@
 //! Programs that do one collective operation over and over.
 
+use std::ops::Range;
+
 use silvan_units::Span;
 
 use crate::collective;
@@ -33,6 +35,34 @@ impl Pattern {
             Self::Alltoall => collective::alltoall(out, group, me, bytes),
             Self::Broadcast => collective::broadcast(out, group, me, 0, bytes),
             Self::Incast => collective::incast(out, group, me, 0, bytes),
+        }
+    }
+
+    /// Number of steps that [`append_steps`](Self::append_steps) tells apart: those of a ring or of an
+    /// all-to-all, as many as ranks; 1 for the others, which have few.
+    pub fn length(self, group: Group) -> u32 {
+        match self {
+            Self::AllreduceRing => collective::allreduce_ring_length(group),
+            Self::Alltoall => collective::alltoall_length(group),
+            _ => 1,
+        }
+    }
+
+    /// Appends some steps only, so that a rank need not hold all of a long operation.
+    pub fn append_steps(
+        self,
+        out: &mut Vec<Op>,
+        group: Group,
+        me: u32,
+        bytes: u64,
+        steps: Range<u32>,
+    ) {
+        match self {
+            Self::AllreduceRing => {
+                collective::allreduce_ring_steps(out, group, me, bytes, steps);
+            }
+            Self::Alltoall => collective::alltoall_steps(out, group, me, bytes, steps),
+            _ => self.append(out, group, me, bytes),
         }
     }
 
@@ -70,19 +100,44 @@ pub struct Looped {
     pub iterations: Option<u64>,
 }
 
+/// Steps of a collective operation that a rank makes at a time.
+const AT_A_TIME: u32 = 32;
+
+/// Which steps of an operation are made in a rank's step `step`: number of the operation, the range, and
+/// whether they are its last.
+pub(crate) fn part(length: u32, step: u64) -> (u64, Range<u32>, bool) {
+    let parts = length.div_ceil(AT_A_TIME).max(1);
+    let (operation, part) = (step / u64::from(parts), (step % u64::from(parts)) as u32);
+    let first = part * AT_A_TIME;
+    (
+        operation,
+        first..length.min(first + AT_A_TIME),
+        part + 1 == parts,
+    )
+}
+
 impl Steps for Looped {
     fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
-        if self.iterations.is_some_and(|iterations| step >= iterations) {
+        let (operation, steps, is_last) = part(self.pattern.length(self.group), step);
+        if self
+            .iterations
+            .is_some_and(|iterations| operation >= iterations)
+        {
             return false;
         }
         if step == 0 {
             out.push(Op::Compute(self.start));
         }
-        out.extend([Op::Compute(self.compute), Op::Begin]);
-        self.pattern.append(out, self.group, self.me, self.bytes);
-        // A million years of iterations would fit into the number.
-        let index = step as u32;
-        out.push(Op::End { label: 0, index });
+        if steps.start == 0 {
+            out.extend([Op::Compute(self.compute), Op::Begin]);
+        }
+        self.pattern
+            .append_steps(out, self.group, self.me, self.bytes, steps);
+        if is_last {
+            // No run does more operations than the number holds.
+            let index = operation as u32;
+            out.push(Op::End { label: 0, index });
+        }
         true
     }
 }

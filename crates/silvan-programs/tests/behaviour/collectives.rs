@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
-use silvan_programs::{Group, Op, collective};
+use silvan_programs::{Group, Looped, Op, Pattern, Steps, collective};
+use silvan_units::Span;
 
 use crate::common::{job, messaging, run, sequence};
 
@@ -155,6 +156,41 @@ fn uneven_rings_lose_no_byte() {
             2 * u64::from(n - 1) * bytes
         );
         assert_eq!(knowledge(&ring), vec![everyone(n); n as usize]);
+    }
+}
+
+/// Made bit by bit while it runs, an operation is the same as in one piece, and is held in little room.
+#[test]
+fn long_operations_are_made_in_parts() {
+    for pattern in [Pattern::AllreduceRing, Pattern::Alltoall, Pattern::Barrier] {
+        for n in [2, 3, 16, 33, 100] {
+            let group = Group::all(n);
+            let mut looped = Looped {
+                pattern,
+                group,
+                me: 1,
+                bytes: 1000,
+                start: Span::ZERO,
+                compute: Span::ZERO,
+                iterations: Some(2),
+            };
+            let mut whole = Vec::new();
+            pattern.append(&mut whole, group, 1, 1000);
+            let (mut made, mut step, mut most) = (Vec::new(), 0, 0);
+            let mut part = Vec::new();
+            while looped.step(step, &mut part) {
+                most = most.max(part.len());
+                made.append(&mut part);
+                step += 1;
+            }
+            made.retain(|op| !matches!(op, Op::Compute(_) | Op::Begin | Op::End { .. }));
+            assert_eq!(
+                made,
+                [whole.clone(), whole].concat(),
+                "{pattern:?}, {n} ranks"
+            );
+            assert!(most <= 3 * 32 + 4, "{most} operations at a time");
+        }
     }
 }
 

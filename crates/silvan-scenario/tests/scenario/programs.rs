@@ -82,6 +82,18 @@ fn mistakes_in_programs_are_located() {
             "kind = \"barrier\"\n[traffic.gpcnet]\ncongestor-share = 1.5",
             "traffic.gpcnet.congestor-share: 1.5",
         ),
+        (
+            "kind = \"barrier\"\n[traffic.hpcc]\nlatency-rings = 2000000",
+            "traffic.hpcc.latency-rings: ",
+        ),
+        (
+            "kind = \"barrier\"\n[traffic.hpcc]\nhosts = [\"host-0001\"]",
+            "1 ranks are not between 2",
+        ),
+        (
+            "kind = \"barrier\"\n[traffic.hpcc]\nranks-per-host = 100",
+            "400 ranks are not between 2",
+        ),
     ];
     for (program, expected) in cases {
         let error = message(program);
