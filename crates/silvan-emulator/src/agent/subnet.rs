@@ -127,7 +127,7 @@ impl Subnet {
         let PKeyBlock { port, block } = PKeyBlock::from_modifier(exchange.modifier);
         let (node, port) = self.named_port(exchange, port)?;
         let first = usize::from(block) * 32;
-        if first >= usize::from(crate::subnet::P_KEYS) {
+        if first >= self.state(node).p_keys_of(port) {
             return Err(INVALID_VALUE);
         }
         let keys = &mut self.state_mut(node).ports[port].p_keys;

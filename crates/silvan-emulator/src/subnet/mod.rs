@@ -19,7 +19,7 @@ use crate::error::EmulatorError;
 use crate::plane::{DataPlane, with_control};
 use adapters::Adapters;
 
-pub(crate) use node::{NodeState, P_KEYS, PortRecord, SwitchRecord};
+pub(crate) use node::{NodeState, PortRecord, SwitchRecord};
 pub(crate) use routes::Needs;
 
 /// How a fabric starts.

@@ -18,8 +18,10 @@ use crate::agent::congestion::KeyState;
 const LINEAR_CAP: u16 = 0xbfff;
 /// Entries of the multicast forwarding table.
 const MULTICAST_CAP: u16 = 1024;
-/// P_Keys of a port.
-pub(crate) const P_KEYS: u16 = 128;
+/// P_Keys of an adapter's port and of a switch's port 0, as adapters of today have them.
+const P_KEYS: u16 = 128;
+/// P_Keys that a switch enforces at each of its other ports, as switches of today do.
+const ENFORCED_P_KEYS: u16 = 32;
 /// P_Key of the default partition, full membership.
 const DEFAULT_P_KEY: u16 = 0xffff;
 /// Entries of a VL arbitration table.
@@ -125,6 +127,14 @@ impl SwitchRecord {
 }
 
 impl NodeState {
+    /// How many P_Keys a port has.
+    pub fn p_keys_of(&self, number: usize) -> usize {
+        usize::from(match &self.switch {
+            Some(switch) if number > 0 => switch.info.partition_enforcement_cap,
+            _ => self.info.partition_cap,
+        })
+    }
+
     /// A node of a scenario's fabric, set up by the scenario if `configured`.
     pub fn new(scenario: &Scenario, id: NodeId, adapters: &Adapters, configured: bool) -> Self {
         let fabric = scenario.fabric();
@@ -251,7 +261,7 @@ impl SwitchRecord {
                 linear_fdb_top: top,
                 life_time: Bits::saturating(18),
                 lids_per_port: 1,
-                partition_enforcement_cap: P_KEYS,
+                partition_enforcement_cap: ENFORCED_P_KEYS,
                 ..SwitchInfo::default()
             },
             linear,
