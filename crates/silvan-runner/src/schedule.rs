@@ -10,6 +10,9 @@ use silvan_scenario::Scenario;
 /// of work.
 const LOOK_HOST_TIME: Span = Span::from_ms(32);
 
+/// The same, at most, if the run ends with its programs: totals count up to the look that finds them done.
+const LOOK_PROGRAMS: Span = Span::from_us(100);
+
 /// The engine runs to an instant, then these things are done, in this order.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Step<'a> {
@@ -71,6 +74,7 @@ impl<'a> Schedule<'a> {
         let file = scenario.file();
         let hosts = scenario.fabric().host_count() as u64;
         let trees = file.probe.trees.as_ref().and_then(|trees| trees.interval);
+        let look = Span::from_ps((LOOK_HOST_TIME.as_ps() / hosts.max(1)).max(1));
         Self {
             end: Time::ZERO + scenario.duration(),
             warm_up: Some(Time::ZERO + file.run.warm_up),
@@ -81,7 +85,10 @@ impl<'a> Schedule<'a> {
             sweep: sweep
                 .filter(|interval| !interval.is_zero())
                 .map(Ticks::every),
-            look: Span::from_ps((LOOK_HOST_TIME.as_ps() / hosts.max(1)).max(1)),
+            look: match scenario.programs() {
+                Some(_) => look.min(LOOK_PROGRAMS),
+                None => look,
+            },
             changes: scenario.setting_changes(),
             now: None,
         }
