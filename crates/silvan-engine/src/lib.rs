@@ -33,6 +33,7 @@ mod engine;
 mod events;
 mod feedback;
 mod host;
+mod levels;
 mod links;
 mod outside;
 mod packet;

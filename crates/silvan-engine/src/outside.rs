@@ -98,20 +98,9 @@ impl Plane {
     }
 
     /// Range of the forwarding table of the switch that a port belongs to; `None` for a host's port.
-    fn table_range(&self, element: usize) -> Option<std::ops::Range<usize>> {
+    pub(crate) fn table_range(&self, element: usize) -> Option<std::ops::Range<usize>> {
         let first = self.elements[element].table;
         (first != NONE).then(|| first as usize..first as usize + self.hosts.len())
-    }
-
-    /// Local numbers of two ports of a switch.
-    fn pair(&self, switch: NodeId, a: PortNumber, b: PortNumber) -> Option<(u32, u32)> {
-        self.table_range(switch.index())?;
-        let ports = self.elements[switch.index()].ports;
-        let local = |port: PortNumber| {
-            let local = u32::from(port.as_u8()).checked_sub(1)?;
-            (local < ports).then_some(local)
-        };
-        Some((local(a)?, local(b)?))
     }
 
     /// Starts to keep what closed ports need.
@@ -123,7 +112,7 @@ impl Plane {
         }
     }
 
-    fn count(&mut self, port: u32, packet: &Packet, one: impl FnOnce(&mut Discards)) {
+    pub(crate) fn count(&mut self, port: u32, packet: &Packet, one: impl FnOnce(&mut Discards)) {
         self.prepare_outside();
         one(&mut self.outside.counts[port as usize]);
         if !packet.is(CONTROL) {
@@ -191,58 +180,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let closed =
             local != NO_ROUTE && plane.is_closed(element.base as usize + usize::from(local));
         plane.tables[entry] = if closed { NO_ROUTE } else { local };
-    }
-
-    /// Sets the virtual lanes of a switch by service level, for packets from one port to another. A
-    /// lane that does not exist makes the switch discard what comes for it. Packets that wait already
-    /// keep their lane. Ignored if `switch` is no switch or has no such ports.
-    ///
-    /// A switch of which no pair of ports has been set keeps the lane that a packet came by.
-    pub fn set_sl_to_vl(
-        &mut self,
-        switch: NodeId,
-        input: PortNumber,
-        output: PortNumber,
-        vls: &[u8; 16],
-    ) {
-        if let Some((input, output)) = self.plane.pair(switch, input, output) {
-            let element = switch.index();
-            self.plane.set_pair_lanes(element, input, output, vls);
-        }
-    }
-
-    /// The virtual lanes of a switch by service level, for packets from one port to another. `None`
-    /// if it is no switch or has no such ports.
-    pub fn sl_to_vl(
-        &self,
-        switch: NodeId,
-        input: PortNumber,
-        output: PortNumber,
-    ) -> Option<[u8; 16]> {
-        let (input, output) = self.plane.pair(switch, input, output)?;
-        let element = switch.index();
-        Some(self.plane.pair_lanes(element, input, output))
-    }
-
-    /// Sets the virtual lanes by service level of what a host sends. A lane that does not exist makes
-    /// it send nothing of that level. With lanes that depend on the path, the levels are those of paths
-    /// that cross no dateline.
-    ///
-    /// # Panics
-    /// If there is no such host.
-    pub fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]) {
-        let host = host.index() as u32;
-        self.plane.set_host_lanes(host, vls);
-        self.wake_host(host, self.now);
-    }
-
-    /// The virtual lanes by service level of what a host sends.
-    ///
-    /// # Panics
-    /// If there is no such host.
-    pub fn host_sl_to_vl(&self, host: HostId) -> [u8; 16] {
-        let lanes = self.plane.host_lanes(host.index() as u32);
-        std::array::from_fn(|sl| lanes[usize::from(self.plane.ways.class_of(sl as u8))])
     }
 
     /// Gives an output port virtual-lane arbitration tables of its own. Lanes that stand in neither
@@ -431,20 +368,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// The buffer space of a discarded packet is free when its tail can have arrived.
-    fn give_back(&mut self, now: u64, input: u32, packet: &Packet) {
+    pub(crate) fn give_back(&mut self, now: u64, input: u32, packet: &Packet) {
         let upstream = self.plane.ins[input as usize].upstream;
         let sender = &self.plane.outs[upstream as usize];
         let tail = now + self.plane.serialisation(sender, packet.wire());
         self.return_credits(now, tail, input, packet);
-    }
-
-    /// A head whose service level leads to no data lane.
-    #[cold]
-    pub(crate) fn laneless(&mut self, head: Head) {
-        let packet = &head.packet;
-        self.plane
-            .count(head.port, packet, |counts| counts.relay_errors += 1);
-        self.give_back(head.time, head.port, packet);
     }
 
     /// A head for which the hot loop has found no way.

@@ -1,0 +1,85 @@
+//! Service levels and virtual lanes, set from outside while packets move.
+
+use silvan_control::seam::{SourceControl, SwitchControl};
+use silvan_units::{HostId, NodeId, PortNumber};
+
+use crate::engine::Engine;
+use crate::events::Head;
+use crate::plane::Plane;
+use crate::workload::Workload;
+
+impl Plane {
+    /// Local numbers of two ports of a switch.
+    fn pair(&self, switch: NodeId, a: PortNumber, b: PortNumber) -> Option<(u32, u32)> {
+        self.table_range(switch.index())?;
+        let ports = self.elements[switch.index()].ports;
+        let local = |port: PortNumber| {
+            let local = u32::from(port.as_u8()).checked_sub(1)?;
+            (local < ports).then_some(local)
+        };
+        Some((local(a)?, local(b)?))
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+    /// Sets the virtual lanes of a switch by service level, for packets from one port to another. A
+    /// lane that does not exist makes the switch discard what comes for it. Packets that wait already
+    /// keep their lane. Ignored if `switch` is no switch or has no such ports.
+    ///
+    /// A switch of which no pair of ports has been set keeps the lane that a packet came by.
+    pub fn set_sl_to_vl(
+        &mut self,
+        switch: NodeId,
+        input: PortNumber,
+        output: PortNumber,
+        vls: &[u8; 16],
+    ) {
+        if let Some((input, output)) = self.plane.pair(switch, input, output) {
+            let element = switch.index();
+            self.plane.set_pair_lanes(element, input, output, vls);
+        }
+    }
+
+    /// The virtual lanes of a switch by service level, for packets from one port to another. `None`
+    /// if it is no switch or has no such ports.
+    pub fn sl_to_vl(
+        &self,
+        switch: NodeId,
+        input: PortNumber,
+        output: PortNumber,
+    ) -> Option<[u8; 16]> {
+        let (input, output) = self.plane.pair(switch, input, output)?;
+        let element = switch.index();
+        Some(self.plane.pair_lanes(element, input, output))
+    }
+
+    /// Sets the virtual lanes by service level of what a host sends. A lane that does not exist makes
+    /// it send nothing of that level. With lanes that depend on the path, the levels are those of paths
+    /// that cross no dateline.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]) {
+        let host = host.index() as u32;
+        self.plane.set_host_lanes(host, vls);
+        self.wake_host(host, self.now);
+    }
+
+    /// The virtual lanes by service level of what a host sends.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn host_sl_to_vl(&self, host: HostId) -> [u8; 16] {
+        let lanes = self.plane.host_lanes(host.index() as u32);
+        std::array::from_fn(|sl| lanes[usize::from(self.plane.ways.class_of(sl as u8))])
+    }
+
+    /// A head whose service level leads to no data lane.
+    #[cold]
+    pub(crate) fn laneless(&mut self, head: Head) {
+        let packet = &head.packet;
+        self.plane
+            .count(head.port, packet, |counts| counts.relay_errors += 1);
+        self.give_back(head.time, head.port, packet);
+    }
+}
