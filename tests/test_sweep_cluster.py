@@ -131,6 +131,20 @@ def test_slurm_is_missing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         silvan.sweep(silvan.Scenario.from_toml(INCAST), scheduler="slurm")
 
 
+def test_ctrl_c_stays_what_it_was() -> None:
+    # In a process of its own, as only the first import does it.
+    code = """
+import contextlib, signal
+from silvan.errors import SchedulerError
+from silvan.sweeping.cluster import slurm_cluster
+with contextlib.suppress(SchedulerError):
+    slurm_cluster().close()
+import dask_jobqueue
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_dask_jobqueue_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(silvan.SchedulerError) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,6 +60,15 @@ def test_progress_of_every_job_is_reported() -> None:
     assert seen == {0, 1}
 
 
+@pytest.fixture
+def pythons_own_handler() -> Iterator[None]:
+    """Have Ctrl-C mean what Python makes of it; modules that other tests import change that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("pythons_own_handler")
 def test_a_lost_interrupt_is_raised_again() -> None:
     with Pool(1) as pool:
         pool.submit(1, echo, "hello")

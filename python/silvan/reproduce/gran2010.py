@@ -188,6 +188,7 @@ HPCC = Experiment(
         "traffic.hpcc.ptrans-rows": 500,
         "traffic.hpcc.access-rounds": 50,
         "traffic.hpcc.fft-length": 65536,
+        "run.duration": "6 s",
     },
     quick_note="a tenth of the bytes, and few rings",
     measure=_measure_hpcc,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -185,6 +186,7 @@ def slurm_cluster() -> SLURMCluster:
     SchedulerError
         dask-jobqueue or Slurm is missing, or the configuration is wrong.
     """
+    interrupts = signal.getsignal(signal.SIGINT)
     try:
         import dask.config
         from dask_jobqueue import SLURMCluster
@@ -193,6 +195,8 @@ def slurm_cluster() -> SLURMCluster:
             "sweeps on Slurm need dask-jobqueue",
             hint="pip install 'silvan[slurm]'",
         ) from None
+    # Being imported, dask-jobqueue makes Ctrl-C end the process as if all were well.
+    signal.signal(signal.SIGINT, interrupts)
     if shutil.which("sbatch") is None:
         raise SchedulerError(
             "there is no Slurm here: sbatch is not found",
