@@ -196,7 +196,8 @@ def slurm_cluster() -> SLURMCluster:
             hint="pip install 'silvan[slurm]'",
         ) from None
     # Being imported, dask-jobqueue makes Ctrl-C end the process as if all were well.
-    signal.signal(signal.SIGINT, interrupts)
+    if signal.getsignal(signal.SIGINT) is not interrupts:
+        signal.signal(signal.SIGINT, interrupts)
     if shutil.which("sbatch") is None:
         raise SchedulerError(
             "there is no Slurm here: sbatch is not found",
