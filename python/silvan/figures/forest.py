@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from silvan.figures import style
 from silvan.figures.layout import Layout, lay_out
+from silvan.figures.strokes import curves, dots, strokes, symbol
 from silvan.forest import Forests, Snapshot
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ class Drawing:
     def __init__(self, forests: Forests) -> None:
         self.forests = forests
         self.layout: Layout = lay_out(forests.result)
+        self._ends = np.array(self.layout.lines)
         self._lineage = forests.lifetimes["lineage"].astype(np.int64)
         largest = sorted(forests.lineages()[: len(TREE_COLOURS)])
         self._colours = dict(zip(largest, TREE_COLOURS, strict=False))
@@ -97,25 +100,17 @@ class Drawing:
         axes.set_ylim(-layout.height / 2, layout.height / 2)
         few = len(layout.senders) <= _FEW_HOSTS
         inner = np.flatnonzero((~layout.is_uplink & ~layout.is_last) | few)
-        axes.add_collection(
-            _curves(
-                layout,
-                inner,
-                edgecolors=_CABLE,
-                linewidths=0.8 if few else 0.35,
-                alpha=0.6 if few else 0.28,
-                # A thousand cables would make an SVG of many megabytes.
-                rasterized=not few,
-                zorder=1,
-            )
-        )
+        width, alpha = (0.8, 0.6) if few else (0.35, 0.28)
+        # Cables of different switches show through each other.
+        for start in np.unique(self._ends[inner, 0], axis=0):
+            group = inner[(self._ends[inner, 0] == start).all(axis=1)]
+            symbol(axes, curves(self._ends[group]), _CABLE, width, alpha=alpha, zorder=1)
+        hosts = np.concatenate((layout.senders, layout.receivers))
+        symbol(axes, dots(hosts), _IDLE, 0.13 * self._column(axes), zorder=2)
         switches, size = np.array(layout.switches), self._dot(axes, 0.34)
         axes.scatter(
             switches[:, 0], switches[:, 1], s=size, marker="s", color=_SWITCH, linewidth=0, zorder=6
         )
-        dot = self._dot(axes, 0.13)
-        for places in (layout.senders, layout.receivers):
-            axes.scatter(places[:, 0], places[:, 1], s=dot, color=_IDLE, linewidth=0, zorder=2)
 
     def forest(self, axes: Axes, snapshot: Snapshot) -> list[Any]:
         """Draw the trees of one instant over the fabric.
@@ -138,21 +133,11 @@ class Drawing:
             for row, tree in zip(rows, snapshot.ports["tree"], strict=True)
         }
         main = snapshot.main_trees()
-        victims = self.layout.senders[snapshot.victims()]
-        suffering = axes.scatter(
-            victims[:, 0],
-            victims[:, 1],
-            s=self._dot(axes, 0.2),
-            facecolor="none",
-            edgecolor=style.REFERENCE,
-            linewidth=0.055 * self._column(axes),
-            zorder=5,
-        )
         return [
             self._branches(axes, snapshot, colours, zorder=4),
             self._hotspots(axes, snapshot, colours),
             self._senders(axes, {host: self.colour(tree) for host, tree in main.items()}),
-            suffering,
+            self._victims(axes, snapshot),
         ]
 
     def change(self, axes: Axes, before: Snapshot, after: Snapshot) -> None:
@@ -186,21 +171,28 @@ class Drawing:
         layout, rows = self.layout, snapshot.port_rows()
         weight = _behind(rows, snapshot.ports["parent_row"].astype(np.int64), snapshot.depths())
         few = len(layout.senders) <= _FEW_HOSTS
-        shown = np.flatnonzero(~layout.is_uplink[rows] | few)
-        # Trunks over twigs, and changes over what stays.
-        stays = np.array([colours[int(row)] == CHANGE_COLOURS["both"] for row in rows], dtype=bool)
-        order = shown[np.lexsort((weight[shown], ~stays[shown]))]
-        share = np.sqrt(weight[order] / len(layout.senders))
-        curves = _curves(
-            layout,
-            rows[order],
-            edgecolors=[colours[int(row)] for row in rows[order]],
-            linewidths=list(min(1.0, self._column(axes) / 20) * np.minimum(7, 0.55 + 10.7 * share)),
+        shown = np.flatnonzero(~layout.is_uplink[rows] | few).tolist()
+        looks = {place: (colours[int(rows[place])], float(weight[place])) for place in shown}
+
+        def order(place: int) -> tuple[bool, float, str]:
+            # Trunks over twigs, and changes over what stays.
+            colour, behind = looks[place]
+            return colour != CHANGE_COLOURS["both"], behind, colour
+
+        alike = [
+            (look, rows[list(places)])
+            for look, places in groupby(sorted(shown, key=order), key=looks.__getitem__)
+        ]
+        thin = min(1.0, self._column(axes) / 20)
+        share = np.sqrt(np.array([behind for (_, behind), _ in alike]) / len(layout.senders))
+        return strokes(
+            axes,
+            [curves(self._ends[members]) for _, members in alike],
+            [colour for (colour, _), _ in alike],
+            thin * np.minimum(7, 0.55 + 10.7 * share),
             alpha=0.9,
             zorder=zorder,
         )
-        axes.add_collection(curves)
-        return curves
 
     def _hotspots(self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str]) -> Any:
         """Mark the hosts that roots face."""
@@ -220,15 +212,18 @@ class Drawing:
 
     def _senders(self, axes: Axes, colours: Mapping[int, str]) -> Any:
         """Mark the hosts that contribute."""
-        places = self.layout.senders[list(colours)].reshape(-1, 2)
-        return axes.scatter(
-            places[:, 0],
-            places[:, 1],
-            s=self._dot(axes, 0.2),
-            c=list(colours.values()),
-            linewidth=0,
-            zorder=5,
-        )
+        alike: dict[str, list[int]] = {}
+        for host, colour in colours.items():
+            alike.setdefault(colour, []).append(host)
+        width = 0.2 * self._column(axes)
+        marks = [dots(self.layout.senders[hosts]) for hosts in alike.values()]
+        return strokes(axes, marks, list(alike), [width] * len(alike), zorder=5.5)
+
+    def _victims(self, axes: Axes, snapshot: Snapshot) -> Any:
+        """Draw rings around the hosts with packets that are victims."""
+        rings = dots(self.layout.senders[snapshot.victims()])
+        widths = [share * self._column(axes) for share in (0.255, 0.145)]
+        return strokes(axes, [rings, rings], [style.REFERENCE, _IDLE], widths, zorder=5)
 
     def _column(self, axes: Axes) -> float:
         """Width of a leaf switch's column on paper, in points."""
@@ -271,7 +266,7 @@ def draw_forests(
     shape = min(0.8, max(0.36, 1.6 * layout.height / (layout.width + 1) / 3.2))
     height_in = len(rows) * (width_in / columns * shape + 0.35) + 1.1
     with style.styled(width_in, height_in) as figure:
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
         top, bottom = 1 - 0.5 / height_in, (0.65 if changes else 0.45) / height_in
         figure.text(0.012, 1 - 0.32 / height_in, title, fontsize=14, fontweight="bold")
         grid = figure.subplots(
@@ -405,19 +400,3 @@ def _behind(
         if row != parent:
             count[parent] += count[row]
     return np.array([count[row] for row in rows.tolist()], dtype=np.float64)
-
-
-def _curves(layout: Layout, rows: npt.NDArray[np.int64], **look: Any) -> Any:
-    """Draw cables as curves that leave and arrive upright."""
-    from matplotlib.collections import PathCollection
-    from matplotlib.path import Path as Curve
-
-    codes = [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4]
-    paths = []
-    for row in rows:
-        (x0, y0), (x1, y1) = layout.lines[row]
-        # Between two switches of one level: an arc, above to the right and below to the left.
-        bend = 0.45 * (y1 - y0) if y0 != y1 else 0.35 * (x1 - x0)
-        turn = -bend if y0 != y1 else bend
-        paths.append(Curve([(x0, y0), (x0, y0 + bend), (x1, y1 + turn), (x1, y1)], codes))
-    return PathCollection(paths, facecolors="none", capstyle="round", **look)

@@ -70,7 +70,7 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
     """
     frames = []
     with style.styled(*_SIZE_IN) as figure:
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
         figure.set_dpi(_DPI)
         axes = figure.add_axes((0.01, 0.09, 0.98, 0.83))
         drawing.fabric(axes)
@@ -94,7 +94,7 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
             frame = Image.fromarray(pixels)
             frames.append(frame.convert("RGB"))
     # One palette for all frames, so that colours do not flicker.
-    palette = max(frames, key=lambda frame: len(frame.getcolors(2**24) or ())).quantize(128)
+    palette = max(frames, key=_count_colours).quantize(128)
     _whiten(palette)
     first, *others = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     data = io.BytesIO()
@@ -102,6 +102,14 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
     first.save(data, format="GIF", save_all=True, append_images=others, duration=durations, loop=0)
     write_bytes(path, data.getvalue())
     return path
+
+
+def _count_colours(image: Image.Image) -> int:
+    """Count the colours of a picture; Pillow's own way takes half a second."""
+    channels = np.asarray(image).astype(np.uint32)
+    is_there = np.zeros(1 << 24, dtype=np.bool_)
+    is_there[channels @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)] = True
+    return int(is_there.sum())
 
 
 def _whiten(image: Image.Image) -> None:
