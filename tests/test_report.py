@@ -28,7 +28,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for one, path in zip(plan.runs, plan.folders(folder), strict=True):
         rates = np.where(HOTSPOTS, 13.6, 0.5)
         made_up_result(one.scenario, one.seed, HOTSPOTS, rates).write(path)
-    outcome = evaluate(plan, experiment, folder, folder)
+    outcome = evaluate("gran2012", experiment, plan.finished("fig9a", folder), folder)
     return write_report(plan, [outcome], folder / "report.html")
 
 

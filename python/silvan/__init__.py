@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from silvan.callbacks import Callbacks
     from silvan.errors import (
         EmulationError,
+        EvaluationError,
         ManagerError,
         OutputError,
         ScenarioError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Callbacks": "silvan.callbacks",
     "EmulationError": "silvan.errors",
+    "EvaluationError": "silvan.errors",
     "ManagerError": "silvan.errors",
     "OutputError": "silvan.errors",
     "Progress": "silvan.simulation",
@@ -72,6 +74,7 @@ _HOME = {
 __all__ = [
     "Callbacks",
     "EmulationError",
+    "EvaluationError",
     "ManagerError",
     "OutputError",
     "Progress",

@@ -88,6 +88,10 @@ class SimulationError(SilvanError):
         self.cycle = tuple(cycle)
 
 
+class EvaluationError(SilvanError):
+    """An experiment whose finished runs cannot be measured or drawn."""
+
+
 class EmulationError(SilvanError):
     """A fabric that cannot be emulated, a missing tool, or a command that it refuses."""
 

@@ -23,7 +23,7 @@ from silvan.cli import (
     trees,
 )
 from silvan.cli.printer import fail, note, put
-from silvan.errors import ScenarioError, SilvanError, SimulationError
+from silvan.errors import EvaluationError, ScenarioError, SilvanError, SimulationError
 
 
 class Status(IntEnum):
@@ -111,7 +111,8 @@ def run_command(arguments: Sequence[str]) -> int:
         status = command.main(list(arguments), prog_name="silvan", standalone_mode=False)
     except SilvanError as error:
         fail(str(error), error.hint or _advice(error))
-        return Status.RUN_FAILED if isinstance(error, SimulationError) else Status.COULD_NOT_RUN
+        failed = isinstance(error, SimulationError | EvaluationError)
+        return Status.RUN_FAILED if failed else Status.COULD_NOT_RUN
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "silvan"

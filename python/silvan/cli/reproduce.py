@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from silvan.cli.options import AsJson
-from silvan.cli.printer import note, put_json, put_table
+from silvan.cli.printer import fail, note, put_json, put_table
 from silvan.cli.runs_view import runs_view
 from silvan.wording import significant
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from silvan.errors import SilvanError
     from silvan.reproduce.experiment import PointTable, Row, ShapeRow
     from silvan.reproduce.plan import Plan
     from silvan.reproduce.reproduction import Outcome
@@ -61,7 +62,7 @@ def reproduce(
     from silvan.report import write_report
     from silvan.reproduce import experiments
     from silvan.reproduce.plan import make_plan
-    from silvan.reproduce.reproduction import evaluate, stem, write_manifest
+    from silvan.reproduce.reproduction import stem, write_manifest
 
     chosen = experiments(paper, only)
     figures = out / (f"{paper}-quick" if quick else paper)
@@ -71,8 +72,7 @@ def reproduce(
             ids = ", ".join(one.id for one in chosen if one.quick_note == remark)
             note(f"quick: {ids}: {remark}")
     plan = make_plan(paper, chosen, seeds=seeds, quick=quick)
-    _run(plan, out / "runs")
-    outcomes = [evaluate(plan, one, out / "runs", figures) for one in chosen]
+    outcomes = _carry_out(plan, out / "runs", figures)
     for outcome in outcomes:
         for path in outcome.figures:
             note(f"wrote {path}")
@@ -81,35 +81,53 @@ def reproduce(
     note(f"wrote {manifest}")
     note(f"wrote {report}")
     rows = {
-        outcome.experiment.id: [row for row in outcome.rows if row.target.id.startswith(only)]
+        outcome.id: [row for row in outcome.rows if row.target.id.startswith(only)]
         for outcome in outcomes
     }
     if as_json:
         put_json([row.to_dict() for some in rows.values() for row in some])
         return
     for outcome in outcomes:
-        _put_tables(outcome, rows[outcome.experiment.id], quick=quick)
+        _put_tables(outcome, rows[outcome.id], quick=quick)
 
 
-def _run(plan: Plan, root: Path) -> None:
-    """Do all runs that are not finished yet."""
-    from silvan.reproduce.cache import finish_runs
+def _carry_out(plan: Plan, root: Path, figures: Path) -> list[Outcome]:
+    """Do all runs that are not finished yet, and evaluate each experiment.
+
+    What cannot be evaluated stops nothing else; the first such error is raised at the end.
+    """
+    from silvan.reproduce.execution import Evaluated, Evaluating, Failed, carry_out
 
     labels = [one.label for one in plan.runs]
     weights = [one.weight for one in plan.runs]
+    outcomes: dict[str, Outcome] = {}
+    errors: list[SilvanError] = []
     with (
         runs_view(labels, weights) as view,
-        closing(
-            finish_runs(root, [(one.scenario, one.seed) for one in plan.runs], view.running)
-        ) as finished,
+        closing(carry_out(plan, root, figures, view.running)) as steps,
     ):
-        for index, is_new in finished:
-            (view.finished if is_new else view.kept)(index)
+        for step in steps:
+            match step:
+                case Evaluating(experiment):
+                    view.evaluating(experiment)
+                case Evaluated(outcome):
+                    outcomes[outcome.id] = outcome
+                    view.evaluated(outcome.id)
+                case Failed(experiment, error):
+                    errors.append(error)
+                    view.evaluated(experiment)
+                case _:
+                    (view.finished if step.is_new else view.kept)(step.index)
+    for error in errors[1:]:
+        fail(str(error), error.hint)
+    if errors:
+        raise errors[0]
+    return [outcomes[experiment] for experiment in plan.needs]
 
 
 def _put_tables(outcome: Outcome, rows: Sequence[Row | ShapeRow], *, quick: bool) -> None:
     """Print an experiment's points, then the paper's statements about them."""
-    title = outcome.experiment.title + (" (quick: not comparable)" if quick else "")
+    title = outcome.title + (" (quick: not comparable)" if quick else "")
     if outcome.points is not None:
         put_table(_point_table(title, outcome.points))
     if rows:
@@ -135,7 +153,7 @@ def _target_table(outcome: Outcome, title: str, rows: Sequence[Row | ShapeRow]) 
 
     from silvan.reproduce.experiment import ShapeRow
 
-    whole, late = outcome.experiment.windows
+    whole, late = outcome.windows
     table = Table(
         title=title,
         caption=f"measured: mean over the seeds, averaged over {whole}; late: {late}. "

@@ -43,6 +43,7 @@ class RunsView:
         self._kept: set[int] = set()
         self._done: set[int] = set()
         self._tasks: dict[int, Any] = {}
+        self._experiments: dict[str, Any] = {}
         self._started = time.monotonic()
         self._logged = 0.0
         self._all = bars.add_task("", total=1.0, left="") if bars else None
@@ -68,6 +69,17 @@ class RunsView:
         if self._bars is not None and index in self._tasks:
             self._bars.remove_task(self._tasks.pop(index))
         self._show()
+
+    def evaluating(self, experiment: str) -> None:
+        """Note that an experiment's runs are being measured and drawn."""
+        if self._bars is not None:
+            words = f"{experiment}: figures"
+            self._experiments[experiment] = self._bars.add_task(words, total=None, left="")
+
+    def evaluated(self, experiment: str) -> None:
+        """Note that this has ended."""
+        if self._bars is not None:
+            self._bars.remove_task(self._experiments.pop(experiment))
 
     def _show(self) -> None:
         whole = sum(weight for index, weight in enumerate(self._weights) if index not in self._kept)

@@ -34,6 +34,16 @@ def run_folder(root: Path, scenario: Scenario, seed: int) -> Path:
     return root / build_id() / f"{scenario.hash[:16]}-seed-{seed}"
 
 
+def kept_result(folder: Path) -> Result | None:
+    """Read a result that was finished before, if it is there and whole."""
+    if not (folder / MANIFEST).is_file():
+        return None
+    try:
+        return Result.read(folder)
+    except OutputError:
+        return None
+
+
 def cached_runs(
     root: Path,
     runs: Sequence[tuple[Scenario, int]],
@@ -59,15 +69,11 @@ def cached_runs(
     missing: list[int] = []
     for index, job in enumerate(jobs):
         assert job.folder is not None
-        if (job.folder / MANIFEST).is_file():
-            try:
-                result = Result.read(job.folder)
-            except OutputError:
-                missing.append(index)
-            else:
-                yield index, result
-        else:
+        result = kept_result(job.folder)
+        if result is None:
             missing.append(index)
+        else:
+            yield index, result
 
     def report(position: int, state: Progress) -> None:
         if on_progress is not None:
@@ -76,37 +82,6 @@ def cached_runs(
     with closing(run_jobs([jobs[index] for index in missing], on_progress=report)) as finished:
         for position, result in finished:
             yield missing[position], result
-
-
-def finish_runs(
-    root: Path,
-    runs: Sequence[tuple[Scenario, int]],
-    on_progress: OnProgress | None = None,
-) -> Generator[tuple[int, bool], None, None]:
-    """Do the runs that are not finished yet, and keep none of the results in memory.
-
-    Parameters
-    ----------
-    root : Path
-        Folder of finished runs, where :func:`run_folder` finds each.
-    runs : sequence of tuple of Scenario and int
-        Scenarios and seeds.
-    on_progress : callable, optional
-        Called with the index of a run that is going on, and its progress.
-
-    Yields
-    ------
-    tuple of int and bool
-        Index of the run, and whether it was run now; those that were finished before come first.
-    """
-    before = {
-        index
-        for index, (scenario, seed) in enumerate(runs)
-        if (run_folder(root, scenario, seed) / MANIFEST).is_file()
-    }
-    with closing(cached_runs(root, runs, on_progress)) as finished:
-        for index, _ in finished:
-            yield index, index not in before
 
 
 def study(paper: str, name: str) -> Scenario:

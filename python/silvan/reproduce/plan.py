@@ -8,11 +8,12 @@ from pathlib import Path
 
 from silvan.reproduce.cache import run_folder, study
 from silvan.reproduce.experiment import Case, Experiment
-from silvan.result import Result
 from silvan.scenario import Scenario
+from silvan.workers import Job
 
 # What eight hotspots among 648 hosts receive adds about this much to the mean of all.
 _HOTSPOTS_GBPS = 0.2
+_PS_PER_S = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,22 @@ class PlannedRun:
     scenario: Scenario
     seed: int
     weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """Where the result of a planned run is.
+
+    Attributes
+    ----------
+    label : str
+        Experiment, case and seed, for people.
+    folder : Path
+        Folder of the result.
+    """
+
+    label: str
+    folder: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +79,13 @@ class Plan:
         """Name the folders of the runs' results under a root."""
         return [run_folder(root, one.scenario, one.seed) for one in self.runs]
 
-    def results(self, experiment: str, root: Path) -> Mapping[str, Sequence[Result]]:
-        """Read the finished runs of one experiment.
+    def job(self, place: int, root: Path) -> Job:
+        """Give one run with the folder for its result under a root."""
+        one = self.runs[place]
+        return Job(one.scenario, one.seed, run_folder(root, one.scenario, one.seed))
+
+    def finished(self, experiment: str, root: Path) -> Mapping[str, Sequence[FinishedRun]]:
+        """Tell where the finished runs of one experiment are.
 
         Parameters
         ----------
@@ -75,16 +97,11 @@ class Plan:
         Returns
         -------
         Mapping
-            The results of each case, one per seed, by the case's label.
-
-        Raises
-        ------
-        OutputError
-            A run is not there, or damaged.
+            The runs of each case, one per seed, by the case's label.
         """
         folders = self.folders(root)
         return {
-            label: [Result.read(folders[place]) for place in places]
+            label: [FinishedRun(self.runs[place].label, folders[place]) for place in places]
             for label, places in self.needs[experiment].items()
         }
 
@@ -151,4 +168,5 @@ def make_plan(
 
 def _planned(experiment: Experiment, case: Case, scenario: Scenario, seed: int) -> PlannedRun:
     label = f"{experiment.id}: {case.label}, seed {seed}"
-    return PlannedRun(label, scenario, seed, scenario.tmax_gbps(seed) + _HOTSPOTS_GBPS)
+    gigabits = (scenario.tmax_gbps(seed) + _HOTSPOTS_GBPS) * scenario.duration_ps / _PS_PER_S
+    return PlannedRun(label, scenario, seed, gigabits)

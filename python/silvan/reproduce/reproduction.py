@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from silvan import _silvan
 from silvan.folders import write_text
 from silvan.reproduce.cache import build_id
 from silvan.reproduce.experiment import Experiment, PointTable, Row, ShapeRow, compare
-from silvan.reproduce.plan import Plan
+from silvan.reproduce.plan import FinishedRun, Plan
 from silvan.reproduce.targets import load_targets
 from silvan.result import Result
 
@@ -66,8 +66,10 @@ class Outcome:
 
     Attributes
     ----------
-    experiment : Experiment
-        The experiment.
+    id, title : str
+        The experiment's.
+    windows : tuple of str
+        Its two averaging windows in words.
     rows : tuple of Row or ShapeRow
         The paper's statements beside what was measured.
     points : PointTable, optional
@@ -80,7 +82,9 @@ class Outcome:
         Effective scenario of the first case, as TOML.
     """
 
-    experiment: Experiment
+    id: str
+    title: str
+    windows: tuple[str, str]
     rows: tuple[Row | ShapeRow, ...]
     points: PointTable | None
     figures: tuple[Path, ...]
@@ -88,17 +92,22 @@ class Outcome:
     scenario: str
 
 
-def evaluate(plan: Plan, experiment: Experiment, root: Path, figures: Path) -> Outcome:
+def evaluate(
+    paper: str,
+    experiment: Experiment,
+    runs: Mapping[str, Sequence[FinishedRun]],
+    figures: Path,
+) -> Outcome:
     """Measure and draw an experiment whose runs are finished.
 
     Parameters
     ----------
-    plan : Plan
-        The plan that the experiment is part of.
+    paper : str
+        The paper that it is of.
     experiment : Experiment
         The experiment.
-    root : Path
-        Folder of finished runs.
+    runs : Mapping
+        Its runs of each case, one per seed, by the case's label.
     figures : Path
         Folder of the figures; it must exist.
 
@@ -112,17 +121,18 @@ def evaluate(plan: Plan, experiment: Experiment, root: Path, figures: Path) -> O
     OutputError
         A run cannot be read, or a figure cannot be written.
     """
-    results = plan.results(experiment.id, root)
-    places = plan.needs[experiment.id]
+    results = {label: [Result.read(run.folder) for run in some] for label, some in runs.items()}
     return Outcome(
-        experiment,
-        rows=tuple(compare(load_targets(plan.paper), experiment.measure(results))),
+        experiment.id,
+        experiment.title,
+        experiment.windows,
+        rows=tuple(compare(load_targets(paper), experiment.measure(results))),
         points=experiment.tabulate(results) if experiment.tabulate else None,
         figures=tuple(experiment.draw(results, figures)),
         costs=tuple(
-            RunCost.of(plan.runs[place].label, result)
-            for label, runs in results.items()
-            for place, result in zip(places[label], runs, strict=True)
+            RunCost.of(run.label, result)
+            for label, some in runs.items()
+            for run, result in zip(some, results[label], strict=True)
         ),
         scenario=next(iter(results.values()))[0].scenario.to_toml(),
     )
@@ -160,9 +170,9 @@ def manifest(plan: Plan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "build": build_id(),
         "experiments": [
             {
-                "id": one.experiment.id,
-                "title": one.experiment.title,
-                "windows": list(one.experiment.windows),
+                "id": one.id,
+                "title": one.title,
+                "windows": list(one.windows),
                 "targets": [row.to_dict() for row in one.rows],
                 "files": [path.name for path in one.figures],
             }

@@ -1,0 +1,234 @@
+"""Carrying out a plan: runs and figures side by side, in worker processes."""
+
+from __future__ import annotations
+
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from silvan.errors import EvaluationError, OutputError, SilvanError, SimulationError
+from silvan.processes import Died, Event, Pool, Raised, Report, cores
+from silvan.reproduce.cache import kept_result
+from silvan.reproduce.plan import FinishedRun, Plan
+from silvan.reproduce.registry import experiments
+from silvan.reproduce.reproduction import Outcome, evaluate
+from silvan.simulation import Progress, run
+from silvan.workers import Job, OnProgress
+
+_KEPT = "finished runs and figures are kept; repeat the command to try the rest again"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDone:
+    """A run is finished.
+
+    Attributes
+    ----------
+    index : int
+        Its place in the plan.
+    is_new : bool
+        Whether it was run now.
+    """
+
+    index: int
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluating:
+    """All runs of an experiment are finished, and it is being measured and drawn.
+
+    Attributes
+    ----------
+    experiment : str
+        The experiment's id.
+    """
+
+    experiment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """An experiment has been measured and drawn.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        What became of it.
+    """
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An experiment could not be measured or drawn.
+
+    Attributes
+    ----------
+    experiment : str
+        The experiment's id.
+    error : SilvanError
+        Why.
+    """
+
+    experiment: str
+    error: SilvanError
+
+
+Step: TypeAlias = RunDone | Evaluating | Evaluated | Failed
+"""What happens on the way."""
+
+
+def carry_out(
+    plan: Plan, root: Path, figures: Path, on_progress: OnProgress | None = None
+) -> Generator[Step, None, None]:
+    """Do all runs of a plan, and measure and draw each experiment as soon as its runs are there.
+
+    Parameters
+    ----------
+    plan : Plan
+        The runs, and which experiment needs which.
+    root : Path
+        Folder of finished runs. What is there already is not run again; each new result is added
+        at once.
+    figures : Path
+        Folder of the figures; it must exist.
+    on_progress : callable, optional
+        Called with the place of a run that is going on, and its progress.
+
+    Yields
+    ------
+    Step
+        What happened. An experiment that cannot be evaluated stops neither runs nor others.
+
+    Raises
+    ------
+    SilvanError
+        A run failed, or its result could not be written. What else goes on is stopped.
+    KeyboardInterrupt
+        Ctrl-C was pressed. Runs that go on are stopped, and nothing of them is written.
+    """
+    agenda = _Agenda(plan)
+    with Pool(min(cores(), len(plan.runs) + len(plan.needs))) as pool:
+        while agenda.is_open or not pool.is_idle:
+            while agenda.is_open and pool.has_room:
+                # Experiments first: what is drawn early can be looked at while the rest runs.
+                if agenda.ready:
+                    name = agenda.ready.popleft()
+                    needed = plan.finished(name, root)
+                    pool.submit(agenda.key(name), _evaluate, plan.paper, name, needed, figures)
+                    yield Evaluating(name)
+                elif agenda.runs:
+                    index = agenda.runs.popleft()
+                    pool.submit(index, _finish, plan.job(index, root))
+                else:
+                    break
+            for event in pool.wait():
+                if isinstance(event, Report):
+                    if on_progress is not None:
+                        on_progress(event.key, event.progress)
+                elif event.key < len(plan.runs):
+                    done = _run_done(plan, event)
+                    agenda.finish(done.index)
+                    yield done
+                else:
+                    yield _evaluation(agenda.experiment(event.key), event)
+
+
+class _Agenda:
+    """What is left to be started."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._names = list(plan.needs)
+        self._count = len(plan.runs)
+        self._missing = {
+            name: {place for places in cases.values() for place in places}
+            for name, cases in plan.needs.items()
+        }
+        self.runs = deque(range(self._count))
+        self.ready: deque[str] = deque()
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.runs or self.ready)
+
+    def key(self, experiment: str) -> int:
+        """Give the key of an experiment; those of runs are their places in the plan."""
+        return self._count + self._names.index(experiment)
+
+    def experiment(self, key: int) -> str:
+        return self._names[key - self._count]
+
+    def finish(self, run: int) -> None:
+        """Count a run as finished, and what needed nothing else as ready."""
+        for name, missing in self._missing.items():
+            if run in missing:
+                missing.remove(run)
+                if not missing:
+                    self.ready.append(name)
+
+
+def _run_done(plan: Plan, event: Event) -> RunDone:
+    match event:
+        case Raised(_, error):
+            raise error
+        case Died(index, how):
+            raise SimulationError(
+                f"{plan.runs[index].label}: the worker process ended ({how})",
+                hint="the machine may be out of memory; finished runs are kept",
+            )
+        case Report():
+            raise AssertionError("a report ends nothing")
+        case _:
+            return RunDone(event.key, is_new=event.value)
+
+
+def _evaluation(experiment: str, event: Event) -> Evaluated | Failed:
+    match event:
+        case Raised(_, SilvanError() as error):
+            return Failed(experiment, error)
+        case Raised(_, error):
+            raise error
+        case Died(_, how):
+            message = f"{experiment}: cannot be measured or drawn: the worker process ended ({how})"
+            return Failed(experiment, EvaluationError(message, _KEPT))
+        case Report():
+            raise AssertionError("a report ends nothing")
+        case _:
+            return Evaluated(event.value)
+
+
+def _finish(job: Job, progress: Callable[[Progress], object]) -> bool:
+    """Do a run unless its result is there, and tell whether it was done."""
+    assert job.folder is not None
+    if kept_result(job.folder) is not None:
+        return False
+    run(job.scenario, seed=job.seed, progress=progress).write(job.folder)
+    return True
+
+
+def _evaluate(
+    paper: str,
+    name: str,
+    runs: Mapping[str, Sequence[FinishedRun]],
+    figures: Path,
+    progress: Callable[[Progress], object],
+) -> Outcome:
+    """Measure and draw an experiment, and say of any error which experiment it belongs to."""
+    del progress
+    (experiment,) = experiments(paper, name)
+    try:
+        return evaluate(paper, experiment, runs, figures)
+    except OutputError:
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise EvaluationError(
+            f"{name}: cannot be measured or drawn: {type(error).__name__}: {error} "
+            f"({Path(place.filename).name}, line {place.lineno})",
+            _KEPT,
+        ) from error
