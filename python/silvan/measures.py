@@ -29,6 +29,11 @@ class Window:
     start_ps: int
     end_ps: int
 
+    @property
+    def length_ps(self) -> int:
+        """Length in picoseconds."""
+        return self.end_ps - self.start_ps
+
     def __str__(self) -> str:
         return f"{self.start_ps / PS_PER_MS:g} to {self.end_ps / PS_PER_MS:g} ms"
 
@@ -237,6 +242,35 @@ def sliding_rates_gbps(
     return (ends - length_ps / 2) / PS_PER_MS, (sums[steps:] - sums[:-steps]) * 8e3 / length_ps
 
 
+def delivered_within(result: Result, window: Window) -> npt.NDArray[np.uint64]:
+    """Add up what each host received in a window.
+
+    Parameters
+    ----------
+    result : Result
+        A run whose probe interval divides the window.
+    window : Window
+        When.
+
+    Returns
+    -------
+    ndarray of uint64
+        Bytes, in the order of the ``hosts`` table.
+
+    Raises
+    ------
+    ValueError
+        The window does not start and end at probe instants.
+    """
+    times_ps, delivered_bytes = delivered(result)
+    ends = times_ps.astype(np.int64)
+    inside = (ends > window.start_ps) & (ends <= window.end_ps)
+    starts = np.concatenate(([0], ends[:-1]))
+    if (ends - starts)[inside].sum() != window.length_ps:
+        raise ValueError(f"the probe interval does not divide the window from {window}")
+    return np.asarray(delivered_bytes[inside].sum(axis=0), dtype=np.uint64)
+
+
 def mean_receive_rate_gbps(result: Result, hosts: BoolArray, window: Window) -> float:
     """Average the receive rate over hosts and time.
 
@@ -259,15 +293,8 @@ def mean_receive_rate_gbps(result: Result, hosts: BoolArray, window: Window) -> 
     ValueError
         The window does not start and end at probe instants.
     """
-    times_ps, delivered_bytes = delivered(result)
-    ends = times_ps.astype(np.int64)
-    inside = (ends > window.start_ps) & (ends <= window.end_ps)
-    length_ps = window.end_ps - window.start_ps
-    starts = np.concatenate(([0], ends[:-1]))
-    if (ends - starts)[inside].sum() != length_ps:
-        raise ValueError(f"the probe interval does not divide the window from {window}")
-    total_bytes = int(delivered_bytes[inside][:, hosts].sum())
-    return total_bytes * 8e3 / length_ps / max(int(hosts.sum()), 1)
+    total_bytes = int(delivered_within(result, window)[hosts].sum())
+    return total_bytes * 8e3 / window.length_ps / max(int(hosts.sum()), 1)
 
 
 def receive_rate_series_gbps(result: Result, hosts: BoolArray) -> tuple[FloatArray, FloatArray]:

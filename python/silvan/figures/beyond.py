@@ -47,14 +47,9 @@ def draw_levels(
         The PNG, the SVG and the CSV.
     """
     stem = "beyond-sl"
-    with style.styled(9.2, 3.5) as figure:
-        figure.suptitle(
-            "Throttling queue pairs or whole service levels: 120 B nodes, 2 hotspots",
-            x=0.012,
-            ha="left",
-            fontsize=11.5,
-            fontweight="bold",
-        )
+    with style.styled(
+        9.2, 3.5, "Throttling queue pairs or whole service levels: 120 B nodes, 2 hotspots"
+    ) as figure:
         panels = (("Not hotspots", "others"), ("Hotspots", "hotspots"), ("All hosts", "everyone"))
         grid = figure.subplots(1, len(panels))
         for axes, (title, group) in zip(grid, panels, strict=True):
@@ -81,9 +76,8 @@ def draw_levels(
                     label=level,
                 )
             axes.set_ylim(0, axes.dataLim.ymax * 1.08)
-        _legend(grid[-1], f"Rates: {_LATE}; shades: range over three seeds.")
-        paths = style.save(figure, folder, stem)
-    return [*paths, style.save_csv(table.header, table.rows, folder / f"{stem}.csv")]
+        style.legend_below(grid[-1], note=f"Rates: {_LATE}; shades: range over three seeds.")
+        return style.save(figure, folder, stem, (table.header, table.rows))
 
 
 def draw_fabrics(
@@ -106,21 +100,13 @@ def draw_fabrics(
         The PNG, the SVG and the CSV.
     """
     stem = "beyond-torus"
-    with style.styled(6.9, 3.4) as figure:
-        figure.suptitle(
-            "A silent forest of two trees on three fabrics",
-            x=0.012,
-            ha="left",
-            fontsize=11.5,
-            fontweight="bold",
-        )
+    with style.styled(6.9, 3.4, "A silent forest of two trees on three fabrics") as figure:
         left, right = figure.subplots(1, 2)
         undisturbed = [float(cases["nohot"].everyone[1].mean()) for cases in fabrics.values()]
         _bars(left, "Not hotspots", fabrics, "others", levels=undisturbed)
         _bars(right, "Hotspots", fabrics, "hotspots")
-        _legend(left, f"Rates: {_LATE}; whiskers: range over three seeds.")
-        paths = style.save(figure, folder, stem)
-    return [*paths, style.save_csv(table.header, table.rows, folder / f"{stem}.csv")]
+        style.legend_below(left, note=f"Rates: {_LATE}; whiskers: range over three seeds.")
+        return style.save(figure, folder, stem, (table.header, table.rows))
 
 
 def draw_routings(
@@ -143,21 +129,15 @@ def draw_routings(
         The PNG, the SVG and the CSV.
     """
     stem = "beyond-adaptive"
-    with style.styled(8.6, 3.4) as figure:
-        figure.suptitle(
-            "Adaptive routing beside and together with congestion control, 120-host fat tree",
-            x=0.012,
-            ha="left",
-            fontsize=11.5,
-            fontweight="bold",
-        )
+    with style.styled(
+        8.6, 3.4, "Adaptive routing beside and together with congestion control, 120-host fat tree"
+    ) as figure:
         first, second, third = figure.subplots(1, 3)
         _bars(first, "Random permutation: all", traffics["permutation"], "everyone")
         _bars(second, "Silent forest: not hotspots", traffics["forest"], "others")
         _bars(third, "Silent forest: hotspots", traffics["forest"], "hotspots")
-        _legend(third, f"Rates: {_LATE}; whiskers: range over three seeds.")
-        paths = style.save(figure, folder, stem)
-    return [*paths, style.save_csv(table.header, table.rows, folder / f"{stem}.csv")]
+        style.legend_below(third, note=f"Rates: {_LATE}; whiskers: range over three seeds.")
+        return style.save(figure, folder, stem, (table.header, table.rows))
 
 
 def _bars(
@@ -217,22 +197,6 @@ def _bars(
     axes.set_ylim(0, axes.dataLim.ymax * 1.1)
 
 
-def _legend(axes: Axes, note: str) -> None:
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    handles, labels = axes.get_legend_handles_labels()
-    below = figure.legend(
-        handles,
-        labels,
-        loc="outside lower left",
-        ncols=len(labels),
-        alignment="left",
-        title=note,
-        title_fontsize=7.5,
-    )
-    below.get_title().set_color(style.FAINT)
-
-
 def draw_space(
     shares: Mapping[Setting, tuple[float, float]], *, table: PointTable, folder: Path
 ) -> list[Path]:
@@ -256,14 +220,11 @@ def draw_space(
     thresholds = sorted({setting[0] for setting in shares}, reverse=True)
     marking_rates = sorted({setting[1] for setting in shares})
     rows, columns = len(thresholds), len(marking_rates)
-    with style.styled(max(3.1 * columns + 0.9, 6.4), 2.75 * rows + 0.8) as figure:
-        figure.suptitle(
-            "How settings serve hotspots and others: the lesser of both shares, in per cent",
-            x=0.012,
-            ha="left",
-            fontsize=11.5,
-            fontweight="bold",
-        )
+    with style.styled(
+        max(3.1 * columns + 0.9, 6.4),
+        2.75 * rows + 0.8,
+        "How settings serve hotspots and others: the lesser of both shares, in per cent",
+    ) as figure:
         grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
         for row, threshold in zip(grid, thresholds, strict=True):
             for axes, marking_rate in zip(row, marking_rates, strict=True):
@@ -283,8 +244,7 @@ def draw_space(
             fontsize=7.5,
         )
         note.set_color(style.FAINT)
-        paths = style.save(figure, folder, stem)
-    return [*paths, style.save_csv(table.header, table.rows, folder / f"{stem}.csv")]
+        return style.save(figure, folder, stem, (table.header, table.rows))
 
 
 def _heat(

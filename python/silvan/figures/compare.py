@@ -43,8 +43,7 @@ def draw_comparison(
         The PNG, the SVG and the CSV.
     """
     shown = quantities(standings)
-    with style.styled(1.6 + 1.25 * len(shown), 1.5 + 0.3 * len(standings)) as figure:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+    with style.styled(1.6 + 1.25 * len(shown), 1.5 + 0.3 * len(standings), title) as figure:
         grid = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
         places = list(range(len(standings)))[::-1]
         for axes, quantity in zip(grid, shown, strict=True):
@@ -56,10 +55,9 @@ def draw_comparison(
             fontsize=8,
             color=style.FAINT,
         )
-        files = style.save(figure, folder, stem)
-    header = ("scheme", *(one.name for one in shown))
-    rows = [(one.contender.name, *(one.numbers[q.name] for q in shown)) for one in standings]
-    return [*files, style.save_csv(header, rows, folder / f"{stem}.csv")]
+        header = ("scheme", *(one.name for one in shown))
+        rows = [(one.contender.name, *(one.numbers[q.name] for q in shown)) for one in standings]
+        return style.save(figure, folder, stem, (header, rows))
 
 
 def _panel(

@@ -22,14 +22,9 @@ _COLOURS = {
 
 def draw(course: Course, *, folder: Path, stem: str) -> list[Path]:
     """Draw the demonstration as it went."""
-    with style.styled(8.2, 3.9) as figure:
-        figure.suptitle(
-            "Real datagrams, OpenSM and silvan dcms: the victim gets its rate back",
-            x=0.012,
-            ha="left",
-            fontsize=11.5,
-            fontweight="bold",
-        )
+    with style.styled(
+        8.2, 3.9, "Real datagrams, OpenSM and silvan dcms: the victim gets its rate back"
+    ) as figure:
         axes = figure.subplots()
         for flow in STARTS_S:
             points = [
@@ -62,5 +57,5 @@ def draw(course: Course, *, folder: Path, stem: str) -> list[Path]:
             f"time, s (a sweep every {INTERVAL_S:g} s; {VICTIM} ends at {ENDS_S[VICTIM]:g} s)"
         )
         axes.set_ylabel("throughput, Gbit/s")
-        figure.legend(loc="outside lower left", ncols=5)
+        style.legend_below(axes, columns=5)
         return style.save(figure, folder, stem)

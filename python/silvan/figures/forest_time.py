@@ -70,8 +70,7 @@ def draw_over_time(
         The PNG, the SVG and the CSV of the numbers behind them.
     """
     series = {control: forest_series(forests) for control, forests in runs.items()}
-    with style.styled(7.2, 6.6) as figure:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+    with style.styled(7.2, 6.6, title) as figure:
         panels = figure.subplots(len(_MEASURES), 1, sharex=True)
         for axes, (name, label) in zip(panels, _MEASURES, strict=True):
             for control, one in series.items():
@@ -89,11 +88,10 @@ def draw_over_time(
             figure.legend(
                 *panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2
             )
-        paths = style.save(figure, folder, stem)
-    header = ("cc", "time_ms", *(name for name, _ in _MEASURES))
-    rows = [
-        (control, *(f"{one[name][look]:.6g}" for name in header[1:]))
-        for control, one in series.items()
-        for look in range(len(one["time_ms"]))
-    ]
-    return [*paths, style.save_csv(header, rows, folder / f"{stem}.csv")]
+        header = ("cc", "time_ms", *(name for name, _ in _MEASURES))
+        rows = [
+            (control, *(f"{one[name][look]:.6g}" for name in header[1:]))
+            for control, one in series.items()
+            for look in range(len(one["time_ms"]))
+        ]
+        return style.save(figure, folder, stem, (header, rows))

@@ -44,14 +44,9 @@ def _plot_flows(axes: Axes, over_time: Course) -> None:
 
 def draw_throughputs(courses: Mapping[str, Course], *, folder: Path, stem: str) -> list[Path]:
     """Draw the throughput of every flow over time, one panel per setting (figure 3)."""
-    with style.styled(9.6, 3.3) as figure:
-        figure.suptitle(
-            "Figure 3: CCTI_Timer and Marking_Rate decide who suffers",
-            x=0.012,
-            ha="left",
-            fontsize=11.5,
-            fontweight="bold",
-        )
+    with style.styled(
+        9.6, 3.3, "Figure 3: CCTI_Timer and Marking_Rate decide who suffers"
+    ) as figure:
         grid = figure.subplots(1, len(courses), sharey=True)
         for axes, (name, over_time) in zip(grid, courses.items(), strict=True):
             _plot_flows(axes, over_time)
@@ -59,8 +54,7 @@ def draw_throughputs(courses: Mapping[str, Course], *, folder: Path, stem: str) 
             axes.set_xlabel("time, s")
             if axes is not grid[0]:
                 axes.set_ylabel("")
-        handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower left", ncols=4)
+        style.legend_below(grid[0], columns=4)
         return style.save(figure, folder, stem)
 
 
@@ -90,14 +84,7 @@ def draw_tradeoff(
     points: PointTable, stated: Sequence[Stated], *, folder: Path, stem: str
 ) -> list[Path]:
     """Draw the victim's completion time and the contributors' sum by Marking_Rate (figure 4)."""
-    with style.styled(7.6, 3.4) as figure:
-        figure.suptitle(
-            "Figure 4: what a Marking_Rate costs whom",
-            x=0.012,
-            ha="left",
-            fontsize=11.5,
-            fontweight="bold",
-        )
+    with style.styled(7.6, 3.4, "Figure 4: what a Marking_Rate costs whom") as figure:
         left, right = figure.subplots(1, 2)
         for axes, column, title, unit in (
             (left, "victim_completion_s", "(a) victim X-Y", "completion time, s"),
@@ -111,8 +98,7 @@ def draw_tradeoff(
             _plot_tradeoff(axes, points, column, stated)
             axes.set_title(title)
             axes.set_ylabel(unit)
-        handles, labels = left.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower left", ncols=4)
+        style.legend_below(left, columns=4)
         return style.save(figure, folder, stem)
 
 
@@ -159,8 +145,7 @@ def draw_managed(
     over_time: Course, done: Actions, *, title: str, folder: Path, stem: str
 ) -> list[Path]:
     """Draw throughputs and counter rates over time, and when the DCMS acted (figures 5 and 6)."""
-    with style.styled(8.2, 5.4) as figure:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+    with style.styled(8.2, 5.4, title) as figure:
         top, bottom = figure.subplots(2, 1, sharex=True)
         _plot_flows(top, over_time)
         top.set_title("(a) throughput of the flows")

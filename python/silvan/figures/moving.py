@@ -73,14 +73,14 @@ def draw_moving(
         gain_marks = [Mark(moves, value, style.INK) for moves, value in stated.get("gain", ())]
         gain = Line("CC on / CC off", style.INK, storm.gain())
         gains.append(Panel("What CC gains", "CC on / CC off (ratio)", [gain], gain_marks, level=1))
-    paths = draw_panels(
+    return draw_panels(
         # One kind of traffic fits beside its gain, several stand above theirs.
         [[*rates, *gains]] if len(storms) == 1 else [rates, gains],
         title=title,
         axis=_AXIS,
         ticks=_TICKS,
         caption=_CAPTION,
+        table=table,
         folder=folder,
         stem=stem,
     )
-    return [*paths, style.save_csv(table.header, table.rows, folder / f"{stem}.csv")]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from silvan.measures import FloatArray
+    from silvan.reproduce.experiment import PointTable
 
 _MARK_NAME = "stated in the paper"
 # Of the caption's small type.
@@ -100,6 +101,7 @@ def draw_panels(
     axis: str,
     ticks: Mapping[int, str],
     caption: str,
+    table: PointTable,
     folder: Path,
     stem: str,
 ) -> list[Path]:
@@ -117,6 +119,8 @@ def draw_panels(
         Labels of the points to be labelled.
     caption : str
         What else a reader must know, in small type below.
+    table : PointTable
+        The numbers behind the figure.
     folder : Path
         A folder that exists.
     stem : str
@@ -125,12 +129,11 @@ def draw_panels(
     Returns
     -------
     list of Path
-        The PNG and the SVG.
+        The PNG, the SVG and the CSV.
     """
     rows, columns = len(panels), len(panels[0])
     width = max(3.45 * columns, 6.9)
-    with style.styled(width, 2.75 * rows + 1.05) as figure:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+    with style.styled(width, 2.75 * rows + 1.05, title) as figure:
         grid = figure.subplots(rows, columns, squeeze=False)
         legend: dict[str, Artist] = {}
         for row, line_of_axes in zip(panels, grid, strict=True):
@@ -139,19 +142,9 @@ def draw_panels(
                 axes.set_xticks(list(ticks), list(ticks.values()))
         for axes in grid[-1]:
             axes.set_xlabel(axis)
-        below = figure.legend(
-            list(legend.values()),
-            list(legend),
-            loc="outside lower left",
-            ncols=len(legend),
-            handlelength=2.2,
-            columnspacing=1.6,
-            alignment="left",
-            title=textwrap.fill(caption, round(_LETTERS_PER_INCH * width)),
-            title_fontsize=7.5,
-        )
-        below.get_title().set_color(style.FAINT)
-        return style.save(figure, folder, stem)
+        note = textwrap.fill(caption, round(_LETTERS_PER_INCH * width))
+        style.legend_below(grid[0, 0], legend, note=note, handlelength=2.2, columnspacing=1.6)
+        return style.save(figure, folder, stem, (table.header, table.rows))
 
 
 def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:

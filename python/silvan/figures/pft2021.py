@@ -40,7 +40,8 @@ def draw_injection(
     list of Path
         The files written.
     """
-    with style.styled(9.5, 4.2) as figure:
+    title = "What a throttled interface injects: lines by the formula, dots simulated"
+    with style.styled(9.5, 4.2, title) as figure:
         left, right = figure.subplots(1, 2, sharey=True)
         _panel(left, fixed, drawn="steps-post")
         left.set_title("(a) fixed interval, m = 0")
@@ -51,13 +52,6 @@ def draw_injection(
             axes.set_xlabel("used credits c")
             axes.set_ylim(0, 1.04)
             axes.margins(x=0.01)
-        figure.suptitle(
-            "What a throttled interface injects: lines by the formula, dots simulated",
-            x=0.01,
-            ha="left",
-            fontsize=9.5,
-            color=style.FAINT,
-        )
         return style.save(figure, folder, stem)
 
 

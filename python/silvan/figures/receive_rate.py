@@ -117,8 +117,7 @@ def draw_receive_rates(
     reference = alone.late_mean(late_ms)
     hot = is_hotspot(next(iter(by_control.values()))[0])
 
-    with style.styled(7.2, 6.0) as figure:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+    with style.styled(7.2, 6.0, title) as figure:
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.7))
         upper.set_title(f"The {int(hot.sum())} hotspots")
         lower.set_title(f"The {int((~hot).sum())} other hosts, victims of the congestion trees")
@@ -139,14 +138,13 @@ def draw_receive_rates(
             fontsize=7.5,
             color=style.FAINT,
         )
-        paths = style.save(figure, folder, stem)
-    rows = [
-        (f"{time:.6g}", group, control, f"{mean:.6g}", f"{low:.6g}", f"{high:.6g}")
-        for (group, control), one in bands.items()
-        for time, mean, low, high in zip(one.times_ms, one.mean, one.low, one.high, strict=True)
-    ]
-    header = ("time_ms", "hosts", "cc", "mean_gbps", "min_gbps", "max_gbps")
-    return [*paths, style.save_csv(header, rows, folder / f"{stem}.csv")]
+        rows = [
+            (f"{time:.6g}", group, control, f"{mean:.6g}", f"{low:.6g}", f"{high:.6g}")
+            for (group, control), one in bands.items()
+            for time, mean, low, high in zip(one.times_ms, one.mean, one.low, one.high, strict=True)
+        ]
+        header = ("time_ms", "hosts", "cc", "mean_gbps", "min_gbps", "max_gbps")
+        return style.save(figure, folder, stem, (header, rows))
 
 
 def _line(axes: Axes, one: Band, name: str, colour: str, late_ms: float) -> None:

@@ -34,8 +34,7 @@ def draw_schemes(
     list of Path
         The PNG, the SVG and the CSV.
     """
-    with style.styled(9.6, 3.2) as figure:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+    with style.styled(9.6, 3.2, title) as figure:
         grid = figure.subplots(1, len(panels), sharey=True)
         for axes, panel in zip(grid, panels, strict=True):
             rows = [row for row in table.rows if row[0] == panel]
@@ -61,5 +60,4 @@ def draw_schemes(
             axes.grid(visible=False)
             hosts = "all hosts" if moving else "hosts that are no hotspots"
             axes.set_xlabel(f"receive rate (Gbit/s)\nof {hosts}")
-        files = style.save(figure, folder, stem)
-    return [*files, style.save_csv(table.header, table.rows, folder / f"{stem}.csv")]
+        return style.save(figure, folder, stem, (table.header, table.rows))

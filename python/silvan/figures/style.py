@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from silvan.folders import write_bytes, write_text
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 # From the palette of Okabe and Ito, which colour-blind readers can tell apart. Vermilion has
@@ -67,24 +68,32 @@ _PLACE = re.compile(rb'\b(?:d|x|y)="[^"]*"')
 _TOO_FINE = re.compile(rb"(?<=\.\d\d\d)\d+")
 
 
+Numbers: TypeAlias = tuple[Sequence[str], Sequence[Sequence[object]]]
+"""What is behind a figure: names of the columns with their units, and the rows."""
+
+
 @contextmanager
-def styled(width_in: float, height_in: float) -> Iterator[Figure]:
+def styled(width_in: float, height_in: float, title: str = "") -> Iterator[Figure]:
     """Make a figure in the project's style.
 
     Parameters
     ----------
     width_in, height_in : float
         Size in inches.
+    title : str, optional
+        Title above all panels.
 
     Yields
     ------
     Figure
-        An empty figure that no window system knows of. The style holds inside the block, so
+        A figure without axes that no window system knows of. The style holds inside the block, so
         save the figure there too.
     """
     with mpl.rc_context(_SETTINGS):
         figure = Figure(figsize=(width_in, height_in), layout="constrained")
         FigureCanvasAgg(figure)
+        if title:
+            figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
         yield figure
 
 
@@ -101,8 +110,49 @@ def label_line(axes: Axes, x: float, y: float, text: str, colour: str, **placing
     )
 
 
-def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
-    """Write a figure as PNG and SVG, each whole or not at all.
+def legend_below(
+    axes: Axes,
+    handles: Mapping[str, Artist] | None = None,
+    *,
+    columns: int | None = None,
+    note: str = "",
+    **spacing: float,
+) -> None:
+    """Put one legend below all panels of a figure.
+
+    Parameters
+    ----------
+    axes : Axes
+        One of the panels.
+    handles : Mapping, optional
+        What to explain, by name; by default what is labelled in these axes.
+    columns : int, optional
+        Columns of the legend; by default all names stand in one row.
+    note : str, optional
+        What else a reader must know, in small type above the names.
+    **spacing : float
+        Lengths of matplotlib's legend, such as ``handlelength``.
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    if handles is None:
+        artists, names = axes.get_legend_handles_labels()
+        handles = dict(zip(names, artists, strict=True))
+    below = figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="outside lower left",
+        ncols=columns or len(handles),
+        alignment="left",
+        title=note or None,
+        title_fontsize=7.5,
+        **spacing,
+    )
+    below.get_title().set_color(FAINT)
+
+
+def save(figure: Figure, folder: Path, stem: str, numbers: Numbers | None = None) -> list[Path]:
+    """Write a figure as PNG and SVG, and its numbers as CSV, each whole or not at all.
 
     Parameters
     ----------
@@ -112,6 +162,8 @@ def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
         A folder that exists.
     stem : str
         Name of the files, without suffix.
+    numbers : tuple, optional
+        The numbers behind the figure.
 
     Returns
     -------
@@ -128,6 +180,8 @@ def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
     write_bytes(paths[0], _file(figure, metadata={"Software": None}, pil_kwargs=_PNG))
     drawing = _file(figure, format="svg", metadata={"Date": None})
     write_bytes(paths[1], _PLACE.sub(_shorten, drawing))
+    if numbers is not None:
+        paths.append(save_csv(*numbers, folder / f"{stem}.csv"))
     return paths
 
 

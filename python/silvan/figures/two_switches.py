@@ -89,8 +89,7 @@ def draw_series(
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     table: list[tuple[object, ...]] = []
-    with style.styled(max(4.6 * columns, 6.4), 2.6 * rows + 1.0) as figure:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+    with style.styled(max(4.6 * columns, 6.4), 2.6 * rows + 1.0, title) as figure:
         grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
         for axes, (name, (times_ms, shares)) in zip(grid.flat, panels.items(), strict=False):
             axes.set_title(name)
@@ -107,11 +106,9 @@ def draw_series(
             axes.set_xlabel("simulated time (ms)")
         for axes in grid[:, 0]:
             axes.set_ylabel("share of a link, index")
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower left", ncols=len(labels))
-        paths = style.save(figure, folder, stem)
-    header = ("case", "line", "time_ms", "share_or_index")
-    return [*paths, style.save_csv(header, table, folder / f"{stem}.csv")]
+        style.legend_below(grid[0][0])
+        header = ("case", "line", "time_ms", "share_or_index")
+        return style.save(figure, folder, stem, (header, table))
 
 
 def draw_curves(
@@ -146,8 +143,7 @@ def draw_curves(
         The PNG, the SVG and the CSV of the numbers behind them.
     """
     table: list[tuple[object, ...]] = []
-    with style.styled(max(3.4 * len(panels), 6.4), 3.9) as figure:
-        figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
+    with style.styled(max(3.4 * len(panels), 6.4), 3.9, title) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, panel in zip(grid, panels, strict=True):
             axes.set_title(panel.title)
@@ -171,16 +167,10 @@ def draw_curves(
             if log:
                 axes.set_xscale("log")
             axes.set_ylim(0, 1.06)
-        handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(
-            handles,
-            labels,
-            loc="outside lower left",
-            ncols=min(len(labels), 3 if len(panels) > 1 else 2),
-        )
-        paths = style.save(figure, folder, stem)
-    header = ("panel", "line", "at", "value")
-    return [*paths, style.save_csv(header, table, folder / f"{stem}.csv")]
+        most = 3 if len(panels) > 1 else 2
+        style.legend_below(grid[0], columns=min(len(panels[0].lines), most))
+        header = ("panel", "line", "at", "value")
+        return style.save(figure, folder, stem, (header, table))
 
 
 def draw_recovery(
@@ -207,14 +197,7 @@ def draw_recovery(
         The PNG, the SVG and the CSV of the numbers behind them.
     """
     table: list[tuple[object, ...]] = []
-    with style.styled(6.8, 4.0) as figure:
-        figure.suptitle(
-            "Figure 5: recovery from Rmin = Rmax/256 without marks",
-            x=0.012,
-            ha="left",
-            fontsize=11.5,
-            fontweight="bold",
-        )
+    with style.styled(6.8, 4.0, "Figure 5: recovery from Rmin = Rmax/256 without marks") as figure:
         axes = figure.subplots()
         for name, (times, formula, middles, rates) in curves.items():
             colour = _colour(name)
@@ -242,6 +225,5 @@ def draw_recovery(
         axes.set_xlabel("time (ms), linear up to 1 ms")
         axes.set_ylabel("rate / Rmax")
         axes.legend(loc="upper left", fontsize=8)
-        paths = style.save(figure, folder, stem)
-    header = ("response", "source", "time_ms", "rate_over_rmax")
-    return [*paths, style.save_csv(header, table, folder / f"{stem}.csv")]
+        header = ("response", "source", "time_ms", "rate_over_rmax")
+        return style.save(figure, folder, stem, (header, table))

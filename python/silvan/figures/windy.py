@@ -82,10 +82,16 @@ def draw_windy(
             level=1,
         ),
     ]
-    paths = draw_panels(
-        [panels], title=title, axis=_AXIS, ticks=_TICKS, caption=_CAPTION, folder=folder, stem=stem
+    return draw_panels(
+        [panels],
+        title=title,
+        axis=_AXIS,
+        ticks=_TICKS,
+        caption=_CAPTION,
+        table=table,
+        folder=folder,
+        stem=stem,
     )
-    return [*paths, style.save_csv(table.header, table.rows, folder / f"{stem}.csv")]
 
 
 def draw_more_wind(
@@ -127,16 +133,16 @@ def draw_more_wind(
         Panel("Not hotspots, CC on", "receive rate / tmax (ratio)", lines("of_tmax"), level=1),
         Panel("Total throughput", "CC on / CC off (ratio)", lines("gain"), level=1),
     ]
-    paths = draw_panels(
+    return draw_panels(
         [panels],
         title="What changes as the share of B nodes grows",
         axis=_AXIS,
         ticks=_TICKS,
         caption=_CAPTION,
+        table=table,
         folder=folder,
         stem=stem,
     )
-    return [*paths, style.save_csv(table.header, table.rows, folder / f"{stem}.csv")]
 
 
 def _marks(stated: Stated, group: str) -> Iterator[Mark]:

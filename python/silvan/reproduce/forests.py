@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from silvan.measures import is_hotspot, jain_index
+import numpy as np
+
+from silvan.measures import (
+    Window,
+    delivered,
+    delivered_within,
+    is_hotspot,
+    jain_index,
+    mean_receive_rate_gbps,
+)
 from silvan.reproduce.experiment import Case, PointTable, Results
 from silvan.result import Result
 from silvan.toml_text import TomlValue
@@ -20,8 +29,6 @@ FORESTS: Mapping[str, Mapping[str, TomlValue]] = {
     "moving every 5 ms": {"traffic.nodes.hotspot-lifetime": "5 ms"},
 }
 """What makes each forest of the study that Table II's traffic is the default of."""
-
-_GBPS = 8e3
 
 
 def forest_cases(study: str, schemes: Mapping[str, Mapping[str, TomlValue]]) -> tuple[Case, ...]:
@@ -81,17 +88,15 @@ def _label(forest: str, scheme: str) -> str:
 
 
 def _rates(run: Result, *, whole: bool) -> tuple[float, float, float, float]:
-    hosts = run.hosts.num_rows
-    delivered = run.host_series["delivered_bytes"].to_numpy().reshape(-1, hosts)
-    kept = delivered if whole else delivered[len(delivered) // 2 :]
-    # The series has a row per probe interval, in equal steps up to the end.
-    length_ps = run.scenario.duration_ps * len(kept) / len(delivered)
-    rates = kept.sum(axis=0) * _GBPS / length_ps
+    times_ps = [0, *map(int, delivered(run)[0])]
+    middle = (len(times_ps) - 1) // 2
+    window = Window(times_ps[0 if whole else middle], times_ps[-1])
     nodes = run.scenario.to_dict()["traffic"]["nodes"]
     hot = is_hotspot(run) & (nodes["hotspot-lifetime"] == "unlimited")
+    everyone = np.ones_like(hot)
     return (
-        float(rates[hot].mean()) if hot.any() else float("nan"),
-        float(rates[~hot].mean()),
-        float(rates.sum()),
-        jain_index(rates[~hot]),
+        mean_receive_rate_gbps(run, hot, window) if hot.any() else float("nan"),
+        mean_receive_rate_gbps(run, ~hot, window),
+        mean_receive_rate_gbps(run, everyone, window) * len(hot),
+        jain_index(delivered_within(run, window)[~hot]),
     )
