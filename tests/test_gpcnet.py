@@ -13,6 +13,7 @@ from silvan.cli.app import run_command
 from silvan.errors import SilvanError
 from silvan.result import Result
 from silvan.scenario import Scenario
+from silvan.toml_text import TomlValue
 
 TEXT = """
 name = "small"
@@ -21,11 +22,17 @@ generator = "single-switch"
 hosts = 12
 [traffic.gpcnet]
 ranks-per-host = 2
+tests = [
+  "rr-latency", "rr-get-latency", "rr-bandwidth", "rr-put-bandwidth", "rr-bandwidth-sync",
+  "nat-bandwidth", "allreduce", "alltoall",
+]
 rings = 2
 latency-iterations = 5
 bandwidth-iterations = 2
 allreduce-iterations = 4
+alltoall-iterations = 3
 bandwidth-bytes = "16 KiB"
+alltoall-bytes = "8 KiB"
 settle = "200 us"
 [run]
 duration = "1 s"
@@ -49,7 +56,10 @@ def _times_us(result: Result, label: str) -> dict[tuple[int, int], float]:
 
 def test_statistics_are_those_of_the_benchmark(results: dict[gpcnet.Part, Result]) -> None:
     result = results["congested"]
-    latency, bandwidth, allreduce = gpcnet.tests(result.scenario)
+    labels = ("rr-latency", "rr-bandwidth-sync", "allreduce", "alltoall")
+    latency, bandwidth, allreduce, alltoall = (
+        gpcnet.test(result.scenario, label) for label in labels
+    )
 
     times = _times_us(result, "rr-latency")
     assert len(times) == 6 * 2 * 5
@@ -77,7 +87,71 @@ def test_statistics_are_those_of_the_benchmark(results: dict[gpcnet.Part, Result
     assert got.p99 == pytest.approx(mib / (max(times.values()) * 1e-6))
 
     assert len(_times_us(result, "allreduce")) == 6 * 4
-    assert gpcnet.statistics(result, allreduce).mean > 0
+    times = _times_us(result, "allreduce")
+    assert gpcnet.statistics(result, allreduce).mean == pytest.approx(plain.fmean(times.values()))
+
+    times = _times_us(result, "alltoall")
+    # To each of the two other ranks of the slice.
+    mib = 2 * 8 * 1024 / (1 << 20)
+    rates = [
+        mib / plain.fmean(times[rank, index] * 1e-6 for index in range(3)) for rank in range(6)
+    ]
+    got = gpcnet.statistics(result, alltoall)
+    assert got.mean == pytest.approx(plain.fmean(rates))
+    assert (got.smallest, got.largest) == pytest.approx((min(rates), max(rates)))
+    assert got.p99 == pytest.approx(mib / (max(times.values()) * 1e-6))
+
+
+def test_bandwidths_are_those_of_the_wire() -> None:
+    """Oracles: the link's rate, and what one test does more than another."""
+    keys: dict[str, TomlValue] = {
+        "traffic.gpcnet.part": "isolated",
+        "traffic.gpcnet.ranks-per-host": 1,
+    }
+    result = run(Scenario.from_toml(TEXT).override(keys))
+    means = {
+        test.label: gpcnet.statistics(result, test).mean for test in gpcnet.tests(result.scenario)
+    }
+    # A write needs no match, a message its handshake, and a barrier its rounds: a ring whose ranks
+    # go together tells them apart. The links have 16 Gbit/s, and a packet of 2 KiB a header.
+    ordered = [means[f"rr-{name}"] for name in ("bandwidth-sync", "bandwidth", "put-bandwidth")]
+    assert ordered == sorted(ordered)
+    wire = 16e9 / 8 / (1 << 20)
+    assert 0.95 * wire < ordered[0] < ordered[-1] < wire
+    assert means["nat-bandwidth"] == pytest.approx(means["rr-bandwidth"])
+    # Two messages of 8 KiB one after the other, each with its handshake.
+    assert 0.7 * wire < means["alltoall"] < wire
+
+
+def test_a_read_goes_there_and_back() -> None:
+    """Oracle: without overhead, only the wire takes time, twice for a read."""
+    keys: dict[str, TomlValue] = {
+        "traffic.gpcnet.part": "isolated",
+        "traffic.gpcnet.tests": ["rr-latency", "rr-get-latency"],
+        "traffic.gpcnet.ranks-per-host": 1,
+        "traffic.messaging.overhead": "0 ns",
+    }
+    result = run(Scenario.from_toml(TEXT).override(keys))
+    there, and_back = (
+        gpcnet.statistics(result, test).mean for test in gpcnet.tests(result.scenario)
+    )
+    # Messages to and from both neighbours share the links, and a request is longer than 8 bytes.
+    assert 1.5 * there < and_back < 2.5 * there
+
+
+def test_the_benchmarks_own_tests_and_the_alltoall_are_the_default() -> None:
+    scenario = Scenario.from_toml('[fabric]\ngenerator = "fat-tree-120"\n[traffic.gpcnet]\n')
+    titles = [test.title for test in gpcnet.tests(scenario)]
+    # Titles of network_load_test, then of network_test.
+    assert titles == [
+        "RR Two-sided Lat (8 B)",
+        "RR Two-sided BW+Sync (131072 B)",
+        "Multiple Allreduce (8 B)",
+        "Multiple Alltoall (4096 B)",
+    ]
+    short = scenario.override({"traffic.gpcnet.tests": ["alltoall"]})
+    with pytest.raises(SilvanError, match="does not measure rr-latency here"):
+        gpcnet.test(short, "rr-latency")
 
 
 def test_congestion_makes_nothing_better(results: dict[gpcnet.Part, Result]) -> None:

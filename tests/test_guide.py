@@ -43,7 +43,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for page, name in [("first-steps.md", "incast.toml"), ("real-fabrics.md", "real.toml")]:
         (scenario,) = blocks(ROOT / "docs" / "guide" / page, "toml")
         (tmp_path / name).write_text(scenario)
-    for folder in ("real-fabric", "programs"):
+    for folder in ("real-fabric", "programs", "own-scheme"):
         shutil.copytree(ROOT / "examples" / folder, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import silvan
+from silvan.cli.app import run_command
 from silvan.toml_text import TomlValue
 from tests.test_guide import ROOT, blocks
 
 GUIDE = ROOT / "docs" / "guide" / "own-scheme.md"
+EXAMPLE = ROOT / "examples" / "own-scheme"
 SCHEMES = ROOT / "crates" / "silvan-schemes" / "src"
 
 INCAST = silvan.Scenario(
@@ -53,7 +57,7 @@ def test_schemes_of_one_file_change_what_happens() -> None:
 
 def half_in_python() -> silvan.Callbacks:
     """Take the guide's program up to its scenario."""
-    (program,) = blocks(GUIDE, "python")
+    program, _ = blocks(GUIDE, "python")
     names: dict[str, object] = {}
     exec(compile(program.split("scenario =")[0], str(GUIDE), "exec"), names)
     half = names["half"]
@@ -125,3 +129,115 @@ def test_functions_that_cannot_be_are_refused(
     with pytest.raises(silvan.SilvanError, match=message) as raised:
         silvan.Callbacks([0.0], **functions)
     assert raised.value.hint
+
+
+def test_the_guide_lists_the_files_of_the_example() -> None:
+    _, listed = blocks(GUIDE, "python")
+    assert listed in (EXAMPLE / "half.py").read_text()
+    # All but the imports and the two functions that stand there already.
+    assert "def scheme(setup):" in listed
+    (scenario, *_) = blocks(GUIDE, "toml")
+    assert scenario in (EXAMPLE / "half.toml").read_text()
+
+
+def test_a_scenario_names_a_python_file() -> None:
+    """Oracle: the same scheme in Rust with the same parameters."""
+    scenario = silvan.Scenario.from_file(EXAMPLE / "half.toml")
+    keys: dict[str, TomlValue] = {"control.python.parameters.step": 0.01}
+    mine = silvan.run(scenario.override(keys))
+    rust = scenario.override({"control.scheme": "half", "control.own.half.step": 0.01})
+    assert mine.classes.equals(silvan.run(rust).classes)
+    assert not mine.classes.equals(silvan.run(scenario).classes)
+    # What is given as an argument goes first.
+    free = silvan.run(scenario, control=silvan.Callbacks([0.0]))
+    none = silvan.run(scenario.override({"control.scheme": "none"}))
+    assert free.classes.equals(none.classes)
+
+
+def test_a_sweep_runs_a_python_file_in_other_processes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Oracle: single runs of the same points, and the same scheme in Rust."""
+    (tmp_path / "incast.toml").write_text((EXAMPLE / "half.toml").read_text().split("[control]")[0])
+    (tmp_path / "mine.py").write_text((EXAMPLE / "half.py").read_text().replace("scheme(", "mine("))
+    words = [
+        *("sweep", str(tmp_path / "incast.toml"), "--scheme", f"{tmp_path / 'mine.py'}:mine"),
+        *("--set", "control.feedback.carrier=ack-per-packet", "--set", "run.duration=500 us"),
+        *("--grid", "control.python.parameters.step=0.001,0.05", "--workers", "2"),
+        *("--out", str(tmp_path / "out"), "--json"),
+    ]
+    assert run_command(words) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [point["control.python.parameters.step"] for point in points] == [0.001, 0.05]
+    base = silvan.Scenario.from_file(EXAMPLE / "half.toml").override(
+        {"control.scheme": "half", "run.duration": "500 us"}
+    )
+    for point in points:
+        step = {"control.own.half.step": point["control.python.parameters.step"]}
+        result = silvan.run(base.override(step))
+        assert point["delivered_bytes"] == result.summary["delivered_bytes"]
+        assert point["events"] > 0
+    assert points[0]["delivered_bytes"] != points[1]["delivered_bytes"]
+
+    # Another text is another scheme: what the first has brought is not taken for it.
+    first = {point["hash"] for point in points}
+    changed = (tmp_path / "mine.py").read_text().replace("1 / 256", "1 / 128")
+    (tmp_path / "mine.py").write_text(changed)
+    assert run_command(words) == 2
+    assert "another" in capsys.readouterr().err
+    words[words.index(str(tmp_path / "out"))] = str(tmp_path / "again")
+    assert run_command(words) == 0
+    again = {point["hash"] for point in json.loads(capsys.readouterr().out)["points"]}
+    assert len(first | again) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def scheme(setup:\n", "mine.py:1: '(' was never closed"),
+        ("\nimport nowhere\n", "mine.py:2: ModuleNotFoundError: No module named 'nowhere'"),
+        ("x = 1\n", "mine.py: there is no function 'scheme'"),
+        ("def scheme(setup):\n    return 3\n", "mine.py: scheme gives int, not silvan.Callbacks"),
+        (
+            "def scheme(setup):\n    return setup.parameters['rate']\n",
+            "mine.py:2: KeyError: 'rate'",
+        ),
+        (
+            "import silvan\ndef release(state, now):\n    return 0\n"
+            "def scheme(setup):\n    return silvan.Callbacks([0], release=release)\n",
+            "mine.py:2: release takes 2 arguments, not 5",
+        ),
+        (
+            "import silvan\ndef host_release(state, now, host):\n    x = 1\n"
+            "    return now.missing\n"
+            "def scheme(setup):\n    return silvan.Callbacks([0], host_release=host_release)\n",
+            "mine.py:4: numba cannot compile host_release",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_bad_files_are_refused_with_their_line(
+    command: str,
+    text: str,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    out = tmp_path / "out"
+    words = [command, str(EXAMPLE / "half.toml"), "--scheme", str(tmp_path / "mine.py")]
+    assert run_command([*words, "--out", str(out), "--seeds", "2"]) == 2
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: {message}")
+    assert hint.startswith("hint: ")
+    assert not list(out.glob("**/*.parquet"))
+
+
+def test_a_file_that_is_not_there_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["validate", str(EXAMPLE / "half.toml")]
+    assert run_command(words) == 0
+    missing = tmp_path / "missing.py"
+    assert run_command(["run", str(EXAMPLE / "half.toml"), "--scheme", str(missing)]) == 2
+    assert f"{missing} cannot be read" in capsys.readouterr().err

@@ -35,12 +35,14 @@ if TYPE_CHECKING:
         OutputError,
         ScenarioError,
         SchedulerError,
+        SchemeError,
         SilvanError,
         SimulationError,
     )
     from silvan.response import Response
     from silvan.result import Result
     from silvan.scenario import Scenario, reference, schema
+    from silvan.scheme_file import SchemeSetup
     from silvan.simulation import Progress, run
     from silvan.sweeping.sweep import SweepProgress, SweepResult, sweep
 
@@ -60,6 +62,8 @@ _HOME = {
     "Scenario": "silvan.scenario",
     "ScenarioError": "silvan.errors",
     "SchedulerError": "silvan.errors",
+    "SchemeError": "silvan.errors",
+    "SchemeSetup": "silvan.scheme_file",
     "SilvanError": "silvan.errors",
     "SimulationError": "silvan.errors",
     "SweepProgress": "silvan.sweeping.sweep",
@@ -83,6 +87,8 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "SchedulerError",
+    "SchemeError",
+    "SchemeSetup",
     "SilvanError",
     "SimulationError",
     "SweepProgress",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from silvan.errors import SilvanError
+from silvan.errors import SchemeError, SilvanError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,6 +29,8 @@ HOOKS: dict[str, tuple[Sequence[str], bool]] = {
     "on_credit": (("now", "host", "used", "capacity"), False),
 }
 """Arguments of each function after the state, and whether it gives something back."""
+
+_FUNCTIONS_KEPT = 64
 
 NEVER = 2**63 - 1
 """What ``release`` and ``host_release`` give if only feedback or credits can end the wait."""
@@ -69,7 +73,9 @@ class Callbacks:
     Raises
     ------
     SilvanError
-        numba is not installed, cannot compile a function, or a function has other arguments.
+        numba is not installed, or there is no such function.
+    SchemeError
+        numba cannot compile a function, or it has other arguments.
 
     See Also
     --------
@@ -93,6 +99,7 @@ class Callbacks:
         return {name: int(compiled.address) for name, compiled in self._compiled.items()}
 
 
+@lru_cache(_FUNCTIONS_KEPT)
 def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...]) -> Any:
     """Compile a function for the C calling convention, with the state as an array of its shape."""
     try:
@@ -105,9 +112,10 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
     found = list(inspect.signature(function).parameters)
     if len(found) != len(arguments) + 1:
         wanted = ", ".join(("state", *arguments))
-        raise SilvanError(
+        raise SchemeError(
             f"{name} takes {len(found)} arguments, not {len(arguments) + 1}",
-            f"write def {name}({wanted})",
+            *_place(function),
+            hint=f"write def {name}({wanted})",
         )
     inner = numba.njit(function)
     wide = numba.types.int64
@@ -122,8 +130,20 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
     try:
         return numba.cfunc(signature)(names["outer"])
     except numba.core.errors.NumbaError as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
-        raise SilvanError(
-            f"numba cannot compile {name}: {reason}",
-            "use numbers, the state, and what numba knows of Python",
+        lines = [line.strip() for line in str(error).splitlines()]
+        # numba wraps what is wrong into where it was noticed.
+        wrong = (line for line in lines if line and not line.startswith("Failed in nopython"))
+        raise SchemeError(
+            f"numba cannot compile {name}: {next(wrong, 'no reason given').rstrip(':')}",
+            *_place(function, str(error)),
+            hint="use numbers, the state, and what numba knows of Python",
         ) from error
+
+
+def _place(function: Callable[..., object], report: str = "") -> tuple[str | None, int | None]:
+    """Say where a function stands, or the line of it that numba's report names first."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None, None
+    found = re.search(rf" at {re.escape(code.co_filename)} \((\d+)\)", report)
+    return code.co_filename, int(found[1]) if found else code.co_firstlineno

@@ -17,6 +17,7 @@ from silvan.errors import SimulationError
 from silvan.measures import PS_PER_MS, BoolArray, FloatArray, delivered, is_hotspot, jain_index
 
 if TYPE_CHECKING:
+    from silvan import gpcnet
     from silvan.result import Result
     from silvan.scenario import Scenario
     from silvan.workers import OnProgress
@@ -225,6 +226,8 @@ def quantities(standings: Sequence[Standing]) -> list[Quantity]:
 def _watched(scenario: Scenario) -> Scenario:
     """Have a run keep what the comparison needs."""
     keys = scenario.to_dict()
+    if "gpcnet" in keys["traffic"]:
+        _gpcnet_tests(scenario)
     if "gpcnet" in keys["traffic"] or keys["traffic"].get("program"):
         # The run ends with its programs, long before its duration; how often to look stands in the
         # scenario.
@@ -433,13 +436,23 @@ def _programs_ms(result: Result) -> float:
     return max(ends) / PS_PER_MS if ends else math.nan
 
 
+def _gpcnet_tests(scenario: Scenario) -> tuple[gpcnet.Test, gpcnet.Test]:
+    """Give the tests that a comparison looks at: latency and bandwidth.
+
+    Asked before the first run, too, so that a scenario without them is refused then.
+    """
+    from silvan import gpcnet
+
+    return gpcnet.test(scenario, "rr-latency"), gpcnet.test(scenario, "rr-bandwidth-sync")
+
+
 def _gpcnet(result: Result) -> Numbers:
     """Take the ranks that measure in GPCNeT as the victims, if the scenario has it."""
     if "gpcnet" not in result.scenario.to_dict()["traffic"]:
         return {}
     from silvan import gpcnet
 
-    latency, bandwidth, _ = gpcnet.tests(result.scenario)
+    latency, bandwidth = _gpcnet_tests(result.scenario)
     delays = gpcnet.statistics(result, latency)
     _, rates = gpcnet.values(result, bandwidth)
     mib_to_gbit = 8 * 2**20 / 1e9

@@ -69,6 +69,13 @@ class ScenarioError(SilvanError):
         return ":".join([*where, " " + self.message]) if where else self.message
 
 
+class SchemeError(ScenarioError):
+    """A congestion-control scheme in Python that cannot be read, compiled or built.
+
+    ``source`` and ``line`` are those of the Python file.
+    """
+
+
 class SimulationError(SilvanError):
     """A run that cannot go on, such as a fabric stalled by a credit loop.
 

@@ -1,7 +1,8 @@
 """The benchmark GPCNeT: its runs, its statistics and its table.
 
 S. Chunduri et al., "GPCNeT: Designing a Benchmark Suite for Inducing and Measuring Contention in
-HPC Networks", SC 2019; statistics and table are those of ``network_load_test``.
+HPC Networks", SC 2019; statistics and table are those of ``network_load_test``, and names of the
+other tests those of ``network_test``.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from silvan.scenario import Scenario
 
 _PS_PER_US = 1e6
 _MIB = float(1 << 20)
-# Messages of the bandwidth test under way at once, to each of two neighbours.
+# Messages of a bandwidth test under way at once, to each of two neighbours.
 _OUTSTANDING = 8
+# What measures times; the others measure rates.
+_TIMES: Final = frozenset({"rr-latency", "rr-get-latency", "allreduce"})
+# What all ranks of a slice do together, once per iteration.
+_WITHOUT_RINGS: Final = frozenset({"allreduce", "alltoall"})
 # Time for which congestors are measured alone, if the scenario gives them none to settle.
 _ALONE_MS = 1.0
 
@@ -184,13 +189,42 @@ def _milliseconds(text: str) -> float:
 
 
 def tests(scenario: Scenario) -> list[Test]:
-    """List the tests of a scenario's benchmark."""
-    size = byte_count(str(_section(scenario)["bandwidth-bytes"]))
-    return [
-        Test("rr-latency", "RR Two-sided Lat (8 B)", "usec"),
-        Test("rr-bandwidth-sync", f"RR Two-sided BW+Sync ({size} B)", "MiB/s/rank"),
-        Test("allreduce", "Multiple Allreduce (8 B)", "usec"),
-    ]
+    """List the tests of a scenario's benchmark, in their order."""
+    section = _section(scenario)
+    return [_test(label, section) for label in section["tests"]]
+
+
+def test(scenario: Scenario, label: str) -> Test:
+    """Give the test with a label.
+
+    Raises
+    ------
+    SilvanError
+        If the scenario's benchmark does not have it.
+    """
+    section = _section(scenario)
+    if label not in section["tests"]:
+        raise SilvanError(
+            f"{scenario.name}: the benchmark GPCNeT does not measure {label} here",
+            hint=f'add "{label}" to traffic.gpcnet.tests',
+        )
+    return _test(label, section)
+
+
+def _test(label: str, section: Mapping[str, Any]) -> Test:
+    large = byte_count(str(section["bandwidth-bytes"]))
+    each = byte_count(str(section["alltoall-bytes"]))
+    title = {
+        "rr-latency": "RR Two-sided Lat (8 B)",
+        "rr-get-latency": "RR Get Lat (8 B)",
+        "rr-bandwidth": f"RR Two-sided BW ({large} B)",
+        "rr-put-bandwidth": f"RR Put BW ({large} B)",
+        "rr-bandwidth-sync": f"RR Two-sided BW+Sync ({large} B)",
+        "nat-bandwidth": f"Nat Two-sided BW ({large} B)",
+        "allreduce": "Multiple Allreduce (8 B)",
+        "alltoall": f"Multiple Alltoall ({each} B)",
+    }[label]
+    return Test(label, title, "usec" if label in _TIMES else "MiB/s/rank")
 
 
 def values(result: Result, test: Test) -> tuple[FloatArray, FloatArray]:
@@ -217,26 +251,27 @@ def values(result: Result, test: Test) -> tuple[FloatArray, FloatArray]:
         np.float64
     )
     section = _section(result.scenario)
-    rings = 1 if test.label == "allreduce" else int(section["rings"])
-    per_ring = spans_ps.size // (rings * (int(column["rank"].max()) + 1))
+    rings = 1 if test.label in _WITHOUT_RINGS else int(section["rings"])
+    ranks = int(column["rank"].max()) + 1
+    per_ring = spans_ps.size // (rings * ranks)
     order = np.lexsort((column["index"], column["rank"]))
     # By rank, ring and iteration.
     spans = spans_ps[order].reshape(-1, rings, per_ring)
     mean_spans = spans.mean(axis=2).T
-    return _value(test, section, spans.ravel()), _value(test, section, mean_spans)
+    if test.small_is_good:
+        # Two messages one after the other in the rings, as the benchmark counts.
+        times = 1 if test.label in _WITHOUT_RINGS else 2
+        return spans.ravel() / _PS_PER_US / times, mean_spans / _PS_PER_US / times
+    moved = _moved_mib(test, section, ranks)
+    return moved / (spans.ravel() * 1e-12), moved / (mean_spans * 1e-12)
 
 
-def _value(test: Test, section: Mapping[str, Any], spans_ps: FloatArray) -> FloatArray:
-    """Turn times into the test's unit."""
-    match test.label:
-        case "rr-latency":
-            # Two messages one after the other, as the benchmark counts.
-            return spans_ps / _PS_PER_US / 2
-        case "rr-bandwidth-sync":
-            moved = 2 * _OUTSTANDING * byte_count(str(section["bandwidth-bytes"]))
-            return moved / _MIB / (spans_ps * 1e-12)
-        case _:
-            return spans_ps / _PS_PER_US
+def _moved_mib(test: Test, section: Mapping[str, Any], ranks: int) -> float:
+    """Count what a rank sends in an iteration."""
+    if test.label == "alltoall":
+        others = ranks // int(section["ranks-per-host"]) - 1
+        return others * byte_count(str(section["alltoall-bytes"])) / _MIB
+    return 2 * _OUTSTANDING * byte_count(str(section["bandwidth-bytes"])) / _MIB
 
 
 def statistics(result: Result, test: Test) -> Statistics:
@@ -317,6 +352,7 @@ def text(done: Report, *, verbose: bool = False) -> str:
         "",
         "  Legend",
         "   RR = random ring communication pattern",
+        "   Nat = natural ring communication pattern",
         "   Lat = latency",
         "   BW = bandwidth",
         "   BW+Sync = bandwidth with barrier",
@@ -405,6 +441,7 @@ __all__ = [
     "part",
     "report",
     "statistics",
+    "test",
     "tests",
     "text",
     "values",

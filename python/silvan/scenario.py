@@ -299,6 +299,11 @@ class Scenario:
         return self._native.link_bits_per_s / 1e9
 
     @property
+    def has_python_scheme(self) -> bool:
+        """Whether its congestion control stands in a Python file."""
+        return self._native.python_scheme() is not None
+
+    @property
     def hash(self) -> str:
         """SHA-256 of the effective scenario in hexadecimal digits: equal for equal runs."""
         return self._native.hash()

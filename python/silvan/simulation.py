@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from silvan import _silvan
 from silvan.result import Result
 from silvan.scenario import Scenario
+from silvan.scheme_file import scheme_of
 
 if TYPE_CHECKING:
     from silvan.callbacks import Callbacks
@@ -63,7 +64,8 @@ def run(
         Called about ten times a second with a :class:`Progress`. An exception that it
         raises stops the run and is passed on.
     control : Callbacks, optional
-        A congestion-control scheme of one's own, in place of the scenario's.
+        A congestion-control scheme of one's own, in place of the scenario's. A scheme in a file
+        that the scenario names needs none.
 
     Returns
     -------
@@ -74,6 +76,8 @@ def run(
     ------
     SimulationError
         The fabric is stalled by a credit loop, or cannot be built.
+    SchemeError
+        The scenario's scheme is in a Python file that fails.
 
     See Also
     --------
@@ -100,6 +104,8 @@ def run(
         def report(state: dict[str, Any]) -> object:
             return progress(Progress(**state))
 
+    if control is None:
+        control = scheme_of(scenario, seed)
     callbacks: dict[str, int] | None = None
     if control is not None:
         # The functions change the copy, which must live until the run is over.

@@ -2,12 +2,15 @@
 //!
 //! S. Chunduri, T. Groves, P. Mendygral, B. Austin, J. Balma, K. Kandalla, K. Kumaran, G. Lockwood,
 //! S. Parker, S. Warren, N. Wichmann and N. Wright, "GPCNeT: Designing a Benchmark Suite for Inducing and
-//! Measuring Contention in HPC Networks", SC 2019, and the program `network_load_test` of version 1.2.
+//! Measuring Contention in HPC Networks", SC 2019, and the programs `network_load_test` and `network_test`
+//! of version 1.2.
 //!
 //! Four fifths of the hosts, drawn at random, congest the network, the others measure it. Ranks with the
 //! same number on their hosts form a communicator (a *slice*): 16 ranks per host make 16 random rings at
 //! once. In every slice each of the congesting hosts has one of four patterns. The iterations are fewer
 //! than the original's, which runs each test for ten seconds.
+
+mod measuring;
 
 use silvan_traffic::rng::{Purpose, shuffle, stream};
 use silvan_units::{HostId, Sl, Span};
@@ -16,6 +19,8 @@ use crate::collective;
 use crate::op::{Group, Op, Steps};
 use crate::pattern::part;
 use crate::spec::{JobSpec, Script};
+use measuring::Measuring;
+pub use measuring::{OUTSTANDING, SMALL, Test};
 
 /// Which ranks take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,32 +46,30 @@ pub struct Gpcnet {
     pub congestor_share: f64,
     /// Time for the congestors to do their work before the tests start.
     pub settle: Span,
-    /// Random rings per ring test, 30 in the original.
+    /// What is measured, in this order; none of them twice.
+    pub tests: Vec<Test>,
+    /// Rings per ring test, 30 in the original.
     pub rings: u32,
     /// Iterations of a test that are not measured.
     pub warm_up: u32,
-    /// Iterations of the latency test per ring, 200 in the original.
+    /// Iterations of a latency test per ring, 200 in the original.
     pub latency_iterations: u32,
-    /// Iterations of the bandwidth test per ring, 8 in the original.
+    /// Iterations of a bandwidth test per ring, 8 in the original.
     pub bandwidth_iterations: u32,
     /// Iterations of the allreduce test, 200 in the original.
     pub allreduce_iterations: u32,
-    /// Bytes of a message of the bandwidth test, 131072 in the original.
+    /// Iterations of the all-to-all test, 64 in the original, which does fewer in proportion on more than
+    /// 64 hosts.
+    pub alltoall_iterations: u32,
+    /// Bytes of a message of the bandwidth tests, 131072 in the original.
     pub bandwidth_bytes: u64,
+    /// Bytes of a message of the all-to-all test, 4096 in the original.
+    pub alltoall_bytes: u64,
     /// Bytes of a congestor's message, 4096 in the original.
     pub congestor_bytes: u64,
     /// Service level of the tests and of the congestors.
     pub sl: (Sl, Sl),
 }
-
-/// Messages of the bandwidth test that are under way at once in each direction.
-pub const OUTSTANDING: u32 = 8;
-
-/// Bytes of a message of the latency and the allreduce test.
-pub const SMALL: u64 = 8;
-
-/// Names of the tests, as the benchmark's labels.
-pub const TESTS: [&str; 3] = ["rr-latency", "rr-bandwidth-sync", "allreduce"];
 
 /// Names of jobs and traffic classes: the tests, then the congestors.
 pub const JOBS: [&str; 5] = [
@@ -122,7 +125,7 @@ impl Gpcnet {
         let mut jobs = Vec::new();
         if self.part != Part::Congestors {
             jobs.push(self.job(0, class, &tests, |slice, me, size| {
-                Box::new(Tests {
+                Box::new(Measuring {
                     spec: self.clone(),
                     seed,
                     slice,
@@ -167,110 +170,15 @@ impl Gpcnet {
             (hosts[me as usize], script)
         });
         let tests = number == 0;
-        let labels = TESTS.iter().filter(|_| tests);
+        let labels = self.tests.iter().filter(|_| tests);
         JobSpec {
             name: JOBS[usize::from(number)].to_owned(),
             class: class + number,
             sl: if tests { self.sl.0 } else { self.sl.1 },
             background: !tests,
             ranks: ranks.collect(),
-            labels: labels.map(|label| (*label).to_owned()).collect(),
+            labels: labels.map(|test| test.label().to_owned()).collect(),
         }
-    }
-}
-
-/// A rank that measures.
-#[derive(Debug)]
-struct Tests {
-    spec: Gpcnet,
-    seed: u64,
-    slice: u32,
-    /// Place within the slice.
-    me: u32,
-    /// Ranks of a slice.
-    size: u32,
-}
-
-impl Tests {
-    /// The neighbours in a random ring of the slice.
-    fn neighbours(&self, ring: u32) -> (u32, u32) {
-        let mut order: Vec<u32> = (0..self.size).collect();
-        let mut random = stream(
-            self.seed,
-            Purpose::Programs(1 + self.slice as usize),
-            ring.into(),
-        );
-        shuffle(&mut random, &mut order);
-        let place = order.iter().position(|rank| *rank == self.me).unwrap_or(0);
-        let at = |offset: usize| self.slice * self.size + order[(place + offset) % order.len()];
-        (at(order.len() - 1), at(1))
-    }
-
-    fn measured(
-        &self,
-        out: &mut Vec<Op>,
-        label: u16,
-        ring: u32,
-        iterations: u32,
-        once: impl Fn(&mut Vec<Op>),
-    ) {
-        let all = Group::all(self.size * self.spec.ranks_per_host);
-        collective::barrier(out, all, self.slice * self.size + self.me);
-        for _ in 0..self.spec.warm_up {
-            once(out);
-        }
-        out.push(Op::Begin);
-        for iteration in 0..iterations {
-            once(out);
-            out.push(Op::End {
-                label,
-                index: ring * iterations + iteration,
-            });
-        }
-        collective::barrier(out, self.group(), self.me);
-    }
-
-    fn group(&self) -> Group {
-        Group {
-            first: self.slice * self.size,
-            size: self.size,
-        }
-    }
-}
-
-impl Steps for Tests {
-    /// First every ring of the latency test, then every ring of the bandwidth test, then the
-    /// allreduce.
-    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
-        let rings = self.spec.rings;
-        // Far fewer rings than 32 bits can number.
-        let (test, ring) = (step / u64::from(rings), (step % u64::from(rings)) as u32);
-        if step == 0 {
-            out.push(Op::Compute(self.spec.settle));
-        }
-        let (left, right) = self.neighbours(ring);
-        match test {
-            0 => {
-                let once = |out: &mut Vec<Op>| collective::neighbours(out, left, right, SMALL, 1);
-                self.measured(out, 0, ring, self.spec.latency_iterations, once);
-            }
-            1 => {
-                let bytes = self.spec.bandwidth_bytes;
-                let once = |out: &mut Vec<Op>| {
-                    collective::neighbours(out, left, right, bytes, OUTSTANDING);
-                    collective::barrier(out, self.group(), self.me);
-                };
-                self.measured(out, 1, ring, self.spec.bandwidth_iterations, once);
-            }
-            _ => {
-                let once = |out: &mut Vec<Op>| {
-                    collective::allreduce_doubling(out, self.group(), self.me, SMALL);
-                };
-                self.measured(out, 2, 0, self.spec.allreduce_iterations, once);
-                return false;
-            }
-        }
-        true
     }
 }
 

@@ -103,16 +103,20 @@ pub struct Looped {
 /// Steps of a collective operation that a rank makes at a time.
 const AT_A_TIME: u32 = 32;
 
+/// How many of a rank's steps an operation of this length takes.
+pub(crate) fn parts(length: u32) -> u64 {
+    u64::from(length.div_ceil(AT_A_TIME).max(1))
+}
+
 /// Which steps of an operation are made in a rank's step `step`: number of the operation, the range, and
 /// whether they are its last.
 pub(crate) fn part(length: u32, step: u64) -> (u64, Range<u32>, bool) {
-    let parts = length.div_ceil(AT_A_TIME).max(1);
-    let (operation, part) = (step / u64::from(parts), (step % u64::from(parts)) as u32);
+    let (operation, part) = (step / parts(length), (step % parts(length)) as u32);
     let first = part * AT_A_TIME;
     (
         operation,
         first..length.min(first + AT_A_TIME),
-        part + 1 == parts,
+        u64::from(part) + 1 == parts(length),
     )
 }
 

@@ -1,5 +1,7 @@
 //! The class `Scenario`.
 
+use std::collections::BTreeMap;
+
 use pyo3::prelude::*;
 use silvan_scenario::Override;
 use silvan_units::Time;
@@ -103,6 +105,18 @@ impl Scenario {
     #[getter]
     fn link_bits_per_s(&self) -> u64 {
         self.0.file().link.kind().data_rate().bits_per_sec()
+    }
+
+    /// Text, name and function of a scheme in Python with its parameters; `None` if the scheme is
+    /// another one.
+    fn python_scheme(&self) -> Option<(&str, &str, &str, BTreeMap<String, f64>)> {
+        let section = self.0.python_control()?;
+        Some((
+            section.source.as_deref()?,
+            section.name.as_deref()?,
+            &section.function,
+            section.parameters.clone(),
+        ))
     }
 
     #[getter]

@@ -177,6 +177,12 @@ pub enum RunError {
     /// The scheme `pft` cannot be built.
     #[error(transparent)]
     Pft(#[from] PftError),
+    /// The scheme stands in Python, and no functions of it were given.
+    #[error("the scheme of {name} is in Python, which this program does not run")]
+    PythonScheme {
+        /// The scenario's name.
+        name: String,
+    },
     /// A controller asked for a setting that the scheme does not have.
     #[error(transparent)]
     Setting(#[from] UnknownSetting),
@@ -284,6 +290,11 @@ pub fn run_controlled(
             observer,
         };
         return choice.visit(parameters, start);
+    }
+    if scenario.python_control().is_some() {
+        return Err(RunError::PythonScheme {
+            name: scenario.name().to_owned(),
+        });
     }
     run_load(scenario, seed, NoControl, NoControl, controller, observer)
 }

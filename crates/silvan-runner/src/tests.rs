@@ -402,3 +402,13 @@ fn congestion_control_works_on_service_levels_that_tell_the_path() {
         assert!((ratio - 1.0).abs() < 0.1, "{level}: {delivered:?}");
     }
 }
+
+/// Functions in Python are for the Python package; a run without them must not pass for one with no control.
+#[test]
+fn a_scheme_in_python_is_not_left_out_silently() {
+    let text = "name = \"own\"\n[control]\nscheme = \"python\"\npython = { source = \"\" }";
+    let scenario = scenario(text, &[("run.duration", "1 us")]);
+    let refused = run(&scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap_err();
+    let name = "own".to_owned();
+    assert_eq!(refused, RunError::PythonScheme { name });
+}

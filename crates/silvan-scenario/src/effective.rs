@@ -70,7 +70,9 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
 fn fill_feedback(control: &mut ControlSection) {
     let (carrier, coalesce) = match control.scheme {
         Scheme::Ecn => (Carrier::AckPerPacket, None),
-        Scheme::None | Scheme::IbCc | Scheme::Pft | Scheme::IbCcPft => (Carrier::Cnp, None),
+        Scheme::None | Scheme::IbCc | Scheme::Pft | Scheme::IbCcPft | Scheme::Python => {
+            (Carrier::Cnp, None)
+        }
         Scheme::Own(choice) => {
             let defaults = choice.defaults();
             let carrier = match defaults.feedback {

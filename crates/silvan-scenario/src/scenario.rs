@@ -23,11 +23,12 @@ use crate::build::engine::{build_engine, check_engine_routes};
 use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes};
 use crate::build::import::{import_fabric, import_tables};
 use crate::build::programs::{build_programs, import_schedules};
+use crate::build::python::import_python;
 use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traffic::{build_traffic, environment, traffic_error};
 use crate::error::ScenarioError;
-use crate::parsed::{ScenarioFile, SweepSection};
+use crate::parsed::{PythonSection, ScenarioFile, Scheme, SweepSection};
 use crate::source::{Override, Source};
 use crate::{de, effective};
 
@@ -134,6 +135,7 @@ impl Scenario {
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));
         import_fabric(&mut file.fabric, &file.link, base)?;
         let schedules = import_schedules(&mut file.traffic, base)?;
+        import_python(&mut file.control, base)?;
         effective::fill_defaults(&mut file);
         check_run(&file)?;
         let engine = build_engine(&file)?;
@@ -301,6 +303,15 @@ impl Scenario {
         self.control
             .own
             .map(|choice| (choice, &self.file.control.own))
+    }
+
+    /// The scheme in Python, `None` if the scheme is another one. Its text and its name are there.
+    pub fn python_control(&self) -> Option<&PythonSection> {
+        let control = &self.file.control;
+        control
+            .python
+            .as_ref()
+            .filter(|_| control.scheme == Scheme::Python)
     }
 
     /// Settings that change during the run, by time.

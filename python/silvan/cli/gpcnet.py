@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
+from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load
 from silvan.cli.printer import note, progress_bars, put, put_json
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def gpcnet(
     scenario: ScenarioPath,
     set_: Assignments = None,
+    scheme: SchemeFile = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -49,7 +50,7 @@ def gpcnet(
     from silvan.gpcnet import PARTS, part, report, text
     from silvan.workers import Job, run_jobs
 
-    loaded = load(scenario, set_)
+    loaded = load(scenario, set_, scheme)
     if out is not None:
         require_writable(out)
     jobs = []

@@ -12,8 +12,14 @@ from silvan.cli.printer import put, put_json
 
 
 def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJson = False) -> None:
-    """Check a scenario: keys, units, values, fabric, forwarding tables and credit loops."""
+    """Check a scenario: keys, units, values, fabric, forwarding tables and credit loops.
+
+    A scheme in a Python file is compiled.
+    """
+    from silvan.scheme_file import scheme_of
+
     loaded = load(scenario, set_)
+    scheme_of(loaded, loaded.seed)
     facts = loaded.describe()
     if as_json:
         put_json(facts)

@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from silvan.scenario import Scenario
+    from silvan.toml_text import TomlValue
 
 ScenarioPath = Annotated[
     Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario file.", show_default=False)
@@ -22,15 +23,41 @@ Assignments = Annotated[
         show_default=False,
     ),
 ]
+SchemeFile = Annotated[
+    str | None,
+    typer.Option(
+        "--scheme",
+        metavar="FILE.py[:NAME]",
+        help="A congestion-control scheme in Python, in place of the scenario's; NAME is the "
+        "function that makes it, by default scheme.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-def load(path: Path, assignments: list[str] | None) -> Scenario:
-    """Read a scenario file with its ``--set`` words."""
+def load(path: Path, assignments: list[str] | None, scheme: str | None = None) -> Scenario:
+    """Read a scenario file with its ``--set`` words and the ``--scheme`` in place of its own."""
     from silvan.scenario import Scenario
     from silvan.toml_text import parse_assignments
 
-    return Scenario.from_file(path, overrides=parse_assignments(assignments or []))
+    overrides = {**parse_assignments(assignments or []), **_in_python(scheme)}
+    return Scenario.from_file(path, overrides=overrides)
+
+
+def _in_python(scheme: str | None) -> dict[str, TomlValue]:
+    """Give the keys that name a scheme in a Python file, and maybe its function."""
+    if scheme is None:
+        return {}
+    file, colon, function = scheme.rpartition(":")
+    if not (colon and function.isidentifier()):
+        file, function = scheme, "scheme"
+    return {
+        "control.scheme": "python",
+        # Other than a path in the scenario, one on the command line starts where the caller is.
+        "control.python.file": str(Path(file).absolute()),
+        "control.python.function": function,
+    }
 
 
 def with_trees(scenario: Scenario) -> Scenario:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, load, with_trees
+from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load, with_trees
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Run:
 def run(
     scenario: ScenarioPath,
     set_: Assignments = None,
+    scheme: SchemeFile = None,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -86,7 +87,7 @@ def run(
     from silvan.folders import require_replaceable, require_writable
     from silvan.workers import run_jobs
 
-    loaded = load(scenario, set_)
+    loaded = load(scenario, set_, scheme)
     if trees:
         loaded = with_trees(loaded)
     runs = _plan(loaded, seeds, seed, out)

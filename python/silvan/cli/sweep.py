@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
+from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load
 from silvan.cli.printer import note, put_json, put_table
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def sweep(
         typer.Option(min=0, help="The first seed; by default the scenario's.", show_default=False),
     ] = None,
     set_: Assignments = None,
+    scheme: SchemeFile = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -97,7 +98,7 @@ def sweep(
 
     # What Dask logs about a lost scheduler or worker is said here in one line.
     logging.disable()
-    loaded = load(scenario, set_)
+    loaded = load(scenario, set_, scheme)
     values = parse_grid(grid or [])
     folder = out or Path("out") / f"sweep-{loaded.name}"
     with _progress() as progress:

@@ -104,8 +104,10 @@ class Processes:
     @classmethod
     def of(cls, result: Result, *, late: bool = False) -> Processes:
         """Read them from a run; late ones are those of the last ring."""
-        latency, bandwidth, _ = gpcnet.tests(result.scenario)
-        (_, delays), (_, rates) = (gpcnet.values(result, test) for test in (latency, bandwidth))
+        chosen = (
+            gpcnet.test(result.scenario, label) for label in ("rr-latency", "rr-bandwidth-sync")
+        )
+        (_, delays), (_, rates) = (gpcnet.values(result, test) for test in chosen)
         first = delays.shape[0] - 1 if late else 0
         return cls(delays[first:].ravel(), rates[first:].ravel())
 

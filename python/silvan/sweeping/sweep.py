@@ -14,9 +14,10 @@ import pyarrow as pa
 from silvan.errors import SchedulerError
 from silvan.reproduce.cache import build_id
 from silvan.scenario import Scenario
+from silvan.scheme_file import scheme_of
 from silvan.sweeping.local import run_here
 from silvan.sweeping.outcome import Outcome, Succeeded
-from silvan.sweeping.plan import Grid, plan
+from silvan.sweeping.plan import Grid, Plan, plan
 from silvan.sweeping.store import Failure, SweepFolder
 from silvan.sweeping.table import Row
 from silvan.sweeping.work import Task
@@ -133,6 +134,8 @@ def sweep(
     ------
     ScenarioError
         A key is unknown, or a point is impossible. Nothing has been run.
+    SchemeError
+        The scheme is in a Python file that fails. Nothing has been run.
     OutputError
         The folder cannot be written, or holds another sweep. What was finished is kept.
     SchedulerError
@@ -162,6 +165,7 @@ def sweep(
             hint="use local, slurm, or an address such as tcp://login1:8786",
         )
     planned = plan(scenario, grid, seeds=seeds, seed=seed)
+    _require_scheme(planned)
     with ExitStack() as stack:
         path = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="silvan-"))
@@ -195,6 +199,15 @@ def sweep(
                 tell(folder.fail(point, outcome.error, outcome.attempts))
         failures = [folder.failures[one.hash] for one in todo if one.hash in folder.failures]
         return SweepResult(folder.to_arrow(), tuple(failures), None if out is None else path)
+
+
+def _require_scheme(planned: Plan) -> None:
+    """Make the scheme in Python of the first point that has one: it would fail at all others."""
+    own = "python" if planned.scenario.has_python_scheme else None
+    for point in planned.points:
+        if point.values.get("control.scheme", own) == "python":
+            scheme_of(point.scenario(), point.seed)
+            return
 
 
 def _outcomes(

@@ -1,6 +1,6 @@
 //! A run is a function of its inputs.
 
-use silvan_programs::gpcnet::{Gpcnet, Part};
+use silvan_programs::gpcnet::{Gpcnet, Part, Test};
 use silvan_units::{HostId, Sl, Span};
 
 use crate::common::{messaging, run};
@@ -12,12 +12,15 @@ fn gpcnet(part: Part) -> Gpcnet {
         part,
         congestor_share: 0.8,
         settle: Span::from_us(20),
+        tests: Test::ALL.to_vec(),
         rings: 2,
         warm_up: 1,
         latency_iterations: 3,
         bandwidth_iterations: 1,
         allreduce_iterations: 3,
+        alltoall_iterations: 2,
         bandwidth_bytes: 16 << 10,
+        alltoall_bytes: 4096,
         congestor_bytes: 4096,
         sl: (Sl::ZERO, Sl::ZERO),
     }
@@ -32,8 +35,9 @@ fn gpcnet_ends_and_is_the_same_every_time() {
         assert!(one.finished);
         assert_eq!(one.marks, other.marks);
         assert_eq!(one.delivered_bytes, other.delivered_bytes);
-        // 3 hosts measure; 2 rings of 3 and of 1 iterations, and 3 allreduces, on each of 6 ranks.
-        assert_eq!(one.marks.len(), 6 * (2 * 3 + 2 + 3));
+        // 3 hosts measure, on 6 ranks: 2 latency tests with 2 rings of 3 iterations, 4 bandwidth tests
+        // with 2 rings of one, 3 allreduces and 2 all-to-alls.
+        assert_eq!(one.marks.len(), 6 * (2 * 2 * 3 + 4 * 2 + 3 + 2));
     }
 }
 

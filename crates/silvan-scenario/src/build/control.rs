@@ -78,7 +78,7 @@ pub(crate) fn build_control(
     let pft = build_pft(file)?;
     let own = build_own(file)?;
     Ok(match section.scheme {
-        Scheme::None | Scheme::Ecn | Scheme::Pft | Scheme::Own(_) => ControlPlan {
+        Scheme::None | Scheme::Ecn | Scheme::Pft | Scheme::Python | Scheme::Own(_) => ControlPlan {
             ib: None,
             dcms,
             ecn,

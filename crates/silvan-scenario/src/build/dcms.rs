@@ -18,7 +18,7 @@ pub(crate) fn build_dcms(
     let parameters = dcms.parameters(section.switch.marking_rate);
     let dcms = Dcms::new(parameters, dcms_topology(fabric)).map_err(|error| refused(&error))?;
     Ok(match section.scheme {
-        Scheme::None | Scheme::Ecn | Scheme::Pft | Scheme::Own(_) => None,
+        Scheme::None | Scheme::Ecn | Scheme::Pft | Scheme::Python | Scheme::Own(_) => None,
         Scheme::IbCc | Scheme::IbCcPft => Some(dcms),
     })
 }

@@ -4,6 +4,7 @@
 //! key paths of the file. Errors have no place in the text yet; the caller adds it.
 
 mod advice;
+mod benchmarks;
 pub(crate) mod classes;
 pub(crate) mod control;
 pub(crate) mod dcms;
@@ -14,6 +15,7 @@ pub(crate) mod import;
 mod linear;
 pub(crate) mod pft;
 pub(crate) mod programs;
+pub(crate) mod python;
 pub(crate) mod run;
 mod settings;
 pub(crate) mod sweep;

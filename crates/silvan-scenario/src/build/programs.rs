@@ -5,18 +5,17 @@ use std::sync::Arc;
 
 use silvan_fabric::Fabric;
 use silvan_programs::goal::{self, GoalError};
-use silvan_programs::gpcnet::{Gpcnet, Part};
-use silvan_programs::hpcc::Hpcc;
 use silvan_programs::{JobPlan, Messaging, Pattern, Placement, Plan, Schedule, Work};
 use silvan_units::{Bytes, HostId, Span};
 
+use super::benchmarks::{gpcnet_of, hpcc_of};
 use super::import::read;
 use super::traffic::Names;
 use super::{Parameter, at, check_parameters};
 use crate::error::ScenarioError;
 use crate::parsed::{
-    GpcnetPart, GpcnetSection, HostChoice, HpccSection, Limit, MessagingSection, PlacementKind,
-    ProgramEntry, ProgramKind, ScenarioFile, TrafficSection,
+    HostChoice, Limit, MessagingSection, PlacementKind, ProgramEntry, ProgramKind, ScenarioFile,
+    TrafficSection,
 };
 use crate::path::KeyPath;
 
@@ -25,12 +24,6 @@ const MOST_RANKS: u64 = 1 << 20;
 
 /// Largest message: 1 TiB, so that no sum of sizes leaves 64 bits.
 const LARGEST: Bytes = Bytes::from_bytes(1 << 40);
-
-/// Iterations of a test of a benchmark.
-const MOST_ITERATIONS: u32 = 1 << 20;
-
-/// Ranks of HPCC: its ping-pongs go through all pairs, one after the other.
-const MOST_HPCC_RANKS: u32 = 256;
 
 /// The schedules of every entry, none where it has another kind.
 pub(crate) type Schedules = Vec<Vec<Arc<Schedule>>>;
@@ -152,7 +145,7 @@ fn messaging(section: &MessagingSection, mtu: Bytes) -> Result<Messaging, Scenar
     })
 }
 
-fn hosts(
+pub(super) fn hosts(
     names: &Names<'_>,
     choice: &HostChoice,
     ranks_per_host: u32,
@@ -259,7 +252,7 @@ fn job(
     })
 }
 
-fn size(bytes: Bytes, key: &KeyPath) -> Result<u64, ScenarioError> {
+pub(super) fn size(bytes: Bytes, key: &KeyPath) -> Result<u64, ScenarioError> {
     if bytes > LARGEST {
         let error = ScenarioError::new(key.clone(), format!("{bytes} is more than {LARGEST}"));
         return Err(error.with_hint("write e.g. \"1 MiB\""));
@@ -268,7 +261,7 @@ fn size(bytes: Bytes, key: &KeyPath) -> Result<u64, ScenarioError> {
 }
 
 /// Longer than the clock runs is as good as never, but must not overflow it.
-fn span(span: Option<Span>, key: &KeyPath) -> Result<Span, ScenarioError> {
+pub(super) fn span(span: Option<Span>, key: &KeyPath) -> Result<Span, ScenarioError> {
     const LONGEST: Span = Span::from_secs(20 * 3_600);
     match span.unwrap_or(Span::ZERO) {
         span if span > LONGEST => {
@@ -278,88 +271,6 @@ fn span(span: Option<Span>, key: &KeyPath) -> Result<Span, ScenarioError> {
         }
         span => Ok(span),
     }
-}
-
-fn gpcnet_of(section: &GpcnetSection, names: &Names<'_>) -> Result<Gpcnet, ScenarioError> {
-    let key = at("traffic.gpcnet");
-    let counts = [
-        ("rings", section.rings),
-        ("latency-iterations", section.latency_iterations),
-        ("bandwidth-iterations", section.bandwidth_iterations),
-        ("allreduce-iterations", section.allreduce_iterations),
-    ];
-    if let Some((name, _)) = counts
-        .iter()
-        .find(|(_, count)| *count == 0 || *count > MOST_ITERATIONS)
-    {
-        let error = ScenarioError::new(key.key(name), "this is none, or too many");
-        return Err(error.with_hint("write e.g. 30"));
-    }
-    if !(0.0..=1.0).contains(&section.congestor_share) {
-        let message = format!("{} is not between 0 and 1", section.congestor_share);
-        let error = ScenarioError::new(key.key("congestor-share"), message);
-        return Err(error.with_hint("0.8 is the benchmark's own"));
-    }
-    let gpcnet = Gpcnet {
-        hosts: hosts(names, &section.hosts, section.ranks_per_host, &key)?,
-        ranks_per_host: section.ranks_per_host,
-        part: match section.part {
-            GpcnetPart::Isolated => Part::Isolated,
-            GpcnetPart::Congestors => Part::Congestors,
-            GpcnetPart::Congested => Part::Congested,
-        },
-        congestor_share: section.congestor_share,
-        settle: span(Some(section.settle), &key.key("settle"))?,
-        rings: section.rings,
-        warm_up: section.warm_up,
-        latency_iterations: section.latency_iterations,
-        bandwidth_iterations: section.bandwidth_iterations,
-        allreduce_iterations: section.allreduce_iterations,
-        bandwidth_bytes: size(section.bandwidth_bytes, &key.key("bandwidth-bytes"))?,
-        congestor_bytes: size(section.congestor_bytes, &key.key("congestor-bytes"))?,
-        sl: (section.sl, section.congestor_sl),
-    };
-    if !gpcnet.has_hosts_enough() {
-        let hosts = gpcnet.hosts.len();
-        let message =
-            format!("{hosts} hosts are too few for this share: 2 must measure, 8 congest");
-        let error = ScenarioError::new(key.key("hosts"), message);
-        return Err(error.with_hint("take at least 10 hosts, and a share of 0.8"));
-    }
-    Ok(gpcnet)
-}
-
-fn hpcc_of(section: &HpccSection, names: &Names<'_>) -> Result<Hpcc, ScenarioError> {
-    let key = at("traffic.hpcc");
-    let counts = [
-        ("latency-rings", section.latency_rings),
-        ("bandwidth-rings", section.bandwidth_rings),
-        ("ptrans-rows", section.ptrans_rows),
-        ("access-rounds", section.access_rounds),
-    ];
-    if let Some((name, _)) = counts.iter().find(|(_, count)| *count > MOST_ITERATIONS) {
-        let error = ScenarioError::new(key.key(name), "this is too many");
-        return Err(error.with_hint("write e.g. 30"));
-    }
-    let hpcc = Hpcc {
-        hosts: hosts(names, &section.hosts, section.ranks_per_host, &key)?,
-        ranks_per_host: section.ranks_per_host,
-        settle: span(Some(section.settle), &key.key("settle"))?,
-        rings: (section.latency_rings, section.bandwidth_rings),
-        bandwidth_bytes: size(section.bandwidth_bytes, &key.key("bandwidth-bytes"))?,
-        ptrans_rows: section.ptrans_rows.into(),
-        access_rounds: section.access_rounds,
-        fft_length: section.fft_length.into(),
-        sl: section.sl,
-    };
-    // Ping-pongs go through all pairs, and PTRANS through all pairs of blocks.
-    if !(2..=MOST_HPCC_RANKS).contains(&hpcc.ranks()) {
-        let ranks = hpcc.ranks();
-        let message = format!("{ranks} ranks are not between 2 and {MOST_HPCC_RANKS}");
-        let error = ScenarioError::new(key.key("ranks-per-host"), message);
-        return Err(error.with_hint("take fewer hosts, or fewer ranks per host"));
-    }
-    Ok(hpcc)
 }
 
 /// Every class of the statistics has a name of its own.

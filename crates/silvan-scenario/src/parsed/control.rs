@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use silvan_units::{Bytes, Sl, Span};
 
 use super::quantity::ALL;
-use super::{DcmsSection, EcnSection, Limit, PftSection, PortOverride, Scheme, SettingChangeEntry};
+use super::{
+    DcmsSection, EcnSection, Limit, PftSection, PortOverride, PythonSection, Scheme,
+    SettingChangeEntry,
+};
 use crate::schema;
 
 /// Congestion control.
@@ -24,6 +27,9 @@ pub struct ControlSection {
     pub pft: PftSection,
     /// Schemes of one file each, by name.
     pub own: silvan_schemes::Parameters,
+    /// The scheme `python`; none if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub python: Option<PythonSection>,
     /// How notifications travel from the receiver back to the sender.
     pub feedback: FeedbackSection,
     /// A manager that watches port counters and changes Marking_Rate (mizero2017); none if absent.

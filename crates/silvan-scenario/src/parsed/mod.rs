@@ -12,6 +12,7 @@ mod equipment;
 mod fabric;
 mod pft;
 mod programs;
+mod python;
 pub(crate) mod quantity;
 mod run;
 mod scheme;
@@ -37,9 +38,10 @@ pub use fabric::{
 };
 pub use pft::{PftInterval, PftSection, PftThreshold};
 pub use programs::{
-    GpcnetPart, GpcnetSection, HpccSection, MessagingSection, PlacementKind, ProgramEntry,
-    ProgramKind,
+    GpcnetPart, GpcnetSection, GpcnetTest, HpccSection, MessagingSection, PlacementKind,
+    ProgramEntry, ProgramKind,
 };
+pub use python::PythonSection;
 pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};
 pub use scheme::Scheme;

@@ -145,6 +145,28 @@ pub enum GpcnetPart {
     Congested,
 }
 
+/// A test of GPCNeT, by the name of its measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GpcnetTest {
+    /// Latency of small messages in random rings.
+    RrLatency,
+    /// Latency of small reads in random rings.
+    RrGetLatency,
+    /// Bandwidth of messages in random rings.
+    RrBandwidth,
+    /// Bandwidth of writes in random rings.
+    RrPutBandwidth,
+    /// Bandwidth of messages in random rings, with a barrier in every iteration.
+    RrBandwidthSync,
+    /// Bandwidth of messages in the ring of ranks in their order.
+    NatBandwidth,
+    /// Time of a small allreduce.
+    Allreduce,
+    /// Bandwidth of an all-to-all.
+    Alltoall,
+}
+
 /// The benchmark GPCNeT (Chunduri et al., SC 2019). `silvan gpcnet` runs all its parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -161,23 +183,32 @@ pub struct GpcnetSection {
     /// Time that the congestors have before the tests start.
     #[schemars(with = "schema::SpanText")]
     pub settle: Span,
-    /// Random rings per ring test; 30 in the original.
+    /// What is measured, in this order. The original among congestors: the default without `alltoall`;
+    /// without congestors: all.
+    pub tests: Vec<GpcnetTest>,
+    /// Rings per ring test; 30 in the original.
     #[schemars(range(min = 1))]
     pub rings: u32,
     /// Iterations of a test that are not measured.
     pub warm_up: u32,
-    /// Iterations of the latency test per ring; 200 in the original.
+    /// Iterations of a latency test per ring; 200 in the original.
     #[schemars(range(min = 1))]
     pub latency_iterations: u32,
-    /// Iterations of the bandwidth test per ring; 8 in the original.
+    /// Iterations of a bandwidth test per ring; 8 in the original.
     #[schemars(range(min = 1))]
     pub bandwidth_iterations: u32,
     /// Iterations of the allreduce test; 200 in the original.
     #[schemars(range(min = 1))]
     pub allreduce_iterations: u32,
-    /// Bytes of a message of the bandwidth test.
+    /// Iterations of the all-to-all test; 64 in the original on up to 64 hosts.
+    #[schemars(range(min = 1))]
+    pub alltoall_iterations: u32,
+    /// Bytes of a message of the bandwidth tests.
     #[schemars(with = "schema::BytesText")]
     pub bandwidth_bytes: Bytes,
+    /// Bytes of a message of the all-to-all test.
+    #[schemars(with = "schema::BytesText")]
+    pub alltoall_bytes: Bytes,
     /// Bytes of a message of a congestor.
     #[schemars(with = "schema::BytesText")]
     pub congestor_bytes: Bytes,
@@ -190,7 +221,7 @@ pub struct GpcnetSection {
 }
 
 impl Default for GpcnetSection {
-    /// Sizes and shares of `network_load_test`, with fewer iterations.
+    /// Sizes and shares of `network_load_test`, with fewer iterations, and the all-to-all of `network_test`.
     fn default() -> Self {
         Self {
             hosts: HostChoice::All,
@@ -198,12 +229,20 @@ impl Default for GpcnetSection {
             part: GpcnetPart::default(),
             congestor_share: 0.8,
             settle: Span::from_ms(1),
+            tests: vec![
+                GpcnetTest::RrLatency,
+                GpcnetTest::RrBandwidthSync,
+                GpcnetTest::Allreduce,
+                GpcnetTest::Alltoall,
+            ],
             rings: 3,
             warm_up: 2,
             latency_iterations: 50,
             bandwidth_iterations: 4,
             allreduce_iterations: 50,
+            alltoall_iterations: 16,
             bandwidth_bytes: Bytes::from_bytes(128 << 10),
+            alltoall_bytes: Bytes::from_bytes(4 << 10),
             congestor_bytes: Bytes::from_bytes(4 << 10),
             sl: Sl::ZERO,
             congestor_sl: Sl::ZERO,

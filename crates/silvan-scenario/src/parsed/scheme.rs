@@ -22,12 +22,14 @@ pub enum Scheme {
     Pft,
     /// The two together: notifications, and the host's own credits.
     IbCcPft,
+    /// Functions of a Python file.
+    Python,
     /// One of those that have a file of their own.
     Own(Choice),
 }
 
 /// Those built in, with their names and what the reference of scenario keys says about them.
-const BUILT_IN: [(Scheme, &str, &str); 5] = [
+const BUILT_IN: [(Scheme, &str, &str); 6] = [
     (
         Scheme::None,
         "none",
@@ -53,6 +55,11 @@ const BUILT_IN: [(Scheme, &str, &str); 5] = [
         Scheme::IbCcPft,
         "ib-cc-pft",
         "`ib-cc` and `pft` together: a packet goes when both let it go.",
+    ),
+    (
+        Scheme::Python,
+        "python",
+        "Functions of a Python file: the keys of `python`.",
     ),
 ];
 

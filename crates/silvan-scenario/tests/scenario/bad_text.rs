@@ -136,7 +136,7 @@ fn types_are_checked() {
     assert_eq!(
         message("[control]\nscheme = 3"),
         "file.toml:2: control.scheme: expected a name in quotes, found the number 3 (hint: write one \
-         of: \"none\", \"ib-cc\", \"ecn\", \"pft\", \"ib-cc-pft\", \"dcqcn\", \"half\")"
+         of: \"none\", \"ib-cc\", \"ecn\", \"pft\", \"ib-cc-pft\", \"python\", \"dcqcn\", \"half\")"
     );
     assert_eq!(
         message("[vl]\nhigh = [[0, 1], [0, 1, 2]]"),

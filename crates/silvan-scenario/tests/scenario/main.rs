@@ -9,6 +9,7 @@ mod files;
 mod generated;
 mod mutations;
 mod programs;
+mod python;
 mod round_trip;
 
 use silvan_scenario::{Override, Scenario, ScenarioError};

@@ -83,6 +83,18 @@ fn mistakes_in_programs_are_located() {
             "traffic.gpcnet.congestor-share: 1.5",
         ),
         (
+            "kind = \"barrier\"\n[traffic.gpcnet]\ntests = []",
+            "traffic.gpcnet.tests: there is no test",
+        ),
+        (
+            "kind = \"barrier\"\n[traffic.gpcnet]\ntests = [\"alltoall\", \"alltoall\"]",
+            "traffic.gpcnet.tests.1: \"alltoall\" is there twice",
+        ),
+        (
+            "kind = \"barrier\"\n[traffic.gpcnet]\nalltoall-iterations = 0",
+            "traffic.gpcnet.alltoall-iterations: ",
+        ),
+        (
             "kind = \"barrier\"\n[traffic.hpcc]\nlatency-rings = 2000000",
             "traffic.hpcc.latency-rings: ",
         ),

@@ -1,0 +1,133 @@
+//! The benchmarks GPCNeT and HPCC.
+
+use silvan_programs::gpcnet::{Gpcnet, Part, Test};
+use silvan_programs::hpcc::Hpcc;
+
+use super::at;
+use super::programs::{hosts, size, span};
+use super::traffic::Names;
+use crate::error::ScenarioError;
+use crate::parsed::{GpcnetPart, GpcnetSection, GpcnetTest, HpccSection};
+use crate::path::KeyPath;
+
+/// Iterations of a test.
+const MOST_ITERATIONS: u32 = 1 << 20;
+
+/// Ranks of HPCC: its ping-pongs go through all pairs, one after the other.
+const MOST_HPCC_RANKS: u32 = 256;
+
+pub(super) fn gpcnet_of(
+    section: &GpcnetSection,
+    names: &Names<'_>,
+) -> Result<Gpcnet, ScenarioError> {
+    let key = at("traffic.gpcnet");
+    let counts = [
+        ("rings", section.rings),
+        ("latency-iterations", section.latency_iterations),
+        ("bandwidth-iterations", section.bandwidth_iterations),
+        ("allreduce-iterations", section.allreduce_iterations),
+        ("alltoall-iterations", section.alltoall_iterations),
+    ];
+    if let Some((name, _)) = counts
+        .iter()
+        .find(|(_, count)| *count == 0 || *count > MOST_ITERATIONS)
+    {
+        let error = ScenarioError::new(key.key(name), "this is none, or too many");
+        return Err(error.with_hint("write e.g. 30"));
+    }
+    if !(0.0..=1.0).contains(&section.congestor_share) {
+        let message = format!("{} is not between 0 and 1", section.congestor_share);
+        let error = ScenarioError::new(key.key("congestor-share"), message);
+        return Err(error.with_hint("0.8 is the benchmark's own"));
+    }
+    let gpcnet = Gpcnet {
+        hosts: hosts(names, &section.hosts, section.ranks_per_host, &key)?,
+        ranks_per_host: section.ranks_per_host,
+        part: match section.part {
+            GpcnetPart::Isolated => Part::Isolated,
+            GpcnetPart::Congestors => Part::Congestors,
+            GpcnetPart::Congested => Part::Congested,
+        },
+        congestor_share: section.congestor_share,
+        settle: span(Some(section.settle), &key.key("settle"))?,
+        tests: gpcnet_tests(&section.tests, &key.key("tests"))?,
+        rings: section.rings,
+        warm_up: section.warm_up,
+        latency_iterations: section.latency_iterations,
+        bandwidth_iterations: section.bandwidth_iterations,
+        allreduce_iterations: section.allreduce_iterations,
+        alltoall_iterations: section.alltoall_iterations,
+        bandwidth_bytes: size(section.bandwidth_bytes, &key.key("bandwidth-bytes"))?,
+        alltoall_bytes: size(section.alltoall_bytes, &key.key("alltoall-bytes"))?,
+        congestor_bytes: size(section.congestor_bytes, &key.key("congestor-bytes"))?,
+        sl: (section.sl, section.congestor_sl),
+    };
+    if !gpcnet.has_hosts_enough() {
+        let hosts = gpcnet.hosts.len();
+        let message =
+            format!("{hosts} hosts are too few for this share: 2 must measure, 8 congest");
+        let error = ScenarioError::new(key.key("hosts"), message);
+        return Err(error.with_hint("take at least 10 hosts, and a share of 0.8"));
+    }
+    Ok(gpcnet)
+}
+
+fn gpcnet_tests(named: &[GpcnetTest], key: &KeyPath) -> Result<Vec<Test>, ScenarioError> {
+    let mut tests: Vec<Test> = Vec::new();
+    for (index, name) in named.iter().enumerate() {
+        let test = match name {
+            GpcnetTest::RrLatency => Test::RingLatency,
+            GpcnetTest::RrGetLatency => Test::RingGetLatency,
+            GpcnetTest::RrBandwidth => Test::RingBandwidth,
+            GpcnetTest::RrPutBandwidth => Test::RingPutBandwidth,
+            GpcnetTest::RrBandwidthSync => Test::RingBandwidthSync,
+            GpcnetTest::NatBandwidth => Test::NaturalBandwidth,
+            GpcnetTest::Allreduce => Test::Allreduce,
+            GpcnetTest::Alltoall => Test::Alltoall,
+        };
+        if tests.contains(&test) {
+            let message = format!("{:?} is there twice", test.label());
+            let error = ScenarioError::new(key.index(index), message);
+            return Err(error.with_hint("leave it out; more iterations measure it more often"));
+        }
+        tests.push(test);
+    }
+    if tests.is_empty() {
+        let error = ScenarioError::new(key.clone(), "there is no test");
+        return Err(error.with_hint("name one, or leave the key out"));
+    }
+    Ok(tests)
+}
+
+pub(super) fn hpcc_of(section: &HpccSection, names: &Names<'_>) -> Result<Hpcc, ScenarioError> {
+    let key = at("traffic.hpcc");
+    let counts = [
+        ("latency-rings", section.latency_rings),
+        ("bandwidth-rings", section.bandwidth_rings),
+        ("ptrans-rows", section.ptrans_rows),
+        ("access-rounds", section.access_rounds),
+    ];
+    if let Some((name, _)) = counts.iter().find(|(_, count)| *count > MOST_ITERATIONS) {
+        let error = ScenarioError::new(key.key(name), "this is too many");
+        return Err(error.with_hint("write e.g. 30"));
+    }
+    let hpcc = Hpcc {
+        hosts: hosts(names, &section.hosts, section.ranks_per_host, &key)?,
+        ranks_per_host: section.ranks_per_host,
+        settle: span(Some(section.settle), &key.key("settle"))?,
+        rings: (section.latency_rings, section.bandwidth_rings),
+        bandwidth_bytes: size(section.bandwidth_bytes, &key.key("bandwidth-bytes"))?,
+        ptrans_rows: section.ptrans_rows.into(),
+        access_rounds: section.access_rounds,
+        fft_length: section.fft_length.into(),
+        sl: section.sl,
+    };
+    // Ping-pongs go through all pairs, and PTRANS through all pairs of blocks.
+    if !(2..=MOST_HPCC_RANKS).contains(&hpcc.ranks()) {
+        let ranks = hpcc.ranks();
+        let message = format!("{ranks} ranks are not between 2 and {MOST_HPCC_RANKS}");
+        let error = ScenarioError::new(key.key("ranks-per-host"), message);
+        return Err(error.with_hint("take fewer hosts, or fewer ranks per host"));
+    }
+    Ok(hpcc)
+}

@@ -1,0 +1,127 @@
+"""Schemes in a Python file that a scenario names: ``control.scheme = "python"``."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from silvan.errors import SchemeError, SilvanError
+
+if TYPE_CHECKING:
+    from silvan.callbacks import Callbacks
+    from silvan.scenario import Scenario
+
+_TEXTS_KEPT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SchemeSetup:
+    """What the function of a scheme file is told about a run.
+
+    Attributes
+    ----------
+    scenario : Scenario
+        The whole scenario.
+    seed : int
+        Seed of the run.
+    hosts : int
+        Hosts of the fabric; the functions get them by their numbers from 0.
+    port_vls : int
+        Output Port VLs of the fabric; the functions get them by their numbers from 0.
+    parameters : Mapping
+        The table ``control.python.parameters``.
+    """
+
+    scenario: Scenario
+    seed: int
+    hosts: int
+    port_vls: int
+    parameters: Mapping[str, float]
+
+
+def scheme_of(scenario: Scenario, seed: int) -> Callbacks | None:
+    """Make the scheme of a scenario, if it stands in a Python file.
+
+    The file's text is run once in a process, its function once for every run.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The scenario; its text has the file's text.
+    seed : int
+        Seed of the run.
+
+    Returns
+    -------
+    Callbacks or None
+        None if the scheme is another one.
+
+    Raises
+    ------
+    SchemeError
+        The text is no Python, fails, or its function does not give a scheme.
+    """
+    scheme = scenario._native.python_scheme()
+    if scheme is None:
+        return None
+    source, name, wanted, parameters = scheme
+    try:
+        function = _run(source, name).get(wanted)
+    except Exception as error:
+        raise _located(error, name) from error
+    if not callable(function):
+        raise SchemeError(
+            f"there is no function {wanted!r}",
+            name,
+            hint=f"write def {wanted}(setup), or name another one as control.python.function",
+        )
+    facts = scenario.describe()
+    lanes = int(scenario.to_dict()["vl"]["data-vls"])
+    setup = SchemeSetup(scenario, seed, facts["hosts"], facts["ports"] * lanes, parameters)
+    try:
+        made = function(setup)
+    except Exception as error:
+        raise _located(error, name) from error
+    return _checked(made, name, wanted)
+
+
+def _checked(made: object, name: str, function: str) -> Callbacks:
+    from silvan.callbacks import Callbacks
+
+    if isinstance(made, Callbacks):
+        return made
+    raise SchemeError(
+        f"{function} gives {type(made).__name__}, not silvan.Callbacks",
+        name,
+        hint="end it with return silvan.Callbacks(state, ...)",
+    )
+
+
+@lru_cache(_TEXTS_KEPT)
+def _run(source: str, name: str) -> dict[str, Any]:
+    """Run a text as a module of its own."""
+    code: CodeType = compile(source, name, "exec")
+    names: dict[str, Any] = {"__name__": "silvan_scheme", "__file__": name}
+    exec(code, names)
+    return names
+
+
+def _located(error: Exception, name: str) -> SchemeError:
+    """Say where in the file an exception comes from."""
+    if isinstance(error, SchemeError):
+        return error
+    if isinstance(error, SyntaxError) and error.filename == name:
+        return SchemeError(error.msg, name, error.lineno, "the file has to be Python")
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == name]
+    line = lines[-1] if lines else None
+    if isinstance(error, SilvanError):
+        return SchemeError(error.message, name, line, error.hint)
+    hint = "the file is run before the simulation; correct it"
+    if isinstance(error, KeyError) and lines:
+        hint = "parameters stand in the table control.python.parameters"
+    return SchemeError(f"{type(error).__name__}: {error}", name, line, hint)
