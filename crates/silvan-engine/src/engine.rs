@@ -134,6 +134,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if end_ps >= LATEST {
             return Err(RunError::TooLate(end));
         }
+        self.plane.redirect_heads();
         self.stats.set_boundary(end_ps, &mut self.plane.hosts);
         while self.now < end_ps {
             let until = end_ps.min(self.next_deadlock_check);
@@ -232,10 +233,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             phase::HOST => self.host_event(now, id),
             phase::HEAD => {
                 let packet = self.plane.events.unstash(event.a);
+                let output = self
+                    .plane
+                    .output_of(self.plane.ins[id as usize].element, &packet);
                 self.head(Head {
                     time: now,
                     port: id,
-                    element: event.b,
+                    output,
                     packet,
                 });
             }

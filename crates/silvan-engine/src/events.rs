@@ -80,8 +80,8 @@ pub(crate) struct Head {
     pub time: u64,
     /// At which input port.
     pub port: u32,
-    /// Element of that port.
-    pub element: u32,
+    /// The output that it wants there by the tables, `NONE` for one that they do not tell.
+    pub output: u32,
     pub packet: Packet,
 }
 
@@ -107,7 +107,7 @@ pub(crate) const NO_LANE: u8 = u8::MAX;
 
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    heads: Vec<Ring<Head>>,
+    heads: crate::table::Table<Ring<Head>>,
     outputs: Ring<(u64, u32)>,
     hosts: Ring<(u64, u32)>,
     wheel: Wheel,
@@ -126,11 +126,14 @@ impl EventQueue {
         let filler = Head {
             time: 0,
             port: 0,
-            element: 0,
+            output: 0,
             packet: Packet::default(),
         };
         Self {
-            heads: (0..lanes).map(|_| Ring::new(filler)).collect(),
+            heads: (0..lanes)
+                .map(|_| Ring::new(filler))
+                .collect::<Vec<_>>()
+                .into(),
             outputs: Ring::new((0, 0)),
             hosts: Ring::new((0, 0)),
             wheel: Wheel::new(),
@@ -152,13 +155,7 @@ impl EventQueue {
     /// Sends a head at any later time.
     pub fn push_head_at(&mut self, head: Head) {
         let slot = self.stash.put(head.packet);
-        self.push(Event::new(
-            head.time,
-            phase::HEAD,
-            head.port,
-            slot,
-            head.element,
-        ));
+        self.push(Event::new(head.time, phase::HEAD, head.port, slot, 0));
     }
 
     /// Schedules a host's next injection. Where all hosts are alike, times come in order and go
@@ -367,6 +364,13 @@ impl EventQueue {
                 each(event.id(), stash.get_mut(event.a));
             }
         });
+    }
+
+    /// Finds the outputs of all heads in lanes anew.
+    pub fn redirect_heads(&mut self, output: impl Fn(u32, &Packet) -> u32) {
+        for head in self.heads.iter_mut().flat_map(Ring::iter_mut) {
+            head.output = output(head.port, &head.packet);
+        }
     }
 
     /// Heap bytes held.

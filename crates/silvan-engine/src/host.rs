@@ -165,7 +165,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: Offer) {
         let plane = &mut self.plane;
         let vl = plane.host_lanes(host)[offer.sl.index()];
-        let destination = offer.dst.index() as u32;
+        assert!(usize::from(vl) < plane.vls, "a packet for no lane");
+        let destination = plane.known_host(offer.dst);
         let sl = plane
             .ways
             .service_level(host, destination, offer.sl.as_u8());
@@ -338,7 +339,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     fn wake_all(&mut self, now: u64, woken: &mut Vec<HostId>) {
         for host in woken.drain(..) {
-            self.wake_host(host.index() as u32, now);
+            let host = self.plane.known_host(host);
+            self.wake_host(host, now);
         }
     }
 

@@ -60,7 +60,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// # Panics
     /// If there is no such host.
     pub fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]) {
-        let host = host.index() as u32;
+        let host = self.plane.known_host(host);
         self.plane.set_host_lanes(host, vls);
         self.wake_host(host, self.now);
     }
@@ -70,7 +70,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// # Panics
     /// If there is no such host.
     pub fn host_sl_to_vl(&self, host: HostId) -> [u8; 16] {
-        let lanes = self.plane.host_lanes(host.index() as u32);
+        let lanes = self.plane.host_lanes(self.plane.known_host(host));
         std::array::from_fn(|sl| lanes[usize::from(self.plane.ways.class_of(sl as u8))])
     }
 

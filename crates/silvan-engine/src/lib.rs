@@ -44,6 +44,7 @@ mod records;
 mod resident;
 mod stats;
 mod switch;
+mod table;
 mod trees;
 mod vlarb;
 mod waiting;

@@ -99,14 +99,14 @@ impl Plane {
 
     /// Range of the forwarding table of the switch that a port belongs to; `None` for a host's port.
     pub(crate) fn table_range(&self, element: usize) -> Option<std::ops::Range<usize>> {
-        let first = self.elements[element].table;
+        let first = self.elements.get(element)?.table;
         (first != NONE).then(|| first as usize..first as usize + self.hosts.len())
     }
 
     /// Starts to keep what closed ports need.
     fn prepare_outside(&mut self) {
         if self.outside.closed.is_empty() {
-            self.outside.tables = self.tables.clone();
+            self.outside.tables = self.tables.to_vec();
             self.outside.closed = vec![false; self.fabric_ports];
             self.outside.counts = vec![Discards::default(); self.fabric_ports];
         }
@@ -145,6 +145,7 @@ impl Plane {
                 packet.divert(nowhere);
             }
         });
+        self.redirect = true;
     }
 }
 
@@ -166,8 +167,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let Some(range) = plane.table_range(switch.index()) else {
             return;
         };
-        assert!(destination.index() < plane.hosts.len(), "no such host");
-        let entry = range.start + destination.index();
+        let entry = range.start + plane.known_host(destination) as usize;
         let element = plane.elements[switch.index()];
         let local = port
             .and_then(|number| number.as_u8().checked_sub(1))
@@ -180,6 +180,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let closed =
             local != NO_ROUTE && plane.is_closed(element.base as usize + usize::from(local));
         plane.tables[entry] = if closed { NO_ROUTE } else { local };
+        plane.redirect = true;
     }
 
     /// Gives an output port virtual-lane arbitration tables of its own. Lanes that stand in neither
@@ -187,6 +188,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     ///
     /// # Errors
     /// [`BuildError::VlArbitration`] if a table names a lane that does not exist.
+    ///
+    /// # Panics
+    /// If there is no such port.
     pub fn set_vl_arbitration(
         &mut self,
         port: PortId,
@@ -202,6 +206,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             }
         }
         let plane = &mut self.plane;
+        plane.known_port(port);
         let wanted = VlTables::new(tables, data_vls);
         let known = plane.vl_tables.iter().position(|known| *known == wanted);
         let index = known.unwrap_or_else(|| {
@@ -218,8 +223,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
     /// has to send.
+    ///
+    /// # Panics
+    /// If there is no such port.
     pub fn close_port(&mut self, port: PortId, on_wire: OnWire) {
         let plane = &mut self.plane;
+        plane.known_port(port);
         if plane.outs[port.index()].kind == Next::Nowhere {
             return;
         }
@@ -240,6 +249,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             return;
         };
         let local = (port.index() - plane.elements[element].base as usize) as u8;
+        plane.redirect = true;
         for entry in &mut plane.tables[range] {
             if *entry == local {
                 *entry = NO_ROUTE;
@@ -270,6 +280,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             return;
         };
         let local = (port.index() - plane.elements[element].base as usize) as u8;
+        plane.redirect = true;
         for entry in range {
             if plane.outside.tables[entry] == local {
                 plane.tables[entry] = local;
@@ -381,10 +392,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let Head {
             time: now,
             port,
-            element,
             packet,
+            ..
         } = head;
         let plane = &mut self.plane;
+        let element = plane.ins[port as usize].element;
         let lost = packet.destination() == plane.nowhere();
         if !lost && !plane.outside.discards {
             let entry = plane.elements[element as usize].table + packet.destination();

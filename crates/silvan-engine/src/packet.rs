@@ -170,7 +170,7 @@ struct Node {
 /// used again, so the array stops growing once the fabric has filled up.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    nodes: Vec<Node>,
+    nodes: crate::table::Table<Node>,
     /// When each node's packet became eligible; kept only for oldest-first arbitration.
     eligible: Option<Vec<u64>>,
     free: u32,
@@ -179,7 +179,7 @@ pub(crate) struct Pool {
 impl Pool {
     pub fn new(with_eligible: bool) -> Self {
         Self {
-            nodes: Vec::new(),
+            nodes: Vec::new().into(),
             eligible: with_eligible.then(Vec::new),
             free: NONE,
         }

@@ -2,7 +2,7 @@
 
 mod build;
 
-use silvan_units::{Bytes, PortId, Rate, Time};
+use silvan_units::{Bytes, HostId, PortId, Rate, Time, Vl};
 
 use crate::bypass::Bypass;
 use crate::config::EngineConfig;
@@ -11,8 +11,9 @@ use crate::outside::Outside;
 use crate::packet::{NONE, Packet, Pool};
 use crate::prefetch::prefetch;
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
+use crate::table::Table;
 use crate::vlarb::{VlState, VlTables};
-use crate::ways::Ways;
+use crate::ways::{CHOOSE, Ways};
 
 /// A table entry that leads nowhere.
 pub(crate) const NO_ROUTE: u8 = 0xff;
@@ -78,31 +79,35 @@ impl Reads {
 /// Everything but control and traffic.
 #[derive(Debug)]
 pub(crate) struct Plane {
-    pub outs: Vec<OutPort>,
-    pub lanes: Vec<OutLane>,
-    pub credits: Vec<Credits>,
-    pub ins: Vec<InPort>,
-    pub elements: Vec<Element>,
+    pub outs: Table<OutPort>,
+    pub lanes: Table<OutLane>,
+    pub credits: Table<Credits>,
+    pub ins: Table<InPort>,
+    pub elements: Table<Element>,
     /// From a tail leaving an input buffer to the credit being usable upstream, in ps; by class.
-    pub credit_delays: Vec<u64>,
+    pub credit_delays: Table<u64>,
     /// Last node of each virtual output queue.
-    pub queues: Vec<u32>,
-    pub tables: Vec<u8>,
+    pub queues: Table<u32>,
+    pub tables: Table<u8>,
+    /// The tables, or heads on their way, have been changed from outside.
+    pub redirect: bool,
     pub ways: Ways,
     pub spill: Spill,
     pub pool: Pool,
-    pub hosts: Vec<Host>,
+    pub hosts: Table<Host>,
     pub events: EventQueue,
-    pub rates: Vec<LinkRate>,
+    pub rates: Table<LinkRate>,
     /// From grant to the head being eligible at the far end, per output port.
-    pub head_delay: Vec<u64>,
+    pub head_delay: Table<u64>,
     /// The same by lane of the event queue, for the commonest delays.
-    pub lane_delay: Vec<u64>,
+    pub lane_delay: Table<u64>,
     /// Propagation to the far end, per output port.
-    pub propagation: Vec<u64>,
+    pub propagation: Table<u64>,
     /// Virtual-lane arbitration tables; ports share those that are alike.
     pub vl_tables: Vec<VlTables>,
     pub vl_states: Vec<VlState>,
+    /// Whether any element has ports of different speeds.
+    pub mixed: bool,
     pub reads: Option<Reads>,
     pub oldest_first: bool,
     /// Number of data virtual lanes.
@@ -140,6 +145,34 @@ impl Plane {
         }
     }
 
+    /// The number of a port that a caller names.
+    ///
+    /// # Panics
+    /// If the fabric has no such port.
+    pub fn known_port(&self, port: PortId) -> u32 {
+        assert!(port.index() < self.fabric_ports, "no such port");
+        port.index() as u32
+    }
+
+    /// The number of a host that a caller names.
+    ///
+    /// # Panics
+    /// If the fabric has no such host.
+    #[inline]
+    pub fn known_host(&self, host: HostId) -> u32 {
+        assert!(host.index() < self.hosts.len(), "no such host");
+        host.index() as u32
+    }
+
+    /// The lane of a port and a virtual lane that a caller names.
+    ///
+    /// # Panics
+    /// If the fabric has no such port, or the run no such lane.
+    pub fn known_lane(&self, port: PortId, vl: Vl) -> usize {
+        assert!(vl.index() < self.vls, "no such virtual lane");
+        self.lane(self.known_port(port), vl.index())
+    }
+
     /// Whether the fabric is so large that it pays to ask for records ahead of time.
     pub fn outgrows_cache(&self) -> bool {
         // A quarter of a megabyte of records (the port's own lines, its credits and its queue's), to
@@ -148,25 +181,18 @@ impl Plane {
             > 1 << 18
     }
 
-    /// Asks for the records of the heads that follow in a lane: first for those that say where they
-    /// go, some heads later for those of the way.
+    /// Asks for the records of the heads that follow in a lane: first for their ports, some heads
+    /// later for the ports' credits and queues.
     #[inline(always)]
     pub fn prefetch_heads(&self, lane: usize) {
         if let Some(head) = self.events.coming_head(lane, 7) {
-            let table = self.elements[head.element as usize].table;
-            let entry = table.wrapping_add(head.packet.destination());
-            prefetch(&self.tables, entry as usize);
+            prefetch(&self.outs, head.output as usize);
             prefetch(&self.ins, head.port as usize);
         }
         if let Some(head) = self.events.coming_head(lane, 3) {
-            let element = &self.elements[head.element as usize];
-            let entry = element.table.wrapping_add(head.packet.destination());
-            let local = self.tables.get(entry as usize).copied().unwrap_or(0);
-            let output = element.base + u32::from(local);
             let vl = head.packet.vl();
-            prefetch(&self.outs, output as usize);
-            prefetch(&self.credits, self.lane(output, vl));
-            prefetch(&self.lanes, self.lane(output, vl));
+            prefetch(&self.credits, self.lane(head.output, vl));
+            prefetch(&self.lanes, self.lane(head.output, vl));
             let upstream = self.ins[head.port as usize].upstream;
             prefetch(&self.credits, self.lane(upstream, vl));
         }
@@ -292,18 +318,43 @@ impl Plane {
         port as usize * self.vls + vl
     }
 
-    /// Sends a head on its way to the next input.
+    /// The output of an element for a packet; `NONE` if its switch is to choose or has no route.
+    #[inline(always)]
+    pub fn output_of(&self, element: u32, packet: &Packet) -> u32 {
+        look_up(&self.tables, self.elements[element as usize], packet)
+    }
+
+    /// Sends heads on their way to other outputs if the tables have changed since they left.
+    pub fn redirect_heads(&mut self) {
+        if !std::mem::take(&mut self.redirect) {
+            return;
+        }
+        let Self {
+            tables,
+            elements,
+            ins,
+            ..
+        } = self;
+        self.events.redirect_heads(|port, packet| {
+            let element = ins[port as usize].element;
+            look_up(tables, elements[element as usize], packet)
+        });
+    }
+
+    /// Sends a head on its way to the next input. Where it goes from there is looked up now, so that
+    /// nothing has to wait for the table when it arrives.
     #[inline(always)]
     pub fn push_head(&mut self, now: u64, port: u32, packet: Packet) {
         let out = &self.outs[port as usize];
-        let (next, element) = (out.next, out.next_element);
+        let next = out.next;
+        let output = self.output_of(out.next_element, &packet);
         if let Some(&delay) = self.lane_delay.get(usize::from(out.lane)) {
             self.events.push_head(
                 usize::from(out.lane),
                 Head {
                     time: now + delay,
                     port: next,
-                    element,
+                    output,
                     packet,
                 },
             );
@@ -312,7 +363,7 @@ impl Plane {
             self.events.push_head_at(Head {
                 time,
                 port: next,
-                element,
+                output,
                 packet,
             });
         }
@@ -365,6 +416,20 @@ impl Plane {
             + self.events.bytes()
             + (self.head_delay.capacity() + self.propagation.capacity()) * 8
             + self.vl_states.capacity() * size_of::<VlState>()
+    }
+}
+
+/// The output of an element for a packet, as [`Plane::output_of`] says.
+#[inline(always)]
+fn look_up(tables: &Table<u8>, element: Element, packet: &Packet) -> u32 {
+    if element.table == NONE {
+        return element.base;
+    }
+    let local = tables[(element.table + packet.destination()) as usize];
+    if local >= CHOOSE {
+        NONE
+    } else {
+        element.base + u32::from(local)
     }
 }
 

@@ -4,23 +4,16 @@
 //! ahead which records will be touched. A large fabric does not fit into the cache; asking early
 //! hides much of the way to memory.
 
-/// Asks for the cache line of `slice[index]`; does nothing if there is none.
-#[inline(always)]
-pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
-    if let Some(item) = slice.get(index) {
-        request(item);
-    }
-}
-
+/// Asks for the cache line of `slice[index]`, whether there is such an item or not.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[allow(unsafe_code, reason = "there is no safe way to ask the processor")]
-fn request<T>(item: &T) {
+pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a prefetch reads and writes nothing, and the address is that of a live item.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast()) };
+    // SAFETY: a prefetch reads and writes nothing and cannot fault, whatever the address.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(index).cast()) };
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-fn request<T>(_: &T) {}
+pub(crate) fn prefetch<T>(_: &[T], _: usize) {}

@@ -75,8 +75,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// Counters of a port since the start.
+    ///
+    /// # Panics
+    /// If there is no such port.
     pub fn port_counters(&self, port: PortId) -> PortCounters {
         let plane = &self.plane;
+        plane.known_port(port);
         let out = &plane.outs[plane.link_port(port)];
         let upstream = plane.ins[port.index()].upstream;
         let (rcv_bytes, rcv_packets) = if upstream == NONE {
@@ -113,6 +117,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// What a manager reads of a port.
+    ///
+    /// # Panics
+    /// If there is no such port.
     pub fn reading(&self, port: PortId) -> PortReading {
         let counters = self.port_counters(port);
         PortReading {
@@ -125,8 +132,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Counters of a host since the start. Deliveries are those before the end of the last
     /// [`Engine::run_until`].
+    ///
+    /// # Panics
+    /// If there is no such host.
     pub fn host_counters(&self, host: HostId) -> HostCounters {
-        let record = &self.plane.hosts[host.index()];
+        let record = &self.plane.hosts[self.plane.known_host(host) as usize];
         HostCounters {
             injected_bytes: record.injected,
             delivered_bytes: record.delivered,
@@ -152,14 +162,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// Wire bytes that wait in the switch for this output Port VL.
+    ///
+    /// # Panics
+    /// If there is no such port or virtual lane.
     pub fn queued(&self, output: PortId, vl: Vl) -> Bytes {
-        let lane = self.plane.lane(output.index() as u32, vl.index());
+        let lane = self.plane.known_lane(output, vl);
         Bytes::from_bytes(u64::from(self.plane.lanes[lane].queued_bytes))
     }
 
     /// Credits that this output Port VL has in hand, in 64-byte blocks, those due by now included.
+    ///
+    /// # Panics
+    /// If there is no such port or virtual lane.
     pub fn credits(&self, output: PortId, vl: Vl) -> u32 {
         let plane = &self.plane;
+        plane.known_lane(output, vl);
         let port = plane.link_port(output);
         let lane = port * plane.vls + vl.index();
         (plane.credits[lane].at(&plane.spill, self.now) + plane.held(lane)) as u32
@@ -196,7 +213,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// Polls a host at the current instant, after its traffic was changed from outside.
+    ///
+    /// # Panics
+    /// If there is no such host.
     pub fn wake(&mut self, host: HostId) {
-        self.wake_host(host.index() as u32, self.now);
+        let host = self.plane.known_host(host);
+        self.wake_host(host, self.now);
     }
 }

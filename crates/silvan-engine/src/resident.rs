@@ -16,7 +16,7 @@ pub(crate) struct ResidentView<'a> {
 impl ResidentView<'_> {
     /// Local inputs or outputs of the element that `port` belongs to.
     fn element(&self, port: PortId) -> std::ops::Range<u32> {
-        let Element { base, ports, .. } = self.plane.element_of(port.index() as u32);
+        let Element { base, ports, .. } = self.plane.element_of(self.plane.known_port(port));
         base..base + ports
     }
 
@@ -34,6 +34,7 @@ impl ResidentView<'_> {
 
 impl Resident for ResidentView<'_> {
     fn occupied_blocks(&self, input: PortId, vl: Vl) -> u32 {
+        self.plane.known_lane(input, vl);
         let upstream = self.plane.ins[input.index()].upstream;
         let lane = self.plane.lane(upstream, vl.index());
         self.capacity_blocks(input, vl)
@@ -45,7 +46,7 @@ impl Resident for ResidentView<'_> {
     }
 
     fn queued_packets(&self, output: PortId, vl: Vl) -> u32 {
-        let lane = self.plane.lane(output.index() as u32, vl.index());
+        let lane = self.plane.known_lane(output, vl);
         let record = &self.plane.lanes[lane];
         let mut count = 0;
         for local in 0..self.element(output).len() as u32 {
@@ -58,6 +59,7 @@ impl Resident for ResidentView<'_> {
     }
 
     fn outputs_of(&self, input: PortId, vl: Vl, each: &mut dyn FnMut(PortId)) {
+        self.plane.known_lane(input, vl);
         let local = u32::from(self.plane.ins[input.index()].local);
         for output in self.element(input) {
             let record = &self.plane.lanes[self.plane.lane(output, vl.index())];
@@ -68,6 +70,7 @@ impl Resident for ResidentView<'_> {
     }
 
     fn mark_input(&mut self, input: PortId, vl: Vl) {
+        self.plane.known_lane(input, vl);
         let local = u32::from(self.plane.ins[input.index()].local);
         for output in self.element(input) {
             self.mark(output, vl, local);
@@ -75,6 +78,7 @@ impl Resident for ResidentView<'_> {
     }
 
     fn mark_output(&mut self, output: PortId, vl: Vl) {
+        self.plane.known_lane(output, vl);
         for local in 0..self.element(output).len() as u32 {
             self.mark(output.index() as u32, vl, local);
         }

@@ -9,7 +9,6 @@ use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::time;
 use crate::records::{Element, InPort, Next};
 use crate::resident::ResidentView;
-use crate::ways::CHOOSE;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
@@ -20,30 +19,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let Head {
             time: now,
             port,
-            element,
+            mut output,
             mut packet,
         } = head;
+        if output == NONE {
+            let Some(chosen) = self.special_output(head, DEFERRED) else {
+                return;
+            };
+            output = chosen;
+        }
         let plane = &mut self.plane;
-        let Element {
-            base,
-            ports,
-            table,
-            mixed,
-        } = plane.elements[element as usize];
-        let output = if table == NONE {
-            base
-        } else {
-            let mut local = plane.tables[(table + packet.destination()) as usize];
-            if local >= CHOOSE {
-                let Some(chosen) = self.special_output(head, DEFERRED) else {
-                    return;
-                };
-                local = chosen;
-            }
-            base + u32::from(local)
-        };
-        let plane = &mut self.plane;
-        if mixed && !packet.is(DEFERRED) {
+        if plane.mixed && !packet.is(DEFERRED) && plane.element_of(port).mixed {
             let upstream = plane.ins[port as usize].upstream;
             let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire());
             let to = plane.serialisation(&plane.outs[output as usize], packet.wire());
@@ -60,13 +46,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
         packet.clear(DEFERRED);
         let vl = packet.vl();
-        let local = port - base;
-        let plane = &mut self.plane;
+        let local = u32::from(plane.ins[port as usize].local);
         let lane = if plane.vls == 1 {
             output as usize
         } else if plane.ways.changes_lanes {
-            let (from, to) = (local, output - base);
-            let next = plane.ways.next_vl(element, ports, from, to, &packet);
+            let element = plane.ins[port as usize].element;
+            let Element { base, ports, .. } = plane.elements[element as usize];
+            let to = output - base;
+            let next = plane.ways.next_vl(element, ports, local, to, &packet);
             if next >= plane.vls {
                 self.laneless(head);
                 return;
@@ -82,7 +69,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let blocked = plane
                 .reads
                 .as_ref()
-                .is_some_and(|reads| reads.must_queue(element, local));
+                .is_some_and(|reads| reads.must_queue(plane.ins[port as usize].element, local));
             if !blocked && credits.has(&mut plane.spill, now, packet.blocks()) {
                 credits.turn = next_turn(local);
                 let wire = u32::from(packet.wire());

@@ -259,7 +259,7 @@ impl Plane {
     /// How much longer than the fastest of its alternatives the input takes for a packet.
     fn head_start(&self, head: &Head, entry: usize) -> u64 {
         let Choice { first, count, .. } = self.ways.choices[entry];
-        let base = self.elements[head.element as usize].base;
+        let base = self.element_of(head.port).base;
         let wire = head.packet.wire();
         let upstream = self.ins[head.port as usize].upstream;
         let from = self.serialisation(&self.outs[upstream as usize], wire);
@@ -285,11 +285,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// The output of a head whose table entry is no port: a choice, or none. `None` if the head
     /// goes nowhere now.
     #[cold]
-    pub(crate) fn special_output(&mut self, mut head: Head, deferred: u8) -> Option<u8> {
+    pub(crate) fn special_output(&mut self, mut head: Head, deferred: u8) -> Option<u32> {
         let plane = &mut self.plane;
         let Element {
             base, table, mixed, ..
-        } = plane.elements[head.element as usize];
+        } = plane.element_of(head.port);
         let entry = (table + head.packet.destination()) as usize;
         if plane.tables[entry] == NO_ROUTE {
             self.unroutable(head);
@@ -311,6 +311,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if chosen.is_none() {
             self.unroutable(head);
         }
-        chosen
+        chosen.map(|local| base + u32::from(local))
     }
 }

@@ -6,7 +6,7 @@ use super::Head;
 #[derive(Debug)]
 pub(super) struct Ring<T> {
     /// A power of two, never empty.
-    pub(super) slots: Vec<T>,
+    pub(super) slots: crate::table::Table<T>,
     head: usize,
     len: usize,
     /// The latest event ever appended. One that has left was no later than any to come, so it
@@ -38,7 +38,7 @@ impl<T: Keyed> Ring<T> {
 
     pub(super) fn new(filler: T) -> Self {
         Self {
-            slots: vec![filler; Self::START],
+            slots: vec![filler; Self::START].into(),
             head: 0,
             len: 0,
             last: (0, 0),
@@ -72,7 +72,7 @@ impl<T: Keyed> Ring<T> {
         self.len += 1;
         let key = event.key();
         debug_assert!(self.last.0 <= key.0, "a lane runs backwards");
-        if self.last <= key {
+        if self.last.0 < key.0 || self.last <= key {
             self.last = key;
         } else {
             self.sort_in();
@@ -99,7 +99,7 @@ impl<T: Keyed> Ring<T> {
         let mut slots = Vec::with_capacity(self.slots.len() * 2);
         slots.extend((0..self.len).map(|position| self.slots[self.at(position)]));
         slots.resize(self.slots.len() * 2, filler);
-        self.slots = slots;
+        self.slots = slots.into();
         self.head = 0;
     }
 

@@ -49,7 +49,7 @@ proptest! {
                     let lane = usize::from(kind);
                     let time = now + DELAYS[lane];
                     model.insert((time, phase::HEAD, id)).then(|| {
-                        queue.push_head(lane, Head { time, port: id, element: 0, packet: Packet::default() });
+                        queue.push_head(lane, Head { time, port: id, output: 0, packet: Packet::default() });
                     })
                 }
                 2 => model.insert((now + 1_213_630, phase::HOST, id)).then(|| {

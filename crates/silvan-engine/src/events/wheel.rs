@@ -15,10 +15,10 @@ const END: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Wheel {
     /// First node of each bucket.
-    buckets: Vec<u32>,
+    buckets: crate::table::Table<u32>,
     /// One bit per bucket that is not empty.
-    occupied: Vec<u64>,
-    nodes: Vec<(Event, u32)>,
+    occupied: crate::table::Table<u64>,
+    nodes: crate::table::Table<(Event, u32)>,
     free: u32,
     /// Bucket number (not wrapped) up to which events stand in `current`.
     cursor: u64,
@@ -36,9 +36,9 @@ pub(super) struct Wheel {
 impl Wheel {
     pub(super) fn new() -> Self {
         Self {
-            buckets: vec![END; BUCKETS as usize],
-            occupied: vec![0; (BUCKETS / 64) as usize],
-            nodes: Vec::with_capacity(4096),
+            buckets: vec![END; BUCKETS as usize].into(),
+            occupied: vec![0; (BUCKETS / 64) as usize].into(),
+            nodes: Vec::with_capacity(4096).into(),
             free: END,
             cursor: 0,
             current: Vec::with_capacity(64),
@@ -163,7 +163,7 @@ impl Wheel {
     pub(super) fn for_each(&self, mut each: impl FnMut(&Event)) {
         self.current.iter().for_each(&mut each);
         self.far.iter().for_each(|event| each(&event.0));
-        for &first in &self.buckets {
+        for &first in self.buckets.iter() {
             let mut node = first;
             while node != END {
                 each(&self.nodes[node as usize].0);

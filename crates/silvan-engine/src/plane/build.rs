@@ -33,31 +33,33 @@ impl Plane {
         let span_of_mtu =
             |rate: Option<Rate>| rate.map_or(0, |rate| rate.span_for(config.packet.mtu).as_ps());
         let mut plane = Self {
-            outs: Vec::new(),
-            lanes: Vec::new(),
-            credits: Vec::new(),
-            ins: Vec::new(),
-            elements: Vec::new(),
-            credit_delays: Vec::new(),
-            queues: Vec::new(),
-            tables: Vec::new(),
+            outs: Vec::new().into(),
+            lanes: Vec::new().into(),
+            credits: Vec::new().into(),
+            ins: Vec::new().into(),
+            elements: Vec::new().into(),
+            credit_delays: Vec::new().into(),
+            queues: Vec::new().into(),
+            tables: Vec::new().into(),
+            redirect: false,
             ways: Ways::default(),
             spill: Spill::default(),
             pool: Pool::new(
                 config.switch.arbitration == Arbitration::OldestFirst
                     || config.switch.bypass_limit.is_some(),
             ),
-            hosts: Vec::new(),
+            hosts: Vec::new().into(),
             events: EventQueue::new(0),
-            rates: Vec::new(),
-            head_delay: Vec::new(),
-            lane_delay: Vec::new(),
-            propagation: Vec::new(),
+            rates: Vec::new().into(),
+            head_delay: Vec::new().into(),
+            lane_delay: Vec::new().into(),
+            propagation: Vec::new().into(),
             vl_tables: vec![VlTables::new(
                 &config.switch.vl_arbitration,
                 config.data_vls,
             )],
             vl_states: Vec::new(),
+            mixed: false,
             reads: None,
             oldest_first: config.switch.arbitration == Arbitration::OldestFirst,
             vls: usize::from(config.data_vls),
@@ -120,7 +122,8 @@ impl Plane {
                 table: NONE,
                 mixed: false,
             })
-            .collect();
+            .collect::<Vec<_>>()
+            .into();
         for (id, port) in fabric.ports.iter_enumerated() {
             let node = &fabric.nodes[port.node];
             let mut out = OutPort::unconnected();
@@ -245,8 +248,10 @@ impl Plane {
             });
             let credit_delay = self.credit_delay_class(0);
             self.outs.push(stage);
-            self.head_delay.push(self.head_delay[port.index()]);
-            self.propagation.push(self.propagation[port.index()]);
+            let head_delay = self.head_delay[port.index()];
+            self.head_delay.push(head_delay);
+            let propagation = self.propagation[port.index()];
+            self.propagation.push(propagation);
             self.head_delay[port.index()] = 0;
             self.propagation[port.index()] = 0;
             self.ins.push(InPort {
@@ -271,16 +276,16 @@ impl Plane {
             };
             let capacity = self.capacity(&self.outs[index]);
             for _ in 0..self.vls {
+                let queues = self.queues.len();
                 self.lanes.push(OutLane {
                     inputs: [0; 4],
                     queued_bytes: 0,
-                    queues: self.queues.len() as u32,
+                    queues: queues as u32,
                     base: element.base,
                     words: inputs.div_ceil(64).max(1) as u8,
                 });
                 self.credits.push(Credits::new(capacity));
-                self.queues
-                    .resize(self.queues.len() + inputs as usize, NONE);
+                self.queues.resize(queues + inputs as usize, NONE);
             }
             self.vl_states.push(self.vl_tables[0].start(0));
         }
@@ -302,7 +307,7 @@ impl Plane {
 
     /// Finds the elements at which some output is faster than some input.
     fn mark_mixed_elements(&mut self) {
-        for element in &mut self.elements {
+        for element in self.elements.iter_mut() {
             let ports = element.base as usize..(element.base + element.ports) as usize;
             let ser = |port: usize| self.rates[usize::from(self.outs[port].rate)].ser_mtu;
             let cabled = |port: &usize| self.outs[*port].kind != Next::Nowhere;
@@ -313,13 +318,14 @@ impl Plane {
                 .map(|upstream| ser(upstream as usize))
                 .max();
             element.mixed = fastest < slowest;
+            self.mixed |= element.mixed;
         }
     }
 
     /// Gives the commonest head delays a lane of the event queue each.
     fn choose_lanes(&mut self) {
         let mut delays: Vec<(u64, usize)> = Vec::new();
-        for (out, &delay) in self.outs.iter().zip(&self.head_delay) {
+        for (out, &delay) in self.outs.iter().zip(self.head_delay.iter()) {
             if out.kind == Next::Input {
                 match delays.iter_mut().find(|(known, _)| *known == delay) {
                     Some((_, count)) => *count += 1,
@@ -329,11 +335,15 @@ impl Plane {
         }
         delays.sort_by_key(|&(delay, count)| (usize::MAX - count, delay));
         delays.truncate(MAX_LANES);
-        for (out, &delay) in self.outs.iter_mut().zip(&self.head_delay) {
+        for (out, &delay) in self.outs.iter_mut().zip(self.head_delay.iter()) {
             let lane = delays.iter().position(|(known, _)| *known == delay);
             out.lane = lane.map_or(NO_LANE, |lane| lane as u8);
         }
         self.events = EventQueue::new(delays.len());
-        self.lane_delay = delays.into_iter().map(|(delay, _)| delay).collect();
+        self.lane_delay = delays
+            .into_iter()
+            .map(|(delay, _)| delay)
+            .collect::<Vec<_>>()
+            .into();
     }
 }

@@ -1,0 +1,77 @@
+//! The engine's tables: vectors whose elements are reached without a bounds check in a release build.
+//!
+//! The hot loop follows numbers from record to record (a head's input port, that port's upstream port,
+//! its lane, its queue, the queue's last node), all of which the engine has made itself when it compiled the
+//! fabric or when it appended to the table that they lead into. What comes from outside (forwarding
+//! tables, ports and hosts named by a caller) is checked where it comes in. A check at each step cost a
+//! tenth of a run's time. In builds with debug assertions, in which all tests run, each access is
+//! checked.
+
+#![allow(
+    unsafe_code,
+    reason = "decision note 6 says why, and how the indices are vouched for"
+)]
+
+use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
+
+/// A vector that is indexed by numbers which the engine vouches for; ranges are checked as usual.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<T>(Vec<T>);
+
+impl<T> From<Vec<T>> for Table<T> {
+    fn from(items: Vec<T>) -> Self {
+        Self(items)
+    }
+}
+
+impl<T> Deref for Table<T> {
+    type Target = Vec<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Table<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.0
+    }
+}
+
+impl<T> Index<usize> for Table<T> {
+    type Output = T;
+
+    #[inline(always)]
+    fn index(&self, index: usize) -> &T {
+        debug_assert!(index < self.0.len(), "no such record: {index}");
+        // SAFETY: no number that leads beyond a table is stored in another.
+        unsafe { self.0.get_unchecked(index) }
+    }
+}
+
+impl<T> IndexMut<usize> for Table<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, index: usize) -> &mut T {
+        debug_assert!(index < self.0.len(), "no such record: {index}");
+        // SAFETY: no number that leads beyond a table is stored in another.
+        unsafe { self.0.get_unchecked_mut(index) }
+    }
+}
+
+impl<T> Index<Range<usize>> for Table<T> {
+    type Output = [T];
+
+    #[inline(always)]
+    fn index(&self, range: Range<usize>) -> &[T] {
+        &self.0[range]
+    }
+}
+
+impl<T> IndexMut<Range<usize>> for Table<T> {
+    #[inline(always)]
+    fn index_mut(&mut self, range: Range<usize>) -> &mut [T] {
+        &mut self.0[range]
+    }
+}
