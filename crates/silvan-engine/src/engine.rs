@@ -3,7 +3,7 @@
 use silvan_control::seam::{SourceControl, SwitchControl};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
-use silvan_units::{PortId, Time};
+use silvan_units::{HostId, PortId, Time};
 
 use crate::config::{BuildError, EngineConfig};
 use crate::deadlock::Deadlock;
@@ -185,6 +185,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                     let (time, host) = self.plane.events.pop_host();
                     if ahead {
                         self.plane.prefetch_hosts();
+                        if let Some(host) = self.plane.events.coming_host(3) {
+                            self.workload.expect_poll(HostId::new(host as usize));
+                        }
                     }
                     self.now = time;
                     self.events += 1;

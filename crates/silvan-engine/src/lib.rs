@@ -60,6 +60,7 @@ pub use deadlock::Deadlock;
 pub use engine::{Engine, RunError};
 pub use hdrhistogram::Histogram;
 pub use outside::{Discards, OnWire};
+pub use prefetch::prefetch_item;
 pub use readings::{HostCounters, PortCounters};
 pub use stats::ClassStats;
 pub use trees::{Forest, HostShare, Member, Role, Tree};

@@ -239,10 +239,10 @@ impl Plane {
     /// Asks for the records of a host that will inject soon.
     #[inline(always)]
     pub fn prefetch_hosts(&self) {
-        if let Some(host) = self.events.coming_host(4) {
+        if let Some(host) = self.events.coming_host(6) {
             prefetch(&self.hosts, host as usize);
         }
-        if let Some(host) = self.events.coming_host(1) {
+        if let Some(host) = self.events.coming_host(3) {
             let port = self.hosts[host as usize].port;
             prefetch(&self.outs, port as usize);
             prefetch(&self.credits, self.lane(port, 0));

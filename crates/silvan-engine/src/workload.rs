@@ -69,6 +69,13 @@ pub trait Workload {
     /// drop the call.
     const NEEDS_DELIVERY: bool = false;
 
+    /// Asks for the memory that [`poll`](Self::poll) of `host` will need, some events before it is
+    /// called, as [`prefetch_item`](crate::prefetch_item) does. Changes nothing.
+    #[inline]
+    fn expect_poll(&self, host: HostId) {
+        let _ = host;
+    }
+
     /// Decides what `host` does at `now`.
     ///
     /// Called when the host could start a packet: its link is free and the injection pace allows it.

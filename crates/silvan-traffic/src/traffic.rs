@@ -1,5 +1,6 @@
 //! All traffic of a run behind the engine's [`Workload`] seam.
 
+use silvan_engine::prefetch_item;
 use silvan_engine::workload::{Gate, Offer, Poll, Workload};
 use silvan_units::{HostId, Time};
 
@@ -141,6 +142,14 @@ impl Traffic {
 }
 
 impl Workload for Traffic {
+    #[inline]
+    fn expect_poll(&self, host: HostId) {
+        let first = self.hosts[host.index()].first as usize;
+        if let Some(source) = self.sources.get(first) {
+            prefetch_item(source);
+        }
+    }
+
     #[inline]
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
         let HostSources {
