@@ -19,6 +19,8 @@ _LAST_FRAME_MS = 1600
 _SIZE_IN = (11.0, 5.7)
 _DPI = 90
 _NEARLY_WHITE = 248
+# Every third pixel of each third row tells the colours of a frame.
+_SAMPLED = 3
 
 
 def draw_steps(
@@ -93,9 +95,7 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
             pixels = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
             frame = Image.fromarray(pixels)
             frames.append(frame.convert("RGB"))
-    # One palette for all frames, so that colours do not flicker.
-    palette = max(frames, key=_count_colours).quantize(128)
-    _whiten(palette)
+    palette = _common_palette(frames)
     first, *others = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     data = io.BytesIO()
     durations = [_FRAME_MS] * len(others) + [_LAST_FRAME_MS]
@@ -104,12 +104,14 @@ def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path)
     return path
 
 
-def _count_colours(image: Image.Image) -> int:
-    """Count the colours of a picture; Pillow's own way takes half a second."""
-    channels = np.asarray(image).astype(np.uint32)
-    is_there = np.zeros(1 << 24, dtype=np.bool_)
-    is_there[channels @ np.array([1 << 16, 1 << 8, 1], dtype=np.uint32)] = True
-    return int(is_there.sum())
+def _common_palette(frames: Sequence[Image.Image]) -> Image.Image:
+    """Find one palette for all frames, so that colours do not flicker: that of the richest."""
+    width, height = (-(-pixels // _SAMPLED) for pixels in frames[0].size)
+    samples = [frame.resize((width, height), Image.Resampling.NEAREST) for frame in frames]
+    richest = max(samples, key=lambda one: len(one.getcolors(width * height) or ()))
+    palette = richest.quantize(128)
+    _whiten(palette)
+    return palette
 
 
 def _whiten(image: Image.Image) -> None:
