@@ -59,7 +59,7 @@ pub struct Engine<S, C, W> {
     moving_at: u64,
     /// When the workload is to be told next that it changes by itself.
     pub(crate) change_at: u64,
-    pub(crate) woken: Vec<silvan_units::HostId>,
+    pub(crate) woken: Vec<HostId>,
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {

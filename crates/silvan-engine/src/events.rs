@@ -210,25 +210,29 @@ impl EventQueue {
                     lane = other;
                 }
             }
-            // Heads come before everything else of the same instant, hosts behind.
-            let small = self.output_front.min(self.host_front);
-            if head < self.wheel.front && head <= small {
-                return if head < end {
-                    Source::Lane(lane)
-                } else {
-                    Source::Nothing
-                };
+            // Heads come before everything else of the same instant, hosts behind. Which is first
+            // cannot be foreseen, so it is found without branches.
+            let (mut earliest, mut first) = (head, 0);
+            if self.output_front < earliest {
+                (earliest, first) = (self.output_front, 1);
             }
-            let earliest = head.min(small);
-            if self.wheel.front > earliest {
-                return if earliest >= end {
-                    Source::Nothing
-                } else if self.output_front <= self.host_front {
-                    Source::Outputs
-                } else {
-                    Source::Hosts
-                };
+            if self.host_front < earliest {
+                (earliest, first) = (self.host_front, 2);
             }
+            let lanes_first = earliest;
+            if self.wheel.front <= earliest {
+                (earliest, first) = (self.wheel.front, 3);
+            }
+            if earliest >= end {
+                return Source::Nothing;
+            }
+            match first {
+                0 => return Source::Lane(lane),
+                1 => return Source::Outputs,
+                2 => return Source::Hosts,
+                _ => {}
+            }
+            let earliest = lanes_first;
             // The wheel's front is only a bound while its next bucket has not been opened.
             if let Some(&event) = self.wheel.current.last() {
                 if event.time < earliest {
@@ -239,9 +243,6 @@ impl EventQueue {
                     };
                 }
                 return self.break_tie(event, lane, end);
-            }
-            if self.wheel.front >= end {
-                return Source::Nothing;
             }
             self.wheel.advance(earliest.min(end) >> BUCKET_SHIFT);
         }

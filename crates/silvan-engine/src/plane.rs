@@ -181,16 +181,12 @@ impl Plane {
             > 1 << 18
     }
 
-    /// Asks for the records of the heads that follow in a lane: first for their ports, some heads
-    /// later for the ports' credits and queues.
+    /// Asks for the records of a head that follows in a lane.
     #[inline(always)]
     pub fn prefetch_heads(&self, lane: usize) {
-        if let Some(head) = self.events.coming_head(lane, 7) {
-            prefetch(&self.outs, head.output as usize);
-            prefetch(&self.ins, head.port as usize);
-        }
-        if let Some(head) = self.events.coming_head(lane, 3) {
+        if let Some(head) = self.events.coming_head(lane, 5) {
             let vl = head.packet.vl();
+            prefetch(&self.outs, head.output as usize);
             prefetch(&self.credits, self.lane(head.output, vl));
             prefetch(&self.lanes, self.lane(head.output, vl));
             let upstream = self.ins[head.port as usize].upstream;

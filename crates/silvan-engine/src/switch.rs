@@ -16,14 +16,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// virtual output queue.
     #[inline(always)]
     pub(crate) fn head(&mut self, head: Head) {
-        let Head {
+        // Apart from here on: passed on whole, the head would live in memory.
+        let (now, port, mut output) = (head.time, head.port, head.output);
+        let mut packet = head.packet;
+        let whole = |output, packet| Head {
             time: now,
             port,
-            mut output,
-            mut packet,
-        } = head;
+            output,
+            packet,
+        };
         if output == NONE {
-            let Some(chosen) = self.special_output(head, DEFERRED) else {
+            let Some(chosen) = self.special_output(whole(output, packet), DEFERRED) else {
                 return;
             };
             output = chosen;
@@ -38,8 +41,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 packet.set(DEFERRED);
                 plane.events.push_head_at(Head {
                     time: now + from - to,
-                    packet,
-                    ..head
+                    ..whole(output, packet)
                 });
                 return;
             }
@@ -55,7 +57,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let to = output - base;
             let next = plane.ways.next_vl(element, ports, local, to, &packet);
             if next >= plane.vls {
-                self.laneless(head);
+                self.laneless(whole(output, packet));
                 return;
             }
             plane.lane(output, next)
