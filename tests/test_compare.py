@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import statistics
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from silvan.compare import QUANTITIES, _Looked, _smooth, _watched, compare
 from silvan.contenders import contenders
 from silvan.reproduce.cache import study
 from tests.conftest import Command
+from tests.test_guide import ROOT
 
 # Two flows on a free path, and three that share the last link of one host.
 SCENARIO = """\
@@ -113,6 +115,57 @@ def test_numbers_of_a_case_that_can_be_told_in_advance(
     assert none.to_dict()["dissolved_ms"] == "never"
 
 
+def test_deviations_are_those_over_the_seeds(tmp_path: Path) -> None:
+    """Oracle: the same comparison one seed at a time."""
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 8},
+        traffic={"nodes": {"v": 0.5, "c": 0.5, "hotspots": 1}},
+        run={"duration": "400 us"},
+    )
+    several = compare(scenario, ["PFT"], seeds=3, root=tmp_path)
+    alone = [
+        compare(scenario.override({"run.seed": seed}), ["PFT"], root=tmp_path) for seed in (1, 2, 3)
+    ]
+    for place, standing in enumerate(several):
+        for name in ("victims_gbps", "fairness", "latency_mean_us"):
+            values = [one[place].numbers[name] for one in alone]
+            assert standing.numbers[name] == pytest.approx(statistics.fmean(values))
+            assert standing.deviations[name] == pytest.approx(statistics.stdev(values))
+        assert standing.deviations["latency_mean_us"] > 0
+        assert all(math.isnan(one[place].deviations["fairness"]) for one in alone)
+    assert several[0].to_dict()["standard_deviations"]["victims_gbps"] is not None
+
+
+def test_a_scheme_in_a_python_file_is_compared(command: Command, tmp_path: Path) -> None:
+    """Oracle: the same scheme in Rust."""
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    (tmp_path / "half.py").write_text((ROOT / "examples" / "own-scheme" / "half.py").read_text())
+    words = ["compare", "small.toml", "--scheme", "half.py", "--schemes", "IB CC,half.py"]
+    words += ["--set", "control.feedback.carrier=ack-per-packet"]
+    outcome = command(*words, cwd=tmp_path)
+    assert outcome.status == 0, outcome.stderr
+    report = json.loads((tmp_path / "out" / "compare-small" / "compare.json").read_text())
+    assert [one["scheme"] for one in report] == ["none", "IB CC", "half.py"]
+    assert report[-1]["host_bytes"] is None
+    assert report[-1]["message_kinds"] == "acknowledgements"
+    # The carrier of the file's scheme is not that of the others.
+    assert report[1]["messages"] < 1 == report[2]["messages"]
+    result = silvan.run(
+        silvan.Scenario.from_toml(SCENARIO).override(
+            {"control.scheme": "half", "control.feedback.carrier": "ack-per-packet"}
+        )
+    )
+    marked = sum(one["marked_packets"] for one in result.classes.to_pylist())
+    assert marked > 0
+    (mine,) = [
+        path
+        for path in (tmp_path / "out" / "runs").glob("*/*")
+        if silvan.Result.read(path).scenario.has_python_scheme
+    ]
+    kept = silvan.Result.read(mine).classes.to_pylist()
+    assert sum(one["marked_packets"] for one in kept) == marked
+
+
 def test_times_are_those_from_which_on_something_holds() -> None:
     times = np.array([1.0, 2.0, 3.0, 4.0])
     cases = [
@@ -137,7 +190,9 @@ def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) ->
     folder = tmp_path / "out" / "compare-small"
     assert json.loads((folder / "compare.json").read_text()) == report
     assert {path.suffix for path in folder.iterdir()} == {".json", ".png", ".svg", ".csv"}
-    table = command("compare", "small.toml", "--schemes", "PFT", cwd=tmp_path)
+    table = command("compare", "small.toml", "--schemes", "PFT", "--seeds", "2", cwd=tmp_path)
+    assert "standard deviation over 2 seeds" in " ".join(table.stdout.split())
+    assert "±0.00" in table.stdout
     assert "PFT" in table.stdout
     assert "40 + 0/flow" in table.stdout
 

@@ -92,6 +92,9 @@ class Standing:
         no such thing, infinite for what did not come about within the run.
     seeds : int
         Number of runs.
+    deviations : Mapping
+        The sample standard deviation over the seeds of every quantity: not a number with one seed,
+        or where a seed has no finite value.
     failure : str
         Why a run has no result; then no number is one. Empty if all have.
     """
@@ -99,6 +102,7 @@ class Standing:
     contender: Contender
     numbers: Numbers
     seeds: int
+    deviations: Numbers
     failure: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,6 +111,7 @@ class Standing:
             "scheme": self.contender.name,
             "settings": self.contender.summary,
             **{name: _plain(value) for name, value in self.numbers.items()},
+            "standard_deviations": {name: _plain(value) for name, value in self.deviations.items()},
             "switch_bytes_per_port_vl": self.contender.cost.switch_bytes,
             "host_bytes": self.contender.cost.host_bytes,
             "flow_bytes": self.contender.cost.flow_bytes,
@@ -195,13 +200,13 @@ def _standing(
     for one in group:
         if isinstance(one, SimulationError):
             nothing = {quantity.name: math.nan for quantity in (*QUANTITIES, PROGRAMS)}
-            return Standing(contender, nothing, len(group), str(one))
+            return Standing(contender, nothing, len(group), nothing, str(one))
     rows = [
         one.numbers(reference)
         for one, reference in zip(group, references, strict=True)
         if isinstance(one, _Looked)
     ]
-    return Standing(contender, _mean(rows), len(group))
+    return Standing(contender, _mean(rows), len(group), _deviations(rows))
 
 
 def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Contender]:
@@ -473,6 +478,16 @@ def _smooth(values: FloatArray) -> FloatArray:
 
 def _mean(rows: Sequence[Numbers]) -> Numbers:
     return {name: statistics.fmean(row[name] for row in rows) for name in rows[0]}
+
+
+def _deviations(rows: Sequence[Numbers]) -> Numbers:
+    def over_seeds(name: str) -> float:
+        values = [row[name] for row in rows]
+        if len(values) < 2 or not all(map(math.isfinite, values)):
+            return math.nan
+        return statistics.stdev(values)
+
+    return {name: over_seeds(name) for name in rows[0]}
 
 
 def _plain(value: float) -> float | str | None:

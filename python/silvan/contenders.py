@@ -45,11 +45,13 @@ class Cost:
         State of a host for each flow that is held back, or with a window for each flow.
     messages : str
         What travels: ``none``, ``notifications``, ``acknowledgements``, or those with ``sweeps``.
+
+    What nobody has counted, of a scheme in a Python file, is None.
     """
 
-    switch_bytes: int
-    host_bytes: int
-    flow_bytes: int
+    switch_bytes: int | None
+    host_bytes: int | None
+    flow_bytes: int | None
     messages: str
 
 
@@ -83,12 +85,14 @@ _IB = Cost(8, 258, 1, "notifications")
 _ECN = Cost(4, 1024, 7, "acknowledgements")
 # Four counters, and registers for thresholds, windows, m, n and k.
 _PFT = Cost(0, 40, 0, "none")
+_IB_PFT = Cost(8, 258 + 40, 1, "notifications")
 # Kmin, Kmax, slope and queue length; both rates, alpha, two timers, three counters, and the
 # receiver's time of the last notification.
 _DCQCN = Cost(14, 0, 30, "notifications")
 
 _TABLE_1: Mapping[str, TomlValue] = {
     "control.scheme": "ib-cc",
+    "control.feedback.carrier": "cnp",
     "control.switch.threshold": 15,
     "control.switch.packet-size": 0,
     "control.switch.marking-rate": 0,
@@ -103,7 +107,7 @@ def contenders(scenario: Scenario) -> list[Contender]:
     """Set up every scheme for the links and the duration of a scenario.
 
     What a scenario says about a scheme beyond its own published settings, such as a calibrated
-    Congestion Control Table, stays.
+    Congestion Control Table, stays. A scheme in a Python file that the scenario names stands last.
 
     Parameters
     ----------
@@ -126,7 +130,7 @@ def contenders(scenario: Scenario) -> list[Contender]:
     mtu = _bytes(keys["packet"]["mtu"])
     window = max(2, math.ceil(_WINDOW_S * gbps * 1e9 / 8 / mtu))
     pft = throttling()
-    return [
+    every = [
         Contender("none", "no control", {"control.scheme": "none"}, Cost(0, 0, 0, "none")),
         Contender("IB CC", "Table I of gran2012", _TABLE_1, _IB),
         Contender(
@@ -155,10 +159,18 @@ def contenders(scenario: Scenario) -> list[Contender]:
             "IB CC + PFT",
             "both, as they stand above",
             {**_TABLE_1, **pft, "control.scheme": "ib-cc-pft"},
-            Cost(_IB.switch_bytes, _IB.host_bytes + _PFT.host_bytes, 1, "notifications"),
+            _IB_PFT,
         ),
         Contender("DCQCN", "thresholds in proportion to the link", _dcqcn(gbps, mtu), _DCQCN),
     ]
+    if scenario.has_python_scheme:
+        name = keys["control"]["python"]["name"]
+        carrier = keys["control"]["feedback"]["carrier"]
+        kinds = "acknowledgements" if carrier == "ack-per-packet" else "notifications"
+        every.append(
+            Contender(name, "the scenario's own, in Python", {}, Cost(None, None, None, kinds))
+        )
+    return every
 
 
 def chosen(every: Sequence[Contender], names: Sequence[str]) -> list[Contender]:

@@ -281,16 +281,21 @@ impl Programs {
             Stage::GetRequest => self.next_stage(slot, Stage::GetReply, now),
             Stage::Data => {
                 self.messages.remove(slot);
-                self.complete(message.source, message.source_token, false, now);
-                self.complete(message.target, message.target_token, true, now);
+                self.complete(message.source, message.source_token, None, now);
+                self.complete(
+                    message.target,
+                    message.target_token,
+                    Some(message.bytes),
+                    now,
+                );
             }
             Stage::Put => {
                 self.messages.remove(slot);
-                self.complete(message.source, message.source_token, false, now);
+                self.complete(message.source, message.source_token, None, now);
             }
             Stage::GetReply => {
                 self.messages.remove(slot);
-                self.complete(message.target, message.target_token, false, now);
+                self.complete(message.target, message.target_token, None, now);
             }
         }
     }
@@ -310,7 +315,7 @@ impl Programs {
         if message.stage == Stage::Eager {
             self.messages.remove(arrived.message);
             self.give_credit(message.source, message.target);
-            self.complete(message.target, posted.token, true, now);
+            self.complete(message.target, posted.token, Some(message.bytes), now);
         } else {
             self.messages.at_mut(arrived.message).target_token = posted.token;
             self.next_stage(arrived.message, Stage::ClearToSend, now);
@@ -412,12 +417,19 @@ impl Programs {
         }
     }
 
-    /// An operation that a rank has started is complete.
-    fn complete(&mut self, rank: u32, token: u32, received: bool, now: Time) {
+    /// An operation that a rank has started is complete; one that received, but for its overhead.
+    fn complete(&mut self, rank: u32, token: u32, received: Option<u64>, now: Time) {
+        let to_pay = received.map(|bytes| self.overhead_of(bytes));
         match self.ranks[rank as usize].work {
-            Work::Sequence(_) => self.sequence_complete(rank, received, now),
-            Work::Schedule(_) => self.schedule_complete(rank, token, received, now),
+            Work::Sequence(_) => self.sequence_complete(rank, to_pay, now),
+            Work::Schedule(_) => self.schedule_complete(rank, token, to_pay, now),
         }
+    }
+
+    /// What it costs the processor to receive a message.
+    fn overhead_of(&self, bytes: u64) -> Span {
+        let messaging = &self.messaging;
+        messaging.overhead + messaging.bytes_overhead(bytes)
     }
 
     pub(crate) fn first_of(&self, rank: u32) -> u32 {

@@ -81,8 +81,8 @@ pub(crate) struct Sequence {
     pub state: State,
     /// Operations started and not complete.
     pub outstanding: u32,
-    /// Received messages whose overhead has not been paid.
-    pub unpaid: u32,
+    /// Overhead of received messages that has not been paid.
+    pub unpaid: Span,
     /// When the overhead of what has been received is paid.
     pub paid_at: Time,
     pub waiting_since: Time,
@@ -100,7 +100,7 @@ impl Sequence {
             taken: 0,
             state: State::Ready,
             outstanding: 0,
-            unpaid: 0,
+            unpaid: Span::ZERO,
             paid_at: Time::ZERO,
             waiting_since: Time::ZERO,
             begun: Time::ZERO,
@@ -133,8 +133,10 @@ impl Sequence {
 pub(crate) enum Task {
     /// An operation that computes or sends.
     Do(u32),
-    /// Takes in the message of an operation that receives.
-    TakeIn(u32),
+    /// Goes through the bytes of what an operation sends; whether the operation then ends.
+    Leave(u32, bool),
+    /// Takes in the message of an operation that receives, for so long.
+    TakeIn(u32, Span),
 }
 
 /// A processor and its tasks.

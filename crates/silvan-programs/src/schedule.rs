@@ -154,11 +154,21 @@ impl Schedule {
             .map(|(op, _)| op as u32)
     }
 
-    pub(crate) fn after_end(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
+    /// Operations that wait for the end of this one.
+    ///
+    /// # Panics
+    ///
+    /// When there is no operation of this number.
+    pub fn after_end(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
         self.by_end.later[self.by_end.range(op)].iter().copied()
     }
 
-    pub(crate) fn after_start(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
+    /// Operations that wait for the start of this one.
+    ///
+    /// # Panics
+    ///
+    /// When there is no operation of this number.
+    pub fn after_start(&self, op: u32) -> impl Iterator<Item = u32> + '_ {
         self.by_start.later[self.by_start.range(op)].iter().copied()
     }
 }

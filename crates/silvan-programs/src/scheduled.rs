@@ -103,7 +103,8 @@ impl Programs {
             return;
         };
         let span: Span = match task {
-            Task::TakeIn(_) => overhead,
+            Task::TakeIn(_, span) => span,
+            Task::Leave(..) => unreachable!("a send goes on to this task by itself"),
             Task::Do(op) => match run.schedule.ops()[op as usize].action {
                 Action::Calc(span) => span,
                 Action::Send { .. } | Action::Receive { .. } => overhead,
@@ -119,14 +120,21 @@ impl Programs {
         let run = self.run_of(rank);
         let done = run.cpus[cpu as usize].task.take();
         match done {
-            Some(Task::TakeIn(op)) => self.op_ended(rank, op, now),
+            Some(Task::TakeIn(op, _) | Task::Leave(op, true)) => self.op_ended(rank, op, now),
+            Some(Task::Leave(_, false)) => {}
             Some(Task::Do(op)) => match run.schedule.ops()[op as usize].action {
                 Action::Calc(span) => {
                     self.add_compute(rank, span);
                     self.op_ended(rank, op, now);
                 }
                 Action::Send { to, bytes, tag } => {
-                    if self.send(rank, op, to, bytes, tag, now) {
+                    let ends = self.send(rank, op, to, bytes, tag, now);
+                    let span = self.messaging.bytes_overhead(bytes);
+                    if !span.is_zero() {
+                        let processor = &mut self.run_of(rank).cpus[cpu as usize];
+                        processor.task = Some(Task::Leave(op, ends));
+                        self.set_timer(rank, now + span, Due::Task(cpu));
+                    } else if ends {
                         self.op_ended(rank, op, now);
                     }
                 }
@@ -141,11 +149,17 @@ impl Programs {
         }
     }
 
-    /// A message has been sent or received completely.
-    pub(crate) fn schedule_complete(&mut self, rank: u32, op: u32, received: bool, now: Time) {
-        if received {
+    /// A message has been sent or received completely, a received one but for this overhead.
+    pub(crate) fn schedule_complete(
+        &mut self,
+        rank: u32,
+        op: u32,
+        received: Option<Span>,
+        now: Time,
+    ) {
+        if let Some(overhead) = received {
             let cpu = self.run_of(rank).schedule.ops()[op as usize].cpu;
-            self.enqueue(rank, cpu, Task::TakeIn(op), now);
+            self.enqueue(rank, cpu, Task::TakeIn(op, overhead), now);
         } else {
             self.op_ended(rank, op, now);
             self.do_ready(now);

@@ -33,11 +33,7 @@ impl Programs {
                 }
                 Op::Send { .. } | Op::Put { .. } | Op::Get { .. } => {
                     let overhead = self.messaging.overhead;
-                    let pays = self.be_busy(rank, now, overhead, Due::Start);
-                    if !pays {
-                        self.start(rank, op, now);
-                    }
-                    pays
+                    self.be_busy(rank, now, overhead, Due::Start) || self.start(rank, op, now)
                 }
                 Op::Receive { from, bytes, tag } => {
                     let sequence = self.sequence(rank);
@@ -92,13 +88,14 @@ impl Programs {
 
     /// The overhead of the send, put or get at hand is paid.
     pub(crate) fn start_paid(&mut self, rank: u32, now: Time) {
-        if let Some(op) = self.sequence(rank).peek() {
-            self.start(rank, op, now);
+        let next = self.sequence(rank).peek();
+        if !next.is_some_and(|op| self.start(rank, op, now)) {
+            self.go_on(rank, now);
         }
-        self.go_on(rank, now);
     }
 
-    fn start(&mut self, rank: u32, op: Op, now: Time) {
+    /// Starts what its overhead has been paid for; returns whether its bytes keep the rank busy.
+    fn start(&mut self, rank: u32, op: Op, now: Time) -> bool {
         let sequence = self.sequence(rank);
         sequence.advance();
         let token = sequence.taken;
@@ -107,11 +104,14 @@ impl Programs {
                 if !self.send(rank, token, to, bytes, tag, now) {
                     self.sequence(rank).outstanding += 1;
                 }
+                let span = self.messaging.bytes_overhead(bytes);
+                self.be_busy(rank, now, span, Due::GoOn)
             }
             Op::Put { to: other, bytes } | Op::Get { from: other, bytes } => {
                 sequence.outstanding += 1;
                 let read = matches!(op, Op::Get { .. });
                 self.access(rank, token, other, bytes, read, now);
+                false
             }
             _ => unreachable!("only what has an overhead comes here"),
         }
@@ -119,10 +119,9 @@ impl Programs {
 
     /// Starts to wait; returns whether that takes time.
     fn wait(&mut self, rank: u32, now: Time) -> bool {
-        let overhead = self.messaging.overhead;
         let sequence = self.sequence(rank);
         sequence.advance();
-        let to_pay = overhead * u64::from(std::mem::take(&mut sequence.unpaid));
+        let to_pay = std::mem::take(&mut sequence.unpaid);
         sequence.paid_at = now + to_pay;
         if sequence.outstanding == 0 {
             return self.be_busy(rank, now, to_pay, Due::GoOn);
@@ -132,16 +131,15 @@ impl Programs {
         true
     }
 
-    /// Something that a rank has started is complete.
-    pub(crate) fn sequence_complete(&mut self, rank: u32, received: bool, now: Time) {
-        let overhead = self.messaging.overhead;
+    /// Something that a rank has started is complete; if it was a receive, but for this overhead.
+    pub(crate) fn sequence_complete(&mut self, rank: u32, received: Option<Span>, now: Time) {
         let sequence = self.sequence(rank);
         sequence.outstanding -= 1;
         if sequence.state != State::Waiting {
-            sequence.unpaid += u32::from(received);
+            sequence.unpaid += received.unwrap_or(Span::ZERO);
             return;
         }
-        if received {
+        if let Some(overhead) = received {
             sequence.paid_at = sequence.paid_at.max(now) + overhead;
         }
         if sequence.outstanding > 0 {

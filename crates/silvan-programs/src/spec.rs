@@ -18,6 +18,10 @@ pub struct Messaging {
     pub eager_credits: u32,
     /// Processor time to send or to receive a message: o of LogP (Culler et al., PPoPP 1993).
     pub overhead: Span,
+    /// Processor time for each byte after the first of a message that is sent or received: O of LogGOPS
+    /// (Hoefler, Schneider and Lumsdaine, HPDC 2010). A sender spends it while the message leaves, a
+    /// receiver when the message has come. Reading and writing memory cost none.
+    pub overhead_per_byte: Span,
     /// Payload of a request to send, a clear to send and a request to get.
     pub control: Bytes,
     /// Time that a message between two ranks of a host takes, beside that of its bytes.
@@ -26,6 +30,13 @@ pub struct Messaging {
     pub local_rate: Rate,
     /// Largest payload of a packet.
     pub mtu: Bytes,
+}
+
+impl Messaging {
+    /// What the bytes of a message cost the processor at either end, beside [`overhead`](Self::overhead).
+    pub fn bytes_overhead(&self, bytes: u64) -> Span {
+        self.overhead_per_byte * bytes.saturating_sub(1)
+    }
 }
 
 /// The program of one rank.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
+from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.compare import Standing
+    from silvan.compare import Quantity, Standing
 
 
 def compare(
@@ -29,8 +29,16 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each scheme.")] = 1,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Runs of each scheme, with consecutive seeds; with two or more, the standard "
+            "deviation is printed and drawn, too.",
+        ),
+    ] = 1,
     set_: Assignments = None,
+    scheme: SchemeFile = None,
     out: Annotated[
         Path,
         typer.Option(metavar="DIR", help="Folder of the figure and of finished runs."),
@@ -42,15 +50,16 @@ def compare(
 
     The schemes are no control, InfiniBand's with Table I of gran2012, the DCMS on top of it,
     explicit notification with two response functions, proactive throttling, that beside
-    InfiniBand's, and DCQCN. Finished runs are kept under --out and not run again. Prints a table
-    and draws it as dots. A scheme whose run fails has no numbers; the exit status is then 1.
+    InfiniBand's, DCQCN, and the scenario's own if it stands in a Python file. Finished runs are
+    kept under --out and not run again. Prints a table and draws it as dots. A scheme whose run
+    fails has no numbers; the exit status is then 1.
     """
     from silvan.compare import choose
     from silvan.compare import compare as do_compare
     from silvan.figures.compare import draw_comparison
     from silvan.folders import require_writable, write_text
 
-    loaded = load(scenario, set_)
+    loaded = load(scenario, set_, scheme)
     names = [name.strip() for name in schemes.split(",")] if schemes else []
     labels = [
         f"{one.name}, seed {loaded.seed + number}"
@@ -78,6 +87,10 @@ def compare(
         raise typer.Exit(1)
 
 
+def _over(seeds: int) -> str:
+    return "one seed" if seeds == 1 else f"mean ± standard deviation over {seeds} seeds"
+
+
 def _table(name: str, standings: Sequence[Standing]) -> Table:
     from rich.table import Table
 
@@ -85,7 +98,7 @@ def _table(name: str, standings: Sequence[Standing]) -> Table:
 
     shown = quantities(standings)
     table = Table(
-        title=f"{name}: schemes side by side, mean over {standings[0].seeds} seeds",
+        title=f"{name}: schemes side by side, {_over(standings[0].seeds)}",
         caption="Rates: second half of the run. State: bytes of a switch per port and lane; of a "
         "host, and for each flow. Trees are gone at a tenth of the most Port VLs without "
         "control, victims back at nine tenths of their best rate under any scheme.",
@@ -99,14 +112,19 @@ def _table(name: str, standings: Sequence[Standing]) -> Table:
         cost = standing.contender.cost
         table.add_row(
             standing.contender.name,
-            *(_cell(standing.numbers[one.name], one.digits) for one in shown),
-            f"{cost.switch_bytes}",
-            f"{cost.host_bytes} + {cost.flow_bytes}/flow",
+            *(_cell(standing, one) for one in shown),
+            "" if cost.switch_bytes is None else f"{cost.switch_bytes}",
+            "" if cost.host_bytes is None else f"{cost.host_bytes} + {cost.flow_bytes}/flow",
         )
     return table
 
 
-def _cell(value: float, digits: int) -> str:
+def _cell(standing: Standing, quantity: Quantity) -> str:
+    value, deviation = (
+        numbers[quantity.name] for numbers in (standing.numbers, standing.deviations)
+    )
     if math.isnan(value):
         return ""
-    return "never" if math.isinf(value) else f"{value:.{digits}f}"
+    text = "never" if math.isinf(value) else f"{value:.{quantity.digits}f}"
+    # On a line of its own: the table has many columns.
+    return text if math.isnan(deviation) else f"{text}\n±{deviation:.{quantity.digits}f}"

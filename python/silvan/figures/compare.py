@@ -51,13 +51,30 @@ def draw_comparison(
         grid[0].set_yticks(places, [one.contender.name for one in standings])
         grid[0].set_ylim(-0.6, len(standings) - 0.4)
         figure.supxlabel(
-            "green: best; orange: no control; a cross: not within the run",
+            "green: best; orange: no control; a cross: not within the run" + _bars(standings),
             fontsize=8,
             color=style.FAINT,
         )
-        header = ("scheme", *(one.name for one in shown))
-        rows = [(one.contender.name, *(one.numbers[q.name] for q in shown)) for one in standings]
+        deviations = shown if standings[0].seeds > 1 else []
+        header = (
+            "scheme",
+            *(one.name for one in shown),
+            *(f"{one.name}_deviation" for one in deviations),
+        )
+        rows = [
+            (
+                one.contender.name,
+                *(one.numbers[q.name] for q in shown),
+                *(one.deviations[q.name] for q in deviations),
+            )
+            for one in standings
+        ]
         return style.save(figure, folder, stem, (header, rows))
+
+
+def _bars(standings: Sequence[Standing]) -> str:
+    seeds = standings[0].seeds
+    return f"; bars: standard deviation over {seeds} seeds" if seeds > 1 else ""
 
 
 def _panel(
@@ -65,6 +82,7 @@ def _panel(
 ) -> None:
     """Draw one thing that schemes are compared by."""
     values = [one.numbers[quantity.name] for one in standings]
+    deviations = [one.deviations[quantity.name] for one in standings]
     finite = [value for value in values if math.isfinite(value)]
     top = max(finite, default=1.0) or 1.0
     pick = max if quantity.better == "more" else min
@@ -77,7 +95,7 @@ def _panel(
         axes.set_xlim(min(spread) / 1.8, top * 12)
     else:
         axes.set_xlim(-0.05 * top, 1.55 * top)
-    for place, value in zip(places, values, strict=True):
+    for place, value, deviation in zip(places, values, deviations, strict=True):
         if math.isinf(value):
             axes.plot(top, place, "x", color=style.FAINT, markersize=6)
             continue
@@ -87,6 +105,10 @@ def _panel(
         if value == best:
             colour = _BEST
         axes.plot(value, place, "o", color=colour, markersize=6.5)
+        if math.isfinite(deviation):
+            # On a logarithmic axis, the lower end stays above nothing.
+            lower = min(deviation, 0.9 * value) if is_wide else deviation
+            axes.errorbar(value, place, xerr=[[lower], [deviation]], color=colour, linewidth=1.2)
         axes.annotate(
             f"{value:.{quantity.digits}f}",
             (value, place),

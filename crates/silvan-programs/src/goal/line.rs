@@ -23,6 +23,7 @@ pub(super) enum Line<'a> {
         label: Option<&'a str>,
         action: Action,
         cpu: u32,
+        nic: u32,
     },
     /// One operation waits for another.
     Requires {
@@ -98,13 +99,18 @@ fn word<'a>(input: &mut &'a str) -> Piece<&'a str> {
 fn op<'a>(input: &mut &'a str) -> Piece<Line<'a>> {
     let label = opt(terminated(word, (space0, ':', space0))).parse_next(input)?;
     let mut action = alt((calc, send, receive));
-    let (action, cpu) = match label {
+    let (action, cpu, nic) = match label {
         Some(_) => cut_err(action)
             .context(expected("calc, send or recv"))
             .parse_next(input)?,
         None => action.parse_next(input)?,
     };
-    Ok(Line::Op { label, action, cpu })
+    Ok(Line::Op {
+        label,
+        action,
+        cpu,
+        nic,
+    })
 }
 
 /// ` key value`, which may be missing; after the key there must be a value.
@@ -116,12 +122,15 @@ fn option<'a, T>(
     opt(preceded((space1, key), value))
 }
 
-fn calc(input: &mut &str) -> Piece<(Action, u32)> {
+/// An operation, its processor and its network interface.
+type Placed = (Action, u32, u32);
+
+fn calc(input: &mut &str) -> Piece<Placed> {
     let nanoseconds = dec_uint.verify_map(|ns: u64| (ns <= LONGEST_NS).then(|| Span::from_ns(ns)));
     let nanoseconds = cut_err(nanoseconds).context(expected("nanoseconds, 20 hours at most"));
     let rest = (nanoseconds, option("cpu", dec_uint), nic);
-    let (span, cpu, _) = preceded(("calc", space1), rest).parse_next(input)?;
-    Ok((Action::Calc(span), cpu.unwrap_or(0)))
+    let (span, cpu, nic) = preceded(("calc", space1), rest).parse_next(input)?;
+    Ok((Action::Calc(span), cpu.unwrap_or(0), nic.unwrap_or(0)))
 }
 
 fn bytes(input: &mut &str) -> Piece<u64> {
@@ -136,13 +145,14 @@ fn nic(input: &mut &str) -> Piece<Option<u32>> {
     option("nic", dec_uint).parse_next(input)
 }
 
-fn send(input: &mut &str) -> Piece<(Action, u32)> {
+fn send(input: &mut &str) -> Piece<Placed> {
     let to = cut_err(preceded((space1, "to", space1), dec_uint)).context(expected("to and a rank"));
     let options = (option("tag", dec_uint), option("cpu", dec_uint), nic);
-    let (bytes, to, (tag, cpu, _)) =
+    let (bytes, to, (tag, cpu, nic)) =
         preceded(("send", space1), (bytes, to, options)).parse_next(input)?;
     let tag = tag.unwrap_or(0);
-    Ok((Action::Send { to, bytes, tag }, cpu.unwrap_or(0)))
+    let action = Action::Send { to, bytes, tag };
+    Ok((action, cpu.unwrap_or(0), nic.unwrap_or(0)))
 }
 
 /// A number, or -1 for any.
@@ -150,14 +160,15 @@ fn number_or_any(input: &mut &str) -> Piece<Option<u32>> {
     alt(("-1".value(None), dec_uint.map(Some))).parse_next(input)
 }
 
-fn receive(input: &mut &str) -> Piece<(Action, u32)> {
+fn receive(input: &mut &str) -> Piece<Placed> {
     let from = preceded((space1, "from", space1), number_or_any);
     let from = cut_err(from).context(expected("from and a rank, or -1 for any"));
     let options = (option("tag", number_or_any), option("cpu", dec_uint), nic);
-    let (bytes, from, (tag, cpu, _)) =
+    let (bytes, from, (tag, cpu, nic)) =
         preceded(("recv", space1), (bytes, from, options)).parse_next(input)?;
     let tag = tag.unwrap_or(Some(0));
-    Ok((Action::Receive { from, bytes, tag }, cpu.unwrap_or(0)))
+    let action = Action::Receive { from, bytes, tag };
+    Ok((action, cpu.unwrap_or(0), nic.unwrap_or(0)))
 }
 
 fn requires<'a>(input: &mut &'a str) -> Piece<Line<'a>> {
@@ -180,7 +191,13 @@ mod tests {
     /// Oracle: the grammar of `txt2bin`, statement by statement.
     #[test]
     fn every_statement_is_understood() {
-        let op = |label, action, cpu| Line::Op { label, action, cpu };
+        let on = |label, action, cpu, nic| Line::Op {
+            label,
+            action,
+            cpu,
+            nic,
+        };
+        let op = |label, action, cpu| on(label, action, cpu, 0);
         let receive = |from, tag| Action::Receive {
             from,
             bytes: 10,
@@ -204,7 +221,7 @@ mod tests {
             ("l_2 : send 10b to 3", op(Some("l_2"), send(0), 0)),
             (
                 "a: send 10b to 3 tag 7 cpu 1 nic 1",
-                op(Some("a"), send(7), 1),
+                on(Some("a"), send(7), 1, 1),
             ),
             (
                 "recv 10b from 3 tag 7",

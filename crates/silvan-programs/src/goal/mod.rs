@@ -19,7 +19,8 @@
 //!
 //! A `calc` takes nanoseconds. `requires` waits for the end of an operation, `irequires` for its
 //! start. `from -1` and `tag -1` receive from anyone and with any tag. Operations of one `cpu` of a rank
-//! follow each other in the order in which they become ready. A `nic` is read, but a host has one port.
+//! follow each other in the order in which they become ready. A host has one port, so that `nic 0` is the
+//! only network interface; another one is refused rather than taken for that.
 //!
 //! Beyond `txt2bin`, labels may be used before the line that defines them, and ranks may stand in
 //! any order.
@@ -133,7 +134,17 @@ pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, GoalError> {
                 ranks[rank] = Some(Arc::new(close(block)?));
                 open = None;
             }
-            (Line::Op { label, action, cpu }, Some(block)) => {
+            (Line::Op { nic, .. }, Some(_)) if nic > 0 => {
+                let message = format!("network interface {nic} is out of range: a host has one");
+                let hint = "write nic 0 or leave it out, and give each interface's ranks a host";
+                return Err(wrong(number, message, hint));
+            }
+            (
+                Line::Op {
+                    label, action, cpu, ..
+                },
+                Some(block),
+            ) => {
                 add(block, ranks.len() as u32, label, action, cpu, number)?;
             }
             (

@@ -38,6 +38,7 @@ pub fn messaging() -> Messaging {
         eager_limit: Bytes::from_bytes(4096),
         eager_credits: 16,
         overhead: Span::from_ns(250),
+        overhead_per_byte: Span::ZERO,
         control: Bytes::from_bytes(64),
         local_latency: Span::from_ns(300),
         local_rate: Rate::from_bits_per_sec(40_000_000_000).unwrap(),

@@ -5,6 +5,7 @@ use silvan_programs::goal;
 use silvan_units::{Span, Time};
 
 use crate::common::{messaging, run, scheduled, wire};
+use crate::goal_law;
 
 fn at(span: Span) -> Time {
     Time::ZERO + span
@@ -115,6 +116,11 @@ fn mistakes_are_told_with_their_line() {
             "talks to itself",
         ),
         (
+            "num_ranks 2\nrank 0 {\nsend 8b to 1 nic 0\nsend 8b to 1 cpu 1 nic 1\n}\n",
+            Some(4),
+            "network interface 1 is out of range: a host has one",
+        ),
+        (
             "num_ranks 1\nrank 0 {\na: calc 1\na: calc 2\n}\n",
             Some(4),
             "stands for two operations",
@@ -151,9 +157,22 @@ fn mistakes_are_told_with_their_line() {
 }
 
 proptest! {
-    /// Any text is a schedule or a mistake, never a crash.
+    /// Any text is a schedule or a mistake, never a crash or a hang.
     #[test]
     fn any_text_is_read(text in "(num_ranks 2\n|rank [01] \\{\n|\\}\n|[ab]: calc [0-9]\n|[ab] i?requires [ab]\n|send 8b to [01]\n|/[*/ ]|[*]/|.|\n){0,20}") {
-        let _ = goal::parse(&text);
+        goal_law::check(text.as_bytes());
+    }
+
+    /// Blocks that are well formed, with whatever receives and waits come out.
+    #[test]
+    fn any_small_program_comes_to_an_end(blocks in prop::collection::vec(
+        "([ab]: (calc [0-9]{1,4}( cpu [01])?|send [0-9]{1,5}b to [012]( tag [01])?( cpu [01])?|recv [0-9]{1,5}b from ([012]|-1)( tag ([01]|-1))?)\n|[ab] i?requires [ab]\n|calc 5\n|send 9b to [012]\n|recv 9b from [012]\n){0,6}",
+        3,
+    )) {
+        let mut text = "num_ranks 3\n".to_owned();
+        for (rank, block) in blocks.iter().enumerate() {
+            text += &format!("rank {rank} {{\n{block}}}\n");
+        }
+        goal_law::check(text.as_bytes());
     }
 }

@@ -3,7 +3,7 @@
 use silvan_programs::{Messaging, Op};
 use silvan_units::{Bytes, Span, Time};
 
-use crate::common::{job, messaging, run, sequence, wire};
+use crate::common::{job, messaging, run, scheduled, sequence, wire};
 
 fn send(to: u32, bytes: u64) -> Op {
     Op::Send { to, bytes, tag: 0 }
@@ -63,6 +63,69 @@ fn messages_without_overhead() {
     let mut messaging = messaging();
     messaging.overhead = Span::ZERO;
     assert_eq!(one_message(2048, messaging), (Span::ZERO, wire(2048)));
+}
+
+/// LogGOPS: every byte but the first costs either processor O; the sender's while the message leaves, the
+/// receiver's when it has come. Writing memory needs no processor.
+#[test]
+fn bytes_cost_their_overhead() {
+    let mut m = messaging();
+    let (o, per_byte) = (m.overhead, Span::from_ps(700));
+    m.overhead_per_byte = per_byte;
+    for bytes in [0, 1, 8, 2000] {
+        let of_bytes = per_byte * (bytes.max(1) - 1);
+        let arrived = o + wire(bytes.max(1));
+        let expected = (o + of_bytes, arrived + o + of_bytes);
+        assert_eq!(one_message(bytes, m), expected, "{bytes} bytes");
+        // A schedule is charged alike.
+        let text = format!(
+            "num_ranks 2\nrank 0 {{\na: send {bytes}b to 1\nb: calc 1\nb requires a\n}}\nrank 1 {{\nrecv {bytes}b from 0\n}}\n"
+        );
+        let outcome = run(2, vec![scheduled(&text)], m);
+        let end = |op: usize| outcome.ops[op].2.since(Time::ZERO);
+        assert_eq!(outcome.fault, None);
+        assert_eq!((end(0), end(2)), expected, "{bytes} bytes, scheduled");
+        assert_eq!(end(1), end(0) + Span::from_ns(1));
+    }
+    // A message that asks first is charged while it asks, and when its data is there.
+    m.eager_limit = Bytes::from_bytes(100);
+    let arrived = o + wire(64) * 2 + wire(2000);
+    assert_eq!(
+        one_message(2000, m),
+        (arrived, arrived + o + per_byte * 1999)
+    );
+    // Without o, O alone.
+    m.eager_limit = messaging().eager_limit;
+    m.overhead = Span::ZERO;
+    let of_bytes = per_byte * 99;
+    assert_eq!(one_message(100, m), (of_bytes, wire(100) + of_bytes));
+    let ranks = vec![
+        (0, sequence(&[Op::Put { to: 1, bytes: 1000 }, Op::Wait])),
+        (1, sequence(&[])),
+    ];
+    let outcome = run(2, vec![job(ranks)], m);
+    assert_eq!(outcome.ends[0], Some(Time::ZERO + wire(1000)));
+}
+
+/// Two receives that came while the rank computed are paid for one after the other.
+#[test]
+fn what_has_come_meanwhile_is_paid_for_at_the_wait() {
+    let mut m = messaging();
+    m.overhead_per_byte = Span::from_ps(500);
+    let late = Span::from_us(50);
+    let ranks = vec![
+        (0, sequence(&[send(1, 8), send(1, 101), Op::Wait])),
+        (
+            1,
+            sequence(&[receive(0, 8), receive(0, 101), Op::Compute(late), Op::Wait]),
+        ),
+    ];
+    let outcome = run(2, vec![job(ranks)], m);
+    let bytes = Span::from_ps(500) * (7 + 100);
+    assert_eq!(
+        outcome.ends[1],
+        Some(Time::ZERO + late + m.overhead * 2 + bytes)
+    );
 }
 
 /// A receive that is posted late starts to cost when it is waited for.

@@ -5,6 +5,7 @@ mod collectives;
 mod common;
 mod determinism;
 mod goal;
+mod goal_law;
 mod hpcc;
 mod logp;
 mod matching;

@@ -25,6 +25,9 @@ const MOST_RANKS: u64 = 1 << 20;
 /// Largest message: 1 TiB, so that no sum of sizes leaves 64 bits.
 const LARGEST: Bytes = Bytes::from_bytes(1 << 40);
 
+/// Largest cost of a byte: with a hundred of the largest messages, still within 64 bits.
+const MOST_PER_BYTE: Span = Span::from_ns(100);
+
 /// The schedules of every entry, none where it has another kind.
 pub(crate) type Schedules = Vec<Vec<Arc<Schedule>>>;
 
@@ -134,10 +137,16 @@ fn messaging(section: &MessagingSection, mtu: Bytes) -> Result<Messaging, Scenar
         let error = ScenarioError::new(at("traffic.messaging").key(key), "it is zero");
         return Err(error.with_hint(format!("write e.g. {example}")));
     }
+    if section.overhead_per_byte > MOST_PER_BYTE {
+        let message = format!("{} is more than {MOST_PER_BYTE}", section.overhead_per_byte);
+        let error = ScenarioError::new(at("traffic.messaging.overhead-per-byte"), message);
+        return Err(error.with_hint("write e.g. \"20 ps\", 50 GB/s"));
+    }
     Ok(Messaging {
         eager_limit: section.eager_limit,
         eager_credits: section.eager_credits,
         overhead: section.overhead,
+        overhead_per_byte: section.overhead_per_byte,
         control: section.control,
         local_latency: section.local_latency,
         local_rate: section.local_rate,

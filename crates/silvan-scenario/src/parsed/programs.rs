@@ -25,6 +25,11 @@ pub struct MessagingSection {
     /// Processor time to send or to receive a message (o of LogP).
     #[schemars(with = "schema::SpanText")]
     pub overhead: Span,
+    /// Processor time for each byte after the first that is sent or received (O of LogGOPS), at most
+    /// 100 ns. The sender spends it while the message leaves, the receiver when it has come; put and
+    /// get cost none.
+    #[schemars(with = "schema::SpanText")]
+    pub overhead_per_byte: Span,
     /// Payload of a request to send, a clear to send and a request to get; not zero.
     #[schemars(with = "schema::BytesText")]
     pub control: Bytes,
@@ -44,6 +49,7 @@ impl Default for MessagingSection {
             eager_limit: Bytes::from_bytes(12 << 10),
             eager_credits: 16,
             overhead: Span::from_ns(200),
+            overhead_per_byte: Span::ZERO,
             control: Bytes::from_bytes(64),
             local_latency: Span::from_ns(300),
             local_rate: LOCAL_RATE,

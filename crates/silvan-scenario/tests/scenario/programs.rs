@@ -67,6 +67,10 @@ fn mistakes_in_programs_are_located() {
             "traffic.messaging.control: it is zero",
         ),
         (
+            "kind = \"barrier\"\n[traffic.messaging]\noverhead-per-byte = \"2 us\"",
+            "traffic.messaging.overhead-per-byte: 2 us is more than 100 ns",
+        ),
+        (
             "kind = \"barrier\"\nname = \"x\"\n[[traffic.flow]]\nname = \"x\"\nfrom = \"host-0000\"\nto = \"host-0001\"",
             "is another entry's name",
         ),
