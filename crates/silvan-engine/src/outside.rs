@@ -369,7 +369,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let record = &mut plane.lanes[lane];
         let (packet, empty) = plane
             .pool
-            .pop(plane.queues[(record.queues + local) as usize]);
+            .pop(&mut plane.queues[(record.queues + local) as usize]);
         if empty {
             record.clear_input(local);
         }

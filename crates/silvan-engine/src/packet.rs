@@ -3,6 +3,7 @@
 use silvan_units::Sl;
 
 use crate::prefetch::prefetch;
+use crate::table::Table;
 
 /// No node, no port, no time: the absent value of the engine's `u32` indices.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -164,13 +165,26 @@ struct Node {
     next: u32,
 }
 
-/// Waiting packets as circular lists in one array: a queue is the number of its last node, whose
-/// successor is the first. A queue that is empty has no meaningful number; its owner knows
-/// that it is (a bit in a mask), so that adding to an empty queue reads nothing. Freed nodes are
-/// used again, so the array stops growing once the fabric has filled up.
+/// A queue in the pool: its first and its last node. Of an empty queue neither means anything; its
+/// owner knows that it is empty (a bit in a mask), so that adding to one reads nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    first: u32,
+    last: u32,
+}
+
+impl Queue {
+    pub const EMPTY: Self = Self {
+        first: NONE,
+        last: NONE,
+    };
+}
+
+/// Waiting packets as lists in one array. Freed nodes are used again, so the array stops growing once
+/// the fabric has filled up.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    nodes: crate::table::Table<Node>,
+    nodes: Table<Node>,
     /// When each node's packet became eligible; kept only for oldest-first arbitration.
     eligible: Option<Vec<u64>>,
     free: u32,
@@ -187,7 +201,7 @@ impl Pool {
 
     /// Appends a packet to the queue, which is empty or not as `was_empty` says.
     #[inline(always)]
-    pub fn push(&mut self, queue: &mut u32, was_empty: bool, packet: Packet, now: u64) {
+    pub fn push(&mut self, queue: &mut Queue, was_empty: bool, packet: Packet, now: u64) {
         let index = if self.free == NONE {
             self.nodes.push(Node { packet, next: NONE });
             if let Some(times) = &mut self.eligible {
@@ -204,40 +218,38 @@ impl Pool {
             }
             index
         };
-        let first = if was_empty {
-            index
+        if was_empty {
+            queue.first = index;
         } else {
-            std::mem::replace(&mut self.nodes[*queue as usize].next, index)
-        };
-        self.nodes[index as usize].next = first;
-        *queue = index;
+            self.nodes[queue.last as usize].next = index;
+        }
+        queue.last = index;
     }
 
     /// Takes the first packet of a queue that is not empty; returns it and whether the queue
     /// is empty now.
     #[inline(always)]
-    pub fn pop(&mut self, queue: u32) -> (Packet, bool) {
-        let index = self.nodes[queue as usize].next;
-        let Node { packet, next } = self.nodes[index as usize];
-        self.nodes[index as usize].next = self.free;
+    pub fn pop(&mut self, queue: &mut Queue) -> (Packet, bool) {
+        let index = queue.first;
+        let node = &mut self.nodes[index as usize];
+        let packet = node.packet;
+        // The last node's successor means nothing.
+        queue.first = node.next;
+        node.next = self.free;
         self.free = index;
-        let empty = index == queue;
-        if !empty {
-            self.nodes[queue as usize].next = next;
-        }
-        (packet, empty)
+        (packet, index == queue.last)
     }
 
     /// First node of a queue that is not empty.
     #[inline]
-    pub fn first(&self, queue: u32) -> u32 {
-        self.nodes[queue as usize].next
+    pub fn first(&self, queue: Queue) -> u32 {
+        queue.first
     }
 
-    /// Asks for a node that will be needed soon.
+    /// Asks for the first node of a queue that will be needed soon.
     #[inline(always)]
-    pub fn prefetch(&self, node: u32) {
-        prefetch(&self.nodes, node as usize);
+    pub fn prefetch(&self, queue: Queue) {
+        prefetch(&self.nodes, queue.first as usize);
     }
 
     #[inline]
@@ -254,26 +266,28 @@ impl Pool {
     }
 
     /// Calls `each` for every packet of a queue that is not empty, first to last.
-    pub fn for_each(&self, queue: u32, mut each: impl FnMut(&Packet)) {
-        let mut node = queue;
+    pub fn for_each(&self, queue: Queue, mut each: impl FnMut(&Packet)) {
+        let mut index = queue.first;
         loop {
-            node = self.nodes[node as usize].next;
-            each(&self.nodes[node as usize].packet);
-            if node == queue {
+            let node = &self.nodes[index as usize];
+            each(&node.packet);
+            if index == queue.last {
                 return;
             }
+            index = node.next;
         }
     }
 
     /// The same, with the right to change the packets.
-    pub fn for_each_mut(&mut self, queue: u32, mut each: impl FnMut(&mut Packet)) {
-        let mut node = queue;
+    pub fn for_each_mut(&mut self, queue: Queue, mut each: impl FnMut(&mut Packet)) {
+        let mut index = queue.first;
         loop {
-            node = self.nodes[node as usize].next;
-            each(&mut self.nodes[node as usize].packet);
-            if node == queue {
+            let node = &mut self.nodes[index as usize];
+            each(&mut node.packet);
+            if index == queue.last {
                 return;
             }
+            index = node.next;
         }
     }
 

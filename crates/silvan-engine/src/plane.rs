@@ -8,7 +8,7 @@ use crate::bypass::Bypass;
 use crate::config::EngineConfig;
 use crate::events::{EventQueue, Head};
 use crate::outside::Outside;
-use crate::packet::{NONE, Packet, Pool};
+use crate::packet::{NONE, Packet, Pool, Queue};
 use crate::prefetch::prefetch;
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::table::Table;
@@ -86,8 +86,8 @@ pub(crate) struct Plane {
     pub elements: Table<Element>,
     /// From a tail leaving an input buffer to the credit being usable upstream, in ps; by class.
     pub credit_delays: Table<u64>,
-    /// Last node of each virtual output queue.
-    pub queues: Table<u32>,
+    /// The virtual output queues.
+    pub queues: Table<Queue>,
     pub tables: Table<u8>,
     /// The tables, or heads on their way, have been changed from outside.
     pub redirect: bool,
@@ -195,8 +195,8 @@ impl Plane {
     }
 
     /// Asks for the records of the outputs that will arbitrate soon, `coming` giving them by how
-    /// many events they are away: first for the lane, then for the queue whose turn it is, then for
-    /// its first packet and the credits that it gives back.
+    /// many events they are away: first for the lane, then for the first packet of the queue whose
+    /// turn it is and for the credits that it gives back.
     #[inline(always)]
     pub fn prefetch_outputs(&self, coming: impl Fn(&EventQueue, usize) -> Option<u32>) {
         if let Some(output) = coming(&self.events, 6) {
@@ -205,13 +205,7 @@ impl Plane {
             prefetch(&self.credits, lane);
             prefetch(&self.lanes, lane);
         }
-        if let Some(output) = coming(&self.events, 4) {
-            if let Some((queue, input)) = self.queue_in_turn(output) {
-                prefetch(&self.queues, queue);
-                prefetch(&self.ins, input);
-            }
-        }
-        if let Some(output) = coming(&self.events, 2) {
+        if let Some(output) = coming(&self.events, 3) {
             if let Some((queue, input)) = self.queue_in_turn(output) {
                 self.pool.prefetch(self.queues[queue]);
                 let upstream = self.ins[input].upstream;
@@ -403,7 +397,7 @@ impl Plane {
             + self.ins.capacity() * size_of::<InPort>()
             + self.credits.capacity() * size_of::<Credits>()
             + self.elements.capacity() * size_of::<Element>()
-            + self.queues.capacity() * 4
+            + self.queues.capacity() * size_of::<Queue>()
             + self.tables.capacity()
             + self.ways.bytes()
             + self.spill.bytes()

@@ -78,8 +78,8 @@ const PLACES: usize = 6;
 pub(crate) struct Credits {
     /// Credits in hand, in blocks.
     pub in_hand: i32,
-    /// Entries that do not fit into `places`, as a place in `Spill`; `NONE` if all do, and
-    /// then only are places free.
+    /// Entries that do not fit into `places`, as a place in `Spill`; `NONE` if all do. None of them
+    /// arrives before one in `places`.
     spill: u32,
     /// Places in use: from `first` to before `end`.
     first: u8,
@@ -231,9 +231,9 @@ impl Credits {
         self.first += taken;
         if self.first == self.end {
             (self.first, self.end) = (0, 0);
-        }
-        if self.spill != NONE {
-            self.refill(spill, now);
+            if self.spill != NONE {
+                self.refill(spill, now);
+            }
         }
     }
 
@@ -251,7 +251,8 @@ impl Credits {
     #[inline(always)]
     pub fn give(&mut self, spill: &mut Spill, now: u64, due: u64, blocks: i32) {
         let entry = due << BLOCK_BITS | blocks as u64;
-        if usize::from(self.end) == PLACES && !self.make_room(spill, now) {
+        let places_left = usize::from(self.end) < PLACES && self.spill == NONE;
+        if !places_left && !self.make_room(spill, now) {
             self.give_spilled(spill, entry);
             return;
         }
@@ -271,11 +272,14 @@ impl Credits {
         (self.first, self.end) = (0, end - first);
     }
 
-    /// Frees the last place, unless all are needed.
+    /// Frees the last place, unless all are needed or others wait for one.
     #[inline(never)]
     fn make_room(&mut self, spill: &mut Spill, now: u64) -> bool {
+        if self.spill != NONE {
+            return false;
+        }
         // Where credits abound nobody has looked for long, and all have arrived.
-        if self.first == 0 && self.spill == NONE && self.places[PLACES - 1] >> BLOCK_BITS <= now {
+        if self.first == 0 && self.places[PLACES - 1] >> BLOCK_BITS <= now {
             let blocks: u64 = self.places.iter().map(|entry| entry & BLOCK_MASK).sum();
             self.in_hand += blocks as i32;
             self.end = 0;
@@ -298,12 +302,12 @@ impl Credits {
         }
     }
 
-    /// Adds an entry when all places are taken: the latest of all goes to the spill.
-    #[cold]
+    /// Adds an entry when all places are taken or others wait for one: the latest of all goes to the
+    /// spill.
     fn give_spilled(&mut self, spill: &mut Spill, entry: u64) {
         let mut latest = entry;
-        let last = &mut self.places[PLACES - 1];
-        if *last > entry {
+        let held = &mut self.places[usize::from(self.first)..usize::from(self.end)];
+        if let Some(last) = held.last_mut().filter(|last| **last > entry) {
             latest = std::mem::replace(last, entry);
             self.sort_in();
         }
@@ -314,24 +318,26 @@ impl Credits {
             });
         }
         let queue = &mut spill.queues[self.spill as usize];
-        let at = queue.partition_point(|&other| other <= latest);
-        queue.insert(at, latest);
+        if queue.back().is_none_or(|&last| last <= latest) {
+            queue.push_back(latest);
+        } else {
+            let at = queue.partition_point(|&other| other <= latest);
+            queue.insert(at, latest);
+        }
     }
 
-    /// Moves spilled entries to the places that have become free, and takes in those that have
-    /// arrived.
-    #[cold]
+    /// Fills the places, which are all free, from the spill, and takes in what has arrived.
+    #[inline(never)]
     fn refill(&mut self, spill: &mut Spill, now: u64) {
-        self.close_up();
         let queue = &mut spill.queues[self.spill as usize];
-        while usize::from(self.end) < PLACES {
-            let Some(entry) = queue.pop_front() else {
-                spill.free.push(self.spill);
-                self.spill = NONE;
-                break;
-            };
-            self.places[usize::from(self.end)] = entry;
-            self.end += 1;
+        let count = queue.len().min(PLACES);
+        for (place, entry) in self.places.iter_mut().zip(queue.drain(..count)) {
+            *place = entry;
+        }
+        self.end = count as u8;
+        if queue.is_empty() {
+            spill.free.push(self.spill);
+            self.spill = NONE;
         }
         self.settle(spill, now);
     }

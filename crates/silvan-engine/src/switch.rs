@@ -291,7 +291,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let plane = &mut self.plane;
         let record = &mut plane.lanes[lane];
         plane.credits[lane].turn = next_turn(local);
-        let queue = plane.queues[(record.queues + local) as usize];
+        let queue = &mut plane.queues[(record.queues + local) as usize];
         let (packet, empty) = plane.pool.pop(queue);
         if empty {
             record.clear_input(local);

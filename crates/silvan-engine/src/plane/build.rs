@@ -13,7 +13,7 @@ use crate::bypass::Bypass;
 use crate::config::{Arbitration, BuildError, EngineConfig};
 use crate::events::{EventQueue, MAX_LANES, NO_LANE};
 use crate::outside::Outside;
-use crate::packet::{NONE, Pool};
+use crate::packet::{NONE, Pool, Queue};
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::vlarb::VlTables;
 use crate::ways::Ways;
@@ -285,7 +285,7 @@ impl Plane {
                     words: inputs.div_ceil(64).max(1) as u8,
                 });
                 self.credits.push(Credits::new(capacity));
-                self.queues.resize(queues + inputs as usize, NONE);
+                self.queues.resize(queues + inputs as usize, Queue::EMPTY);
             }
             self.vl_states.push(self.vl_tables[0].start(0));
         }
