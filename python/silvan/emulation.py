@@ -184,7 +184,7 @@ def control(sockname: str, do: str, **arguments: Any) -> Any:
         Name of its sockets; ``udp-PORT`` for one served over UDP.
     do : str
         The command: ``status``, ``flows``, ``start``, ``stop``, ``continue``, ``cut``, ``restore``,
-        ``pause``, ``resume``, ``scale``, ``tables``, ``quit``.
+        ``lose``, ``reboot``, ``pause``, ``resume``, ``scale``, ``tables``, ``quit``.
     **arguments
         Its arguments.
 

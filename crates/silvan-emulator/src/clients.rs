@@ -10,6 +10,7 @@ use silvan_units::NodeId;
 
 use crate::agent::Reaction;
 use crate::error::EmulatorError;
+use crate::loss::Loss;
 use crate::subnet::{Arrival, Needs, Subnet};
 use crate::wire::{CONTROL_DATA, CONTROL_LEN, ConnectRequest, Control, Kind, Message};
 
@@ -47,6 +48,19 @@ pub struct Traffic {
     pub timed_out: u64,
     /// Messages that were none, or that nobody may send.
     pub dropped: u64,
+    /// Datagrams lost because somebody wanted it so.
+    pub lost: u64,
+}
+
+/// What has become of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It was answered, or passed on to who will.
+    Served,
+    /// Nobody answers it.
+    Unanswered,
+    /// It, or the answer, has not arrived.
+    Lost,
 }
 
 /// What the owner of the sockets must do about a control message.
@@ -81,6 +95,7 @@ pub(crate) struct Clients {
     forwarded: BTreeMap<(u16, u64), Forwarded>,
     /// Messages to be sent, in order.
     pub outbox: Vec<(u16, Message)>,
+    pub loss: Loss,
     pub traffic: Traffic,
     /// TransactionID of the next trap.
     next_trap: u64,
@@ -106,6 +121,7 @@ impl Clients {
             default_node,
             forwarded: BTreeMap::new(),
             outbox: Vec::new(),
+            loss: Loss::none(),
             traffic: Traffic::default(),
             next_trap: 1,
             next_client: 0,
@@ -267,6 +283,26 @@ impl Clients {
         self.give_back(|forwarded| forwarded.to == client);
     }
 
+    /// Does what is due by now: what was lost comes back as timed out, switches get power back.
+    pub fn come_due(&mut self) {
+        while let Some((client, message)) = self.loss.due(self.subnet.uptime) {
+            self.send(client, message);
+        }
+        self.subnet.power_on_due();
+    }
+
+    /// Whether a datagram from one node to another is lost. On a node itself, none is.
+    fn loses(&mut self, from: NodeId, to: NodeId) -> bool {
+        from != to && self.loss.strikes()
+    }
+
+    /// The request of a client, or the answer to it, was lost.
+    fn lose(&mut self, client: u16, request: Message) {
+        self.traffic.lost += 1;
+        let now = self.subnet.uptime;
+        self.loss.keep(now, client, request.timed_out());
+    }
+
     /// Gives requests back that a subnet manager does not answer.
     pub fn expire(&mut self) {
         let now = self.subnet.uptime;
@@ -311,20 +347,28 @@ impl Clients {
             self.response(client, message);
             return;
         }
-        let done = match self.target(node, &mut routed) {
+        let fate = match self.target(node, &mut routed) {
+            Some(at) if self.loses(node, at.node) => Fate::Lost,
             Some(at) if is_for_manager(&packet) => self.forward(client, node, at, routed, message),
-            Some(at) => self.local(client, at, routed),
-            None => false,
+            Some(at) => self.local(client, node, at, routed),
+            None => Fate::Unanswered,
         };
-        if !done {
-            self.traffic.timed_out += 1;
-            self.send(client, message.timed_out());
+        match fate {
+            Fate::Served => {}
+            Fate::Lost => self.lose(client, message),
+            Fate::Unanswered => {
+                self.traffic.timed_out += 1;
+                self.send(client, message.timed_out());
+            }
         }
         self.flush_traps();
     }
 
     /// Where a request goes; fills in the way back of a directed route.
     fn target(&self, from: NodeId, message: &mut Message) -> Option<Arrival> {
+        if self.subnet.is_off(from) {
+            return None;
+        }
         let lid = message.destination();
         let bytes = message.mad();
         let packet = Packet::new(&mut *bytes);
@@ -341,22 +385,23 @@ impl Clients {
         }
     }
 
-    /// Lets the agent of the node reached answer; `false` if it does not.
-    fn local(&mut self, client: u16, at: Arrival, mut answer: Message) -> bool {
+    /// Lets the agent of the node reached answer.
+    fn local(&mut self, client: u16, from: NodeId, at: Arrival, mut answer: Message) -> Fate {
         answer.set_owner(client);
         match self.subnet.react(at, answer.mad()) {
+            Reaction::Answered if self.loses(at.node, from) => Fate::Lost,
             Reaction::Answered => {
                 answer.turn_round();
                 self.traffic.answered += 1;
                 self.send(client, answer);
-                true
+                Fate::Served
             }
-            Reaction::Silent => false,
+            Reaction::Silent => Fate::Unanswered,
         }
     }
 
-    /// Passes a request on to the subnet manager at the node reached; `false` if there is none.
-    /// `original` is what comes back if it dies.
+    /// Passes a request on to the subnet manager at the node reached, if there is one. `original` is
+    /// what comes back if it dies.
     fn forward(
         &mut self,
         client: u16,
@@ -364,12 +409,12 @@ impl Clients {
         at: Arrival,
         mut request: Message,
         original: Message,
-    ) -> bool {
+    ) -> Fate {
         let method = Packet::new(*request.mad()).method();
         // Reports go to those who have subscribed, who need not be prepared for them.
         let manager = self.sm_at(at.node).filter(|_| method != Method::REPORT);
         let Some(manager) = manager else {
-            return false;
+            return Fate::Unanswered;
         };
         request.set_owner(client);
         request.set_source(self.subnet.lid(from));
@@ -384,22 +429,23 @@ impl Clients {
         }
         self.traffic.forwarded += 1;
         self.send(manager, request);
-        true
+        Fate::Served
     }
 
     /// Passes a subnet manager's answer on to who has asked, once.
     fn response(&mut self, from: u16, mut message: Message) {
         let key = (message.owner(), message.transaction());
-        if self
-            .forwarded
-            .get(&key)
-            .is_none_or(|asked| asked.to != from)
-        {
+        let asked = self.forwarded.get(&key).filter(|asked| asked.to == from);
+        let Some(request) = asked.map(|asked| asked.request) else {
             self.traffic.dropped += 1;
             return;
-        }
+        };
         self.forwarded.remove(&key);
         let node = self.clients[&from].node;
+        if self.clients.get(&key.0).is_some_and(|asker| asker.node != node) && self.loss.strikes() {
+            self.lose(key.0, request);
+            return;
+        }
         message.set_source(self.subnet.lid(node));
         self.traffic.forwarded += 1;
         self.send(key.0, message);
@@ -427,9 +473,16 @@ impl Clients {
             return false;
         }
         let reached = self.subnet.follow_lid(node, manager, Needs::Link);
-        let Some(client) = reached.and_then(|at| self.sm_at(at.node)) else {
+        let Some(at) = reached else {
             return false;
         };
+        let Some(client) = self.sm_at(at.node) else {
+            return false;
+        };
+        if self.loses(node, at.node) {
+            self.traffic.lost += 1;
+            return false;
+        }
         let mut trap = Mad::request(
             Method::TRAP,
             Body::Smp(silvan_mad::smp::Smp {

@@ -1,6 +1,6 @@
 //! What the control channel asks for, and the answers: a line of JSON each.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -58,6 +58,22 @@ pub enum Command {
     Restore {
         /// The port, `node:number`, or the name of a host.
         port: String,
+    },
+    /// Loses management datagrams, requests and answers alike; 0 ends it.
+    Lose {
+        /// How many of a hundred.
+        percent: f64,
+        /// Of the dice that say which.
+        #[serde(default)]
+        seed: u64,
+    },
+    /// Takes a switch its power; it comes back as shipped.
+    Reboot {
+        /// Name of the switch.
+        switch: String,
+        /// For how long it is off.
+        #[serde(default)]
+        seconds: f64,
     },
     /// Stops simulated time.
     Pause,
@@ -164,6 +180,8 @@ impl Desk<'_> {
             Command::Continue { flow } => self.set_running(&flow, true),
             Command::Cut { port } => self.set_cable(&port, true),
             Command::Restore { port } => self.set_cable(&port, false),
+            Command::Lose { percent, seed } => self.lose(percent, seed),
+            Command::Reboot { switch, seconds } => self.reboot(&switch, seconds),
             Command::Pause => {
                 self.pace.set_paused(true, self.now, simulated);
                 Ok(json!({}))
@@ -200,23 +218,27 @@ impl Desk<'_> {
             "simulated_s": subnet.now().as_secs_f64(),
             "time_scale": pace.scale(),
             "speed": pace.speed(),
+            "lag_s": pace.lag(self.now, subnet.now()).as_secs_f64(),
             "given_up_s": pace.given_up(),
             "paused": pace.is_paused(),
             "uptime_s": subnet.uptime.as_secs_f64(),
             "hosts": fabric.host_count(),
             "switches": fabric.switch_count(),
             "links_down": down.map(|link| fabric.port_name(link.a).to_string()).collect::<Vec<_>>(),
+            "switches_off": subnet.switches_off().map(|node| &*fabric.nodes[node].name).collect::<Vec<_>>(),
             "clients": clients.count(),
             "default_host": clients.default_name(),
             "delivered_bytes": subnet.plane.delivered_bytes(fabric),
             "discarded_bytes": subnet.plane.engine.discarded_bytes(),
             "deadlocks_broken": subnet.plane.deadlocks,
             "receive_gbps": total,
+            "lost_percent": clients.loss.share() * 100.0,
             "datagrams": {
                 "answered": clients.traffic.answered,
                 "forwarded": clients.traffic.forwarded,
                 "timed_out": clients.traffic.timed_out,
                 "dropped": clients.traffic.dropped,
+                "lost": clients.traffic.lost,
             },
         })
     }
@@ -274,6 +296,34 @@ impl Desk<'_> {
             fabric.port(node, PortNumber::new(number.parse().ok()?))
         });
         found.ok_or_else(|| format!("there is no port {text:?}; write NODE:NUMBER"))
+    }
+
+    fn lose(&mut self, percent: f64, seed: u64) -> Answer {
+        if !(0.0..=100.0).contains(&percent) {
+            return Err(format!("{percent} of a hundred datagrams cannot be lost"));
+        }
+        self.clients.loss.set(percent / 100.0, seed);
+        Ok(json!({ "lost_percent": percent }))
+    }
+
+    fn reboot(&mut self, name: &str, seconds: f64) -> Answer {
+        let fabric = &self.clients.subnet.fabric;
+        let node = fabric.node_by_name(name);
+        let switch = node.and_then(|node| fabric.nodes[node].as_switch());
+        let switch = switch.ok_or_else(|| match fabric.nearest_name(name) {
+            Some(near) if near != name => {
+                format!("there is no switch named {name:?}; did you mean {near:?}?")
+            }
+            _ => format!("there is no switch named {name:?}"),
+        })?;
+        let span = Duration::try_from_secs_f64(seconds)
+            .map_err(|_| format!("a switch cannot be off for {seconds} s"))?;
+        if !self.clients.subnet.power_off(switch, span) {
+            return Err(format!("{name} is off already"));
+        }
+        self.clients.come_due();
+        self.clients.flush_traps();
+        Ok(json!({ "switch": name, "off_s": seconds }))
     }
 
     fn set_cable(&mut self, port: &str, cut: bool) -> Answer {

@@ -9,6 +9,7 @@ pub(crate) mod agent;
 mod clients;
 mod command;
 mod error;
+mod loss;
 mod management;
 mod pace;
 mod plane;

@@ -80,6 +80,7 @@ impl ManagementPlane {
         subnet.uptime += std::time::Duration::from_nanos(span.as_ps() / 1000);
         let end = subnet.now() + span;
         subnet.plane.step(end)?;
+        self.clients.come_due();
         self.clients.expire();
         self.clients.flush_traps();
         Ok(())

@@ -21,6 +21,8 @@ use crate::clients::{Clients, ControlAction};
 use crate::subnet::{Start, Subnet};
 use crate::wire::{DATA_LEN, Message};
 
+mod faults;
+
 /// Hosts a, b at left, c, d at right; two cables between the switches.
 const LINE: &str = r#"
 [fabric]

@@ -7,8 +7,9 @@ import pwd
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from silvan.emulation import Emulation
 
 _EVERYBODY = "any"
-# Simulated time that lags by more than this fraction is worth a remark.
-_SLOW = 0.95
+# Giving up more than this fraction of simulated time is worth a remark.
+_SLOW = 0.05
 
 TimeScale = Annotated[
     float,
@@ -82,20 +83,34 @@ def _user_ids(users: list[str] | None) -> tuple[list[int], bool]:
     return ids, False
 
 
-def _speed_remark(emulation: Emulation, *, told: bool) -> bool:
-    """Say once that simulated time falls behind, and once that it no longer does."""
-    status = emulation.control("status")
-    slow = not status["paused"] and status["speed"] < _SLOW * status["time_scale"]
-    # The first measurement needs half a second.
-    slow = slow and status["uptime_s"] > 1
-    if slow and not told:
-        note(
-            f"simulated time runs at {status['speed']:.2g} of {status['time_scale']:g}: "
-            "the processor cannot keep up"
-        )
-    elif told and not slow:
-        note("simulated time keeps up again")
-    return slow
+@dataclass(slots=True)
+class _SpeedRemarks:
+    """Says once that simulated time falls behind, and once that it no longer does."""
+
+    given_up_s: float = 0.0
+    uptime_s: float = 0.0
+    told: bool = False
+
+    def look(self, status: Mapping[str, Any]) -> None:
+        """Compare a status of the fabric with the last one.
+
+        Parameters
+        ----------
+        status : mapping
+            The answer to the command ``status``.
+        """
+        lost = status["given_up_s"] - self.given_up_s
+        aimed = (status["uptime_s"] - self.uptime_s) * status["time_scale"]
+        slow = lost > _SLOW * aimed
+        self.given_up_s, self.uptime_s = status["given_up_s"], status["uptime_s"]
+        if slow and not self.told:
+            note(
+                f"simulated time runs at {status['speed']:.2g} of {status['time_scale']:g}: "
+                "the processor cannot keep up"
+            )
+        elif self.told and not slow:
+            note("simulated time keeps up again")
+        self.told = slow
 
 
 @contextmanager
@@ -114,14 +129,14 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 def _serve(emulation: Emulation) -> None:
     """Wait until somebody ends it."""
-    told = False
+    remarks = _SpeedRemarks()
     looked = time.monotonic()
     with suppress(KeyboardInterrupt), _terminated_as_interrupted():
         while emulation.is_running:
             time.sleep(0.1)
             if time.monotonic() - looked >= 1:
                 looked = time.monotonic()
-                told = _speed_remark(emulation, told=told)
+                remarks.look(emulation.control("status"))
 
 
 def _run_inside(emulation: Emulation, command: list[str]) -> int:
@@ -230,7 +245,7 @@ def shell(
 
 
 # How the names of quantities end, and their units.
-_UNITS = {"s": "s", "gbps": "Gbit/s", "bytes": "bytes"}
+_UNITS = {"s": "s", "gbps": "Gbit/s", "bytes": "bytes", "percent": "%"}
 
 ctl = typer.Typer(
     no_args_is_help=True,
@@ -351,6 +366,41 @@ def restore(
 ) -> None:
     """Restore a cable that was cut."""
     _tell(sockname, "restore", port=port)
+
+
+def _percentage(text: str) -> float:
+    """Read ``10%`` or ``10``."""
+    try:
+        return float(text.removesuffix("%"))
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is no percentage; write e.g. 10%") from error
+
+
+@ctl.command()
+def lose(
+    percent: Annotated[
+        float,
+        typer.Argument(
+            metavar="PERCENT",
+            parser=_percentage,
+            help="How many of a hundred management datagrams, e.g. 10%; 0 ends it.",
+        ),
+    ],
+    seed: Annotated[int, typer.Option(min=0, help="Of the dice that say which.")] = 0,
+    sockname: SockName = "sim",
+) -> None:
+    """Lose management datagrams, requests and answers alike."""
+    _tell(sockname, "lose", percent=percent, seed=seed)
+
+
+@ctl.command()
+def reboot(
+    switch: Annotated[str, typer.Argument(help="Name of the switch.")],
+    seconds: Annotated[float, typer.Option(min=0, help="For how long it is off.")] = 1.0,
+    sockname: SockName = "sim",
+) -> None:
+    """Reboot a switch: it comes back without LID and tables, with the scenario's settings."""
+    _tell(sockname, "reboot", switch=switch, seconds=seconds)
 
 
 @ctl.command()

@@ -16,6 +16,7 @@ use silvan_mad::{Bits, ClassPortInfo};
 use silvan_units::{HostId, NodeId, PortNumber, Sl, SwitchId};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
+use crate::plane::meter::MarkLog;
 use crate::subnet::Subnet;
 
 /// Bytes of an attribute.
@@ -375,6 +376,20 @@ impl Subnet {
         // The port is a switch's, so neither can be refused.
         let _ = control.set_port_marking(port, (valid && !credits).then_some(marking));
         let _ = control.set_port_starvation(port, (valid && credits).then_some(starvation));
+    }
+
+    /// Gives a switch the settings that it has without anybody's, and an empty log.
+    pub fn reset_switch_setting(&mut self, switch: SwitchId) {
+        let first = self.first_switch_settings[switch.index()].clone();
+        let node = self.fabric.node_of_switch(switch);
+        let control = self.plane.engine.switch_control_mut();
+        control.logs[switch.index()] = MarkLog::default();
+        // The switch is one of the fabric's, so it cannot be refused.
+        let _ = control.inner.set_switch(switch, first.setting());
+        for (number, &element) in first.ports.iter().enumerate() {
+            self.set_port(node, number, element);
+        }
+        self.switch_settings[switch.index()] = first;
     }
 
     fn adapter_record(&mut self, host: HostId) -> &mut AdapterSetting {

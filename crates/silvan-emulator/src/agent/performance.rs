@@ -181,6 +181,16 @@ fn set(bytes: &mut [u8; ROOM], slot: &Slot, value: u64) {
     }
 }
 
+/// The counters that a request selects, a bit each.
+fn selection(attribute: u16, asked: &[u8; ROOM]) -> u32 {
+    let select = u32::from(u16::from_be_bytes([asked[2], asked[3]]));
+    // PortCounters has more counters than bits.
+    match attribute {
+        PortCounters::ID => select | u32::from(asked[18]) << 16,
+        _ => select,
+    }
+}
+
 impl Subnet {
     pub(super) fn performance_agent(&mut self, exchange: &mut Exchange) -> Outcome {
         match exchange.attribute {
@@ -217,7 +227,8 @@ impl Subnet {
         let asked: [u8; ROOM] = exchange.data();
         let ports = self.selected(exchange, asked[1])?;
         if exchange.set {
-            self.reset(&ports, exchange.attribute, &slots, &asked);
+            let select = selection(exchange.attribute, &asked);
+            self.reset(&ports, exchange.attribute, &slots, (select, &asked));
         }
         let mut answer = [0; ROOM];
         // What was asked about: OpCode, PortSelect, CounterSelect.
@@ -261,16 +272,8 @@ impl Subnet {
         ports: &[(NodeId, u8)],
         attribute: u16,
         slots: &[Slot],
-        asked: &[u8; ROOM],
+        (select, values): (u32, &[u8; ROOM]),
     ) {
-        let select = u32::from(u16::from_be_bytes([asked[2], asked[3]]));
-        // PortCounters has more counters than bits.
-        let more = if attribute == PortCounters::ID {
-            u32::from(asked[18]) << 16
-        } else {
-            0
-        };
-        let select = select | more;
         for (place, slot) in (0u8..).zip(slots) {
             if select >> slot.select & 1 == 0 {
                 continue;
@@ -278,9 +281,21 @@ impl Subnet {
             for &(node, number) in ports {
                 let base = self
                     .raw(node, number, slot.what)
-                    .wrapping_sub(get(asked, slot));
+                    .wrapping_sub(get(values, slot));
                 let record = &mut self.state_mut(node).ports[usize::from(number)];
                 record.bases.insert((attribute, place), base);
+            }
+        }
+    }
+
+    /// Lets all counters of a switch start at 0.
+    pub fn clear_counters(&mut self, node: NodeId) {
+        let ports: Vec<(NodeId, u8)> = (1..=self.state(node).info.num_ports)
+            .map(|number| (node, number))
+            .collect();
+        for attribute in 0..=u16::from(u8::MAX) {
+            if let Some(slots) = slots(attribute) {
+                self.reset(&ports, attribute, &slots, (u32::MAX, &[0; ROOM]));
             }
         }
     }

@@ -179,11 +179,13 @@ impl Subnet {
         wanted: Option<[u8; 16]>,
     ) -> [u8; 16] {
         let (from, to) = (PortNumber::new(input), PortNumber::new(output));
-        if let Some(wanted) = wanted {
+        if let Some(before) = self.plane.engine.sl_to_vl(node, from, to) {
+            let (Some(wanted), Some(record)) = (wanted, &mut self.state_mut(node).switch) else {
+                return before;
+            };
+            record.first_sl_to_vl.entry((from, to)).or_insert(before);
             self.plane.engine.set_sl_to_vl(node, from, to, &wanted);
-        }
-        if let Some(lanes) = self.plane.engine.sl_to_vl(node, from, to) {
-            return lanes;
+            return self.plane.engine.sl_to_vl(node, from, to).unwrap_or(wanted);
         }
         let state = self.state_mut(node);
         let start = state.ports[usize::from(output)].sl_to_vl;

@@ -141,13 +141,14 @@ impl Server {
     /// [`EmulatorError`] if the data plane cannot go on or the sockets fail.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), EmulatorError> {
         let simulated = self.clients.subnet.now();
-        let scale = self.pace.scale();
-        self.pace.set_scale(scale, Instant::now(), simulated);
+        self.pace.start(Instant::now(), simulated);
         let mut housekeeping = Instant::now();
         let mut quit = false;
         let mut ready = Vec::with_capacity(256);
         while !stop.load(Ordering::Relaxed) && !quit {
             let sleep = self.step()?;
+            self.clients.come_due();
+            self.deliver();
             self.wait(&mut ready, sleep)?;
             for event in ready.drain(..) {
                 self.serve(event, &mut quit);

@@ -49,7 +49,10 @@ impl Subnet {
         };
         [port, peer]
             .iter()
-            .all(|&end| !self.record(end).cut && !self.record(end).disabled)
+            .all(|&end| {
+                let record = self.record(end);
+                !record.cut && !record.disabled && !self.is_off(self.fabric.ports[end].node)
+            })
     }
 
     /// Brings the link of a port down, or up to Initialize, as its ends now allow.

@@ -4,6 +4,7 @@
 mod adapters;
 mod links;
 mod node;
+mod power;
 mod routes;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,10 @@ pub(crate) struct Subnet {
     pub nodes: Vec<NodeState>,
     pub plane: DataPlane,
     adapters: Adapters,
+    /// What the fabric was built from.
+    scenario: Scenario,
+    /// Switches without power, and when they get it back.
+    off: BTreeMap<NodeId, Duration>,
     /// The node that each LID leads to, the LIDs of an LMC included.
     lids: Vec<Option<NodeId>>,
     /// Switches that have a trap to send.
@@ -53,6 +58,8 @@ pub(crate) struct Subnet {
     /// Congestion control as it was set, by switch and host.
     pub switch_settings: Vec<SwitchSetting>,
     pub adapter_settings: BTreeMap<HostId, AdapterSetting>,
+    /// The settings that switches have when they get power.
+    pub first_switch_settings: Vec<SwitchSetting>,
     /// How the fabric started.
     pub start: Start,
     /// Time since the start, for what is timed in seconds.
@@ -75,6 +82,8 @@ impl Subnet {
         let mut subnet = Self {
             switch_settings: Vec::new(),
             adapter_settings: BTreeMap::new(),
+            first_switch_settings: Vec::new(),
+            off: BTreeMap::new(),
             lids: vec![None; usize::from(u16::MAX) + 1],
             traps: Vec::new(),
             start,
@@ -83,6 +92,7 @@ impl Subnet {
             fabric,
             nodes,
             plane,
+            scenario,
         };
         for host in subnet.fabric.host_ids() {
             let lanes = subnet.plane.engine.host_sl_to_vl(host);
@@ -93,6 +103,7 @@ impl Subnet {
         subnet.switch_settings = (0..subnet.fabric.switch_count())
             .map(|switch| SwitchSetting::of(&subnet, SwitchId::new(switch)))
             .collect();
+        subnet.first_switch_settings = subnet.switch_settings.clone();
         if configured {
             for node in subnet.fabric.nodes.ids() {
                 subnet.lids[subnet.fabric.nodes[node].lid.index()] = Some(node);

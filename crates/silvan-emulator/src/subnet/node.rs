@@ -57,6 +57,8 @@ pub(crate) struct SwitchRecord {
     pub multicast: BTreeMap<(u32, u32), [u16; 32]>,
     /// SL to VL mapping of what comes from port 0 or goes to it, by input and output port.
     pub own_sl_to_vl: BTreeMap<(u8, u8), [u8; 16]>,
+    /// The mapping between other ports before it was set, by input and output port.
+    pub first_sl_to_vl: BTreeMap<(PortNumber, PortNumber), [u8; 16]>,
 }
 
 /// A port.
@@ -267,6 +269,7 @@ impl SwitchRecord {
             linear,
             multicast: BTreeMap::new(),
             own_sl_to_vl: BTreeMap::new(),
+            first_sl_to_vl: BTreeMap::new(),
         }
     }
 }
