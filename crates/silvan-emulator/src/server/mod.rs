@@ -21,7 +21,7 @@ use crate::command::Rates;
 use crate::error::EmulatorError;
 use crate::pace::Pace;
 use crate::subnet::{Start, Subnet};
-use crate::wire::CONTROL_LEN;
+use crate::wire::{CONTROL_LEN, Message};
 use desk::{Counter, Desks};
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
 
@@ -85,6 +85,8 @@ pub struct Server {
     channels: BTreeMap<u16, Channel>,
     desks: Desks,
     clients: Clients,
+    /// Messages while they are being sent; empty between, and kept for its room.
+    sending: Vec<(u16, Message)>,
     pace: Pace,
     rates: Rates,
     started: Instant,
@@ -127,6 +129,7 @@ impl Server {
             channels: BTreeMap::new(),
             desks,
             clients,
+            sending: Vec::new(),
             pace,
             rates: Rates::default(),
             started: now,
@@ -345,7 +348,6 @@ impl Server {
             match receive(&channel.socket, &mut buffer, allowed) {
                 Received::Datagram(len, _) => {
                     self.clients.datagram(client, &buffer[..len]);
-                    self.deliver();
                 }
                 Received::Foreign(_) => self.clients.traffic.dropped += 1,
                 Received::Gone => {
@@ -361,12 +363,15 @@ impl Server {
     fn deliver(&mut self) {
         // Clients that have gone make others get their requests back, so that there may be more.
         while !self.clients.outbox.is_empty() {
-            for (client, message) in std::mem::take(&mut self.clients.outbox) {
+            let room = std::mem::take(&mut self.sending);
+            let mut sending = std::mem::replace(&mut self.clients.outbox, room);
+            for (client, message) in sending.drain(..) {
                 if let Some(channel) = self.channels.get_mut(&client) {
-                    let sent = channel.send(message);
+                    let sent = channel.send(&message);
                     self.after(client, sent);
                 }
             }
+            self.sending = sending;
         }
     }
 

@@ -196,23 +196,34 @@ impl Channel {
     }
 
     /// Sends a message after those that wait.
-    pub fn send(&mut self, message: Message) -> Sent {
-        self.waiting.push_back(message);
-        self.flush()
+    pub fn send(&mut self, message: &Message) -> Sent {
+        let sent = match self.waiting.is_empty() {
+            true => self.try_send(message),
+            false => Sent::Waiting,
+        };
+        if sent == Sent::Waiting {
+            self.waiting.push_back(*message);
+        }
+        sent
     }
 
     /// Sends what the client takes.
     pub fn flush(&mut self) -> Sent {
         while let Some(message) = self.waiting.front() {
-            let bytes: &[u8; DATA_LEN] = &message.bytes;
-            match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
-                Ok(_) => {
-                    self.waiting.pop_front();
-                }
-                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return Sent::Waiting,
-                Err(_) => return Sent::Gone,
+            match self.try_send(message) {
+                Sent::All => drop(self.waiting.pop_front()),
+                other => return other,
             }
         }
         Sent::All
+    }
+
+    fn try_send(&self, message: &Message) -> Sent {
+        let bytes: &[u8; DATA_LEN] = &message.bytes;
+        match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
+            Ok(_) => Sent::All,
+            Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => Sent::Waiting,
+            Err(_) => Sent::Gone,
+        }
     }
 }

@@ -53,6 +53,10 @@ pub(crate) struct Subnet {
     off: BTreeMap<NodeId, Duration>,
     /// The node that each LID leads to, the LIDs of an LMC included.
     lids: Vec<Option<NodeId>>,
+    /// The host whose base LID each LID is.
+    host_lids: Vec<Option<HostId>>,
+    /// Whether any switch may have a route.
+    has_tables: bool,
     /// Switches that have a trap to send.
     pub traps: Vec<NodeId>,
     /// Congestion control as it was set, by switch and host.
@@ -85,6 +89,8 @@ impl Subnet {
             first_switch_settings: Vec::new(),
             off: BTreeMap::new(),
             lids: vec![None; usize::from(u16::MAX) + 1],
+            host_lids: vec![None; usize::from(u16::MAX) + 1],
+            has_tables: configured,
             traps: Vec::new(),
             start,
             uptime: Duration::ZERO,
@@ -106,7 +112,9 @@ impl Subnet {
         subnet.first_switch_settings = subnet.switch_settings.clone();
         if configured {
             for node in subnet.fabric.nodes.ids() {
-                subnet.lids[subnet.fabric.nodes[node].lid.index()] = Some(node);
+                let lid = subnet.fabric.nodes[node].lid.index();
+                subnet.lids[lid] = Some(node);
+                subnet.host_lids[lid] = subnet.fabric.nodes[node].as_host();
             }
         } else {
             for port in subnet.fabric.ports.ids() {
@@ -194,12 +202,17 @@ impl Subnet {
         for lid in range(before) {
             if self.lids[lid] == Some(node) {
                 self.lids[lid] = None;
+                self.host_lids[lid] = None;
             }
         }
         for lid in range(after) {
             self.lids[lid] = Some(node);
+            self.host_lids[lid] = None;
         }
         if let Some(host) = self.fabric.nodes[node].as_host() {
+            if !range(after).is_empty() {
+                self.host_lids[after.0.index()] = Some(host);
+            }
             self.route_host(host);
         }
     }

@@ -4,7 +4,7 @@
 use silvan_mad::smp::DirectedRoute;
 use silvan_units::{HostId, Lid, NodeId, PortNumber};
 
-use super::{Arrival, Subnet};
+use super::{Arrival, Subnet, SwitchRecord};
 
 /// Longest way of a LID-routed packet; longer ones go in circles.
 const MOST_HOPS: usize = 64;
@@ -95,28 +95,29 @@ impl Subnet {
         if switch.linear.len() < first + 64 {
             switch.linear.resize(first + 64, u8::MAX);
         }
-        switch.linear[first..first + 64].copy_from_slice(ports);
-        for lid in first..first + 64 {
+        let entries = &mut switch.linear[first..first + 64];
+        let changed: [bool; 64] = std::array::from_fn(|entry| entries[entry] != ports[entry]);
+        entries.copy_from_slice(ports);
+        self.has_tables = true;
+        for (lid, _) in (first..).zip(changed).filter(|(_, changed)| *changed) {
             self.route_lid(node, Lid::new(lid as u16));
         }
     }
 
     /// The last LID that a switch looks up has changed.
     pub fn set_linear_top(&mut self, node: NodeId, before: u16, after: u16) {
-        for lid in before.min(after)..=before.max(after) {
+        self.has_tables = true;
+        let linear = |switch: &SwitchRecord| switch.linear.len() as u16;
+        let known = self.state(node).switch.as_deref().map_or(0, linear);
+        // Beyond the table there is no route before nor after.
+        for lid in before.min(after)..before.max(after).saturating_add(1).min(known) {
             self.route_lid(node, Lid::new(lid));
         }
     }
 
     /// Tells the data plane what a switch's table has for a LID, if that is the base LID of a host.
     fn route_lid(&mut self, node: NodeId, lid: Lid) {
-        let Some(target) = self.node_of_lid(lid) else {
-            return;
-        };
-        let Some(host) = self.fabric.nodes[target].as_host() else {
-            return;
-        };
-        if self.lid(target) == lid {
+        if let Some(host) = self.host_lids[lid.index()] {
             let route = self.state(node).switch.as_ref().and_then(|s| s.route(lid));
             self.plane.engine.set_route(node, host, route);
         }
@@ -124,6 +125,9 @@ impl Subnet {
 
     /// Tells the data plane what all switches have for the LID that a host now has.
     pub fn route_host(&mut self, host: HostId) {
+        if !self.has_tables {
+            return;
+        }
         let lid = self.host_lid(host);
         for switch in self.fabric.switch_ids() {
             let node = self.fabric.node_of_switch(switch);
