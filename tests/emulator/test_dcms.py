@@ -61,12 +61,15 @@ class Manager:
 
     process: subprocess.Popen[str]
     events: list[dict[str, Any]] = field(default_factory=list)
+    other: str = ""
 
     def listen(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             if line.startswith("{"):
                 self.events.append(json.loads(line))
+            else:
+                self.other += line
 
     def seen(self, event: str) -> list[dict[str, Any]]:
         return [one for one in self.events if one["event"] == event]

@@ -59,14 +59,15 @@ def bring_up(fabric: Fabric, *options: str | Path) -> str:
 
 
 @contextmanager
-def opensm(fabric: Fabric, host: str, config: str = "") -> Iterator[Path]:
-    """Let OpenSM run at a host until the block ends."""
-    log = fabric.folder / "opensm.log"
-    options = fabric.folder / "opensm.conf"
+def opensm(fabric: Fabric, host: str, config: str = "", sign: str = "SUBNET UP") -> Iterator[Path]:
+    """Let OpenSM run at a host until the block ends; it starts when the log has the sign."""
+    log = fabric.folder / f"opensm-{host}.log"
+    log.unlink(missing_ok=True)
+    options = fabric.folder / f"opensm-{host}.conf"
     options.write_text("force_log_flush TRUE\n" + config)
     process = fabric.popen("opensm", "--config", options, "--log_file", log, host=host)
     try:
-        fabric.wait(lambda: log.exists() and "SUBNET UP" in log.read_text())
+        fabric.wait(lambda: log.exists() and sign in log.read_text())
         yield log
     finally:
         process.terminate()

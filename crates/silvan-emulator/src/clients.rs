@@ -340,10 +340,7 @@ impl Clients {
         let mut routed = message;
         let packet = Packet::new(*routed.mad());
         let method = packet.method();
-        if method == Method::TRAP_REPRESS {
-            return;
-        }
-        if method.is_response() {
+        if method.is_response() || method == Method::TRAP_REPRESS {
             self.response(client, message);
             return;
         }
@@ -418,7 +415,8 @@ impl Clients {
         };
         request.set_owner(client);
         request.set_source(self.subnet.lid(from));
-        if method != Method::TRAP {
+        // Others that send a trap do not wait for its answer.
+        if method != Method::TRAP || self.clients[&client].is_sm {
             let key = (client, request.transaction());
             let forwarded = Forwarded {
                 to: manager,
@@ -432,17 +430,21 @@ impl Clients {
         Fate::Served
     }
 
-    /// Passes a subnet manager's answer on to who has asked, once.
+    /// Passes a subnet manager's answer on to who has asked, once. TrapRepress is the answer to the
+    /// trap by which one subnet manager makes itself known to another; the traps of switches have
+    /// nobody who waits for it.
     fn response(&mut self, from: u16, mut message: Message) {
         let key = (message.owner(), message.transaction());
         let asked = self.forwarded.get(&key).filter(|asked| asked.to == from);
         let Some(request) = asked.map(|asked| asked.request) else {
-            self.traffic.dropped += 1;
+            let is_answer = Packet::new(*message.mad()).method().is_response();
+            self.traffic.dropped += u64::from(is_answer);
             return;
         };
         self.forwarded.remove(&key);
         let node = self.clients[&from].node;
-        if self.clients.get(&key.0).is_some_and(|asker| asker.node != node) && self.loss.strikes() {
+        let asker = self.clients.get(&key.0).map(|asker| asker.node);
+        if asker.is_some_and(|asker| self.loses(node, asker)) {
             self.lose(key.0, request);
             return;
         }

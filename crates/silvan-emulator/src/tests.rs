@@ -459,6 +459,46 @@ fn questions_to_a_subnet_manager_are_answered_once_or_come_back() {
     assert!(clients.outbox.is_empty());
 }
 
+/// A subnet manager waits for the answer to the trap by which it tells the master of itself, and with
+/// it its handover.
+#[test]
+fn a_subnet_manager_gets_the_answer_to_its_trap() {
+    let mut clients = clients(Start::Configured);
+    let master = attach(&mut clients, "d", true);
+    let trap = Mad {
+        transaction_id: 7,
+        ..Mad::request(
+            Method::TRAP,
+            Body::Smp(Smp {
+                m_key: 0,
+                route: SmpRoute::Lid,
+                attribute: silvan_mad::smp::Notice::link_state_change(Lid::new(1)).into(),
+            }),
+        )
+    };
+    let d = lid(&clients, "d");
+    for (is_sm, answers) in [(true, 1), (false, 0)] {
+        let other = attach(&mut clients, "a", is_sm);
+        clients.datagram(other, &message(d, &trap.emit()));
+        let (to, mut answer) = clients.outbox.pop().unwrap();
+        assert_eq!(to, master);
+        answer.mad()[3] = Method::TRAP_REPRESS.code() as u8;
+        for _ in 0..2 {
+            clients.datagram(master, &answer.bytes);
+        }
+        let mut sent = std::mem::take(&mut clients.outbox);
+        assert_eq!(sent.len(), answers);
+        for (to, message) in &mut sent {
+            assert_eq!(*to, other);
+            assert_eq!(message.transaction(), 7);
+            let method = Packet::new(*message.mad()).method();
+            assert_eq!(method, Method::TRAP_REPRESS);
+        }
+        clients.disconnect(other);
+    }
+    assert_eq!(clients.traffic.dropped, 0);
+}
+
 #[test]
 fn the_key_protects_until_its_lease_ends() {
     let mut clients = clients(Start::Configured);

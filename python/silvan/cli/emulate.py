@@ -113,6 +113,19 @@ class _SpeedRemarks:
         self.told = slow
 
 
+def _tell_lost_time(emulation: Emulation) -> None:
+    """Say at the end if simulated time has fallen behind."""
+    if not emulation.is_running:
+        return
+    status = emulation.control("status")
+    lost, uptime = status["given_up_s"], status["uptime_s"]
+    if lost > _SLOW * uptime * status["time_scale"]:
+        note(
+            f"simulated time has fallen behind by {lost:.2g} s in {uptime:.2g} s: "
+            "the processor could not keep up"
+        )
+
+
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
     """Treat SIGTERM as Ctrl-C, so that sockets and child processes are left in order."""
@@ -208,6 +221,7 @@ def emulate(
     ) as emulation:
         if command:
             status = _run_inside(emulation, command)
+            _tell_lost_time(emulation)
             raise typer.Exit(status)
         variables = " ".join(f"{key}={value}" for key, value in emulation.attach().items())
         facts = loaded.describe()
@@ -241,7 +255,9 @@ def shell(
         blank=blank,
     ) as emulation:
         note(f"this shell is attached to {emulation.default_host}; exit ends the fabric")
-        raise typer.Exit(_run_inside(emulation, [os.environ.get("SHELL", "/bin/sh")]))
+        status = _run_inside(emulation, [os.environ.get("SHELL", "/bin/sh")])
+        _tell_lost_time(emulation)
+        raise typer.Exit(status)
 
 
 # How the names of quantities end, and their units.

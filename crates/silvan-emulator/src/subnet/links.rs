@@ -47,12 +47,10 @@ impl Subnet {
         let Some(peer) = self.fabric.ports[port].peer else {
             return false;
         };
-        [port, peer]
-            .iter()
-            .all(|&end| {
-                let record = self.record(end);
-                !record.cut && !record.disabled && !self.is_off(self.fabric.ports[end].node)
-            })
+        [port, peer].iter().all(|&end| {
+            let record = self.record(end);
+            !record.cut && !record.disabled && !self.is_off(self.fabric.ports[end].node)
+        })
     }
 
     /// Brings the link of a port down, or up to Initialize, as its ends now allow.

@@ -1,11 +1,11 @@
 //! Datagrams that are lost, switches that reboot.
 
+use silvan_mad::Bits;
 use silvan_mad::congestion::{
     CongestionKeyInfo, ManagementAttribute, SwitchPortCongestionElement,
     SwitchPortCongestionSetting,
 };
 use silvan_mad::smp::{PKeyTable, SlToVlMappingTable, VlArbitrationEntry, VlArbitrationTable};
-use silvan_mad::Bits;
 
 use super::*;
 
@@ -149,7 +149,10 @@ fn all_of(clients: &mut Clients, asker: u16) -> Vec<(String, Message)> {
     smps.extend((0..=8).flat_map(|input| (0..=8).map(move |output| (0x17, pair(input, output)))));
     smps.extend((1..=8).flat_map(|port| (1..=4).map(move |block| (0x18, block << 16 | port))));
     smps.push((0x1b, 0));
-    requests.extend(smps.into_iter().map(|(id, modifier)| (1, 1, id, modifier, 0)));
+    requests.extend(
+        smps.into_iter()
+            .map(|(id, modifier)| (1, 1, id, modifier, 0)),
+    );
     let counters = [
         0x12, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1f, 0x30, 0x31, 0x32, 0x33,
         0x34, 0x35, 0x36, 0x37,
@@ -158,17 +161,22 @@ fn all_of(clients: &mut Clients, asker: u16) -> Vec<(String, Message)> {
         requests.extend((0..=8).map(|port| (4, 1, id, 0, port)));
     }
     requests.extend([0x11, 0x12, 0x13, 0x14, 0x15].map(|id| (0x21, 2, id, 0, 0)));
-    let all = requests.into_iter().map(|(class, version, id, modifier, port): (u8, u8, u16, u32, u8)| {
-        let mut bytes = [0; MAD_LEN];
-        bytes[..4].copy_from_slice(&[1, class, version, 1]);
-        bytes[16..18].copy_from_slice(&id.to_be_bytes());
-        bytes[20..24].copy_from_slice(&modifier.to_be_bytes());
-        bytes[65] = if class == 4 { port } else { 0 };
-        clients.datagram(asker, &message(PERMISSIVE, &bytes));
-        let (_, answer) = clients.outbox.pop().unwrap();
-        assert!(clients.outbox.is_empty());
-        (format!("class {class:#x} attribute {id:#x} modifier {modifier:#x} port {port}"), answer)
-    });
+    let all = requests.into_iter().map(
+        |(class, version, id, modifier, port): (u8, u8, u16, u32, u8)| {
+            let mut bytes = [0; MAD_LEN];
+            bytes[..4].copy_from_slice(&[1, class, version, 1]);
+            bytes[16..18].copy_from_slice(&id.to_be_bytes());
+            bytes[20..24].copy_from_slice(&modifier.to_be_bytes());
+            bytes[65] = if class == 4 { port } else { 0 };
+            clients.datagram(asker, &message(PERMISSIVE, &bytes));
+            let (_, answer) = clients.outbox.pop().unwrap();
+            assert!(clients.outbox.is_empty());
+            (
+                format!("class {class:#x} attribute {id:#x} modifier {modifier:#x} port {port}"),
+                answer,
+            )
+        },
+    );
     all.collect()
 }
 
@@ -181,7 +189,9 @@ fn set_up(clients: &mut Clients, asker: u16) {
     let table = LinearForwardingTable {
         ports: [PortNumber::new(2); 64],
     };
-    let keys = PKeyTable { p_keys: [0x8007; 32] };
+    let keys = PKeyTable {
+        p_keys: [0x8007; 32],
+    };
     let lanes = SlToVlMappingTable {
         vls: [Bits::saturating(15); 16],
     };
@@ -196,7 +206,12 @@ fn set_up(clients: &mut Clients, asker: u16) {
     }
     for port in 1..=2 {
         set(&smp(Method::SET, SmpRoute::Lid, port << 16, keys));
-        set(&smp(Method::SET, SmpRoute::Lid, 1 << 16 | port, arbitration));
+        set(&smp(
+            Method::SET,
+            SmpRoute::Lid,
+            1 << 16 | port,
+            arbitration,
+        ));
     }
     let whole = SwitchCongestionSetting {
         control_map: 0x1f,
@@ -247,7 +262,8 @@ fn a_switch_that_reboots_is_as_one_that_was_never_set_up() {
     let far_end = smp(Method::GET, SmpRoute::Lid, 6, PortInfo::default());
     let info = port_info(&ask(&mut clients, other, right, &far_end));
     assert_eq!(info.port_state, PortState::DOWN);
-    let delivered = |clients: &Clients| clients.subnet.plane.delivered_bytes(&clients.subnet.fabric);
+    let delivered =
+        |clients: &Clients| clients.subnet.plane.delivered_bytes(&clients.subnet.fabric);
     let before = delivered(&clients);
     pass(&mut clients, Span::from_us(50));
     assert_eq!(delivered(&clients), before);
@@ -260,7 +276,9 @@ fn a_switch_that_reboots_is_as_one_that_was_never_set_up() {
     // Its ports have come up after it has, and its clock has gone on.
     for (what, answer) in &mut reached {
         match what {
-            _ if what.starts_with("class 0x1 attribute 0x12 ") => answer.mad()[64 + 11] &= !(1 << 2),
+            _ if what.starts_with("class 0x1 attribute 0x12 ") => {
+                answer.mad()[64 + 11] &= !(1 << 2)
+            }
             _ if what.starts_with("class 0x21 attribute 0x13 ") => answer.mad()[36..40].fill(0),
             _ => {}
         }
