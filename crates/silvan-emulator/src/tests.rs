@@ -126,6 +126,14 @@ fn performance(attribute: impl Into<PerformanceAttribute>, method: Method) -> Ma
     Mad::request(method, Body::Performance(attribute.into()))
 }
 
+/// A question to a subnet manager.
+fn query(tid: u64) -> [u8; MAD_LEN] {
+    let mut bytes = [0; MAD_LEN];
+    bytes[..4].copy_from_slice(&[1, Class::SUBNET_ADMINISTRATION.code() as u8, 2, 1]);
+    bytes[8..16].copy_from_slice(&tid.to_be_bytes());
+    bytes
+}
+
 fn lid(clients: &Clients, name: &str) -> u16 {
     let node = clients.subnet.node_named(name).unwrap();
     clients.subnet.lid(node).as_u16()
@@ -413,12 +421,6 @@ fn questions_to_a_subnet_manager_are_answered_once_or_come_back() {
     let mut clients = clients(Start::Configured);
     let me = attach(&mut clients, "a", false);
     let d = lid(&clients, "d");
-    let query = |tid: u64| {
-        let mut bytes = [0; MAD_LEN];
-        bytes[..4].copy_from_slice(&[1, Class::SUBNET_ADMINISTRATION.code() as u8, 2, 1]);
-        bytes[8..16].copy_from_slice(&tid.to_be_bytes());
-        bytes
-    };
     // Nobody there.
     clients.datagram(me, &message(d, &query(1)));
     let (to, lost) = clients.outbox.pop().unwrap();

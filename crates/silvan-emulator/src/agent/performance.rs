@@ -96,51 +96,36 @@ const PORT_COUNTERS: [Slot; 18] = [
     slot(What::XmitWait, 320, 32, 16),
 ];
 
-/// All packets are unicast.
-const PORT_COUNTERS_EXTENDED: [Slot; 8] = [
-    slot(What::XmitData, 64, 64, 0),
-    slot(What::RcvData, 128, 64, 1),
-    slot(What::XmitPackets, 192, 64, 2),
-    slot(What::RcvPackets, 256, 64, 3),
-    slot(What::XmitPackets, 320, 64, 4),
-    slot(What::RcvPackets, 384, 64, 5),
-    slot(What::Nothing, 448, 64, 6),
-    slot(What::Nothing, 512, 64, 7),
-];
-
-const RCV_ERROR_DETAILS: [Slot; 6] = [
-    slot(What::RcvErrors, 32, 16, 0),
-    slot(What::Nothing, 48, 16, 1),
-    slot(What::Nothing, 64, 16, 2),
-    slot(What::RelayErrors, 80, 16, 3),
-    slot(What::Nothing, 96, 16, 4),
-    slot(What::Nothing, 112, 16, 5),
-];
-
-const XMIT_DISCARD_DETAILS: [Slot; 4] = [
-    slot(What::InactiveDiscards, 32, 16, 0),
-    slot(What::Nothing, 48, 16, 1),
-    slot(What::Nothing, 64, 16, 2),
-    slot(What::StaleDiscards, 80, 16, 3),
-];
-
-const RCV_CON_CTRL: [Slot; 2] = [slot(What::Fecn, 32, 32, 0), slot(What::Becn, 64, 32, 1)];
-const XMIT_CON_CTRL: [Slot; 1] = [slot(What::TimeCong, 32, 32, 0)];
+/// Counters of one width that follow each other from bit `at` on, as their bits of CounterSelect do.
+fn row(at: usize, width: usize, counters: impl IntoIterator<Item = What>) -> Vec<Slot> {
+    (0..)
+        .zip(counters)
+        .map(|(select, what)| slot(what, at + usize::from(select) * width, width, select))
+        .collect()
+}
 
 /// The counters of an attribute, `None` if there is no such attribute.
 fn slots(attribute: u16) -> Option<Vec<Slot>> {
-    let lanes = |count: u8, width: usize, what: fn(u8) -> What| {
-        (0..count)
-            .map(|lane| slot(what(lane), 32 + usize::from(lane) * width, width, lane))
-            .collect()
-    };
+    use What::*;
+    let all = |what: fn(u8) -> What| (0..16).map(what);
     Some(match attribute {
         PortCounters::ID => PORT_COUNTERS.to_vec(),
-        PortCountersExtended::ID => PORT_COUNTERS_EXTENDED.to_vec(),
-        PortRcvErrorDetails::ID => RCV_ERROR_DETAILS.to_vec(),
-        PortXmitDiscardDetails::ID => XMIT_DISCARD_DETAILS.to_vec(),
-        PortRcvConCtrl::ID => RCV_CON_CTRL.to_vec(),
-        PortXmitConCtrl::ID => XMIT_CON_CTRL.to_vec(),
+        PortCountersExtended::ID => {
+            let counters = [XmitData, RcvData, XmitPackets, RcvPackets];
+            // All packets are unicast.
+            let by_kind = [XmitPackets, RcvPackets, Nothing, Nothing];
+            row(64, 64, counters.into_iter().chain(by_kind))
+        }
+        PortRcvErrorDetails::ID => {
+            let errors = [RcvErrors, Nothing, Nothing, RelayErrors, Nothing, Nothing];
+            row(32, 16, errors)
+        }
+        PortXmitDiscardDetails::ID => {
+            let discards = [InactiveDiscards, Nothing, Nothing, StaleDiscards];
+            row(32, 16, discards)
+        }
+        PortRcvConCtrl::ID => row(32, 32, [Fecn, Becn]),
+        PortXmitConCtrl::ID => row(32, 32, [TimeCong]),
         // Credits are no packets here, and packets have no operation code.
         PortOpRcvCounters::ID
         | PortFlowCtlCounters::ID
@@ -148,13 +133,13 @@ fn slots(attribute: u16) -> Option<Vec<Slot>> {
         | PortVlOpData::ID
         | PortVlXmitFlowCtlUpdateErrors::ID
         | PortExtendedSpeedsCounters::ID => Vec::new(),
-        PortVlXmitWaitCounters::ID => lanes(16, 16, What::WaitVl),
-        SwPortVlCongestion::ID => lanes(16, 16, What::CongestionVl),
-        PortVlXmitTimeCong::ID => lanes(15, 32, What::TimeCongVl),
-        PortSlRcvFecn::ID => lanes(16, 32, What::FecnSl),
-        PortSlRcvBecn::ID => lanes(16, 32, What::BecnSl),
-        PortXmitDataSl::ID => lanes(16, 32, What::XmitDataSl),
-        PortRcvDataSl::ID => lanes(16, 32, What::RcvDataSl),
+        PortVlXmitWaitCounters::ID => row(32, 16, all(WaitVl)),
+        SwPortVlCongestion::ID => row(32, 16, all(CongestionVl)),
+        PortVlXmitTimeCong::ID => row(32, 32, all(TimeCongVl).take(15)),
+        PortSlRcvFecn::ID => row(32, 32, all(FecnSl)),
+        PortSlRcvBecn::ID => row(32, 32, all(BecnSl)),
+        PortXmitDataSl::ID => row(32, 32, all(XmitDataSl)),
+        PortRcvDataSl::ID => row(32, 32, all(RcvDataSl)),
         _ => return None,
     })
 }
@@ -315,7 +300,8 @@ impl Subnet {
         let plane = &self.plane;
         let words = |bytes: u64| bytes / 4;
         let from = self.fabric.ports[port].peer;
-        let sent = |sl: u8| usize::from(sl);
+        let sent = |bytes: u64, packets: u64| words(bytes.saturating_sub(VCRC * packets));
+        let counters = || plane.counters(port);
         match what {
             What::Nothing => 0,
             What::LinkDowned => self.record(port).link_downed,
@@ -324,30 +310,18 @@ impl Subnet {
             What::XmitDiscards => plane.discards(port).xmit,
             What::InactiveDiscards => plane.discards(port).xmit - plane.discards(port).stale,
             What::StaleDiscards => plane.discards(port).stale,
-            What::XmitData => {
-                let counters = plane.counters(port);
-                words(
-                    counters
-                        .xmit_bytes
-                        .saturating_sub(VCRC * counters.xmit_packets),
-                )
-            }
-            What::RcvData => {
-                let counters = plane.counters(port);
-                words(
-                    counters
-                        .rcv_bytes
-                        .saturating_sub(VCRC * counters.rcv_packets),
-                )
-            }
-            What::XmitPackets => plane.counters(port).xmit_packets,
-            What::RcvPackets => plane.counters(port).rcv_packets,
-            What::XmitWait => plane.counters(port).xmit_wait.as_ps() / TICK_PS,
-            What::TimeCong => plane.counters(port).xmit_cong.as_ps() / TICK_PS,
+            What::XmitData => sent(counters().xmit_bytes, counters().xmit_packets),
+            What::RcvData => sent(counters().rcv_bytes, counters().rcv_packets),
+            What::XmitPackets => counters().xmit_packets,
+            What::RcvPackets => counters().rcv_packets,
+            What::XmitWait => counters().xmit_wait.as_ps() / TICK_PS,
+            What::TimeCong => counters().xmit_cong.as_ps() / TICK_PS,
             What::Fecn => self.sum_sl(|sl| self.fecn(from, sl)),
             What::Becn => self.sum_sl(|sl| self.becn(node, from, sl)),
-            What::XmitDataSl(sl) => words(plane.by_sl(port).bytes[sent(sl)]),
-            What::RcvDataSl(sl) => from.map_or(0, |from| words(plane.by_sl(from).bytes[sent(sl)])),
+            What::XmitDataSl(sl) => words(plane.by_sl(port).bytes[usize::from(sl)]),
+            What::RcvDataSl(sl) => {
+                from.map_or(0, |from| words(plane.by_sl(from).bytes[usize::from(sl)]))
+            }
             What::FecnSl(sl) => self.fecn(from, sl),
             What::BecnSl(sl) => self.becn(node, from, sl),
             What::WaitVl(vl) => lane(vl, |vl| plane.waited_ps(port, vl) / TICK_PS),

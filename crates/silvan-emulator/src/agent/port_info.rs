@@ -10,9 +10,19 @@ use super::{Exchange, INVALID_VALUE, Outcome};
 use crate::subnet::Subnet;
 
 /// "Everything supported" in LinkWidthEnabled, LinkSpeedEnabled and LinkSpeedExtEnabled.
-const ALL_WIDTHS: u8 = 0xff;
-const ALL_SPEEDS: u32 = 0xf;
-const ALL_EXTENDED_SPEEDS: u32 = 0x1f;
+const ALL_WIDTHS: u64 = 0xff;
+const ALL_SPEEDS: u64 = 0xf;
+const ALL_EXTENDED_SPEEDS: u64 = 0x1f;
+
+/// The widths or speeds that are enabled after some were `wanted`, where one code stands for `all`
+/// and 0 for no change.
+fn enabled(before: u64, (wanted, all): (u64, u64), supported: u64) -> u64 {
+    match wanted {
+        0 => before,
+        _ if wanted == all => supported,
+        _ => wanted & supported,
+    }
+}
 
 impl Subnet {
     pub(super) fn port_info(&mut self, exchange: &mut Exchange) -> Outcome {
@@ -49,26 +59,24 @@ impl Subnet {
             self.set_own(node, number, wanted);
         }
         let info = &mut self.state_mut(node).ports[number].info;
-        if wanted.link_width_enabled != 0 {
-            info.link_width_enabled = match wanted.link_width_enabled {
-                ALL_WIDTHS => info.link_width_supported,
-                widths => widths & info.link_width_supported,
-            };
-        }
-        if wanted.link_speed_enabled.get() != 0 {
-            let supported = info.link_speed_supported;
-            info.link_speed_enabled = match wanted.link_speed_enabled.get() {
-                ALL_SPEEDS => supported,
-                speeds => Bits::saturating(u64::from(speeds & supported.get())),
-            };
-        }
-        if wanted.link_speed_ext_enabled.get() != 0 {
-            let supported = u64::from(info.link_speed_ext_supported.get());
-            info.link_speed_ext_enabled = match wanted.link_speed_ext_enabled.get() {
-                ALL_EXTENDED_SPEEDS => Bits::saturating(supported),
-                speeds => Bits::saturating(u64::from(speeds) & supported),
-            };
-        }
+        info.link_width_enabled = enabled(
+            info.link_width_enabled.into(),
+            (wanted.link_width_enabled.into(), ALL_WIDTHS),
+            info.link_width_supported.into(),
+        ) as u8;
+        info.link_speed_enabled = Bits::saturating(enabled(
+            info.link_speed_enabled.get().into(),
+            (wanted.link_speed_enabled.get().into(), ALL_SPEEDS),
+            info.link_speed_supported.get().into(),
+        ));
+        info.link_speed_ext_enabled = Bits::saturating(enabled(
+            info.link_speed_ext_enabled.get().into(),
+            (
+                wanted.link_speed_ext_enabled.get().into(),
+                ALL_EXTENDED_SPEEDS,
+            ),
+            info.link_speed_ext_supported.get().into(),
+        ));
         if wanted.neighbor_mtu.code() != 0 {
             info.neighbor_mtu = wanted.neighbor_mtu.min(info.mtu_cap);
         }

@@ -99,12 +99,6 @@ fn what_is_passed_on_can_be_lost() {
     let me = attach(&mut clients, "a", false);
     let sm = attach(&mut clients, "d", true);
     let d = lid(&clients, "d");
-    let query = |tid: u64| {
-        let mut bytes = [0; MAD_LEN];
-        bytes[..4].copy_from_slice(&[1, Class::SUBNET_ADMINISTRATION.code() as u8, 2, 1]);
-        bytes[8..16].copy_from_slice(&tid.to_be_bytes());
-        bytes
-    };
     let come_back = |clients: &mut Clients| {
         assert!(clients.outbox.is_empty());
         clients.subnet.uptime += Duration::from_millis(100);

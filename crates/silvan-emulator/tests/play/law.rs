@@ -177,10 +177,11 @@ fn datagram(plane: &mut ManagementPlane, draw: &mut Draw<'_>, attached: &Attache
     let is_known = attached.iter().any(|(client, _)| *client == from);
     let method = bytes[METHOD_AT];
     plane.datagram(from, &bytes[..len]);
+    let is_response = method & RESPONSE != 0 || method == TRAP_REPRESS;
     let mut messages = plane.take_messages();
     for (to, _) in &messages {
         let is_manager = attached.contains(&(*to, true));
-        let may = *to == from || is_manager || method & RESPONSE != 0;
+        let may = *to == from || is_manager || is_response;
         assert!(may, "a message to somebody else");
     }
     if !is_message || !is_known {
@@ -189,9 +190,9 @@ fn datagram(plane: &mut ManagementPlane, draw: &mut Draw<'_>, attached: &Attache
     }
     // Switches send traps by themselves, and those of clients are passed on.
     messages.retain(|(_, message)| message[METHOD_AT] != TRAP);
-    if method & RESPONSE != 0 {
+    if is_response {
         assert!(messages.len() <= 1);
-    } else if method != TRAP && method != TRAP_REPRESS {
+    } else if method != TRAP {
         assert_eq!(messages.len(), 1, "one message for one request");
         let (to, answer) = messages[0];
         let is_answer = answer[METHOD_AT] & RESPONSE != 0;

@@ -1,0 +1,220 @@
+//! The ways of data messages: to a node's agent, to a subnet manager, back, or nowhere.
+
+use silvan_mad::smp::{DirectedRoute, Notice, SmInfo};
+use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet};
+use silvan_units::NodeId;
+
+use super::{Clients, Forwarded};
+use crate::agent::Reaction;
+use crate::subnet::{Arrival, Needs};
+use crate::wire::Message;
+
+/// Where the route of a directed datagram ends in its bytes: the ports back.
+const RETURN_PATH: usize = 192;
+
+/// What has become of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It was answered, or passed on to who will.
+    Served,
+    /// Nobody answers it.
+    Unanswered,
+    /// It, or the answer, has not arrived.
+    Lost,
+}
+
+impl Clients {
+    /// Whether a datagram from one node to another is lost. On a node itself, none is.
+    fn loses(&mut self, from: NodeId, to: NodeId) -> bool {
+        from != to && self.loss.strikes()
+    }
+
+    /// The request of a client, or the answer to it, was lost.
+    fn lose(&mut self, client: u16, request: Message) {
+        self.traffic.lost += 1;
+        let now = self.subnet.uptime;
+        self.loss.keep(now, client, request.timed_out());
+    }
+
+    /// Takes a data message of a client.
+    pub fn datagram(&mut self, client: u16, bytes: &[u8]) {
+        let (Some(message), Some(record)) = (Message::parse(bytes), self.clients.get(&client))
+        else {
+            self.traffic.dropped += 1;
+            return;
+        };
+        let node = record.node;
+        let mut routed = message;
+        let packet = Packet::new(*routed.mad());
+        let method = packet.method();
+        if method.is_response() || method == Method::TRAP_REPRESS {
+            self.response(client, message);
+            return;
+        }
+        let fate = match self.target(node, &mut routed) {
+            Some(at) if self.loses(node, at.node) => Fate::Lost,
+            Some(at) if is_for_manager(&packet) => self.forward(client, node, at, routed, message),
+            Some(at) => self.local(client, node, at, routed),
+            None => Fate::Unanswered,
+        };
+        match fate {
+            Fate::Served => {}
+            Fate::Lost => self.lose(client, message),
+            Fate::Unanswered => {
+                self.traffic.timed_out += 1;
+                self.send(client, message.timed_out());
+            }
+        }
+        self.flush_traps();
+    }
+
+    /// Where a request goes; fills in the way back of a directed route.
+    fn target(&self, from: NodeId, message: &mut Message) -> Option<Arrival> {
+        if self.subnet.is_off(from) {
+            return None;
+        }
+        let lid = message.destination();
+        let bytes = message.mad();
+        let packet = Packet::new(&mut *bytes);
+        match packet.class() {
+            Class::SUBNET_DIRECTED => {
+                let mut route = DirectedRoute::of(bytes)?;
+                let start = self.subnet.follow_lid(from, lid, Needs::Link)?;
+                let at = self.subnet.follow(start.node, &mut route)?;
+                bytes[RETURN_PATH..].copy_from_slice(&route.return_path);
+                Some(at)
+            }
+            Class::SUBNET_LID => self.subnet.follow_lid(from, lid, Needs::Link),
+            _ => self.subnet.follow_lid(from, lid, Needs::Active),
+        }
+    }
+
+    /// Lets the agent of the node reached answer.
+    fn local(&mut self, client: u16, from: NodeId, at: Arrival, mut answer: Message) -> Fate {
+        answer.set_owner(client);
+        match self.subnet.react(at, answer.mad()) {
+            Reaction::Answered if self.loses(at.node, from) => Fate::Lost,
+            Reaction::Answered => {
+                answer.turn_round();
+                self.traffic.answered += 1;
+                self.send(client, answer);
+                Fate::Served
+            }
+            Reaction::Silent => Fate::Unanswered,
+        }
+    }
+
+    /// Passes a request on to the subnet manager at the node reached, if there is one. `original` is
+    /// what comes back if it dies.
+    fn forward(
+        &mut self,
+        client: u16,
+        from: NodeId,
+        at: Arrival,
+        mut request: Message,
+        original: Message,
+    ) -> Fate {
+        let method = Packet::new(*request.mad()).method();
+        // Reports go to those who have subscribed, who need not be prepared for them.
+        let manager = self.sm_at(at.node).filter(|_| method != Method::REPORT);
+        let Some(manager) = manager else {
+            return Fate::Unanswered;
+        };
+        request.set_owner(client);
+        request.set_source(self.subnet.lid(from));
+        // Others that send a trap do not wait for its answer.
+        if method != Method::TRAP || self.clients[&client].is_sm {
+            let key = (client, request.transaction());
+            let forwarded = Forwarded {
+                to: manager,
+                request: original,
+                at: self.subnet.uptime,
+            };
+            self.forwarded.insert(key, forwarded);
+        }
+        self.traffic.forwarded += 1;
+        self.send(manager, request);
+        Fate::Served
+    }
+
+    /// Passes a subnet manager's answer on to who has asked, once. TrapRepress is the answer to the
+    /// trap by which one subnet manager makes itself known to another; the traps of switches have
+    /// nobody who waits for it.
+    fn response(&mut self, from: u16, mut message: Message) {
+        let key = (message.owner(), message.transaction());
+        let asked = self.forwarded.get(&key).filter(|asked| asked.to == from);
+        let Some(request) = asked.map(|asked| asked.request) else {
+            let is_answer = Packet::new(*message.mad()).method().is_response();
+            self.traffic.dropped += u64::from(is_answer);
+            return;
+        };
+        self.forwarded.remove(&key);
+        let node = self.clients[&from].node;
+        let asker = self.clients.get(&key.0).map(|asker| asker.node);
+        if asker.is_some_and(|asker| self.loses(node, asker)) {
+            self.lose(key.0, request);
+            return;
+        }
+        message.set_source(self.subnet.lid(node));
+        self.traffic.forwarded += 1;
+        self.send(key.0, message);
+    }
+
+    /// Sends the traps of switches whose ports have changed. Those that cannot be sent yet, because no
+    /// way leads to the subnet manager, are kept until it has cleared the change.
+    pub fn flush_traps(&mut self) {
+        for node in std::mem::take(&mut self.subnet.traps) {
+            let state = self.subnet.state(node);
+            let changed = state
+                .switch
+                .as_ref()
+                .is_some_and(|switch| switch.info.port_state_change);
+            if changed && !self.send_trap(node) {
+                self.subnet.traps.push(node);
+            }
+        }
+    }
+
+    fn send_trap(&mut self, node: NodeId) -> bool {
+        let info = self.subnet.own(node).info;
+        let manager = info.master_sm_lid;
+        if manager.as_u16() == 0 {
+            return false;
+        }
+        let reached = self.subnet.follow_lid(node, manager, Needs::Link);
+        let Some(at) = reached else {
+            return false;
+        };
+        let Some(client) = self.sm_at(at.node) else {
+            return false;
+        };
+        if self.loses(node, at.node) {
+            self.traffic.lost += 1;
+            return false;
+        }
+        let mut trap = Mad::request(
+            Method::TRAP,
+            Body::Smp(silvan_mad::smp::Smp {
+                m_key: 0,
+                route: silvan_mad::smp::SmpRoute::Lid,
+                attribute: Notice::link_state_change(info.lid).into(),
+            }),
+        );
+        trap.transaction_id = self.next_trap;
+        self.next_trap += 1;
+        let mad: [u8; MAD_LEN] = trap.emit();
+        self.send(client, Message::unasked(info.lid, manager, &mad));
+        true
+    }
+}
+
+/// Whether a request is for the subnet manager at its destination and not for the agent there.
+fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
+    match packet.class() {
+        Class::SUBNET_ADMINISTRATION => true,
+        Class::SUBNET_LID | Class::SUBNET_DIRECTED => {
+            packet.attribute_id() == SmInfo::ID || packet.method() == Method::TRAP
+        }
+        _ => false,
+    }
+}
