@@ -21,7 +21,7 @@ def test_faults_are_brought_from_the_command_line(line: Fabric, command: Command
         assert refused.status == 2
         assert "10%" in refused.stderr
     for percent in ("101%", "nan"):
-        assert command("ctl", "lose", percent, *at).status == 1
+        assert command("ctl", "lose", percent, *at).status == 2
     assert command("ctl", "lose", "0", *at).status == 0
 
     command("ctl", "reboot", "left", "--seconds", "1000", *at)
@@ -31,7 +31,7 @@ def test_faults_are_brought_from_the_command_line(line: Fabric, command: Command
     assert len(status["links_down"]) == 4
     for switch, said in (("left", "off already"), ("a", "no switch"), ("lefd", "mean 'left'")):
         refused = command("ctl", "reboot", switch, *at)
-        assert refused.status == 1
+        assert refused.status == 2
         assert said in refused.stderr.replace('"', "'")
 
 
