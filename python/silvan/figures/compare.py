@@ -109,12 +109,14 @@ def _panel(
             # On a logarithmic axis, the lower end stays above nothing.
             lower = min(deviation, 0.9 * value) if is_wide else deviation
             axes.errorbar(value, place, xerr=[[lower], [deviation]], color=colour, linewidth=1.2)
+        # Beside the dot, or above its bar.
+        has_bar = math.isfinite(deviation) and deviation > 0
         axes.annotate(
             f"{value:.{quantity.digits}f}",
             (value, place),
-            xytext=(6, 0),
+            xytext=(3, 3) if has_bar else (6, 0),
             textcoords="offset points",
-            va="center",
+            va="bottom" if has_bar else "center",
             fontsize=7.5,
         )
     axes.set_title(quantity.title, fontsize=8.5)
