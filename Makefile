@@ -27,6 +27,7 @@ system: ## Install the programs that the tests call (as root), or say how
 
 lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	cargo fmt --all --check
+	rustfmt --edition 2024 --check crates/silvan-schemes/src/*.rs # cargo does not see them all
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

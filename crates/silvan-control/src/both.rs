@@ -12,7 +12,11 @@ pub struct Both<A, B>(pub A, pub B);
 
 impl<A: SourceControl, B: SourceControl> SourceControl for Both<A, B> {
     const ACTIVE: bool = A::ACTIVE || B::ACTIVE;
-    const NEEDS_CREDIT: bool = A::NEEDS_CREDIT || B::NEEDS_CREDIT;
+
+    #[inline]
+    fn needs_credit(&self) -> bool {
+        self.0.needs_credit() || self.1.needs_credit()
+    }
 
     #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {

@@ -71,6 +71,7 @@ mod both;
 pub mod dcms;
 pub mod ecn;
 pub mod ib;
+mod one_of;
 pub mod pft;
 pub mod seam;
 
@@ -78,3 +79,6 @@ pub mod flow_table;
 pub mod stream;
 
 pub use both::Both;
+// The macros' expansions name its types.
+#[doc(hidden)]
+pub use silvan_units as units;

@@ -2,8 +2,9 @@
 //!
 //! The engine owns packets, queues and credits; a scheme owns its own state and never sees a
 //! clock, a socket or a thread. The engine calls the two traits below from its hot loop with static
-//! dispatch, so a hook that a scheme leaves at its default costs nothing: the `NEEDS_*`
-//! constants let the compiler drop the call and the bookkeeping behind it.
+//! dispatch, so a hook that a scheme leaves at its default costs nothing: `ACTIVE` and the
+//! `needs_*` methods let the compiler drop the call and the bookkeeping behind it. Where several schemes
+//! share a compiled engine the same methods answer for the one in use.
 //!
 //! - [`SwitchControl`] sits at the switches: what happens when a packet is queued, when an input
 //!   buffer fills, when a packet leaves; mark it or not.
@@ -97,10 +98,18 @@ pub trait Resident {
 pub trait SwitchControl {
     /// Whether the scheme acts at all; `false` removes every call.
     const ACTIVE: bool = true;
-    /// Whether [`SwitchControl::on_buffer_full`] must be called.
-    const NEEDS_BUFFER_FULL: bool = false;
-    /// Whether [`SwitchControl::on_link`] must be called.
-    const NEEDS_LINK: bool = false;
+
+    /// Whether [`SwitchControl::on_buffer_full`] must be called; always the same answer.
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        false
+    }
+
+    /// Whether [`SwitchControl::on_link`] must be called; always the same answer.
+    #[inline]
+    fn needs_link(&self) -> bool {
+        false
+    }
 
     /// A packet has been added to a VOQ of this output Port VL.
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView);
@@ -175,8 +184,12 @@ pub enum Feedback {
 pub trait SourceControl {
     /// Whether the scheme acts at all; `false` removes every call.
     const ACTIVE: bool = true;
-    /// Whether [`SourceControl::on_credit`] must be called.
-    const NEEDS_CREDIT: bool = false;
+
+    /// Whether [`SourceControl::on_credit`] must be called; always the same answer.
+    #[inline]
+    fn needs_credit(&self) -> bool {
+        false
+    }
 
     /// The earliest instant at which this flow may start its next packet; any instant not later
     /// than `now` means now, [`Time::MAX`] means not before some feedback.

@@ -20,7 +20,10 @@ struct FullBufferMarking {
 }
 
 impl SwitchControl for FullBufferMarking {
-    const NEEDS_BUFFER_FULL: bool = true;
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        true
+    }
 
     fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
 
@@ -112,7 +115,7 @@ impl MockSwitch {
     ) {
         let input = PortId::new(input);
         self.packets.push((input, PortId::new(output), false));
-        if S::NEEDS_BUFFER_FULL && self.occupied_blocks(input, Vl::ZERO) == CAPACITY {
+        if control.needs_buffer_full() && self.occupied_blocks(input, Vl::ZERO) == CAPACITY {
             control.on_buffer_full(now, input, Vl::ZERO, self);
         }
     }
@@ -244,25 +247,25 @@ fn windows_hold_flows_back_until_acknowledged() {
 /// What the engine leaves out for a scheme that does not ask for it.
 #[test]
 fn hooks_are_off_unless_asked_for() {
-    use silvan_control::ib::{IbAdapter, IbSwitch};
+    use silvan_control::ib::IbSwitch;
     use silvan_control::seam::NoControl;
 
     const {
-        assert!(
-            FullBufferMarking::NEEDS_BUFFER_FULL && !<IbSwitch as SwitchControl>::NEEDS_BUFFER_FULL
-        );
-        assert!(!Window::NEEDS_CREDIT && !<IbAdapter as SourceControl>::NEEDS_CREDIT);
         assert!(<IbSwitch as SwitchControl>::ACTIVE && !<NoControl as SwitchControl>::ACTIVE);
     }
+    assert!(!SwitchControl::needs_buffer_full(&NoControl) && !NoControl.needs_link());
+    assert!(!NoControl.needs_credit());
     let control = FullBufferMarking {
         competitors: false,
         outputs: Vec::new(),
     };
+    assert!(control.needs_buffer_full() && !control.needs_link());
     assert_eq!(control.congested_time(Time::ZERO, PortVl(0)), Span::ZERO);
     let mut window = Window {
         bytes: 1,
         flows: BTreeMap::new(),
     };
+    assert!(!window.needs_credit());
     let now = Time::from_ps(5);
     assert_eq!(window.host_release(now, HostId::new(0)), now);
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use silvan_engine::BuildError;
+use silvan_interface::BuildError;
 use silvan_runner::RunError;
 use silvan_scenario::ScenarioError;
 use silvan_traffic::TrafficError;
@@ -29,7 +29,7 @@ pub enum EmulatorError {
     Traffic(#[from] TrafficError),
     /// The data plane cannot go on.
     #[error(transparent)]
-    Engine(#[from] silvan_engine::RunError),
+    Engine(#[from] silvan_interface::RunError),
     /// There is no node of this name.
     #[error("there is no host or switch named {0:?}")]
     NoSuchNode(String),

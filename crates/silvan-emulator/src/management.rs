@@ -1,7 +1,8 @@
 //! The management plane without sockets and clock.
 
-use silvan_engine::InvariantError;
+use silvan_interface::InvariantError;
 use silvan_scenario::Scenario;
+use silvan_simulation::Engines;
 use silvan_units::Span;
 
 use crate::clients::{Clients, ControlAction};
@@ -33,8 +34,12 @@ impl ManagementPlane {
     /// # Errors
     ///
     /// [`EmulatorError`] if it cannot be built.
-    pub fn new(scenario: &Scenario, start: Start) -> Result<Self, EmulatorError> {
-        let clients = Clients::new(Subnet::new(scenario, start)?, None)?;
+    pub fn new(
+        engines: &dyn Engines,
+        scenario: &Scenario,
+        start: Start,
+    ) -> Result<Self, EmulatorError> {
+        let clients = Clients::new(Subnet::new(engines, scenario, start)?, None)?;
         Ok(Self { clients })
     }
 

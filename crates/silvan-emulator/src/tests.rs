@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use silvan_compiled::Fastest;
+
 use silvan_mad::congestion::{
     CongestionAttribute, CongestionControl, CongestionKeyInfo, SwitchCongestionSetting,
     switch_control_map,
@@ -45,7 +47,7 @@ load = "4 Gbit/s"
 
 fn clients(start: Start) -> Clients {
     let scenario = Scenario::from_toml(LINE, "line.toml", &[]).unwrap();
-    Clients::new(Subnet::new(&scenario, start).unwrap(), None).unwrap()
+    Clients::new(Subnet::new(&Fastest, &scenario, start).unwrap(), None).unwrap()
 }
 
 fn control(kind: u32, client: u32, data: &[u8]) -> [u8; 80] {

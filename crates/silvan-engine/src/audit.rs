@@ -1,53 +1,12 @@
 //! The invariants of a lossless fabric, checked on the whole state.
 
 use silvan_control::seam::{SourceControl, SwitchControl};
+use silvan_interface::InvariantError;
 
 use crate::engine::Engine;
 use crate::packet::{CONTROL, Packet};
 use crate::records::Next;
 use crate::workload::Workload;
-
-/// An invariant does not hold: a fault of the engine, never of its input.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvariantError {
-    /// Payload was lost or made.
-    #[error(
-        "{injected} payload bytes were injected, but {delivered} delivered, {discarded} discarded and {inside} are inside"
-    )]
-    Conservation {
-        /// Injected.
-        injected: u64,
-        /// Delivered.
-        delivered: u64,
-        /// Discarded because a port was closed or a route missing.
-        discarded: u64,
-        /// In queues and on links.
-        inside: u64,
-    },
-    /// Credits in hand, under way and taken by packets do not add up to the buffer.
-    #[error("lane {lane}: {found} blocks accounted for, the buffer has {capacity}")]
-    Credits {
-        /// Dense lane number.
-        lane: usize,
-        /// Blocks found.
-        found: i64,
-        /// Blocks of the buffer.
-        capacity: i64,
-    },
-    /// The count of waiting bytes disagrees with the packets that wait.
-    #[error("lane {lane}: the count of waiting bytes disagrees with the packets that wait")]
-    Queue {
-        /// Dense lane number.
-        lane: usize,
-    },
-    /// Packets wait and nothing is going to wake their port.
-    #[error("packets wait at port {port}, but no event or credit will wake it")]
-    Asleep {
-        /// The port.
-        port: usize,
-    },
-}
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Checks conservation of bytes, credits of every buffer, queue summaries, and that no port

@@ -6,57 +6,15 @@
 //! networks", 1987, applied to the state of a run instead of to all possible ones). The largest such
 //! set is found by taking every lane without credits and dropping those whose buffer can still move.
 
-use std::fmt;
-
 use silvan_control::seam::{SourceControl, SwitchControl};
-use silvan_fabric::Fabric;
-use silvan_units::{PortId, Time, Vl};
+use silvan_interface::Deadlock;
+use silvan_units::{PortId, Vl};
 
 use crate::engine::Engine;
 use crate::packet::NONE;
 use crate::plane::{Plane, time};
 use crate::records::{Element, Next};
 use crate::workload::Workload;
-
-/// Outputs that wait for each other in a circle: each for buffer space behind it, which only the
-/// next one can free.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct Deadlock {
-    /// When it was found; it may have begun up to 1 ms of simulated time before.
-    pub at: Time,
-    /// The circle, each output port with its virtual lane.
-    pub cycle: Vec<(PortId, Vl)>,
-    /// How many Port VLs can never send again, those of the circle included.
-    pub stuck: usize,
-}
-
-impl fmt::Display for Deadlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "deadlock at {}: a credit loop over ports", self.at)?;
-        for (port, vl) in &self.cycle {
-            write!(f, " {}/VL{vl} ->", port.index())?;
-        }
-        write!(f, " and back")
-    }
-}
-
-impl Deadlock {
-    /// The same in the fabric's names.
-    pub fn describe(&self, fabric: &Fabric) -> String {
-        let ports: Vec<String> = self
-            .cycle
-            .iter()
-            .map(|&(port, vl)| format!("{} (VL {vl})", fabric.port_name(port)))
-            .collect();
-        format!(
-            "deadlock at {}: credit loop {} -> back to {}; {} Port VLs can never send again",
-            self.at,
-            ports.join(" -> "),
-            ports.first().map_or("", String::as_str),
-            self.stuck
-        )
-    }
-}
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Looks for lanes that can never send again.

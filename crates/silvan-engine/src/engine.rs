@@ -3,41 +3,18 @@
 use silvan_control::seam::{SourceControl, SwitchControl};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
-use silvan_units::{HostId, PortId, Time};
+use silvan_units::{HostId, Time};
 
-use crate::config::{BuildError, EngineConfig};
-use crate::deadlock::Deadlock;
 use crate::events::{Event, EventQueue, Head, Source, phase};
 use crate::feedback::Notifications;
 use crate::plane::Plane;
 use crate::records::LATEST;
 use crate::stats::Statistics;
 use crate::workload::Workload;
+use silvan_interface::{BuildError, EngineConfig, RunError};
 
 /// Simulated time between two looks for a deadlock.
 const DEADLOCK_INTERVAL: u64 = 1_000_000_000;
-
-/// Why a run cannot go on. The engine keeps the state of the instant of the fault, for inspection.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// Packets wait for each other's buffers in a circle and can never move again.
-    #[error(transparent)]
-    Deadlock(#[from] Deadlock),
-    /// A switch has no table entry for a destination.
-    #[error("at {at}: the switch of port {port} has no route to host {destination}")]
-    NoRoute {
-        /// When the packet's head arrived.
-        at: Time,
-        /// The input port at which it arrived.
-        port: PortId,
-        /// Dense number of the destination host.
-        destination: u32,
-    },
-    /// The end asked for is beyond the engine's clock.
-    #[error("cannot simulate to {0}; the clock ends after about 20 hours")]
-    TooLate(Time),
-}
 
 /// The data plane of a fabric with its congestion control and its traffic.
 ///

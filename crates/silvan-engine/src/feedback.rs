@@ -10,12 +10,12 @@ use silvan_control::ib::Coalescer;
 use silvan_control::seam::{Feedback, Flow, SourceControl, SwitchControl};
 use silvan_units::HostId;
 
-use crate::config::{BecnCarrier, BecnPath, FeedbackParams};
 use crate::engine::Engine;
 use crate::events::{Event, phase};
 use crate::packet::{ACK, BECN, CONTROL, Kind, LAST, MARKED, Packet, service_level};
 use crate::plane::time;
 use crate::workload::Workload;
+use silvan_interface::{BecnCarrier, BecnPath, FeedbackParams};
 
 /// Second argument of a feedback event: the notification arrives at its source.
 const ARRIVES: u32 = 0;

@@ -291,7 +291,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             },
             &mut plane.hosts[to as usize],
         );
-        if W::NEEDS_DELIVERY {
+        if self.workload.needs_delivery() {
             let slot = self.plane.events.stash(packet);
             self.plane
                 .events

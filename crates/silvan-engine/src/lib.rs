@@ -27,7 +27,6 @@
 
 mod audit;
 mod bypass;
-mod config;
 mod deadlock;
 mod engine;
 mod events;
@@ -38,7 +37,6 @@ mod links;
 mod outside;
 mod packet;
 mod plane;
-mod prefetch;
 mod readings;
 mod records;
 mod resident;
@@ -49,19 +47,14 @@ mod trees;
 mod vlarb;
 mod waiting;
 mod ways;
-pub mod workload;
 
-pub use audit::InvariantError;
-pub use config::{
-    Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
-    LatencyStats, OutputBuffer, PacketParams, SwitchParams, VlArbitration,
-};
-pub use deadlock::Deadlock;
-pub use engine::{Engine, RunError};
+pub use engine::Engine;
 pub use hdrhistogram::Histogram;
-pub use outside::{Discards, OnWire};
-pub use prefetch::prefetch_item;
-pub use readings::{HostCounters, PortCounters};
+pub use silvan_interface::{
+    Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig,
+    FeedbackParams, Forest, HostCounters, HostParams, HostShare, InvariantError, LatencyStats,
+    Member, OnWire, OutputBuffer, PacketParams, PortCounters, Role, RunError, SwitchParams, Tree,
+    VlArbitration, workload,
+};
 pub use stats::ClassStats;
-pub use trees::{Forest, HostShare, Member, Role, Tree};
 pub use waiting::WaitingPacket;

@@ -13,8 +13,7 @@
 use silvan_control::seam::{PortVl, SourceControl, SwitchControl};
 use silvan_units::{HostId, NodeId, PortId, PortNumber};
 
-use crate::config::{BuildError, VlArbitration};
-use crate::engine::{Engine, RunError};
+use crate::engine::Engine;
 use crate::events::Head;
 use crate::packet::{CONTROL, NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
@@ -22,34 +21,10 @@ use crate::records::Next;
 use crate::vlarb::VlTables;
 use crate::ways::CHOOSE;
 use crate::workload::Workload;
+use silvan_interface::{BuildError, Discards, OnWire, RunError, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
 const HELD: i32 = 1 << 28;
-
-/// Packets that a port did not pass on (IBA 16.1.3.5), since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Discards {
-    /// Packets bound for this output that it has not sent (PortXmitDiscards): because it was closed,
-    /// but for those of `stale`.
-    pub xmit: u64,
-    /// Those of `xmit` discarded to end a deadlock (PortSwHOQLifetimeLimitDiscards).
-    pub stale: u64,
-    /// Packets that were on the cable to this port when it was cut (PortRcvErrors).
-    pub rcv_errors: u64,
-    /// Packets that arrived here and had no forwarding entry or no virtual lane
-    /// (PortRcvSwitchRelayErrors).
-    pub relay_errors: u64,
-}
-
-/// What happens to packets that are on a port's cable when it closes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnWire {
-    /// They arrive: the port leaves its active state, the cable stays.
-    Arrive,
-    /// They are lost: the cable is cut. A packet whose head has arrived already is kept whole, and so
-    /// is one that was on its way to a host.
-    Lost,
-}
 
 /// Everything that outside changes need beside the plane.
 #[derive(Clone, Debug, Default)]

@@ -2,8 +2,8 @@
 
 use silvan_units::Sl;
 
-use crate::prefetch::prefetch;
 use crate::table::Table;
+use silvan_interface::prefetch;
 
 /// No node, no port, no time: the absent value of the engine's `u32` indices.
 pub(crate) const NONE: u32 = u32::MAX;

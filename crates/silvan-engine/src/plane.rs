@@ -5,15 +5,15 @@ mod build;
 use silvan_units::{Bytes, HostId, PortId, Rate, Time, Vl};
 
 use crate::bypass::Bypass;
-use crate::config::EngineConfig;
 use crate::events::{EventQueue, Head};
 use crate::outside::Outside;
 use crate::packet::{NONE, Packet, Pool, Queue};
-use crate::prefetch::prefetch;
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::table::Table;
 use crate::vlarb::{VlState, VlTables};
 use crate::ways::{CHOOSE, Ways};
+use silvan_interface::EngineConfig;
+use silvan_interface::prefetch;
 
 /// A table entry that leads nowhere.
 pub(crate) const NO_ROUTE: u8 = 0xff;

@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use silvan_control::seam::{PortReading, PortVl, SourceControl, SwitchControl};
+use silvan_interface::{HostCounters, PortCounters};
 use silvan_units::{Bytes, HostId, PortId, Span, Time, Vl};
 
 use crate::engine::Engine;
@@ -9,39 +10,6 @@ use crate::packet::NONE;
 use crate::plane::time;
 use crate::stats::ClassStats;
 use crate::workload::Workload;
-
-/// Counters of one port (IBA 16.1.3 and 16.1.4), in natural units. A packet counts as sent when it
-/// starts, and as received when its sender has started it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortCounters {
-    /// Wire bytes sent (PortXmitData is this in 4-byte words).
-    pub xmit_bytes: u64,
-    /// Packets sent.
-    pub xmit_packets: u64,
-    /// Wire bytes received.
-    pub rcv_bytes: u64,
-    /// Packets received.
-    pub rcv_packets: u64,
-    /// Time with packets to send and none sent for want of credits or arbitration (PortXmitWait).
-    pub xmit_wait: Span,
-    /// Time in the congestion state, summed over the data VLs (PortXmitTimeCong).
-    pub xmit_cong: Span,
-}
-
-/// Counters of one host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostCounters {
-    /// Payload whose injection has started.
-    pub injected_bytes: u64,
-    /// Payload taken in.
-    pub delivered_bytes: u64,
-    /// Data packets taken in.
-    pub delivered_packets: u64,
-    /// Data packets received with FECN. Known from the last switch on, a little before delivery.
-    pub fecn_received: u64,
-    /// Notifications received with BECN.
-    pub becn_received: u64,
-}
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// The instant up to which events have been processed.

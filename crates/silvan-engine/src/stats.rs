@@ -6,8 +6,8 @@
 
 use hdrhistogram::Histogram;
 
-use crate::config::LatencyStats;
 use crate::plane::Host;
+use silvan_interface::LatencyStats;
 
 /// A data packet taken in by its destination.
 #[derive(Clone, Copy, Debug)]

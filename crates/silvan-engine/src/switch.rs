@@ -76,14 +76,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 credits.turn = next_turn(local);
                 let wire = u32::from(packet.wire());
                 self.transmit(now, output, lane, Some(port), packet, wire);
-                if S::NEEDS_BUFFER_FULL {
+                if self.switch.needs_buffer_full() {
                     self.check_full(now, port, vl);
                 }
                 return;
             }
         }
         self.enqueue(now, port, local, output, lane, packet);
-        if S::NEEDS_BUFFER_FULL {
+        if self.switch.needs_buffer_full() {
             // Only now, so that the packet that fills the buffer counts among those that wait, but
             // not if it leaves at once.
             self.check_full(now, port, vl);
@@ -397,10 +397,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 let first = self.plane.lane(output, 0);
                 packet.set_vl(lane - first);
             }
-        } else if C::NEEDS_CREDIT {
+        } else if self.source.needs_credit() {
             self.tell_credits(now, output);
         }
-        if S::NEEDS_LINK {
+        if self.switch.needs_link() {
             self.tell_link(now, output, packet, arrived_marked, waited);
         }
         if kind == Next::Host {
@@ -437,7 +437,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 self.wake_output(upstream, due.max(free_at));
             }
         }
-        if C::NEEDS_CREDIT && from_host {
+        if from_host && self.source.needs_credit() {
             self.plane
                 .events
                 .push(Event::new(due, phase::CREDIT, upstream, 0, 0));

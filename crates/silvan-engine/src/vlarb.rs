@@ -3,7 +3,7 @@
 
 use silvan_units::Vl;
 
-use crate::config::VlArbitration;
+use silvan_interface::VlArbitration;
 
 /// The tables of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,13 +10,13 @@ use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, Node};
 use silvan_units::{HostId, PortNumber};
 
-use crate::config::EngineConfig;
 use crate::engine::Engine;
 use crate::events::Head;
 use crate::packet::{NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane};
 use crate::records::Element;
 use crate::workload::Workload;
+use silvan_interface::EngineConfig;
 
 /// A table entry that leaves the choice to the switch. No switch has a port of this number.
 pub(crate) const CHOOSE: u8 = 0xfe;

@@ -1,16 +1,17 @@
 //! Programs beside other traffic, behind the engine's [`Workload`] seam.
 
-use silvan_engine::workload::{Gate, Offer, Poll, Workload};
+use silvan_interface::workload::{Gate, Offer, Poll, Workload};
 use silvan_traffic::Traffic;
 use silvan_units::{HostId, Time};
 
 use crate::programs::Programs;
 
-/// Programs, and the traffic that runs beside them. A host with both sends a packet of each in turn.
+/// Traffic, and programs that run beside it, if there are any. A host with both sends a packet of each in
+/// turn.
 #[derive(Debug)]
 pub struct Load {
     traffic: Traffic,
-    programs: Programs,
+    programs: Option<Programs>,
     /// The first class of the programs' packets.
     first_class: u16,
     /// Whether it is the programs' turn, by host.
@@ -23,6 +24,15 @@ pub struct Load {
 impl Load {
     /// Joins programs, whose packets have the classes behind those of the traffic, with the traffic.
     pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
+        Self::join(traffic, Some(programs), classes, hosts)
+    }
+
+    fn join(
+        traffic: Traffic,
+        programs: Option<Programs>,
+        classes: Vec<String>,
+        hosts: usize,
+    ) -> Self {
         let mut class_names = traffic.classes().to_vec();
         // The traffic refuses more classes than 16 bits can number.
         let first_class = class_names.len() as u16;
@@ -37,14 +47,24 @@ impl Load {
         }
     }
 
+    /// Traffic without programs, of that many hosts.
+    pub fn of_traffic(traffic: Traffic, hosts: usize) -> Self {
+        Self::join(traffic, None, Vec::new(), hosts)
+    }
+
+    /// The traffic, without the programs.
+    pub fn into_traffic(self) -> Traffic {
+        self.traffic
+    }
+
     /// The traffic beside the programs.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
-    /// The programs.
-    pub fn programs(&self) -> &Programs {
-        &self.programs
+    /// The programs, if there are any.
+    pub fn programs(&self) -> Option<&Programs> {
+        self.programs.as_ref()
     }
 
     /// Names of all traffic classes.
@@ -62,16 +82,26 @@ fn earlier(one: Poll, other: Poll) -> Poll {
 }
 
 impl Workload for Load {
-    const NEEDS_DELIVERY: bool = true;
+    #[inline]
+    fn needs_delivery(&self) -> bool {
+        self.programs.is_some()
+    }
+
+    #[inline]
+    fn expect_poll(&self, host: HostId) {
+        if self.programs.is_none() {
+            self.traffic.expect_poll(host);
+        }
+    }
 
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
         let turn = self.turn[host.index()];
         let mut answer = Poll::Idle;
         for programs in [turn, !turn] {
-            let next = if programs {
-                self.programs.poll(host, now, gate)
-            } else {
-                self.traffic.poll(host, now, gate)
+            let next = match &mut self.programs {
+                _ if !programs => self.traffic.poll(host, now, gate),
+                Some(programs) => programs.poll(host, now, gate),
+                None => continue,
             };
             if let Poll::Send(_) = next {
                 self.turn[host.index()] = !programs;
@@ -83,7 +113,8 @@ impl Workload for Load {
     }
 
     fn next_change(&self, _now: Time) -> Option<Time> {
-        let changes = [self.traffic_change, self.programs.next_timer()];
+        let timer = self.programs.as_ref().and_then(Programs::next_timer);
+        let changes = [self.traffic_change, timer];
         changes.into_iter().flatten().min()
     }
 
@@ -92,17 +123,24 @@ impl Workload for Load {
             self.traffic.apply_change(now, wake);
             self.traffic_change = self.traffic.next_change(now);
         }
-        self.programs.wake_at(now, wake);
+        if let Some(programs) = &mut self.programs {
+            programs.wake_at(now, wake);
+        }
     }
 
     fn on_release_moved(&mut self, host: HostId) {
         self.traffic.on_release_moved(host);
-        self.programs.forget_releases(host);
+        if let Some(programs) = &mut self.programs {
+            programs.forget_releases(host);
+        }
     }
 
     fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
-        if offer.class >= self.first_class {
-            self.programs.delivered(src, offer, now, wake);
+        match &mut self.programs {
+            Some(programs) if offer.class >= self.first_class => {
+                programs.delivered(src, offer, now, wake);
+            }
+            _ => {}
         }
     }
 }

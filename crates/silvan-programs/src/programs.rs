@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use silvan_engine::workload::{Gate, Offer, Poll};
+use silvan_interface::workload::{Gate, Offer, Poll};
 use silvan_units::{Bytes, HostId, Span, Time};
 
 use crate::error::Fault;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
-use silvan_engine::workload::{Gate, Offer, Poll};
+use silvan_interface::workload::{Gate, Offer, Poll};
 use silvan_units::{HostId, Sl, Time};
 
 use crate::message::{Messages, NONE};

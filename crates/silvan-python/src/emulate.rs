@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
+use silvan_compiled::Fastest;
 use silvan_emulator::{Address, AllowedUsers, EmulatorError, Options, Server, Start};
 
 use crate::errors::emulator_error;
@@ -56,7 +57,7 @@ impl Emulation {
         };
         let scenario = &scenario.get().0;
         let mut server = py
-            .detach(|| Server::bind(scenario, options))
+            .detach(|| Server::bind(&Fastest, scenario, options))
             .map_err(|error| emulator_error(py, &error))?;
         let stop = Arc::new(AtomicBool::new(false));
         let default_host = server.default_host().to_owned();

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use silvan_compiled::Fastest;
 use silvan_runner::{ColumnData, Progress, Table};
 use silvan_schemes::callbacks::{Addresses, Callbacks};
 
@@ -60,12 +61,12 @@ pub fn run(
         }
     };
     let finished = py.detach(|| match callbacks {
-        None => silvan_runner::run(scenario, seed, &mut observe),
+        None => silvan_runner::run(&Fastest, scenario, seed, &mut observe),
         Some(addresses) => {
             // SAFETY: the package has compiled the functions for these arguments, and holds them
             // and a table of its own until this call is over.
             let callbacks = unsafe { Callbacks::at(addresses) };
-            silvan_runner::run_callbacks(scenario, seed, callbacks, &mut observe)
+            silvan_runner::run_callbacks(&Fastest, scenario, seed, callbacks, &mut observe)
         }
     });
     if let Some(error) = raised {

@@ -6,11 +6,11 @@
 //! happens at that instant. The steps are a function of the scenario alone, and results do not
 //! depend on them.
 //!
-//! This is where the engine's type parameters are chosen, so the hot loop is compiled here and
-//! the crate holds little else.
+//! No engine is compiled here: whoever starts a run brings [`Engines`], those of `silvan-compiled`.
 //!
 //! ```
 //! use std::ops::ControlFlow;
+//! use silvan_compiled::Fastest;
 //! use silvan_runner::run;
 //! use silvan_scenario::Scenario;
 //!
@@ -22,17 +22,16 @@
 //! to = "host-0000"
 //! "#;
 //! let scenario = Scenario::from_toml(text, "incast.toml", &[])?;
-//! let output = run(&scenario, scenario.seed(), &mut |_| ControlFlow::Continue(()))?;
+//! let output = run(&Fastest, &scenario, scenario.seed(), &mut |_| ControlFlow::Continue(()))?;
 //! let hosts = output.table("hosts").expect("every run has it");
 //! let delivered = hosts.u64_column("delivered_bytes").expect("a column of whole numbers");
 //! assert!(delivered[0] > 0 && delivered[1..].iter().all(|bytes| *bytes == 0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod assemble;
 mod decisions;
-mod load;
 mod measure;
-mod own;
 mod programs;
 mod schedule;
 mod table;
@@ -43,28 +42,27 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::Serialize;
-use silvan_control::Both;
 use silvan_control::dcms::DcmsController;
-use silvan_control::ecn::{EcnError, EcnSource, EcnSwitch};
-use silvan_control::ib::{IbAdapter, IbSwitch, ParameterError};
-use silvan_control::pft::{PftError, PftSource};
-use silvan_control::seam::{
-    Controller, NoControl, PortReading, SettingChange, Settings, SourceControl, SwitchControl,
-    UnknownSetting,
-};
-use silvan_engine::{BuildError, Engine};
+use silvan_control::ecn::EcnError;
+use silvan_control::ib::ParameterError;
+use silvan_control::pft::PftError;
+use silvan_control::seam::{Controller, PortReading, UnknownSetting};
+use silvan_interface::BuildError;
 use silvan_programs::{Fault, JobRecord};
 use silvan_traffic::TrafficError;
 use silvan_units::{PortId, Span, Time};
 use thiserror::Error;
 
-pub use own::run_callbacks;
+pub use assemble::build_ib;
 pub use table::{Column, ColumnData, Table};
 
-use load::{ProgramState, RunLoad, program_state, run_load};
+use assemble::{assemble, build_control};
 use measure::Measurement;
+use programs::{ProgramState, program_state};
 use schedule::Schedule;
-use silvan_scenario::{IbControl, Scenario, switch_ports};
+use silvan_scenario::Scenario;
+use silvan_schemes::callbacks::Callbacks;
+use silvan_simulation::{AnySource, AnySwitch, Engines, Simulation};
 use trees::TreeLog;
 
 /// How far a run has come.
@@ -161,7 +159,7 @@ pub enum RunError {
     },
     /// The engine cannot go on.
     #[error(transparent)]
-    Engine(silvan_engine::RunError),
+    Engine(silvan_interface::RunError),
     /// The engine cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -213,6 +211,7 @@ pub enum RunError {
 ///
 /// ```
 /// use std::ops::ControlFlow;
+/// use silvan_compiled::Fastest;
 /// use silvan_runner::run;
 /// use silvan_scenario::Scenario;
 ///
@@ -228,20 +227,21 @@ pub enum RunError {
 /// duration = "100 us"
 /// "#;
 /// let scenario = Scenario::from_toml(text, "flow.toml", &[])?;
-/// let output = run(&scenario, 1, &mut |_| ControlFlow::Continue(()))?;
+/// let output = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(()))?;
 /// assert_eq!(output.summary.delivered_bytes, 64 << 10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn run(
+    engines: &dyn Engines,
     scenario: &Scenario,
     seed: u64,
     observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<RunOutput, RunError> {
     let Some(dcms) = scenario.dcms() else {
-        return run_controlled(scenario, seed, None, observer);
+        return run_controlled(engines, scenario, seed, None, observer);
     };
     let mut controller = DcmsController::new(dcms.clone());
-    let mut output = run_controlled(scenario, seed, Some(&mut controller), observer)?;
+    let mut output = run_controlled(engines, scenario, seed, Some(&mut controller), observer)?;
     let table = decisions::table(scenario, &controller);
     output.tables.push(table);
     Ok(output)
@@ -254,113 +254,53 @@ pub fn run(
 ///
 /// As [`run`].
 pub fn run_controlled(
+    engines: &dyn Engines,
     scenario: &Scenario,
     seed: u64,
     controller: Option<&mut dyn Controller>,
     observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<RunOutput, RunError> {
-    let pft = || {
-        let parameters = scenario.pft_control()?;
-        let hosts = scenario.fabric().host_count();
-        Some(PftSource::new(*parameters, hosts, seed ^ THROTTLE_STREAM))
-    };
-    if let Some(control) = scenario.ib_control() {
-        let (switch, adapter) = build_ib(scenario, control, seed)?;
-        if let Some(pft) = pft() {
-            let source = Both(adapter, pft?);
-            return run_load(scenario, seed, switch, source, controller, observer);
-        }
-        return run_load(scenario, seed, switch, adapter, controller, observer);
-    }
-    if let Some(control) = scenario.ecn_control() {
-        let fabric = scenario.fabric();
-        let data_vls = scenario.engine_config().data_vls;
-        let switch = EcnSwitch::new(control.marking, fabric.ports.len(), data_vls);
-        let source = EcnSource::new(control.source.clone(), fabric.host_count())?;
-        return run_load(scenario, seed, switch, source, controller, observer);
-    }
-    if let Some(pft) = pft() {
-        return run_load(scenario, seed, NoControl, pft?, controller, observer);
-    }
-    if let Some((choice, parameters)) = scenario.own_control() {
-        let start = own::Start {
-            scenario,
-            seed,
-            controller,
-            observer,
-        };
-        return choice.visit(parameters, start);
-    }
-    if scenario.python_control().is_some() {
-        return Err(RunError::PythonScheme {
-            name: scenario.name().to_owned(),
-        });
-    }
-    run_load(scenario, seed, NoControl, NoControl, controller, observer)
+    let control = build_control(scenario, seed)?;
+    let engine = assemble(engines, scenario, seed, control)?;
+    Run::new(scenario, seed, engine).complete(controller, observer)
 }
 
-/// Random streams of different parts must differ although they have the same seed.
-const SWITCH_STREAM: u64 = 0x5357_4954_4348;
-const ADAPTER_STREAM: u64 = 0x4144_4150_5445;
-const THROTTLE_STREAM: u64 = 0x5448_524f_5454;
-
-/// InfiniBand's congestion control as a run of the scenario with this seed starts with it.
+/// Runs a scenario with functions in place of its own scheme.
 ///
 /// # Errors
 ///
-/// [`RunError::Control`] or [`RunError::Setting`] for parameters that cannot be.
-pub fn build_ib(
+/// As [`run`].
+pub fn run_callbacks(
+    engines: &dyn Engines,
     scenario: &Scenario,
-    control: &IbControl,
     seed: u64,
-) -> Result<(IbSwitch, IbAdapter), RunError> {
-    let fabric = scenario.fabric();
-    let data_vls = scenario.engine_config().data_vls;
-    let parameters = &control.parameters;
-    let ports = switch_ports(fabric);
-    let mut switch = parameters.build_switch(&ports, data_vls, seed ^ SWITCH_STREAM)?;
-    for change in &control.initial {
-        switch.apply(Time::ZERO, change)?;
-    }
-    let adapter = parameters.build_adapter(fabric.host_count(), seed ^ ADAPTER_STREAM)?;
-    Ok((switch, adapter))
+    callbacks: Callbacks,
+    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<RunOutput, RunError> {
+    let control = (
+        AnySwitch::Callbacks(callbacks),
+        AnySource::Callbacks(callbacks),
+    );
+    let engine = assemble(engines, scenario, seed, control)?;
+    Run::new(scenario, seed, engine).complete(None, observer)
 }
 
-/// What the runner needs of a scheme at the switches: the seam, and settings.
-pub(crate) trait Marks: SwitchControl + Settings {}
-
-impl<S: SwitchControl + Settings> Marks for S {}
-
 /// A run under way.
-struct Run<'a, S, C, W> {
+struct Run<'a> {
     scenario: &'a Scenario,
     seed: u64,
-    engine: Engine<S, C, W>,
+    engine: Box<dyn Simulation>,
     started: Instant,
 }
 
-impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
-    fn new(
-        scenario: &'a Scenario,
-        seed: u64,
-        switch: S,
-        source: C,
-        load: W,
-    ) -> Result<Self, RunError> {
-        let engine = Engine::new(
-            scenario.fabric(),
-            scenario.forwarding(),
-            scenario.engine_config(),
-            switch,
-            source,
-            load,
-        )?;
-        Ok(Self {
+impl<'a> Run<'a> {
+    fn new(scenario: &'a Scenario, seed: u64, engine: Box<dyn Simulation>) -> Self {
+        Self {
             scenario,
             seed,
             engine,
             started: Instant::now(),
-        })
+        }
     }
 
     fn complete(
@@ -370,7 +310,7 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
     ) -> Result<RunOutput, RunError> {
         let sweep = controller.as_deref().map(Controller::interval);
         let mut schedule = Schedule::new(self.scenario, sweep);
-        let mut measurement = Measurement::new(self.scenario, &self.engine);
+        let mut measurement = Measurement::new(self.scenario, self.engine.as_ref());
         let mut trees = TreeLog::new(self.scenario, &measurement.ports);
         while let Some(step) = schedule.next_step() {
             if step.until > self.engine.now() {
@@ -379,16 +319,16 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
                     .map_err(|error| self.engine_error(error))?;
             }
             if step.sample {
-                measurement.sample(&self.engine);
+                measurement.sample(self.engine.as_ref());
             }
             if let (true, Some(trees)) = (step.trees, trees.as_mut()) {
-                trees.look(&self.engine);
+                trees.look(self.engine.as_ref());
             }
             if step.warm {
-                measurement.start_totals(&mut self.engine);
+                measurement.start_totals(self.engine.as_mut());
             }
             for change in step.changes {
-                self.apply(change)?;
+                self.engine.apply(change)?;
             }
             if let (true, Some(controller)) = (step.sweep, controller.as_deref_mut()) {
                 self.sweep(controller)?;
@@ -398,7 +338,7 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
                 let at = self.engine.now();
                 return Err(RunError::Interrupted { at });
             }
-            match program_state(self.engine.workload()) {
+            match program_state(self.engine.programs()) {
                 ProgramState::Running => {}
                 ProgramState::Finished => break,
                 ProgramState::Failed(fault) => return Err(fault.into()),
@@ -406,7 +346,7 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
         }
         self.check_finished()?;
         let summary = self.summary(&measurement);
-        let mut tables = measurement.tables(&self.engine);
+        let mut tables = measurement.tables(self.engine.as_ref());
         tables.extend(
             trees
                 .into_iter()
@@ -414,7 +354,6 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
         );
         tables.extend(
             self.engine
-                .workload()
                 .programs()
                 .into_iter()
                 .flat_map(programs::tables),
@@ -424,7 +363,7 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
 
     /// The first program that should have ended and has not is an error.
     fn check_finished(&self) -> Result<(), RunError> {
-        let Some(programs) = self.engine.workload().programs() else {
+        let Some(programs) = self.engine.programs() else {
             return Ok(());
         };
         let unfinished =
@@ -441,15 +380,6 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
         })
     }
 
-    /// Settings belong to the switches or to the adapters; each knows its own.
-    fn apply(&mut self, change: &SettingChange) -> Result<(), RunError> {
-        let now = self.engine.now();
-        match self.engine.switch_control_mut().apply(now, change) {
-            Ok(()) => Ok(()),
-            Err(_) => Ok(self.engine.source_control_mut().apply(now, change)?),
-        }
-    }
-
     fn sweep(&mut self, controller: &mut dyn Controller) -> Result<(), RunError> {
         let fabric = self.scenario.fabric();
         let ports = fabric.ports.iter_enumerated();
@@ -459,7 +389,10 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
             .collect();
         let mut changes = Vec::new();
         controller.step(self.engine.now(), &readings, &mut changes);
-        changes.iter().try_for_each(|change| self.apply(change))
+        for change in &changes {
+            self.engine.apply(change)?;
+        }
+        Ok(())
     }
 
     fn progress(&self) -> Progress {
@@ -472,10 +405,10 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
         }
     }
 
-    fn engine_error(&self, error: silvan_engine::RunError) -> RunError {
+    fn engine_error(&self, error: silvan_interface::RunError) -> RunError {
         let fabric = self.scenario.fabric();
         match error {
-            silvan_engine::RunError::Deadlock(deadlock) => RunError::Deadlock {
+            silvan_interface::RunError::Deadlock(deadlock) => RunError::Deadlock {
                 description: deadlock.describe(fabric),
                 cycle: deadlock
                     .cycle
@@ -500,7 +433,7 @@ impl<'a, S: Marks, C: SourceControl + Settings, W: RunLoad> Run<'a, S, C, W> {
             events: self.engine.events(),
             packet_hops: self.engine.packet_hops(),
             delivered_packets: self.engine.delivered_packets(),
-            delivered_bytes: measurement.delivered_bytes(&self.engine),
+            delivered_bytes: measurement.delivered_bytes(self.engine.as_ref()),
             ports,
             memory_bytes: memory,
             bytes_per_port: memory as f64 / ports.max(1) as f64,

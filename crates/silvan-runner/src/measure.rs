@@ -1,28 +1,19 @@
 //! Counters read at the right instants.
 
-use silvan_control::seam::{PortVl, SourceControl};
-use silvan_engine::{ClassStats, Engine, HostCounters, PortCounters};
+use silvan_control::seam::PortVl;
 use silvan_fabric::Fabric;
+use silvan_interface::{HostCounters, PortCounters};
 use silvan_units::{HostId, PortId, Time, Vl};
 
-use super::Marks;
-use super::load::RunLoad;
 use super::tables::{PortSeries, Series};
 use silvan_scenario::Scenario;
+use silvan_simulation::{ClassTotals, Simulation};
 
 /// Counters of a port, with what congestion control adds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PortTotals {
     pub counters: PortCounters,
     pub marked: u64,
-}
-
-/// Counters of a traffic class.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ClassTotals {
-    pub delivered_bytes: u64,
-    pub delivered_packets: u64,
-    pub marked_packets: u64,
 }
 
 /// What has been measured of a run so far.
@@ -40,10 +31,7 @@ pub(super) struct Measurement<'a> {
 }
 
 impl<'a> Measurement<'a> {
-    pub fn new<S: Marks, C: SourceControl, W: RunLoad>(
-        scenario: &'a Scenario,
-        engine: &Engine<S, C, W>,
-    ) -> Self {
+    pub fn new(scenario: &'a Scenario, engine: &dyn Simulation) -> Self {
         let fabric: &Fabric = scenario.fabric();
         let cabled = |id: &PortId| fabric.ports[*id].link.is_some();
         let ports: Vec<PortId> = fabric.ports.ids().filter(cabled).collect();
@@ -56,7 +44,7 @@ impl<'a> Measurement<'a> {
             scenario,
             hosts_before: vec![HostCounters::default(); hosts],
             ports_before: vec![PortTotals::default(); ports.len()],
-            classes_before: vec![ClassTotals::default(); engine.workload().classes().len()],
+            classes_before: vec![ClassTotals::default(); engine.classes().len()],
             series: Series::of_hosts(hosts, samples),
             port_series: file
                 .probe
@@ -65,13 +53,13 @@ impl<'a> Measurement<'a> {
             class_series: file
                 .probe
                 .classes
-                .then(|| Series::of_classes(engine.workload().classes().len(), samples)),
+                .then(|| Series::of_classes(engine.classes().len(), samples)),
             ports,
         }
     }
 
     /// Adds a sample to the time series.
-    pub fn sample<S: Marks, C: SourceControl, W: RunLoad>(&mut self, engine: &Engine<S, C, W>) {
+    pub fn sample(&mut self, engine: &dyn Simulation) {
         let now = engine.now();
         let fabric = self.scenario.fabric();
         for host in fabric.host_ids() {
@@ -79,10 +67,8 @@ impl<'a> Measurement<'a> {
             self.series.push(now, host.index(), delivered);
         }
         if let Some(series) = &mut self.class_series {
-            for class in 0..engine.workload().classes().len() {
-                let delivered = engine
-                    .class(class as u16)
-                    .map_or(0, |stats| stats.delivered_bytes);
+            for class in 0..engine.classes().len() {
+                let delivered = engine.class(class as u16).delivered_bytes;
                 series.push(now, class, delivered);
             }
         }
@@ -99,10 +85,7 @@ impl<'a> Measurement<'a> {
     }
 
     /// The warm-up is over: totals count from here.
-    pub fn start_totals<S: Marks, C: SourceControl, W: RunLoad>(
-        &mut self,
-        engine: &mut Engine<S, C, W>,
-    ) {
+    pub fn start_totals(&mut self, engine: &mut dyn Simulation) {
         if engine.now() == Time::ZERO {
             return;
         }
@@ -113,29 +96,20 @@ impl<'a> Measurement<'a> {
     }
 
     /// Payload delivered since the warm-up.
-    pub fn delivered_bytes<S: Marks, C: SourceControl, W: RunLoad>(
-        &self,
-        engine: &Engine<S, C, W>,
-    ) -> u64 {
+    pub fn delivered_bytes(&self, engine: &dyn Simulation) -> u64 {
         let sum =
             |hosts: &[HostCounters]| -> u64 { hosts.iter().map(|host| host.delivered_bytes).sum() };
         sum(&self.hosts(engine)) - sum(&self.hosts_before)
     }
 
-    pub fn hosts<S: Marks, C: SourceControl, W: RunLoad>(
-        &self,
-        engine: &Engine<S, C, W>,
-    ) -> Vec<HostCounters> {
+    pub fn hosts(&self, engine: &dyn Simulation) -> Vec<HostCounters> {
         let hosts = self.scenario.fabric().host_ids();
         hosts
             .map(|host: HostId| engine.host_counters(host))
             .collect()
     }
 
-    pub fn port_totals<S: Marks, C: SourceControl, W: RunLoad>(
-        &self,
-        engine: &Engine<S, C, W>,
-    ) -> Vec<PortTotals> {
+    pub fn port_totals(&self, engine: &dyn Simulation) -> Vec<PortTotals> {
         let data_vls = self.scenario.engine_config().data_vls;
         let ports = self.ports.iter();
         ports
@@ -143,33 +117,19 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
-    pub fn classes<S: Marks, C: SourceControl, W: RunLoad>(
-        &self,
-        engine: &Engine<S, C, W>,
-    ) -> Vec<ClassTotals> {
-        let totals = |class: &ClassStats| ClassTotals {
-            delivered_bytes: class.delivered_bytes,
-            delivered_packets: class.delivered_packets,
-            marked_packets: class.marked_packets,
-        };
+    pub fn classes(&self, engine: &dyn Simulation) -> Vec<ClassTotals> {
         // A class number has 16 bits: the traffic refuses more classes.
-        (0..engine.workload().classes().len())
-            .map(|class| engine.class(class as u16).map(totals).unwrap_or_default())
+        (0..engine.classes().len())
+            .map(|class| engine.class(class as u16))
             .collect()
     }
 }
 
-fn port_totals<S: Marks, C: SourceControl, W: RunLoad>(
-    engine: &Engine<S, C, W>,
-    port: PortId,
-    data_vls: u8,
-) -> PortTotals {
+fn port_totals(engine: &dyn Simulation, port: PortId, data_vls: u8) -> PortTotals {
     let first = port.index() as u32 * u32::from(data_vls);
     let port_vls = (first..first + u32::from(data_vls)).map(PortVl);
     PortTotals {
         counters: engine.port_counters(port),
-        marked: port_vls
-            .map(|port_vl| engine.switch_control().marked(port_vl))
-            .sum(),
+        marked: port_vls.map(|port_vl| engine.marked(port_vl)).sum(),
     }
 }

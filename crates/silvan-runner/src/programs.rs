@@ -1,9 +1,33 @@
 //! What programs have done, as tables.
 
-use silvan_programs::Programs;
+use silvan_programs::{Fault, Programs};
 use silvan_units::Time;
 
 use crate::table::Table;
+
+/// How far programs have come.
+pub(crate) enum ProgramState {
+    /// There are none to wait for, or they are at work.
+    Running,
+    /// All that the run waits for have ended.
+    Finished,
+    /// One of them cannot go on.
+    Failed(Fault),
+}
+
+pub(crate) fn program_state(programs: Option<&Programs>) -> ProgramState {
+    let Some(programs) = programs else {
+        return ProgramState::Running;
+    };
+    if let Some(fault) = programs.fault() {
+        return ProgramState::Failed(fault.clone());
+    }
+    let waits_for_any = programs.jobs().any(|job| !job.background);
+    match waits_for_any && programs.is_finished() {
+        true => ProgramState::Finished,
+        false => ProgramState::Running,
+    }
+}
 
 /// Stands for an instant that has not come.
 fn ps(time: Option<Time>) -> u64 {

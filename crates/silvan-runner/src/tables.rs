@@ -1,15 +1,12 @@
 //! The tables of a result, as the Python package and the files on disk have them.
 
-use silvan_control::seam::SourceControl;
-use silvan_engine::{Engine, Histogram};
 use silvan_traffic::Role;
 use silvan_units::{HostId, Time};
 
-use super::Marks;
-use super::load::RunLoad;
 use super::measure::{Measurement, PortTotals};
 use crate::table::Table;
 use silvan_scenario::parsed::LatencyDetail;
+use silvan_simulation::{Histogram, Simulation};
 
 /// Deliveries per host, or per traffic class, and probe interval, in columns.
 pub(super) struct Series {
@@ -140,10 +137,7 @@ impl PortTotals {
 
 impl Measurement<'_> {
     /// All tables, at the end of the run.
-    pub fn tables<S: Marks, C: SourceControl, W: RunLoad>(
-        self,
-        engine: &Engine<S, C, W>,
-    ) -> Vec<Table> {
+    pub fn tables(self, engine: &dyn Simulation) -> Vec<Table> {
         let mut tables = vec![
             self.hosts_table(engine),
             self.classes_table(engine),
@@ -155,20 +149,17 @@ impl Measurement<'_> {
         tables
     }
 
-    fn hosts_table<S: Marks, C: SourceControl, W: RunLoad>(
-        &self,
-        engine: &Engine<S, C, W>,
-    ) -> Table {
+    fn hosts_table(&self, engine: &dyn Simulation) -> Table {
         let fabric = self.scenario.fabric();
         let ids = || fabric.host_ids();
         let counters = self.hosts(engine);
-        let counted = |read: fn(&silvan_engine::HostCounters) -> u64| -> Vec<u64> {
+        let counted = |read: fn(&silvan_interface::HostCounters) -> u64| -> Vec<u64> {
             let pairs = counters.iter().zip(&self.hosts_before);
             pairs.map(|(now, then)| read(now) - read(then)).collect()
         };
-        let hotspots = engine.workload().traffic().hotspots(Time::ZERO);
+        let hotspots = engine.traffic().hotspots(Time::ZERO);
         let role = |host: HostId| {
-            let role = match engine.workload().traffic().role(host) {
+            let role = match engine.traffic().role(host) {
                 Role::Idle => "idle",
                 Role::V => "v",
                 Role::C => "c",
@@ -201,13 +192,10 @@ impl Measurement<'_> {
         table
     }
 
-    fn classes_table<S: Marks, C: SourceControl, W: RunLoad>(
-        &self,
-        engine: &Engine<S, C, W>,
-    ) -> Table {
+    fn classes_table(&self, engine: &dyn Simulation) -> Table {
         let totals = self.classes(engine);
         let pairs = || totals.iter().zip(&self.classes_before);
-        let names = engine.workload().classes();
+        let names = engine.classes();
         let mut table = Table::new("classes");
         table.push("class", (0..names.len() as u32).collect::<Vec<_>>());
         table.push("name", names.to_vec());
@@ -218,16 +206,13 @@ impl Measurement<'_> {
         let marked = pairs().map(|(now, then)| now.marked_packets - then.marked_packets);
         table.push("marked_packets", marked.collect::<Vec<_>>());
         let histograms: Vec<_> = (0..names.len())
-            .map(|class| engine.class(class as u16).and_then(|stats| stats.latency()))
+            .map(|class| engine.latency_of_class(class as u16))
             .collect();
         push_latencies(&mut table, &histograms);
         table
     }
 
-    fn ports_table<S: Marks, C: SourceControl, W: RunLoad>(
-        &self,
-        engine: &Engine<S, C, W>,
-    ) -> Table {
+    fn ports_table(&self, engine: &dyn Simulation) -> Table {
         let fabric = self.scenario.fabric();
         let ports = || self.ports.iter().map(|id| &fabric.ports[*id]);
         let totals = self.port_totals(engine);

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use silvan_compiled::Fastest;
 use silvan_control::seam::{Controller, PortReading, SettingChange};
 use silvan_units::{Bytes, Rate, Span, Time};
 
@@ -23,11 +24,9 @@ fn scenario(text: &str, overrides: &[(&str, &str)]) -> Scenario {
 }
 
 fn run_through(scenario: &Scenario) -> RunOutput {
-    run(
-        scenario,
-        scenario.seed(),
-        &mut |_| ControlFlow::Continue(()),
-    )
+    run(&Fastest, scenario, scenario.seed(), &mut |_| {
+        ControlFlow::Continue(())
+    })
     .unwrap()
 }
 
@@ -168,9 +167,14 @@ fn a_seed_repeats_a_run_and_another_one_does_not() {
     let text = "[[traffic.uniform]]\nload = 0.7\n[run]\nduration = \"200 us\"";
     let scenario = scenario(text, &[]);
     let tables = |seed| {
-        run(&scenario, seed, &mut |_| ControlFlow::Continue(()))
-            .unwrap()
-            .tables
+        run(
+            &Fastest,
+            &scenario,
+            seed,
+            &mut |_| ControlFlow::Continue(()),
+        )
+        .unwrap()
+        .tables
     };
     assert_eq!(tables(1), tables(1));
     assert_ne!(tables(1), tables(2));
@@ -274,7 +278,7 @@ fn a_controller_sweeps_and_changes_settings() {
         sweeps: Vec::new(),
         change: SettingChange::PortThreshold { port, threshold: 0 },
     };
-    let output = run_controlled(&scenario, 1, Some(&mut watcher), &mut |_| {
+    let output = run_controlled(&Fastest, &scenario, 1, Some(&mut watcher), &mut |_| {
         ControlFlow::Continue(())
     });
     let controlled = sum(&output.unwrap(), "ports", "fecn_marked");
@@ -293,7 +297,7 @@ fn a_controller_sweeps_and_changes_settings() {
     };
     watcher.sweeps.clear();
     let off = self::scenario(MINIMAL, &[]);
-    let result = run_controlled(&off, 1, Some(&mut watcher), &mut |_| {
+    let result = run_controlled(&Fastest, &off, 1, Some(&mut watcher), &mut |_| {
         ControlFlow::Continue(())
     });
     assert!(matches!(result, Err(RunError::Setting(_))));
@@ -303,7 +307,7 @@ fn a_controller_sweeps_and_changes_settings() {
 fn the_observer_sees_progress_and_stops_the_run() {
     let scenario = scenario(MINIMAL, &[("run.duration", "100 ms")]);
     let mut seen = Vec::new();
-    let result = run(&scenario, 1, &mut |progress| {
+    let result = run(&Fastest, &scenario, 1, &mut |progress| {
         seen.push(progress);
         match seen.len() {
             5 => ControlFlow::Break(()),
@@ -346,7 +350,7 @@ fn a_credit_loop_ends_as_an_error_that_names_it() {
     "#;
     let scenario = scenario(text, &[]);
     assert!(scenario.routes().dependency_cycle.is_some());
-    let error = run(&scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap_err();
+    let error = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap_err();
     let RunError::Deadlock { cycle, description } = error else {
         panic!("{error}");
     };
@@ -388,7 +392,7 @@ fn congestion_control_works_on_service_levels_that_tell_the_path() {
             let settings = [("control.adapter.level", level), ("vl.data-vls", data_vls)];
             let scenario = scenario(text, &settings);
             assert_eq!(scenario.forwarding().lanes.is_some(), data_vls == "2");
-            let output = run(&scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
+            let output = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
             let hosts = output.table("hosts").unwrap();
             let marks = hosts.u64_column("fecn_received").unwrap()[7];
             let becn = hosts.u64_column("becn_received").unwrap();
@@ -408,7 +412,7 @@ fn congestion_control_works_on_service_levels_that_tell_the_path() {
 fn a_scheme_in_python_is_not_left_out_silently() {
     let text = "name = \"own\"\n[control]\nscheme = \"python\"\npython = { source = \"\" }";
     let scenario = scenario(text, &[("run.duration", "1 us")]);
-    let refused = run(&scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap_err();
+    let refused = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap_err();
     let name = "own".to_owned();
     assert_eq!(refused, RunError::PythonScheme { name });
 }

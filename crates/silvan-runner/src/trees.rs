@@ -12,14 +12,13 @@ mod columns;
 
 use std::collections::BTreeMap;
 
-use silvan_control::seam::{SourceControl, SwitchControl};
-use silvan_engine::{Engine, Forest, Role, Tree};
+use silvan_interface::{Forest, Role, Tree};
 use silvan_scenario::Scenario;
+use silvan_simulation::Simulation;
 use silvan_units::{Bytes, HostId, PortId, Time, Vl};
 
 use columns::{ForestColumns, HostColumns, PortColumns, TreeColumns};
 
-use crate::load::RunLoad;
 use crate::table::Table;
 
 type PortVl = (PortId, Vl);
@@ -131,10 +130,7 @@ impl<'a> TreeLog<'a> {
     }
 
     /// Looks at the trees of this instant.
-    pub fn look<S: SwitchControl, C: SourceControl, W: RunLoad>(
-        &mut self,
-        engine: &Engine<S, C, W>,
-    ) {
+    pub fn look(&mut self, engine: &dyn Simulation) {
         let forest = engine.forest(self.threshold);
         let ids = self.identify(&forest);
         self.forests.push(&forest);

@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use silvan_compiled::Fastest;
 use silvan_runner::{RunOutput, run};
 use silvan_scenario::{Override, Scenario};
 
@@ -53,7 +54,7 @@ const ALONE_NS: u64 = 100 + 150 + 100 + 1_037;
 fn output(latency: &str) -> RunOutput {
     let overrides = [Override::new("probe.latency", latency)];
     let scenario = Scenario::from_toml(TEXT, "latency.toml", &overrides).unwrap();
-    run(&scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
+    run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
 const COLUMNS: [&str; 5] = [

@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use silvan_compiled::Fastest;
 use silvan_runner::{ColumnData, RunError, RunOutput, Table, run};
 use silvan_scenario::{Override, Scenario};
 
@@ -22,7 +23,7 @@ fn output(text: &str, overrides: &[(&str, &str)]) -> Result<RunOutput, RunError>
         .map(|(key, value)| Override::new(*key, *value));
     let overrides: Vec<Override> = overrides.collect();
     let scenario = Scenario::from_toml(text, "test.toml", &overrides).unwrap();
-    run(&scenario, 1, &mut |_| ControlFlow::Continue(()))
+    run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(()))
 }
 
 fn numbers(table: &Table, column: &str) -> Vec<u64> {

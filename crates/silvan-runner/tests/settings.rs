@@ -4,6 +4,7 @@
 
 use std::ops::ControlFlow;
 
+use silvan_compiled::Fastest;
 use silvan_runner::{ColumnData, RunOutput, run};
 use silvan_scenario::{Override, Scenario};
 use silvan_units::{Bytes, Rate, Span};
@@ -60,7 +61,7 @@ fn run_with(overrides: &[(&str, &str)], changes: &str) -> RunOutput {
     let overrides = overrides.map(|(key, value)| Override::new(*key, *value));
     let overrides: Vec<Override> = overrides.chain([changes]).collect();
     let scenario = Scenario::from_toml(BASE, "base.toml", &overrides).unwrap();
-    run(&scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
+    run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
 /// Packets sent, and packets marked, by this port in each phase.

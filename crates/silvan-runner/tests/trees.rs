@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use silvan_compiled::Fastest;
 use silvan_runner::{ColumnData, RunOutput, Table, run};
 use silvan_scenario::{Override, Scenario};
 use silvan_traffic::Traffic;
@@ -73,11 +74,9 @@ fn scenario(text: &str, overrides: &[(&str, &str)]) -> Scenario {
 }
 
 fn output(scenario: &Scenario) -> RunOutput {
-    run(
-        scenario,
-        scenario.seed(),
-        &mut |_| ControlFlow::Continue(()),
-    )
+    run(&Fastest, scenario, scenario.seed(), &mut |_| {
+        ControlFlow::Continue(())
+    })
     .unwrap()
 }
 

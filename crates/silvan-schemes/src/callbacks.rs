@@ -170,7 +170,10 @@ impl SwitchControl for Callbacks {
 }
 
 impl SourceControl for Callbacks {
-    const NEEDS_CREDIT: bool = true;
+    #[inline]
+    fn needs_credit(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {

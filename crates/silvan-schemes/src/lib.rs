@@ -7,7 +7,8 @@
 //! - `control.scheme = "NAME"` chooses it, and `[control.own.NAME]` holds its parameters, with the
 //!   same checks, hints and defaults as any other section;
 //! - the reference of scenario keys and the JSON schema describe it;
-//! - the runner compiles an engine for it, so that it runs as fast as the built-in schemes.
+//! - [`Choice::build`] builds it as one of [`OwnSwitch`] and [`OwnSource`], for which the runner has
+//!   an engine compiled, so that it runs as fast as those built-in schemes that share it.
 //!
 //! The guide's page "A scheme of one's own" builds one step by step. [`Dcqcn`] came through the same
 //! door.
@@ -26,7 +27,7 @@ pub mod callbacks;
 pub mod quantity;
 mod scheme;
 
-pub use scheme::{Defaults, Feedback, Scheme, SchemeError, Setup, Visitor};
+pub use scheme::{Defaults, Feedback, Scheme, SchemeError, Setup};
 
 /// Registers schemes: for each its module, its type, its name in scenarios and a sentence on it.
 macro_rules! register {
@@ -48,6 +49,26 @@ macro_rules! register {
                 #[serde(rename = $name)]
                 pub $module: $scheme,
             )*
+        }
+
+        silvan_control::one_of_switches! {
+            /// What runs at the switches, of one of the registered schemes.
+            pub enum OwnSwitch {
+                $(
+                    #[doc = $summary]
+                    $scheme(<$scheme as Scheme>::Switch),
+                )*
+            }
+        }
+
+        silvan_control::one_of_sources! {
+            /// What runs at the hosts, of one of the registered schemes.
+            pub enum OwnSource {
+                $(
+                    #[doc = $summary]
+                    $scheme(<$scheme as Scheme>::Source),
+                )*
+            }
         }
 
         /// One of the registered schemes.
@@ -87,10 +108,13 @@ macro_rules! register {
                 }
             }
 
-            /// Hands the scheme and its parameters to a visitor.
-            pub fn visit<V: Visitor>(self, parameters: &Parameters, visitor: V) -> V::Output {
+            /// Builds both parts of it for a fabric. [`check`](Self::check) has found nothing.
+            pub fn build(self, parameters: &Parameters, setup: &Setup<'_>) -> (OwnSwitch, OwnSource) {
                 match self {
-                    $(Self::$scheme => visitor.visit(&parameters.$module),)*
+                    $(Self::$scheme => {
+                        let (switch, source) = parameters.$module.build(setup);
+                        (OwnSwitch::$scheme(switch), OwnSource::$scheme(source))
+                    })*
                 }
             }
 

@@ -97,11 +97,3 @@ impl SchemeError {
         }
     }
 }
-
-/// Something to do with a scheme whose type it does not know.
-pub trait Visitor {
-    /// What comes out.
-    type Output;
-    /// Does it.
-    fn visit<S: Scheme>(self, scheme: &S) -> Self::Output;
-}

@@ -1,6 +1,6 @@
 //! Sources with one destination: flows, permutations and incasts.
 
-use silvan_engine::workload::{Gate, Offer};
+use silvan_interface::workload::{Gate, Offer};
 use silvan_units::{HostId, Sl, Time};
 
 use crate::on_off::OnOff;

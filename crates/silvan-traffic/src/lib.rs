@@ -1,7 +1,7 @@
 //! Who sends what to whom, when: V, C and B nodes, permutations, incast, explicit flows.
 //!
 //! A [`TrafficSpec`] says in plain values what the hosts send; [`Traffic::new`] checks it and builds
-//! the [`Workload`](silvan_engine::workload::Workload) that the engine polls. Every entry adds a
+//! the [`Workload`](silvan_interface::workload::Workload) that the engine polls. Every entry adds a
 //! source to each of its hosts, so any mix is possible:
 //!
 //! | entry | destination of a message | offered load |

@@ -134,7 +134,7 @@ impl Parking {
     }
 
     /// Takes the next message of the queue that was released first, `whole_bytes` long if it has
-    /// not started. `release` answers for a destination as [`silvan_engine::workload::Gate`] does.
+    /// not started. `release` answers for a destination as [`silvan_interface::workload::Gate`] does.
     pub(crate) fn take_released(
         &mut self,
         now: Time,

@@ -8,7 +8,7 @@
 //! 3. a new message. A drawn destination that is throttled takes the message into its queue,
 //!    and another is drawn.
 
-use silvan_engine::workload::{Gate, Offer};
+use silvan_interface::workload::{Gate, Offer};
 use silvan_units::{Sl, Time};
 
 use crate::hotspots::HotspotTable;

@@ -6,7 +6,7 @@
 //! that throttled destinations get the same share of the messages as all others.
 
 use rand_core::RngCore;
-use silvan_engine::workload::Gate;
+use silvan_interface::workload::Gate;
 use silvan_units::{HostId, Span, Time};
 
 use crate::hotspots::HotspotTable;

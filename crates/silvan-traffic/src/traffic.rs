@@ -1,7 +1,7 @@
 //! All traffic of a run behind the engine's [`Workload`] seam.
 
-use silvan_engine::prefetch_item;
-use silvan_engine::workload::{Gate, Offer, Poll, Workload};
+use silvan_interface::prefetch_item;
+use silvan_interface::workload::{Gate, Offer, Poll, Workload};
 use silvan_units::{HostId, Time};
 
 use crate::build::build;

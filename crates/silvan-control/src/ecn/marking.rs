@@ -59,7 +59,10 @@ impl EcnSwitch {
 }
 
 impl SwitchControl for EcnSwitch {
-    const NEEDS_BUFFER_FULL: bool = true;
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {

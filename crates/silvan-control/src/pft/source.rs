@@ -46,7 +46,10 @@ impl PftSource {
 }
 
 impl SourceControl for PftSource {
-    const NEEDS_CREDIT: bool = true;
+    #[inline]
+    fn needs_credit(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn release(&mut self, now: Time, _: Flow) -> Time {

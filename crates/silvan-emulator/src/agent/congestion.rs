@@ -88,7 +88,7 @@ fn all_ports() -> impl Iterator<Item = PortNumber> {
 impl SwitchSetting {
     /// What a switch starts with.
     pub fn of(subnet: &Subnet, switch: SwitchId) -> Self {
-        let control = &subnet.plane.engine.switch_control().inner;
+        let control = &subnet.plane.engine.switch().inner;
         let setting = control.switch_setting(switch).copied().unwrap_or_default();
         let node = subnet.fabric.switch(switch);
         let bits = |mask: &PortMask| -> PortBits {
@@ -146,7 +146,7 @@ impl SwitchSetting {
 
 impl AdapterSetting {
     fn of(subnet: &Subnet, host: HostId) -> Self {
-        let control = &subnet.plane.engine.source_control().inner;
+        let control = &subnet.plane.engine.adapter().inner;
         let entry = |sl| {
             let entry = control.entry(host, sl).unwrap_or_default();
             CaCongestionEntry {
@@ -176,7 +176,7 @@ impl AdapterSetting {
 
 /// Blocks of the Congestion Control Table that adapters have room for.
 fn table_blocks(subnet: &Subnet) -> usize {
-    let table = subnet.plane.engine.source_control().inner.table();
+    let table = subnet.plane.engine.adapter().inner.table();
     table
         .entries()
         .len()
@@ -328,7 +328,7 @@ impl Subnet {
             whole.marking_rate = wanted.marking_rate;
         }
         let setting = setting.setting();
-        let control = &mut self.plane.engine.switch_control_mut().inner;
+        let control = &mut self.plane.engine.switch_mut().inner;
         // The switch is one of the fabric's, so it cannot be refused.
         let _ = control.set_switch(switch, setting);
     }
@@ -371,7 +371,7 @@ impl Subnet {
             threshold: weight(element.threshold),
             return_delay: CctEntry::from_raw(element.marking_rate),
         };
-        let control = &mut self.plane.engine.switch_control_mut().inner;
+        let control = &mut self.plane.engine.switch_mut().inner;
         let (valid, credits) = (element.valid, element.credit_starvation);
         // The port is a switch's, so neither can be refused.
         let _ = control.set_port_marking(port, (valid && !credits).then_some(marking));
@@ -458,7 +458,7 @@ impl Subnet {
     fn sync_adapter(&mut self, host: HostId) {
         let now = self.now();
         let setting = self.adapter_record(host).clone();
-        let control = &mut self.plane.engine.source_control_mut().inner;
+        let control = &mut self.plane.engine.adapter_mut().inner;
         let raw: Vec<CctEntry> = setting
             .table
             .iter()

@@ -36,7 +36,7 @@ impl Subnet {
 
     /// The last marked packets, the newest first.
     fn switch_log(&mut self, switch: SwitchId) -> SwitchLog {
-        let log = &self.plane.engine.switch_control().logs[switch.index()];
+        let log = &self.plane.engine.switch().logs[switch.index()];
         let mut answer = SwitchLog {
             events: u16::try_from(log.count).unwrap_or(u16::MAX),
             current_timestamp: self.time_stamp(),
@@ -55,7 +55,7 @@ impl Subnet {
                 timestamp: stamp(event.at),
             };
         }
-        let log = &mut self.plane.engine.switch_control_mut().logs[switch.index()];
+        let log = &mut self.plane.engine.switch_mut().logs[switch.index()];
         log.count = 0;
         log.ports.clear();
         answer
@@ -64,7 +64,7 @@ impl Subnet {
     /// The last notifications that led to Trigger_Threshold, the newest first. Queue pairs have no
     /// numbers in the model; a flow is told by its LIDs and service level.
     fn adapter_log(&mut self, host: HostId) -> CaLog {
-        let log = self.plane.engine.source_control().inner.log(host);
+        let log = self.plane.engine.adapter().inner.log(host);
         let mut answer = CaLog {
             events: u16::try_from(log.count()).unwrap_or(u16::MAX),
             event_map: log.sl_map(),

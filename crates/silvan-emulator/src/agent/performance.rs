@@ -15,8 +15,8 @@ use silvan_mad::{Bits, ClassPortInfo, Field, performance_capability as capabilit
 use silvan_units::{NodeId, PortId, PortNumber, Sl, Vl};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
-use crate::plane::meter::VCRC;
 use crate::subnet::Subnet;
+use silvan_simulation::meter::VCRC;
 
 /// The unit of PortXmitWait and PortXmitTimeCong: 4 ns, what a symbol takes at 2.5 Gbit/s.
 pub const TICK_PS: u64 = 4_000;
@@ -344,7 +344,7 @@ impl Subnet {
     fn becn(&self, node: NodeId, from: Option<PortId>, sl: u8) -> u64 {
         let sl = usize::from(sl);
         match self.fabric.nodes[node].as_host() {
-            Some(host) => self.plane.engine.source_control().becn[host.index()][sl],
+            Some(host) => self.plane.engine.adapter().becn[host.index()][sl],
             None => from.map_or(0, |from| self.plane.by_sl(from).becn[sl]),
         }
     }

@@ -1,6 +1,6 @@
 //! PortInfo (volume 1, section 14.2.5.6): what a subnet manager sets, and what comes of it.
 
-use silvan_engine::VlArbitration;
+use silvan_interface::VlArbitration;
 use silvan_mad::Bits;
 use silvan_mad::smp::{PhysicalState, PortInfo, PortState, capability};
 use silvan_units::{NodeId, PortNumber, Vl};

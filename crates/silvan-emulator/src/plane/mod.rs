@@ -1,20 +1,16 @@
 //! The data plane behind the management plane: the engine with its counters, steps of simulated
 //! time, and what management changes in it.
 
-pub(crate) mod meter;
-
 use silvan_control::seam::PortVl;
-use silvan_engine::{Discards, Engine, EngineConfig, OnWire, PortCounters};
 use silvan_fabric::Fabric;
+use silvan_interface::{Discards, OnWire, PortCounters};
 use silvan_scenario::{Override, Scenario, switch_ports};
+use silvan_simulation::meter::{BySl, MeteredAdapter, MeteredSwitch};
+use silvan_simulation::{Engines, LiveSimulation, Network};
 use silvan_traffic::{Environment, FlowSpec, Load, Traffic, Window};
 use silvan_units::{Bytes, HostId, PortId, Rate, Sl, Time, Vl};
 
 use crate::error::EmulatorError;
-use meter::{BySl, MeteredAdapter, MeteredSwitch};
-
-/// The engine of an emulated fabric.
-type LiveEngine = Engine<MeteredSwitch, MeteredAdapter, Traffic>;
 
 /// A flow to start.
 #[derive(Clone, Debug)]
@@ -31,7 +27,7 @@ pub(crate) struct NewFlow {
 /// The running data plane.
 #[derive(Debug)]
 pub(crate) struct DataPlane {
-    pub engine: LiveEngine,
+    pub engine: Box<dyn LiveSimulation>,
     environment: Environment,
     message: Option<Bytes>,
     /// Deadlocks that discards have ended, and packets discarded for it.
@@ -55,10 +51,14 @@ pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorErro
 impl DataPlane {
     /// The data plane of a scenario that has congestion control. `routed` says whether its
     /// forwarding tables are in force from the start.
-    pub fn new(scenario: &Scenario, routed: bool) -> Result<Self, EmulatorError> {
+    pub fn new(
+        engines: &dyn Engines,
+        scenario: &Scenario,
+        routed: bool,
+    ) -> Result<Self, EmulatorError> {
         let seed = scenario.seed();
         let fabric = scenario.fabric();
-        let config: &EngineConfig = scenario.engine_config();
+        let config = scenario.engine_config();
         let control = scenario.ib_control().ok_or(EmulatorError::NoControl)?;
         let (switch, adapter) = silvan_runner::build_ib(scenario, control, seed)?;
         let ports = switch_ports(fabric);
@@ -68,8 +68,12 @@ impl DataPlane {
         let adapter = MeteredAdapter::new(adapter, fabric.host_count());
         let environment = scenario.environment(seed);
         let traffic = Traffic::new(scenario.traffic(), &environment)?;
-        let routes = scenario.forwarding();
-        let mut engine = Engine::new(fabric, routes, config, switch, adapter, traffic)?;
+        let network = Network {
+            fabric,
+            routes: scenario.forwarding(),
+            config,
+        };
+        let mut engine = engines.start_live(network, switch, adapter, traffic)?;
         engine.discard_unroutable(true);
         if !routed {
             for switch in fabric.switch_ids() {
@@ -126,17 +130,17 @@ impl DataPlane {
 
     /// What a port has sent, by service level.
     pub fn by_sl(&self, port: PortId) -> &BySl {
-        &self.engine.switch_control().by_sl[port.index()]
+        &self.engine.switch().by_sl[port.index()]
     }
 
     fn lane(&self, port: PortId, vl: Vl) -> usize {
-        let vls = self.engine.switch_control().waited.len() / self.engine.ports();
+        let vls = self.engine.switch().waited.len() / self.engine.ports();
         port.index() * vls + vl.index()
     }
 
     /// Data lanes that there are.
     pub fn data_vls(&self) -> usize {
-        self.engine.switch_control().waited.len() / self.engine.ports()
+        self.engine.switch().waited.len() / self.engine.ports()
     }
 
     /// Time that a port has waited with a packet of this lane, in ps; 0 for lanes there are not.
@@ -145,7 +149,7 @@ impl DataPlane {
             return 0;
         }
         let lane = self.lane(port, vl);
-        self.engine.switch_control().waited[lane].as_ps()
+        self.engine.switch().waited[lane].as_ps()
     }
 
     /// Time that a switch's Port VL has been in the congestion state, in ps.
@@ -156,7 +160,7 @@ impl DataPlane {
         }
         let lane = PortVl(self.lane(port, vl) as u32);
         self.engine
-            .switch_control()
+            .switch()
             .congested_time(self.now(), lane)
             .as_ps()
     }
@@ -167,7 +171,7 @@ impl DataPlane {
             return 0;
         }
         let lane = PortVl(self.lane(port, vl) as u32);
-        u64::from(self.engine.switch_control().inner.congestion_events(lane))
+        u64::from(self.engine.switch().inner.congestion_events(lane))
     }
 
     /// Starts a flow and gives its name.
@@ -187,7 +191,7 @@ impl DataPlane {
             sl: flow.sl,
             on_off: None,
         };
-        let traffic = self.engine.workload_mut();
+        let traffic = self.engine.traffic_mut();
         let class = traffic.add_flow(&spec, self.message, &self.environment)?;
         let name = traffic.classes()[usize::from(class)].clone();
         self.engine.wake(flow.from);
@@ -195,7 +199,7 @@ impl DataPlane {
     }
 
     fn class_named(&self, name: &str) -> Option<u16> {
-        let classes = self.engine.workload().classes();
+        let classes = self.engine.classes();
         let place = classes.iter().position(|class| class == name)?;
         u16::try_from(place).ok()
     }
@@ -206,7 +210,7 @@ impl DataPlane {
             return false;
         };
         let now = self.now();
-        let traffic = self.engine.workload_mut();
+        let traffic = self.engine.traffic_mut();
         if running {
             for host in traffic.resume(class, now) {
                 self.engine.wake(host);
@@ -219,12 +223,11 @@ impl DataPlane {
 
     /// Name, whether it runs, and payload delivered, of all that sends.
     pub fn flows(&self) -> Vec<(String, bool, u64)> {
-        let traffic = self.engine.workload();
+        let traffic = self.engine.traffic();
         (0..)
             .zip(traffic.classes())
             .map(|(class, name)| {
-                let delivered = self.engine.class(class);
-                let bytes = delivered.map_or(0, |stats| stats.delivered_bytes);
+                let bytes = self.engine.class(class).delivered_bytes;
                 (name.clone(), traffic.is_running(class), bytes)
             })
             .collect()

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{Timespec, epoll};
 use rustix::net::{SendFlags, SocketAddrAny};
 use silvan_scenario::Scenario;
+use silvan_simulation::Engines;
 
 use crate::clients::{Clients, ControlAction};
 use crate::command::Rates;
@@ -101,7 +102,11 @@ impl Server {
     /// # Errors
     ///
     /// [`EmulatorError`]; nothing is left open then.
-    pub fn bind(scenario: &Scenario, options: Options) -> Result<Self, EmulatorError> {
+    pub fn bind(
+        engines: &dyn Engines,
+        scenario: &Scenario,
+        options: Options,
+    ) -> Result<Self, EmulatorError> {
         let scale = options.time_scale;
         if !(scale > 0.0 && scale.is_finite()) {
             return Err(EmulatorError::TimeScale(scale));
@@ -113,7 +118,7 @@ impl Server {
         for (socket, token) in [(&control, CONTROL), (&desks.listener, LISTENER)] {
             watch(&epoll, socket, token)?;
         }
-        let subnet = Subnet::new(scenario, options.start)?;
+        let subnet = Subnet::new(engines, scenario, options.start)?;
         let mut clients = Clients::new(subnet, options.host.as_deref())?;
         if let Address::Udp(port) = options.address {
             clients.limit_numbers(u16::MAX - port);

@@ -11,7 +11,7 @@
 //! Data leaves a port that is Active, for a neighbour that is Armed or Active; for everything else
 //! a switch discards it and a host keeps it. Management packets pass from Initialize on.
 
-use silvan_engine::OnWire;
+use silvan_interface::OnWire;
 use silvan_mad::smp::{PhysicalState, PortState};
 use silvan_units::{NodeId, PortId};
 

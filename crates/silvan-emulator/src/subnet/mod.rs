@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use silvan_fabric::Fabric;
 use silvan_scenario::Scenario;
+use silvan_simulation::Engines;
 use silvan_units::{HostId, Lid, NodeId, PortId, PortNumber, SwitchId, Time};
 
 use crate::agent::congestion::{AdapterSetting, SwitchSetting};
@@ -72,10 +73,14 @@ pub(crate) struct Subnet {
 
 impl Subnet {
     /// The subnet of a scenario.
-    pub fn new(scenario: &Scenario, start: Start) -> Result<Self, EmulatorError> {
+    pub fn new(
+        engines: &dyn Engines,
+        scenario: &Scenario,
+        start: Start,
+    ) -> Result<Self, EmulatorError> {
         let scenario = with_control(scenario)?;
         let configured = start == Start::Configured;
-        let plane = DataPlane::new(&scenario, configured)?;
+        let plane = DataPlane::new(engines, &scenario, configured)?;
         let fabric = Arc::clone(scenario.fabric());
         let adapters = Adapters::of(&fabric);
         let nodes = fabric
@@ -118,7 +123,7 @@ impl Subnet {
             }
         } else {
             for port in subnet.fabric.ports.ids() {
-                subnet.sync_port(port, silvan_engine::OnWire::Arrive);
+                subnet.sync_port(port, silvan_interface::OnWire::Arrive);
             }
         }
         Ok(subnet)

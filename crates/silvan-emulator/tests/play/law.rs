@@ -1,5 +1,6 @@
 //! What holds whatever clients send; the fuzz target includes this file, too.
 
+use silvan_compiled::Fastest;
 use silvan_emulator::{ControlAnswer, ManagementPlane, Start};
 use silvan_scenario::Scenario;
 use silvan_units::Span;
@@ -68,7 +69,8 @@ pub fn play(bytes: &[u8]) {
         Some(first) if first % 2 == 1 => Start::Blank,
         _ => Start::Configured,
     };
-    let mut plane = ManagementPlane::new(&scenario, start).expect("the fabric can be emulated");
+    let mut plane =
+        ManagementPlane::new(&Fastest, &scenario, start).expect("the fabric can be emulated");
     let mut attached = Attached::new();
     let mut draw = Draw(bytes);
     draw.byte();

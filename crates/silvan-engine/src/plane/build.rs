@@ -10,13 +10,13 @@ use silvan_units::{Bytes, HostId, Rate};
 
 use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
 use crate::bypass::Bypass;
-use crate::config::{Arbitration, BuildError, EngineConfig};
 use crate::events::{EventQueue, MAX_LANES, NO_LANE};
 use crate::outside::Outside;
 use crate::packet::{NONE, Pool, Queue};
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::vlarb::VlTables;
 use crate::ways::Ways;
+use silvan_interface::{Arbitration, BuildError, EngineConfig};
 
 impl Plane {
     /// Compiles a fabric.

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use silvan_units::{Bytes, HostId, PortId, Vl};
 
-use super::{HostShare, Member, Role, Tree};
 use crate::packet::NONE;
 use crate::plane::{NO_ROUTE, Plane};
 use crate::records::Next;
+use silvan_interface::{HostShare, Member, Role, Tree};
 
 /// All trees of an instant, by Port VL of their roots.
 pub(super) fn trees(plane: &Plane, now: u64, threshold: Bytes) -> Vec<Tree> {

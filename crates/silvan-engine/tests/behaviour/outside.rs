@@ -392,7 +392,10 @@ struct Links {
 }
 
 impl SwitchControl for Links {
-    const NEEDS_LINK: bool = true;
+    #[inline]
+    fn needs_link(&self) -> bool {
+        true
+    }
     fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
     fn on_departure(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) -> bool {
         false

@@ -103,7 +103,10 @@ impl Script {
 }
 
 impl Workload for Script {
-    const NEEDS_DELIVERY: bool = true;
+    #[inline]
+    fn needs_delivery(&self) -> bool {
+        true
+    }
 
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
         let (flows, first) = &mut self.hosts[host.index()];

@@ -48,7 +48,10 @@ impl Watcher {
 }
 
 impl SwitchControl for Watcher {
-    const NEEDS_BUFFER_FULL: bool = true;
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        true
+    }
 
     fn on_queued(&mut self, _: Time, output: PortVl, queue: QueueView, packet: PacketView) {
         let bytes = self.queued.entry(output.0).or_default();
@@ -304,7 +307,10 @@ struct HostPace {
 }
 
 impl SourceControl for HostPace {
-    const NEEDS_CREDIT: bool = true;
+    #[inline]
+    fn needs_credit(&self) -> bool {
+        true
+    }
 
     fn release(&mut self, now: Time, _: QueuePair) -> Time {
         now

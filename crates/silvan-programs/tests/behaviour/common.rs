@@ -106,7 +106,7 @@ pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
     engine.run_until(Time::ZERO + Span::from_ms(10)).unwrap();
     engine.audit().unwrap();
     let delivered = (0..hosts).map(|host| engine.host_counters(HostId::new(host)).delivered_bytes);
-    let programs = engine.workload().programs();
+    let programs = engine.workload().programs().unwrap();
     Outcome {
         ends: programs.ranks().map(|rank| rank.done_at).collect(),
         marks: programs

@@ -1,6 +1,6 @@
 //! The tables of congestion trees, column by column.
 
-use silvan_engine::{Forest, HostShare, Role, Tree};
+use silvan_interface::{Forest, HostShare, Role, Tree};
 use silvan_units::{Bytes, HostId, Time};
 
 use crate::table::Table;

@@ -1,10 +1,10 @@
 //! Parameters of the data plane.
 
-use silvan_engine::{
+use silvan_fabric::routing::Routes;
+use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
     LatencyStats, OutputBuffer, PacketParams, SwitchParams, VlArbitration,
 };
-use silvan_fabric::routing::Routes;
 use silvan_units::Vl;
 
 use super::{advice, at};

@@ -1,7 +1,7 @@
 //! The traffic.
 
-use silvan_engine::{HostParams, PacketParams};
 use silvan_fabric::Fabric;
+use silvan_interface::{HostParams, PacketParams};
 use silvan_traffic::{
     CatchUp, Entry, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, OnOffSpec,
     Pattern, PermutationSpec, Roles, Selection, Spacing, TrafficError, TrafficSpec, UniformSpec,

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use silvan_compiled::Fastest;
 use silvan_runner::run;
 use silvan_scenario::parsed::ScenarioFile;
 use silvan_scenario::{Override, Scenario};
@@ -13,7 +14,7 @@ fn the_empty_file_is_eight_quiet_hosts() {
     let scenario = read("").unwrap();
     assert_eq!(scenario.fabric().host_count(), 8);
     assert_eq!(scenario.fabric().switch_count(), 1);
-    let output = run(&scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
+    let output = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(output.summary.delivered_packets, 0);
     assert_eq!(output.summary.simulated_ps, 10_000_000_000);
 }
@@ -68,7 +69,7 @@ fn lines(document: &toml_edit::DocumentMut) -> Vec<String> {
 #[test]
 fn all_keys_can_be_run() {
     let scenario = read(ALL_KEYS).unwrap();
-    let output = run(&scenario, scenario.seed(), &mut |_| {
+    let output = run(&Fastest, &scenario, scenario.seed(), &mut |_| {
         ControlFlow::Continue(())
     })
     .unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use silvan_engine::workload::Workload;
+use silvan_interface::workload::Workload;
 use silvan_traffic::{Hotspots, NodesSpec, Role, Roles, Traffic};
 use silvan_units::{HostId, Sl, Span, Time};
 

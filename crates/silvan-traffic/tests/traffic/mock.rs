@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use silvan_engine::workload::{Gate, Offer, Poll, Workload};
+use silvan_interface::workload::{Gate, Offer, Poll, Workload};
 use silvan_traffic::{
     CatchUp, Environment, FlowSpec, Hotspots, Load, NodesSpec, Roles, Traffic, TrafficSpec, Window,
 };

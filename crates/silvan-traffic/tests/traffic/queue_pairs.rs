@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use silvan_engine::workload::Workload;
+use silvan_interface::workload::Workload;
 use silvan_traffic::{NodesSpec, Traffic, TrafficSpec};
 use silvan_units::{Bytes, Sl, Span, Time};
 

@@ -11,7 +11,10 @@ use crate::seam::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 pub struct NaiveMarking;
 
 impl SwitchControl for NaiveMarking {
-    const NEEDS_BUFFER_FULL: bool = true;
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}

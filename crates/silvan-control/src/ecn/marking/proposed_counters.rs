@@ -47,7 +47,10 @@ impl ProposedCounters {
 }
 
 impl SwitchControl for ProposedCounters {
-    const NEEDS_BUFFER_FULL: bool = true;
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn on_queued(&mut self, _: Time, output: PortVl, _: QueueView, _: PacketView) {

@@ -14,7 +14,10 @@ pub struct ProposedScan;
 const BATCH: usize = 32;
 
 impl SwitchControl for ProposedScan {
-    const NEEDS_BUFFER_FULL: bool = true;
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}

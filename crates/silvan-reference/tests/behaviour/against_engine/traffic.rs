@@ -51,7 +51,10 @@ impl Flows {
 }
 
 impl Workload for Flows {
-    const NEEDS_DELIVERY: bool = true;
+    #[inline]
+    fn needs_delivery(&self) -> bool {
+        true
+    }
 
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
         let (flows, first) = &mut self.hosts[host.index()];

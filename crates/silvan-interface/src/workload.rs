@@ -65,9 +65,12 @@ pub trait Gate {
 
 /// The traffic of all hosts, as the engine asks for it.
 pub trait Workload {
-    /// Whether the workload needs [`on_delivered`](Self::on_delivered); `false` lets the compiler
-    /// drop the call.
-    const NEEDS_DELIVERY: bool = false;
+    /// Whether the workload needs [`on_delivered`](Self::on_delivered); always the same answer. One that
+    /// the compiler knows to be `false` lets it drop the call.
+    #[inline]
+    fn needs_delivery(&self) -> bool {
+        false
+    }
 
     /// Asks for the memory that [`poll`](Self::poll) of `host` will need, some events before it is
     /// called, as [`prefetch_item`](crate::prefetch_item) does. Changes nothing.
@@ -107,7 +110,7 @@ pub trait Workload {
     /// Tells that the packet `offer` of host `src` was delivered completely at `now`, and lets the
     /// workload add hosts to be polled because of it to `wake`.
     ///
-    /// Called only if [`NEEDS_DELIVERY`](Self::NEEDS_DELIVERY) is set.
+    /// Called only if [`needs_delivery`](Self::needs_delivery) says so.
     fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
         let _ = (src, offer, now, wake);
     }

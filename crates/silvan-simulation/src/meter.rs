@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use silvan_control::ib::{IbAdapter, IbSwitch};
 use silvan_control::seam::{
-    Feedback, Flow, LinkView, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
+    Feedback, Flow, LinkView, PacketView, PortVl, QueueView, SettingChange, Settings,
+    SourceControl, SwitchControl, UnknownSetting,
 };
 use silvan_units::{HostId, PortId, Sl, Span, SwitchId, Time};
 
@@ -16,11 +17,11 @@ use silvan_units::{HostId, PortId, Sl, Span, SwitchId, Time};
 const LOG_LEN: usize = 15;
 
 /// Bytes of a packet that no counter of data includes.
-pub(crate) const VCRC: u64 = 2;
+pub const VCRC: u64 = 2;
 
 /// What one port has sent, by service level. What it has received is what its neighbour has sent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BySl {
+pub struct BySl {
     /// Bytes on the wire, without the last two of each packet (VCRC), as ports count them.
     pub bytes: [u64; Sl::COUNT],
     /// Packets with FECN.
@@ -31,16 +32,20 @@ pub(crate) struct BySl {
 
 /// A packet that a switch has marked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MarkEvent {
+pub struct MarkEvent {
+    /// When it left.
     pub at: Time,
+    /// The host that sent it.
     pub source: HostId,
+    /// The host that it is for.
     pub destination: HostId,
+    /// Its service level.
     pub sl: Sl,
 }
 
 /// The log of one switch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MarkLog {
+pub struct MarkLog {
     /// The last marked packets, the oldest first.
     pub events: VecDeque<MarkEvent>,
     /// Packets marked since the log was last read.
@@ -51,18 +56,22 @@ pub(crate) struct MarkLog {
 
 /// Congestion control at the switches, with counters.
 #[derive(Debug)]
-pub(crate) struct MeteredSwitch {
+pub struct MeteredSwitch {
+    /// The control itself.
     pub inner: IbSwitch,
     /// By port.
     pub by_sl: Vec<BySl>,
     /// Time waited by Port VL.
     pub waited: Vec<Span>,
+    /// By switch.
     pub logs: Vec<MarkLog>,
     switch_of: Vec<Option<SwitchId>>,
     vls: usize,
 }
 
 impl MeteredSwitch {
+    /// Adds counters to a control. `switch_of` says for each port of the fabric which switch it is of,
+    /// `vls` how many data lanes a port has.
     pub fn new(inner: IbSwitch, switch_of: Vec<Option<SwitchId>>, vls: usize) -> Self {
         let switches = switch_of.iter().flatten().map(|switch| switch.index() + 1);
         Self {
@@ -100,8 +109,16 @@ impl MeteredSwitch {
 
 impl SwitchControl for MeteredSwitch {
     const ACTIVE: bool = IbSwitch::ACTIVE;
-    const NEEDS_BUFFER_FULL: bool = IbSwitch::NEEDS_BUFFER_FULL;
-    const NEEDS_LINK: bool = true;
+
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        self.inner.needs_buffer_full()
+    }
+
+    #[inline]
+    fn needs_link(&self) -> bool {
+        true
+    }
 
     #[inline]
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
@@ -154,13 +171,15 @@ impl SwitchControl for MeteredSwitch {
 
 /// Congestion control at the adapters, with counters.
 #[derive(Debug)]
-pub(crate) struct MeteredAdapter {
+pub struct MeteredAdapter {
+    /// The control itself.
     pub inner: IbAdapter,
     /// Notifications with BECN received, by host and service level.
     pub becn: Vec<[u64; Sl::COUNT]>,
 }
 
 impl MeteredAdapter {
+    /// Adds counters to a control of that many hosts.
     pub fn new(inner: IbAdapter, hosts: usize) -> Self {
         Self {
             inner,
@@ -171,7 +190,11 @@ impl MeteredAdapter {
 
 impl SourceControl for MeteredAdapter {
     const ACTIVE: bool = IbAdapter::ACTIVE;
-    const NEEDS_CREDIT: bool = IbAdapter::NEEDS_CREDIT;
+
+    #[inline]
+    fn needs_credit(&self) -> bool {
+        self.inner.needs_credit()
+    }
 
     #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {
@@ -189,5 +212,17 @@ impl SourceControl for MeteredAdapter {
             self.becn[flow.source.index()][flow.sl.index()] += 1;
         }
         self.inner.on_feedback(now, flow, feedback)
+    }
+}
+
+impl Settings for MeteredSwitch {
+    fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
+        self.inner.apply(now, change)
+    }
+}
+
+impl Settings for MeteredAdapter {
+    fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
+        self.inner.apply(now, change)
     }
 }

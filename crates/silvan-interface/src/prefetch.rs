@@ -6,7 +6,7 @@
 
 /// Asks for the cache line of `slice[index]`, whether there is such an item or not.
 #[inline(always)]
-pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
+pub fn prefetch<T>(slice: &[T], index: usize) {
     request(slice.as_ptr().wrapping_add(index).cast());
 }
 

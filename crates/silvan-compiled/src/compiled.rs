@@ -1,0 +1,263 @@
+//! The engine behind the traits of `silvan-simulation`.
+
+use silvan_control::seam::{
+    PortReading, PortVl, SettingChange, Settings, SourceControl, SwitchControl, UnknownSetting,
+};
+use silvan_engine::workload::Workload;
+use silvan_engine::{
+    BuildError, ClassStats, Discards, Engine, Forest, HostCounters, InvariantError, OnWire,
+    PortCounters, RunError, VlArbitration,
+};
+use silvan_programs::{Load, Programs};
+use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
+use silvan_simulation::{ClassTotals, Histogram, LiveSimulation, Network, Simulation};
+use silvan_traffic::Traffic;
+use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Time, Vl};
+
+/// A workload that consists of traffic, and perhaps of programs.
+pub(crate) trait HostLoad: Workload {
+    fn traffic(&self) -> &Traffic;
+    fn classes(&self) -> &[String];
+    fn programs(&self) -> Option<&Programs>;
+}
+
+impl HostLoad for Traffic {
+    fn traffic(&self) -> &Traffic {
+        self
+    }
+
+    fn classes(&self) -> &[String] {
+        self.classes()
+    }
+
+    fn programs(&self) -> Option<&Programs> {
+        None
+    }
+}
+
+impl HostLoad for Load {
+    fn traffic(&self) -> &Traffic {
+        self.traffic()
+    }
+
+    fn classes(&self) -> &[String] {
+        self.classes()
+    }
+
+    fn programs(&self) -> Option<&Programs> {
+        self.programs()
+    }
+}
+
+/// An engine compiled for these types.
+#[derive(Debug)]
+pub(crate) struct Compiled<S, C, W>(Engine<S, C, W>);
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W> {
+    pub fn start(
+        network: Network<'_>,
+        switch: S,
+        source: C,
+        load: W,
+    ) -> Result<Box<Self>, BuildError> {
+        let Network {
+            fabric,
+            routes,
+            config,
+        } = network;
+        let engine = Engine::new(fabric, routes, config, switch, source, load)?;
+        Ok(Box::new(Self(engine)))
+    }
+}
+
+impl<S, C, W> Simulation for Compiled<S, C, W>
+where
+    S: SwitchControl + Settings,
+    C: SourceControl + Settings,
+    W: HostLoad,
+{
+    fn run_until(&mut self, end: Time) -> Result<(), RunError> {
+        self.0.run_until(end)
+    }
+
+    fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting> {
+        let now = self.0.now();
+        match self.0.switch_control_mut().apply(now, change) {
+            Ok(()) => Ok(()),
+            Err(_) => self.0.source_control_mut().apply(now, change),
+        }
+    }
+
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+
+    fn events(&self) -> u64 {
+        self.0.events()
+    }
+
+    fn packet_hops(&self) -> u64 {
+        self.0.packet_hops()
+    }
+
+    fn delivered_packets(&self) -> u64 {
+        self.0.delivered_packets()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+
+    fn port_counters(&self, port: PortId) -> PortCounters {
+        self.0.port_counters(port)
+    }
+
+    fn reading(&self, port: PortId) -> PortReading {
+        self.0.reading(port)
+    }
+
+    fn marked(&self, output: PortVl) -> u64 {
+        self.0.switch_control().marked(output)
+    }
+
+    fn queued(&self, output: PortId, vl: Vl) -> Bytes {
+        self.0.queued(output, vl)
+    }
+
+    fn host_counters(&self, host: HostId) -> HostCounters {
+        self.0.host_counters(host)
+    }
+
+    fn class(&self, class: u16) -> ClassTotals {
+        let totals = |stats: &ClassStats| ClassTotals {
+            delivered_bytes: stats.delivered_bytes,
+            delivered_packets: stats.delivered_packets,
+            marked_packets: stats.marked_packets,
+        };
+        self.0.class(class).map(totals).unwrap_or_default()
+    }
+
+    fn latency_of_class(&self, class: u16) -> Option<Histogram<u64>> {
+        self.0.class(class)?.latency()
+    }
+
+    fn latency_of_host(&self, host: HostId) -> Option<Histogram<u64>> {
+        self.0.latency_of_host(host)
+    }
+
+    fn reset_latency(&mut self) {
+        self.0.reset_latency();
+    }
+
+    fn forest(&self, threshold: Bytes) -> Forest {
+        self.0.forest(threshold)
+    }
+
+    fn traffic(&self) -> &Traffic {
+        self.0.workload().traffic()
+    }
+
+    fn classes(&self) -> &[String] {
+        self.0.workload().classes()
+    }
+
+    fn programs(&self) -> Option<&Programs> {
+        self.0.workload().programs()
+    }
+}
+
+impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
+    fn step_until(&mut self, end: Time) -> Result<(), RunError> {
+        self.0.step_until(end)
+    }
+
+    fn break_deadlock(&mut self) -> usize {
+        self.0.break_deadlock()
+    }
+
+    fn discard_unroutable(&mut self, discard: bool) {
+        self.0.discard_unroutable(discard);
+    }
+
+    fn set_route(&mut self, switch: NodeId, destination: HostId, port: Option<PortNumber>) {
+        self.0.set_route(switch, destination, port);
+    }
+
+    fn set_vl_arbitration(
+        &mut self,
+        port: PortId,
+        tables: &VlArbitration,
+    ) -> Result<(), BuildError> {
+        self.0.set_vl_arbitration(port, tables)
+    }
+
+    fn set_sl_to_vl(
+        &mut self,
+        switch: NodeId,
+        input: PortNumber,
+        output: PortNumber,
+        vls: &[u8; 16],
+    ) {
+        self.0.set_sl_to_vl(switch, input, output, vls);
+    }
+
+    fn sl_to_vl(&self, switch: NodeId, input: PortNumber, output: PortNumber) -> Option<[u8; 16]> {
+        self.0.sl_to_vl(switch, input, output)
+    }
+
+    fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]) {
+        self.0.set_host_sl_to_vl(host, vls);
+    }
+
+    fn host_sl_to_vl(&self, host: HostId) -> [u8; 16] {
+        self.0.host_sl_to_vl(host)
+    }
+
+    fn close_port(&mut self, port: PortId, on_wire: OnWire) {
+        self.0.close_port(port, on_wire);
+    }
+
+    fn open_port(&mut self, port: PortId) {
+        self.0.open_port(port);
+    }
+
+    fn discards(&self, port: PortId) -> Discards {
+        self.0.discards(port)
+    }
+
+    fn discarded_bytes(&self) -> u64 {
+        self.0.discarded_bytes()
+    }
+
+    fn ports(&self) -> usize {
+        self.0.ports()
+    }
+
+    fn switch(&self) -> &MeteredSwitch {
+        self.0.switch_control()
+    }
+
+    fn switch_mut(&mut self) -> &mut MeteredSwitch {
+        self.0.switch_control_mut()
+    }
+
+    fn adapter(&self) -> &MeteredAdapter {
+        self.0.source_control()
+    }
+
+    fn adapter_mut(&mut self) -> &mut MeteredAdapter {
+        self.0.source_control_mut()
+    }
+
+    fn traffic_mut(&mut self) -> &mut Traffic {
+        self.0.workload_mut()
+    }
+
+    fn wake(&mut self, host: HostId) {
+        self.0.wake(host);
+    }
+
+    fn audit(&self) -> Result<(), InvariantError> {
+        self.0.audit()
+    }
+}

@@ -1,0 +1,45 @@
+//! Any scheme, as one type for the switches and one for the hosts.
+
+use silvan_control::Both;
+use silvan_control::ecn::{EcnSource, EcnSwitch};
+use silvan_control::ib::{IbAdapter, IbSwitch};
+use silvan_control::pft::PftSource;
+use silvan_control::seam::NoControl;
+use silvan_schemes::callbacks::Callbacks;
+use silvan_schemes::{OwnSource, OwnSwitch};
+
+silvan_control::one_of_switches! {
+    /// What runs at the switches.
+    pub enum AnySwitch {
+        /// Nothing.
+        None(NoControl),
+        /// InfiniBand's congestion control.
+        Ib(IbSwitch),
+        /// The marking of santos2003.
+        Ecn(EcnSwitch),
+        /// One of the registered schemes.
+        Own(OwnSwitch),
+        /// Functions of another language.
+        Callbacks(Callbacks),
+    }
+}
+
+silvan_control::one_of_sources! {
+    /// What runs at the hosts.
+    pub enum AnySource {
+        /// Nothing.
+        None(NoControl),
+        /// InfiniBand's congestion control.
+        Ib(IbAdapter),
+        /// The same, and throttling on the host's own credits (pft2021).
+        IbAndPft(Both<IbAdapter, PftSource>),
+        /// Throttling alone.
+        Pft(PftSource),
+        /// Rates and windows (santos2003).
+        Ecn(EcnSource),
+        /// One of the registered schemes.
+        Own(OwnSource),
+        /// Functions of another language.
+        Callbacks(Callbacks),
+    }
+}

@@ -1,0 +1,194 @@
+//! What all compiled engines have in common.
+
+use std::fmt::Debug;
+
+use hdrhistogram::Histogram;
+use silvan_control::seam::{PortReading, PortVl, SettingChange, UnknownSetting};
+use silvan_interface::{
+    BuildError, Discards, Forest, HostCounters, InvariantError, OnWire, PortCounters, RunError,
+    VlArbitration,
+};
+use silvan_programs::Programs;
+use silvan_traffic::Traffic;
+use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Time, Vl};
+
+use crate::meter::{MeteredAdapter, MeteredSwitch};
+
+/// Counts of a traffic class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassTotals {
+    /// Payload bytes delivered.
+    pub delivered_bytes: u64,
+    /// Data packets delivered.
+    pub delivered_packets: u64,
+    /// Of these, with FECN.
+    pub marked_packets: u64,
+}
+
+/// An engine under way, whatever it was compiled for.
+///
+/// A call goes through a pointer, which is nothing beside what happens between two looks at a run.
+pub trait Simulation {
+    /// Processes every event before `end`; events at `end` itself belong to the next call.
+    ///
+    /// # Errors
+    /// [`RunError`]; the same one again if the run is continued after it.
+    fn run_until(&mut self, end: Time) -> Result<(), RunError>;
+
+    /// Applies a change now, to the switches or to the adapters: each knows its own settings.
+    ///
+    /// # Errors
+    /// [`UnknownSetting`] if neither has it.
+    fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting>;
+
+    /// The instant up to which events have been processed.
+    fn now(&self) -> Time;
+
+    /// Events processed.
+    fn events(&self) -> u64;
+
+    /// Delivered packets, each times the links it crossed.
+    fn packet_hops(&self) -> u64;
+
+    /// Data packets delivered.
+    fn delivered_packets(&self) -> u64;
+
+    /// Heap bytes held by the data plane, control and traffic not counted.
+    fn memory_bytes(&self) -> usize;
+
+    /// Counters of a port since the start.
+    fn port_counters(&self, port: PortId) -> PortCounters;
+
+    /// What a manager reads of a port.
+    fn reading(&self, port: PortId) -> PortReading;
+
+    /// Packets that this Port VL has marked.
+    fn marked(&self, output: PortVl) -> u64;
+
+    /// Wire bytes that wait in the switch for this output Port VL.
+    fn queued(&self, output: PortId, vl: Vl) -> Bytes;
+
+    /// Counters of a host since the start.
+    fn host_counters(&self, host: HostId) -> HostCounters;
+
+    /// Counts of a traffic class since the start.
+    fn class(&self, class: u16) -> ClassTotals;
+
+    /// Latencies in nanoseconds of the packets of a class, if kept and not empty.
+    fn latency_of_class(&self, class: u16) -> Option<Histogram<u64>>;
+
+    /// Latencies in nanoseconds of the packets that a host received, if kept and not empty.
+    fn latency_of_host(&self, host: HostId) -> Option<Histogram<u64>>;
+
+    /// Empties the latency histograms, for a warm-up whose packets shall not count.
+    fn reset_latency(&mut self);
+
+    /// The congestion trees of this instant, with roots for which at least `threshold` bytes wait.
+    fn forest(&self, threshold: Bytes) -> Forest;
+
+    /// The traffic that is described by rates and patterns.
+    fn traffic(&self) -> &Traffic;
+
+    /// Names of all traffic classes.
+    fn classes(&self) -> &[String];
+
+    /// The programs, if there are any.
+    fn programs(&self) -> Option<&Programs>;
+}
+
+/// One whose counters are read and whose fabric is changed while packets move.
+pub trait LiveSimulation: Simulation + Debug + Send {
+    /// As [`run_until`](Simulation::run_until), without a look for a deadlock at `end`: for many short
+    /// steps. One that lasts is found within a simulated millisecond.
+    ///
+    /// # Errors
+    /// As there.
+    fn step_until(&mut self, end: Time) -> Result<(), RunError>;
+
+    /// Ends a deadlock: what waits at the ports of the circle is discarded, and the run can go on. Gives
+    /// the number of packets, 0 if there is no deadlock.
+    fn break_deadlock(&mut self) -> usize;
+
+    /// Whether packets without a forwarding entry are discarded and counted; else they end the run.
+    fn discard_unroutable(&mut self, discard: bool);
+
+    /// Sets or removes the forwarding entry of a switch for a host.
+    ///
+    /// # Panics
+    /// If there is no such node or host.
+    fn set_route(&mut self, switch: NodeId, destination: HostId, port: Option<PortNumber>);
+
+    /// Gives an output port virtual-lane arbitration tables of its own.
+    ///
+    /// # Errors
+    /// [`BuildError::VlArbitration`] if a table names a lane that does not exist.
+    fn set_vl_arbitration(
+        &mut self,
+        port: PortId,
+        tables: &VlArbitration,
+    ) -> Result<(), BuildError>;
+
+    /// Sets the virtual lanes of a switch by service level, for packets from one port to another.
+    fn set_sl_to_vl(
+        &mut self,
+        switch: NodeId,
+        input: PortNumber,
+        output: PortNumber,
+        vls: &[u8; 16],
+    );
+
+    /// These lanes; `None` if it is no switch or has no such ports.
+    fn sl_to_vl(&self, switch: NodeId, input: PortNumber, output: PortNumber) -> Option<[u8; 16]>;
+
+    /// Sets the virtual lanes by service level of what a host sends.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]);
+
+    /// These lanes.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    fn host_sl_to_vl(&self, host: HostId) -> [u8; 16];
+
+    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
+    /// has to send.
+    fn close_port(&mut self, port: PortId, on_wire: OnWire);
+
+    /// Opens a port again.
+    fn open_port(&mut self, port: PortId);
+
+    /// Packets that a port has not passed on.
+    fn discards(&self, port: PortId) -> Discards;
+
+    /// Payload of all discarded packets, in bytes.
+    fn discarded_bytes(&self) -> u64;
+
+    /// Number of ports of the fabric.
+    fn ports(&self) -> usize;
+
+    /// The congestion control at the switches.
+    fn switch(&self) -> &MeteredSwitch;
+
+    /// The same, to change settings.
+    fn switch_mut(&mut self) -> &mut MeteredSwitch;
+
+    /// The congestion control at the hosts.
+    fn adapter(&self) -> &MeteredAdapter;
+
+    /// The same, to change settings.
+    fn adapter_mut(&mut self) -> &mut MeteredAdapter;
+
+    /// The traffic, to change it; call [`wake`](Self::wake) for hosts that have more to send now.
+    fn traffic_mut(&mut self) -> &mut Traffic;
+
+    /// Polls a host at the current instant, after its traffic was changed from outside.
+    fn wake(&mut self, host: HostId);
+
+    /// Checks that bytes, credits and queues of the data plane add up.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    fn audit(&self) -> Result<(), InvariantError>;
+}
