@@ -18,6 +18,7 @@ const INCAST: &str = r#"
 generator = "chain"
 switches = 2
 hosts-per-switch = 4
+routing = "min-hop"
 [[traffic.incast]]
 to = "host-0000"
 [[traffic.uniform]]
