@@ -16,8 +16,8 @@ use silvan_mad::{Bits, ClassPortInfo};
 use silvan_units::{HostId, NodeId, PortNumber, Sl, SwitchId};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
-use crate::plane::meter::MarkLog;
 use crate::subnet::Subnet;
+use silvan_simulation::meter::MarkLog;
 
 /// Bytes of an attribute.
 const ROOM: usize = 192;
@@ -382,7 +382,7 @@ impl Subnet {
     pub fn reset_switch_setting(&mut self, switch: SwitchId) {
         let first = self.first_switch_settings[switch.index()].clone();
         let node = self.fabric.node_of_switch(switch);
-        let control = self.plane.engine.switch_control_mut();
+        let control = self.plane.engine.switch_mut();
         control.logs[switch.index()] = MarkLog::default();
         // The switch is one of the fabric's, so it cannot be refused.
         let _ = control.inner.set_switch(switch, first.setting());
