@@ -4,7 +4,7 @@
 //! its lane, its queue, the queue's last node), all of which the engine has made itself when it compiled the
 //! fabric or when it appended to the table that they lead into. What comes from outside (forwarding
 //! tables, ports and hosts named by a caller) is checked where it comes in. A check at each step cost a
-//! tenth of a run's time. In builds with debug assertions, in which all tests run, each access is
+//! tenth of a run's time. In builds with debug assertions, in which all Rust tests run, each access is
 //! checked.
 
 #![allow(
