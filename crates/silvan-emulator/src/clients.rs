@@ -10,7 +10,7 @@ use silvan_mad::smp::PortInfo;
 use silvan_units::NodeId;
 
 use crate::error::EmulatorError;
-use crate::loss::Loss;
+use crate::loss::{Late, Loss};
 use crate::subnet::Subnet;
 use crate::wire::{CONTROL_DATA, CONTROL_LEN, ConnectRequest, Control, Kind, Message};
 
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 struct Forwarded {
     to: u16,
-    request: Message,
+    original: Late,
     /// When it was passed on.
     at: Duration,
 }
@@ -269,10 +269,10 @@ impl Clients {
         self.give_back(|forwarded| forwarded.to == client);
     }
 
-    /// Does what is due by now: what was lost comes back as timed out, switches get power back.
+    /// Does what is due by now: what was lost is sent again or comes back, switches get power back.
     pub fn come_due(&mut self) {
-        while let Some((client, message)) = self.loss.due(self.subnet.uptime) {
-            self.send(client, message);
+        while let Some(late) = self.loss.due(self.subnet.uptime) {
+            self.lost_for_long(late);
         }
         self.subnet.power_on_due();
     }
@@ -293,7 +293,7 @@ impl Clients {
         let back: BTreeMap<_, Forwarded> = back;
         for ((client, _), forwarded) in back {
             self.traffic.timed_out += 1;
-            self.send(client, forwarded.request.timed_out());
+            self.send(client, forwarded.original.request.timed_out());
         }
     }
 

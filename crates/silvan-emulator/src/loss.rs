@@ -10,6 +10,19 @@ use crate::wire::Message;
 /// After how long a datagram that was lost comes back to its sender as timed out, as the kernel hands
 /// it back to a tool. The server does not know for how long a tool would wait.
 const TIMEOUT: Duration = Duration::from_millis(100);
+/// How often the kernel sends a lost request of a subnet manager again before it hands it back. That
+/// is for the sender to say, and does not reach the server: OpenSM wants three, while the tools want
+/// none and ask again themselves.
+pub(crate) const RETRIES: u8 = 3;
+
+/// A request that was lost, or whose answer was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    pub client: u16,
+    pub request: Message,
+    /// How often it is sent again before it comes back as timed out.
+    pub retries: u8,
+}
 
 /// What is lost, and what comes back later because it was.
 #[derive(Debug)]
@@ -17,8 +30,8 @@ pub(crate) struct Loss {
     /// The part of the datagrams that is lost, 0 to 1.
     share: f64,
     dice: SplitMix64,
-    /// In the order in which it comes back, and for whom.
-    late: VecDeque<(Duration, u16, Message)>,
+    /// In the order in which their time is over, and when that is.
+    late: VecDeque<(Duration, Late)>,
 }
 
 impl Loss {
@@ -47,18 +60,17 @@ impl Loss {
         self.share > 0.0 && self.dice.part() < self.share
     }
 
-    /// Keeps what a client gets when it would have waited long enough.
-    pub fn keep(&mut self, now: Duration, client: u16, message: Message) {
-        self.late.push_back((now + TIMEOUT, client, message));
+    /// Keeps a request until it is sent again or comes back.
+    pub fn keep(&mut self, now: Duration, late: Late) {
+        self.late.push_back((now + TIMEOUT, late));
     }
 
-    /// The next message that is due, and whom it is for.
-    pub fn due(&mut self, now: Duration) -> Option<(u16, Message)> {
-        let (at, _, _) = self.late.front()?;
+    /// The next request whose time is over.
+    pub fn due(&mut self, now: Duration) -> Option<Late> {
+        let (at, _) = self.late.front()?;
         if *at > now {
             return None;
         }
-        let (_, client, message) = self.late.pop_front()?;
-        Some((client, message))
+        self.late.pop_front().map(|(_, late)| late)
     }
 }

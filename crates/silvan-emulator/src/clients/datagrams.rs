@@ -6,6 +6,7 @@ use silvan_units::NodeId;
 
 use super::{Clients, Forwarded};
 use crate::agent::Reaction;
+use crate::loss::{Late, RETRIES};
 use crate::subnet::{Arrival, Needs};
 use crate::wire::Message;
 
@@ -30,42 +31,67 @@ impl Clients {
     }
 
     /// The request of a client, or the answer to it, was lost.
-    fn lose(&mut self, client: u16, request: Message) {
+    fn lose(&mut self, late: Late) {
         self.traffic.lost += 1;
         let now = self.subnet.uptime;
-        self.loss.keep(now, client, request.timed_out());
+        self.loss.keep(now, late);
+    }
+
+    /// Sends a lost request again, or gives it back if that has been done often enough.
+    pub(super) fn lost_for_long(&mut self, late: Late) {
+        if late.retries == 0 {
+            self.send(late.client, late.request.timed_out());
+        } else if let Some(record) = self.clients.get(&late.client) {
+            let node = record.node;
+            let retries = late.retries - 1;
+            self.request(node, Late { retries, ..late });
+            self.flush_traps();
+        }
     }
 
     /// Takes a data message of a client.
     pub fn datagram(&mut self, client: u16, bytes: &[u8]) {
-        let (Some(message), Some(record)) = (Message::parse(bytes), self.clients.get(&client))
+        let (Some(mut message), Some(record)) = (Message::parse(bytes), self.clients.get(&client))
         else {
             self.traffic.dropped += 1;
             return;
         };
-        let node = record.node;
-        let mut routed = message;
-        let packet = Packet::new(*routed.mad());
-        let method = packet.method();
+        let (node, is_sm) = (record.node, record.is_sm);
+        let method = Packet::new(*message.mad()).method();
         if method.is_response() || method == Method::TRAP_REPRESS {
             self.response(client, message);
             return;
         }
+        let attempt = Late {
+            client,
+            request: message,
+            retries: if is_sm { RETRIES } else { 0 },
+        };
+        self.request(node, attempt);
+        self.flush_traps();
+    }
+
+    /// Brings a request to where it goes.
+    fn request(&mut self, node: NodeId, attempt: Late) {
+        let Late {
+            client, request, ..
+        } = attempt;
+        let mut routed = request;
+        let packet = Packet::new(*routed.mad());
         let fate = match self.target(node, &mut routed) {
             Some(at) if self.loses(node, at.node) => Fate::Lost,
-            Some(at) if is_for_manager(&packet) => self.forward(client, node, at, routed, message),
+            Some(at) if is_for_manager(&packet) => self.forward(node, at, routed, attempt),
             Some(at) => self.local(client, node, at, routed),
             None => Fate::Unanswered,
         };
         match fate {
             Fate::Served => {}
-            Fate::Lost => self.lose(client, message),
+            Fate::Lost => self.lose(attempt),
             Fate::Unanswered => {
                 self.traffic.timed_out += 1;
-                self.send(client, message.timed_out());
+                self.send(client, request.timed_out());
             }
         }
-        self.flush_traps();
     }
 
     /// Where a request goes; fills in the way back of a directed route.
@@ -106,14 +132,8 @@ impl Clients {
 
     /// Passes a request on to the subnet manager at the node reached, if there is one. `original` is
     /// what comes back if it dies.
-    fn forward(
-        &mut self,
-        client: u16,
-        from: NodeId,
-        at: Arrival,
-        mut request: Message,
-        original: Message,
-    ) -> Fate {
+    fn forward(&mut self, from: NodeId, at: Arrival, mut request: Message, original: Late) -> Fate {
+        let client = original.client;
         let method = Packet::new(*request.mad()).method();
         // Reports go to those who have subscribed, who need not be prepared for them.
         let manager = self.sm_at(at.node).filter(|_| method != Method::REPORT);
@@ -127,7 +147,7 @@ impl Clients {
             let key = (client, request.transaction());
             let forwarded = Forwarded {
                 to: manager,
-                request: original,
+                original,
                 at: self.subnet.uptime,
             };
             self.forwarded.insert(key, forwarded);
@@ -143,7 +163,7 @@ impl Clients {
     fn response(&mut self, from: u16, mut message: Message) {
         let key = (message.owner(), message.transaction());
         let asked = self.forwarded.get(&key).filter(|asked| asked.to == from);
-        let Some(request) = asked.map(|asked| asked.request) else {
+        let Some(original) = asked.map(|asked| asked.original) else {
             let is_answer = Packet::new(*message.mad()).method().is_response();
             self.traffic.dropped += u64::from(is_answer);
             return;
@@ -152,7 +172,7 @@ impl Clients {
         let node = self.clients[&from].node;
         let asker = self.clients.get(&key.0).map(|asker| asker.node);
         if asker.is_some_and(|asker| self.loses(node, asker)) {
-            self.lose(key.0, request);
+            self.lose(original);
             return;
         }
         message.set_source(self.subnet.lid(node));

@@ -132,6 +132,43 @@ fn what_is_passed_on_can_be_lost() {
     assert_eq!(clients.outbox.pop().unwrap().0, sm);
 }
 
+/// A subnet manager's requests are sent again, and what is sent four times is lost by the fourth power.
+#[test]
+fn the_requests_of_a_subnet_manager_are_sent_again() {
+    let mut clients = clients(Start::Configured);
+    let sm = attach(&mut clients, "d", true);
+    let left = lid(&clients, "left");
+    let request = control_mad(Method::GET, 0, SwitchCongestionSetting::default()).emit();
+    clients.loss.set(0.5, 5);
+    // How many are back after so many times 100 ms, and those that are back in vain.
+    let (mut back, mut in_vain) = ([0usize; 5], 0);
+    for _ in 0..2000 {
+        clients.datagram(sm, &message(left, &request));
+        let mut waits = 0;
+        while clients.outbox.is_empty() {
+            clients.subnet.uptime += Duration::from_millis(100);
+            clients.come_due();
+            waits += 1;
+        }
+        back[waits] += 1;
+        let (_, message) = clients.outbox.pop().unwrap();
+        assert!(clients.outbox.is_empty());
+        let timed_out = message.bytes[16..20] == TIMED_OUT;
+        assert_eq!(timed_out, waits == 4);
+        in_vain += usize::from(timed_out);
+    }
+    // There and back without loss: 1/4 of those that are left, each time; five standard deviations.
+    for (waits, expected) in [(0, 500.0_f64), (1, 375.0), (2, 281.25), (3, 210.9)] {
+        let count = back[waits] as f64;
+        let deviation = (expected * (1.0 - expected / 2000.0)).sqrt();
+        assert!(
+            (count - expected).abs() < 5.0 * deviation,
+            "{waits}: {count}"
+        );
+    }
+    assert_eq!(clients.traffic.answered as usize, 2000 - in_vain);
+}
+
 /// Everything that can be read of a switch, as its bytes: the oracle of what a reboot has to bring
 /// back is a switch that was never set up.
 fn all_of(clients: &mut Clients, asker: u16) -> Vec<(String, Message)> {
