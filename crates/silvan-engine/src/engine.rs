@@ -5,6 +5,7 @@ use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 use silvan_units::{HostId, Time};
 
+use crate::ahead::{HOST_FIRST, HOST_LAST, Reach};
 use crate::events::{Event, EventQueue, Head, Source, phase};
 use crate::feedback::Notifications;
 use crate::plane::Plane;
@@ -80,7 +81,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             engine
                 .plane
                 .events
-                .push(Event::new(0, phase::HOST, host, 0, 0));
+                .push(Event::new(0, phase::HOST, host, 0));
         }
         engine.schedule_change();
         Ok(engine)
@@ -137,7 +138,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     fn run_events(&mut self, end: u64) {
-        let ahead = self.plane.outgrows_cache();
+        let ahead = self.plane.reach != Reach::Near;
         while self.fault.is_none() {
             match self.plane.events.next(end) {
                 Source::Lane(lane) => {
@@ -162,7 +163,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                     let (time, host) = self.plane.events.pop_host();
                     if ahead {
                         self.plane.prefetch_hosts();
-                        if let Some(host) = self.plane.events.coming_host(3) {
+                        if let Some(host) = self.plane.events.coming_host(HOST_FIRST) {
+                            self.workload.foresee_poll(HostId::new(host as usize));
+                        }
+                        if let Some(host) = self.plane.events.coming_host(HOST_LAST) {
                             self.workload.expect_poll(HostId::new(host as usize));
                         }
                     }
@@ -212,7 +216,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             phase::ARBITRATE => self.output_event(now, id),
             phase::HOST => self.host_event(now, id),
             phase::HEAD => {
-                let packet = self.plane.events.unstash(event.a);
+                let packet = self.plane.events.unstash(event.argument());
                 let output = self
                     .plane
                     .output_of(self.plane.ins[id as usize].element, &packet);
@@ -224,8 +228,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 });
             }
             phase::READ_END => self.read_end(now, id),
-            phase::DELIVERED => self.delivered(now, id, event.a),
-            phase::FEEDBACK => self.feedback_event(now, id, event.a, event.b),
+            phase::DELIVERED => self.delivered(now, id, event.argument()),
+            phase::FEEDBACK => self.feedback_event(now, id, event.argument()),
             phase::CREDIT => self.host_credit(now, id),
             _ => self.traffic_change(now),
         }

@@ -11,7 +11,10 @@
 mod ring;
 mod wheel;
 
+use std::cmp::Ordering;
+
 use crate::packet::Packet;
+use crate::table::Table;
 use ring::{Keyed, Ring};
 use wheel::{BUCKET_SHIFT, Wheel};
 
@@ -37,39 +40,63 @@ pub(crate) mod phase {
 
 const PHASE_SHIFT: u32 = 28;
 
-/// An event that is not a packet head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// An event that is not a packet head: two words, because each is moved several times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     /// When, in ps.
     pub time: u64,
-    tag: u32,
-    /// First argument; meaning by phase.
-    pub a: u32,
-    /// Second argument.
-    pub b: u32,
+    /// From the high end: phase (4 bits), port or host (28), argument (32).
+    word: u64,
 }
 
 impl Event {
     #[inline]
-    pub fn new(time: u64, phase: u32, id: u32, a: u32, b: u32) -> Self {
+    pub fn new(time: u64, phase: u32, id: u32, argument: u32) -> Self {
         debug_assert!(id < 1 << PHASE_SHIFT);
-        Self {
-            time,
-            tag: phase << PHASE_SHIFT | id,
-            a,
-            b,
-        }
+        let word = u64::from(phase << PHASE_SHIFT | id) << 32 | u64::from(argument);
+        Self { time, word }
     }
 
     #[inline]
     pub fn phase(&self) -> u32 {
-        self.tag >> PHASE_SHIFT
+        self.tag() >> PHASE_SHIFT
     }
 
     /// Port or host, by phase.
     #[inline]
     pub fn id(&self) -> u32 {
-        self.tag & ((1 << PHASE_SHIFT) - 1)
+        self.tag() & ((1 << PHASE_SHIFT) - 1)
+    }
+
+    /// Meaning by phase.
+    #[inline]
+    pub fn argument(&self) -> u32 {
+        self.word as u32
+    }
+
+    #[inline]
+    fn tag(&self) -> u32 {
+        (self.word >> 32) as u32
+    }
+
+    /// What events are ordered by.
+    #[inline]
+    fn key(&self) -> u128 {
+        u128::from(self.time) << 64 | u128::from(self.word)
+    }
+}
+
+impl PartialOrd for Event {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
     }
 }
 
@@ -80,7 +107,8 @@ pub(crate) struct Head {
     pub time: u64,
     /// At which input port.
     pub port: u32,
-    /// The output that it wants there by the tables, `NONE` for one that they do not tell.
+    /// The output that it wants there by the tables, `NONE` for one that they do not tell, `UNREAD` and
+    /// where they tell it if they have not been asked.
     pub output: u32,
     pub packet: Packet,
 }
@@ -107,7 +135,7 @@ pub(crate) const NO_LANE: u8 = u8::MAX;
 
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    heads: crate::table::Table<Ring<Head>>,
+    heads: Table<Ring<Head>>,
     outputs: Ring<(u64, u32)>,
     hosts: Ring<(u64, u32)>,
     wheel: Wheel,
@@ -130,10 +158,7 @@ impl EventQueue {
             packet: Packet::default(),
         };
         Self {
-            heads: (0..lanes)
-                .map(|_| Ring::new(filler))
-                .collect::<Vec<_>>()
-                .into(),
+            heads: (0..lanes).map(|_| Ring::new(filler)).collect(),
             outputs: Ring::new((0, 0)),
             hosts: Ring::new((0, 0)),
             wheel: Wheel::new(),
@@ -155,7 +180,7 @@ impl EventQueue {
     /// Sends a head at any later time.
     pub fn push_head_at(&mut self, head: Head) {
         let slot = self.stash.put(head.packet);
-        self.push(Event::new(head.time, phase::HEAD, head.port, slot, 0));
+        self.push(Event::new(head.time, phase::HEAD, head.port, slot));
     }
 
     /// Schedules a host's next injection. Where all hosts are alike, times come in order and go
@@ -163,7 +188,7 @@ impl EventQueue {
     #[inline]
     pub fn push_host(&mut self, time: u64, host: u32) {
         if !self.hosts.takes(time) {
-            self.push(Event::new(time, phase::HOST, host, 0, 0));
+            self.push(Event::new(time, phase::HOST, host, 0));
         } else {
             self.host_front = self.host_front.min(time);
             self.hosts.push((time, host));
@@ -175,7 +200,7 @@ impl EventQueue {
     #[inline]
     pub fn push_output(&mut self, time: u64, output: u32) {
         if !self.outputs.takes(time) {
-            self.push(Event::new(time, phase::ARBITRATE, output, 0, 0));
+            self.push(Event::new(time, phase::ARBITRATE, output, 0));
         } else {
             self.output_front = self.output_front.min(time);
             self.outputs.push((time, output));
@@ -264,7 +289,7 @@ impl EventQueue {
         if event.time >= end {
             return Source::Nothing;
         }
-        let key = (event.time, event.tag);
+        let key = (event.time, event.tag());
         if let Some(head) = self.heads.get(lane).and_then(Ring::front) {
             if head.key() < key {
                 return Source::Lane(lane);
@@ -296,6 +321,12 @@ impl EventQueue {
     #[inline(always)]
     pub fn coming_head(&self, lane: usize, places: usize) -> Option<&Head> {
         self.heads[lane].ahead(places)
+    }
+
+    /// Tells a head that will come up soon in a lane, and is there, its output.
+    #[inline(always)]
+    pub fn set_coming_output(&mut self, lane: usize, places: usize, output: u32) {
+        self.heads[lane].ahead_mut(places).output = output;
     }
 
     /// An output whose event will come up soon.
@@ -349,7 +380,7 @@ impl EventQueue {
         }
         self.wheel.for_each(|event| {
             if event.phase() == phase::HEAD {
-                each(event.id(), self.stash.get(event.a));
+                each(event.id(), self.stash.get(event.argument()));
             }
         });
     }
@@ -362,7 +393,7 @@ impl EventQueue {
         let stash = &mut self.stash;
         self.wheel.for_each(|event| {
             if event.phase() == phase::HEAD {
-                each(event.id(), stash.get_mut(event.a));
+                each(event.id(), stash.get_mut(event.argument()));
             }
         });
     }

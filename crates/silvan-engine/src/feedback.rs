@@ -131,10 +131,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 done + delay.as_ps(),
                 phase::FEEDBACK,
                 packet.source(),
-                slot,
-                ARRIVES,
+                slot << 1 | ARRIVES,
             ),
-            BecnPath::InBand { .. } => Event::new(done, phase::FEEDBACK, host, slot, TO_SEND),
+            BecnPath::InBand { .. } => Event::new(done, phase::FEEDBACK, host, slot << 1 | TO_SEND),
         };
         self.plane.events.push(event);
     }
@@ -144,13 +143,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let slot = self.plane.events.stash(packet);
         self.plane
             .events
-            .push(Event::new(done, phase::FEEDBACK, host, slot, ARRIVES));
+            .push(Event::new(done, phase::FEEDBACK, host, slot << 1 | ARRIVES));
     }
 
-    /// A feedback event of `host`.
-    pub(crate) fn feedback_event(&mut self, now: u64, host: u32, slot: u32, what: u32) {
-        let packet = self.plane.events.unstash(slot);
-        if what == TO_SEND {
+    /// A feedback event of `host`; the argument is a slot of the stash and, in the lowest bit, what
+    /// becomes of the packet there.
+    pub(crate) fn feedback_event(&mut self, now: u64, host: u32, argument: u32) {
+        let packet = self.plane.events.unstash(argument >> 1);
+        if argument & 1 == TO_SEND {
             self.notifications.queues[host as usize].push_back(packet);
             self.plane.hosts[host as usize].notifications += 1;
             self.wake_host(host, now);

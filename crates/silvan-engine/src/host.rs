@@ -219,9 +219,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let record = &mut self.plane.hosts[host as usize];
         if at < record.wake_at {
             record.wake_at = at;
-            self.plane
-                .events
-                .push(Event::new(at, phase::HOST, host, 0, 0));
+            self.plane.events.push(Event::new(at, phase::HOST, host, 0));
         }
     }
 
@@ -295,7 +293,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let slot = self.plane.events.stash(packet);
             self.plane
                 .events
-                .push(Event::new(done, phase::DELIVERED, to, slot, 0));
+                .push(Event::new(done, phase::DELIVERED, to, slot));
         }
         if self.notifications.wants(&packet) {
             self.answer(done, to, &packet, payload);
@@ -349,9 +347,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let at = at.as_ps();
             if at < self.change_at {
                 self.change_at = at;
-                self.plane
-                    .events
-                    .push(Event::new(at, phase::CHANGE, 0, 0, 0));
+                self.plane.events.push(Event::new(at, phase::CHANGE, 0, 0));
             }
         }
     }

@@ -25,6 +25,7 @@
 //! unless somebody waits. The sink's part is computed when the last link is granted. Events with
 //! constant delays keep to FIFO lanes, the rest to a timing wheel.
 
+mod ahead;
 mod audit;
 mod bypass;
 mod deadlock;

@@ -193,7 +193,7 @@ pub(crate) struct Pool {
 impl Pool {
     pub fn new(with_eligible: bool) -> Self {
         Self {
-            nodes: Vec::new().into(),
+            nodes: Table::default(),
             eligible: with_eligible.then(Vec::new),
             free: NONE,
         }

@@ -4,6 +4,7 @@ mod build;
 
 use silvan_units::{Bytes, HostId, PortId, Rate, Time, Vl};
 
+use crate::ahead::Reach;
 use crate::bypass::Bypass;
 use crate::events::{EventQueue, Head};
 use crate::outside::Outside;
@@ -13,16 +14,21 @@ use crate::table::Table;
 use crate::vlarb::{VlState, VlTables};
 use crate::ways::{CHOOSE, Ways};
 use silvan_interface::EngineConfig;
-use silvan_interface::prefetch;
 
 /// A table entry that leads nowhere.
 pub(crate) const NO_ROUTE: u8 = 0xff;
 
-/// One host.
+/// The output of a head that has not been read from its table yet: this and the entry's index.
+pub(crate) const UNREAD: u32 = 1 << 31;
+
+/// One host. Its first cache line has what each packet needs.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Host {
     /// Its port.
     pub port: u32,
+    /// Notifications that wait to be sent.
+    pub notifications: u32,
     /// The event that is scheduled for it; `u64::MAX` for none.
     pub wake_at: u64,
     /// The injection pace lets the next packet start then.
@@ -34,14 +40,12 @@ pub(crate) struct Host {
     pub delivered_packets: u64,
     /// Payload whose injection has started.
     pub injected: u64,
+    /// Whether the last packet was data, so that a notification is next in turn.
+    pub data_sent_last: bool,
     /// Data packets that arrived with FECN.
     pub fecn_received: u64,
     /// Notifications with BECN that arrived.
     pub becn_received: u64,
-    /// Notifications that wait to be sent.
-    pub notifications: u32,
-    /// Whether the last packet was data, so that a notification is next in turn.
-    pub data_sent_last: bool,
 }
 
 /// Rate of a link as the hot loop wants it.
@@ -125,6 +129,8 @@ pub(crate) struct Plane {
     pub sink_mtu: u64,
     /// Ports of the fabric; elements for output buffers stand behind them.
     pub fabric_ports: usize,
+    /// How far away the records are.
+    pub reach: Reach,
     /// What the plane was built with.
     pub config: EngineConfig,
     /// What changes from outside need.
@@ -171,72 +177,6 @@ impl Plane {
     pub fn known_lane(&self, port: PortId, vl: Vl) -> usize {
         assert!(vl.index() < self.vls, "no such virtual lane");
         self.lane(self.known_port(port), vl.index())
-    }
-
-    /// Whether the fabric is so large that it pays to ask for records ahead of time.
-    pub fn outgrows_cache(&self) -> bool {
-        // A quarter of a megabyte of records (the port's own lines, its credits and its queue's), to
-        // which tables, packets and hosts come.
-        self.fabric_ports * (size_of::<OutPort>() + size_of::<Credits>() + size_of::<OutLane>())
-            > 1 << 18
-    }
-
-    /// Asks for the records of a head that follows in a lane.
-    #[inline(always)]
-    pub fn prefetch_heads(&self, lane: usize) {
-        if let Some(head) = self.events.coming_head(lane, 5) {
-            let vl = head.packet.vl();
-            prefetch(&self.outs, head.output as usize);
-            prefetch(&self.credits, self.lane(head.output, vl));
-            prefetch(&self.lanes, self.lane(head.output, vl));
-            let upstream = self.ins[head.port as usize].upstream;
-            prefetch(&self.credits, self.lane(upstream, vl));
-        }
-    }
-
-    /// Asks for the records of the outputs that will arbitrate soon, `coming` giving them by how
-    /// many events they are away: first for the lane, then for the first packet of the queue whose
-    /// turn it is and for the credits that it gives back.
-    #[inline(always)]
-    pub fn prefetch_outputs(&self, coming: impl Fn(&EventQueue, usize) -> Option<u32>) {
-        if let Some(output) = coming(&self.events, 6) {
-            let lane = self.lane(output, 0);
-            prefetch(&self.outs, output as usize);
-            prefetch(&self.credits, lane);
-            prefetch(&self.lanes, lane);
-        }
-        if let Some(output) = coming(&self.events, 3) {
-            if let Some((queue, input)) = self.queue_in_turn(output) {
-                self.pool.prefetch(self.queues[queue]);
-                let upstream = self.ins[input].upstream;
-                prefetch(&self.credits, self.lane(upstream, 0));
-            }
-        }
-    }
-
-    /// The queue that a round-robin output is likely to serve next, and its input port.
-    #[inline(always)]
-    fn queue_in_turn(&self, output: u32) -> Option<(usize, usize)> {
-        let lane = self.lane(output, 0);
-        let record = &self.lanes[lane];
-        let local = record.pick(self.credits[lane].turn, None)?;
-        Some((
-            (record.queues + local) as usize,
-            (record.base + local) as usize,
-        ))
-    }
-
-    /// Asks for the records of a host that will inject soon.
-    #[inline(always)]
-    pub fn prefetch_hosts(&self) {
-        if let Some(host) = self.events.coming_host(6) {
-            prefetch(&self.hosts, host as usize);
-        }
-        if let Some(host) = self.events.coming_host(3) {
-            let port = self.hosts[host as usize].port;
-            prefetch(&self.outs, port as usize);
-            prefetch(&self.credits, self.lane(port, 0));
-        }
     }
 
     /// The input whose first packet has been eligible longest of those that wait for a lane and are
@@ -314,6 +254,27 @@ impl Plane {
         look_up(&self.tables, self.elements[element as usize], packet)
     }
 
+    /// The same, or where the table says it if that may be far away: [`resolve`](Self::resolve)
+    /// looks there when the line has been asked for.
+    #[inline(always)]
+    fn output_ahead(&self, element: u32, packet: &Packet) -> u32 {
+        let element = self.elements[element as usize];
+        if self.reach == Reach::Far && element.table != NONE {
+            return UNREAD | (element.table + packet.destination());
+        }
+        look_up(&self.tables, element, packet)
+    }
+
+    /// The output of a head at an input port, from what [`push_head`](Self::push_head) has noted.
+    #[inline(always)]
+    pub fn resolve(&self, port: u32, noted: u32) -> u32 {
+        if noted < UNREAD || noted == NONE {
+            return noted;
+        }
+        let element = self.elements[self.ins[port as usize].element as usize];
+        chosen(element, self.tables[(noted & !UNREAD) as usize])
+    }
+
     /// Sends heads on their way to other outputs if the tables have changed since they left.
     pub fn redirect_heads(&mut self) {
         if !std::mem::take(&mut self.redirect) {
@@ -331,13 +292,13 @@ impl Plane {
         });
     }
 
-    /// Sends a head on its way to the next input. Where it goes from there is looked up now, so that
-    /// nothing has to wait for the table when it arrives.
+    /// Sends a head on its way to the next input. Where it goes from there is looked up now, or at least
+    /// where to look, so that nothing has to wait for the table when it arrives.
     #[inline(always)]
     pub fn push_head(&mut self, now: u64, port: u32, packet: Packet) {
         let out = &self.outs[port as usize];
         let next = out.next;
-        let output = self.output_of(out.next_element, &packet);
+        let output = self.output_ahead(out.next_element, &packet);
         if let Some(&delay) = self.lane_delay.get(usize::from(out.lane)) {
             self.events.push_head(
                 usize::from(out.lane),
@@ -415,7 +376,15 @@ fn look_up(tables: &Table<u8>, element: Element, packet: &Packet) -> u32 {
     if element.table == NONE {
         return element.base;
     }
-    let local = tables[(element.table + packet.destination()) as usize];
+    chosen(
+        element,
+        tables[(element.table + packet.destination()) as usize],
+    )
+}
+
+/// The output that a table entry of an element stands for.
+#[inline(always)]
+fn chosen(element: Element, local: u8) -> u32 {
     if local >= CHOOSE {
         NONE
     } else {

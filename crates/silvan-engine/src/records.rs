@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::packet::NONE;
+use silvan_interface::prefetch;
 
 /// What stands at the far end of a port's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,6 +341,12 @@ impl Credits {
             self.spill = NONE;
         }
         self.settle(spill, now);
+    }
+
+    /// Asks for the queue of the entries that are spilled.
+    #[inline(always)]
+    pub fn prefetch_spilled(&self, spill: &Spill) {
+        prefetch(&spill.queues, self.spill as usize);
     }
 
     fn coming<'a>(&'a self, spill: &'a Spill) -> impl Iterator<Item = u64> + 'a {

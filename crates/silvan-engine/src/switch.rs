@@ -17,7 +17,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     #[inline(always)]
     pub(crate) fn head(&mut self, head: Head) {
         // Apart from here on: passed on whole, the head would live in memory.
-        let (now, port, mut output) = (head.time, head.port, head.output);
+        let (now, port) = (head.time, head.port);
+        let mut output = self.plane.resolve(port, head.output);
         let mut packet = head.packet;
         let whole = |output, packet| Head {
             time: now,
@@ -155,7 +156,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             out.wake_at = at;
             self.plane
                 .events
-                .push(Event::new(at, phase::ARBITRATE, output, 0, 0));
+                .push(Event::new(at, phase::ARBITRATE, output, 0));
         }
     }
 
@@ -440,7 +441,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if from_host && self.source.needs_credit() {
             self.plane
                 .events
-                .push(Event::new(due, phase::CREDIT, upstream, 0, 0));
+                .push(Event::new(due, phase::CREDIT, upstream, 0));
         }
     }
 
@@ -511,7 +512,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
         self.plane
             .events
-            .push(Event::new(tail, phase::READ_END, input, 0, 0));
+            .push(Event::new(tail, phase::READ_END, input, 0));
     }
 
     /// A read ends: the outputs that wait for this input get their chance in turn.

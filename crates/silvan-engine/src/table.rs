@@ -24,6 +24,18 @@ impl<T> From<Vec<T>> for Table<T> {
     }
 }
 
+impl<T> FromIterator<T> for Table<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        Self(items.into_iter().collect())
+    }
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
 impl<T> Deref for Table<T> {
     type Target = Vec<T>;
 

@@ -72,6 +72,13 @@ pub trait Workload {
         false
     }
 
+    /// Asks for the memory that tells [`expect_poll`](Self::expect_poll) where to look, some events
+    /// before it is called. Changes nothing.
+    #[inline]
+    fn foresee_poll(&self, host: HostId) {
+        let _ = host;
+    }
+
     /// Asks for the memory that [`poll`](Self::poll) of `host` will need, some events before it is
     /// called, as [`prefetch_item`](crate::prefetch_item) does. Changes nothing.
     #[inline]

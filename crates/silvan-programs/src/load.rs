@@ -88,6 +88,13 @@ impl Workload for Load {
     }
 
     #[inline]
+    fn foresee_poll(&self, host: HostId) {
+        if self.programs.is_none() {
+            self.traffic.foresee_poll(host);
+        }
+    }
+
+    #[inline]
     fn expect_poll(&self, host: HostId) {
         if self.programs.is_none() {
             self.traffic.expect_poll(host);

@@ -1,7 +1,7 @@
 //! All traffic of a run behind the engine's [`Workload`] seam.
 
-use silvan_interface::prefetch_item;
 use silvan_interface::workload::{Gate, Offer, Poll, Workload};
+use silvan_interface::{prefetch, prefetch_item};
 use silvan_units::{HostId, Time};
 
 use crate::build::build;
@@ -142,6 +142,11 @@ impl Traffic {
 }
 
 impl Workload for Traffic {
+    #[inline]
+    fn foresee_poll(&self, host: HostId) {
+        prefetch(&self.hosts, host.index());
+    }
+
     #[inline]
     fn expect_poll(&self, host: HostId) {
         let first = self.hosts[host.index()].first as usize;

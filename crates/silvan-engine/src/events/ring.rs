@@ -1,12 +1,13 @@
 //! A first-in first-out lane of events with one delay.
 
 use super::Head;
+use crate::table::Table;
 
 /// A growing first-in first-out ring of events, kept in the order of (time, id).
 #[derive(Debug)]
 pub(super) struct Ring<T> {
     /// A power of two, never empty.
-    pub(super) slots: crate::table::Table<T>,
+    pub(super) slots: Table<T>,
     head: usize,
     len: usize,
     /// The latest event ever appended. One that has left was no later than any to come, so it
@@ -116,6 +117,14 @@ impl<T: Keyed> Ring<T> {
     #[inline(always)]
     pub(super) fn ahead(&self, places: usize) -> Option<&T> {
         (places < self.len).then(|| &self.slots[self.at(places)])
+    }
+
+    /// The same with the right to change what it is not ordered by; it must be there.
+    #[inline(always)]
+    pub(super) fn ahead_mut(&mut self, places: usize) -> &mut T {
+        debug_assert!(places < self.len, "nobody stands there");
+        let at = self.at(places);
+        &mut self.slots[at]
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {

@@ -59,7 +59,7 @@ proptest! {
                     queue.push_output(now + 1_037_000, id);
                 }),
                 _ => model.insert((now + delay, phase::ARBITRATE, id)).then(|| {
-                    queue.push(Event::new(now + delay, phase::ARBITRATE, id, 0, 0));
+                    queue.push(Event::new(now + delay, phase::ARBITRATE, id, 0));
                 }),
             };
             prop_assert!(inserted.is_some() || !model.is_empty());

@@ -9,11 +9,13 @@ use silvan_fabric::{Fabric, ForwardingTables, NodeKind};
 use silvan_units::{Bytes, HostId, Rate};
 
 use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
+use crate::ahead::Reach;
 use crate::bypass::Bypass;
 use crate::events::{EventQueue, MAX_LANES, NO_LANE};
 use crate::outside::Outside;
 use crate::packet::{NONE, Pool, Queue};
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
+use crate::table::Table;
 use crate::vlarb::VlTables;
 use crate::ways::Ways;
 use silvan_interface::{Arbitration, BuildError, EngineConfig};
@@ -33,27 +35,28 @@ impl Plane {
         let span_of_mtu =
             |rate: Option<Rate>| rate.map_or(0, |rate| rate.span_for(config.packet.mtu).as_ps());
         let mut plane = Self {
-            outs: Vec::new().into(),
-            lanes: Vec::new().into(),
-            credits: Vec::new().into(),
-            ins: Vec::new().into(),
-            elements: Vec::new().into(),
-            credit_delays: Vec::new().into(),
-            queues: Vec::new().into(),
-            tables: Vec::new().into(),
+            outs: Table::default(),
+            lanes: Table::default(),
+            credits: Table::default(),
+            ins: Table::default(),
+            elements: Table::default(),
+            credit_delays: Table::default(),
+            queues: Table::default(),
+            tables: Table::default(),
             redirect: false,
+            reach: Reach::Near,
             ways: Ways::default(),
             spill: Spill::default(),
             pool: Pool::new(
                 config.switch.arbitration == Arbitration::OldestFirst
                     || config.switch.bypass_limit.is_some(),
             ),
-            hosts: Vec::new().into(),
+            hosts: Table::default(),
             events: EventQueue::new(0),
-            rates: Vec::new().into(),
-            head_delay: Vec::new().into(),
-            lane_delay: Vec::new().into(),
-            propagation: Vec::new().into(),
+            rates: Table::default(),
+            head_delay: Table::default(),
+            lane_delay: Table::default(),
+            propagation: Table::default(),
             vl_tables: vec![VlTables::new(
                 &config.switch.vl_arbitration,
                 config.data_vls,
@@ -87,6 +90,7 @@ impl Plane {
         plane.add_ways(fabric, routes, config);
         plane.finish_ports();
         plane.choose_lanes();
+        plane.reach = plane.measure_reach();
         Ok(plane)
     }
 
@@ -122,8 +126,7 @@ impl Plane {
                 table: NONE,
                 mixed: false,
             })
-            .collect::<Vec<_>>()
-            .into();
+            .collect();
         for (id, port) in fabric.ports.iter_enumerated() {
             let node = &fabric.nodes[port.node];
             let mut out = OutPort::unconnected();
@@ -340,10 +343,6 @@ impl Plane {
             out.lane = lane.map_or(NO_LANE, |lane| lane as u8);
         }
         self.events = EventQueue::new(delays.len());
-        self.lane_delay = delays
-            .into_iter()
-            .map(|(delay, _)| delay)
-            .collect::<Vec<_>>()
-            .into();
+        self.lane_delay = delays.into_iter().map(|(delay, _)| delay).collect();
     }
 }
