@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +191,11 @@ def test_jains_index_over_time_sees_a_flow_come() -> None:
     _, rates = sliding_rates_gbps(*class_delivered(result))
     delivered_bytes = sum(result.classes["delivered_bytes"].to_pylist())
     assert rates.sum() * 50e-6 / 8e-9 == pytest.approx(delivered_bytes)
+
+
+def test_a_result_can_be_sent_to_another_process() -> None:
+    result = silvan.run(silvan.Scenario.from_toml(INCAST), seed=1)
+    copy = pickle.loads(pickle.dumps(result))
+    assert copy.tables == result.tables
+    assert copy.summary == result.summary
+    assert (copy.scenario, copy.seed, copy.version) == (result.scenario, 1, result.version)

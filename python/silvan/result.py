@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from silvan import _silvan
-from silvan.arrow import Columns, table_from_columns
 from silvan.errors import OutputError, SilvanError
 from silvan.folders import MANIFEST, replaced_folder
 from silvan.scenario import Scenario
 
+# Arrow takes more memory than many a simulation: it is imported only where tables are looked at.
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    import pyarrow as pa
+
+    from silvan.arrow import Columns
 
 
 class Result:
@@ -74,7 +76,8 @@ class Result:
     ) -> None:
         self.scenario = scenario
         self.seed = seed
-        self.tables: dict[str, pa.Table] = dict(tables)
+        self._tables = dict(tables)
+        self._columns: Mapping[str, Columns] = {}
         self.summary: dict[str, Any] = dict(summary)
         self.version = version or _silvan.version()
 
@@ -86,9 +89,24 @@ class Result:
         tables: Mapping[str, Columns],
         summary: Mapping[str, Any],
     ) -> Result:
-        """Wrap the columns of the compiled module, without copying them."""
-        wrapped = {name: table_from_columns(columns) for name, columns in tables.items()}
-        return cls(scenario, seed, wrapped, summary)
+        """Take the columns of the compiled module; the tables wrap them without a copy."""
+        result = cls(scenario, seed, {}, summary)
+        result._columns = tables
+        return result
+
+    @cached_property
+    def tables(self) -> dict[str, pa.Table]:
+        """All tables by name. Each column that has a unit ends with it."""
+        if self._columns:
+            from silvan.arrow import table_from_columns
+
+            wrapped = {name: table_from_columns(columns) for name, columns in self._columns.items()}
+            return self._tables | wrapped
+        return self._tables
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The compiled module's columns stay in the process that made them; Arrow's can travel.
+        return Result, (self.scenario, self.seed, self.tables, self.summary, self.version)
 
     @property
     def hosts(self) -> pa.Table:
@@ -234,6 +252,7 @@ class Result:
         OutputError
             The folder holds no result, or a damaged one.
         """
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         folder = Path(directory)
