@@ -7,13 +7,16 @@
 //! 0x0001 001 : (Channel Adapter portguid 0x0000000000100001: 'node-1')
 //! ```
 //!
+//! `silvan route` puts ` sl 1` behind what is in parentheses, where the subnet manager gives paths from
+//! the hosts of the switch a service level other than 0.
+//!
 //! `opensm-lfts.dump` has `#` for `:`, `opensm.fdbs` has `dump_ucast_routes: Switch 0x...` above
 //! `0x0001 : 001  : 01   : yes`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_units::{Guid, Lid, NodeId, PortNumber, SwitchId};
+use silvan_units::{Guid, Lid, NodeId, PortNumber, Sl, SwitchId};
 
 use crate::ImportError;
 use crate::line::lines;
@@ -23,6 +26,8 @@ struct Table {
     switch: SwitchId,
     /// LID in the file, port, line.
     routes: Vec<(Lid, PortNumber, usize)>,
+    /// LID in the file, service level.
+    levels: Vec<(Lid, Sl)>,
 }
 
 /// Reads forwarding tables for a fabric.
@@ -75,6 +80,26 @@ pub fn tables(text: &str, fabric: &Fabric) -> Result<ForwardingTables, ImportErr
     Ok(tables)
 }
 
+/// Reads the service levels of paths that stand in a file of forwarding tables, as far as they are not
+/// 0: the switch of the source, the base LID of the destination in the fabric, and the level.
+///
+/// # Errors
+///
+/// As [`tables`], or if a level is none.
+pub fn path_levels(text: &str, fabric: &Fabric) -> Result<Vec<(SwitchId, Lid, Sl)>, ImportError> {
+    let (given, by_guid) = parse(text, fabric)?;
+    let nodes = nodes_of_lids(fabric, &given, by_guid);
+    let levels = given.iter().flat_map(|table| {
+        let levels = table.levels.iter();
+        levels.map(|&(lid, level)| (table.switch, lid, level))
+    });
+    let levels = levels.filter_map(|(switch, lid, level)| {
+        let node = nodes.get(&lid)?;
+        Some((switch, fabric.nodes[*node].lid, level))
+    });
+    Ok(levels.collect())
+}
+
 /// The tables, and the nodes whose port GUIDs stand beside LIDs.
 fn parse(text: &str, fabric: &Fabric) -> Result<(Vec<Table>, BTreeMap<Lid, NodeId>), ImportError> {
     let nodes = nodes_by_guid(fabric);
@@ -94,6 +119,7 @@ fn parse(text: &str, fabric: &Fabric) -> Result<(Vec<Table>, BTreeMap<Lid, NodeI
             given.push(Table {
                 switch,
                 routes: Vec::new(),
+                levels: Vec::new(),
             });
         } else if line.starts_with("0x") {
             let Some(route) = route(line) else {
@@ -112,6 +138,9 @@ fn parse(text: &str, fabric: &Fabric) -> Result<(Vec<Table>, BTreeMap<Lid, NodeI
             })?;
             if let Some(port) = route.1 {
                 table.routes.push((route.0, port, number));
+            }
+            if let Some(level) = level(line, number)? {
+                table.levels.push((route.0, level));
             }
             if let Some(&node) = port_guid(line).and_then(|guid| nodes.get(&guid)) {
                 by_guid.insert(route.0, node);
@@ -188,6 +217,26 @@ fn route(line: &str) -> Option<(Lid, Option<PortNumber>)> {
     }
     let port: u8 = port.parse().ok()?;
     Some((lid, (port != 255).then(|| PortNumber::new(port))))
+}
+
+/// The service level behind the parentheses of a route; `None` without one. Names may look like one, but
+/// stand inside.
+fn level(line: &str, number: usize) -> Result<Option<Sl>, ImportError> {
+    let behind = line.split_once(" : (").and_then(|(_, rest)| {
+        let (_, behind) = rest.rsplit_once("')")?;
+        behind.trim_start().strip_prefix("sl")
+    });
+    let Some(word) = behind.map(str::trim) else {
+        return Ok(None);
+    };
+    let level = word.parse().ok().and_then(|level| Sl::try_new(level).ok());
+    level.map(Some).ok_or_else(|| {
+        ImportError::new(
+            number,
+            format!("{word:?} is not a service level"),
+            "they are 0 to 15; is the file cut off?",
+        )
+    })
 }
 
 fn port_guid(line: &str) -> Option<Guid> {

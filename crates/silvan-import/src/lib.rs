@@ -5,7 +5,7 @@
 //! | `ibnetdiscover`, also with `-g` | [`topology`] | |
 //! | `ibnetdiscover -p` | [`ports`] | |
 //! | net file of ibsim | [`topology`] | [`ibsim_net`] |
-//! | `dump_lfts`, `dump_fts`, `opensm-lfts.dump`, `opensm.fdbs` | [`tables`] | |
+//! | `dump_lfts`, `dump_fts`, `opensm-lfts.dump`, `opensm.fdbs` | [`tables`], [`path_levels`] | |
 //!
 //! Real files have odd names, dead ports, adapters with several ports and ends cut off. What has one
 //! meaning is read; what has none is an [`ImportError`] with the line and a hint. Nothing is guessed:
@@ -43,7 +43,7 @@ mod topology;
 
 pub use error::ImportError;
 pub use export::ibsim_net;
-pub use lfts::tables;
+pub use lfts::{path_levels, tables};
 pub use model::{ImportedCable, ImportedFabric, ImportedNode};
 pub use ports::ports;
 pub use topology::topology;

@@ -87,6 +87,11 @@ fn fill_feedback(control: &mut ControlSection) {
     control.feedback.coalesce.get_or_insert(coalesce);
 }
 
+/// Lets the lanes follow from the levels that paths have, not from those of the traffic.
+pub(crate) fn leave_lanes_to_paths(file: &mut ScenarioFile) {
+    file.vl.sl_to_vl = Some(vec![0; 16]);
+}
+
 /// Whether packets change lanes at the datelines of a torus.
 pub(crate) fn has_datelines(file: &ScenarioFile) -> bool {
     file.fabric.generator == Some(Generator::Torus)

@@ -136,11 +136,15 @@ impl Scenario {
         import_fabric(&mut file.fabric, &file.link, base)?;
         let schedules = import_schedules(&mut file.traffic, base)?;
         import_python(&mut file.control, base)?;
+        let lanes_are_given = file.vl.sl_to_vl.is_some();
         effective::fill_defaults(&mut file);
         check_run(&file)?;
-        let engine = build_engine(&file)?;
         let fabric = build_fabric(&file.fabric, &file.link)?;
         import_tables(&mut file.fabric, &fabric, base)?;
+        if !lanes_are_given && !file.fabric.path_levels.is_empty() {
+            effective::leave_lanes_to_paths(&mut file);
+        }
+        let engine = build_engine(&file)?;
         let CheckedRoutes {
             tables,
             lanes,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use silvan_units::{HostId, NodeId, PortId};
+use silvan_units::{HostId, NodeId, PortId, SwitchId};
 
 use super::*;
 use crate::check::{CheckOptions, RouteError, check, dependency_cycle};
@@ -265,6 +265,43 @@ fn lanes_that_do_not_help_are_seen_through() {
             || error.to_string().contains("switch-0:2 (lane 1)"),
         "{error}"
     );
+}
+
+/// On a ring of four, the paths to the other side block each other in a circle of four. With those from
+/// one switch on a level of their own three are left on the first, and paths from one switch never
+/// make a circle.
+#[test]
+fn levels_take_the_circle_out_of_a_ring() {
+    let ring = Ring {
+        switches: 4,
+        hosts_per_switch: 2,
+        link: LINK,
+    };
+    let fabric = ring.build().unwrap();
+    let tables = min_hop_balanced(&fabric).unwrap();
+    assert!(dependency_cycle(&fabric, &tables).unwrap().is_some());
+    for (level, has_cycle) in [(0, true), (1, false), (2, false)] {
+        let levels = |from: SwitchId, to: HostId| {
+            let across = fabric.host_attachment(to).0.index().abs_diff(from.index()) == 2;
+            if from.index() == 3 && across {
+                level
+            } else {
+                0
+            }
+        };
+        let lanes = PathLanes::by_level(&fabric, levels);
+        assert_eq!(
+            (lanes.lanes(), lanes.classes()),
+            (level + 1, [16, 8, 4][usize::from(level)])
+        );
+        for from in fabric.switch_ids() {
+            for to in fabric.host_ids() {
+                assert_eq!(lanes.path(from, to), levels(from, to));
+            }
+        }
+        let found = dependency_cycle(&fabric, with_lanes(&tables, Some(&lanes))).unwrap();
+        assert_eq!(found.is_some(), has_cycle);
+    }
 }
 
 #[test]

@@ -74,6 +74,23 @@ impl PathLanes {
         }
     }
 
+    /// Paths whose service level is their lane behind every switch, as OpenSM's routing engine lash has them
+    /// (T. Skeie, O. Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area
+    /// networks", IPDPS 2002): paths that together could block each other in a circle are on different
+    /// lanes. `level_of` gives the level from the hosts of a switch to a host, 0 to 15.
+    pub fn by_level(fabric: &Fabric, level_of: impl Fn(SwitchId, HostId) -> u8) -> Self {
+        let pairs = fabric
+            .switch_ids()
+            .flat_map(|switch| fabric.host_ids().map(move |host| (switch, host)));
+        let highest = pairs.map(|(switch, host)| level_of(switch, host)).max();
+        let highest = highest.unwrap_or(0).min(15);
+        let path_bits = (u8::BITS - highest.leading_zeros()) as u8;
+        // Levels that no path has would ask for lanes that need not be there.
+        Self::new(fabric, path_bits, level_of, |_, _, _, path| {
+            path.min(highest)
+        })
+    }
+
     /// Low bits of the service level that are taken.
     pub fn path_bits(&self) -> u8 {
         self.path_bits

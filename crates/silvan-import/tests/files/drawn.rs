@@ -91,15 +91,22 @@ proptest! {
 
     #[test]
     fn mutated_tables_do_no_harm(
-        edits in prop::collection::vec((any::<prop::sample::Index>(), "[0-9x: ()a-f\n]{0,4}"), 1..8),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), "[0-9x: ()a-fls\n]{0,4}"), 1..8),
     ) {
         let fabric = build(&silvan_import::topology(NETWORK).unwrap());
-        let mut text: Vec<char> = include_str!("../samples/dump_lfts.txt").chars().collect();
+        let leveled = include_str!("../samples/dump_lfts.txt").replace("')\n", "') sl 7\n");
+        let mut text: Vec<char> = leveled.chars().collect();
         for (index, edit) in &edits {
             let at = index.index(text.len());
             text.splice(at..(at + 1).min(text.len()), edit.chars());
         }
         let text: String = text.into_iter().collect();
-        let _ = silvan_import::tables(&text, &fabric);
+        let tables = silvan_import::tables(&text, &fabric);
+        match silvan_import::path_levels(&text, &fabric) {
+            // They are for nodes that there are.
+            Ok(levels) => prop_assert!(levels.iter().all(|(_, lid, _)| *lid <= fabric.max_lid())),
+            // What is wrong with a line is wrong for both.
+            Err(error) => prop_assert_eq!(tables.map_err(|error| error.to_string()), Err(error.to_string())),
+        }
     }
 }

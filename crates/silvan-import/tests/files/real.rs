@@ -118,6 +118,33 @@ fn tables() {
     );
 }
 
+/// Levels of paths stand behind what is in parentheses, whose names may look like one.
+#[test]
+fn levels_of_paths() {
+    let fabric = build(&silvan_import::topology(NETWORK).unwrap());
+    let dumped = include_str!("../samples/dump_lfts.txt");
+    assert_eq!(silvan_import::path_levels(dumped, &fabric).unwrap(), []);
+    let mut switches = 0;
+    let lines = dumped.lines().map(|line| {
+        switches += u16::from(line.starts_with("Unicast"));
+        match line.get(..6) {
+            Some("0x0001") => format!("{line} sl {switches}\n"),
+            Some("0x0002") => format!("{}\n", line.replace("'", "') sl 9'")),
+            _ => format!("{line}\n"),
+        }
+    });
+    let text: String = lines.collect();
+    let tables = silvan_import::tables(dumped, &fabric).unwrap();
+    assert_eq!(silvan_import::tables(&text, &fabric).unwrap(), tables);
+    let levels = silvan_import::path_levels(&text, &fabric).unwrap();
+    let found: Vec<(u16, u8)> = levels
+        .iter()
+        .map(|(_, lid, level)| (lid.as_u16(), level.as_u8()))
+        .collect();
+    let expected: Vec<(u16, u8)> = (1..=switches).map(|level| (1, level as u8)).collect();
+    assert_eq!(found, expected);
+}
+
 /// A fabric whose LIDs are not those of the file: ibsim's net file has none.
 #[test]
 fn tables_by_name_and_place() {

@@ -181,6 +181,14 @@ fn tables_errors() {
             "line 2: \"leaf-2\" sends LID 1 to port 9, which has no cable",
         ),
         (
+            format!("{switch}0x0001 035 : (Channel Adapter portguid 0x100001: 'Hca1') sl 16\n"),
+            "line 2: \"16\" is not a service level",
+        ),
+        (
+            format!("{switch}0x0001 035 : (Channel Adapter portguid 0x100001: 'Hca1') sl\n"),
+            "line 2: \"\" is not a service level",
+        ),
+        (
             format!("{switch}{switch}"),
             "line 2: a second table for \"leaf-2\"",
         ),

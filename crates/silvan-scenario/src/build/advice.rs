@@ -11,6 +11,8 @@ use crate::parsed::Routing;
 
 /// Bytes of a flow-control credit (IBA volume 1, section 7.9.4).
 const CREDIT: u64 = 64;
+/// Data lanes that a port can have (IBA volume 1, section 7.6.1).
+const MOST_LANES: u8 = 15;
 
 /// Advice on an error of the engine's own check.
 pub(super) fn on_engine(error: &BuildError) -> String {
@@ -35,9 +37,12 @@ pub(super) fn on_engine(error: &BuildError) -> String {
             let needed = u16::from(*vl) + 1;
             return format!("leave the entry out, or set vl.data-vls to {needed}");
         }
-        BuildError::PathLanes { data_vls, .. } => {
-            let even = u16::from(*data_vls).next_multiple_of(2).min(14);
-            return format!("leave vl.sl-to-vl out, and set vl.data-vls to {even}");
+        BuildError::PathLanes {
+            data_vls, lanes, ..
+        } => {
+            let most = MOST_LANES - MOST_LANES % lanes;
+            let whole = data_vls.next_multiple_of(*lanes).min(most);
+            return format!("leave vl.sl-to-vl out, and set vl.data-vls to {whole}");
         }
         BuildError::MessagesOutOfOrder => "use ack-per-packet, or leave fabric.adaptive out",
         BuildError::NotificationBytes(_) => "42 B are usual, the size of a CNP",

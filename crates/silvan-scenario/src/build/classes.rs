@@ -23,7 +23,7 @@ pub(crate) fn check_classes(
             "the routes take {bits} of the 4 bits of a service level, which leaves 0 to {}, not {sl}",
             classes - 1
         );
-        let hint = "lower it, or use a torus of fewer dimensions";
+        let hint = "lower it, or use routes that take fewer bits";
         Err(ScenarioError::new(key, message).with_hint(hint))
     })
 }

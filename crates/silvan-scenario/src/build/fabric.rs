@@ -264,7 +264,7 @@ pub(crate) fn build_routes(
     datelines: bool,
 ) -> Result<CheckedRoutes, ScenarioError> {
     let (tables, lanes) = compute_routes(section, link, fabric)?;
-    let lanes = lanes.filter(|_| datelines);
+    let lanes = lanes.filter(|_| datelines || section.routing != Routing::DimensionOrder);
     let options = CheckOptions {
         allow_cycles: section.allow_credit_loops,
     };
@@ -307,18 +307,20 @@ pub(crate) fn build_routes(
     })
 }
 
-/// Tables and, on a torus, the lanes of its datelines.
+/// Tables and, on a torus, the lanes of its datelines, or those of levels that paths have.
 fn compute_routes(
     section: &FabricSection,
     link: &LinkSection,
     fabric: &Fabric,
 ) -> Result<(ForwardingTables, Option<PathLanes>), ScenarioError> {
-    for (key, given) in [
-        ("tables", !section.tables.is_empty()),
-        ("linear-tables", !section.linear_tables.is_empty()),
+    let tables = "forwarding tables are given, but the routing computes them";
+    let levels = "levels of paths are given, but the routing computes the tables";
+    for (key, given, message) in [
+        ("tables", !section.tables.is_empty(), tables),
+        ("linear-tables", !section.linear_tables.is_empty(), tables),
+        ("path-levels", !section.path_levels.is_empty(), levels),
     ] {
         if section.routing != Routing::Explicit && given {
-            let message = "forwarding tables are given, but the routing computes them";
             let error = ScenarioError::new(at("fabric").key(key), message);
             return Err(error.with_hint("set fabric.routing to \"explicit\""));
         }
@@ -337,11 +339,14 @@ fn compute_routes(
             routing::dimension_order(fabric, &grid(section, link.kind()))
         }
         Routing::Explicit if !section.linear_tables.is_empty() => {
-            return linear::decode(&section.linear_tables, fabric).map(only_tables);
+            let tables = linear::decode(&section.linear_tables, fabric)?;
+            let lanes = linear::decode_levels(&section.path_levels, fabric)?;
+            return Ok((tables, lanes));
         }
         // Tables from a file have become linear tables by now.
         Routing::Explicit | Routing::Lfts => {
-            routing::explicit(fabric, &explicit_tables(section)).map(only_tables)
+            let lanes = linear::decode_levels(&section.path_levels, fabric)?;
+            routing::explicit(fabric, &explicit_tables(section)).map(|tables| (tables, lanes))
         }
     }
     .map_err(|error| cannot_route(&error))

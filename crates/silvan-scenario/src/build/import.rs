@@ -65,7 +65,10 @@ pub(crate) fn import_tables(
             let (name, text) = read(&file, base, &key)?;
             let tables =
                 silvan_import::tables(&text, fabric).map_err(|error| in_file(&name, &error))?;
+            let levels = silvan_import::path_levels(&text, fabric)
+                .map_err(|error| in_file(&name, &error))?;
             section.linear_tables = linear::encode(fabric, &tables);
+            section.path_levels = linear::encode_levels(fabric, &levels);
             section.routing = Routing::Explicit;
             Ok(())
         }

@@ -160,6 +160,12 @@ pub struct FabricSection {
     /// hexadecimal digits with the port for each LID from 0 on, `ff` without a route.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub linear_tables: BTreeMap<String, String>,
+    /// Service levels of paths for the routing `explicit`, where the subnet manager gives them levels that
+    /// keep them from deadlock, as OpenSM's lash does: by name of the switch whose hosts send, a hexadecimal
+    /// digit for each LID from 0 on. Behind every switch a path takes the virtual lane of its level,
+    /// counted from the lane that `vl.sl-to-vl` has for its traffic.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub path_levels: BTreeMap<String, String>,
     /// Whether to run although the routes can deadlock (their channel dependencies have a cycle).
     pub allow_credit_loops: bool,
 }

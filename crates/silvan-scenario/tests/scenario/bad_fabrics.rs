@@ -220,7 +220,7 @@ fn lanes_of_a_torus_come_in_pairs() {
     assert_eq!(
         message(&format!("{TORUS}{incast}sl = 4\n")),
         "file.toml:10: traffic.incast.0.sl: the routes take 2 of the 4 bits of a service level, \
-         which leaves 0 to 3, not 4 (hint: lower it, or use a torus of fewer dimensions)"
+         which leaves 0 to 3, not 4 (hint: lower it, or use routes that take fewer bits)"
     );
 }
 

@@ -100,6 +100,10 @@ fn what_is_wrong_is_named_with_its_file() {
             "../silvan-import/tests/samples/test.toml:3: fabric.linear-tables",
         ),
         (
+            "path-levels = { switch-0000 = \"01\" }",
+            "../silvan-import/tests/samples/test.toml:2: fabric.path-levels: levels of paths are given",
+        ),
+        (
             "linear-tables = { switch-0000 = \"00\" }",
             "../silvan-import/tests/samples/test.toml:2: fabric.linear-tables: forwarding tables are given",
         ),

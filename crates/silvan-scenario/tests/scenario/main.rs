@@ -7,6 +7,7 @@ mod bad_text;
 mod bad_values;
 mod files;
 mod generated;
+mod levels;
 mod mutations;
 mod programs;
 mod python;
