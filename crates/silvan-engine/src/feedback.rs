@@ -104,7 +104,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             return;
         };
         let data_sl = packet.sl_bits();
-        let data_class = self.plane.ways.class_of(data_sl);
+        let data_class = self.plane.ways.class_of(packet.source(), host, data_sl);
         let (wire, class) = match self.notifications.params.path {
             BecnPath::OutOfBand { .. } => (0, data_class),
             BecnPath::InBand { sl, bytes, .. } => (

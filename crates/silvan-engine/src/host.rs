@@ -303,10 +303,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Tells the workload of a delivery.
     pub(crate) fn delivered(&mut self, now: u64, host: u32, slot: u32) {
         let packet = self.plane.events.unstash(slot);
+        let ways = &self.plane.ways;
+        let class = ways.class_of(packet.source(), host, packet.sl_bits());
         let offer = Offer {
             dst: HostId::new(host as usize),
             bytes: u32::from(packet.wire()) - self.plane.header,
-            sl: service_level(self.plane.ways.class_of(packet.sl_bits())),
+            sl: service_level(class),
             class: packet.class(),
             last: packet.is(LAST),
         };

@@ -1,10 +1,11 @@
 //! Service levels and virtual lanes, set from outside while packets move.
 
 use silvan_control::seam::{SourceControl, SwitchControl};
-use silvan_units::{HostId, NodeId, PortNumber};
+use silvan_units::{HostId, NodeId, PortNumber, Sl};
 
 use crate::engine::Engine;
 use crate::events::Head;
+use crate::packet::service_level;
 use crate::plane::Plane;
 use crate::workload::Workload;
 
@@ -71,7 +72,34 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// If there is no such host.
     pub fn host_sl_to_vl(&self, host: HostId) -> [u8; 16] {
         let lanes = self.plane.host_lanes(self.plane.known_host(host));
-        std::array::from_fn(|sl| lanes[usize::from(self.plane.ways.class_of(sl as u8))])
+        std::array::from_fn(|sl| lanes[usize::from(self.plane.ways.class_bits(sl as u8))])
+    }
+
+    /// Sets the service level of packets from one host to another whose traffic has service level 0, as
+    /// a subnet manager gives it to the path. Behind every switch they take the lane that its mapping
+    /// has for that level; on the link of their host they keep that of their traffic.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn set_path_level(&mut self, source: HostId, destination: HostId, level: Sl) {
+        let (source, destination) = (
+            self.plane.known_host(source),
+            self.plane.known_host(destination),
+        );
+        self.plane
+            .set_path_level(source, destination, level.as_u8());
+    }
+
+    /// The service level of packets from one host to another whose traffic has service level 0.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn path_level(&self, source: HostId, destination: HostId) -> Sl {
+        let (source, destination) = (
+            self.plane.known_host(source),
+            self.plane.known_host(destination),
+        );
+        service_level(self.plane.ways.service_level(source, destination, 0))
     }
 
     /// A head whose service level leads to no data lane.

@@ -28,10 +28,14 @@ pub(crate) struct Ways {
     pub changes_lanes: bool,
     /// Low bits of the service level that say what kind of path a packet is on.
     path_bits: u8,
-    /// First entry of `paths` for the hosts of a switch, by host.
+    /// First entry of `paths` for what a host sends, by host: a row that it shares with others, or one of
+    /// its own. Empty if no service level depends on the path.
     rows: Vec<u32>,
-    /// Kind of path, by destination.
+    /// Row by row, the service level of a path for traffic of class 0, by destination. Its low
+    /// `path_bits` say the kind of path.
     paths: Vec<u8>,
+    /// Entries of `paths` that are in shared rows; rows of single hosts are behind them.
+    shared: u32,
     /// First entry of `lanes`, by element; `NONE` for one that keeps lanes.
     mappings: Vec<u32>,
     /// Virtual lane by input port, output port and service level.
@@ -58,17 +62,52 @@ impl Ways {
     /// The service level in a packet's header, from that of its traffic.
     #[inline(always)]
     pub fn service_level(&self, source: u32, destination: u32, class: u8) -> u8 {
-        if self.path_bits == 0 {
+        if self.rows.is_empty() {
             return class;
         }
-        let entry = self.rows[source as usize] + destination;
-        class << self.path_bits | self.paths[entry as usize]
+        let path = self.paths[(self.rows[source as usize] + destination) as usize];
+        if class == 0 {
+            return path;
+        }
+        class << self.path_bits | path & ((1 << self.path_bits) - 1)
     }
 
-    /// The service level of the traffic, from that in a packet's header.
+    /// The service level of the traffic, from that in the header of a packet. A packet whose path had
+    /// another level when it was sent may be taken for one of another class.
     #[inline(always)]
-    pub fn class_of(&self, service_level: u8) -> u8 {
+    pub fn class_of(&self, source: u32, destination: u32, service_level: u8) -> u8 {
+        if service_level == self.service_level(source, destination, 0) {
+            return 0;
+        }
+        self.class_bits(service_level)
+    }
+
+    /// The bits of a service level that say the class.
+    #[inline(always)]
+    pub fn class_bits(&self, service_level: u8) -> u8 {
         service_level >> self.path_bits
+    }
+
+    /// Sets the service level of the path from one host to another, for traffic of class 0. Gives
+    /// `false` if it had it already.
+    fn set_path(&mut self, (source, destination): (u32, u32), hosts: usize, level: u8) -> bool {
+        if self.service_level(source, destination, 0) == level {
+            return false;
+        }
+        if self.rows.is_empty() {
+            self.rows = vec![0; hosts];
+            self.paths = vec![0; hosts];
+            self.shared = hosts as u32;
+        }
+        let row = self.rows[source as usize];
+        if row < self.shared {
+            let first = row as usize;
+            self.rows[source as usize] = self.paths.len() as u32;
+            self.paths.extend_from_within(first..first + hosts);
+        }
+        let entry = self.rows[source as usize] + destination;
+        self.paths[entry as usize] = level;
+        true
     }
 
     /// The virtual lane of a packet behind a local output of the element that it came into by a
@@ -123,6 +162,7 @@ impl Plane {
             let paths = fabric.host_ids().map(|host| lanes.path(switch, host));
             ways.paths.extend(paths);
         }
+        ways.shared = ways.paths.len() as u32;
         let hosts = fabric.host_count();
         let row = |host: HostId| (fabric.host_attachment(host).0.index() * hosts) as u32;
         ways.rows = fabric.host_ids().map(row).collect();
@@ -176,9 +216,8 @@ impl Plane {
         }
     }
 
-    /// Sets them. The other pairs of a switch that kept lanes have those of the configuration then.
-    pub fn set_pair_lanes(&mut self, element: usize, input: u32, output: u32, lanes: &[u8; 16]) {
-        let pairs = self.elements[element].ports.pow(2);
+    /// Lets a switch that kept lanes map them, as the configuration says.
+    fn map_lanes(&mut self, element: usize, pairs: u32) {
         let ways = &mut self.ways;
         ways.changes_lanes = true;
         ways.mappings.resize(self.elements.len(), NONE);
@@ -188,6 +227,26 @@ impl Plane {
                 ways.lanes.extend(self.config.sl_to_vl);
             }
         }
+    }
+
+    /// Sets the service level of a path, for traffic of class 0. All switches map it to a lane then.
+    pub fn set_path_level(&mut self, source: u32, destination: u32, level: u8) {
+        let hosts = self.hosts.len();
+        if !self.ways.set_path((source, destination), hosts, level) {
+            return;
+        }
+        for element in 0..self.elements.len() {
+            if self.table_range(element).is_some() {
+                let pairs = self.elements[element].ports.pow(2);
+                self.map_lanes(element, pairs);
+            }
+        }
+    }
+
+    /// Sets them. The other pairs of a switch that kept lanes have those of the configuration then.
+    pub fn set_pair_lanes(&mut self, element: usize, input: u32, output: u32, lanes: &[u8; 16]) {
+        let pairs = self.elements[element].ports.pow(2);
+        self.map_lanes(element, pairs);
         if let Some(first) = self.first_of_pair(element, input, output) {
             self.ways.lanes[first..first + 16].copy_from_slice(lanes);
         }

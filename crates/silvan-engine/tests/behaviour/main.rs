@@ -14,6 +14,7 @@ mod deadlock;
 mod determinism;
 mod lanes;
 mod latency;
+mod levels;
 mod lossless;
 mod marking;
 mod notifications;

@@ -1,0 +1,129 @@
+//! Service levels of paths that are set from outside, as a subnet manager gives them.
+
+use silvan_control::seam::NoControl;
+use silvan_engine::{Engine, EngineConfig, RunError};
+use silvan_fabric::generators::Grid;
+use silvan_fabric::routing::{PathLanes, Routes, dimension_order};
+use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_units::{HostId, Sl, Span, SwitchId};
+
+use crate::common::{PlainEngine, at, cable, room};
+use crate::script::{Flow, Script};
+
+const SWITCHES: usize = 5;
+const HOSTS: usize = 2;
+
+/// A ring with its shortest routes.
+fn ring() -> (Fabric, ForwardingTables) {
+    let grid = Grid {
+        sizes: vec![SWITCHES],
+        wraps: true,
+        hosts_per_switch: HOSTS,
+        link: cable("4x DDR 2 m"),
+    };
+    let fabric = grid.build().unwrap();
+    let (tables, _) = dimension_order(&fabric, &grid).unwrap();
+    (fabric, tables)
+}
+
+/// The host two switches further on.
+fn target(host: usize) -> usize {
+    (host + 2 * HOSTS) % (SWITCHES * HOSTS)
+}
+
+/// All send to the one two switches further on: every buffer holds a packet that needs the next.
+fn start(fabric: &Fabric, routes: Routes<'_>, sl_to_vl: [u8; 16]) -> PlainEngine {
+    let mut config = EngineConfig {
+        data_vls: 2,
+        sl_to_vl,
+        ..EngineConfig::default()
+    };
+    config.switch.buffer = room(1);
+    let flows: Vec<Flow> = (0..fabric.host_count())
+        .map(|host| Flow::saturating(host, target(host)))
+        .collect();
+    let script = Script::new(&flows, fabric.host_count());
+    Engine::new(fabric, routes, &config, NoControl, NoControl, script).unwrap()
+}
+
+/// Level by lane.
+fn alternating() -> [u8; 16] {
+    std::array::from_fn(|sl| sl as u8 % 2)
+}
+
+/// The paths of the last switch on a level of their own open the circle: on each lane some cable is
+/// not waited for any more.
+fn level_of(from: SwitchId) -> u8 {
+    u8::from(from.index() == SWITCHES - 1)
+}
+
+fn set_levels(engine: &mut PlainEngine, fabric: &Fabric) {
+    for source in fabric.host_ids() {
+        let level = Sl::try_new(level_of(fabric.host_attachment(source).0)).unwrap();
+        for destination in fabric.host_ids().filter(|host| *host != source) {
+            engine.set_path_level(source, destination, level);
+        }
+    }
+}
+
+/// Oracle: the lanes that are part of the routes from the start.
+#[test]
+fn levels_set_from_outside_are_those_of_the_routes() {
+    let (fabric, tables) = ring();
+    let mut plain = start(&fabric, (&tables).into(), alternating());
+    match plain.run_until(at(Span::from_ms(5))) {
+        Err(RunError::Deadlock(deadlock)) => assert_eq!(deadlock.cycle.len(), SWITCHES),
+        other => panic!("{other:?}"),
+    }
+
+    let mut set = start(&fabric, (&tables).into(), alternating());
+    set_levels(&mut set, &fabric);
+    set.run_until(at(Span::from_ms(5))).unwrap();
+    set.audit().unwrap();
+
+    let lanes = PathLanes::by_level(&fabric, |from, _| level_of(from));
+    let routes = Routes {
+        lanes: Some(&lanes),
+        ..(&tables).into()
+    };
+    let mut routed = start(&fabric, routes, [0; 16]);
+    routed.run_until(at(Span::from_ms(5))).unwrap();
+    assert_eq!(set.events(), routed.events());
+    for port in fabric.ports.ids() {
+        assert_eq!(set.port_counters(port), routed.port_counters(port));
+    }
+    for (a, b) in set
+        .workload()
+        .records
+        .iter()
+        .zip(&routed.workload().records)
+    {
+        assert_eq!(a.delivered, b.delivered);
+        assert!(set.now().since(*a.delivered.last().unwrap()) < Span::from_us(200));
+    }
+}
+
+/// Packets under way keep their level, and one host's paths are not another's.
+#[test]
+fn levels_change_while_packets_move() {
+    let (fabric, tables) = ring();
+    let lanes = PathLanes::by_level(&fabric, |from, _| level_of(from));
+    let routes = Routes {
+        lanes: Some(&lanes),
+        ..(&tables).into()
+    };
+    let mut engine = start(&fabric, routes, [0; 16]);
+    let [first, second] = [0, 1].map(HostId::new);
+    let away = HostId::new(target(0));
+    let level = |level| Sl::try_new(level).unwrap();
+    for step in 1..=20 {
+        engine.run_until(at(Span::from_us(100) * step)).unwrap();
+        engine.audit().unwrap();
+        engine.set_path_level(first, away, level(step as u8 % 2));
+        assert_eq!(engine.path_level(first, away), level(step as u8 % 2));
+        assert_eq!(engine.path_level(second, away), level(0));
+    }
+    assert_eq!(engine.path_level(HostId::new(9), away), level(1));
+    let record = &engine.workload().records[0];
+    assert!(engine.now().since(*record.delivered.last().unwrap()) < Span::from_us(200));
+}
