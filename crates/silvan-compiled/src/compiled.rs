@@ -12,7 +12,7 @@ use silvan_programs::{Load, Programs};
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_simulation::{ClassTotals, Histogram, LiveSimulation, Network, Simulation};
 use silvan_traffic::Traffic;
-use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Time, Vl};
+use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Sl, Time, Vl};
 
 /// A workload that consists of traffic, and perhaps of programs.
 pub(crate) trait HostLoad: Workload {
@@ -211,6 +211,14 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
 
     fn host_sl_to_vl(&self, host: HostId) -> [u8; 16] {
         self.0.host_sl_to_vl(host)
+    }
+
+    fn set_path_level(&mut self, source: HostId, destination: HostId, level: Sl) {
+        self.0.set_path_level(source, destination, level);
+    }
+
+    fn path_level(&self, source: HostId, destination: HostId) -> Sl {
+        self.0.path_level(source, destination)
     }
 
     fn close_port(&mut self, port: PortId, on_wire: OnWire) {

@@ -2,6 +2,7 @@
 //! bytes come in, messages to be sent come out.
 
 mod datagrams;
+mod paths;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use silvan_mad::smp::PortInfo;
 use silvan_units::NodeId;
 
+use self::paths::Questions;
 use crate::error::EmulatorError;
 use crate::loss::{Late, Loss};
 use crate::subnet::Subnet;
@@ -19,6 +21,8 @@ use crate::wire::{CONTROL_DATA, CONTROL_LEN, ConnectRequest, Control, Kind, Mess
 struct Client {
     node: NodeId,
     is_sm: bool,
+    /// Whether it has set something by subnet management.
+    has_set: bool,
 }
 
 /// How long a subnet manager may think about a request before it comes back as timed out. Tools have
@@ -79,6 +83,8 @@ pub(crate) struct Clients {
     default_node: NodeId,
     /// By requester and its transaction.
     forwarded: BTreeMap<(u16, u64), Forwarded>,
+    /// What the hosts themselves ask.
+    pub questions: Questions,
     /// Messages to be sent, in order.
     pub outbox: Vec<(u16, Message)>,
     pub loss: Loss,
@@ -106,12 +112,13 @@ impl Clients {
             clients: BTreeMap::new(),
             default_node,
             forwarded: BTreeMap::new(),
+            questions: Questions::default(),
             outbox: Vec::new(),
             loss: Loss::none(),
             traffic: Traffic::default(),
             next_trap: 1,
             next_client: 0,
-            numbers: u16::MAX,
+            numbers: paths::HOSTS,
         })
     }
 
@@ -199,7 +206,12 @@ impl Clients {
         let (Some(node), Some(client)) = (node, self.free_number()) else {
             return ControlAction::Reply(control.refuse());
         };
-        self.clients.insert(client, Client { node, is_sm: false });
+        let attached = Client {
+            node,
+            is_sm: false,
+            has_set: false,
+        };
+        self.clients.insert(client, attached);
         self.set_sm(client, request.is_sm);
         let name = &self.subnet.fabric.nodes[node].name;
         // A name that the client asked for is said back as it was.
@@ -266,15 +278,18 @@ impl Clients {
         self.set_sm(client, false);
         self.clients.remove(&client);
         self.forwarded.retain(|key, _| key.0 != client);
+        self.questions.manager_gone(client, self.subnet.uptime);
         self.give_back(|forwarded| forwarded.to == client);
     }
 
-    /// Does what is due by now: what was lost is sent again or comes back, switches get power back.
+    /// Does what is due by now: what was lost is sent again or comes back, switches get power back, hosts
+    /// ask for paths.
     pub fn come_due(&mut self) {
         while let Some(late) = self.loss.due(self.subnet.uptime) {
             self.lost_for_long(late);
         }
         self.subnet.power_on_due();
+        self.ask_paths();
     }
 
     /// Gives requests back that a subnet manager does not answer.

@@ -85,7 +85,13 @@ pub enum Command {
         factor: f64,
     },
     /// The forwarding tables, as `dump_lfts` prints them.
-    Tables,
+    Tables {
+        /// With the service levels of paths that are not 0.
+        #[serde(default)]
+        levels: bool,
+    },
+    /// Lets a host of every switch ask the subnet manager for its paths to all hosts.
+    AskPaths,
     /// Ends the emulation.
     Quit,
 }
@@ -195,7 +201,14 @@ impl Desk<'_> {
                 Ok(json!({}))
             }
             Command::Scale { factor } => Err(format!("a time scale of {factor}")),
-            Command::Tables => Ok(json!({ "tables": crate::tables::dump(&self.clients.subnet) })),
+            Command::Tables { levels } => {
+                let tables = crate::tables::dump(&self.clients.subnet, levels);
+                Ok(json!({ "tables": tables }))
+            }
+            Command::AskPaths => match self.clients.ask_all_paths() {
+                Some(count) => Ok(json!({ "questions": count })),
+                None => Err("there is no subnet manager to ask".to_owned()),
+            },
             Command::Quit => {
                 *self.quit = true;
                 Ok(json!({}))
@@ -232,6 +245,10 @@ impl Desk<'_> {
             "discarded_bytes": subnet.plane.engine.discarded_bytes(),
             "deadlocks_broken": subnet.plane.deadlocks,
             "receive_gbps": total,
+            "paths": {
+                "answered": clients.questions.answered,
+                "unanswered": clients.questions.count(),
+            },
             "lost_percent": clients.loss.share() * 100.0,
             "datagrams": {
                 "answered": clients.traffic.answered,

@@ -24,6 +24,7 @@ use crate::subnet::{Start, Subnet};
 use crate::wire::{DATA_LEN, Message};
 
 mod faults;
+mod paths;
 
 /// Hosts a, b at left, c, d at right; two cables between the switches.
 const LINE: &str = r#"
@@ -178,16 +179,33 @@ fn directed_routes_arrive_and_tell_the_way_back() {
     }
 }
 
-/// A port goes from Initialize to Armed to Active and no other way, and data follows.
-#[test]
-fn data_flows_when_every_port_on_the_way_is_active() {
-    let mut clients = clients(Start::Blank);
-    let me = attach(&mut clients, "a", true);
-    let set = |clients: &mut Clients, ports: &[u8], number: u32, info: PortInfo| {
-        let request = smp(Method::SET, directed(ports), number, info);
-        ask(clients, me, 0xffff, &request)
-    };
-    // LIDs 1 to 4 for the hosts, 11 and 12 for the switches.
+/// Sets a port of the node behind these ports.
+fn set_port(clients: &mut Clients, me: u16, ports: &[u8], number: u32, info: PortInfo) -> Mad {
+    let request = smp(Method::SET, directed(ports), number, info);
+    ask(clients, me, 0xffff, &request)
+}
+
+/// A new state of a port; the subnet manager is at LID 1.
+fn state(port_state: PortState) -> PortInfo {
+    PortInfo {
+        port_state,
+        master_sm_lid: Lid::new(1),
+        ..PortInfo::default()
+    }
+}
+
+/// Both ends of the three links from a to c, as a sees them.
+const ENDS: [(&[u8], u32); 6] = [
+    (&[], 1),
+    (&[1], 1),
+    (&[1], 5),
+    (&[1, 5], 6),
+    (&[1, 5], 1),
+    (&[1, 5, 1], 1),
+];
+
+/// Gives a blank fabric LIDs, 1 to 4 for the hosts, 11 and 12 for the switches, and tables, from a.
+fn set_up(clients: &mut Clients, me: u16) {
     let nodes: [(&[u8], u16, u32); 6] = [
         (&[], 1, 1),
         (&[1, 2], 2, 1),
@@ -202,7 +220,7 @@ fn data_flows_when_every_port_on_the_way_is_active() {
             master_sm_lid: Lid::new(1),
             ..PortInfo::default()
         };
-        let answer = set(&mut clients, path, number, info);
+        let answer = set_port(clients, me, path, number, info);
         assert_eq!(port_info(&answer).lid, Lid::new(value));
     }
     for (path, entries) in [
@@ -219,7 +237,7 @@ fn data_flows_when_every_port_on_the_way_is_active() {
             table.ports[usize::from(value)] = PortNumber::new(port);
         }
         ask(
-            &mut clients,
+            clients,
             me,
             0xffff,
             &smp(Method::SET, directed(path), 0, table),
@@ -229,48 +247,51 @@ fn data_flows_when_every_port_on_the_way_is_active() {
             ..SwitchInfo::default()
         };
         ask(
-            &mut clients,
+            clients,
             me,
             0xffff,
             &smp(Method::SET, directed(path), 0, info),
         );
     }
-    let state = |port_state| PortInfo {
-        port_state,
-        ..PortInfo::default()
-    };
-    // Both ends of the three links from a to c.
-    let ends: [(&[u8], u32); 6] = [
-        (&[], 1),
-        (&[1], 1),
-        (&[1], 5),
-        (&[1, 5], 6),
-        (&[1, 5], 1),
-        (&[1, 5, 1], 1),
-    ];
-    let refused = set(&mut clients, &[], 1, state(PortState::ACTIVE));
+}
+
+/// Takes the ports on the way from a to c to Armed or Active.
+fn take_to(clients: &mut Clients, me: u16, port_state: PortState) {
+    for (path, number) in ENDS {
+        let set = set_port(clients, me, path, number, state(port_state));
+        assert_eq!(port_info(&set).port_state, port_state);
+    }
+}
+
+fn delivered(clients: &Clients) -> u64 {
+    clients.subnet.plane.delivered_bytes(&clients.subnet.fabric)
+}
+
+/// A port goes from Initialize to Armed to Active and no other way, and data follows.
+#[test]
+fn data_flows_when_every_port_on_the_way_is_active() {
+    let mut clients = clients(Start::Blank);
+    let me = attach(&mut clients, "a", true);
+    set_up(&mut clients, me);
+    let refused = set_port(&mut clients, me, &[], 1, state(PortState::ACTIVE));
     assert_eq!(refused.status, Status::INVALID_VALUE);
-    for (path, number) in ends {
-        let armed = set(&mut clients, path, number, state(PortState::ARMED));
-        assert_eq!(port_info(&armed).port_state, PortState::ARMED);
-    }
+    take_to(&mut clients, me, PortState::ARMED);
     pass(&mut clients, Span::from_us(100));
-    assert_eq!(
-        clients.subnet.plane.delivered_bytes(&clients.subnet.fabric),
-        0
-    );
-    for (path, number) in ends {
-        let active = set(&mut clients, path, number, state(PortState::ACTIVE));
-        assert_eq!(port_info(&active).port_state, PortState::ACTIVE);
-    }
+    assert_eq!(delivered(&clients), 0);
+    take_to(&mut clients, me, PortState::ACTIVE);
+    // With nobody to ask for the path, it goes at once.
+    clients.disconnect(me);
+    let me = attach(&mut clients, "a", false);
     pass(&mut clients, Span::from_us(100));
-    let before = clients.subnet.plane.delivered_bytes(&clients.subnet.fabric);
+    clients.come_due();
+    pass(&mut clients, Span::from_us(100));
+    let before = delivered(&clients);
     assert!(before > 0);
     clients.subnet.plane.engine.audit().unwrap();
     // And stops when a port is told to go down, which trains it anew.
-    set(&mut clients, &[1], 5, state(PortState::DOWN));
+    set_port(&mut clients, me, &[1], 5, state(PortState::DOWN));
     pass(&mut clients, Span::from_us(100));
-    let after = clients.subnet.plane.delivered_bytes(&clients.subnet.fabric);
+    let after = delivered(&clients);
     assert!(after - before < 20 * 2048, "{before} {after}");
     let counters = performance(
         PortCounters {

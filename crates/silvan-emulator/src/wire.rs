@@ -179,6 +179,13 @@ impl Message {
         message
     }
 
+    /// Sets the queue pairs of both ends.
+    pub fn set_queue_pairs(&mut self, number: u32) {
+        for at in [8, 12] {
+            self.bytes[at..at + 4].copy_from_slice(&number.to_be_bytes());
+        }
+    }
+
     pub fn destination(&self) -> Lid {
         Lid::new(u16::from_be_bytes([self.bytes[0], self.bytes[1]]))
     }

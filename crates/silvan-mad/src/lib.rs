@@ -2,9 +2,9 @@
 //!
 //! InfiniBand is managed by datagrams of 256 bytes: subnet managers set up ports and tables with
 //! them, tools read counters with them, congestion control is configured with them. The crate reads
-//! and writes those of subnet management ([`smp`]), [`performance`] management and [`congestion`]
-//! control; it does no I/O and knows no fabric. Chapters and sections are those of the InfiniBand
-//! Architecture Specification, volume 1.
+//! and writes those of subnet management ([`smp`]), [`performance`] management, [`congestion`]
+//! control, and of subnet [`administration`] what senders need to ask; it does no I/O and knows no
+//! fabric. Chapters and sections are those of the InfiniBand Architecture Specification, volume 1.
 //!
 //! There are two layers:
 //!
@@ -47,6 +47,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod administration;
 pub mod capture;
 mod class_port_info;
 pub mod congestion;

@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 
+use crate::administration::{AdministrationAttribute, SubnetAdministration};
 use crate::congestion::CongestionControl;
 use crate::packet::field;
 use crate::performance::PerformanceAttribute;
@@ -37,6 +38,8 @@ pub enum Body {
     Performance(PerformanceAttribute),
     /// Congestion control, class version 2.
     CongestionControl(CongestionControl),
+    /// Subnet administration, class version 2.
+    Administration(SubnetAdministration),
     /// Any other class or version, as it came.
     Other(Other),
 }
@@ -80,7 +83,7 @@ impl Other {
 impl Mad {
     /// The class version of subnet and performance management.
     const VERSION_1: u8 = 1;
-    /// The class version of congestion control.
+    /// The class version of congestion control and subnet administration.
     const VERSION_2: u8 = 2;
 
     /// A request of this method for this body, everything else zero.
@@ -139,6 +142,7 @@ impl Mad {
             }) => Class::SUBNET_DIRECTED,
             Body::Performance(_) => Class::PERFORMANCE,
             Body::CongestionControl(_) => Class::CONGESTION_CONTROL,
+            Body::Administration(_) => Class::SUBNET_ADMINISTRATION,
             Body::Other(other) => other.class,
         }
     }
@@ -147,7 +151,7 @@ impl Mad {
     pub const fn class_version(&self) -> u8 {
         match &self.body {
             Body::Smp(_) | Body::Performance(_) => Self::VERSION_1,
-            Body::CongestionControl(_) => Self::VERSION_2,
+            Body::CongestionControl(_) | Body::Administration(_) => Self::VERSION_2,
             Body::Other(other) => other.class_version,
         }
     }
@@ -158,6 +162,7 @@ impl Mad {
             Body::Smp(smp) => smp.attribute.id(),
             Body::Performance(attribute) => attribute.id(),
             Body::CongestionControl(control) => control.attribute.id(),
+            Body::Administration(asked) => asked.attribute.id(),
             Body::Other(other) => other.attribute_id,
         }
     }
@@ -206,6 +211,9 @@ impl Body {
             (Class::CONGESTION_CONTROL, Mad::VERSION_2) => {
                 Self::CongestionControl(CongestionControl::parse(packet))
             }
+            (Class::SUBNET_ADMINISTRATION, Mad::VERSION_2) => {
+                Self::Administration(SubnetAdministration::parse(packet))
+            }
             (class, class_version) => Self::Other(Other {
                 class,
                 class_version,
@@ -233,6 +241,7 @@ impl Body {
                 data.write(bytes, field::DATA);
             }
             Self::CongestionControl(control) => control.emit(bytes),
+            Self::Administration(asked) => asked.emit(bytes),
             Self::Other(other) => {
                 other.class_specific.write(bytes, field::CLASS_SPECIFIC);
                 other.payload.write(bytes, field::PAYLOAD);
@@ -252,6 +261,7 @@ impl fmt::Display for Mad {
             Body::Smp(_) => SmpAttribute::name_of(id),
             Body::Performance(_) => PerformanceAttribute::name_of(id),
             Body::CongestionControl(_) => CongestionControl::name_of(id),
+            Body::Administration(_) => AdministrationAttribute::name_of(id),
             Body::Other(_) => None,
         };
         match name {
@@ -281,6 +291,18 @@ impl fmt::Display for Mad {
                     write!(f, " cc_key={:#x}", control.cc_key)?;
                 }
                 self.show_attribute(f, &control.attribute)
+            }
+            // What stands in the attribute of this class's questions says what is asked for.
+            Body::Administration(asked) => {
+                if asked.component_mask != 0 {
+                    write!(f, " component_mask={:#x}", asked.component_mask)?;
+                }
+                let text = asked.attribute.to_string();
+                if text.is_empty() {
+                    Ok(())
+                } else {
+                    write!(f, " {text}")
+                }
             }
             Body::Other(other) => {
                 write!(f, " version={} ", other.class_version)?;

@@ -32,6 +32,14 @@ pub(crate) mod field {
     pub const PAYLOAD: usize = 192;
     /// M_Key of subnet management, CC_Key of congestion control.
     pub const KEY: usize = 192;
+    /// Of subnet administration only.
+    pub const SM_KEY: usize = 288;
+    /// Of subnet administration only.
+    pub const ATTRIBUTE_OFFSET: usize = 352;
+    /// Of subnet administration only.
+    pub const COMPONENT_MASK: usize = 384;
+    /// The attribute in subnet administration.
+    pub const RECORD: usize = 448;
     pub const DR_SLID: usize = 256;
     pub const DR_DLID: usize = 272;
     /// Of congestion control, CongestionLog only.

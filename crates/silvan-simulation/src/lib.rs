@@ -8,6 +8,7 @@
 
 mod control;
 pub mod meter;
+pub mod paths;
 mod simulation;
 
 use silvan_fabric::Fabric;

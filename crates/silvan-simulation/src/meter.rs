@@ -1,5 +1,5 @@
 //! Counters that a switch port or an adapter keeps beside those of every run: by service level, by
-//! virtual lane, and the log of marked packets.
+//! virtual lane, and the log of marked packets; and what adapters know of their paths.
 //!
 //! They wrap the congestion control of the run, so that the engine of an ordinary run knows nothing
 //! of them.
@@ -12,6 +12,8 @@ use silvan_control::seam::{
     SourceControl, SwitchControl, UnknownSetting,
 };
 use silvan_units::{HostId, PortId, Sl, Span, SwitchId, Time};
+
+use crate::paths::Paths;
 
 /// Most events in the log of a switch (CongestionLog).
 const LOG_LEN: usize = 15;
@@ -176,6 +178,8 @@ pub struct MeteredAdapter {
     pub inner: IbAdapter,
     /// Notifications with BECN received, by host and service level.
     pub becn: Vec<[u64; Sl::COUNT]>,
+    /// What the hosts know of the paths to each other.
+    pub paths: Paths,
 }
 
 impl MeteredAdapter {
@@ -184,6 +188,7 @@ impl MeteredAdapter {
         Self {
             inner,
             becn: vec![[0; Sl::COUNT]; hosts],
+            paths: Paths::new(hosts),
         }
     }
 }
@@ -198,6 +203,9 @@ impl SourceControl for MeteredAdapter {
 
     #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {
+        if !self.paths.admit(flow.source, flow.destination) {
+            return Time::MAX;
+        }
         self.inner.release(now, flow)
     }
 

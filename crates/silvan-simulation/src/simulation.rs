@@ -10,7 +10,7 @@ use silvan_interface::{
 };
 use silvan_programs::Programs;
 use silvan_traffic::Traffic;
-use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Time, Vl};
+use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Sl, Time, Vl};
 
 use crate::meter::{MeteredAdapter, MeteredSwitch};
 
@@ -151,6 +151,18 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// # Panics
     /// If there is no such host.
     fn host_sl_to_vl(&self, host: HostId) -> [u8; 16];
+
+    /// Sets the service level of packets from one host to another whose traffic has service level 0.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    fn set_path_level(&mut self, source: HostId, destination: HostId, level: Sl);
+
+    /// That service level.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    fn path_level(&self, source: HostId, destination: HostId) -> Sl;
 
     /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
     /// has to send.

@@ -121,6 +121,9 @@ impl Subnet {
             info.lmc = wanted.lmc;
         }
         self.move_lid(node, before);
+        if let (true, Some(host)) = (wanted.client_reregister, self.fabric.nodes[node].as_host()) {
+            self.plane.doubt_paths(host);
+        }
     }
 
     /// PortState and PortPhysicalState.
@@ -156,6 +159,10 @@ impl Subnet {
             (PortState::ARMED | PortState::ACTIVE, PortState::ACTIVE) => PortState::ACTIVE,
             _ => return Err(INVALID_VALUE),
         };
+        let activated = state == PortState::ARMED && info.port_state == PortState::ACTIVE;
+        if let (true, Some(host)) = (activated, self.fabric.nodes[node].as_host()) {
+            self.forget_paths(host);
+        }
         self.sync_link(port);
         Ok(())
     }

@@ -184,6 +184,9 @@ impl Subnet {
                 return before;
             };
             record.first_sl_to_vl.entry((from, to)).or_insert(before);
+            if wanted != before {
+                self.note_changed_ways();
+            }
             self.plane.engine.set_sl_to_vl(node, from, to, &wanted);
             return self.plane.engine.sl_to_vl(node, from, to).unwrap_or(wanted);
         }

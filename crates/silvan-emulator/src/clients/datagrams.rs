@@ -4,6 +4,7 @@ use silvan_mad::smp::{DirectedRoute, Notice, SmInfo};
 use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet};
 use silvan_units::NodeId;
 
+use super::paths::HOSTS;
 use super::{Clients, Forwarded};
 use crate::agent::Reaction;
 use crate::loss::{Late, RETRIES};
@@ -26,7 +27,7 @@ enum Fate {
 
 impl Clients {
     /// Whether a datagram from one node to another is lost. On a node itself, none is.
-    fn loses(&mut self, from: NodeId, to: NodeId) -> bool {
+    pub(super) fn loses(&mut self, from: NodeId, to: NodeId) -> bool {
         from != to && self.loss.strikes()
     }
 
@@ -51,13 +52,18 @@ impl Clients {
 
     /// Takes a data message of a client.
     pub fn datagram(&mut self, client: u16, bytes: &[u8]) {
-        let (Some(mut message), Some(record)) = (Message::parse(bytes), self.clients.get(&client))
+        let (Some(mut message), Some(record)) =
+            (Message::parse(bytes), self.clients.get_mut(&client))
         else {
             self.traffic.dropped += 1;
             return;
         };
         let (node, is_sm) = (record.node, record.is_sm);
-        let method = Packet::new(*message.mad()).method();
+        let packet = Packet::new(*message.mad());
+        let method = packet.method();
+        let is_subnet_management =
+            matches!(packet.class(), Class::SUBNET_LID | Class::SUBNET_DIRECTED);
+        record.has_set |= is_subnet_management && method == Method::SET;
         if method.is_response() || method == Method::TRAP_REPRESS {
             self.response(client, message);
             return;
@@ -161,6 +167,10 @@ impl Clients {
     /// trap by which one subnet manager makes itself known to another; the traps of switches have
     /// nobody who waits for it.
     fn response(&mut self, from: u16, mut message: Message) {
+        if message.owner() == HOSTS {
+            self.path_answer(from, message);
+            return;
+        }
         let key = (message.owner(), message.transaction());
         let asked = self.forwarded.get(&key).filter(|asked| asked.to == from);
         let Some(original) = asked.map(|asked| asked.original) else {

@@ -3,6 +3,7 @@
 
 use silvan_control::seam::PortVl;
 use silvan_fabric::Fabric;
+use silvan_interface::workload::Workload;
 use silvan_interface::{Discards, OnWire, PortCounters};
 use silvan_scenario::{Override, Scenario, switch_ports};
 use silvan_simulation::meter::{BySl, MeteredAdapter, MeteredSwitch};
@@ -118,6 +119,35 @@ impl DataPlane {
         } else {
             self.engine.close_port(port, on_wire);
         }
+    }
+
+    /// A host has lost its connections: it asks for each path before it sends on it.
+    pub fn forget_paths(&mut self, host: HostId) {
+        self.engine.adapter_mut().paths.forget(host);
+        self.look_again(host);
+    }
+
+    /// A host asks for each path anew, and sends on it meanwhile.
+    pub fn doubt_paths(&mut self, host: HostId) {
+        self.engine.adapter_mut().paths.doubt(host);
+    }
+
+    /// The paths that hosts have come to want.
+    pub fn take_wanted_paths(&mut self) -> Vec<(HostId, HostId)> {
+        self.engine.adapter_mut().paths.take_wanted()
+    }
+
+    /// A host may send to another.
+    pub fn open_path(&mut self, source: HostId, destination: HostId) {
+        if self.engine.adapter_mut().paths.open(source, destination) {
+            self.look_again(source);
+        }
+    }
+
+    /// What held a host's traffic back may be different now.
+    fn look_again(&mut self, host: HostId) {
+        self.engine.traffic_mut().on_release_moved(host);
+        self.engine.wake(host);
     }
 
     pub fn counters(&self, port: PortId) -> PortCounters {

@@ -69,6 +69,10 @@ pub(crate) struct Subnet {
     pub start: Start,
     /// Time since the start, for what is timed in seconds.
     pub uptime: Duration,
+    /// When the way of data was last changed, until hosts have been told to look for it anew.
+    ways_changed: Option<Duration>,
+    /// When each host last forgot the paths that it knew.
+    forgot_paths: Vec<Duration>,
 }
 
 impl Subnet {
@@ -99,6 +103,8 @@ impl Subnet {
             traps: Vec::new(),
             start,
             uptime: Duration::ZERO,
+            ways_changed: None,
+            forgot_paths: vec![Duration::ZERO; fabric.host_count()],
             adapters,
             fabric,
             nodes,
@@ -180,6 +186,16 @@ impl Subnet {
     /// The base LID of a node.
     pub fn lid(&self, node: NodeId) -> Lid {
         self.own(node).info.lid
+    }
+
+    /// The first host of each switch that has any.
+    pub fn first_hosts(&self) -> BTreeMap<SwitchId, HostId> {
+        let mut first = BTreeMap::new();
+        for host in self.fabric.host_ids() {
+            let (switch, _) = self.fabric.host_attachment(host);
+            first.entry(switch).or_insert(host);
+        }
+        first
     }
 
     /// The LID of a host.

@@ -1,6 +1,8 @@
 //! How packets find their way: management packets by ports or by LID, data by the forwarding tables
 //! that management has set.
 
+use std::time::Duration;
+
 use silvan_mad::smp::DirectedRoute;
 use silvan_units::{HostId, Lid, NodeId, PortNumber};
 
@@ -99,6 +101,9 @@ impl Subnet {
         let changed: [bool; 64] = std::array::from_fn(|entry| entries[entry] != ports[entry]);
         entries.copy_from_slice(ports);
         self.has_tables = true;
+        if changed.contains(&true) {
+            self.note_changed_ways();
+        }
         for (lid, _) in (first..).zip(changed).filter(|(_, changed)| *changed) {
             self.route_lid(node, Lid::new(lid as u16));
         }
@@ -112,6 +117,33 @@ impl Subnet {
         // Beyond the table there is no route before nor after.
         for lid in before.min(after)..before.max(after).saturating_add(1).min(known) {
             self.route_lid(node, Lid::new(lid));
+        }
+    }
+
+    /// The service level of a path may be another one now.
+    pub fn note_changed_ways(&mut self) {
+        self.ways_changed = Some(self.uptime);
+    }
+
+    /// A host asks for each path before it sends on it.
+    pub fn forget_paths(&mut self, host: HostId) {
+        self.forgot_paths[host.index()] = self.uptime;
+        self.plane.forget_paths(host);
+    }
+
+    /// Lets hosts ask for their paths anew if the ways have changed since they last forgot them, and
+    /// not for this long.
+    pub fn doubt_paths(&mut self, settled: Duration) {
+        let uptime = self.uptime;
+        let changed = self.ways_changed;
+        let Some(changed) = changed.filter(|at| uptime.saturating_sub(*at) >= settled) else {
+            return;
+        };
+        self.ways_changed = None;
+        for host in self.fabric.host_ids() {
+            if self.forgot_paths[host.index()] < changed {
+                self.plane.doubt_paths(host);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Values through bytes and back, attribute by attribute, and what may not be lost on the way.
 
 use proptest::prelude::*;
+use silvan_mad::administration::AdministrationAttribute;
 use silvan_mad::congestion::{CongestionLog, ManagementAttribute};
 use silvan_mad::performance::PerformanceAttribute;
 use silvan_mad::smp::{
@@ -46,6 +47,12 @@ proptest! {
     fn congestion_control(id in 0u16..0x1a, data in any::<[[u8; 32]; 6]>()) {
         let data: [u8; 192] = data.as_flattened().try_into().unwrap();
         check_attribute!(ManagementAttribute, id, data);
+    }
+
+    #[test]
+    fn administration(id in 0x34u16..0x37, data in any::<[[u8; 25]; 8]>()) {
+        let data: [u8; 200] = data.as_flattened().try_into().unwrap();
+        check_attribute!(AdministrationAttribute, id, data);
     }
 
     #[test]

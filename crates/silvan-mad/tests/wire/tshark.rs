@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use silvan_mad::administration::{PathRecord, SubnetAdministration};
 use silvan_mad::capture::{Addresses, FILE_HEADER, record};
 use silvan_mad::performance::PortCounters;
 use silvan_mad::smp::{
@@ -105,6 +106,66 @@ fn headers_and_times() {
         [
             "1.500000000|0x0f|72|258|772|0x000000|0x00000000|0x01|0x81|0x0123456789abcdef|0x0012|0x0288|",
             "1.500001001|0x00|72|258|772|0x000001|0x00000001|0x04|0x02|0x0000000000000000|0x0012||3735928559",
+        ]
+    );
+}
+
+/// The question for a path and the answer: every field stands where tshark looks for it.
+#[test]
+fn paths() {
+    let (source, destination) = (Lid::new(0x0102), Lid::new(0x0304));
+    let question = SubnetAdministration::path(source, destination);
+    let answer = SubnetAdministration {
+        sm_key: 0x1122_3344_5566_7788,
+        attribute_offset: 8,
+        attribute: PathRecord {
+            source,
+            destination,
+            hop_limit: 9,
+            traffic_class: 10,
+            numb_path: Bits::saturating(3),
+            p_key: 0x7fff,
+            sl: Sl::MAX,
+            mtu: Bits::saturating(4),
+            rate: Bits::saturating(7),
+            packet_life_time: Bits::saturating(18),
+            preference: 200,
+            ..PathRecord::default()
+        }
+        .into(),
+        ..question
+    };
+    let datagrams = [(Method::GET, question), (Method::GET_RESPONSE, answer)];
+    let datagrams = datagrams.map(|(method, body)| {
+        let mad = Mad::request(method, Body::Administration(body));
+        (addresses(1), mad.emit())
+    });
+    let lines = tshark(
+        &datagrams,
+        &[
+            "infiniband.mad.mgmtclass",
+            "infiniband.mad.attributeid",
+            "infiniband.sa.smkey",
+            "infiniband.sa.attributeoffset",
+            "infiniband.sa.componentmask",
+            "infiniband.pathrecord.slid",
+            "infiniband.pathrecord.dlid",
+            "infiniband.pathrecord.hoplimit",
+            "infiniband.pathrecord.tclass",
+            "infiniband.pathrecord.numbpath",
+            "infiniband.pathrecord.p_key",
+            "infiniband.pathrecord.sl",
+            "infiniband.pathrecord.mtu",
+            "infiniband.pathrecord.rate",
+            "infiniband.pathrecord.packetlifetime",
+            "infiniband.pathrecord.preference",
+        ],
+    );
+    assert_eq!(
+        lines,
+        [
+            "0x03|0x0035|0x0000000000000000|0x0000|0x0000000000000030|0x0102|0x0304|0x00|0x00|0x00|0x0000|0x0000|0x00|0x00|0x00|0x00",
+            "0x03|0x0035|0x1122334455667788|0x0008|0x0000000000000030|0x0102|0x0304|0x09|0x0a|0x03|0x7fff|0x000f|0x04|0x07|0x12|0xc8",
         ]
     );
 }

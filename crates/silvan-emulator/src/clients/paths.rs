@@ -1,0 +1,282 @@
+//! The hosts' questions to the subnet manager: on which service level does the path to another host go?
+//!
+//! A host asks as an application does before it connects: SubnAdmGet(PathRecord), to the LID that its
+//! PortInfo names as the subnet manager's, through active ports. Until it has the answer it sends nothing
+//! there. It asks anew when its port becomes Active again; when the subnet manager tells its clients to
+//! register anew; and when forwarding tables or SL to VL tables have changed and stay as they are, as an
+//! application whose connection has broken.
+//!
+//! Only a subnet manager that has set something is asked: one that has just opened its port may not be
+//! prepared for questions. If there is none, hosts send as they would have before.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use silvan_mad::administration::{AdministrationAttribute, PathRecord, SubnetAdministration};
+use silvan_mad::{Body, Mad, Method, Packet, Status};
+use silvan_units::{HostId, Lid, Sl};
+
+use super::Clients;
+use crate::subnet::Needs;
+use crate::wire::Message;
+
+/// Number that the hosts have among the clients, which no client gets.
+pub(super) const HOSTS: u16 = u16::MAX;
+
+/// Questions on their way at once.
+const MOST_OPEN: usize = 64;
+/// How long a host waits for the first answer; after each that it waits for in vain, twice as long.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// How often that doubles.
+const DOUBLINGS: u32 = 4;
+/// Tables that have not changed for so long are taken for complete.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// What one host wants to know about another.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    source: HostId,
+    destination: HostId,
+    /// How often it was asked in vain.
+    tries: u32,
+}
+
+impl Question {
+    fn patience(&self) -> Duration {
+        PATIENCE * (1 << self.tries.min(DOUBLINGS))
+    }
+}
+
+/// A question on its way.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    question: Question,
+    /// The subnet manager, and until when its answer is waited for.
+    manager: u16,
+    until: Duration,
+    /// Of the ends of the path, which say that the answer is to this.
+    lids: (Lid, Lid),
+}
+
+/// All questions that have no answer yet.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    /// By when they may be asked, and a number that no other has.
+    due: BTreeMap<(Duration, u64), Question>,
+    /// By transaction.
+    open: BTreeMap<u64, Asked>,
+    /// Number of the next question.
+    next: u64,
+    /// Answers that there have been.
+    pub answered: u64,
+}
+
+impl Questions {
+    /// How many have no answer yet.
+    pub fn count(&self) -> usize {
+        self.due.len() + self.open.len()
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn add(&mut self, source: HostId, destination: HostId, at: Duration) {
+        let key = (at, self.number());
+        let question = Question {
+            source,
+            destination,
+            tries: 0,
+        };
+        self.due.insert(key, question);
+    }
+
+    /// It was asked in vain.
+    fn again(&mut self, question: Question, at: Duration) {
+        let key = (at, self.number());
+        let tries = question.tries + 1;
+        self.due.insert(key, Question { tries, ..question });
+    }
+
+    /// The first question whose time has come.
+    fn take_due(&mut self, now: Duration) -> Option<Question> {
+        let entry = self.due.first_entry()?;
+        (entry.key().0 <= now).then(|| entry.remove())
+    }
+
+    /// Those on their way to a subnet manager that has gone can be asked again.
+    pub fn manager_gone(&mut self, manager: u16, now: Duration) {
+        let gone = |asked: &Asked| asked.manager == manager;
+        let lost: Vec<u64> = self
+            .open
+            .iter()
+            .filter(|(_, asked)| gone(asked))
+            .map(|(&id, _)| id)
+            .collect();
+        for id in lost {
+            if let Some(asked) = self.open.remove(&id) {
+                self.again(asked.question, now);
+            }
+        }
+    }
+
+    /// Those that have waited long enough can be asked again.
+    fn expire(&mut self, now: Duration) {
+        let late = |asked: &Asked| asked.until <= now;
+        let late: Vec<u64> = self
+            .open
+            .iter()
+            .filter(|(_, asked)| late(asked))
+            .map(|(&id, _)| id)
+            .collect();
+        for id in late {
+            if let Some(asked) = self.open.remove(&id) {
+                self.again(asked.question, now);
+            }
+        }
+    }
+}
+
+impl Clients {
+    /// The hosts ask what they have to ask by now.
+    pub(super) fn ask_paths(&mut self) {
+        let now = self.subnet.uptime;
+        self.subnet.doubt_paths(SETTLED);
+        for (source, destination) in self.subnet.plane.take_wanted_paths() {
+            self.questions.add(source, destination, now);
+        }
+        if self.questions.count() == 0 {
+            return;
+        }
+        self.questions.expire(now);
+        let has_manager = self
+            .clients
+            .values()
+            .any(|client| client.is_sm && client.has_set);
+        while self.questions.open.len() < MOST_OPEN {
+            let Some(question) = self.questions.take_due(now) else {
+                break;
+            };
+            if !has_manager {
+                // Nobody to ask.
+                self.subnet
+                    .plane
+                    .open_path(question.source, question.destination);
+            } else if !self.ask_path(question) {
+                self.questions.again(question, now + question.patience());
+            }
+        }
+    }
+
+    /// Sends a question. `false` if no way leads to a subnet manager now.
+    fn ask_path(&mut self, question: Question) -> bool {
+        let now = self.subnet.uptime;
+        let node = self.subnet.fabric.node_of_host(question.source);
+        let manager = self.subnet.own(node).info.master_sm_lid;
+        if manager.as_u16() == 0 {
+            return false;
+        }
+        let reached = self.subnet.follow_lid(node, manager, Needs::Active);
+        let at = reached.and_then(|at| Some((at, self.sm_at(at.node)?)));
+        let Some((at, client)) = at.filter(|(_, client)| self.clients[client].has_set) else {
+            return false;
+        };
+        let lids = (
+            self.subnet.host_lid(question.source),
+            self.subnet.host_lid(question.destination),
+        );
+        let asked = SubnetAdministration::path(lids.0, lids.1);
+        let mut mad = Mad::request(Method::GET, Body::Administration(asked));
+        mad.transaction_id = self.questions.number();
+        let asked = Asked {
+            question,
+            manager: client,
+            until: now + question.patience(),
+            lids,
+        };
+        self.questions.open.insert(mad.transaction_id, asked);
+        if self.loses(node, at.node) {
+            self.traffic.lost += 1;
+            return true;
+        }
+        let mut message = Message::unasked(lids.0, manager, &mad.emit());
+        message.set_queue_pairs(1);
+        message.set_owner(HOSTS);
+        self.traffic.forwarded += 1;
+        self.send(client, message);
+        true
+    }
+
+    /// Takes a subnet manager's answer to a host.
+    pub(super) fn path_answer(&mut self, from: u16, mut message: Message) {
+        let transaction = message.transaction();
+        let asked = self.questions.open.get(&transaction);
+        let Some(&asked) = asked.filter(|asked| asked.manager == from) else {
+            self.traffic.dropped += 1;
+            return;
+        };
+        let answer = Packet::new(*message.mad());
+        let node = self.subnet.fabric.node_of_host(asked.question.source);
+        let manager = self.clients[&from].node;
+        if self.loses(manager, node) {
+            self.traffic.lost += 1;
+            return;
+        }
+        self.questions.open.remove(&transaction);
+        match level(&answer, asked.lids) {
+            Some(level) => {
+                let Question {
+                    source,
+                    destination,
+                    ..
+                } = asked.question;
+                self.questions.answered += 1;
+                self.subnet
+                    .plane
+                    .engine
+                    .set_path_level(source, destination, level);
+                self.subnet.plane.open_path(source, destination);
+            }
+            // Busy, or there is no such path yet.
+            None => self.questions.again(asked.question, asked.until),
+        }
+    }
+
+    /// A host of every switch asks for its paths to all hosts. Gives how many questions that makes; `None`
+    /// if there is nobody to ask.
+    pub fn ask_all_paths(&mut self) -> Option<usize> {
+        if !self.has_manager() {
+            return None;
+        }
+        let now = self.subnet.uptime;
+        let fabric = std::sync::Arc::clone(&self.subnet.fabric);
+        let mut count = 0;
+        for source in self.subnet.first_hosts().into_values() {
+            for destination in fabric.host_ids().filter(|host| *host != source) {
+                self.questions.add(source, destination, now);
+                count += 1;
+            }
+        }
+        Some(count)
+    }
+}
+
+/// The service level in an answer; `None` if it is another answer.
+fn level(answer: &Packet<[u8; silvan_mad::MAD_LEN]>, lids: (Lid, Lid)) -> Option<Sl> {
+    let mad = Mad::parse(answer).ok()?;
+    let Body::Administration(SubnetAdministration {
+        attribute:
+            AdministrationAttribute::PathRecord(PathRecord {
+                source,
+                destination,
+                sl,
+                ..
+            }),
+        ..
+    }) = mad.body
+    else {
+        return None;
+    };
+    (mad.status == Status::OK && (source, destination) == lids).then_some(sl)
+}

@@ -1,0 +1,144 @@
+//! What the hosts of a live fabric know of the paths to each other.
+
+use silvan_units::HostId;
+
+/// What one host knows.
+#[derive(Clone, Debug, Default)]
+struct Knowledge {
+    /// Destinations, a bit each, that it has wanted since it last had to ask; empty if it never had to.
+    wanted: Vec<u64>,
+    /// Those to which it may send.
+    open: Vec<u64>,
+    /// Whether it sends nothing to others.
+    holds: bool,
+}
+
+/// The paths of all hosts: which of them are wanted, and which may be used.
+///
+/// At first all may be used and none is asked for. A host that has had to [`forget`](Self::forget) its
+/// paths sends on none before it is [opened](Self::open).
+#[derive(Clone, Debug)]
+pub struct Paths {
+    hosts: Vec<Knowledge>,
+    wanted: Vec<(HostId, HostId)>,
+}
+
+fn place(destination: HostId) -> (usize, u64) {
+    (destination.index() / 64, 1 << (destination.index() % 64))
+}
+
+impl Paths {
+    /// Those of that many hosts.
+    pub fn new(hosts: usize) -> Self {
+        Self {
+            hosts: vec![Knowledge::default(); hosts],
+            wanted: Vec::new(),
+        }
+    }
+
+    /// A host no longer knows any path: it wants each when it sends on it, and holds back what it has to
+    /// send until it may.
+    pub fn forget(&mut self, host: HostId) {
+        let words = self.hosts.len().div_ceil(64);
+        self.hosts[host.index()] = Knowledge {
+            wanted: vec![0; words],
+            open: vec![0; words],
+            holds: true,
+        };
+    }
+
+    /// A host's knowledge may be outdated: it wants each path anew when it sends on it, and sends on
+    /// meanwhile as before.
+    pub fn doubt(&mut self, host: HostId) {
+        let words = self.hosts.len().div_ceil(64);
+        let knowledge = &mut self.hosts[host.index()];
+        knowledge.wanted.clear();
+        knowledge.wanted.resize(words, 0);
+    }
+
+    /// The path from one host to another may be used. Gives whether it could not be before.
+    pub fn open(&mut self, source: HostId, destination: HostId) -> bool {
+        let knowledge = &mut self.hosts[source.index()];
+        let (word, bit) = place(destination);
+        match knowledge.open.get_mut(word) {
+            Some(bits) if *bits & bit == 0 => {
+                *bits |= bit;
+                knowledge.holds
+            }
+            _ => false,
+        }
+    }
+
+    /// The paths that have been wanted since this was last called, in order.
+    pub fn take_wanted(&mut self) -> Vec<(HostId, HostId)> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Whether a host may send to another. Notes that it wants to.
+    #[inline]
+    pub(crate) fn admit(&mut self, source: HostId, destination: HostId) -> bool {
+        let knowledge = &mut self.hosts[source.index()];
+        if knowledge.wanted.is_empty() {
+            return true;
+        }
+        let (word, bit) = place(destination);
+        if knowledge.wanted[word] & bit == 0 {
+            knowledge.wanted[word] |= bit;
+            self.wanted.push((source, destination));
+        }
+        !knowledge.holds || knowledge.open[word] & bit != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(index: usize) -> HostId {
+        HostId::new(index)
+    }
+
+    #[test]
+    fn nobody_asks_unless_told_to() {
+        let mut paths = Paths::new(100);
+        assert!(paths.admit(host(0), host(99)));
+        assert!(!paths.open(host(0), host(99)));
+        assert_eq!(paths.take_wanted(), []);
+    }
+
+    #[test]
+    fn who_has_forgotten_waits_for_each_path_and_asks_once() {
+        let mut paths = Paths::new(100);
+        paths.forget(host(3));
+        for _ in 0..2 {
+            assert!(!paths.admit(host(3), host(99)));
+            assert!(!paths.admit(host(3), host(63)));
+        }
+        assert!(paths.admit(host(4), host(99)));
+        let wanted = [(host(3), host(99)), (host(3), host(63))];
+        assert_eq!(paths.take_wanted(), wanted);
+        assert!(paths.open(host(3), host(99)));
+        assert!(!paths.open(host(3), host(99)));
+        assert!(paths.admit(host(3), host(99)));
+        assert!(!paths.admit(host(3), host(63)));
+        assert_eq!(paths.take_wanted(), []);
+        // Forgotten again, it waits again.
+        paths.forget(host(3));
+        assert!(!paths.admit(host(3), host(99)));
+        assert_eq!(paths.take_wanted(), wanted[..1]);
+    }
+
+    #[test]
+    fn who_doubts_asks_anew_and_goes_on() {
+        let mut paths = Paths::new(100);
+        paths.doubt(host(3));
+        assert!(paths.admit(host(3), host(99)));
+        assert_eq!(paths.take_wanted(), [(host(3), host(99))]);
+        paths.forget(host(3));
+        paths.open(host(3), host(99));
+        paths.doubt(host(3));
+        assert!(paths.admit(host(3), host(99)));
+        assert!(!paths.admit(host(3), host(5)));
+        assert_eq!(paths.take_wanted().len(), 2);
+    }
+}
