@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
-import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -184,7 +181,7 @@ def control(sockname: str, do: str, **arguments: Any) -> Any:
         Name of its sockets; ``udp-PORT`` for one served over UDP.
     do : str
         The command: ``status``, ``flows``, ``start``, ``stop``, ``continue``, ``cut``, ``restore``,
-        ``lose``, ``reboot``, ``pause``, ``resume``, ``scale``, ``tables``, ``quit``.
+        ``lose``, ``reboot``, ``pause``, ``resume``, ``scale``, ``tables``, ``ask-paths``, ``quit``.
     **arguments
         Its arguments.
 
@@ -219,61 +216,3 @@ def control(sockname: str, do: str, **arguments: Any) -> Any:
     if "error" in decoded:
         raise EmulationError(decoded["error"])
     return decoded["ok"]
-
-
-def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
-    """Let OpenSM route a scenario's fabric, and give its forwarding tables.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Whose fabric to route.
-    engine : str
-        OpenSM's routing engine, such as ``ftree``.
-    options : sequence of str, optional
-        Further options for ``opensm``.
-
-    Returns
-    -------
-    str
-        The tables of all switches, in the form of ``dump_lfts``.
-
-    Raises
-    ------
-    EmulationError
-        If OpenSM is not installed, or does not route the fabric by this engine.
-    """
-    name = f"silvan-route-{os.getpid()}"
-    with (
-        tempfile.TemporaryDirectory(prefix="silvan-route-") as folder,
-        Emulation(scenario, sockname=name, paused=True) as emulation,
-    ):
-        log = Path(folder, "opensm.log")
-        environment = os.environ | emulation.attach()
-        environment |= {"OSM_CACHE_DIR": folder, "OSM_TMP_DIR": folder}
-        command = ["opensm", "--once", "--routing_engine", engine, "--log_file", str(log), *options]
-        try:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-        except FileNotFoundError as error:
-            raise EmulationError("opensm is not installed", "apt-get install opensm") from error
-        text = log.read_text(errors="replace") if log.exists() else ""
-        if "SUBNET UP" not in text:
-            last = (done.stdout.strip().splitlines() or ["it said nothing"])[-1]
-            raise EmulationError(f"OpenSM has not brought up the fabric: {last}")
-        used = re.findall(r"(\S+) tables configured on all switches", text)
-        if not used or used[-1] != engine:
-            instead = used[-1] if used else "none"
-            raise EmulationError(
-                f"OpenSM has not routed this fabric by {engine}, but by {instead}",
-                "the engine may not fit the topology, or its name may be misspelled",
-            )
-        return str(emulation.control("tables")["tables"])

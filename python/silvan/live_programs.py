@@ -25,8 +25,9 @@ def attached(
     *,
     host: str | None = None,
     stdout: int = subprocess.DEVNULL,
+    stderr: int = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Let a program run at a host until the block ends; its standard error is a pipe.
+    """Let a program run at a host until the block ends.
 
     Parameters
     ----------
@@ -40,6 +41,8 @@ def attached(
         The host to attach it to.
     stdout : int
         What its standard output is.
+    stderr : int
+        What its standard error is; a pipe unless said otherwise.
 
     Yields
     ------
@@ -60,7 +63,7 @@ def attached(
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             # Ctrl-C is the caller's, who ends the programs in order.
             start_new_session=True,

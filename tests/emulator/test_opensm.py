@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import silvan
-from silvan.emulation import route
+from silvan.opensm_routing import route
 from tests.emulator.conftest import LINE, Fabric, Serve, values
 
 TREE = """\

@@ -468,8 +468,8 @@ def route(
     set_: Assignments = None,
 ) -> None:
     """Let OpenSM route a scenario's fabric, and store the forwarding tables."""
-    from silvan.emulation import route as by_opensm
     from silvan.errors import OutputError
+    from silvan.opensm_routing import route as by_opensm
 
     tables = by_opensm(load(scenario, set_), engine, options or [])
     part = out.with_name(f".{out.name}.{os.getpid()}")
