@@ -107,31 +107,20 @@ impl Questions {
 
     /// Those on their way to a subnet manager that has gone can be asked again.
     pub fn manager_gone(&mut self, manager: u16, now: Duration) {
-        let gone = |asked: &Asked| asked.manager == manager;
-        let lost: Vec<u64> = self
-            .open
-            .iter()
-            .filter(|(_, asked)| gone(asked))
-            .map(|(&id, _)| id)
-            .collect();
-        for id in lost {
-            if let Some(asked) = self.open.remove(&id) {
-                self.again(asked.question, now);
-            }
-        }
+        self.give_up(|asked| asked.manager == manager, now);
     }
 
     /// Those that have waited long enough can be asked again.
     fn expire(&mut self, now: Duration) {
-        let late = |asked: &Asked| asked.until <= now;
-        let late: Vec<u64> = self
-            .open
-            .iter()
-            .filter(|(_, asked)| late(asked))
-            .map(|(&id, _)| id)
-            .collect();
-        for id in late {
-            if let Some(asked) = self.open.remove(&id) {
+        self.give_up(|asked| asked.until <= now, now);
+    }
+
+    /// Those of which this is true were asked in vain.
+    fn give_up(&mut self, in_vain: impl Fn(&Asked) -> bool, now: Duration) {
+        let open = self.open.iter().filter(|(_, asked)| in_vain(asked));
+        let ended: Vec<u64> = open.map(|(&transaction, _)| transaction).collect();
+        for transaction in ended {
+            if let Some(asked) = self.open.remove(&transaction) {
                 self.again(asked.question, now);
             }
         }
