@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from silvan.errors import SimulationError
@@ -143,13 +144,23 @@ def _in_process(benchmark: Benchmark) -> dict[str, Any]:
 
 
 def _measure_here(paper: str, name: str) -> dict[str, Any]:
-    # Not at the top of the file: only Unix has it, and only the measuring process needs it.
-    import resource
-
     scenario: Scenario = study(paper, name)
     summary = run(scenario).summary
-    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {**summary, "peak_memory_bytes": peak_kib * 1024}
+    return {**summary, "peak_memory_bytes": _peak_memory()}
+
+
+def _peak_memory() -> int:
+    """Give the largest resident memory of this process, in bytes."""
+    try:
+        status = Path("/proc/self/status").read_text("ascii")
+    except OSError:
+        # Not at the top of the file: only Unix has it, and only the measuring process needs it.
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # What getrusage says counts the parent's memory, too, from which the process was started.
+    (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(kib) * 1024
 
 
 if __name__ == "__main__":
