@@ -100,8 +100,11 @@ impl Plane {
                 if !record.has_input(local) {
                     return false;
                 }
+                if !self.ways.changes_lanes {
+                    return true;
+                }
                 let queue = self.queues[(record.queues + local) as usize];
-                let mut from_lane = !self.ways.changes_lanes;
+                let mut from_lane = false;
                 self.pool
                     .for_each(queue, |packet| from_lane |= packet.vl() == vl);
                 from_lane
