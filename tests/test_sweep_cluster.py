@@ -137,6 +137,8 @@ def test_ctrl_c_stays_what_it_was() -> None:
 import contextlib, signal
 from silvan.errors import SchedulerError
 from silvan.sweeping.cluster import slurm_cluster
+# A shell's background jobs start with it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with contextlib.suppress(SchedulerError):
     slurm_cluster().close()
 import dask_jobqueue
