@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,12 @@ from silvan.live_programs import attached, wait_for
 if TYPE_CHECKING:
     from silvan.scenario import Scenario
 
-LEVELED = ("lash",)
+LEVELED = {"lash": "switches", "torus-2QoS": "switches", "dfsssp": "hosts", "nue": "hosts"}
 """Engines whose routes cannot deadlock only if each path has the service level that they give it,
-which all switches map to a lane of its own."""
+and whether all hosts of a switch have the same, or each its own."""
+
+MAPPED = ("torus-2QoS", "dfsssp", "nue")
+"""Engines of these that want OpenSM to set SL to VL tables."""
 
 _SECONDS = 3600
 
@@ -32,7 +35,8 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
     scenario : Scenario
         Whose fabric to route.
     engine : str
-        OpenSM's routing engine, such as ``ftree``.
+        OpenSM's routing engine, such as ``ftree``. On meshes and tori from a generator torus-2QoS
+        needs no configuration of its own.
     options : sequence of str, optional
         Further options for ``opensm``.
 
@@ -40,7 +44,8 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
     -------
     str
         The tables of all switches, in the form of ``dump_lfts``. Of engines that give paths service
-        levels (:data:`LEVELED`), a level other than 0 stands behind the destination.
+        levels (:data:`LEVELED`), a level other than 0 stands behind the destination, and below are
+        the SL to VL tables that OpenSM has set, if they map these levels to lanes of other numbers.
 
     Raises
     ------
@@ -54,6 +59,7 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
         Path(folder, "said").open("w+", errors="replace") as said,
     ):
         log = Path(folder, "opensm.log")
+        options = [*_options(scenario, engine, emulation, Path(folder)), *options]
 
         def logged() -> str:
             return log.read_text(errors="replace") if log.exists() else ""
@@ -84,19 +90,54 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
                     f"OpenSM has not routed this fabric by {engine}, but by {instead}",
                     "the engine may not fit the topology, or its name may be misspelled",
                 )
-            if engine in LEVELED:
-                _ask_paths(emulation)
-            return str(emulation.control("tables", levels=engine in LEVELED)["tables"])
+            sources = LEVELED.get(engine)
+            if sources is not None:
+                _ask_paths(emulation, sources)
+            return str(emulation.control("tables", levels=sources)["tables"])
 
 
-def _ask_paths(emulation: Emulation) -> None:
+def _options(scenario: Scenario, engine: str, emulation: Emulation, folder: Path) -> list[str]:
+    """Give what an engine needs to be told."""
+    options = ["--qos"] if engine in MAPPED else []
+    fabric = scenario.to_dict()["fabric"]
+    if engine != "torus-2QoS" or fabric.get("generator") not in ("mesh", "torus"):
+        return options
+    tables = str(emulation.control("tables")["tables"])
+    guids = {
+        name: guid for guid, name in re.findall(r"^Unicast .* guid (\w+) \((.+)\):$", tables, re.M)
+    }
+    file = folder / "torus-2QoS.conf"
+    file.write_text(_torus(fabric["sizes"], fabric["generator"], guids))
+    return [*options, "--torus_config", str(file)]
+
+
+def _torus(sizes: Sequence[int], kind: str, guids: Mapping[str, str]) -> str:
+    """Describe a generated mesh or torus to torus-2QoS: sizes, and the neighbours of the origin."""
+
+    def guid(*place: int) -> str:
+        return guids["-".join(["switch", *map(str, place)])]
+
+    radices = [*sizes, *[1] * (3 - len(sizes))]
+    lines = [" ".join([kind, *map(str, radices)])]
+    origin = [0] * len(sizes)
+    for dimension, size in enumerate(sizes):
+        steps = {"p": 1} if kind == "mesh" else {"p": 1, "m": size - 1}
+        for direction, step in steps.items():
+            if size > 1:
+                place = [*origin[:dimension], step, *origin[dimension + 1 :]]
+                link = f"{'xyz'[dimension]}{direction}_link"
+                lines.append(f"{link} {guid(*origin)} {guid(*place)}")
+    return "\n".join([*lines, ""])
+
+
+def _ask_paths(emulation: Emulation, sources: str) -> None:
     """Let hosts ask OpenSM for the service levels of their paths."""
 
     def paths() -> dict[str, int]:
         return dict(emulation.control("status")["paths"])
 
     before = paths()["answered"]
-    questions = emulation.control("ask-paths")["questions"]
+    questions = emulation.control("ask-paths", sources=sources)["questions"]
     complaint = "OpenSM has not said the service levels of all paths"
     wait_for(lambda: paths()["unanswered"] == 0, complaint, _SECONDS)
     # Without a subnet manager nobody waits for answers.

@@ -73,7 +73,7 @@ def answers(fabric: Fabric) -> int:
 
 def levels_of_first_host(fabric: Fabric) -> dict[str, int]:
     """The service levels that its packets have, by host that they are for."""
-    tables = fabric.emulation.control("tables", levels=True)["tables"]
+    tables = fabric.emulation.control("tables", levels="hosts")["tables"]
     first, *_ = re.split(r"^Unicast.*$", tables, flags=re.M)[1:]
     found = re.findall(r"Channel Adapter .*'(.+)'\)(?: sl (\d+))?$", first, re.M)
     return {name: int(level or 0) for name, level in found[1:]}

@@ -10,7 +10,7 @@ use silvan_units::{Bytes, PortId, PortNumber, Rate, Sl, Time};
 use crate::clients::Clients;
 use crate::pace::Pace;
 use crate::plane::NewFlow;
-use crate::subnet::Start;
+use crate::subnet::{Sources, Start};
 
 /// A request of the control channel, told apart by `do`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,12 +86,16 @@ pub enum Command {
     },
     /// The forwarding tables, as `dump_lfts` prints them.
     Tables {
-        /// With the service levels of paths that are not 0.
+        /// With the service levels of these paths that are not 0, and the SL to VL tables that a subnet
+        /// manager has set for them.
         #[serde(default)]
-        levels: bool,
+        levels: Option<Sources>,
     },
-    /// Lets a host of every switch ask the subnet manager for its paths to all hosts.
-    AskPaths,
+    /// Lets hosts ask the subnet manager for their paths to all hosts.
+    AskPaths {
+        /// One of every switch, or all of them.
+        sources: Sources,
+    },
     /// Ends the emulation.
     Quit,
 }
@@ -205,7 +209,7 @@ impl Desk<'_> {
                 let tables = crate::tables::dump(&self.clients.subnet, levels);
                 Ok(json!({ "tables": tables }))
             }
-            Command::AskPaths => match self.clients.ask_all_paths() {
+            Command::AskPaths { sources } => match self.clients.ask_all_paths(sources) {
                 Some(count) => Ok(json!({ "questions": count })),
                 None => Err("there is no subnet manager to ask".to_owned()),
             },

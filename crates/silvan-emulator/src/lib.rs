@@ -28,4 +28,4 @@ pub use error::EmulatorError;
 pub use management::{ControlAnswer, ManagementPlane};
 pub use server::sockets::{Address, AllowedUsers};
 pub use server::{Options, Server};
-pub use subnet::Start;
+pub use subnet::{Sources, Start};

@@ -158,14 +158,15 @@ impl Plane {
         let ways = &mut self.ways;
         ways.changes_lanes = true;
         ways.path_bits = lanes.path_bits();
-        for switch in fabric.switch_ids() {
-            let paths = fabric.host_ids().map(|host| lanes.path(switch, host));
-            ways.paths.extend(paths);
-        }
+        let levels = lanes.levels();
+        ways.paths = levels.levels().to_vec();
         ways.shared = ways.paths.len() as u32;
-        let hosts = fabric.host_count();
-        let row = |host: HostId| (fabric.host_attachment(host).0.index() * hosts) as u32;
+        let hosts = fabric.host_count() as u32;
+        let row = |host: HostId| levels.row_of(host) * hosts;
         ways.rows = fabric.host_ids().map(row).collect();
+        if let Some(vls) = lanes.host_vls() {
+            ways.host_lanes = vls.iter().copied().collect();
+        }
         ways.mappings = vec![NONE; self.elements.len()];
         for switch in fabric.switch_ids() {
             let element = fabric.node_of_switch(switch).index();
@@ -174,11 +175,8 @@ impl Plane {
             for input in ports.clone() {
                 for output in ports.clone() {
                     let (input, output) = (PortNumber::new(input), PortNumber::new(output));
-                    ways.lanes.extend((0..16).map(|sl: u8| {
-                        let first = config.sl_to_vl[usize::from(sl >> lanes.path_bits())];
-                        let path = sl & ((1 << lanes.path_bits()) - 1);
-                        first + lanes.lane(switch, input, output, path)
-                    }));
+                    ways.lanes
+                        .extend(lanes.vls(switch, input, output, &config.sl_to_vl));
                 }
             }
         }

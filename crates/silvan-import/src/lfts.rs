@@ -8,51 +8,88 @@
 //! ```
 //!
 //! `silvan route` puts ` sl 1` behind what is in parentheses, where the subnet manager gives paths from
-//! the hosts of the switch a service level other than 0.
+//! the hosts of the switch a service level other than 0; ` sl 1 3:0 4:2` if it is another for the hosts at
+//! ports 3 and 4.
 //!
 //! `opensm-lfts.dump` has `#` for `:`, `opensm.fdbs` has `dump_ucast_routes: Switch 0x...` above
-//! `0x0001 : 001  : 01   : yes`.
+//! `0x0001 : 001  : 01   : yes`. [SL to VL tables](crate::sl_to_vl) may stand in the same file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_units::{Guid, Lid, NodeId, PortNumber, Sl, SwitchId};
+use silvan_fabric::routing::{PathLevels, SlToVlTables};
+use silvan_fabric::{Fabric, ForwardingTables, Node};
+use silvan_units::{Guid, HostId, Lid, NodeId, PortNumber, Sl, SwitchId};
 
 use crate::ImportError;
+use crate::levels::path_levels;
 use crate::line::lines;
+use crate::sl_to_vl::{self, Owner, OwnerKind};
+
+/// What a file says about the ways of packets through a fabric.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedRoutes {
+    /// The forwarding tables.
+    pub tables: ForwardingTables,
+    /// The service levels of paths; 0 where the file says none.
+    pub levels: PathLevels,
+    /// The SL to VL tables that the file has.
+    pub lanes: SlToVlTables,
+}
+
+/// All that a file says.
+#[derive(Default)]
+struct Given {
+    tables: Vec<Table>,
+    /// Nodes whose port GUIDs stand beside LIDs.
+    by_guid: BTreeMap<Lid, NodeId>,
+    lanes: SlToVlTables,
+}
 
 /// The table of one switch in the file.
 struct Table {
     switch: SwitchId,
     /// LID in the file, port, line.
     routes: Vec<(Lid, PortNumber, usize)>,
-    /// LID in the file, service level.
-    levels: Vec<(Lid, Sl)>,
+    /// LID in the file, and the service level of paths to it: from all hosts of the switch or one.
+    levels: Vec<(Lid, Option<HostId>, Sl)>,
 }
 
-/// Reads forwarding tables for a fabric.
+/// Reads forwarding tables for a fabric, with the service levels of paths and the SL to VL tables that
+/// stand in the same file.
 ///
-/// Switches are found by GUID, else by name. LIDs may be others than those of the fabric (a subnet
-/// manager gave them): the node that each stands for is found by the port GUID beside it, by the
+/// Switches and hosts are found by GUID, else by name. LIDs may be others than those of the fabric (a
+/// subnet manager gave them): the node that each stands for is found by the port GUID beside it, by the
 /// switch that routes it to its own port 0, or by the switch that sends it straight to a host. LIDs
 /// that stand for no node of the fabric are left out; whether what remains connects all hosts is for
 /// [`check`](silvan_fabric::check::check) to say.
 ///
 /// # Errors
 ///
-/// If a line cannot be understood, a table is for no switch of the fabric, or a port has no cable.
-pub fn tables(text: &str, fabric: &Fabric) -> Result<ForwardingTables, ImportError> {
-    let (given, by_guid) = parse(text, fabric)?;
-    if given.is_empty() {
+/// If a line cannot be understood, a table is for no node of the fabric, or a port has no cable.
+pub fn routes(text: &str, fabric: &Fabric) -> Result<ImportedRoutes, ImportError> {
+    let given = parse(text, fabric)?;
+    if given.tables.is_empty() {
         return Err(ImportError::new(
             None,
             "there is no forwarding table in the file",
             "give the output of dump_lfts, or OpenSM's opensm-lfts.dump or opensm.fdbs",
         ));
     }
-    let nodes = nodes_of_lids(fabric, &given, by_guid);
+    let nodes = nodes_of_lids(fabric, &given);
+    Ok(ImportedRoutes {
+        tables: tables(fabric, &given, &nodes)?,
+        levels: levels(fabric, &given, &nodes),
+        lanes: given.lanes,
+    })
+}
+
+fn tables(
+    fabric: &Fabric,
+    given: &Given,
+    nodes: &BTreeMap<Lid, NodeId>,
+) -> Result<ForwardingTables, ImportError> {
     let mut tables = ForwardingTables::new(fabric);
-    for table in &given {
+    for table in &given.tables {
         let switch = fabric.switch(table.switch);
         for &(lid, port, line) in &table.routes {
             let Some(&node) = nodes.get(&lid) else {
@@ -80,46 +117,74 @@ pub fn tables(text: &str, fabric: &Fabric) -> Result<ForwardingTables, ImportErr
     Ok(tables)
 }
 
-/// Reads the service levels of paths that stand in a file of forwarding tables, as far as they are not
-/// 0: the switch of the source, the base LID of the destination in the fabric, and the level.
-///
-/// # Errors
-///
-/// As [`tables`], or if a level is none.
-pub fn path_levels(text: &str, fabric: &Fabric) -> Result<Vec<(SwitchId, Lid, Sl)>, ImportError> {
-    let (given, by_guid) = parse(text, fabric)?;
-    let nodes = nodes_of_lids(fabric, &given, by_guid);
-    let levels = given.iter().flat_map(|table| {
-        let levels = table.levels.iter();
-        levels.map(|&(lid, level)| (table.switch, lid, level))
-    });
-    let levels = levels.filter_map(|(switch, lid, level)| {
-        let node = nodes.get(&lid)?;
-        Some((switch, fabric.nodes[*node].lid, level))
-    });
-    Ok(levels.collect())
+fn levels(fabric: &Fabric, given: &Given, nodes: &BTreeMap<Lid, NodeId>) -> PathLevels {
+    let mut of_switch = BTreeMap::new();
+    let mut of_host = BTreeMap::new();
+    for table in &given.tables {
+        for (lid, source, level) in &table.levels {
+            let node = nodes.get(lid);
+            let Some(host) = node.and_then(|node| fabric.nodes[*node].as_host()) else {
+                continue;
+            };
+            match source {
+                Some(source) => of_host.insert((*source, host), *level),
+                None => of_switch.insert((table.switch, host), *level),
+            };
+        }
+    }
+    let level = |switch, host| of_switch.get(&(switch, host)).map_or(0, |sl| sl.as_u8());
+    if of_host.is_empty() {
+        return PathLevels::by_switch(fabric, level);
+    }
+    PathLevels::by_host(fabric, |source, host| {
+        let own = of_host.get(&(source, host)).map(|sl| sl.as_u8());
+        own.unwrap_or_else(|| level(fabric.host_attachment(source).0, host))
+    })
 }
 
-/// The tables, and the nodes whose port GUIDs stand beside LIDs.
-fn parse(text: &str, fabric: &Fabric) -> Result<(Vec<Table>, BTreeMap<Lid, NodeId>), ImportError> {
+/// What the lines below a heading are about.
+#[derive(Clone, Copy)]
+enum Section {
+    None,
+    Table,
+    Lanes(Owner),
+}
+
+fn parse(text: &str, fabric: &Fabric) -> Result<Given, ImportError> {
     let nodes = nodes_by_guid(fabric);
-    let mut given: Vec<Table> = Vec::new();
-    let mut by_guid = BTreeMap::new();
+    let mut given = Given::default();
+    let mut section = Section::None;
     for (number, line) in lines(text) {
         let line = line.trim();
         if let Some(heading) = heading(line) {
-            let switch = find_switch(fabric, &nodes, heading, number)?;
-            if given.iter().any(|table| table.switch == switch) {
+            let switch = find_switch(fabric, &nodes, heading, number, "a table")?;
+            if given.tables.iter().any(|table| table.switch == switch) {
                 return Err(ImportError::new(
                     number,
                     format!("a second table for {:?}", fabric.switch(switch).name),
                     "are two files joined? one table per switch",
                 ));
             }
-            given.push(Table {
+            given.tables.push(Table {
                 switch,
                 routes: Vec::new(),
                 levels: Vec::new(),
+            });
+            section = Section::Table;
+        } else if let Some((kind, heading)) = sl_to_vl::heading(line) {
+            let what = "SL to VL tables";
+            section = Section::Lanes(match kind {
+                OwnerKind::Switch => {
+                    Owner::Switch(find_switch(fabric, &nodes, heading, number, what)?)
+                }
+                OwnerKind::Host => Owner::Host(find(
+                    fabric,
+                    &nodes,
+                    heading,
+                    number,
+                    (what, "host"),
+                    Node::as_host,
+                )?),
             });
         } else if line.starts_with("0x") {
             let Some(route) = route(line) else {
@@ -129,7 +194,9 @@ fn parse(text: &str, fabric: &Fabric) -> Result<(Vec<Table>, BTreeMap<Lid, NodeI
                     "lines look like '0x0001 036 : ...'; is the file cut off?",
                 ));
             };
-            let table = given.last_mut().ok_or_else(|| {
+            let table = given.tables.last_mut();
+            let table = table.filter(|_| matches!(section, Section::Table));
+            let table = table.ok_or_else(|| {
                 ImportError::new(
                     number,
                     "a route without a switch before it",
@@ -139,21 +206,23 @@ fn parse(text: &str, fabric: &Fabric) -> Result<(Vec<Table>, BTreeMap<Lid, NodeI
             if let Some(port) = route.1 {
                 table.routes.push((route.0, port, number));
             }
-            if let Some(level) = level(line, number)? {
-                table.levels.push((route.0, level));
+            for (source, level) in path_levels(line, number, fabric, table.switch)? {
+                table.levels.push((route.0, source, level));
             }
             if let Some(&node) = port_guid(line).and_then(|guid| nodes.get(&guid)) {
-                by_guid.insert(route.0, node);
+                given.by_guid.insert(route.0, node);
             }
+        } else if let Section::Lanes(owner) = section {
+            sl_to_vl::read_line(&mut given.lanes, fabric, owner, line, number)?;
         }
     }
-    Ok((given, by_guid))
+    Ok(given)
 }
 
-/// What a heading calls its switch.
-struct Heading<'t> {
-    guid: Option<Guid>,
-    name: Option<&'t str>,
+/// What a heading calls its node.
+pub(crate) struct Heading<'t> {
+    pub guid: Option<Guid>,
+    pub name: Option<&'t str>,
 }
 
 fn heading(line: &str) -> Option<Heading<'_>> {
@@ -185,12 +254,26 @@ fn find_switch(
     nodes: &HashMap<Guid, NodeId>,
     heading: Heading<'_>,
     line: usize,
+    what: &str,
 ) -> Result<SwitchId, ImportError> {
+    let what = (what, "switch");
+    find(fabric, nodes, heading, line, what, Node::as_switch)
+}
+
+/// The node of a heading. `what` says what is below it, and of which kind of node; `as_kind` picks those.
+fn find<T>(
+    fabric: &Fabric,
+    nodes: &HashMap<Guid, NodeId>,
+    heading: Heading<'_>,
+    line: usize,
+    what: (&str, &str),
+    as_kind: impl Fn(&Node) -> Option<T>,
+) -> Result<T, ImportError> {
     let by_guid = heading.guid.and_then(|guid| nodes.get(&guid).copied());
     let by_name = || fabric.node_by_name(heading.name?);
     by_guid
         .or_else(by_name)
-        .and_then(|node| fabric.nodes[node].as_switch())
+        .and_then(|node| as_kind(&fabric.nodes[node]))
         .ok_or_else(|| {
             let guid = heading
                 .guid
@@ -199,9 +282,10 @@ fn find_switch(
                 .name
                 .map(|name| format!(" ({name})"))
                 .unwrap_or_default();
+            let (what, kind) = what;
             ImportError::new(
                 line,
-                format!("a table for switch {guid}{name}, which the fabric does not have"),
+                format!("{what} for {kind} {guid}{name}, which the fabric does not have"),
                 "fabric and tables must be of the same network; GUIDs or names must agree",
             )
         })
@@ -217,26 +301,6 @@ fn route(line: &str) -> Option<(Lid, Option<PortNumber>)> {
     }
     let port: u8 = port.parse().ok()?;
     Some((lid, (port != 255).then(|| PortNumber::new(port))))
-}
-
-/// The service level behind the parentheses of a route; `None` without one. Names may look like one, but
-/// stand inside.
-fn level(line: &str, number: usize) -> Result<Option<Sl>, ImportError> {
-    let behind = line.split_once(" : (").and_then(|(_, rest)| {
-        let (_, behind) = rest.rsplit_once("')")?;
-        behind.trim_start().strip_prefix("sl")
-    });
-    let Some(word) = behind.map(str::trim) else {
-        return Ok(None);
-    };
-    let level = word.parse().ok().and_then(|level| Sl::try_new(level).ok());
-    level.map(Some).ok_or_else(|| {
-        ImportError::new(
-            number,
-            format!("{word:?} is not a service level"),
-            "they are 0 to 15; is the file cut off?",
-        )
-    })
 }
 
 fn port_guid(line: &str) -> Option<Guid> {
@@ -257,12 +321,9 @@ fn nodes_by_guid(fabric: &Fabric) -> HashMap<Guid, NodeId> {
 }
 
 /// The node that each LID of the file stands for, as far as it can be found.
-fn nodes_of_lids(
-    fabric: &Fabric,
-    given: &[Table],
-    mut nodes: BTreeMap<Lid, NodeId>,
-) -> BTreeMap<Lid, NodeId> {
-    for table in given {
+fn nodes_of_lids(fabric: &Fabric, given: &Given) -> BTreeMap<Lid, NodeId> {
+    let mut nodes = given.by_guid.clone();
+    for table in &given.tables {
         let switch = fabric.node_of_switch(table.switch);
         for &(lid, port, _) in &table.routes {
             let node = if port.as_u8() == 0 {

@@ -5,7 +5,8 @@
 //! | `ibnetdiscover`, also with `-g` | [`topology`] | |
 //! | `ibnetdiscover -p` | [`ports`] | |
 //! | net file of ibsim | [`topology`] | [`ibsim_net`] |
-//! | `dump_lfts`, `dump_fts`, `opensm-lfts.dump`, `opensm.fdbs` | [`tables`], [`path_levels`] | |
+//! | `dump_lfts`, `dump_fts`, `opensm-lfts.dump`, `opensm.fdbs` | [`routes`] | |
+//! | `opensm-sl2vl.dump`, in one file with these | [`routes`] | [`sl_to_vl_dump`] |
 //!
 //! Real files have odd names, dead ports, adapters with several ports and ends cut off. What has one
 //! meaning is read; what has none is an [`ImportError`] with the line and a hint. Nothing is guessed:
@@ -35,15 +36,18 @@
 mod assemble;
 mod error;
 mod export;
+mod levels;
 mod lfts;
 mod line;
 mod model;
 mod ports;
+mod sl_to_vl;
 mod topology;
 
 pub use error::ImportError;
 pub use export::ibsim_net;
-pub use lfts::{path_levels, tables};
+pub use lfts::{ImportedRoutes, routes};
 pub use model::{ImportedCable, ImportedFabric, ImportedNode};
 pub use ports::ports;
+pub use sl_to_vl::sl_to_vl_dump;
 pub use topology::topology;

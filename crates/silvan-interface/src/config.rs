@@ -380,7 +380,8 @@ impl EngineConfig {
                 return Err(BuildError::MessagesOutOfOrder);
             }
         }
-        let Some(path_lanes) = routes.lanes else {
+        // Those of a subnet manager's tables have been checked with the routes.
+        let Some(path_lanes) = routes.lanes.filter(|lanes| !lanes.is_by_tables()) else {
             return Ok(());
         };
         let lanes = path_lanes.lanes();

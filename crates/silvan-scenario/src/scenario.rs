@@ -141,7 +141,9 @@ impl Scenario {
         check_run(&file)?;
         let fabric = build_fabric(&file.fabric, &file.link)?;
         import_tables(&mut file.fabric, &fabric, base)?;
-        if !lanes_are_given && !file.fabric.path_levels.is_empty() {
+        let has_levels_only =
+            !file.fabric.path_levels.is_empty() && file.fabric.sl_to_vl.is_empty();
+        if !lanes_are_given && has_levels_only {
             effective::leave_lanes_to_paths(&mut file);
         }
         let engine = build_engine(&file)?;
@@ -150,12 +152,7 @@ impl Scenario {
             lanes,
             alternatives,
             report,
-        } = build_routes(
-            &file.fabric,
-            &file.link,
-            &fabric,
-            effective::has_datelines(&file),
-        )?;
+        } = build_routes(&file, &engine, &fabric)?;
         let routes = Routes {
             tables: &tables,
             lanes: lanes.as_ref(),

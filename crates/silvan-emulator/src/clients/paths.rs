@@ -17,7 +17,7 @@ use silvan_mad::{Body, Mad, Method, Packet, Status};
 use silvan_units::{HostId, Lid, Sl};
 
 use super::Clients;
-use crate::subnet::Needs;
+use crate::subnet::{Needs, Sources};
 use crate::wire::Message;
 
 /// Number that the hosts have among the clients, which no client gets.
@@ -232,16 +232,16 @@ impl Clients {
         }
     }
 
-    /// A host of every switch asks for its paths to all hosts. Gives how many questions that makes; `None`
-    /// if there is nobody to ask.
-    pub fn ask_all_paths(&mut self) -> Option<usize> {
+    /// Hosts ask for their paths to all hosts: all of them, or one of every switch. Gives how many
+    /// questions that makes; `None` if there is nobody to ask.
+    pub fn ask_all_paths(&mut self, sources: Sources) -> Option<usize> {
         if !self.has_manager() {
             return None;
         }
         let now = self.subnet.uptime;
         let fabric = std::sync::Arc::clone(&self.subnet.fabric);
         let mut count = 0;
-        for source in self.subnet.first_hosts().into_values() {
+        for source in self.subnet.senders(sources).into_values().flatten() {
             for destination in fabric.host_ids().filter(|host| *host != source) {
                 self.questions.add(source, destination, now);
                 count += 1;

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use silvan_fabric::Fabric;
 use silvan_scenario::Scenario;
 use silvan_simulation::Engines;
@@ -31,6 +32,16 @@ pub enum Start {
     Configured,
     /// Without LIDs and tables, ports waiting for a subnet manager.
     Blank,
+}
+
+/// Which hosts' paths are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sources {
+    /// Those of the first host of every switch, for all its hosts.
+    Switches,
+    /// Those of every host.
+    Hosts,
 }
 
 /// Where a request has arrived.
@@ -188,14 +199,17 @@ impl Subnet {
         self.own(node).info.lid
     }
 
-    /// The first host of each switch that has any.
-    pub fn first_hosts(&self) -> BTreeMap<SwitchId, HostId> {
-        let mut first = BTreeMap::new();
+    /// The hosts of each switch whose paths are told apart.
+    pub fn senders(&self, sources: Sources) -> BTreeMap<SwitchId, Vec<HostId>> {
+        let mut senders: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
         for host in self.fabric.host_ids() {
-            let (switch, _) = self.fabric.host_attachment(host);
-            first.entry(switch).or_insert(host);
+            let hosts = senders.entry(self.fabric.host_attachment(host).0);
+            let hosts = hosts.or_default();
+            if hosts.is_empty() || sources == Sources::Hosts {
+                hosts.push(host);
+            }
         }
-        first
+        senders
     }
 
     /// The LID of a host.

@@ -1,10 +1,15 @@
 //! The hosts' questions for paths, with a subnet manager played by hand.
 
+use silvan_mad::Bits;
 use silvan_mad::administration::{AdministrationAttribute, PathRecord, SubnetAdministration};
-use silvan_units::{HostId, PortId, Sl};
+use silvan_mad::smp::SlToVlMappingTable;
+use silvan_units::{HostId, PortId, Sl, SwitchId};
 
 use super::*;
+use crate::subnet::Sources;
 
+/// The LID that stands for the node itself.
+const PERMISSIVE: u16 = 0xffff;
 /// How long a host waits for the first answer.
 const PATIENCE: Duration = Duration::from_millis(250);
 
@@ -249,7 +254,7 @@ fn tables_can_be_dumped_with_levels() {
     let (mut clients, me, question) = brought_up();
     clients.datagram(me, &with_level(&question, 0));
     // The other hosts' ports are not active, so that only the first host of the first switch can ask.
-    assert_eq!(clients.ask_all_paths(), Some(6));
+    assert_eq!(clients.ask_all_paths(Sources::Switches), Some(6));
     live(&mut clients, Duration::ZERO);
     let asked = questions(&mut clients);
     let found: Vec<_> = asked
@@ -260,7 +265,7 @@ fn tables_can_be_dumped_with_levels() {
     for (level, (_, question, _)) in (0..).zip(&asked) {
         clients.datagram(me, &with_level(question, level));
     }
-    let text = crate::tables::dump(&clients.subnet, true);
+    let text = crate::tables::dump(&clients.subnet, Some(Sources::Switches));
     let lines: Vec<&str> = text.lines().filter(|line| line.contains(") sl ")).collect();
     assert!(
         lines[0].starts_with("0x0003 005 : (Channel Adapter"),
@@ -268,7 +273,90 @@ fn tables_can_be_dumped_with_levels() {
     );
     assert!(lines[0].ends_with(": 'c') sl 1"), "{text}");
     assert!(lines[1].ends_with(": 'd') sl 2"), "{text}");
-    assert!(!crate::tables::dump(&clients.subnet, false).contains(") sl "));
+    assert!(!crate::tables::dump(&clients.subnet, None).contains(") sl "));
     clients.disconnect(me);
-    assert_eq!(clients.ask_all_paths(), None);
+    assert_eq!(clients.ask_all_paths(Sources::Hosts), None);
+}
+
+/// Oracle: what the importer reads is what the data plane has.
+#[test]
+fn what_is_dumped_tells_hosts_and_ports_apart() {
+    let mut clients = clients(Start::Configured);
+    let me = attach(&mut clients, "left", false);
+    let fabric = std::sync::Arc::clone(&clients.subnet.fabric);
+    let [a, b, c, d] = [0, 1, 2, 3].map(HostId::new);
+    let engine = &mut clients.subnet.plane.engine;
+    for (from, to, level) in [(a, c, 3), (b, c, 3), (d, c, 1), (a, d, 2)] {
+        engine.set_path_level(from, to, Sl::try_new(level).unwrap());
+    }
+    let dump = |clients: &Clients, sources| crate::tables::dump(&clients.subnet, sources);
+    let text = dump(&clients, Some(Sources::Hosts));
+    let levels: Vec<&str> = text
+        .lines()
+        .filter_map(|line| Some(line.split_once(") sl ")?.1))
+        .collect();
+    // At the left switch to c and d, at the right one to c.
+    assert_eq!(levels, ["3", "0 1:2", "1"]);
+    assert!(!text.contains("base LID"), "nobody has set any: {text}");
+    let read = silvan_import::routes(&text, &fabric).unwrap();
+    for (from, to) in [(a, c), (b, c), (d, c), (a, d), (b, d), (a, b), (c, a)] {
+        let level = clients.subnet.plane.engine.path_level(from, to);
+        assert_eq!(read.levels.level(from, to), level.as_u8());
+    }
+
+    let mut set = |modifier: u32, vls: [u8; 16]| {
+        let lanes = SlToVlMappingTable {
+            vls: vls.map(|vl| Bits::saturating(vl.into())),
+        };
+        let request = smp(Method::SET, SmpRoute::Lid, modifier, lanes);
+        let answer = ask(&mut clients, me, PERMISSIVE, &request);
+        assert_eq!(answer.status, Status::OK);
+    };
+    let by_output = std::array::from_fn(|sl| sl as u8 / 2);
+    set(0x0105, by_output);
+    set(0x0205, by_output);
+    assert!(!dump(&clients, None).contains("base LID"));
+    let text = dump(&clients, Some(Sources::Hosts));
+    assert!(text.contains("\n1-2 5   : 0  0  1  1  2  2  3"), "{text}");
+    let read = silvan_import::routes(&text, &fabric).unwrap();
+    for switch in [0, 1].map(SwitchId::new) {
+        let node = fabric.node_of_switch(switch);
+        for (input, output) in [(1, 5), (2, 5), (5, 1), (1, 2), (6, 8)] {
+            let (input, output) = (PortNumber::new(input), PortNumber::new(output));
+            let found = read.lanes.switch(switch, input, output).copied();
+            let port = |port| fabric.switch(switch).port(port);
+            let is_cabled =
+                |number| port(number).is_some_and(|port| fabric.ports[port].peer.is_some());
+            let expected = clients.subnet.plane.engine.sl_to_vl(node, input, output);
+            let both = is_cabled(input) && is_cabled(output);
+            assert_eq!(found, expected.filter(|_| both));
+        }
+    }
+    assert_eq!(read.lanes.host(a), Some(&[0; 16]));
+}
+
+/// Tables that change nothing for the levels in use are left out.
+#[test]
+fn lanes_of_the_same_number_are_not_dumped() {
+    let mut clients = clients(Start::Configured);
+    let me = attach(&mut clients, "left", false);
+    let lanes = SlToVlMappingTable {
+        vls: std::array::from_fn(|sl| Bits::saturating(sl as u64 % 8)),
+    };
+    let ports = 1..=8;
+    for (input, output) in ports
+        .clone()
+        .flat_map(|a| ports.clone().map(move |b| (a, b)))
+    {
+        let request = smp(Method::SET, SmpRoute::Lid, input << 8 | output, lanes);
+        ask(&mut clients, me, PERMISSIVE, &request);
+    }
+    // Those of the other switch map all levels to lane 0; of the levels in use only 0 so far.
+    let text = crate::tables::dump(&clients.subnet, Some(Sources::Hosts));
+    assert!(!text.contains("base LID"), "{text}");
+    let level = Sl::try_new(9).unwrap();
+    let (from, to) = (HostId::new(0), HostId::new(2));
+    clients.subnet.plane.engine.set_path_level(from, to, level);
+    let text = crate::tables::dump(&clients.subnet, Some(Sources::Hosts));
+    assert!(text.contains("base LID"), "{text}");
 }

@@ -3,9 +3,9 @@
 use silvan_control::seam::NoControl;
 use silvan_engine::{Engine, EngineConfig, RunError};
 use silvan_fabric::generators::Grid;
-use silvan_fabric::routing::{PathLanes, Routes, dimension_order};
+use silvan_fabric::routing::{PathLanes, PathLevels, Routes, SlToVlTables, dimension_order};
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_units::{HostId, Sl, Span, SwitchId};
+use silvan_units::{HostId, PortNumber, Sl, Span, SwitchId};
 
 use crate::common::{PlainEngine, at, cable, room};
 use crate::script::{Flow, Script};
@@ -57,6 +57,13 @@ fn level_of(from: SwitchId) -> u8 {
     u8::from(from.index() == SWITCHES - 1)
 }
 
+fn by_level(fabric: &Fabric) -> PathLanes {
+    PathLanes::by_level(
+        fabric,
+        PathLevels::by_switch(fabric, |from, _| level_of(from)),
+    )
+}
+
 fn set_levels(engine: &mut PlainEngine, fabric: &Fabric) {
     for source in fabric.host_ids() {
         let level = Sl::try_new(level_of(fabric.host_attachment(source).0)).unwrap();
@@ -81,7 +88,7 @@ fn levels_set_from_outside_are_those_of_the_routes() {
     set.run_until(at(Span::from_ms(5))).unwrap();
     set.audit().unwrap();
 
-    let lanes = PathLanes::by_level(&fabric, |from, _| level_of(from));
+    let lanes = by_level(&fabric);
     let routes = Routes {
         lanes: Some(&lanes),
         ..(&tables).into()
@@ -103,11 +110,81 @@ fn levels_set_from_outside_are_those_of_the_routes() {
     }
 }
 
+/// Oracle: tables and levels that are set from outside. Paths from the hosts of the last switch are on levels
+/// 3 and 5, which the switches map to lane 1 where it leads upwards and to lane 0 elsewhere; hosts send on
+/// lane 1.
+#[test]
+fn tables_of_the_routes_are_those_set_from_outside() {
+    let (fabric, tables) = ring();
+    let level = |source: HostId| {
+        let last = fabric.host_attachment(source).0.index() == SWITCHES - 1;
+        if last { [3, 5][source.index() % 2] } else { 0 }
+    };
+    let on_lane_1: [u8; 16] = std::array::from_fn(|sl| u8::from(sl == 3 || sl == 5));
+    let mut sl_to_vl = SlToVlTables::default();
+    let mut set = start(&fabric, (&tables).into(), [0; 16]);
+    for switch in fabric.switch_ids() {
+        let numbers = || {
+            fabric
+                .switch(switch)
+                .ports()
+                .map(|port| fabric.ports[port].number)
+        };
+        for (input, output) in numbers().flat_map(|a| numbers().map(move |b| (a, b))) {
+            // The last port of the switch leads upwards.
+            let up = numbers().next_back() == Some(output);
+            let vls = if up { on_lane_1 } else { [0; 16] };
+            sl_to_vl.set_switch(switch, input, output, vls);
+            set.set_sl_to_vl(fabric.node_of_switch(switch), input, output, &vls);
+        }
+    }
+    for source in fabric.host_ids() {
+        set.set_host_sl_to_vl(source, &[1; 16]);
+        sl_to_vl.set_host(source, [1; 16]);
+        for destination in fabric.host_ids().filter(|host| *host != source) {
+            let level = Sl::try_new(level(source)).unwrap();
+            set.set_path_level(source, destination, level);
+        }
+    }
+    let levels = PathLevels::by_host(&fabric, |source, _| level(source));
+    let lanes = PathLanes::by_tables(&fabric, levels, &sl_to_vl, &[0; 16], 2, []);
+    let routes = Routes {
+        lanes: Some(&lanes),
+        ..(&tables).into()
+    };
+    let mut routed = start(&fabric, routes, [0; 16]);
+    for engine in [&mut set, &mut routed] {
+        engine.run_until(at(Span::from_us(50))).unwrap();
+        engine.audit().unwrap();
+    }
+    assert_eq!(set.events(), routed.events());
+    for port in fabric.ports.ids() {
+        assert_eq!(set.port_counters(port), routed.port_counters(port));
+    }
+    for host in fabric.host_ids() {
+        assert_eq!(routed.host_sl_to_vl(host), [1; 16]);
+    }
+    for switch in fabric
+        .nodes
+        .ids()
+        .filter(|node| fabric.nodes[*node].as_switch().is_some())
+    {
+        for (input, output) in
+            [(1, 4), (4, 1), (3, 4)].map(|(a, b)| (PortNumber::new(a), PortNumber::new(b)))
+        {
+            assert_eq!(
+                routed.sl_to_vl(switch, input, output),
+                set.sl_to_vl(switch, input, output)
+            );
+        }
+    }
+}
+
 /// Packets under way keep their level, and one host's paths are not another's.
 #[test]
 fn levels_change_while_packets_move() {
     let (fabric, tables) = ring();
-    let lanes = PathLanes::by_level(&fabric, |from, _| level_of(from));
+    let lanes = by_level(&fabric);
     let routes = Routes {
         lanes: Some(&lanes),
         ..(&tables).into()

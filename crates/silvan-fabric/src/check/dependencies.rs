@@ -1,7 +1,8 @@
 //! The channel-dependency graph between switches.
 
-use silvan_units::{HostId, PortId, SwitchId};
+use silvan_units::{HostId, PortId, PortNumber, SwitchId};
 
+use super::RouteError;
 use super::tree::DestinationTree;
 use crate::routing::{Alternatives, PathLanes};
 use crate::{Fabric, ForwardingTables};
@@ -39,6 +40,10 @@ impl<'f> Dependencies<'f> {
         (entry.index() * self.lanes + usize::from(lane)) * self.lanes
     }
 
+    fn number(&self, port: PortId) -> PortNumber {
+        self.fabric.ports[port].number
+    }
+
     fn insert(&mut self, channel: Channel, out: PortId, lane: u8) {
         let number = usize::from(self.fabric.ports[out].number.as_u8());
         let set = self.sets(channel) + usize::from(lane);
@@ -61,29 +66,77 @@ impl<'f> Dependencies<'f> {
     }
 
     /// Adds the dependencies of the routes to one destination, on the lanes that they take.
-    pub(super) fn add_with_lanes(&mut self, tree: &DestinationTree<'_>, lanes: &PathLanes) {
-        let number = |port: PortId| self.fabric.ports[port].number;
+    ///
+    /// # Errors
+    ///
+    /// If a packet would need a lane that does not exist.
+    pub(super) fn add_with_lanes(
+        &mut self,
+        tree: &DestinationTree<'_>,
+        lanes: &PathLanes,
+    ) -> Result<(), RouteError> {
         let mut found = Vec::new();
-        for leaf in tree.source_switches() {
-            let path = lanes.path(leaf, tree.destination());
-            let mut at = leaf;
-            // The lane from the host does not matter: nothing depends on that channel.
-            let mut channel = None;
-            while let Some(step) = tree.step_of(at) {
-                let Some((next, entry)) = step.next else {
-                    break;
-                };
-                let input = channel.map(|(entry, _)| entry);
-                let input = input.unwrap_or_else(|| self.fabric.switch(at).first_port);
-                let lane = lanes.lane(at, number(input), number(step.out), path);
-                found.extend(channel.map(|channel| (channel, step.out, lane)));
-                channel = Some((entry, lane));
-                at = next;
+        for (leaf, sources) in tree.sources() {
+            let Some(out) = tree.step_of(leaf).map(|step| step.out) else {
+                continue;
+            };
+            // Kinds of path with the lane that they start on: from there on, all of one kind are one.
+            let mut followed = Vec::new();
+            for &source in sources.iter().filter(|host| **host != tree.destination()) {
+                let input = self.fabric.host_attachment(source).1;
+                for path in lanes.kinds(source, tree.destination()) {
+                    let first = lanes.lane(leaf, self.number(input), self.number(out), path);
+                    if followed.contains(&(path, first)) {
+                        continue;
+                    }
+                    followed.push((path, first));
+                    self.follow_lanes(tree, lanes, (leaf, source), path, &mut found)?;
+                }
             }
         }
         for (channel, out, lane) in found {
             self.insert(channel, out, lane);
         }
+        Ok(())
+    }
+
+    /// Follows one kind of path from a host at a leaf, and notes on which lane each channel between
+    /// switches is left.
+    fn follow_lanes(
+        &self,
+        tree: &DestinationTree<'_>,
+        lanes: &PathLanes,
+        (leaf, source): (SwitchId, HostId),
+        path: u8,
+        found: &mut Vec<(Channel, PortId, u8)>,
+    ) -> Result<(), RouteError> {
+        let mut at = leaf;
+        let mut input = self.number(self.fabric.host_attachment(source).1);
+        // The lane from the host does not matter: nothing depends on that channel.
+        let mut channel: Option<Channel> = None;
+        while let Some(step) = tree.step_of(at) {
+            let lane = lanes.lane(at, input, self.number(step.out), path);
+            if lane >= lanes.lanes() {
+                let name = |host: HostId| self.fabric.host(host).name.clone();
+                return Err(RouteError::NoLane {
+                    source_host: name(source),
+                    destination: name(tree.destination()),
+                    switch: self.fabric.switch(at).name.clone(),
+                    input,
+                    output: self.number(step.out),
+                    level: path,
+                    lane,
+                });
+            }
+            let Some((next, entry)) = step.next else {
+                break;
+            };
+            found.extend(channel.map(|channel| (channel, step.out, lane)));
+            channel = Some((entry, lane));
+            input = self.number(entry);
+            at = next;
+        }
+        Ok(())
     }
 
     /// Adds the dependencies of all ways to a destination that alternatives allow.

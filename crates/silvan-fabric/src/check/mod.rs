@@ -98,6 +98,27 @@ pub enum RouteError {
         /// Names of the switches of the loop, in the order of travel.
         cycle: Vec<String>,
     },
+    /// A switch on the way maps a service level to a lane that does not exist.
+    #[error(
+        "packets from {source_host:?} to {destination:?} on service level {level} have no lane at \
+         {switch:?}: from port {input} to port {output} it is mapped to VL {lane}"
+    )]
+    NoLane {
+        /// Name of a source host.
+        source_host: String,
+        /// Name of the destination host.
+        destination: String,
+        /// Name of the switch.
+        switch: String,
+        /// The port that the packets come in by.
+        input: PortNumber,
+        /// The port that they leave by.
+        output: PortNumber,
+        /// Their service level.
+        level: u8,
+        /// What it is mapped to.
+        lane: u8,
+    },
     /// The channel-dependency graph has a cycle.
     #[error(
         "the routes can deadlock, their channels depend on each other in a cycle: {}",
@@ -143,7 +164,7 @@ pub fn check<'a>(
     let mut total_hops = 0;
     for destination in fabric.host_ids() {
         tree.follow(destination)?;
-        add_dependencies(&mut dependencies, &tree, routes);
+        add_dependencies(&mut dependencies, &tree, routes)?;
         let hops = tree.count_routes(&mut counts);
         max_hops = max_hops.max(hops.max);
         total_hops += hops.total;
@@ -188,7 +209,7 @@ pub fn dependency_cycle<'a>(
     let mut dependencies = Dependencies::new(fabric, routes.lanes);
     for destination in fabric.host_ids() {
         tree.follow(destination)?;
-        add_dependencies(&mut dependencies, &tree, routes);
+        add_dependencies(&mut dependencies, &tree, routes)?;
     }
     Ok(dependencies.find_cycle().map(ports_of))
 }
@@ -198,14 +219,15 @@ fn add_dependencies(
     dependencies: &mut Dependencies<'_>,
     tree: &DestinationTree<'_>,
     routes: Routes<'_>,
-) {
+) -> Result<(), RouteError> {
     match routes.lanes {
-        Some(lanes) => dependencies.add_with_lanes(tree, lanes),
+        Some(lanes) => dependencies.add_with_lanes(tree, lanes)?,
         None => dependencies.add(tree),
     }
     if let Some(alternatives) = routes.alternatives {
         dependencies.add_alternatives(tree.destination(), routes.tables, alternatives);
     }
+    Ok(())
 }
 
 fn ports_of(cycle: Vec<(PortId, u8)>) -> Vec<PortId> {

@@ -6,12 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use silvan_units::{HostId, SwitchId};
+use silvan_units::{HostId, Sl, SwitchId};
 
 use super::*;
 use crate::ForwardingTables;
 use crate::generators::{Chain, Ring, SingleSwitch, fat_tree_648, fat_tree_11664};
-use crate::routing::{ExplicitTable, d_mod_k, explicit, min_hop_balanced};
+use crate::routing::{
+    ExplicitTable, PathLanes, PathLevels, SlToVlTables, d_mod_k, explicit, min_hop_balanced,
+};
 use crate::testing::{LINK, any_fabric, fabric_from, host_pairs, walk, wild_tables};
 
 const ALLOW: CheckOptions = CheckOptions { allow_cycles: true };
@@ -237,10 +239,43 @@ fn dependencies_by_pairs(
     followers
 }
 
+/// The same where lanes are those of tables, pair by pair of hosts and level; `None` if some packet has no
+/// lane.
+fn laned_dependencies_by_pairs(
+    fabric: &Fabric,
+    tables: &ForwardingTables,
+    (levels, own): (&PathLevels, u8),
+    (mapped, data_vls): (&SlToVlTables, u8),
+) -> Option<BTreeMap<Laned, BTreeSet<Laned>>> {
+    let mut followers: BTreeMap<Laned, BTreeSet<Laned>> = BTreeMap::new();
+    for (source, destination) in host_pairs(fabric) {
+        let ports = walk(fabric, tables, source, fabric.node_of_host(destination));
+        for level in [levels.level(source, destination), own] {
+            let lane = |pair: &[PortId]| {
+                let input = fabric.ports[pair[0]].peer.unwrap();
+                let switch = fabric.nodes[fabric.ports[input].node].as_switch().unwrap();
+                let [input, output] = [input, pair[1]].map(|port| fabric.ports[port].number);
+                let vls = mapped.switch(switch, input, output);
+                let vl = vls.unwrap_or(&[0; 16])[usize::from(level)];
+                (vl < data_vls).then_some((pair[1], vl))
+            };
+            let lanes: Option<Vec<Laned>> = ports.windows(2).map(lane).collect();
+            // The last cable leads to a host.
+            for pair in lanes?.windows(2) {
+                followers.entry(pair[0]).or_default().insert(pair[1]);
+            }
+        }
+    }
+    Some(followers)
+}
+
+/// The port that a cable is entered by, and the lane on it.
+type Laned = (PortId, u8);
+
 /// Whether channels remain after those without followers are taken away again and again.
-fn is_cyclic(mut followers: BTreeMap<PortId, BTreeSet<PortId>>) -> bool {
+fn is_cyclic<T: Ord + Copy>(mut followers: BTreeMap<T, BTreeSet<T>>) -> bool {
     loop {
-        let with_followers: BTreeSet<PortId> = followers.keys().copied().collect();
+        let with_followers: BTreeSet<T> = followers.keys().copied().collect();
         let before = followers.len();
         for set in followers.values_mut() {
             set.retain(|port| with_followers.contains(port));
@@ -286,6 +321,49 @@ proptest! {
             for (port, following) in cycle.iter().zip(next) {
                 prop_assert!(followers[port].contains(following));
             }
+        }
+    }
+
+    /// With SL to VL tables by input and output, and levels by pair of hosts: a cycle is found if and only if
+    /// there is one, and what has no lane is found first.
+    #[test]
+    fn tables_and_levels_are_followed(
+        fabric in any_fabric(),
+        seed in any::<u64>(),
+        data_vls in 1_u8..4,
+        kinds in prop::collection::vec(prop::array::uniform16(0_u8..3), 3),
+        own in 0_u8..16,
+    ) {
+        let tables = wild_tables(&fabric, seed);
+        let dice = |a: usize, b: usize, sides: u64| {
+            let mixed = seed ^ (a as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (b as u64) << 20;
+            (mixed.wrapping_mul(0xd129_0d3a_f9b5_0e5d) >> 40) % sides
+        };
+        let levels = PathLevels::by_host(&fabric, |from, to| dice(from.index(), to.index(), 3) as u8);
+        let mut mapped = SlToVlTables::default();
+        for switch in fabric.switch_ids() {
+            for (input, output) in fabric.switch(switch).ports().flat_map(|a| {
+                fabric.switch(switch).ports().map(move |b| (a, b))
+            }) {
+                let kind = dice(input.index(), output.index(), 4) as usize;
+                if let Some(vls) = kinds.get(kind) {
+                    let [input, output] = [input, output].map(|port| fabric.ports[port].number);
+                    mapped.set_switch(switch, input, output, *vls);
+                }
+            }
+        }
+        let sl = Sl::try_new(own).unwrap();
+        let lanes = PathLanes::by_tables(&fabric, levels.clone(), &mapped, &[0; 16], data_vls, [sl]);
+        let routes = Routes { lanes: Some(&lanes), ..(&tables).into() };
+        let expected =
+            laned_dependencies_by_pairs(&fabric, &tables, (&levels, own), (&mapped, data_vls));
+        match (check(&fabric, routes, CheckOptions::default()), expected) {
+            (Ok(_), Some(followers)) => prop_assert!(!is_cyclic(followers)),
+            (Err(RouteError::DependencyCycle { .. }), Some(followers)) => {
+                prop_assert!(is_cyclic(followers));
+            }
+            (Err(RouteError::NoLane { lane, .. }), None) => prop_assert!(lane >= data_vls),
+            (found, expected) => prop_assert!(false, "{found:?} {expected:?}"),
         }
     }
 }

@@ -171,11 +171,10 @@ impl<'f> DestinationTree<'f> {
         self.destination
     }
 
-    /// The switches where routes begin.
-    pub(super) fn source_switches(&self) -> impl Iterator<Item = SwitchId> + '_ {
-        let is_source = |hosts: &[HostId]| hosts.iter().any(|host| *host != self.destination);
+    /// The switches where routes begin, with their hosts; the destination may be one of these.
+    pub(super) fn sources(&self) -> impl Iterator<Item = (SwitchId, &[HostId])> + '_ {
         let switches = self.hosts_at.iter();
-        switches.filter_map(move |(switch, hosts)| is_source(hosts).then_some(*switch))
+        switches.map(|(switch, hosts)| (*switch, hosts.as_slice()))
     }
 
     /// The step of every switch on a route to the destination.

@@ -3,7 +3,7 @@
 use silvan_units::{HostId, SwitchId};
 
 use super::distance::{SwitchGraph, route_to_switches};
-use super::{ForwardingTables, PathLanes, RoutingError};
+use super::{ForwardingTables, PathLanes, PathLevels, RoutingError};
 use crate::Fabric;
 use crate::generators::{Direction, Grid};
 
@@ -107,7 +107,7 @@ fn datelines(fabric: &Fabric, grid: &Grid) -> Result<PathLanes, RoutingError> {
     Ok(PathLanes::new(
         fabric,
         dimensions as u8,
-        path_of,
+        PathLevels::by_switch(fabric, path_of),
         |_, _, output, path| {
             let dimension = grid.dimension_of(output);
             dimension.map_or(0, |dimension| path >> dimension & 1)

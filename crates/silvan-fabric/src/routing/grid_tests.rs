@@ -187,7 +187,10 @@ fn a_path_across_the_dateline_stays_on_lane_1() {
     let switch = SwitchId::new;
     // 4 -> 5 -> 0 crosses it, 0 -> 5 -> 4 the other way round too, 0 -> 1 -> 2 -> 3 does not.
     for (from, to, path) in [(4, 0, 1), (0, 4, 1), (0, 3, 0), (1, 5, 1)] {
-        assert_eq!(lanes.path(switch(from), HostId::new(to)), path);
+        assert_eq!(
+            lanes.levels().level(HostId::new(from), HostId::new(to)),
+            path
+        );
     }
     let (host, down, up) = (1, 2, 3);
     let number = PortNumber::new;
@@ -257,7 +260,12 @@ fn lanes_that_do_not_help_are_seen_through() {
     let grid = grid(&[5], true, 1);
     let fabric = grid.build().unwrap();
     let (tables, _) = dimension_order(&fabric, &grid).unwrap();
-    let useless = PathLanes::new(&fabric, 1, |_, _| 0, |_, _, _, path| 1 - path);
+    let useless = PathLanes::new(
+        &fabric,
+        1,
+        PathLevels::by_switch(&fabric, |_, _| 0),
+        |_, _, _, path| 1 - path,
+    );
     let routes = with_lanes(&tables, Some(&useless));
     let error = check(&fabric, routes, CheckOptions::default()).unwrap_err();
     assert!(
@@ -289,14 +297,15 @@ fn levels_take_the_circle_out_of_a_ring() {
                 0
             }
         };
-        let lanes = PathLanes::by_level(&fabric, levels);
+        let lanes = PathLanes::by_level(&fabric, PathLevels::by_switch(&fabric, levels));
         assert_eq!(
             (lanes.lanes(), lanes.classes()),
             (level + 1, [16, 8, 4][usize::from(level)])
         );
-        for from in fabric.switch_ids() {
+        for from in fabric.host_ids() {
             for to in fabric.host_ids() {
-                assert_eq!(lanes.path(from, to), levels(from, to));
+                let expected = levels(fabric.host_attachment(from).0, to);
+                assert_eq!(lanes.levels().level(from, to), expected);
             }
         }
         let found = dependency_cycle(&fabric, with_lanes(&tables, Some(&lanes))).unwrap();

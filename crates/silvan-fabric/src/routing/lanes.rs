@@ -1,27 +1,42 @@
 //! Virtual lanes that change along the way, and the service levels that say how.
 
-use silvan_units::{HostId, IdVec, PortNumber, SwitchId};
+use silvan_units::{HostId, IdVec, PortNumber, Sl, SwitchId};
 
+use super::{PathLevels, SlToVlTables, Vls};
 use crate::Fabric;
+
+/// Bits of a service level.
+const SL_BITS: u8 = 4;
 
 /// Which virtual lane a packet takes on each cable, where routes alone would depend on each other in
 /// a circle.
 ///
-/// This is how InfiniBand breaks such circles, as OpenSM's routing engine torus-2QoS does: the
-/// service level in a packet's header says what kind of path it is on, in its low bits; each switch
-/// maps it to a lane by the port it came in by, the port it leaves by, and the service level
-/// (SLtoVLMappingTable, IBA volume 1, sections 7.6.6 and 14.2.5.8). The bits above are free for
-/// classes of service, each of which has lanes of its own.
+/// This is how InfiniBand breaks such circles: the service level in a packet's header says what kind of
+/// path it is on; each switch maps it to a lane by the port it came in by, the port it leaves by, and the
+/// service level (SLtoVLMappingTable, IBA volume 1, sections 7.6.6 and 14.2.5.8).
 ///
-/// Lanes are counted within one class here: 0, 1, ...
+/// There are two kinds. Where silvan makes the mapping ([`dimension_order`](super::dimension_order),
+/// [`by_level`](Self::by_level)), the low bits of a service level are the path's, and the bits above are
+/// free for classes of service, each of which has lanes of its own: lanes are counted within one class
+/// here, 0, 1, ... With the tables of a subnet manager ([`by_tables`](Self::by_tables)) lanes are what the
+/// tables say, and what has a service level of its own has it on all paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathLanes {
     path_bits: u8,
     lanes: u8,
-    hosts: usize,
-    /// Row by row, one byte per destination host; a row per switch.
-    paths: Vec<u8>,
+    levels: PathLevels,
+    /// Bits of a service level that choose among the lanes of a pair of ports.
+    index_bits: u8,
     switches: IdVec<SwitchId, SwitchLanes>,
+    tables: Option<Tables>,
+}
+
+/// What only the tables of a subnet manager say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Tables {
+    hosts: IdVec<HostId, Vls>,
+    /// Service levels that some traffic has on all its paths, as bits.
+    own: u16,
 }
 
 /// The mapping of one switch.
@@ -33,70 +48,83 @@ struct SwitchLanes {
 }
 
 impl PathLanes {
-    /// Builds the mapping. `path_of` gives the kind of the path from the hosts of a switch to a host,
-    /// a number of `path_bits` bits; `lane_of` the lane from an input to an output port of a switch
-    /// for such a kind.
+    /// Builds the mapping. `levels` says the kinds of the paths, numbers of `path_bits` bits; `lane_of`
+    /// the lane from an input to an output port of a switch for such a kind.
     pub(crate) fn new(
         fabric: &Fabric,
         path_bits: u8,
-        path_of: impl Fn(SwitchId, HostId) -> u8,
+        levels: PathLevels,
         lane_of: impl Fn(SwitchId, PortNumber, PortNumber, u8) -> u8,
     ) -> Self {
-        let switches: IdVec<SwitchId, SwitchLanes> = fabric
-            .switch_ids()
-            .map(|switch| {
-                let ports = 1..=fabric.switch(switch).port_count;
-                let pairs = ports
-                    .clone()
-                    .flat_map(|input| ports.clone().map(move |output| (input, output)));
-                let lanes = pairs.flat_map(|(input, output)| {
-                    let (input, output) = (PortNumber::new(input), PortNumber::new(output));
-                    (0..1 << path_bits).map(move |path| (input, output, path))
-                });
-                SwitchLanes {
-                    ports: usize::from(fabric.switch(switch).port_count),
-                    lanes: lanes
-                        .map(|(input, output, path)| lane_of(switch, input, output, path))
-                        .collect(),
-                }
-            })
-            .collect();
+        let switches = switch_lanes(fabric, path_bits, lane_of);
         let lanes = switches.iter().flat_map(|switch| &switch.lanes).max();
-        let paths = fabric
-            .switch_ids()
-            .flat_map(|switch| fabric.host_ids().map(move |host| (switch, host)));
         Self {
             path_bits,
             lanes: lanes.map_or(1, |highest| highest + 1),
-            hosts: fabric.host_count(),
-            paths: paths.map(|(switch, host)| path_of(switch, host)).collect(),
+            levels,
+            index_bits: path_bits,
             switches,
+            tables: None,
         }
     }
 
     /// Paths whose service level is their lane behind every switch, as OpenSM's routing engine lash has them
     /// (T. Skeie, O. Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area
     /// networks", IPDPS 2002): paths that together could block each other in a circle are on different
-    /// lanes. `level_of` gives the level from the hosts of a switch to a host, 0 to 15.
-    pub fn by_level(fabric: &Fabric, level_of: impl Fn(SwitchId, HostId) -> u8) -> Self {
-        let pairs = fabric
-            .switch_ids()
-            .flat_map(|switch| fabric.host_ids().map(move |host| (switch, host)));
-        let highest = pairs.map(|(switch, host)| level_of(switch, host)).max();
-        let highest = highest.unwrap_or(0).min(15);
+    /// lanes.
+    pub fn by_level(fabric: &Fabric, levels: PathLevels) -> Self {
+        let highest = levels.highest().min(15);
         let path_bits = (u8::BITS - highest.leading_zeros()) as u8;
         // Levels that no path has would ask for lanes that need not be there.
-        Self::new(fabric, path_bits, level_of, |_, _, _, path| {
-            path.min(highest)
-        })
+        Self::new(fabric, path_bits, levels, |_, _, _, path| path.min(highest))
     }
 
-    /// Low bits of the service level that are taken.
+    /// Paths whose lanes are those of the tables of a subnet manager. Where there is no table, lanes are
+    /// those of `other`. `own` are the service levels of traffic that has them on all paths; the levels of
+    /// `levels` are for all other traffic.
+    ///
+    /// A lane beyond those that `data_vls` leaves is none, and [`check`](crate::check::check) refuses what
+    /// would need it.
+    pub fn by_tables(
+        fabric: &Fabric,
+        levels: PathLevels,
+        tables: &SlToVlTables,
+        other: &Vls,
+        data_vls: u8,
+        own: impl IntoIterator<Item = Sl>,
+    ) -> Self {
+        let switches = switch_lanes(fabric, SL_BITS, |switch, input, output, sl| {
+            let vls = tables.switch(switch, input, output).unwrap_or(other);
+            vls[usize::from(sl)]
+        });
+        let hosts = fabric.host_ids();
+        let hosts = hosts.map(|host| *tables.host(host).unwrap_or(other));
+        let own = own.into_iter().fold(0, |bits, sl| bits | 1 << sl.index());
+        let paths = levels.levels().iter().fold(0, |bits, sl| bits | 1 << sl);
+        let used = switches.iter().flat_map(|switch| {
+            let entries = switch.lanes.iter().zip((0..1 << SL_BITS).cycle());
+            entries.filter(|(_, sl)| (own | paths) & 1_u16 << sl != 0)
+        });
+        let used = used.map(|(vl, _)| *vl).filter(|vl| *vl < data_vls);
+        Self {
+            path_bits: 0,
+            lanes: used.max().map_or(1, |highest| highest + 1),
+            levels,
+            index_bits: SL_BITS,
+            switches,
+            tables: Some(Tables {
+                hosts: hosts.collect(),
+                own,
+            }),
+        }
+    }
+
+    /// Low bits of the service level that are the path's, beside those of a class.
     pub fn path_bits(&self) -> u8 {
         self.path_bits
     }
 
-    /// Virtual lanes that one class of service needs.
+    /// Virtual lanes that one class of service needs; with the tables of a subnet manager, all traffic.
     pub fn lanes(&self) -> u8 {
         self.lanes
     }
@@ -106,13 +134,26 @@ impl PathLanes {
         16 >> self.path_bits
     }
 
-    /// The kind of the path from the hosts of a switch to a host: the low bits of its service level.
-    ///
-    /// # Panics
-    ///
-    /// If switch or host are beyond those of the fabric.
-    pub fn path(&self, from: SwitchId, to: HostId) -> u8 {
-        self.paths[from.index() * self.hosts..][..self.hosts][to.index()]
+    /// Whether the lanes are those of a subnet manager's tables, and not counted within a class.
+    pub fn is_by_tables(&self) -> bool {
+        self.tables.is_some()
+    }
+
+    /// The kinds of all paths: the low bits of their service levels.
+    pub fn levels(&self) -> &PathLevels {
+        &self.levels
+    }
+
+    /// The kinds of path that packets from one host to another are on: that of the path, and the service
+    /// levels that some traffic has on all its paths.
+    pub(crate) fn kinds(
+        &self,
+        source: HostId,
+        destination: HostId,
+    ) -> impl Iterator<Item = u8> + use<> {
+        let own = self.tables.as_ref().map_or(0, |tables| tables.own);
+        let kinds = own | 1 << self.levels.level(source, destination);
+        (0..16).filter(move |kind| kinds & 1 << kind != 0)
     }
 
     /// The lane on the cable behind `output`, for packets that came in by `input` on this kind of path.
@@ -121,8 +162,57 @@ impl PathLanes {
     ///
     /// If the switch has no such ports.
     pub fn lane(&self, switch: SwitchId, input: PortNumber, output: PortNumber, path: u8) -> u8 {
+        self.pair(switch, input, output)[usize::from(path)]
+    }
+
+    /// The virtual lanes of a switch between two ports by service level, if those of class 0 and up start
+    /// at `first`.
+    ///
+    /// # Panics
+    ///
+    /// If the switch has no such ports.
+    pub fn vls(&self, switch: SwitchId, input: PortNumber, output: PortNumber, first: &Vls) -> Vls {
+        let lanes = self.pair(switch, input, output);
+        std::array::from_fn(|sl| match self.tables {
+            Some(_) => lanes[sl],
+            None => first[sl >> self.path_bits] + lanes[sl & ((1 << self.path_bits) - 1)],
+        })
+    }
+
+    /// The virtual lanes of what each host sends, by the service level of its traffic; `None` if they start
+    /// where those of its class do.
+    pub fn host_vls(&self) -> Option<&IdVec<HostId, Vls>> {
+        self.tables.as_ref().map(|tables| &tables.hosts)
+    }
+
+    fn pair(&self, switch: SwitchId, input: PortNumber, output: PortNumber) -> &[u8] {
         let SwitchLanes { ports, lanes } = &self.switches[switch];
         let pair = (usize::from(input.as_u8()) - 1) * ports + usize::from(output.as_u8()) - 1;
-        lanes[pair << self.path_bits | usize::from(path)]
+        &lanes[pair << self.index_bits..][..1 << self.index_bits]
     }
+}
+
+/// The lanes of all switches by pair of ports and a number of `bits` bits.
+fn switch_lanes(
+    fabric: &Fabric,
+    bits: u8,
+    lane_of: impl Fn(SwitchId, PortNumber, PortNumber, u8) -> u8,
+) -> IdVec<SwitchId, SwitchLanes> {
+    let of_switch = |switch| {
+        let ports = 1..=fabric.switch(switch).port_count;
+        let pairs = ports
+            .clone()
+            .flat_map(|input| ports.clone().map(move |output| (input, output)));
+        let lanes = pairs.flat_map(|(input, output)| {
+            let (input, output) = (PortNumber::new(input), PortNumber::new(output));
+            (0..1 << bits).map(move |path| (input, output, path))
+        });
+        SwitchLanes {
+            ports: usize::from(fabric.switch(switch).port_count),
+            lanes: lanes
+                .map(|(input, output, path)| lane_of(switch, input, output, path))
+                .collect(),
+        }
+    };
+    fabric.switch_ids().map(of_switch).collect()
 }

@@ -12,14 +12,18 @@ mod dimension_order;
 mod distance;
 mod explicit;
 mod lanes;
+mod levels;
 mod min_hop;
+mod sl_to_vl;
 
 pub use alternatives::{Alternatives, minimal_alternatives};
 pub use d_mod_k::d_mod_k;
 pub use dimension_order::dimension_order;
 pub use explicit::{ExplicitTable, explicit};
 pub use lanes::PathLanes;
+pub use levels::PathLevels;
 pub use min_hop::min_hop_balanced;
+pub use sl_to_vl::{ParsePortNumbersError, PortNumbers, SlToVlGroup, SlToVlTables, Vls};
 
 use silvan_units::{Lid, PortNumber, SwitchId};
 use thiserror::Error;

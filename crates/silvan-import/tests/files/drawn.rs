@@ -1,8 +1,9 @@
 //! Fabrics and files drawn at random.
 
 use proptest::prelude::*;
+use silvan_fabric::routing::SlToVlTables;
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width};
-use silvan_units::Length;
+use silvan_units::{HostId, Length, Lid, PortNumber, SwitchId};
 
 use crate::{NETWORK, build, view};
 
@@ -91,22 +92,56 @@ proptest! {
 
     #[test]
     fn mutated_tables_do_no_harm(
-        edits in prop::collection::vec((any::<prop::sample::Index>(), "[0-9x: ()a-fls\n]{0,4}"), 1..8),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), "[0-9x: ()a-fls,\\-\n]{0,4}"), 1..8),
     ) {
         let fabric = build(&silvan_import::topology(NETWORK).unwrap());
-        let leveled = include_str!("../samples/dump_lfts.txt").replace("')\n", "') sl 7\n");
-        let mut text: Vec<char> = leveled.chars().collect();
+        let dumped = include_str!("../samples/dump_lfts.txt");
+        // The last table is that of a switch with hosts at its ports 1 to 3.
+        let (others, last) = dumped.split_at(dumped.rfind("Unicast").unwrap());
+        let last = last.replace("')\n", "') sl 7 1:3 2:0\n");
+        // As much as of the forwarding tables: what comes in by ports 0 to 9.
+        let lanes = include_str!("../samples/opensm-sl2vl.dump").lines();
+        let lanes = lanes.filter(|line| !line.starts_with(['1', '2', '3']) || line[1..].starts_with(' '));
+        let lanes: Vec<&str> = lanes.collect();
+        let text = others.replace("')\n", "') sl 1\n") + &last + &lanes.join("\n");
+        prop_assert!(silvan_import::routes(&text, &fabric).is_ok());
+        let mut text: Vec<char> = text.chars().collect();
         for (index, edit) in &edits {
             let at = index.index(text.len());
             text.splice(at..(at + 1).min(text.len()), edit.chars());
         }
         let text: String = text.into_iter().collect();
-        let tables = silvan_import::tables(&text, &fabric);
-        match silvan_import::path_levels(&text, &fabric) {
-            // They are for nodes that there are.
-            Ok(levels) => prop_assert!(levels.iter().all(|(_, lid, _)| *lid <= fabric.max_lid())),
-            // What is wrong with a line is wrong for both.
-            Err(error) => prop_assert_eq!(tables.map_err(|error| error.to_string()), Err(error.to_string())),
+        match silvan_import::routes(&text, &fabric) {
+            Ok(routes) => prop_assert!(routes.levels.highest() < 16),
+            Err(error) => {
+                let lines = text.lines().count();
+                prop_assert!(error.line().is_none_or(|line| (1..=lines).contains(&line)));
+                prop_assert!(!error.hint().is_empty());
+            }
         }
+    }
+
+    /// SL to VL tables of some ports and hosts, a few kinds of them.
+    #[test]
+    fn written_sl_to_vl_tables_are_read_back(
+        fabric in drawn_fabric(),
+        kinds in prop::collection::vec(prop::array::uniform16(0u8..16), 1..4),
+        pairs in prop::collection::vec((any::<prop::sample::Index>(), 1u8..=40, 1u8..=40, any::<prop::sample::Index>()), 0..60),
+        hosts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+    ) {
+        let mut lanes = SlToVlTables::default();
+        for (switch, input, output, kind) in &pairs {
+            let switch = SwitchId::new(switch.index(fabric.switch_count()));
+            let (input, output) = (PortNumber::new(*input), PortNumber::new(*output));
+            lanes.set_switch(switch, input, output, *kind.get(&kinds));
+        }
+        for host in &hosts {
+            lanes.set_host(HostId::new(host.index(fabric.host_count())), kinds[0]);
+        }
+        let text = silvan_import::sl_to_vl_dump(&fabric, &lanes, |_| Lid::new(7));
+        // A table must be there too.
+        let table = format!("Unicast lids of switch guid {} ():\n", fabric.switch(SwitchId::new(0)).guid);
+        let routes = silvan_import::routes(&(table + &text), &fabric).unwrap();
+        prop_assert_eq!(routes.lanes, lanes);
     }
 }

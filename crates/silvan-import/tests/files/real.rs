@@ -96,13 +96,14 @@ fn net_file_of_ibsim() {
 #[test]
 fn tables() {
     let fabric = build(&silvan_import::topology(NETWORK).unwrap());
-    let dumped = silvan_import::tables(include_str!("../samples/dump_lfts.txt"), &fabric).unwrap();
+    let tables = |text| silvan_import::routes(text, &fabric).unwrap().tables;
+    let dumped = tables(include_str!("../samples/dump_lfts.txt"));
     for other in [
         include_str!("../samples/opensm-lfts.dump"),
         include_str!("../samples/opensm.fdbs"),
         include_str!("../samples/dump_fts_n.txt"),
     ] {
-        assert_eq!(silvan_import::tables(other, &fabric).unwrap(), dumped);
+        assert_eq!(tables(other), dumped);
     }
     let report = check(&fabric, &dumped, CheckOptions::default()).unwrap();
     assert_eq!(report.pairs, 4 * 3);
@@ -123,26 +124,63 @@ fn tables() {
 fn levels_of_paths() {
     let fabric = build(&silvan_import::topology(NETWORK).unwrap());
     let dumped = include_str!("../samples/dump_lfts.txt");
-    assert_eq!(silvan_import::path_levels(dumped, &fabric).unwrap(), []);
+    let plain = silvan_import::routes(dumped, &fabric).unwrap();
+    assert_eq!(plain.levels.highest(), 0);
     let mut switches = 0;
     let lines = dumped.lines().map(|line| {
         switches += u16::from(line.starts_with("Unicast"));
         match line.get(..6) {
             Some("0x0001") => format!("{line} sl {switches}\n"),
+            // From the host at its port 2 another.
+            Some("0x0004") if switches == 3 => format!("{line} sl 5 2:6\n"),
             Some("0x0002") => format!("{}\n", line.replace("'", "') sl 9'")),
             _ => format!("{line}\n"),
         }
     });
     let text: String = lines.collect();
-    let tables = silvan_import::tables(dumped, &fabric).unwrap();
-    assert_eq!(silvan_import::tables(&text, &fabric).unwrap(), tables);
-    let levels = silvan_import::path_levels(&text, &fabric).unwrap();
-    let found: Vec<(u16, u8)> = levels
-        .iter()
-        .map(|(_, lid, level)| (lid.as_u16(), level.as_u8()))
-        .collect();
-    let expected: Vec<(u16, u8)> = (1..=switches).map(|level| (1, level as u8)).collect();
-    assert_eq!(found, expected);
+    let leveled = silvan_import::routes(&text, &fabric).unwrap();
+    assert_eq!(leveled.tables, plain.tables);
+    let host = |name| {
+        let node = fabric.node_by_name(name).unwrap();
+        fabric.nodes[node].as_host().unwrap()
+    };
+    let [first, second, old, far] = ["Hca1/P1", "Hca1/P2", "it's number 2 (old)", "Hca2"].map(host);
+    let level = |from, to| leveled.levels.level(from, to);
+    // LID 1, in the first table from "leaf-2" and in the third from the others' switch.
+    assert_eq!([far, second, old].map(|from| level(from, first)), [1, 3, 3]);
+    assert_eq!([first, second, old].map(|from| level(from, far)), [5, 6, 5]);
+    assert_eq!(level(old, second), 0);
+}
+
+/// What OpenSM says of its own accord, in one file with the forwarding tables: with `qos_sl2vl
+/// 0,1,0,1,0,1,0,1,2,3,2,3,2,3,2,15` for all.
+#[test]
+fn sl_to_vl_tables() {
+    let fabric = build(&silvan_import::topology(NETWORK).unwrap());
+    let dumped = include_str!("../samples/dump_lfts.txt");
+    let lanes = include_str!("../samples/opensm-sl2vl.dump");
+    let wanted = [0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 15];
+    for text in [format!("{dumped}{lanes}"), format!("{lanes}\n{dumped}")] {
+        let routes = silvan_import::routes(&text, &fabric).unwrap();
+        let plain = silvan_import::routes(dumped, &fabric).unwrap();
+        assert_eq!(routes.tables, plain.tables);
+        assert!(plain.lanes.is_empty());
+        for host in fabric.host_ids() {
+            assert_eq!(routes.lanes.host(host), Some(&wanted));
+        }
+        // OpenSM names every input, and the outputs that have a cable.
+        for switch in fabric.switch_ids() {
+            for output in fabric.switch(switch).ports() {
+                let cabled = fabric.ports[output].peer.is_some();
+                let expected = cabled.then_some(&wanted);
+                for input in 1..=36 {
+                    let (input, output) = (PortNumber::new(input), fabric.ports[output].number);
+                    assert_eq!(routes.lanes.switch(switch, input, output), expected);
+                }
+            }
+            assert_eq!(routes.lanes.groups(switch).len(), 1);
+        }
+    }
 }
 
 /// A fabric whose LIDs are not those of the file: ibsim's net file has none.
@@ -154,7 +192,7 @@ fn tables_by_name_and_place() {
         include_str!("../samples/dump_lfts.txt"),
         include_str!("../samples/dump_fts_n.txt"),
     ] {
-        let tables = silvan_import::tables(text, &fabric).unwrap();
+        let tables = silvan_import::routes(text, &fabric).unwrap().tables;
         check(&fabric, &tables, CheckOptions::default()).unwrap();
         let host = fabric.node_by_name("Hca2").unwrap();
         let leaf = fabric.nodes[fabric.node_by_name("leaf-2").unwrap()]

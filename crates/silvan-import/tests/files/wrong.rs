@@ -1,6 +1,6 @@
 //! Files with oddities: read if they have one meaning, else named with line and hint.
 
-use silvan_import::{ports, tables, topology};
+use silvan_import::{ports, routes, topology};
 
 use crate::{NETWORK, build};
 
@@ -189,6 +189,18 @@ fn tables_errors() {
             "line 2: \"\" is not a service level",
         ),
         (
+            format!("{switch}0x0001 035 : (Channel Adapter portguid 0x100001: 'Hca1') sl 1 2\n"),
+            "line 2: \"2\" is not a port and a service level",
+        ),
+        (
+            format!("{switch}0x0001 035 : (Channel Adapter portguid 0x100001: 'Hca1') sl 1 1:16\n"),
+            "line 2: \"16\" is not a service level",
+        ),
+        (
+            format!("{switch}0x0001 035 : (Channel Adapter portguid 0x100001: 'Hca1') sl 1 35:1\n"),
+            "line 2: port \"35\" of \"leaf-2\" leads to no host",
+        ),
+        (
             format!("{switch}{switch}"),
             "line 2: a second table for \"leaf-2\"",
         ),
@@ -197,7 +209,60 @@ fn tables_errors() {
             "line 1: a table for switch 0x0002c90200423e77 (leaf-9), which the fabric does not have",
         ),
     ] {
-        let error = tables(&text, &fabric).unwrap_err().to_string();
+        let error = routes(&text, &fabric).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn sl_to_vl_errors() {
+    let fabric = build(&topology(NETWORK).unwrap());
+    let switch = "Switch 0x0002c90200423e70, base LID 6, \"leaf-2\"\n";
+    let host = "Channel Adapter 0x0000000000100006, base LID 5, \"it's \"2\"\"\n";
+    let vls = "0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 15";
+    for (text, expected) in [
+        (
+            format!("{switch}1-3 3-1 : {vls}\n"),
+            "line 2: \"1-3 3-1 : 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 15\" is not ports and the VLs of 16 \
+             service levels (hint: lines look like '1-4 3 : 0 1 0 1 ...', with VLs of 0 to 15",
+        ),
+        (format!("{switch}1 2 {vls}\n"), "line 2: \"1 2 0 1 2"),
+        (format!("{switch}1 2 3 : {vls}\n"), "line 2: \"1 2 3 : "),
+        (format!("{switch}1 2 : {vls} 0\n"), "line 2: \"1 2 : "),
+        (
+            format!("{switch}1 2 : {}\n", vls.replace("15", "16")),
+            "line 2: \"1 2 : ",
+        ),
+        (
+            format!("{switch}#in out\n0-37 36 : {vls}\n"),
+            "line 3: \"leaf-2\" has no port 37",
+        ),
+        (
+            format!("{switch}0,1,3 1 : {vls}\n2-4 1 : {vls}\n"),
+            "line 3: a second SL to VL table of \"leaf-2\" from port 3 to port 1",
+        ),
+        (
+            format!("{host}0 0 : {vls}\n0 0 : {vls}\n"),
+            "line 3: a second SL to VL table for \"it's number 2 (old)\"",
+        ),
+        (
+            host.replace("06,", "07,"),
+            "line 1: SL to VL tables for host 0x0000000000100007 (it's \"2\"), which the fabric",
+        ),
+        (
+            switch.replace("70,", "77,").replace("leaf-2", "leaf-9"),
+            "line 1: SL to VL tables for switch 0x0002c90200423e77 (leaf-9), which the fabric",
+        ),
+        (
+            format!("{switch}0x0001 001\n"),
+            "line 2: a route without a switch before it",
+        ),
+        (
+            format!("{switch}1 2 : {vls}\n"),
+            "there is no forwarding table in the file",
+        ),
+    ] {
+        let error = routes(&text, &fabric).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
     }
 }

@@ -113,6 +113,9 @@ pub(super) fn on_route(error: &RouteError, routing: Routing) -> String {
     if let RouteError::DependencyCycle { .. } = error {
         return "set fabric.allow-credit-loops to true to study the deadlock".to_owned();
     }
+    if let RouteError::NoLane { lane, .. } = error {
+        return on_lane(*lane);
+    }
     if routing != Routing::Explicit {
         return "choose another fabric.routing".to_owned();
     }
@@ -127,6 +130,14 @@ pub(super) fn on_route(error: &RouteError, routing: Routing) -> String {
         }
         _ => "name a port that leads towards it".to_owned(),
     }
+}
+
+/// Advice on a virtual lane that is mapped to and does not exist.
+pub(super) fn on_lane(lane: u8) -> String {
+    if lane < MOST_LANES {
+        return format!("set vl.data-vls to {}", lane + 1);
+    }
+    "VL 15 carries no data: use another service level, or change the table".to_owned()
 }
 
 /// Advice on a value that the traffic refuses.

@@ -29,7 +29,7 @@ pub(crate) fn check_classes(
 }
 
 /// All service levels in a scenario, each with its key.
-fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
+pub(super) fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
     let traffic = &file.traffic;
     let list = |kind: &'static str, levels: Vec<Sl>| {
         let entries = levels.into_iter().enumerate();

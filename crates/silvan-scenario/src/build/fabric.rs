@@ -7,11 +7,16 @@ use silvan_fabric::generators::{
 };
 use silvan_fabric::routing::{self, Alternatives, ExplicitTable, PathLanes, Routes, RoutingError};
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
+use silvan_interface::EngineConfig;
 use silvan_units::PortNumber;
 
+use super::levels::given_lanes;
 use super::{Parameter, advice, at, check_parameters, linear};
+use crate::effective::has_datelines;
 use crate::error::ScenarioError;
-use crate::parsed::{Adaptive, CableEntry, FabricSection, Generator, LinkSection, Routing};
+use crate::parsed::{
+    Adaptive, CableEntry, FabricSection, Generator, LinkSection, Routing, ScenarioFile,
+};
 use crate::path::KeyPath;
 
 /// Builds the fabric of a section whose defaults are filled in.
@@ -258,12 +263,13 @@ pub(crate) struct CheckedRoutes {
 /// Computes the routes, or takes the given tables, and proves that they work. A torus gets its
 /// datelines only if there are lanes for them.
 pub(crate) fn build_routes(
-    section: &FabricSection,
-    link: &LinkSection,
+    file: &ScenarioFile,
+    engine: &EngineConfig,
     fabric: &Fabric,
-    datelines: bool,
 ) -> Result<CheckedRoutes, ScenarioError> {
-    let (tables, lanes) = compute_routes(section, link, fabric)?;
+    let section = &file.fabric;
+    let (tables, lanes) = compute_routes(file, engine, fabric)?;
+    let datelines = has_datelines(file);
     let lanes = lanes.filter(|_| datelines || section.routing != Routing::DimensionOrder);
     let options = CheckOptions {
         allow_cycles: section.allow_credit_loops,
@@ -307,18 +313,21 @@ pub(crate) fn build_routes(
     })
 }
 
-/// Tables and, on a torus, the lanes of its datelines, or those of levels that paths have.
+/// Tables and, on a torus, the lanes of its datelines, or those that are given to paths.
 fn compute_routes(
-    section: &FabricSection,
-    link: &LinkSection,
+    file: &ScenarioFile,
+    engine: &EngineConfig,
     fabric: &Fabric,
 ) -> Result<(ForwardingTables, Option<PathLanes>), ScenarioError> {
+    let section = &file.fabric;
     let tables = "forwarding tables are given, but the routing computes them";
     let levels = "levels of paths are given, but the routing computes the tables";
+    let lanes = "SL to VL tables are given, but the routing computes the forwarding tables";
     for (key, given, message) in [
         ("tables", !section.tables.is_empty(), tables),
         ("linear-tables", !section.linear_tables.is_empty(), tables),
         ("path-levels", !section.path_levels.is_empty(), levels),
+        ("sl-to-vl", !section.sl_to_vl.is_empty(), lanes),
     ] {
         if section.routing != Routing::Explicit && given {
             let error = ScenarioError::new(at("fabric").key(key), message);
@@ -336,16 +345,15 @@ fn compute_routes(
         Routing::MinHop => routing::min_hop_balanced(fabric).map(only_tables),
         Routing::DimensionOrder => {
             require_grid(section)?;
-            routing::dimension_order(fabric, &grid(section, link.kind()))
+            routing::dimension_order(fabric, &grid(section, file.link.kind()))
         }
         Routing::Explicit if !section.linear_tables.is_empty() => {
             let tables = linear::decode(&section.linear_tables, fabric)?;
-            let lanes = linear::decode_levels(&section.path_levels, fabric)?;
-            return Ok((tables, lanes));
+            return Ok((tables, given_lanes(file, engine, fabric)?));
         }
         // Tables from a file have become linear tables by now.
         Routing::Explicit | Routing::Lfts => {
-            let lanes = linear::decode_levels(&section.path_levels, fabric)?;
+            let lanes = given_lanes(file, engine, fabric)?;
             routing::explicit(fabric, &explicit_tables(section)).map(|tables| (tables, lanes))
         }
     }
@@ -415,6 +423,7 @@ fn route_key(error: &RouteError, routing: Routing) -> KeyPath {
             at("fabric.routing")
         }
         (_, RouteError::NoEntry { switch, .. }) => at("fabric.tables").key(switch),
+        (_, RouteError::NoLane { switch, .. }) => at("fabric.sl-to-vl").key(switch),
         (
             _,
             RouteError::WrongWay {

@@ -5,7 +5,7 @@ use std::path::Path;
 use silvan_fabric::Fabric;
 use silvan_import::{ImportError, ImportedFabric, ImportedNode};
 
-use super::{at, linear};
+use super::{at, levels, linear};
 use crate::error::ScenarioError;
 use crate::parsed::{
     CableEntry, FabricSection, FileFormat, HostEntry, LinkSection, Routing, SwitchEntry,
@@ -63,12 +63,11 @@ pub(crate) fn import_tables(
     match (section.routing, section.routing_file.take()) {
         (Routing::Lfts, Some(file)) => {
             let (name, text) = read(&file, base, &key)?;
-            let tables =
-                silvan_import::tables(&text, fabric).map_err(|error| in_file(&name, &error))?;
-            let levels = silvan_import::path_levels(&text, fabric)
-                .map_err(|error| in_file(&name, &error))?;
-            section.linear_tables = linear::encode(fabric, &tables);
-            section.path_levels = linear::encode_levels(fabric, &levels);
+            let routes =
+                silvan_import::routes(&text, fabric).map_err(|error| in_file(&name, &error))?;
+            section.linear_tables = linear::encode(fabric, &routes.tables);
+            section.path_levels = levels::encode_levels(fabric, &routes.levels);
+            section.sl_to_vl = levels::encode_tables(fabric, &routes.lanes);
             section.routing = Routing::Explicit;
             Ok(())
         }

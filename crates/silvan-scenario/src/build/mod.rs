@@ -12,6 +12,7 @@ pub(crate) mod ecn;
 pub(crate) mod engine;
 pub(crate) mod fabric;
 pub(crate) mod import;
+mod levels;
 mod linear;
 pub(crate) mod pft;
 pub(crate) mod programs;

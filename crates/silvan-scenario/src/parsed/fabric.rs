@@ -162,10 +162,18 @@ pub struct FabricSection {
     pub linear_tables: BTreeMap<String, String>,
     /// Service levels of paths for the routing `explicit`, where the subnet manager gives them levels that
     /// keep them from deadlock, as OpenSM's lash does: by name of the switch whose hosts send, a hexadecimal
-    /// digit for each LID from 0 on. Behind every switch a path takes the virtual lane of its level,
-    /// counted from the lane that `vl.sl-to-vl` has for its traffic.
+    /// digit for each LID from 0 on; by name of a host that sends, where it has others than its switch.
+    /// Behind every switch a path takes the virtual lane of its level, counted from the lane that
+    /// `vl.sl-to-vl` has for its traffic, unless there is a table in `sl-to-vl`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub path_levels: BTreeMap<String, String>,
+    /// SL to VL tables for the routing `explicit`, where the subnet manager maps service levels by input and
+    /// output port, as OpenSM's torus-2QoS does: by name of a switch, lists of input ports, output ports and
+    /// 16 hexadecimal digits, the virtual lane for each service level, e.g. `["1-4,6 5 0101010145454545"]`;
+    /// by name of a host, the digits alone. Elsewhere `vl.sl-to-vl` is the table. With any of them, traffic
+    /// of a service level above 0 has that level on all paths, and `path-levels` are for that of level 0.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sl_to_vl: BTreeMap<String, Vec<String>>,
     /// Whether to run although the routes can deadlock (their channel dependencies have a cycle).
     pub allow_credit_loops: bool,
 }

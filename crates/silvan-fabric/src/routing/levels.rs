@@ -1,0 +1,103 @@
+//! Service levels of paths.
+
+use std::collections::BTreeMap;
+
+use silvan_units::{HostId, IdVec, SwitchId};
+
+use crate::Fabric;
+
+/// The service level of every path, 0 to 15.
+///
+/// Hosts whose paths have equal levels share one row, so that levels by switch take no more room than
+/// there are switches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathLevels {
+    /// Row of each source.
+    rows: IdVec<HostId, u32>,
+    /// Row by row, a level for each destination.
+    levels: Vec<u8>,
+}
+
+impl PathLevels {
+    /// Levels that all hosts of a switch share: `level_of` gives that of the paths from them to a host.
+    pub fn by_switch(fabric: &Fabric, level_of: impl Fn(SwitchId, HostId) -> u8) -> Self {
+        let mut of_switch: BTreeMap<SwitchId, u32> = BTreeMap::new();
+        let mut rows = Rows::default();
+        let numbers = fabric.host_ids().map(|source| {
+            let switch = fabric.host_attachment(source).0;
+            *of_switch
+                .entry(switch)
+                .or_insert_with(|| rows.number(fabric.host_ids().map(|to| level_of(switch, to))))
+        });
+        Self {
+            rows: numbers.collect(),
+            levels: rows.levels,
+        }
+    }
+
+    /// Levels of single hosts: `level_of` gives that of the path from one host to another.
+    pub fn by_host(fabric: &Fabric, level_of: impl Fn(HostId, HostId) -> u8) -> Self {
+        let mut rows = Rows::default();
+        let numbers = fabric
+            .host_ids()
+            .map(|source| rows.number(fabric.host_ids().map(|to| level_of(source, to))));
+        Self {
+            rows: numbers.collect(),
+            levels: rows.levels,
+        }
+    }
+
+    /// The level of the path from one host to another.
+    ///
+    /// # Panics
+    ///
+    /// If a host is beyond those of the fabric.
+    pub fn level(&self, source: HostId, destination: HostId) -> u8 {
+        self.row(self.rows[source])[destination.index()]
+    }
+
+    /// The number of the row that a host shares with those whose levels are equal.
+    ///
+    /// # Panics
+    ///
+    /// If the host is beyond those of the fabric.
+    pub fn row_of(&self, source: HostId) -> u32 {
+        self.rows[source]
+    }
+
+    /// Row by row, the levels by destination.
+    pub fn levels(&self) -> &[u8] {
+        &self.levels
+    }
+
+    /// The highest level of any path.
+    pub fn highest(&self) -> u8 {
+        self.levels.iter().copied().max().unwrap_or(0)
+    }
+
+    fn row(&self, number: u32) -> &[u8] {
+        let hosts = self.rows.len();
+        &self.levels[number as usize * hosts..][..hosts]
+    }
+}
+
+/// Rows so far, and their numbers.
+#[derive(Default)]
+struct Rows {
+    numbers: BTreeMap<Vec<u8>, u32>,
+    levels: Vec<u8>,
+}
+
+impl Rows {
+    /// The number of a row, which is that of an equal one if there is one.
+    fn number(&mut self, row: impl Iterator<Item = u8>) -> u32 {
+        let row: Vec<u8> = row.collect();
+        let next = self.numbers.len() as u32;
+        if let Some(&number) = self.numbers.get(&row) {
+            return number;
+        }
+        self.levels.extend(&row);
+        self.numbers.insert(row, next);
+        next
+    }
+}
