@@ -5,12 +5,12 @@ use silvan_control::seam::{
 };
 use silvan_engine::workload::Workload;
 use silvan_engine::{
-    BuildError, ClassStats, Discards, Engine, Forest, HostCounters, InvariantError, OnWire,
-    PortCounters, RunError, VlArbitration,
+    BuildError, ClassStats, CompiledFabric, Discards, Engine, Forest, Form, General, HostCounters,
+    InvariantError, OnWire, Plain, PortCounters, RunError, VlArbitration,
 };
 use silvan_programs::{Load, Programs};
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
-use silvan_simulation::{ClassTotals, Histogram, LiveSimulation, Network, Simulation};
+use silvan_simulation::{ClassTotals, Histogram, LiveSimulation, Simulation};
 use silvan_traffic::Traffic;
 use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Sl, Time, Vl};
 
@@ -51,30 +51,26 @@ impl HostLoad for Load {
 
 /// An engine compiled for these types.
 #[derive(Debug)]
-pub(crate) struct Compiled<S, C, W>(Engine<S, C, W>);
+pub(crate) struct Compiled<S, C, W, F = General>(Engine<S, C, W, F>);
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W> {
-    pub fn start(
-        network: Network<'_>,
-        switch: S,
-        source: C,
-        load: W,
-    ) -> Result<Box<Self>, BuildError> {
-        let Network {
-            fabric,
-            routes,
-            config,
-        } = network;
-        let engine = Engine::new(fabric, routes, config, switch, source, load)?;
-        Ok(Box::new(Self(engine)))
+    pub fn general(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
+        Box::new(Self(Engine::general(fabric, switch, source, load)))
     }
 }
 
-impl<S, C, W> Simulation for Compiled<S, C, W>
+impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Plain> {
+    pub fn plain(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
+        Box::new(Self(Engine::plain(fabric, switch, source, load)))
+    }
+}
+
+impl<S, C, W, F> Simulation for Compiled<S, C, W, F>
 where
     S: SwitchControl + Settings,
     C: SourceControl + Settings,
     W: HostLoad,
+    F: Form,
 {
     fn run_until(&mut self, end: Time) -> Result<(), RunError> {
         self.0.run_until(end)

@@ -1,20 +1,25 @@
 //! The engine compiled for what simulations choose.
 //!
 //! Nothing but this crate is generic over control and workload all the way down to the hot loop. What is
-//! used most, no control and InfiniBand's with ordinary traffic, has an engine of its own, and so has
-//! the live fabric. Everything else shares one, which is compiled for an enum of all schemes
-//! and for traffic with or without programs: each call of a scheme costs it a predictable branch.
+//! used most, no control and InfiniBand's with ordinary traffic on a plain fabric, has an engine of its
+//! own, and so has the live fabric. Everything else shares one, which is compiled for every fabric, for an
+//! enum of all schemes and for traffic with or without programs: each call of a scheme costs it a
+//! predictable branch, and so does whatever a plain fabric does not have.
 //! Results do not depend on which engine it is.
 
 mod compiled;
 
-use silvan_engine::BuildError;
+use silvan_engine::{BuildError, CompiledFabric};
 use silvan_programs::Load;
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_simulation::{AnySource, AnySwitch, Engines, LiveSimulation, Network, Simulation};
 use silvan_traffic::Traffic;
 
 use compiled::Compiled;
+
+fn compile(network: Network<'_>) -> Result<CompiledFabric, BuildError> {
+    CompiledFabric::new(network.fabric, network.routes, network.config)
+}
 
 /// The fastest engine that there is for what is asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,17 +33,18 @@ impl Engines for Fastest {
         source: AnySource,
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
-        if load.programs().is_some() {
-            return Shared.start(network, switch, source, load);
+        let fabric = compile(network)?;
+        if !fabric.is_plain() || load.programs().is_some() {
+            return Ok(Compiled::general(fabric, switch, source, load));
         }
         Ok(match (switch, source) {
             (AnySwitch::None(switch), AnySource::None(source)) => {
-                Compiled::start(network, switch, source, load.into_traffic())?
+                Compiled::plain(fabric, switch, source, load.into_traffic())
             }
             (AnySwitch::Ib(switch), AnySource::Ib(source)) => {
-                Compiled::start(network, switch, source, load.into_traffic())?
+                Compiled::plain(fabric, switch, source, load.into_traffic())
             }
-            (switch, source) => Shared.start(network, switch, source, load)?,
+            (switch, source) => Compiled::general(fabric, switch, source, load),
         })
     }
 
@@ -49,7 +55,12 @@ impl Engines for Fastest {
         adapter: MeteredAdapter,
         traffic: Traffic,
     ) -> Result<Box<dyn LiveSimulation>, BuildError> {
-        Ok(Compiled::start(network, switch, adapter, traffic)?)
+        Ok(Compiled::general(
+            compile(network)?,
+            switch,
+            adapter,
+            traffic,
+        ))
     }
 }
 
@@ -65,7 +76,7 @@ impl Engines for Shared {
         source: AnySource,
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
-        Ok(Compiled::start(network, switch, source, load)?)
+        Ok(Compiled::general(compile(network)?, switch, source, load))
     }
 
     fn start_live(

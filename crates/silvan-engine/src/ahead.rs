@@ -6,6 +6,7 @@
 //! stages, some events apart: each looks only at what an earlier one has asked for.
 
 use crate::events::EventQueue;
+use crate::form::Form;
 use crate::packet::Queue;
 use crate::plane::{Plane, UNREAD};
 use crate::records::{Credits, Next, OutLane, OutPort};
@@ -55,17 +56,17 @@ impl Plane {
 
     /// Asks for the records of heads that follow in a lane.
     #[inline(always)]
-    pub fn prefetch_heads(&mut self, lane: usize) {
+    pub fn prefetch_heads<F: Form>(&mut self, lane: usize) {
         if self.reach == Reach::Far {
-            self.prefetch_far_heads(lane);
+            self.prefetch_far_heads::<F>(lane);
         } else if let Some(head) = self.events.coming_head(lane, 5) {
             let (port, output, vl) = (head.port, head.output, head.packet.vl());
-            self.prefetch_hop(port, output, vl);
+            self.prefetch_hop::<F>(port, output, vl);
         }
     }
 
     #[inline(always)]
-    fn prefetch_far_heads(&mut self, lane: usize) {
+    fn prefetch_far_heads<F: Form>(&mut self, lane: usize) {
         if let Some(head) = self.events.coming_head(lane, HEAD_TELLS) {
             prefetch(&self.ins, head.port as usize);
             prefetch(&self.tables, (head.output & !UNREAD) as usize);
@@ -73,7 +74,7 @@ impl Plane {
         if let Some(&head) = self.events.coming_head(lane, HEAD_RECORDS) {
             let output = self.resolve(head.port, head.output);
             self.events.set_coming_output(lane, HEAD_RECORDS, output);
-            self.prefetch_hop(head.port, output, head.packet.vl());
+            self.prefetch_hop::<F>(head.port, output, head.packet.vl());
         }
         if let Some(head) = self.events.coming_head(lane, HEAD_LAST) {
             if head.output >= UNREAD {
@@ -83,31 +84,31 @@ impl Plane {
             let out = &self.outs[head.output as usize];
             if out.waiting > 0 {
                 let local = u32::from(self.ins[port as usize].local);
-                let first = self.lanes[self.lane(head.output, vl)].queues;
+                let first = self.lanes[self.lane_in::<F>(head.output, vl)].queues;
                 prefetch(&self.queues, (first + local) as usize);
             }
-            self.prefetch_sink(out, head.output);
+            self.prefetch_sink::<F>(out, head.output);
         }
     }
 
     /// Asks for what a head needs that goes from an input port to an output.
     #[inline(always)]
-    fn prefetch_hop(&self, port: u32, output: u32, vl: usize) {
-        let lane = self.lane(output, vl);
+    fn prefetch_hop<F: Form>(&self, port: u32, output: u32, vl: usize) {
+        let lane = self.lane_in::<F>(output, vl);
         prefetch(&self.outs, output as usize);
         prefetch(&self.credits, lane);
         prefetch(&self.lanes, lane);
         let upstream = self.ins[port as usize].upstream;
-        prefetch(&self.credits, self.lane(upstream, vl));
+        prefetch(&self.credits, self.lane_in::<F>(upstream, vl));
     }
 
     /// Asks for what a delivery needs, if the output leads to a host.
     #[inline(always)]
-    fn prefetch_sink(&self, out: &OutPort, output: u32) {
+    fn prefetch_sink<F: Form>(&self, out: &OutPort, output: u32) {
         if out.kind == Next::Host {
             prefetch(&self.propagation, output as usize);
             prefetch(&self.hosts, out.next as usize);
-            self.credits[self.lane(output, 0)].prefetch_spilled(&self.spill);
+            self.credits[self.lane_in::<F>(output, 0)].prefetch_spilled(&self.spill);
         }
     }
 
@@ -115,38 +116,38 @@ impl Plane {
     /// many events they are away: first for the lane, then for the first packet of the queue whose
     /// turn it is and for the credits that it gives back.
     #[inline(always)]
-    pub fn prefetch_outputs(&self, coming: impl Fn(&EventQueue, usize) -> Option<u32>) {
+    pub fn prefetch_outputs<F: Form>(&self, coming: impl Fn(&EventQueue, usize) -> Option<u32>) {
         let far = self.reach == Reach::Far;
         if let Some(output) = coming(&self.events, if far { 9 } else { 6 }) {
-            let lane = self.lane(output, 0);
+            let lane = self.lane_in::<F>(output, 0);
             prefetch(&self.outs, output as usize);
             prefetch(&self.credits, lane);
             prefetch(&self.lanes, lane);
         }
         if far {
             if let Some(output) = coming(&self.events, 5) {
-                if let Some((queue, input)) = self.queue_in_turn(output) {
+                if let Some((queue, input)) = self.queue_in_turn::<F>(output) {
                     prefetch(&self.queues, queue);
                     prefetch(&self.ins, input);
                 }
-                self.prefetch_sink(&self.outs[output as usize], output);
+                self.prefetch_sink::<F>(&self.outs[output as usize], output);
             }
         }
         if let Some(output) = coming(&self.events, if far { 2 } else { 3 }) {
-            if let Some((queue, input)) = self.queue_in_turn(output) {
+            if let Some((queue, input)) = self.queue_in_turn::<F>(output) {
                 self.pool.prefetch(self.queues[queue]);
                 let upstream = self.ins[input].upstream;
-                prefetch(&self.credits, self.lane(upstream, 0));
+                prefetch(&self.credits, self.lane_in::<F>(upstream, 0));
             }
         }
     }
 
     /// The queue that a round-robin output is likely to serve next, and its input port.
     #[inline(always)]
-    fn queue_in_turn(&self, output: u32) -> Option<(usize, usize)> {
-        let lane = self.lane(output, 0);
+    fn queue_in_turn<F: Form>(&self, output: u32) -> Option<(usize, usize)> {
+        let lane = self.lane_in::<F>(output, 0);
         let record = &self.lanes[lane];
-        let local = record.pick(self.credits[lane].turn, None)?;
+        let local = record.pick::<F>(self.credits[lane].turn, None)?;
         Some((
             (record.queues + local) as usize,
             (record.base + local) as usize,
@@ -155,14 +156,14 @@ impl Plane {
 
     /// Asks for the records of a host that will inject soon.
     #[inline(always)]
-    pub fn prefetch_hosts(&self) {
+    pub fn prefetch_hosts<F: Form>(&self) {
         if let Some(host) = self.events.coming_host(HOST_FIRST) {
             prefetch(&self.hosts, host as usize);
         }
         if let Some(host) = self.events.coming_host(HOST_LAST) {
             let port = self.hosts[host as usize].port;
             prefetch(&self.outs, port as usize);
-            prefetch(&self.credits, self.lane(port, 0));
+            prefetch(&self.credits, self.lane_in::<F>(port, 0));
         }
     }
 }

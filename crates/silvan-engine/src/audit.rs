@@ -4,11 +4,12 @@ use silvan_control::seam::{SourceControl, SwitchControl};
 use silvan_interface::InvariantError;
 
 use crate::engine::Engine;
+use crate::form::Form;
 use crate::packet::{CONTROL, Packet};
 use crate::records::Next;
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// Checks conservation of bytes, credits of every buffer, queue summaries, and that no port
     /// sleeps with packets waiting.
     ///

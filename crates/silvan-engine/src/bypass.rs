@@ -9,6 +9,7 @@
 use silvan_control::seam::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
+use crate::form::Form;
 use crate::packet::NONE;
 use crate::plane::Plane;
 use crate::records::Element;
@@ -105,7 +106,7 @@ impl Plane {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// The first packet of this queue is about to leave: it overtakes the oldest one of its buffer, or
     /// is the oldest one.
     #[cold]

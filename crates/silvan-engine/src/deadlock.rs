@@ -11,12 +11,13 @@ use silvan_interface::Deadlock;
 use silvan_units::{PortId, Vl};
 
 use crate::engine::Engine;
+use crate::form::Form;
 use crate::packet::NONE;
 use crate::plane::{Plane, time};
 use crate::records::{Element, Next};
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// Looks for lanes that can never send again.
     pub(crate) fn find_deadlock(&self) -> Option<Deadlock> {
         let plane = &self.plane;

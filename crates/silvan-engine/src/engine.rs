@@ -1,5 +1,7 @@
 //! The engine and its event loop.
 
+use std::marker::PhantomData;
+
 use silvan_control::seam::{SourceControl, SwitchControl};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
@@ -8,6 +10,7 @@ use silvan_units::{HostId, Time};
 use crate::ahead::{HOST_FIRST, HOST_LAST, Reach};
 use crate::events::{Event, EventQueue, Head, Source, phase};
 use crate::feedback::Notifications;
+use crate::form::{CompiledFabric, Form, General, Plain};
 use crate::plane::Plane;
 use crate::records::LATEST;
 use crate::stats::Statistics;
@@ -22,7 +25,7 @@ const DEADLOCK_INTERVAL: u64 = 1_000_000_000;
 /// Simultaneous events are ordered by phase and then by port or host, never by the order in which
 /// they were scheduled, so that a run is a function of its inputs alone.
 #[derive(Debug)]
-pub struct Engine<S, C, W> {
+pub struct Engine<S, C, W, F = General> {
     pub(crate) plane: Plane,
     pub(crate) switch: S,
     pub(crate) source: C,
@@ -38,6 +41,7 @@ pub struct Engine<S, C, W> {
     /// When the workload is to be told next that it changes by itself.
     pub(crate) change_at: u64,
     pub(crate) woken: Vec<HostId>,
+    form: PhantomData<F>,
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
@@ -59,15 +63,39 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         source: C,
         workload: W,
     ) -> Result<Self, BuildError> {
-        let plane = Plane::build(fabric, routes.into(), config)?;
+        let fabric = CompiledFabric::new(fabric, routes, config)?;
+        Ok(Self::general(fabric, switch, source, workload))
+    }
+
+    /// An engine for a compiled fabric, as [`new`](Self::new) makes it.
+    pub fn general(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+        Self::assemble(fabric, switch, source, workload)
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Plain> {
+    /// An engine for a plain fabric. What happens is the same as in a general one, but nothing can be
+    /// changed from outside that would make the fabric another.
+    ///
+    /// # Panics
+    /// If the fabric is not plain.
+    pub fn plain(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+        assert!(fabric.is_plain(), "the fabric is not plain");
+        Self::assemble(fabric, switch, source, workload)
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+    fn assemble(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+        let plane = fabric.0;
         let hosts = plane.hosts.len();
         let mut engine = Self {
+            stats: Statistics::new(plane.config.latency, hosts),
+            notifications: Notifications::new(plane.config.feedback, hosts),
             plane,
             switch,
             source,
             workload,
-            stats: Statistics::new(config.latency, hosts),
-            notifications: Notifications::new(config.feedback, hosts),
             now: 0,
             events: 0,
             fault: None,
@@ -75,6 +103,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             moving_at: 0,
             change_at: u64::MAX,
             woken: Vec::new(),
+            form: PhantomData,
         };
         for host in 0..hosts as u32 {
             engine.plane.hosts[host as usize].wake_at = 0;
@@ -84,7 +113,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 .push(Event::new(0, phase::HOST, host, 0));
         }
         engine.schedule_change();
-        Ok(engine)
+        engine
     }
 
     /// Processes every event before `end`; events at `end` itself belong to the next call.
@@ -144,7 +173,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 Source::Lane(lane) => {
                     let head = self.plane.events.pop_head(lane);
                     if ahead {
-                        self.plane.prefetch_heads(lane);
+                        self.plane.prefetch_heads::<F>(lane);
                     }
                     self.now = head.time;
                     self.events += 1;
@@ -153,7 +182,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 Source::Outputs => {
                     let (time, output) = self.plane.events.pop_output();
                     if ahead {
-                        self.plane.prefetch_outputs(EventQueue::coming_output);
+                        self.plane.prefetch_outputs::<F>(EventQueue::coming_output);
                     }
                     self.now = time;
                     self.events += 1;
@@ -162,7 +191,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 Source::Hosts => {
                     let (time, host) = self.plane.events.pop_host();
                     if ahead {
-                        self.plane.prefetch_hosts();
+                        self.plane.prefetch_hosts::<F>();
                         if let Some(host) = self.plane.events.coming_host(HOST_FIRST) {
                             self.workload.foresee_poll(HostId::new(host as usize));
                         }
@@ -177,7 +206,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 Source::Wheel => {
                     if let Some(event) = self.plane.events.pop_event() {
                         if ahead {
-                            self.plane.prefetch_outputs(EventQueue::coming_wheel_output);
+                            self.plane
+                                .prefetch_outputs::<F>(EventQueue::coming_wheel_output);
                         }
                         self.now = event.time;
                         self.events += 1;

@@ -12,6 +12,7 @@ use silvan_units::HostId;
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
+use crate::form::Form;
 use crate::packet::{ACK, BECN, CONTROL, Kind, LAST, MARKED, Packet, service_level};
 use crate::plane::time;
 use crate::workload::Workload;
@@ -94,7 +95,7 @@ fn flow_of(packet: &Packet) -> Flow {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// Answers a data packet that `host` has taken in at `done`.
     pub(crate) fn answer(&mut self, done: u64, host: u32, packet: &Packet, payload: u32) {
         if packet.is(MARKED) {

@@ -5,6 +5,7 @@ use silvan_units::{Bytes, HostId, Sl, Span, Time};
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
+use crate::form::Form;
 use crate::packet::{CONTROL, Kind, LAST, MARKED, Packet, service_level};
 use crate::plane::time;
 use crate::records::Credits;
@@ -78,7 +79,7 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// A host may be able to start a packet.
     #[inline]
     pub(crate) fn inject(&mut self, now: u64, host: u32) {
@@ -90,8 +91,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             return;
         }
         let plane = &mut self.plane;
-        let first = plane.lane(port, 0);
-        for credits in &mut plane.credits[first..first + plane.vls] {
+        let first = plane.lane_in::<F>(port, 0);
+        let vls = plane.vls_in::<F>();
+        for credits in &mut plane.credits[first..first + vls] {
             credits.has(&mut plane.spill, now, plane.mtu_blocks);
         }
         let paced = self.plane.hosts[host as usize].next_start;
@@ -118,7 +120,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let plane = &self.plane;
         let mut gate = HostGate {
             source: &mut self.source,
-            credits: &plane.credits[first..first + plane.vls],
+            credits: &plane.credits[first..first + plane.vls_in::<F>()],
             sl_to_vl: plane.host_lanes(host),
             ways: &plane.ways,
             header: plane.header,
@@ -165,7 +167,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: Offer) {
         let plane = &mut self.plane;
         let vl = plane.host_lanes(host)[offer.sl.index()];
-        assert!(usize::from(vl) < plane.vls, "a packet for no lane");
+        assert!(
+            usize::from(vl) < plane.vls_in::<F>(),
+            "a packet for no lane"
+        );
         let destination = plane.known_host(offer.dst);
         let sl = plane
             .ways
@@ -233,8 +238,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Makes sure that the host is woken when one of these lanes has `blocks` credits.
     fn await_host_credits(&mut self, now: u64, host: u32, starved: u16, blocks: i32) {
-        let first = self.plane.lane(self.plane.hosts[host as usize].port, 0);
-        for vl in 0..self.plane.vls {
+        let first = self
+            .plane
+            .lane_in::<F>(self.plane.hosts[host as usize].port, 0);
+        for vl in 0..self.plane.vls_in::<F>() {
             if starved >> vl & 1 == 0 {
                 continue;
             }
@@ -364,9 +371,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     pub(crate) fn tell_credits(&mut self, now: u64, port: u32) {
         let plane = &self.plane;
         let host = plane.host_behind(plane.ins[port as usize].upstream);
-        let first = plane.lane(port, 0);
+        let first = plane.lane_in::<F>(port, 0);
         let mut used = 0;
-        for vl in 0..plane.vls {
+        for vl in 0..plane.vls_in::<F>() {
             let credits = &plane.credits[first + vl];
             used += plane.input_blocks - credits.at(&plane.spill, now);
         }

@@ -5,6 +5,7 @@ use silvan_units::{HostId, NodeId, PortNumber, Sl};
 
 use crate::engine::Engine;
 use crate::events::Head;
+use crate::form::Form;
 use crate::packet::service_level;
 use crate::plane::Plane;
 use crate::workload::Workload;
@@ -101,7 +102,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         );
         service_level(self.plane.ways.service_level(source, destination, 0))
     }
+}
 
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// A head whose service level leads to no data lane.
     #[cold]
     pub(crate) fn laneless(&mut self, head: Head) {

@@ -32,6 +32,7 @@ mod deadlock;
 mod engine;
 mod events;
 mod feedback;
+mod form;
 mod host;
 mod levels;
 mod links;
@@ -50,6 +51,7 @@ mod waiting;
 mod ways;
 
 pub use engine::Engine;
+pub use form::{CompiledFabric, Form, General, Plain};
 pub use hdrhistogram::Histogram;
 pub use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig,

@@ -4,12 +4,13 @@ use silvan_control::seam::{LinkView, PortVl, SourceControl, SwitchControl};
 use silvan_units::{HostId, Span};
 
 use crate::engine::Engine;
+use crate::form::Form;
 use crate::packet::{BECN, CONTROL, MARKED, Packet};
 use crate::plane::time;
 use crate::records::Next;
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// A packet starts at an output. What goes from a crossbar into an output buffer is on no link
     /// yet; what leaves the buffer is told of as the fabric's port.
     #[inline(always)]

@@ -15,6 +15,7 @@ use silvan_units::{HostId, NodeId, PortId, PortNumber};
 
 use crate::engine::Engine;
 use crate::events::Head;
+use crate::form::Form;
 use crate::packet::{CONTROL, NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
 use crate::records::Next;
@@ -352,7 +353,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         plane.outs[output as usize].waiting -= 1;
         packet
     }
+}
 
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// The buffer space of a discarded packet is free when its tail can have arrived.
     pub(crate) fn give_back(&mut self, now: u64, input: u32, packet: &Packet) {
         let upstream = self.plane.ins[input as usize].upstream;

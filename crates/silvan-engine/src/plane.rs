@@ -7,6 +7,7 @@ use silvan_units::{Bytes, HostId, PortId, Rate, Time, Vl};
 use crate::ahead::Reach;
 use crate::bypass::Bypass;
 use crate::events::{EventQueue, Head};
+use crate::form::{Form, General};
 use crate::outside::Outside;
 use crate::packet::{NONE, Packet, Pool, Queue};
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
@@ -210,7 +211,7 @@ impl Plane {
         if self.oldest_first {
             self.oldest_of(lane, Some(&blocked))
         } else {
-            self.lanes[lane].pick(self.credits[lane].turn, Some(&blocked))
+            self.lanes[lane].pick::<General>(self.credits[lane].turn, Some(&blocked))
         }
     }
 
@@ -246,6 +247,28 @@ impl Plane {
     #[inline(always)]
     pub fn lane(&self, port: u32, vl: usize) -> usize {
         port as usize * self.vls + vl
+    }
+
+    /// The same for the hot loop.
+    #[inline(always)]
+    pub fn lane_in<F: Form>(&self, port: u32, vl: usize) -> usize {
+        if F::PLAIN {
+            port as usize
+        } else {
+            self.lane(port, vl)
+        }
+    }
+
+    /// Number of data virtual lanes for the hot loop.
+    #[inline(always)]
+    pub fn vls_in<F: Form>(&self) -> usize {
+        if F::PLAIN { 1 } else { self.vls }
+    }
+
+    /// Limits on reads, if there are any.
+    #[inline(always)]
+    pub fn read_limits<F: Form>(&self) -> Option<&Reads> {
+        if F::PLAIN { None } else { self.reads.as_ref() }
     }
 
     /// The output of an element for a packet; `NONE` if its switch is to choose or has no route.

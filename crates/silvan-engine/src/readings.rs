@@ -6,12 +6,13 @@ use silvan_interface::{HostCounters, PortCounters};
 use silvan_units::{Bytes, HostId, PortId, Span, Time, Vl};
 
 use crate::engine::Engine;
+use crate::form::Form;
 use crate::packet::NONE;
 use crate::plane::time;
 use crate::stats::ClassStats;
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// The instant up to which events have been processed.
     pub fn now(&self) -> Time {
         time(self.now)

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::form::Form;
 use crate::packet::NONE;
 use silvan_interface::prefetch;
 
@@ -98,14 +99,14 @@ pub(crate) struct Credits {
 impl OutLane {
     /// First waiting input in turn that is not blocked.
     #[inline]
-    pub fn pick(&self, turn: u8, blocked: Option<&[u64; 4]>) -> Option<u32> {
+    pub fn pick<F: Form>(&self, turn: u8, blocked: Option<&[u64; 4]>) -> Option<u32> {
         let words = usize::from(self.words);
         let word = |index: usize| {
             let bits = self.inputs[index];
             blocked.map_or(bits, |blocked| bits & !blocked[index])
         };
         let turn = usize::from(turn);
-        if words == 1 {
+        if F::PLAIN || words == 1 {
             let bits = word(0);
             if bits == 0 {
                 return None;

@@ -5,13 +5,14 @@ use silvan_units::{PortId, Span, Vl};
 
 use crate::engine::Engine;
 use crate::events::{Event, Head, phase};
+use crate::form::Form;
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::time;
 use crate::records::{Element, InPort, Next};
 use crate::resident::ResidentView;
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// A head is eligible at input `port`: straight on if nothing is in the way, else into its
     /// virtual output queue.
     #[inline(always)]
@@ -33,7 +34,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             output = chosen;
         }
         let plane = &mut self.plane;
-        if plane.mixed && !packet.is(DEFERRED) && plane.element_of(port).mixed {
+        if !F::PLAIN && plane.mixed && !packet.is(DEFERRED) && plane.element_of(port).mixed {
             let upstream = plane.ins[port as usize].upstream;
             let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire());
             let to = plane.serialisation(&plane.outs[output as usize], packet.wire());
@@ -50,7 +51,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         packet.clear(DEFERRED);
         let vl = packet.vl();
         let local = u32::from(plane.ins[port as usize].local);
-        let lane = if plane.vls == 1 {
+        let lane = if plane.vls_in::<F>() == 1 {
             output as usize
         } else if plane.ways.changes_lanes {
             let element = plane.ins[port as usize].element;
@@ -61,18 +62,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 self.laneless(whole(output, packet));
                 return;
             }
-            plane.lane(output, next)
+            plane.lane_in::<F>(output, next)
         } else {
-            plane.lane(output, vl)
+            plane.lane_in::<F>(output, vl)
         };
         let out = &plane.outs[output as usize];
         // With several lanes even a packet that need not wait is charged by their arbitration.
-        if out.waiting == 0 && out.free_at < now && plane.vls == 1 {
-            let credits = &mut plane.credits[lane];
+        if out.waiting == 0 && out.free_at < now && plane.vls_in::<F>() == 1 {
             let blocked = plane
-                .reads
-                .as_ref()
+                .read_limits::<F>()
                 .is_some_and(|reads| reads.must_queue(plane.ins[port as usize].element, local));
+            let credits = &mut plane.credits[lane];
             if !blocked && credits.has(&mut plane.spill, now, packet.blocks()) {
                 credits.turn = next_turn(local);
                 let wire = u32::from(packet.wire());
@@ -113,8 +113,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         out.waiting += 1;
         let (free_at, marks) = (out.free_at, out.marks);
         let least = plane.least_needed(output, lane);
+        let one_lane = plane.vls_in::<F>() == 1;
         let credits = &mut plane.credits[lane];
-        let dry = plane.vls == 1 && !credits.has(&mut plane.spill, now, least);
+        let dry = one_lane && !credits.has(&mut plane.spill, now, least);
         let enough = if dry {
             credits.when(&plane.spill, least)
         } else {
@@ -172,7 +173,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             self.wake_output(output, at);
             return;
         }
-        if self.plane.vls == 1 {
+        if self.plane.vls_in::<F>() == 1 {
             self.arbitrate_lane(now, output);
         } else {
             self.arbitrate_lanes(now, output);
@@ -195,7 +196,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Virtual-lane arbitration among the lanes whose next packet has its credits.
     fn arbitrate_lanes(&mut self, now: u64, output: u32) {
-        let first = self.plane.lane(output, 0);
+        let first = self.plane.lane_in::<F>(output, 0);
         let mut ready = 0u16;
         let mut locals = [0u32; 16];
         let mut blocks_wanted = [0i32; 16];
@@ -235,12 +236,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn candidate(&mut self, now: u64, output: u32, lane: usize) -> Candidate {
         let plane = &mut self.plane;
         let record = &plane.lanes[lane];
-        let picked = if let Some(reads) = &plane.reads {
+        let picked = if let Some(reads) = plane.read_limits::<F>() {
             plane.pick_limited(reads, output, lane)
-        } else if plane.oldest_first {
+        } else if !F::PLAIN && plane.oldest_first {
             plane.oldest_of(lane, None)
         } else {
-            record.pick(plane.credits[lane].turn, None)
+            record.pick::<F>(plane.credits[lane].turn, None)
         };
         let credits = &mut plane.credits[lane];
         let Some(local) = picked else {
@@ -283,8 +284,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn grant(&mut self, now: u64, output: u32, lane: usize, local: u32) {
         if self
             .plane
-            .reads
-            .as_ref()
+            .read_limits::<F>()
             .is_some_and(|reads| reads.bypass.is_some())
         {
             self.overtake(now, output, lane, local);
@@ -316,10 +316,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn schedule_next(&mut self, now: u64, output: u32, lane: usize) {
         let plane = &mut self.plane;
         let least = plane.least_needed(output, lane);
+        let one_lane = plane.vls_in::<F>() == 1;
         let out = &mut plane.outs[output as usize];
         let free_at = out.free_at;
         let credits = &mut plane.credits[lane];
-        if plane.vls > 1 || credits.has(&mut plane.spill, now, least) {
+        if !one_lane || credits.has(&mut plane.spill, now, least) {
             if free_at < out.wake_at {
                 out.wake_at = free_at;
                 plane.events.push_output(free_at, output);
@@ -375,7 +376,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         packet.count_hop();
         let arrived_marked = packet.is(MARKED);
         if let Some(input) = input {
-            if self.plane.reads.is_some() {
+            if self.plane.read_limits::<F>().is_some() {
                 self.read_start(now, tail, input);
             }
             self.return_credits(now, tail, input, &packet);
@@ -394,8 +395,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                     packet.set(MARKED);
                 }
             }
-            if self.plane.vls > 1 {
-                let first = self.plane.lane(output, 0);
+            if self.plane.vls_in::<F>() > 1 {
+                let first = self.plane.lane_in::<F>(output, 0);
                 packet.set_vl(lane - first);
             }
         } else if self.source.needs_credit() {
@@ -422,7 +423,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             ..
         } = plane.ins[input as usize];
         let mut due = tail + plane.credit_delays[usize::from(credit_delay)];
-        let lane = plane.lane(upstream, packet.vl());
+        let lane = plane.lane_in::<F>(upstream, packet.vl());
         let blocks = packet.blocks();
         if S::ACTIVE && self.switch.delays_credits() {
             due += self.starvation(now, input, lane, packet.wire());
@@ -477,7 +478,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if port as usize >= plane.fabric_ports {
             return;
         }
-        let lane = plane.lane(plane.ins[port as usize].upstream, vl);
+        let lane = plane.lane_in::<F>(plane.ins[port as usize].upstream, vl);
         if !plane.credits[lane].has(&mut plane.spill, now, plane.mtu_blocks) {
             if let Ok(vl) = Vl::try_new(vl as u8) {
                 self.switch.on_buffer_full(
@@ -534,7 +535,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             let output = base + (turn + step) % radix;
             let plane = &self.plane;
             let waits = (0..plane.vls).any(|vl| {
-                let record = &plane.lanes[plane.lane(output, vl)];
+                let record = &plane.lanes[plane.lane_in::<F>(output, vl)];
                 record.has_input(local)
             });
             if !waits || plane.outs[output as usize].free_at > now {

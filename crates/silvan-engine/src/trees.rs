@@ -8,10 +8,11 @@ use silvan_interface::Forest;
 use silvan_units::Bytes;
 
 use crate::engine::Engine;
+use crate::form::Form;
 use crate::plane::time;
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// Finds the congestion trees of this instant. A Port VL is a root only if at least `threshold`
     /// bytes, and at least one packet, wait for it.
     ///

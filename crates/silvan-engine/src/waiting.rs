@@ -4,6 +4,7 @@ use silvan_control::seam::{SourceControl, SwitchControl};
 use silvan_units::{Bytes, HostId, PortId, Sl, Vl};
 
 use crate::engine::Engine;
+use crate::form::Form;
 use crate::packet::Packet;
 use crate::plane::Plane;
 use crate::workload::Workload;
@@ -50,7 +51,7 @@ impl Plane {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// Calls `each` with every packet that waits in a switch, notifications included, in a fixed
     /// order. Packets under way on links or through a crossbar are not among them.
     pub fn for_each_waiting(&self, mut each: impl FnMut(WaitingPacket)) {

@@ -12,6 +12,7 @@ use silvan_units::{HostId, PortNumber};
 
 use crate::engine::Engine;
 use crate::events::Head;
+use crate::form::Form;
 use crate::packet::{NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane};
 use crate::records::Element;
@@ -129,6 +130,11 @@ impl Ways {
                 usize::from(self.lanes[entry])
             }
         }
+    }
+
+    /// Whether packets keep their lane and their service level all the way.
+    pub fn keep_lanes(&self) -> bool {
+        !self.changes_lanes && self.rows.is_empty() && self.host_lanes.is_empty()
     }
 
     /// Heap bytes held.
@@ -338,7 +344,7 @@ fn local(node: &Node, port: PortNumber) -> u8 {
     port.as_u8() - 1
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// The output of a head whose table entry is no port: a choice, or none. `None` if the head
     /// goes nowhere now.
     #[cold]

@@ -1,0 +1,66 @@
+//! What an engine is compiled for: every fabric, or those that most studies use.
+
+use silvan_fabric::Fabric;
+use silvan_fabric::routing::Routes;
+
+use crate::plane::Plane;
+use silvan_interface::{BuildError, EngineConfig};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::General {}
+    impl Sealed for super::Plain {}
+}
+
+/// How much an engine's hot loop has to ask.
+pub trait Form: sealed::Sealed {
+    /// Whether it is for plain fabrics only; [`CompiledFabric::is_plain`] says which they are.
+    const PLAIN: bool;
+}
+
+/// An engine for every fabric.
+#[derive(Clone, Copy, Debug)]
+pub struct General;
+
+/// An engine for plain fabrics. What it need not ask is a tenth of a run's time.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain;
+
+impl Form for General {
+    const PLAIN: bool = false;
+}
+
+impl Form for Plain {
+    const PLAIN: bool = true;
+}
+
+/// A fabric and its routes, ready to be run.
+#[derive(Debug)]
+pub struct CompiledFabric(pub(crate) Plane);
+
+impl CompiledFabric {
+    /// Compiles a fabric.
+    ///
+    /// # Errors
+    /// A value of `config` that cannot be simulated, or a host without exactly one cable.
+    pub fn new<'a>(
+        fabric: &Fabric,
+        routes: impl Into<Routes<'a>>,
+        config: &EngineConfig,
+    ) -> Result<Self, BuildError> {
+        Plane::build(fabric, routes.into(), config).map(Self)
+    }
+
+    /// Whether an engine of the form [`Plain`] can run it: one virtual lane, round-robin arbitration
+    /// without limits on reads or overtaking, switches of at most 64 ports, no output faster than an input
+    /// of its switch, and service levels that do not depend on the path.
+    pub fn is_plain(&self) -> bool {
+        let plane = &self.0;
+        plane.vls == 1
+            && plane.reads.is_none()
+            && !plane.oldest_first
+            && !plane.mixed
+            && plane.ways.keep_lanes()
+            && plane.lanes.iter().all(|lane| lane.words == 1)
+    }
+}
