@@ -19,6 +19,18 @@ impl<A: SourceControl, B: SourceControl> SourceControl for Both<A, B> {
     }
 
     #[inline]
+    fn expect_release(&self, host: HostId) {
+        self.0.expect_release(host);
+        self.1.expect_release(host);
+    }
+
+    #[inline]
+    fn expect_feedback(&self, flow: Flow) {
+        self.0.expect_feedback(flow);
+        self.1.expect_feedback(flow);
+    }
+
+    #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {
         self.0.release(now, flow).max(self.1.release(now, flow))
     }
@@ -66,6 +78,8 @@ impl<A: Settings, B: Settings> Settings for Both<A, B> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+    use std::cell::RefCell;
+
     use silvan_units::Sl;
 
     use super::*;
@@ -77,9 +91,16 @@ mod tests {
         host: Time,
         moves: bool,
         heard: Vec<&'static str>,
+        expected: RefCell<Vec<&'static str>>,
     }
 
     impl SourceControl for Probe {
+        fn expect_release(&self, _: HostId) {
+            self.expected.borrow_mut().push("release");
+        }
+        fn expect_feedback(&self, _: Flow) {
+            self.expected.borrow_mut().push("feedback");
+        }
         fn release(&mut self, _: Time, _: Flow) -> Time {
             self.flow
         }
@@ -126,12 +147,15 @@ mod tests {
             let mut both = Both(one, other);
             assert_eq!(both.release(at(0), flow), at(5));
             assert_eq!(both.host_release(at(0), host), at(4));
+            both.expect_release(host);
+            both.expect_feedback(flow);
             both.on_flow_start(at(0), flow);
             both.on_send(at(0), flow, Span::ZERO, 0);
             assert!(both.on_feedback(at(0), flow, Feedback::Cnp));
             both.on_credit(at(0), host, 1, 2);
             for probe in [&both.0, &both.1] {
                 assert_eq!(probe.heard, ["start", "send", "feedback", "credit"]);
+                assert_eq!(*probe.expected.borrow(), ["release", "feedback"]);
             }
         }
     }

@@ -5,6 +5,8 @@
 //! nothing but the keys and the operations. A table that has reached the size that its load
 //! needs never allocates again.
 
+use silvan_prefetch::prefetch;
+
 /// A key that no flow has; marks a free slot.
 const FREE: u32 = u32::MAX;
 
@@ -68,6 +70,14 @@ impl<V: Copy + Default> FlowTable<V> {
     #[inline]
     pub fn get_mut(&mut self, key: u32) -> Option<&mut V> {
         self.position(key).map(|at| &mut self.slots[at].value)
+    }
+
+    /// Asks for the memory in which a key stands or would stand.
+    #[inline]
+    pub fn prefetch(&self, key: u32) {
+        if !self.is_empty() {
+            prefetch(&self.slots, self.home(key));
+        }
     }
 
     /// Adds a key that is not in the table. If that would fill more than three quarters of the

@@ -58,6 +58,15 @@ macro_rules! one_of_switches {
             }
 
             #[inline]
+            fn expect_packet(&self, output: $crate::seam::PortVl) {
+                match self {
+                    $(Self::$variant(scheme) => {
+                        $crate::seam::SwitchControl::expect_packet(scheme, output);
+                    })*
+                }
+            }
+
+            #[inline]
             fn on_queued(
                 &mut self,
                 now: $crate::units::Time,
@@ -191,6 +200,24 @@ macro_rules! one_of_sources {
             fn needs_credit(&self) -> bool {
                 match self {
                     $(Self::$variant(scheme) => $crate::seam::SourceControl::needs_credit(scheme),)*
+                }
+            }
+
+            #[inline]
+            fn expect_release(&self, host: $crate::units::HostId) {
+                match self {
+                    $(Self::$variant(scheme) => {
+                        $crate::seam::SourceControl::expect_release(scheme, host);
+                    })*
+                }
+            }
+
+            #[inline]
+            fn expect_feedback(&self, flow: $crate::seam::Flow) {
+                match self {
+                    $(Self::$variant(scheme) => {
+                        $crate::seam::SourceControl::expect_feedback(scheme, flow);
+                    })*
                 }
             }
 

@@ -111,6 +111,13 @@ pub trait SwitchControl {
         false
     }
 
+    /// Asks for the memory that the calls about this output Port VL will need, some events before them.
+    /// Changes nothing.
+    #[inline]
+    fn expect_packet(&self, output: PortVl) {
+        let _ = output;
+    }
+
     /// A packet has been added to a VOQ of this output Port VL.
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView);
 
@@ -189,6 +196,19 @@ pub trait SourceControl {
     #[inline]
     fn needs_credit(&self) -> bool {
         false
+    }
+
+    /// Asks for the memory that [`SourceControl::release`] will need for flows of this host, some events
+    /// before it is called. Changes nothing.
+    #[inline]
+    fn expect_release(&self, host: HostId) {
+        let _ = host;
+    }
+
+    /// The same for [`SourceControl::on_feedback`] of this flow.
+    #[inline]
+    fn expect_feedback(&self, flow: Flow) {
+        let _ = flow;
     }
 
     /// The earliest instant at which this flow may start its next packet; any instant not later

@@ -5,12 +5,18 @@
 //! port, an output the queue whose turn it is, a queue its first packet), so they are asked for in
 //! stages, some events apart: each looks only at what an earlier one has asked for.
 
-use crate::events::EventQueue;
+use silvan_control::seam::{PortVl, SourceControl, SwitchControl};
+use silvan_units::HostId;
+
+use crate::engine::Engine;
+use crate::events::phase;
+use crate::feedback::notified_flow;
 use crate::form::Form;
 use crate::packet::Queue;
 use crate::plane::{Plane, UNREAD};
 use crate::records::{Credits, Next, OutLane, OutPort};
-use silvan_interface::prefetch;
+use crate::workload::Workload;
+use silvan_prefetch::{prefetch, prefetch_item};
 
 /// How far away the records of a fabric are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,16 +29,22 @@ pub(crate) enum Reach {
     Far,
 }
 
-/// First stage of a head: what tells where its records stand.
+/// First stage of a head in a large fabric: what tells where its records stand.
 const HEAD_TELLS: usize = 14;
-/// Second stage: the records of its output.
+/// Stage of every head: the records of its output.
 const HEAD_RECORDS: usize = 7;
-/// Last stage: what they lead to.
+/// Last stage in a large fabric: what they lead to.
 const HEAD_LAST: usize = 2;
+/// First stage of an output that arbitrates, or of another event of the wheel: its records.
+const EVENT_FIRST: usize = 9;
+/// Second stage: the queue whose turn it is in a large fabric; what a notification changes.
+const EVENT_SECOND: usize = 5;
+/// Last stage: the first packet of that queue, and the credits that it gives back.
+const EVENT_LAST: usize = 2;
 /// First stage of a host that injects: its record, and where its traffic stands.
-pub(crate) const HOST_FIRST: usize = 6;
-/// Last stage: its port, and its traffic.
-pub(crate) const HOST_LAST: usize = 3;
+const HOST_FIRST: usize = 6;
+/// Last stage: its port, its traffic and its congestion control.
+const HOST_LAST: usize = 3;
 
 impl Plane {
     /// How far away the records are, once they have been made. It must not matter to what happens:
@@ -51,43 +63,6 @@ impl Plane {
             (_, 0x20_0000..) if self.tables.len() < 1 << 30 => Reach::Far,
             (0x4_0000.., _) => Reach::Middle,
             _ => Reach::Near,
-        }
-    }
-
-    /// Asks for the records of heads that follow in a lane.
-    #[inline(always)]
-    pub fn prefetch_heads<F: Form>(&mut self, lane: usize) {
-        if self.reach == Reach::Far {
-            self.prefetch_far_heads::<F>(lane);
-        } else if let Some(head) = self.events.coming_head(lane, 5) {
-            let (port, output, vl) = (head.port, head.output, head.packet.vl());
-            self.prefetch_hop::<F>(port, output, vl);
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch_far_heads<F: Form>(&mut self, lane: usize) {
-        if let Some(head) = self.events.coming_head(lane, HEAD_TELLS) {
-            prefetch(&self.ins, head.port as usize);
-            prefetch(&self.tables, (head.output & !UNREAD) as usize);
-        }
-        if let Some(&head) = self.events.coming_head(lane, HEAD_RECORDS) {
-            let output = self.resolve(head.port, head.output);
-            self.events.set_coming_output(lane, HEAD_RECORDS, output);
-            self.prefetch_hop::<F>(head.port, output, head.packet.vl());
-        }
-        if let Some(head) = self.events.coming_head(lane, HEAD_LAST) {
-            if head.output >= UNREAD {
-                return;
-            }
-            let (port, vl) = (head.port, head.packet.vl());
-            let out = &self.outs[head.output as usize];
-            if out.waiting > 0 {
-                let local = u32::from(self.ins[port as usize].local);
-                let first = self.lanes[self.lane_in::<F>(head.output, vl)].queues;
-                prefetch(&self.queues, (first + local) as usize);
-            }
-            self.prefetch_sink::<F>(out, head.output);
         }
     }
 
@@ -112,33 +87,26 @@ impl Plane {
         }
     }
 
-    /// Asks for the records of the outputs that will arbitrate soon, `coming` giving them by how
-    /// many events they are away: first for the lane, then for the first packet of the queue whose
-    /// turn it is and for the credits that it gives back.
+    /// In a large fabric, asks for the queue whose turn it is at an output, and for what a delivery needs.
     #[inline(always)]
-    pub fn prefetch_outputs<F: Form>(&self, coming: impl Fn(&EventQueue, usize) -> Option<u32>) {
-        let far = self.reach == Reach::Far;
-        if let Some(output) = coming(&self.events, if far { 9 } else { 6 }) {
-            let lane = self.lane_in::<F>(output, 0);
-            prefetch(&self.outs, output as usize);
-            prefetch(&self.credits, lane);
-            prefetch(&self.lanes, lane);
+    fn prefetch_turn<F: Form>(&self, output: u32) {
+        if self.reach != Reach::Far {
+            return;
         }
-        if far {
-            if let Some(output) = coming(&self.events, 5) {
-                if let Some((queue, input)) = self.queue_in_turn::<F>(output) {
-                    prefetch(&self.queues, queue);
-                    prefetch(&self.ins, input);
-                }
-                self.prefetch_sink::<F>(&self.outs[output as usize], output);
-            }
+        if let Some((queue, input)) = self.queue_in_turn::<F>(output) {
+            prefetch(&self.queues, queue);
+            prefetch(&self.ins, input);
         }
-        if let Some(output) = coming(&self.events, if far { 2 } else { 3 }) {
-            if let Some((queue, input)) = self.queue_in_turn::<F>(output) {
-                self.pool.prefetch(self.queues[queue]);
-                let upstream = self.ins[input].upstream;
-                prefetch(&self.credits, self.lane_in::<F>(upstream, 0));
-            }
+        self.prefetch_sink::<F>(&self.outs[output as usize], output);
+    }
+
+    /// Asks for the first packet of that queue, and for the credits that it gives back.
+    #[inline(always)]
+    fn prefetch_packet<F: Form>(&self, output: u32) {
+        if let Some((queue, input)) = self.queue_in_turn::<F>(output) {
+            self.pool.prefetch(self.queues[queue]);
+            let upstream = self.ins[input].upstream;
+            prefetch(&self.credits, self.lane_in::<F>(upstream, 0));
         }
     }
 
@@ -153,17 +121,149 @@ impl Plane {
             (record.base + local) as usize,
         ))
     }
+}
 
-    /// Asks for the records of a host that will inject soon.
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+    /// Asks for what the heads need that follow in a lane.
     #[inline(always)]
-    pub fn prefetch_hosts<F: Form>(&self) {
-        if let Some(host) = self.events.coming_host(HOST_FIRST) {
-            prefetch(&self.hosts, host as usize);
+    pub(crate) fn foresee_heads(&mut self, lane: usize) {
+        let plane = &mut self.plane;
+        let far = plane.reach == Reach::Far;
+        if far {
+            if let Some(head) = plane.events.coming_head(lane, HEAD_TELLS) {
+                prefetch(&plane.ins, head.port as usize);
+                prefetch(&plane.tables, (head.output & !UNREAD) as usize);
+            }
         }
-        if let Some(host) = self.events.coming_host(HOST_LAST) {
-            let port = self.hosts[host as usize].port;
-            prefetch(&self.outs, port as usize);
-            prefetch(&self.credits, self.lane_in::<F>(port, 0));
+        if let Some(&head) = plane.events.coming_head(lane, HEAD_RECORDS) {
+            let output = plane.resolve(head.port, head.output);
+            if far {
+                plane.events.set_coming_output(lane, HEAD_RECORDS, output);
+            }
+            let vl = head.packet.vl();
+            plane.prefetch_hop::<F>(head.port, output, vl);
+            self.foresee_control(output, vl);
+        }
+        if far {
+            self.foresee_way(lane);
+        }
+    }
+
+    /// Last stage of a head: the queue that it may have to join, or the host that it goes to.
+    #[inline(always)]
+    fn foresee_way(&self, lane: usize) {
+        let plane = &self.plane;
+        if let Some(head) = plane.events.coming_head(lane, HEAD_LAST) {
+            if head.output >= UNREAD {
+                return;
+            }
+            let (port, vl) = (head.port, head.packet.vl());
+            let out = &plane.outs[head.output as usize];
+            if out.waiting > 0 {
+                let local = u32::from(plane.ins[port as usize].local);
+                let first = plane.lanes[plane.lane_in::<F>(head.output, vl)].queues;
+                prefetch(&plane.queues, (first + local) as usize);
+            }
+            plane.prefetch_sink::<F>(out, head.output);
+        }
+    }
+
+    /// Asks for what the outputs need that will arbitrate soon.
+    #[inline(always)]
+    pub(crate) fn foresee_outputs(&self) {
+        let events = &self.plane.events;
+        if let Some(output) = events.coming_output(EVENT_FIRST) {
+            self.foresee_output(output);
+        }
+        if let Some(output) = events.coming_output(EVENT_SECOND) {
+            self.plane.prefetch_turn::<F>(output);
+        }
+        if let Some(output) = events.coming_output(EVENT_LAST) {
+            self.plane.prefetch_packet::<F>(output);
+        }
+    }
+
+    /// Asks for what the hosts need that will inject soon.
+    #[inline(always)]
+    pub(crate) fn foresee_hosts(&self) {
+        if let Some(host) = self.plane.events.coming_host(HOST_FIRST) {
+            self.foresee_host(host);
+        }
+        if let Some(host) = self.plane.events.coming_host(HOST_LAST) {
+            self.expect_host(host);
+        }
+    }
+
+    /// Asks for what the next events of the wheel need, whatever they are.
+    #[inline(always)]
+    pub(crate) fn foresee_wheel(&self) {
+        let events = &self.plane.events;
+        if let Some(event) = events.coming_in_wheel(EVENT_FIRST) {
+            let id = event.id();
+            match event.phase() {
+                phase::ARBITRATE => self.foresee_output(id),
+                phase::HOST => self.foresee_host(id),
+                phase::FEEDBACK => {
+                    prefetch_item(&self.plane.hosts[id as usize]);
+                    events.prefetch_stashed(event.argument() >> 1);
+                }
+                _ => {}
+            }
+        }
+        if let Some(event) = events.coming_in_wheel(EVENT_SECOND) {
+            let id = event.id();
+            match event.phase() {
+                phase::ARBITRATE => self.plane.prefetch_turn::<F>(id),
+                phase::HOST => self.expect_host(id),
+                phase::FEEDBACK if C::ACTIVE => {
+                    let packet = events.stashed(event.argument() >> 1);
+                    self.source.expect_feedback(notified_flow(packet));
+                }
+                _ => {}
+            }
+        }
+        if let Some(event) = events.coming_in_wheel(EVENT_LAST) {
+            if event.phase() == phase::ARBITRATE {
+                self.plane.prefetch_packet::<F>(event.id());
+            }
+        }
+    }
+
+    /// Asks for the records of an output, as the only one of its lanes if there are more.
+    #[inline(always)]
+    fn foresee_output(&self, output: u32) {
+        let plane = &self.plane;
+        let lane = plane.lane_in::<F>(output, 0);
+        prefetch(&plane.outs, output as usize);
+        prefetch(&plane.credits, lane);
+        prefetch(&plane.lanes, lane);
+        self.foresee_control(output, 0);
+    }
+
+    #[inline(always)]
+    fn foresee_control(&self, output: u32, vl: usize) {
+        if S::ACTIVE {
+            let lane = self.plane.lane_in::<F>(output, vl);
+            self.switch.expect_packet(PortVl(lane as u32));
+        }
+    }
+
+    #[inline(always)]
+    fn foresee_host(&self, host: u32) {
+        prefetch(&self.plane.hosts, host as usize);
+        self.workload.foresee_poll(HostId::new(host as usize));
+    }
+
+    #[inline(always)]
+    fn expect_host(&self, host: u32) {
+        let plane = &self.plane;
+        let port = plane.hosts[host as usize].port;
+        prefetch(&plane.outs, port as usize);
+        prefetch(&plane.credits, plane.lane_in::<F>(port, 0));
+        let host = HostId::new(host as usize);
+        self.workload.expect_poll(host);
+        if C::ACTIVE {
+            self.source.expect_release(host);
         }
     }
 }

@@ -7,8 +7,8 @@ use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 use silvan_units::{HostId, Time};
 
-use crate::ahead::{HOST_FIRST, HOST_LAST, Reach};
-use crate::events::{Event, EventQueue, Head, Source, phase};
+use crate::ahead::Reach;
+use crate::events::{Event, Head, Source, phase};
 use crate::feedback::Notifications;
 use crate::form::{CompiledFabric, Form, General, Plain};
 use crate::plane::Plane;
@@ -173,7 +173,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 Source::Lane(lane) => {
                     let head = self.plane.events.pop_head(lane);
                     if ahead {
-                        self.plane.prefetch_heads::<F>(lane);
+                        self.foresee_heads(lane);
                     }
                     self.now = head.time;
                     self.events += 1;
@@ -182,7 +182,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 Source::Outputs => {
                     let (time, output) = self.plane.events.pop_output();
                     if ahead {
-                        self.plane.prefetch_outputs::<F>(EventQueue::coming_output);
+                        self.foresee_outputs();
                     }
                     self.now = time;
                     self.events += 1;
@@ -191,13 +191,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 Source::Hosts => {
                     let (time, host) = self.plane.events.pop_host();
                     if ahead {
-                        self.plane.prefetch_hosts::<F>();
-                        if let Some(host) = self.plane.events.coming_host(HOST_FIRST) {
-                            self.workload.foresee_poll(HostId::new(host as usize));
-                        }
-                        if let Some(host) = self.plane.events.coming_host(HOST_LAST) {
-                            self.workload.expect_poll(HostId::new(host as usize));
-                        }
+                        self.foresee_hosts();
                     }
                     self.now = time;
                     self.events += 1;
@@ -206,8 +200,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 Source::Wheel => {
                     if let Some(event) = self.plane.events.pop_event() {
                         if ahead {
-                            self.plane
-                                .prefetch_outputs::<F>(EventQueue::coming_wheel_output);
+                            self.foresee_wheel();
                         }
                         self.now = event.time;
                         self.events += 1;

@@ -16,6 +16,7 @@ use std::cmp::Ordering;
 use crate::packet::Packet;
 use crate::table::Table;
 use ring::{Keyed, Ring};
+use silvan_prefetch::prefetch;
 use wheel::{BUCKET_SHIFT, Wheel};
 
 /// What happens at an instant, in the order in which it happens.
@@ -335,12 +336,23 @@ impl EventQueue {
         self.outputs.ahead(places).map(|event| event.1)
     }
 
-    /// An output whose arbitration will come up soon in the wheel.
+    /// An event that will come up soon in the wheel.
     #[inline(always)]
-    pub fn coming_wheel_output(&self, places: usize) -> Option<u32> {
+    pub fn coming_in_wheel(&self, places: usize) -> Option<&Event> {
         let opened = &self.wheel.current;
-        let event = opened.get(opened.len().checked_sub(places + 1)?)?;
-        (event.phase() == phase::ARBITRATE).then(|| event.id())
+        opened.get(opened.len().checked_sub(places + 1)?)
+    }
+
+    /// Asks for a kept packet.
+    #[inline(always)]
+    pub fn prefetch_stashed(&self, slot: u32) {
+        prefetch(&self.stash.packets, slot as usize);
+    }
+
+    /// A kept packet.
+    #[inline(always)]
+    pub fn stashed(&self, slot: u32) -> &Packet {
+        self.stash.get(slot)
     }
 
     /// A host whose event will come up soon.

@@ -95,6 +95,16 @@ fn flow_of(packet: &Packet) -> Flow {
     }
 }
 
+/// The flow that a notification is about.
+#[inline]
+pub(crate) fn notified_flow(packet: &Packet) -> Flow {
+    Flow {
+        source: HostId::new(packet.destination() as usize),
+        destination: HostId::new(packet.source() as usize),
+        sl: service_level(packet.class() as u8),
+    }
+}
+
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// Answers a data packet that `host` has taken in at `done`.
     pub(crate) fn answer(&mut self, done: u64, host: u32, packet: &Packet, payload: u32) {
@@ -161,11 +171,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         if becn {
             self.plane.hosts[host as usize].becn_received += 1;
         }
-        let flow = Flow {
-            source: HostId::new(host as usize),
-            destination: HostId::new(packet.source() as usize),
-            sl: service_level(packet.class() as u8),
-        };
+        let flow = notified_flow(&packet);
         let feedback = if packet.is(ACK) {
             Feedback::Ack {
                 bytes: packet.born as u32,

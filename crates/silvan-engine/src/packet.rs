@@ -3,7 +3,7 @@
 use silvan_units::Sl;
 
 use crate::table::Table;
-use silvan_interface::prefetch;
+use silvan_prefetch::prefetch;
 
 /// No node, no port, no time: the absent value of the engine's `u32` indices.
 pub(crate) const NONE: u32 = u32::MAX;

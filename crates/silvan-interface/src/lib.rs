@@ -15,7 +15,6 @@
 
 mod config;
 mod faults;
-mod prefetch;
 mod readings;
 mod trees;
 pub mod workload;
@@ -25,6 +24,5 @@ pub use config::{
     LatencyStats, OutputBuffer, PacketParams, SwitchParams, VlArbitration,
 };
 pub use faults::{Deadlock, InvariantError, RunError};
-pub use prefetch::{prefetch, prefetch_item};
 pub use readings::{Discards, HostCounters, OnWire, PortCounters};
 pub use trees::{Forest, HostShare, Member, Role, Tree};

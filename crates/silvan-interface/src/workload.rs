@@ -80,7 +80,7 @@ pub trait Workload {
     }
 
     /// Asks for the memory that [`poll`](Self::poll) of `host` will need, some events before it is
-    /// called, as [`prefetch_item`](crate::prefetch_item) does. Changes nothing.
+    /// called, as `silvan_prefetch::prefetch_item` does. Changes nothing.
     #[inline]
     fn expect_poll(&self, host: HostId) {
         let _ = host;

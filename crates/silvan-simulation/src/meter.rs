@@ -123,6 +123,11 @@ impl SwitchControl for MeteredSwitch {
     }
 
     #[inline]
+    fn expect_packet(&self, output: PortVl) {
+        self.inner.expect_packet(output);
+    }
+
+    #[inline]
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
         self.inner.on_queued(now, output, queue, packet);
     }
@@ -199,6 +204,16 @@ impl SourceControl for MeteredAdapter {
     #[inline]
     fn needs_credit(&self) -> bool {
         self.inner.needs_credit()
+    }
+
+    #[inline]
+    fn expect_release(&self, host: HostId) {
+        self.inner.expect_release(host);
+    }
+
+    #[inline]
+    fn expect_feedback(&self, flow: Flow) {
+        self.inner.expect_feedback(flow);
     }
 
     #[inline]

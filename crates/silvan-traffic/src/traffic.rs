@@ -1,7 +1,7 @@
 //! All traffic of a run behind the engine's [`Workload`] seam.
 
 use silvan_interface::workload::{Gate, Offer, Poll, Workload};
-use silvan_interface::{prefetch, prefetch_item};
+use silvan_prefetch::{prefetch, prefetch_item};
 use silvan_units::{HostId, Time};
 
 use crate::build::build;

@@ -23,6 +23,7 @@ use super::settings::{CongestionEntry, ControlLevel};
 use crate::flow_table::FlowTable;
 use crate::seam::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
 use crate::stream::SplitMix64;
+use silvan_prefetch::prefetch;
 
 mod service_level;
 
@@ -446,6 +447,24 @@ impl IbAdapter {
 }
 
 impl SourceControl for IbAdapter {
+    #[inline]
+    fn expect_release(&self, host: HostId) {
+        prefetch(&self.flows, host.index());
+        // Bits of 2048 destinations; more would crowd out other things.
+        let first = host.index() * self.words;
+        for word in (first..first + self.words).step_by(8).take(4) {
+            prefetch(&self.active, word);
+        }
+    }
+
+    #[inline]
+    fn expect_feedback(&self, flow: Flow) {
+        self.flows[flow.source.index()].prefetch(self.key(flow));
+        prefetch(&self.counters, flow.source.index());
+        let level = Self::level_index(flow.source, flow.sl);
+        prefetch(&self.service_levels, level);
+    }
+
     #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {
         let Some(key) = self.key_with_state(flow) else {

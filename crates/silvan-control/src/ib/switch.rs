@@ -32,6 +32,7 @@ use super::settings::{
 use super::threshold::ThresholdMap;
 use crate::seam::{PacketView, PortVl, QueueView, SwitchControl};
 use crate::stream::SplitMix64;
+use silvan_prefetch::prefetch;
 
 mod changes;
 mod record;
@@ -277,6 +278,12 @@ impl IbSwitch {
 }
 
 impl SwitchControl for IbSwitch {
+    #[inline]
+    fn expect_packet(&self, output: PortVl) {
+        prefetch(&self.port_vls, output.0 as usize);
+        prefetch(&self.counters, output.0 as usize);
+    }
+
     #[inline]
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, _: PacketView) {
         let record = &mut self.port_vls[output.0 as usize];

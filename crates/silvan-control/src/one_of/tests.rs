@@ -1,3 +1,5 @@
+use std::cell::RefCell;
+
 use silvan_units::{HostId, PortId, Sl, Span, Time, Vl};
 
 use crate::seam::{
@@ -20,7 +22,7 @@ const FLOW: Flow = Flow {
 
 /// Notes what it is asked, and never answers as a scheme that leaves a method out would.
 #[derive(Default)]
-struct Noting(Vec<&'static str>);
+struct Noting(RefCell<Vec<&'static str>>);
 
 impl SwitchControl for Noting {
     fn needs_buffer_full(&self) -> bool {
@@ -29,27 +31,31 @@ impl SwitchControl for Noting {
     fn needs_link(&self) -> bool {
         true
     }
+    fn expect_packet(&self, output: PortVl) {
+        assert_eq!(output, LANE);
+        self.0.borrow_mut().push("packet expected");
+    }
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
         assert_eq!((now, output, queue.queued_bytes), (NOW, LANE, 8));
         assert_eq!(packet.wire_bytes, 9);
-        self.0.push("queued");
+        self.0.borrow_mut().push("queued");
     }
     fn on_departure(&mut self, _: Time, output: PortVl, _: QueueView, packet: PacketView) -> bool {
         assert_eq!((output, packet.marked), (LANE, true));
-        self.0.push("departure");
+        self.0.borrow_mut().push("departure");
         true
     }
     fn on_discarded(&mut self, now: Time, output: PortVl) {
         assert_eq!((now, output), (NOW, LANE));
-        self.0.push("discarded");
+        self.0.borrow_mut().push("discarded");
     }
     fn on_link(&mut self, _: Time, output: PortVl, packet: LinkView) {
         assert_eq!((output, packet.source), (LANE, HOST));
-        self.0.push("link");
+        self.0.borrow_mut().push("link");
     }
     fn on_buffer_full<R: Resident>(&mut self, _: Time, input: PortId, vl: Vl, resident: &mut R) {
         resident.mark_input(input, vl);
-        self.0.push("full");
+        self.0.borrow_mut().push("full");
     }
     fn delays_credits(&self) -> bool {
         true
@@ -71,6 +77,14 @@ impl SourceControl for Noting {
     fn needs_credit(&self) -> bool {
         true
     }
+    fn expect_release(&self, host: HostId) {
+        assert_eq!(host, HOST);
+        self.0.borrow_mut().push("release expected");
+    }
+    fn expect_feedback(&self, flow: Flow) {
+        assert_eq!(flow, FLOW);
+        self.0.borrow_mut().push("feedback expected");
+    }
     fn release(&mut self, now: Time, flow: Flow) -> Time {
         assert_eq!(flow, FLOW);
         now + Span::from_ps(1)
@@ -81,27 +95,27 @@ impl SourceControl for Noting {
     }
     fn on_flow_start(&mut self, now: Time, flow: Flow) {
         assert_eq!((now, flow), (NOW, FLOW));
-        self.0.push("start");
+        self.0.borrow_mut().push("start");
     }
     fn on_send(&mut self, _: Time, flow: Flow, wire_time: Span, payload: u32) {
         assert_eq!((flow, wire_time, payload), (FLOW, Span::from_ps(6), 10));
-        self.0.push("send");
+        self.0.borrow_mut().push("send");
     }
     fn on_feedback(&mut self, _: Time, flow: Flow, feedback: Feedback) -> bool {
         assert_eq!((flow, feedback), (FLOW, Feedback::Cnp));
-        self.0.push("feedback");
+        self.0.borrow_mut().push("feedback");
         true
     }
     fn on_credit(&mut self, _: Time, host: HostId, used: u32, capacity: u32) {
         assert_eq!((host, used, capacity), (HOST, 1, 2));
-        self.0.push("credit");
+        self.0.borrow_mut().push("credit");
     }
 }
 
 impl Settings for Noting {
     fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         assert_eq!(*change, CHANGE);
-        self.0.push("setting");
+        self.0.borrow_mut().push("setting");
         Ok(())
     }
 }
@@ -163,6 +177,7 @@ fn play_switch(switch: &mut Switch) -> (Vec<bool>, Vec<u64>, usize) {
         waited: Span::ZERO,
     };
     let mut buffers = Buffers::default();
+    switch.expect_packet(LANE);
     switch.on_queued(NOW, LANE, queue, packet);
     let marks = switch.on_departure(NOW, LANE, queue, packet);
     switch.on_discarded(NOW, LANE);
@@ -192,6 +207,7 @@ fn the_scheme_in_use_answers_at_the_switches() {
         panic!("the variant has changed");
     };
     let calls = [
+        "packet expected",
         "queued",
         "departure",
         "discarded",
@@ -199,7 +215,7 @@ fn the_scheme_in_use_answers_at_the_switches() {
         "full",
         "setting",
     ];
-    assert_eq!(noted, calls);
+    assert_eq!(noted.into_inner(), calls);
     assert_eq!(
         play_switch(&mut Switch::None(NoControl)),
         (vec![false; 5], vec![0; 3], 0)
@@ -207,6 +223,8 @@ fn the_scheme_in_use_answers_at_the_switches() {
 }
 
 fn play_source(source: &mut Source) -> (Vec<bool>, Vec<u64>) {
+    source.expect_release(HOST);
+    source.expect_feedback(FLOW);
     source.on_flow_start(NOW, FLOW);
     source.on_send(NOW, FLOW, Span::from_ps(6), 10);
     let moved = source.on_feedback(NOW, FLOW, Feedback::Cnp);
@@ -227,7 +245,16 @@ fn the_scheme_in_use_answers_at_the_hosts() {
     let Source::Noting(Noting(noted)) = source else {
         panic!("the variant has changed");
     };
-    assert_eq!(noted, ["start", "send", "feedback", "credit", "setting"]);
+    let calls = [
+        "release expected",
+        "feedback expected",
+        "start",
+        "send",
+        "feedback",
+        "credit",
+        "setting",
+    ];
+    assert_eq!(noted.into_inner(), calls);
     assert_eq!(
         play_source(&mut Source::None(NoControl)),
         (vec![false; 3], vec![7, 7])

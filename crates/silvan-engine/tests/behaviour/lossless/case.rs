@@ -69,6 +69,28 @@ impl Case {
         Routed::new(builder.build().unwrap())
     }
 
+    /// The same with one lane, links of one speed, and inputs in turn.
+    pub fn plain(mut self) -> Self {
+        let LinkKind { width, speed, .. } = self.hosts[0].1;
+        let hosts = self.hosts.iter_mut().map(|(_, kind)| kind);
+        let trunks = self.trunks.iter_mut().map(|(_, kind)| kind);
+        let extra = self.extra.iter_mut().map(|(_, _, kind)| kind);
+        for kind in hosts.chain(trunks).chain(extra) {
+            (kind.width, kind.speed) = (width, speed);
+        }
+        let config = &mut self.config;
+        config.data_vls = 1;
+        config.sl_to_vl = [0; 16];
+        let switch = &mut config.switch;
+        switch.vl_arbitration = VlArbitration::default();
+        switch.arbitration = Arbitration::RoundRobin;
+        (switch.read_limit, switch.bypass_limit) = (None, None);
+        if let Some(buffer) = &mut switch.output_buffer {
+            buffer.speedup_percent = 100;
+        }
+        self
+    }
+
     /// InfiniBand's congestion control, set to mark early and often.
     pub fn control(&self, routed: &Routed) -> (IbSwitch, IbAdapter) {
         let map = ThresholdMap::Linear {

@@ -7,12 +7,12 @@ use std::cell::Cell;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_control::seam::{NoControl, SourceControl, SwitchControl};
-use silvan_engine::Engine;
-use silvan_fabric::Fabric;
-use silvan_units::{PortId, Time, Vl};
+use silvan_engine::{Arbitration, CompiledFabric, Engine, EngineConfig, Form, SwitchParams};
+use silvan_fabric::{Fabric, LinkKind, Speed, Width};
+use silvan_units::{Length, PortId, Time, Vl};
 
 use self::case::{Case, cases};
-use crate::common::{Routed, at};
+use crate::common::{Routed, at, two_lanes};
 use crate::script::Script;
 use silvan_units::Span;
 
@@ -38,11 +38,11 @@ fn capacity(case: &Case, fabric: &Fabric, port: PortId) -> Option<u32> {
     Some(u32::try_from(buffer.as_u64() / 64).unwrap())
 }
 
-fn check<S: SwitchControl, C: SourceControl>(
+fn check<S: SwitchControl, C: SourceControl, F: Form>(
     case: &Case,
     routed: &Routed,
-    mut engine: Engine<S, C, Script>,
-) -> Result<(), TestCaseError> {
+    mut engine: Engine<S, C, Script, F>,
+) -> Result<Engine<S, C, Script, F>, TestCaseError> {
     for &step in &case.steps {
         engine.run_until(Time::from_ps(step)).unwrap();
         prop_assert_eq!(engine.audit(), Ok(()));
@@ -71,7 +71,7 @@ fn check<S: SwitchControl, C: SourceControl>(
             }
         }
     }
-    Ok(())
+    Ok(engine)
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn without_congestion_control() {
     let result = runner(256).run(&cases(), |case| {
         let (routed, _) = case.build();
         let engine = routed.engine(&case.config, &case.flows);
-        check(&case, &routed, engine)
+        check(&case, &routed, engine).map(|_| ())
     });
     if let Err(error) = result {
         panic!("{error}");
@@ -103,7 +103,7 @@ fn with_congestion_control_and_notifications_in_band() {
         probe.run_until(Time::from_ps(case.steps[0])).unwrap();
         let marked = |host| probe.host_counters(host).fecn_received;
         marks.set(marks.get() + routed.fabric.host_ids().map(marked).sum::<u64>());
-        check(&case, &routed, engine)
+        check(&case, &routed, engine).map(|_| ())
     });
     if let Err(error) = result {
         panic!("{error}");
@@ -115,4 +115,63 @@ fn with_congestion_control_and_notifications_in_band() {
         "{} fabrics with extra cables",
         meshes.get()
     );
+}
+
+/// Oracle: the engine that asks for everything.
+#[test]
+fn a_plain_fabric_is_run_alike_by_an_engine_for_plain_fabrics() {
+    let result = runner(256).run(&cases(), |case| {
+        let case = case.plain();
+        let (routed, _) = case.build();
+        let (switch, adapter) = case.control(&routed);
+        let general = routed.controlled(&case.config, switch, adapter, &case.flows);
+        let general = check(&case, &routed, general)?;
+        let fabric = CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
+        let (switch, adapter) = case.control(&routed);
+        let script = Script::new(&case.flows, routed.fabric.host_count());
+        let plain = Engine::plain(fabric, switch, adapter, script);
+        let plain = check(&case, &routed, plain)?;
+        prop_assert_eq!(&plain.workload().records, &general.workload().records);
+        prop_assert_eq!(plain.events(), general.events());
+        for port in routed.fabric.ports.ids() {
+            prop_assert_eq!(plain.port_counters(port), general.port_counters(port));
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+/// Each thing that a plain fabric does not have makes it another.
+#[test]
+fn what_is_not_plain_is_told() {
+    let cable = |speed| LinkKind {
+        width: Width::X4,
+        speed,
+        length: Length::from_mm(1000),
+    };
+    let alike = Routed::star(&[cable(Speed::Ddr); 3]);
+    let is_plain = |routed: &Routed, config: &EngineConfig| {
+        let fabric = CompiledFabric::new(&routed.fabric, &routed.tables, config);
+        fabric.unwrap().is_plain()
+    };
+    let plain = EngineConfig::default();
+    assert!(is_plain(&alike, &plain));
+    let speeds = [cable(Speed::Sdr), cable(Speed::Ddr)];
+    assert!(!is_plain(&Routed::star(&speeds), &plain));
+    assert!(!is_plain(&Routed::star(&[cable(Speed::Ddr); 80]), &plain));
+    assert!(!is_plain(&alike, &two_lanes(plain.clone())));
+    let with = |change: fn(&mut SwitchParams)| {
+        let mut config = plain.clone();
+        change(&mut config.switch);
+        config
+    };
+    for config in [
+        with(|switch| switch.read_limit = Some(1)),
+        with(|switch| switch.bypass_limit = Some(1)),
+        with(|switch| switch.arbitration = Arbitration::OldestFirst),
+    ] {
+        assert!(!is_plain(&alike, &config));
+    }
 }
