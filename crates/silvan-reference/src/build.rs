@@ -1,5 +1,6 @@
 //! Building the model of a fabric.
 
+use silvan_fabric::routing::Vls;
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_units::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, SwitchId, Time, Vl};
 
@@ -29,7 +30,9 @@ impl FlitModel {
         let mut hosts = builder.hosts();
         let mut states = Vec::new();
         for flow in flows {
-            let vl = parameters.sl_to_vl[flow.sl.index()];
+            let tables = parameters.tables.as_ref();
+            let own = tables.and_then(|tables| tables.host(flow.source));
+            let vl = own.unwrap_or(&parameters.sl_to_vl)[flow.sl.index()];
             assert!(vl < parameters.data_vls, "the lane of the flow exists");
             let vl = Vl::try_from(vl).expect("a data VL");
             hosts[flow.source].flows.push(states.len());
@@ -254,6 +257,7 @@ impl<'a> Builder<'a> {
                     .iter()
                     .map(|&port| self.output(transmitter(port), ports.len()))
                     .collect(),
+                vls: self.vls(switch, &ports),
                 routes: self.fabric.host_ids().map(route).collect(),
             }
         });
@@ -264,9 +268,26 @@ impl<'a> Builder<'a> {
             inputs: vec![self.buffer_receiver(port)],
             read_turns: vec![0],
             outputs: vec![self.output(self.link_transmitter(port), 1)],
+            vls: Vec::new(),
             routes: IdVec::filled(Some(0), self.fabric.host_count()),
         });
         switches.chain(buffers).collect()
+    }
+
+    /// Virtual lanes between the cabled ports of a switch.
+    fn vls(&self, switch: SwitchId, ports: &[PortId]) -> Vec<Vec<Vls>> {
+        let Some(tables) = &self.parameters.tables else {
+            return Vec::new();
+        };
+        let number = |port: PortId| self.fabric.ports[port].number;
+        let row = |&input: &PortId| {
+            let lanes = ports.iter().map(|&output| {
+                let vls = tables.switch(switch, number(input), number(output));
+                *vls.unwrap_or(&self.parameters.sl_to_vl)
+            });
+            lanes.collect()
+        };
+        ports.iter().map(row).collect()
     }
 
     fn output(&self, transmitter: TransmitterId, inputs: usize) -> Output {

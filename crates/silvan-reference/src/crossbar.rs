@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use silvan_units::{HostId, IdVec, Span, Time, define_id};
+use silvan_fabric::routing::Vls;
+use silvan_units::{HostId, IdVec, Sl, Span, Time, Vl, define_id};
 
 use crate::link::{PacketId, ReceiverId, TransmitterId};
 use crate::params::Arbitration;
@@ -25,6 +26,8 @@ pub(crate) struct Crossbar {
     pub(crate) read_turns: Vec<usize>,
     /// Its outputs in the order of their ports.
     pub(crate) outputs: Vec<Output>,
+    /// Virtual lanes by input, output and service level; without any, packets keep theirs.
+    pub(crate) vls: Vec<Vec<Vls>>,
     /// The output towards each host; `None` where no table says.
     pub(crate) routes: IdVec<HostId, Option<usize>>,
 }
@@ -132,7 +135,17 @@ impl OutputLane {
 impl Crossbar {
     /// The output towards a host.
     pub(crate) fn output_to(&mut self, host: HostId) -> &mut Output {
-        let output = self.routes[host];
-        &mut self.outputs[output.expect("the tables reach every destination in use")]
+        let output = self.place_to(host);
+        &mut self.outputs[output]
+    }
+
+    /// The virtual lane towards a host of what has come in by an input; `None` if packets keep theirs.
+    pub(crate) fn lane_to(&self, host: HostId, input: usize, sl: Sl) -> Option<Vl> {
+        let vls = self.vls.get(input)?[self.place_to(host)];
+        Some(Vl::try_from(vls[sl.index()]).expect("a data VL"))
+    }
+
+    fn place_to(&self, host: HostId) -> usize {
+        self.routes[host].expect("the tables reach every destination in use")
     }
 }

@@ -1,6 +1,6 @@
 //! Hosts: flows that take turns at the link, and a sink that takes one packet after the other.
 
-use silvan_units::{Bytes, HostId, Span, Time, Vl};
+use silvan_units::{Bytes, HostId, Sl, Span, Time, Vl};
 
 use crate::link::{ReceiverId, TransmitterId};
 use crate::params::Flow;
@@ -24,6 +24,8 @@ pub(crate) struct Host {
 #[derive(Debug)]
 pub(crate) struct FlowState {
     pub(crate) destination: HostId,
+    pub(crate) sl: Sl,
+    /// On the link of its host.
     pub(crate) vl: Vl,
     pub(crate) payload: Bytes,
     pub(crate) gap: Span,
@@ -40,6 +42,7 @@ impl FlowState {
         assert!(!flow.payload.is_zero(), "a packet has at least one byte");
         Self {
             destination: flow.destination,
+            sl: flow.sl,
             vl,
             payload: flow.payload,
             gap: flow.gap,

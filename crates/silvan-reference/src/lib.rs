@@ -21,7 +21,8 @@
 //!   queue per input, output and virtual lane. A free output picks one packet on each lane (round
 //!   robin over the inputs, or the oldest), among those whose input has reads left; of the lanes whose
 //!   packet has credits the arbitration tables choose one (IBA 7.6.9). The choice is made
-//!   afresh at every change, and only a grant moves the round robin and the tables.
+//!   afresh at every change, and only a grant moves the round robin and the tables. A packet
+//!   keeps its lane; with SL to VL tables it takes that of its ports and service level.
 //! - **Output buffer.** A crossbar of one input and one output behind every switch output, with no
 //!   latency, propagation or credit delay, fed at the speedup times the link rate.
 //! - **Host.** Starts a packet when its link is free, the previous packet started at least
@@ -52,6 +53,7 @@
 //! let parameters = Parameters {
 //!     data_vls: 1,
 //!     sl_to_vl: [0; 16],
+//!     tables: None,
 //!     header: "26 B".parse()?,
 //!     switch: SwitchParameters {
 //!         latency: "200 ns".parse()?,

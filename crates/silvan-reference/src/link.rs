@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use silvan_units::{Bytes, Credits, HostId, Rate, Span, Time, Vl, define_id};
+use silvan_units::{Bytes, Credits, HostId, Rate, Sl, Span, Time, Vl, define_id};
 
 use crate::crossbar::CrossbarId;
 
@@ -19,7 +19,7 @@ define_id! {
     pub(crate) struct ReceiverId("receiver");
 }
 
-/// A packet, the same from its source to its destination.
+/// A packet.
 #[derive(Debug)]
 pub(crate) struct Packet {
     /// Index of its flow.
@@ -27,7 +27,9 @@ pub(crate) struct Packet {
     /// Its place in the flow, from 0.
     pub(crate) sequence: u64,
     pub(crate) destination: HostId,
-    pub(crate) vl: Vl,
+    pub(crate) sl: Sl,
+    /// Its virtual lane on each link that it has taken or waits for, by the sending end.
+    pub(crate) lanes: BTreeMap<TransmitterId, Vl>,
     pub(crate) payload: Bytes,
     /// Payload and header.
     pub(crate) wire: Bytes,
@@ -36,6 +38,11 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    /// Its virtual lane on the link of this sending end, and in the buffer behind it.
+    pub(crate) fn lane(&self, on: TransmitterId) -> Vl {
+        self.lanes[&on]
+    }
+
     /// Blocks of buffer that it needs.
     pub(crate) fn blocks(&self) -> Credits {
         self.wire.credits()
@@ -124,8 +131,8 @@ impl Transmitter {
         self.current.is_none() && self.idle_since.is_none_or(|since| since < now)
     }
 
-    pub(crate) fn has_credits_for(&self, packet: &Packet) -> bool {
-        self.credits[packet.vl.index()] >= packet.blocks()
+    pub(crate) fn has_credits_for(&self, packet: &Packet, lane: Vl) -> bool {
+        self.credits[lane.index()] >= packet.blocks()
     }
 
     /// Notes whether a packet waits for nothing but credits from now on.
@@ -220,7 +227,7 @@ impl Receiver {
         );
         *expected += 1;
 
-        let lane = &mut self.lanes[packet.vl.index()];
+        let lane = &mut self.lanes[packet.lane(self.upstream).index()];
         lane.reserved += packet.blocks();
         lane.largest = lane.largest.max(lane.reserved);
         assert!(lane.reserved <= self.capacity, "buffer overflow");
@@ -232,7 +239,7 @@ impl Receiver {
         let resident = self.resident(id);
         assert_eq!(boundary, resident.arrived + 1, "flits arrive in order");
         resident.arrived = boundary;
-        let lane = &mut self.lanes[packet.vl.index()];
+        let lane = &mut self.lanes[packet.lane(self.upstream).index()];
         lane.present += Credits::new(1);
         assert!(
             lane.present <= lane.reserved,
@@ -250,7 +257,7 @@ impl Receiver {
         );
         if boundary > 0 {
             resident.left = boundary;
-            self.lanes[packet.vl.index()].present -= Credits::new(1);
+            self.lanes[packet.lane(self.upstream).index()].present -= Credits::new(1);
         }
     }
 
@@ -263,14 +270,14 @@ impl Receiver {
             "taken in before it is complete"
         );
         resident.left = packet.flits();
-        self.lanes[packet.vl.index()].present -= packet.blocks();
+        self.lanes[packet.lane(self.upstream).index()].present -= packet.blocks();
     }
 
     /// Frees the space of a packet that has left.
     pub(crate) fn release(&mut self, id: PacketId, packet: &Packet) {
         let resident = self.residents.remove(&id).expect("the packet is here");
         assert_eq!(resident.left, packet.flits(), "freed before it has left");
-        self.lanes[packet.vl.index()].reserved -= packet.blocks();
+        self.lanes[packet.lane(self.upstream).index()].reserved -= packet.blocks();
     }
 
     fn resident(&mut self, id: PacketId) -> &mut Resident {

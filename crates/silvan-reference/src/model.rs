@@ -1,6 +1,6 @@
 //! The model: its parts, and what each event does to them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_units::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, Time, Vl};
 
@@ -141,15 +141,15 @@ impl FlitModel {
             .filter(|&place| self.flows[host.flows[place]].is_ready(self.now))
             .collect();
         let chosen = ready.iter().copied().find(|&place| {
-            let packet = self.next_packet(host.flows[place]);
-            transmitter.has_credits_for(&packet)
+            let packet = self.next_packet(host.flows[place], host.transmitter);
+            transmitter.has_credits_for(&packet, packet.lane(host.transmitter))
         });
         let waits = chosen.is_none() && !ready.is_empty();
         let (output, flow_of) = (host.transmitter, host.flows.clone());
         self.transmitters[output].note_wait(self.now, waits);
         let Some(place) = chosen else { return };
 
-        let packet = self.next_packet(flow_of[place]);
+        let packet = self.next_packet(flow_of[place], output);
         let flow = &mut self.flows[flow_of[place]];
         flow.injected += 1;
         flow.ready = self.now + flow.gap;
@@ -166,14 +166,15 @@ impl FlitModel {
         self.start(output, packet, None);
     }
 
-    /// The packet that a flow would start now.
-    fn next_packet(&self, index: usize) -> Packet {
+    /// The packet that a flow would start now, at its host's sending end.
+    fn next_packet(&self, index: usize, output: TransmitterId) -> Packet {
         let flow = &self.flows[index];
         Packet {
             flow: index,
             sequence: flow.injected,
             destination: flow.destination,
-            vl: flow.vl,
+            sl: flow.sl,
+            lanes: BTreeMap::from([(output, flow.vl)]),
             payload: flow.payload,
             wire: flow.payload + self.header,
             injected: self.now,
@@ -203,7 +204,8 @@ impl FlitModel {
             .iter()
             .map(|pick| {
                 let packet = &self.packets[(*pick)?.packet];
-                transmitter.has_credits_for(packet).then(|| packet.blocks())
+                let has_credits = transmitter.has_credits_for(packet, packet.lane(output));
+                has_credits.then(|| packet.blocks())
             })
             .collect();
         let chosen = crossbar.outputs[index].vl_arbiter.choose(&available);
@@ -248,7 +250,7 @@ impl FlitModel {
     /// Starts to send a packet: takes its credits and occupies the output.
     fn start(&mut self, output: TransmitterId, id: PacketId, from: Option<ReceiverId>) {
         let packet = &self.packets[id];
-        let (lane, blocks) = (packet.vl.index(), packet.blocks());
+        let (lane, blocks) = (packet.lane(output).index(), packet.blocks());
         let transmitter = &mut self.transmitters[output];
         assert!(transmitter.current.is_none(), "one packet at a time");
         transmitter.credits[lane] = transmitter.credits[lane]
@@ -336,7 +338,7 @@ impl FlitModel {
         let receiver = &mut self.receivers[at];
         receiver.release(id, packet);
         let upstream = receiver.upstream;
-        self.transmitters[upstream].returning[packet.vl.index()] += packet.blocks();
+        self.transmitters[upstream].returning[packet.lane(upstream).index()] += packet.blocks();
         self.agenda.add(
             self.now + receiver.credit_delay,
             Event::Credit {
@@ -349,7 +351,7 @@ impl FlitModel {
     /// The credits of a packet are back at the transmitter that spent them.
     fn credit(&mut self, to: TransmitterId, id: PacketId) {
         let packet = &self.packets[id];
-        let lane = packet.vl.index();
+        let lane = packet.lane(to).index();
         let transmitter = &mut self.transmitters[to];
         transmitter.returning[lane] -= packet.blocks();
         transmitter.credits[lane] += packet.blocks();
@@ -365,7 +367,9 @@ impl FlitModel {
         let receiver = &mut self.receivers[at];
         if boundary == 0 {
             receiver.reserve(id, packet);
-            self.transmitters[receiver.upstream].ahead[packet.vl.index()] -= packet.blocks();
+            let upstream = receiver.upstream;
+            let lane = packet.lane(upstream).index();
+            self.transmitters[upstream].ahead[lane] -= packet.blocks();
         } else {
             receiver.flit_arrives(id, packet, boundary);
         }
@@ -378,12 +382,15 @@ impl FlitModel {
 
     /// Puts a packet whose head has arrived into its virtual output queue.
     fn queue(&mut self, crossbar_id: CrossbarId, input: usize, id: PacketId) {
-        let packet = &self.packets[id];
+        let packet = &mut self.packets[id];
         let crossbar = &mut self.crossbars[crossbar_id];
         let at = crossbar.inputs[input];
-        let output = crossbar.output_to(packet.destination);
-        output.lanes[packet.vl.index()].queue(input, id);
         let upstream = self.receivers[at].upstream;
+        let lane = crossbar.lane_to(packet.destination, input, packet.sl);
+        let lane = lane.unwrap_or_else(|| packet.lane(upstream));
+        let output = crossbar.output_to(packet.destination);
+        packet.lanes.insert(output.transmitter, lane);
+        output.lanes[lane.index()].queue(input, id);
         let time_in = self.transmitters[upstream].rate.span_for(packet.wire);
         let time_out = self.transmitters[output.transmitter]
             .rate
@@ -401,7 +408,8 @@ impl FlitModel {
             unreachable!("only crossbars send packets on");
         };
         let output = self.crossbars[crossbar].output_to(packet.destination);
-        output.lanes[packet.vl.index()].make_eligible(input, id, self.now);
+        let lane = packet.lane(output.transmitter).index();
+        output.lanes[lane].make_eligible(input, id, self.now);
         let transmitter = output.transmitter;
         if self.transmitters[transmitter].was_idle_before(self.now) {
             self.arbitrate(transmitter);

@@ -1,5 +1,6 @@
 //! What the reference model is told: switch and host parameters, and the packets to send.
 
+use silvan_fabric::routing::SlToVlTables;
 use silvan_units::{Bytes, HostId, Rate, Sl, Span, Time, Vl};
 
 /// Every parameter of the data plane.
@@ -9,8 +10,11 @@ use silvan_units::{Bytes, HostId, Rate, Sl, Span, Time, Vl};
 pub struct Parameters {
     /// Number of data virtual lanes of every port, 1 to 15.
     pub data_vls: u8,
-    /// Virtual lane of each service level, the same at every port (IBA 7.6.6).
+    /// Virtual lane of each service level (IBA 7.6.6). Switches keep the lane that a packet came by.
     pub sl_to_vl: [u8; 16],
+    /// With tables, switches take the lane anew, by input port, output port and service level; where there
+    /// is no table, it is that of `sl_to_vl`.
+    pub tables: Option<SlToVlTables>,
     /// Bytes on the wire beyond the payload of every packet.
     pub header: Bytes,
     /// Switches.

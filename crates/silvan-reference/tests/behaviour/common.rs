@@ -53,6 +53,7 @@ pub fn parameters() -> Parameters {
     Parameters {
         data_vls: 1,
         sl_to_vl: [0; 16],
+        tables: None,
         header: Bytes::from_bytes(HEADER),
         switch: SwitchParameters {
             latency: LATENCY,

@@ -3,11 +3,12 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width};
+use silvan_fabric::routing::{SlToVlTables, Vls};
+use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width};
 use silvan_reference::{
     Arbitration, Flow, HostParameters, OutputBuffer, Parameters, SwitchParameters, VlArbitration,
 };
-use silvan_units::{Bytes, HostId, Length, Rate, Sl, Span, Time, Vl};
+use silvan_units::{Bytes, HostId, Length, PortId, Rate, Sl, Span, Time, Vl};
 
 use crate::common::Routed;
 
@@ -18,6 +19,8 @@ pub struct Case {
     hosts: Vec<(usize, LinkKind)>,
     pub mtu: Bytes,
     pub parameters: Parameters,
+    /// With lanes that switches take anew: kinds of tables that pairs of ports have.
+    kinds: Option<[Vls; 3]>,
     pub flows: Vec<Flow>,
 }
 
@@ -44,6 +47,31 @@ impl Case {
             flow.payload = self.mtu;
         }
         self
+    }
+
+    /// The same parameters, with the tables of this fabric.
+    pub fn parameters(&self, fabric: &Fabric) -> Parameters {
+        let mut parameters = self.parameters.clone();
+        let Some(kinds) = &self.kinds else {
+            return parameters;
+        };
+        let mut tables = SlToVlTables::default();
+        let number = |port: PortId| fabric.ports[port].number;
+        for switch in fabric.switch_ids() {
+            let ports = || fabric.switch(switch).ports();
+            for (input, output) in ports().flat_map(|a| ports().map(move |b| (a, b))) {
+                // Every fourth pair has no table.
+                let kind = (input.index() * 7 + output.index() * 3) % 4;
+                if let Some(vls) = kinds.get(kind) {
+                    tables.set_switch(switch, number(input), number(output), *vls);
+                }
+            }
+        }
+        for host in fabric.host_ids().filter(|host| host.index() % 2 == 0) {
+            tables.set_host(host, kinds[host.index() % 3]);
+        }
+        parameters.tables = Some(tables);
+        parameters
     }
 
     pub fn build(&self) -> Routed {
@@ -198,6 +226,7 @@ fn parameters() -> impl Strategy<Value = (Bytes, Parameters)> {
                     let parameters = Parameters {
                         data_vls,
                         sl_to_vl,
+                        tables: None,
                         header: Bytes::from_bytes(header),
                         switch,
                         host,
@@ -261,11 +290,14 @@ pub fn cases(load: Load) -> impl Strategy<Value = Case> {
     });
     (fabric, parameters()).prop_flat_map(move |((trunks, hosts), (mtu, parameters))| {
         let flows = flows(hosts.len(), mtu.as_u64(), load);
-        flows.prop_map(move |flows| Case {
+        let vls = || proptest::array::uniform16(0..parameters.data_vls);
+        let kinds = option::of([vls(), vls(), vls()]);
+        (flows, kinds).prop_map(move |(flows, kinds)| Case {
             trunks: trunks.clone(),
             hosts: hosts.clone(),
             mtu,
             parameters: parameters.clone(),
+            kinds,
             flows,
         })
     })

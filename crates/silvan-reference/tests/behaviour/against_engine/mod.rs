@@ -9,8 +9,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_control::seam::NoControl;
 use silvan_engine::{self as engine, Engine, EngineConfig};
+use silvan_fabric::routing::{PathLanes, PathLevels, Routes};
 use silvan_reference::{Arbitration, FlitModel, Parameters};
-use silvan_units::{Span, Time};
+use silvan_units::{Sl, Span, Time};
 
 use self::case::{Case, Load, cases};
 use self::traffic::{Flows, Record};
@@ -23,6 +24,7 @@ fn config(case: &Case) -> EngineConfig {
     let Parameters {
         data_vls,
         sl_to_vl,
+        tables: _,
         header,
         switch,
         host,
@@ -66,10 +68,21 @@ fn config(case: &Case) -> EngineConfig {
 
 /// Runs both models to the same instant.
 fn run_both(case: &Case, routed: &Routed, until: Time) -> (FlitModel, TestEngine) {
-    let model = routed.run(&case.parameters, &case.flows, until);
+    let parameters = case.parameters(&routed.fabric);
+    let model = routed.run(&parameters, &case.flows, until);
+    let lanes = parameters.tables.as_ref().map(|tables| {
+        // Levels of paths are for others to test; these flows have their own.
+        let levels = PathLevels::by_switch(&routed.fabric, |_, _| 0);
+        let (other, data_vls) = (&parameters.sl_to_vl, parameters.data_vls);
+        PathLanes::by_tables(&routed.fabric, levels, tables, other, data_vls, Sl::all())
+    });
+    let routes = Routes {
+        lanes: lanes.as_ref(),
+        ..(&routed.tables).into()
+    };
     let mut engine = Engine::new(
         &routed.fabric,
-        &routed.tables,
+        routes,
         &config(case),
         NoControl,
         NoControl,
