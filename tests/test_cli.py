@@ -7,11 +7,17 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import silvan
+from silvan import benchmark
+from silvan.cli.bench import bench
 from tests.conftest import INCAST, Command, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_version(command: Command) -> None:
@@ -185,3 +191,24 @@ def test_a_credit_loop_ends_the_run_and_is_named(command: Command, tmp_path: Pat
         assert f"switch-0{switch}:" in error
     assert hint.startswith("hint: ")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_bench_that_is_stopped_prints_what_was_finished(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, as_json: bool
+) -> None:
+    measure = benchmark.measure
+
+    def stopped(
+        one: benchmark.Benchmark, *, repeats: int, on_repeat: Callable[[int], None]
+    ) -> benchmark.Measured:
+        if one.name == "messages-ring":
+            raise KeyboardInterrupt
+        return measure(one, repeats=repeats, on_repeat=on_repeat)
+
+    monkeypatch.setattr(benchmark, "measure", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        bench("messages", 1, as_json=as_json)
+    printed = capsys.readouterr().out
+    assert ('"messages-none"' if as_json else "│ messages-none │") in printed
+    assert "messages-ring" not in printed

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -10,13 +11,15 @@ from silvan.cli.options import AsJson
 from silvan.cli.printer import note, put_json, put_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.table import Table
 
     from silvan.benchmark import Measured
     from silvan.live_benchmark import MeasuredLive
     from silvan.sweep_benchmark import MeasuredSweep
+
+_Result = TypeVar("_Result")
 
 
 def bench(
@@ -53,20 +56,37 @@ def bench(
     if live and not only and (missing := missing_programs()):
         note(f"the live fabric is left out; it needs: apt-get install {' '.join(missing)}")
         live = []
-    measured = [measure(one, repeats=repeats, on_repeat=say(one.name)) for one in runs]
-    swept = [measure_sweep(one, repeats=repeats, on_repeat=say(one.name)) for one in sweeps]
-    served = [measure_live(one, repeats=repeats, on_repeat=say(one.name)) for one in live]
-    if as_json:
-        dicts = [one.to_dict() for one in measured]
-        dicts += [one.to_dict() for one in swept]
-        put_json(dicts + [one.to_dict() for one in served])
-        return
-    if measured:
-        put_table(_table(measured))
-    if swept:
-        put_table(_sweep_table(swept))
-    if served:
-        put_table(_live_table(served))
+    measured: list[Measured] = []
+    swept: list[MeasuredSweep] = []
+    served: list[MeasuredLive] = []
+    # Tables are printed as soon as they are whole, and what was finished also after Ctrl-C.
+    try:
+        with _printed(_table, measured, quiet=as_json):
+            for one in runs:
+                measured.append(measure(one, repeats=repeats, on_repeat=say(one.name)))
+        with _printed(_sweep_table, swept, quiet=as_json):
+            for sweep in sweeps:
+                swept.append(measure_sweep(sweep, repeats=repeats, on_repeat=say(sweep.name)))
+        with _printed(_live_table, served, quiet=as_json):
+            for fabric in live:
+                served.append(measure_live(fabric, repeats=repeats, on_repeat=say(fabric.name)))
+    finally:
+        if as_json:
+            dicts = [one.to_dict() for one in measured]
+            dicts += [one.to_dict() for one in swept]
+            put_json(dicts + [one.to_dict() for one in served])
+
+
+@contextmanager
+def _printed(
+    table: Callable[[Sequence[_Result]], Table], results: Sequence[_Result], *, quiet: bool
+) -> Iterator[None]:
+    """Print the table of what the body has put into the list, however it ends."""
+    try:
+        yield
+    finally:
+        if results and not quiet:
+            put_table(table(results))
 
 
 def _table(measured: Sequence[Measured]) -> Table:
