@@ -229,7 +229,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         }
     }
 
-    /// Asks for the records of an output, as the only one of its lanes if there are more.
+    /// Asks for the records of an output; of several lanes, for those of the first.
     #[inline(always)]
     fn foresee_output(&self, output: u32) {
         let plane = &self.plane;
