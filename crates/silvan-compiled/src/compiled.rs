@@ -175,8 +175,8 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
         self.0.discard_unroutable(discard);
     }
 
-    fn set_route(&mut self, switch: NodeId, destination: HostId, port: Option<PortNumber>) {
-        self.0.set_route(switch, destination, port);
+    fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
+        self.0.set_routes(switch, routes);
     }
 
     fn set_vl_arbitration(

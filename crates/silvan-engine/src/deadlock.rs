@@ -21,6 +21,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// Looks for lanes that can never send again.
     pub(crate) fn find_deadlock(&self) -> Option<Deadlock> {
         let plane = &self.plane;
+        if plane.pool.is_unused() {
+            return None;
+        }
         let mut stuck = plane.lanes_without_credits();
         if !stuck.iter().any(|&is| is) {
             return None;
@@ -57,8 +60,11 @@ impl Plane {
     fn lanes_without_credits(&self) -> Vec<bool> {
         let mut without = vec![false; self.lanes.len()];
         for (index, lane) in self.lanes.iter().enumerate() {
+            if lane.queued_bytes == 0 {
+                continue;
+            }
             let out = &self.outs[index / self.vls];
-            if out.kind != Next::Input || lane.queued_bytes == 0 || self.held(index) != 0 {
+            if out.kind != Next::Input || self.held(index) != 0 {
                 continue;
             }
             let credits = &self.credits[index];

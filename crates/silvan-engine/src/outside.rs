@@ -26,6 +26,10 @@ use silvan_interface::{BuildError, Discards, OnWire, RunError, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
 const HELD: i32 = 1 << 28;
+/// Behind a link to a switch, any host may be.
+const EVERY_HOST: u32 = u32::MAX - 1;
+/// Behind a port without a cable, there is none.
+const NO_HOST: u32 = u32::MAX;
 
 /// Everything that outside changes need beside the plane.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +39,9 @@ pub(crate) struct Outside {
     /// The forwarding tables as they were set; empty as long as no port has been closed.
     tables: Vec<u8>,
     closed: Vec<bool>,
+    /// Which host's packets may leave by each port of the fabric: its number, [`EVERY_HOST`] or
+    /// [`NO_HOST`]; empty until a route is set.
+    leads_to: Vec<u32>,
     counts: Vec<Discards>,
     /// Payload of discarded packets.
     pub payload: u64,
@@ -96,13 +103,18 @@ impl Plane {
         }
     }
 
-    /// Whether packets for this host may leave by this output.
-    fn may_lead(&self, output: u32, destination: HostId) -> bool {
-        let link = &self.outs[self.link_port(PortId::new(output as usize))];
-        match link.kind {
-            Next::Nowhere => false,
-            Next::Input => true,
-            Next::Host => link.next as usize == destination.index(),
+    /// Where the ports of the fabric lead to: asked for every route, so kept close together.
+    fn note_where_ports_lead(&mut self) {
+        if self.outside.leads_to.is_empty() {
+            let ports = (0..self.fabric_ports).map(|port| {
+                let link = &self.outs[self.link_port(PortId::new(port))];
+                match link.kind {
+                    Next::Nowhere => NO_HOST,
+                    Next::Input => EVERY_HOST,
+                    Next::Host => link.next,
+                }
+            });
+            self.outside.leads_to = ports.collect();
         }
     }
 
@@ -139,24 +151,40 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// # Panics
     /// If there is no such node or host.
     pub fn set_route(&mut self, switch: NodeId, destination: HostId, port: Option<PortNumber>) {
+        self.set_routes(switch, &[(destination, port)]);
+    }
+
+    /// The same for several hosts at once.
+    ///
+    /// # Panics
+    /// If there is no such node or host.
+    pub fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
         let plane = &mut self.plane;
         let Some(range) = plane.table_range(switch.index()) else {
             return;
         };
-        let entry = range.start + plane.known_host(destination) as usize;
+        plane.note_where_ports_lead();
+        plane.redirect |= !routes.is_empty();
         let element = plane.elements[switch.index()];
-        let local = port
-            .and_then(|number| number.as_u8().checked_sub(1))
-            .filter(|&local| u32::from(local) < element.ports)
-            .filter(|&local| plane.may_lead(element.base + u32::from(local), destination))
-            .unwrap_or(NO_ROUTE);
-        if let Some(kept) = plane.outside.tables.get_mut(entry) {
-            *kept = local;
+        let ports = element.base as usize..(element.base + element.ports) as usize;
+        for &(destination, port) in routes {
+            let host = plane.known_host(destination);
+            let entry = range.start + host as usize;
+            let outside = &mut plane.outside;
+            let leads_to = &outside.leads_to[ports.clone()];
+            let local = port
+                .and_then(|number| number.as_u8().checked_sub(1))
+                .filter(|&local| {
+                    let to = leads_to.get(usize::from(local));
+                    to.is_some_and(|&to| to == EVERY_HOST || to == host)
+                })
+                .unwrap_or(NO_ROUTE);
+            if let Some(kept) = outside.tables.get_mut(entry) {
+                *kept = local;
+            }
+            let closed = local != NO_ROUTE && plane.is_closed(ports.start + usize::from(local));
+            plane.tables[entry] = if closed { NO_ROUTE } else { local };
         }
-        let closed =
-            local != NO_ROUTE && plane.is_closed(element.base as usize + usize::from(local));
-        plane.tables[entry] = if closed { NO_ROUTE } else { local };
-        plane.redirect = true;
     }
 
     /// Gives an output port virtual-lane arbitration tables of its own. Lanes that stand in neither
@@ -257,10 +285,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         };
         let local = (port.index() - plane.elements[element].base as usize) as u8;
         plane.redirect = true;
-        for entry in range {
-            if plane.outside.tables[entry] == local {
-                plane.tables[entry] = local;
-            }
+        let kept = &plane.outside.tables[range.clone()];
+        for (entry, &kept) in plane.tables[range].iter_mut().zip(kept) {
+            // Without a branch, many entries are compared at once.
+            *entry = if kept == local { local } else { *entry };
         }
         let stage = plane.link_port(port);
         if stage != port.index() {

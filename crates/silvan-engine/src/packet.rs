@@ -199,6 +199,11 @@ impl Pool {
         }
     }
 
+    /// Whether no packet has ever waited.
+    pub fn is_unused(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     /// Appends a packet to the queue, which is empty or not as `was_empty` says.
     #[inline(always)]
     pub fn push(&mut self, queue: &mut Queue, was_empty: bool, packet: Packet, now: u64) {

@@ -112,11 +112,11 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// Whether packets without a forwarding entry are discarded and counted; else they end the run.
     fn discard_unroutable(&mut self, discard: bool);
 
-    /// Sets or removes the forwarding entry of a switch for a host.
+    /// Sets or removes the forwarding entries of a switch for some hosts.
     ///
     /// # Panics
     /// If there is no such node or host.
-    fn set_route(&mut self, switch: NodeId, destination: HostId, port: Option<PortNumber>);
+    fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]);
 
     /// Gives an output port virtual-lane arbitration tables of its own.
     ///

@@ -77,11 +77,9 @@ impl DataPlane {
         let mut engine = engines.start_live(network, switch, adapter, traffic)?;
         engine.discard_unroutable(true);
         if !routed {
+            let nowhere: Vec<_> = fabric.host_ids().map(|host| (host, None)).collect();
             for switch in fabric.switch_ids() {
-                let node = fabric.node_of_switch(switch);
-                for host in fabric.host_ids() {
-                    engine.set_route(node, host, None);
-                }
+                engine.set_routes(fabric.node_of_switch(switch), &nowhere);
             }
         }
         Ok(Self {

@@ -58,9 +58,8 @@ impl Subnet {
         let old = std::mem::replace(self.state_mut(node), fresh);
         self.move_lid(node, lids);
         let engine = &mut self.plane.engine;
-        for host in self.fabric.host_ids() {
-            engine.set_route(node, host, None);
-        }
+        let nowhere: Vec<_> = self.fabric.host_ids().map(|host| (host, None)).collect();
+        engine.set_routes(node, &nowhere);
         let lanes = old.switch.map(|switch| switch.first_sl_to_vl);
         for ((input, output), lanes) in lanes.into_iter().flatten() {
             engine.set_sl_to_vl(node, input, output, &lanes);

@@ -104,9 +104,8 @@ impl Subnet {
         if changed.contains(&true) {
             self.note_changed_ways();
         }
-        for (lid, _) in (first..).zip(changed).filter(|(_, changed)| *changed) {
-            self.route_lid(node, Lid::new(lid as u16));
-        }
+        let lids = (first..).zip(changed).filter(|(_, changed)| *changed);
+        self.route_lids(node, lids.map(|(lid, _)| Lid::new(lid as u16)));
     }
 
     /// The last LID that a switch looks up has changed.
@@ -115,9 +114,8 @@ impl Subnet {
         let linear = |switch: &SwitchRecord| switch.linear.len() as u16;
         let known = self.state(node).switch.as_deref().map_or(0, linear);
         // Beyond the table there is no route before nor after.
-        for lid in before.min(after)..before.max(after).saturating_add(1).min(known) {
-            self.route_lid(node, Lid::new(lid));
-        }
+        let lids = before.min(after)..before.max(after).saturating_add(1).min(known);
+        self.route_lids(node, lids.map(Lid::new));
     }
 
     /// The service level of a path may be another one now.
@@ -147,12 +145,16 @@ impl Subnet {
         }
     }
 
-    /// Tells the data plane what a switch's table has for a LID, if that is the base LID of a host.
-    fn route_lid(&mut self, node: NodeId, lid: Lid) {
-        if let Some(host) = self.host_lids[lid.index()] {
-            let route = self.state(node).switch.as_ref().and_then(|s| s.route(lid));
-            self.plane.engine.set_route(node, host, route);
-        }
+    /// Tells the data plane what a switch's table has for those LIDs that are the base LIDs of hosts.
+    fn route_lids(&mut self, node: NodeId, lids: impl Iterator<Item = Lid>) {
+        let switch = self.state(node).switch.as_deref();
+        let routes: Vec<_> = lids
+            .filter_map(|lid| {
+                let host = self.host_lids[lid.index()]?;
+                Some((host, switch.and_then(|switch| switch.route(lid))))
+            })
+            .collect();
+        self.plane.engine.set_routes(node, &routes);
     }
 
     /// Tells the data plane what all switches have for the LID that a host now has.
@@ -165,7 +167,7 @@ impl Subnet {
             let node = self.fabric.node_of_switch(switch);
             let record = self.state(node).switch.as_ref();
             let route = record.and_then(|record| record.route(lid));
-            self.plane.engine.set_route(node, host, route);
+            self.plane.engine.set_routes(node, &[(host, route)]);
         }
     }
 }
