@@ -89,8 +89,8 @@ pub(crate) fn read_line(
         Owner::Switch(switch) => {
             for (input, output) in pairs(&inputs, &outputs) {
                 let node = fabric.switch(switch);
-                let beyond = [input, output].into_iter();
-                if let Some(port) = beyond.into_iter().find(|port| node.port(*port).is_none()) {
+                let mut ports = [input, output].into_iter();
+                if let Some(port) = ports.find(|port| node.port(*port).is_none()) {
                     return Err(ImportError::new(
                         number,
                         format!("{:?} has no port {port}", node.name),

@@ -162,16 +162,19 @@ pub(crate) fn suggest<'a>(
 ) -> Option<String> {
     const FEW: usize = 16;
     let lower = name.to_lowercase();
+    // Of names with as many changes, the one with more in common.
+    let apart = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        let differs = 1.0 - strsim::jaro_winkler(&lower, &candidate);
+        (strsim::osa_distance(&lower, &candidate), differs)
+    };
     let nearest = known
         .clone()
         .into_iter()
-        .map(|candidate| {
-            let distance = strsim::osa_distance(&lower, &candidate.to_lowercase());
-            (distance, candidate)
-        })
-        .min();
+        .map(|candidate| (apart(candidate), candidate))
+        .min_by(|(a, _), (b, _)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let limit = (name.chars().count() / 3).max(2);
-    if let Some((distance, candidate)) = nearest {
+    if let Some(((distance, _), candidate)) = nearest {
         if distance <= limit {
             return Some(format!("did you mean {candidate:?}?"));
         }

@@ -48,6 +48,11 @@ fn unknown_keys_name_the_nearest() {
         message("[trafic]"),
         "file.toml:1: trafic: unknown key (hint: did you mean \"traffic\"?)"
     );
+    // Two names are one letter away; the one meant has more in common.
+    assert_eq!(
+        message("[fabric]\ngenerator = \"chain\"\nswitchs = 3"),
+        "file.toml:3: fabric.switchs: unknown key (hint: did you mean \"switches\"?)"
+    );
     assert_eq!(
         message("[link]\nlatency = \"1 ns\""),
         "file.toml:2: link.latency: unknown key (hint: known here: width, speed, length)"

@@ -193,7 +193,7 @@ fn traffic_names_and_numbers() {
         "traffic.nodes",
         "hotspots = [\"host-0001\", \"host-0020\"]",
         "traffic.nodes.hotspots.1: there is no host named \"host-0020\" (hint: did you mean \
-         \"host-0000\"?)",
+         \"host-0002\"?)",
     );
     check(
         "traffic.nodes",
