@@ -2,10 +2,10 @@
 //! that are discarded because of it.
 //!
 //! The hot loop knows nothing of all this. A closed switch port is one that no forwarding entry
-//! leads to: its entries are replaced by [`NO_ROUTE`] and kept aside, so that a packet bound for it
-//! takes the path of packets without a route, where it is told which of the two it is. A closed
-//! host port has all its credits taken away. A packet on a cable that is cut is given a destination
-//! beyond the last host, for which no switch has a route.
+//! leads to: before packets move again its entries are replaced by [`NO_ROUTE`], and kept aside, so that
+//! a packet bound for it takes the path of packets without a route, where it is told which of the two it
+//! is. A closed host port has all its credits taken away. A packet on a cable that is cut is given a
+//! destination beyond the last host, for which no switch has a route.
 //!
 //! A discarded packet gives its credits back as if it had been sent on, so that every buffer still
 //! adds up, and its payload is counted, so that bytes in are bytes out, inside or discarded.
@@ -18,7 +18,7 @@ use crate::events::Head;
 use crate::form::Form;
 use crate::packet::{CONTROL, NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
-use crate::records::Next;
+use crate::records::{Element, Next};
 use crate::vlarb::VlTables;
 use crate::ways::CHOOSE;
 use crate::workload::Workload;
@@ -39,6 +39,8 @@ pub(crate) struct Outside {
     /// The forwarding tables as they were set; empty as long as no port has been closed.
     tables: Vec<u8>,
     closed: Vec<bool>,
+    /// Switches some of whose ports have been closed or opened since packets moved, in order.
+    stale: Vec<u32>,
     /// Which host's packets may leave by each port of the fabric: its number, [`EVERY_HOST`] or
     /// [`NO_HOST`]; empty until a route is set.
     leads_to: Vec<u32>,
@@ -84,6 +86,33 @@ impl Plane {
     pub(crate) fn table_range(&self, element: usize) -> Option<std::ops::Range<usize>> {
         let first = self.elements.get(element)?.table;
         (first != NONE).then(|| first as usize..first as usize + self.hosts.len())
+    }
+
+    /// A port of this switch has been closed or opened.
+    fn note_stale(&mut self, element: usize) {
+        let element = element as u32;
+        if let Err(place) = self.outside.stale.binary_search(&element) {
+            self.outside.stale.insert(place, element);
+        }
+        self.redirect = true;
+    }
+
+    /// Takes closed ports out of the forwarding tables, and puts opened ones back: for a whole switch
+    /// at once, as they often come together.
+    pub(crate) fn refresh_tables(&mut self) {
+        for index in std::mem::take(&mut self.outside.stale) {
+            let Element { base, ports, .. } = self.elements[index as usize];
+            let Some(range) = self.table_range(index as usize) else {
+                continue;
+            };
+            let closed = &self.outside.closed[base as usize..(base + ports) as usize];
+            let set = &self.outside.tables[range.clone()];
+            for (entry, &local) in self.tables[range].iter_mut().zip(set) {
+                // What is no port, but stands for none or for a choice, stays.
+                let is_closed = closed.get(usize::from(local)).copied().unwrap_or(false);
+                *entry = if is_closed { NO_ROUTE } else { local };
+            }
+        }
     }
 
     /// Starts to keep what closed ports need.
@@ -248,17 +277,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             return;
         }
         let element = plane.element_index(port.index());
-        let Some(range) = plane.table_range(element) else {
+        if plane.table_range(element).is_none() {
             plane.hold(port.index(), true);
             return;
-        };
-        let local = (port.index() - plane.elements[element].base as usize) as u8;
-        plane.redirect = true;
-        for entry in &mut plane.tables[range] {
-            if *entry == local {
-                *entry = NO_ROUTE;
-            }
         }
+        plane.note_stale(element);
         let stage = plane.link_port(port);
         self.discard_waiting(port.index() as u32, port.index() as u32);
         if stage != port.index() {
@@ -275,21 +298,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
         plane.outside.closed[port.index()] = false;
         let element = plane.element_index(port.index());
-        let Some(range) = plane.table_range(element) else {
+        if plane.table_range(element).is_none() {
             plane.hold(port.index(), false);
             // What the host waited for was not credits.
             let out = &mut plane.outs[port.index()];
             out.wait_since = u64::MAX;
             self.wake_host_of(port.index() as u32, self.now);
             return;
-        };
-        let local = (port.index() - plane.elements[element].base as usize) as u8;
-        plane.redirect = true;
-        let kept = &plane.outside.tables[range.clone()];
-        for (entry, &kept) in plane.tables[range].iter_mut().zip(kept) {
-            // Without a branch, many entries are compared at once.
-            *entry = if kept == local { local } else { *entry };
         }
+        plane.note_stale(element);
         let stage = plane.link_port(port);
         if stage != port.index() {
             plane.hold(stage, false);

@@ -303,6 +303,7 @@ impl Plane {
         if !std::mem::take(&mut self.redirect) {
             return;
         }
+        self.refresh_tables();
         let Self {
             tables,
             elements,

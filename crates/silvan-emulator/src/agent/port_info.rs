@@ -1,6 +1,6 @@
 //! PortInfo (volume 1, section 14.2.5.6): what a subnet manager sets, and what comes of it.
 
-use silvan_interface::VlArbitration;
+use silvan_interface::{OnWire, VlArbitration};
 use silvan_mad::Bits;
 use silvan_mad::smp::{PhysicalState, PortInfo, PortState, capability};
 use silvan_units::{NodeId, PortNumber, Vl};
@@ -159,11 +159,16 @@ impl Subnet {
             (PortState::ARMED | PortState::ACTIVE, PortState::ACTIVE) => PortState::ACTIVE,
             _ => return Err(INVALID_VALUE),
         };
-        let activated = state == PortState::ARMED && info.port_state == PortState::ACTIVE;
-        if let (true, Some(host)) = (activated, self.fabric.nodes[node].as_host()) {
-            self.forget_paths(host);
+        match (state, info.port_state) {
+            (PortState::INITIALIZE, _) => self.sync_neighbour(port),
+            (PortState::ARMED, PortState::ACTIVE) => {
+                if let Some(host) = self.fabric.nodes[node].as_host() {
+                    self.forget_paths(host);
+                }
+                self.sync_port(port, OnWire::Arrive);
+            }
+            _ => {}
         }
-        self.sync_link(port);
         Ok(())
     }
 

@@ -60,19 +60,13 @@ impl Adapters {
 }
 
 impl Subnet {
-    /// The number of the port that stands for the whole node.
-    pub fn own_port(&self, node: NodeId) -> PortNumber {
-        own_number(&self.fabric.nodes[node])
-    }
-
     /// The node that has the record of a port of a node: for another port of a host's adapter the
     /// host that this port is.
     pub fn node_with_port(&self, node: NodeId, number: PortNumber) -> NodeId {
-        let key = (self.fabric.nodes[node].guid, number.as_u8());
-        let other = self.adapters.hosts.get(&key).copied();
-        match self.fabric.nodes[node].as_host() {
-            Some(_) => other.unwrap_or(node),
-            None => node,
+        if number == self.own_port(node) || self.state(node).switch.is_some() {
+            return node;
         }
+        let key = (self.fabric.nodes[node].guid, number.as_u8());
+        self.adapters.hosts.get(&key).copied().unwrap_or(node)
     }
 }

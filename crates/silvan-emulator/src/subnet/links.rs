@@ -20,7 +20,7 @@ use super::Subnet;
 impl Subnet {
     /// Cuts or restores the cable in a port. Gives `false` if there is none.
     pub fn set_cable(&mut self, port: PortId, cut: bool) -> bool {
-        let Some(peer) = self.fabric.ports[port].peer else {
+        let Some(peer) = self.peer(port) else {
             return false;
         };
         for end in [port, peer] {
@@ -32,31 +32,32 @@ impl Subnet {
 
     /// Makes a link that is up ready for data, as a subnet manager does.
     pub fn activate(&mut self, port: PortId) {
-        let ends = [Some(port), self.fabric.ports[port].peer];
+        let ends = [Some(port), self.peer(port)];
         for end in ends.into_iter().flatten() {
             let info = &mut self.record_mut(end).info;
             if info.port_state == PortState::INITIALIZE {
                 info.port_state = PortState::ACTIVE;
             }
         }
-        self.sync_link(port);
+        self.sync_port(port, OnWire::Arrive);
+        self.sync_neighbour(port);
     }
 
     /// Whether the link of a port can be up.
     fn can_link(&self, port: PortId) -> bool {
-        let Some(peer) = self.fabric.ports[port].peer else {
+        let Some(peer) = self.peer(port) else {
             return false;
         };
         [port, peer].iter().all(|&end| {
             let record = self.record(end);
-            !record.cut && !record.disabled && !self.is_off(self.fabric.ports[end].node)
+            !record.cut && !record.disabled && !self.is_off(self.place(end).0)
         })
     }
 
     /// Brings the link of a port down, or up to Initialize, as its ends now allow.
     pub fn train(&mut self, port: PortId) {
         let up = self.can_link(port);
-        let ends = [Some(port), self.fabric.ports[port].peer];
+        let ends = [Some(port), self.peer(port)];
         for end in ends.into_iter().flatten() {
             let record = self.record_mut(end);
             let was_up = record.is_linked();
@@ -74,7 +75,7 @@ impl Subnet {
                 PortState::DOWN
             };
             record.link_downed += u64::from(!up);
-            self.tell_change(self.fabric.ports[end].node);
+            self.tell_change(self.place(end).0);
         }
         for end in ends.into_iter().flatten() {
             self.sync_port(end, OnWire::Lost);
@@ -83,7 +84,7 @@ impl Subnet {
 
     /// A subnet manager has told a port to go down: its link is lost and comes up again at once.
     pub fn retrain(&mut self, port: PortId) {
-        let ends = [Some(port), self.fabric.ports[port].peer];
+        let ends = [Some(port), self.peer(port)];
         if !self.record(port).is_linked() {
             return;
         }
@@ -92,7 +93,7 @@ impl Subnet {
             self.record_mut(end).info.port_state = PortState::INITIALIZE;
             // The other end sees a link that goes down by itself.
             if end != port {
-                self.tell_change(self.fabric.ports[end].node);
+                self.tell_change(self.place(end).0);
             }
         }
         for end in ends.into_iter().flatten() {
@@ -102,17 +103,16 @@ impl Subnet {
 
     /// Lets data through a port or not, as its state and that of its neighbour say.
     pub fn sync_port(&mut self, port: PortId, on_wire: OnWire) {
-        let Some(peer) = self.fabric.ports[port].peer else {
+        let Some(peer) = self.peer(port) else {
             return;
         };
         let open = self.record(port).sends() && self.record(peer).receives();
         self.plane.set_open(port, open, on_wire);
     }
 
-    /// The state of a port has been set: what that means for the data of both directions.
-    pub fn sync_link(&mut self, port: PortId) {
-        self.sync_port(port, OnWire::Arrive);
-        if let Some(peer) = self.fabric.ports[port].peer {
+    /// The same for the port at the other end, as this one can receive now.
+    pub fn sync_neighbour(&mut self, port: PortId) {
+        if let Some(peer) = self.peer(port) {
             self.sync_port(peer, OnWire::Arrive);
         }
     }

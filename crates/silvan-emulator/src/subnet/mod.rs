@@ -4,6 +4,7 @@
 mod adapters;
 mod links;
 mod node;
+mod places;
 mod power;
 mod routes;
 
@@ -21,6 +22,7 @@ use crate::agent::congestion::{AdapterSetting, SwitchSetting};
 use crate::error::EmulatorError;
 use crate::plane::{DataPlane, with_control};
 use adapters::Adapters;
+use places::Places;
 
 pub(crate) use node::{NodeState, PortRecord, SwitchRecord};
 pub(crate) use routes::Needs;
@@ -59,6 +61,7 @@ pub(crate) struct Subnet {
     pub nodes: Vec<NodeState>,
     pub plane: DataPlane,
     adapters: Adapters,
+    places: Places,
     /// What the fabric was built from.
     scenario: Scenario,
     /// Switches without power, and when they get it back.
@@ -116,6 +119,7 @@ impl Subnet {
             uptime: Duration::ZERO,
             ways_changed: None,
             forgot_paths: vec![Duration::ZERO; fabric.host_count()],
+            places: Places::of(&fabric),
             adapters,
             fabric,
             nodes,
@@ -158,34 +162,15 @@ impl Subnet {
         &mut self.nodes[node.index()]
     }
 
-    /// The port of the fabric with this number, `None` for a switch's port 0, for a port of an adapter
-    /// that is another host, and beyond the last.
-    pub fn port_id(&self, node: NodeId, number: PortNumber) -> Option<PortId> {
-        match self.fabric.nodes[node].as_host() {
-            Some(host) => (number == self.own_port(node)).then(|| self.fabric.host_port(host)),
-            None => self.fabric.port(node, number),
-        }
-    }
-
-    /// The number of a port as management counts.
-    pub fn number(&self, port: PortId) -> PortNumber {
-        let place = &self.fabric.ports[port];
-        match self.fabric.nodes[place.node].as_host() {
-            Some(_) => self.own_port(place.node),
-            None => place.number,
-        }
-    }
-
     /// The record of a port of the fabric.
     pub fn record(&self, port: PortId) -> &PortRecord {
-        let node = self.fabric.ports[port].node;
-        &self.state(node).ports[usize::from(self.number(port).as_u8())]
+        let (node, number) = self.place(port);
+        &self.state(node).ports[usize::from(number.as_u8())]
     }
 
     pub fn record_mut(&mut self, port: PortId) -> &mut PortRecord {
-        let node = self.fabric.ports[port].node;
-        let number = usize::from(self.number(port).as_u8());
-        &mut self.state_mut(node).ports[number]
+        let (node, number) = self.place(port);
+        &mut self.state_mut(node).ports[usize::from(number.as_u8())]
     }
 
     /// The record of that port.

@@ -24,16 +24,14 @@ impl Subnet {
     /// Where a packet arrives that leaves a node by this port.
     fn hop(&self, node: NodeId, out: PortNumber, needs: Needs) -> Option<Arrival> {
         let port = self.port_id(node, out)?;
-        let peer = self.fabric.ports[port].peer?;
+        let peer = self.peer(port)?;
         let (from, to) = (self.record(port), self.record(peer));
         let passes = match needs {
             Needs::Link => from.is_linked() && to.is_linked(),
             Needs::Active => from.sends() && to.receives(),
         };
-        passes.then_some(Arrival {
-            node: self.fabric.ports[peer].node,
-            port: self.number(peer),
-        })
+        let (node, port) = self.place(peer);
+        passes.then_some(Arrival { node, port })
     }
 
     /// Follows a directed route from a node and fills in the ports back. `None` where it leads
