@@ -353,6 +353,8 @@ impl Server {
             match receive(&channel.socket, &mut buffer, allowed) {
                 Received::Datagram(len, _) => {
                     self.clients.datagram(client, &buffer[..len]);
+                    // Whoever asked goes on with the answer while the next is worked out.
+                    self.deliver();
                 }
                 Received::Foreign(_) => self.clients.traffic.dropped += 1,
                 Received::Gone => {
