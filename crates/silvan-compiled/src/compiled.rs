@@ -6,7 +6,7 @@ use silvan_control::seam::{
 use silvan_engine::workload::Workload;
 use silvan_engine::{
     BuildError, ClassStats, CompiledFabric, Discards, Engine, Forest, Form, General, HostCounters,
-    InvariantError, OnWire, Plain, PortCounters, RunError, VlArbitration,
+    InvariantError, OnWire, Plain, PortCounters, RunError, VlArbitration, Windowed,
 };
 use silvan_programs::{Load, Programs};
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
@@ -62,6 +62,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W> {
 impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Plain> {
     pub fn plain(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
         Box::new(Self(Engine::plain(fabric, switch, source, load)))
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Windowed> {
+    pub fn windowed(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
+        Box::new(Self(Engine::windowed(fabric, switch, source, load)))
     }
 }
 

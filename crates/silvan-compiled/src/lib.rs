@@ -38,8 +38,8 @@ impl Engines for Fastest {
             return Ok(Compiled::general(fabric, switch, source, load));
         }
         Ok(match (switch, source) {
-            (AnySwitch::None(switch), AnySource::None(source)) => {
-                Compiled::plain(fabric, switch, source, load.into_traffic())
+            (AnySwitch::None(switch), AnySource::None(source)) if fabric.is_windowed() => {
+                Compiled::windowed(fabric, switch, source, load.into_traffic())
             }
             (AnySwitch::Ib(switch), AnySource::Ib(source)) => {
                 Compiled::plain(fabric, switch, source, load.into_traffic())

@@ -9,7 +9,7 @@ use silvan_control::seam::{PortVl, SourceControl, SwitchControl};
 use silvan_units::HostId;
 
 use crate::engine::Engine;
-use crate::events::phase;
+use crate::events::{Head, phase};
 use crate::feedback::notified_flow;
 use crate::form::Form;
 use crate::packet::Queue;
@@ -75,6 +75,38 @@ impl Plane {
         prefetch(&self.lanes, lane);
         let upstream = self.ins[port as usize].upstream;
         prefetch(&self.credits, self.lane_in::<F>(upstream, vl));
+    }
+
+    /// Asks for what the heads need that follow in a window, once their outputs are known.
+    #[inline(always)]
+    pub fn foresee_window_head<F: Form>(&self, heads: &[Head], index: usize) {
+        if self.reach == Reach::Near {
+            return;
+        }
+        if let Some(head) = heads.get(index + HEAD_RECORDS) {
+            self.prefetch_hop::<F>(head.port, head.output, 0);
+        }
+        if self.reach == Reach::Far {
+            if let Some(head) = heads.get(index + HEAD_LAST) {
+                self.prefetch_way::<F>(head);
+            }
+        }
+    }
+
+    /// Asks for the queue that a head may have to join, or the host that it goes to.
+    #[inline(always)]
+    fn prefetch_way<F: Form>(&self, head: &Head) {
+        if head.output >= UNREAD {
+            return;
+        }
+        let (port, vl) = (head.port, head.packet.vl());
+        let out = &self.outs[head.output as usize];
+        if out.waiting > 0 {
+            let local = u32::from(self.ins[port as usize].local);
+            let first = self.lanes[self.lane_in::<F>(head.output, vl)].queues;
+            prefetch(&self.queues, (first + local) as usize);
+        }
+        self.prefetch_sink::<F>(out, head.output);
     }
 
     /// Asks for what a delivery needs, if the output leads to a host.
@@ -152,19 +184,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// Last stage of a head: the queue that it may have to join, or the host that it goes to.
     #[inline(always)]
     fn foresee_way(&self, lane: usize) {
-        let plane = &self.plane;
-        if let Some(head) = plane.events.coming_head(lane, HEAD_LAST) {
-            if head.output >= UNREAD {
-                return;
-            }
-            let (port, vl) = (head.port, head.packet.vl());
-            let out = &plane.outs[head.output as usize];
-            if out.waiting > 0 {
-                let local = u32::from(plane.ins[port as usize].local);
-                let first = plane.lanes[plane.lane_in::<F>(head.output, vl)].queues;
-                prefetch(&plane.queues, (first + local) as usize);
-            }
-            plane.prefetch_sink::<F>(out, head.output);
+        if let Some(head) = self.plane.events.coming_head(lane, HEAD_LAST) {
+            self.plane.prefetch_way::<F>(head);
         }
     }
 
@@ -264,6 +285,42 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         self.workload.expect_poll(host);
         if C::ACTIVE {
             self.source.expect_release(host);
+        }
+    }
+
+    /// Asks for what the outputs need that follow in the open window.
+    #[inline(always)]
+    pub(crate) fn foresee_window_output(&mut self, index: usize) {
+        if self.plane.reach == Reach::Near {
+            return;
+        }
+        let outputs = self.plane.events.calendar.outputs();
+        let [first, second, last] = [EVENT_FIRST, EVENT_SECOND, EVENT_LAST]
+            .map(|ahead| outputs.get(index + ahead).copied());
+        if let Some(output) = first {
+            self.foresee_output(output);
+        }
+        if let Some(output) = second {
+            self.plane.prefetch_turn::<F>(output);
+        }
+        if let Some(output) = last {
+            self.plane.prefetch_packet::<F>(output);
+        }
+    }
+
+    /// Asks for what the hosts need that follow in the open window.
+    #[inline(always)]
+    pub(crate) fn foresee_window_host(&mut self, index: usize) {
+        if self.plane.reach == Reach::Near {
+            return;
+        }
+        let hosts = self.plane.events.calendar.hosts();
+        let [first, last] = [HOST_FIRST, HOST_LAST].map(|ahead| hosts.get(index + ahead).copied());
+        if let Some(host) = first {
+            self.foresee_host(host);
+        }
+        if let Some(host) = last {
+            self.expect_host(host);
         }
     }
 }

@@ -10,7 +10,7 @@ use silvan_units::{HostId, Time};
 use crate::ahead::Reach;
 use crate::events::{Event, Head, Source, phase};
 use crate::feedback::Notifications;
-use crate::form::{CompiledFabric, Form, General, Plain};
+use crate::form::{CompiledFabric, Form, General, Plain, Windowed};
 use crate::plane::Plane;
 use crate::records::LATEST;
 use crate::stats::Statistics;
@@ -85,6 +85,22 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Plain> {
     }
 }
 
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Windowed> {
+    /// An engine that takes events window by window. What happens is the same as in a general one; how often
+    /// something was looked at in vain, and so the number of events, is not.
+    ///
+    /// # Panics
+    /// If the fabric is not fit for it, or there is congestion control, or the workload needs to know of
+    /// deliveries.
+    pub fn windowed(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+        assert!(fabric.is_windowed(), "the fabric has no windows");
+        let alone = !S::ACTIVE && !C::ACTIVE && !workload.needs_delivery();
+        assert!(alone, "hosts and ports depend on each other at once");
+        fabric.0.make_windows();
+        Self::assemble(fabric, switch, source, workload)
+    }
+}
+
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     fn assemble(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         let plane = fabric.0;
@@ -106,11 +122,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             form: PhantomData,
         };
         for host in 0..hosts as u32 {
-            engine.plane.hosts[host as usize].wake_at = 0;
-            engine
-                .plane
-                .events
-                .push(Event::new(0, phase::HOST, host, 0));
+            engine.wake_host(host, 0);
         }
         engine.schedule_change();
         engine
@@ -145,7 +157,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         self.stats.set_boundary(end_ps, &mut self.plane.hosts);
         while self.now < end_ps {
             let until = end_ps.min(self.next_deadlock_check);
-            self.run_events(until);
+            if F::WINDOWED {
+                self.run_windows(until);
+            } else {
+                self.run_events(until);
+            }
             if let Some(fault) = &self.fault {
                 return Err(fault.clone());
             }
@@ -214,7 +230,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// An event that the port no longer waits for is stale.
     #[inline]
-    fn output_event(&mut self, now: u64, output: u32) {
+    pub(crate) fn output_event(&mut self, now: u64, output: u32) {
         let out = &mut self.plane.outs[output as usize];
         if out.wake_at == now {
             out.wake_at = u64::MAX;
@@ -224,7 +240,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// An event that the host no longer waits for is stale.
     #[inline]
-    fn host_event(&mut self, now: u64, host: u32) {
+    pub(crate) fn host_event(&mut self, now: u64, host: u32) {
         let record = &mut self.plane.hosts[host as usize];
         if record.wake_at == now {
             record.wake_at = u64::MAX;

@@ -8,13 +8,16 @@
 //! holds them, sequential in memory. The same goes for a host's next injection and for the end of a
 //! packet on a link that others wait for. Everything else goes into a timing wheel.
 
+mod calendar;
 mod ring;
 mod wheel;
 
 use std::cmp::Ordering;
 
+use crate::form::Form;
 use crate::packet::Packet;
 use crate::table::Table;
+pub(crate) use calendar::{Calendar, HEAD_WINDOWS};
 use ring::{Keyed, Ring};
 use silvan_prefetch::prefetch;
 use wheel::{BUCKET_SHIFT, Wheel};
@@ -140,6 +143,9 @@ pub(crate) struct EventQueue {
     outputs: Ring<(u64, u32)>,
     hosts: Ring<(u64, u32)>,
     wheel: Wheel,
+    /// In place of all these lanes where events are taken window by window; the wheel has what is beyond
+    /// its horizon.
+    pub calendar: Calendar,
     stash: Stash,
     /// Time of the first event of each head lane, `u64::MAX` if it has none; the same for the
     /// outputs and the hosts.
@@ -163,6 +169,7 @@ impl EventQueue {
             outputs: Ring::new((0, 0)),
             hosts: Ring::new((0, 0)),
             wheel: Wheel::new(),
+            calendar: Calendar::default(),
             stash: Stash::default(),
             lane_fronts: [u64::MAX; MAX_LANES],
             output_front: u64::MAX,
@@ -172,7 +179,11 @@ impl EventQueue {
 
     /// Sends a head down a lane. Times pushed to one lane must not decrease.
     #[inline(always)]
-    pub fn push_head(&mut self, lane: usize, head: Head) {
+    pub fn push_head<F: Form>(&mut self, lane: usize, head: Head) {
+        if F::WINDOWED {
+            self.calendar.add_head(head);
+            return;
+        }
         let front = &mut self.lane_fronts[lane];
         *front = (*front).min(head.time);
         self.heads[lane].push(head);
@@ -187,8 +198,10 @@ impl EventQueue {
     /// Schedules a host's next injection. Where all hosts are alike, times come in order and go
     /// through a lane; one that does not goes through the wheel.
     #[inline]
-    pub fn push_host(&mut self, time: u64, host: u32) {
-        if !self.hosts.takes(time) {
+    pub fn push_host<F: Form>(&mut self, time: u64, host: u32) {
+        if F::WINDOWED {
+            self.wake_host::<F>(time, host);
+        } else if !self.hosts.takes(time) {
             self.push(Event::new(time, phase::HOST, host, 0));
         } else {
             self.host_front = self.host_front.min(time);
@@ -199,12 +212,48 @@ impl EventQueue {
     /// Schedules an arbitration when a packet that starts now is over: in order where links are
     /// alike, as for hosts.
     #[inline]
-    pub fn push_output(&mut self, time: u64, output: u32) {
-        if !self.outputs.takes(time) {
+    pub fn push_output<F: Form>(&mut self, time: u64, output: u32) {
+        if F::WINDOWED {
+            self.wake_output::<F>(time, output);
+        } else if !self.outputs.takes(time) {
             self.push(Event::new(time, phase::ARBITRATE, output, 0));
         } else {
             self.output_front = self.output_front.min(time);
             self.outputs.push((time, output));
+        }
+    }
+
+    /// Schedules an arbitration at any time.
+    #[inline]
+    pub fn wake_output<F: Form>(&mut self, time: u64, output: u32) {
+        if !F::WINDOWED || !self.calendar.add_output(time, output) {
+            self.push(Event::new(time, phase::ARBITRATE, output, 0));
+        }
+    }
+
+    /// Schedules an injection at any time.
+    #[inline]
+    pub fn wake_host<F: Form>(&mut self, time: u64, host: u32) {
+        if !F::WINDOWED || !self.calendar.add_host(time, host) {
+            self.push(Event::new(time, phase::HOST, host, 0));
+        }
+    }
+
+    /// Notes in the calendar what the wheel has for before `end`, where the open window ends.
+    #[inline]
+    pub fn fill_window(&mut self, end: u64) {
+        if self.wheel.front >= end {
+            return;
+        }
+        while self.next(end) == Source::Wheel {
+            let Some(event) = self.pop_event() else {
+                return;
+            };
+            match event.phase() {
+                phase::ARBITRATE => self.calendar.outputs().push(event.id()),
+                phase::HOST => self.calendar.hosts().push(event.id()),
+                _ => debug_assert!(false, "an event that windows do not know"),
+            }
         }
     }
 
@@ -387,7 +436,8 @@ impl EventQueue {
 
     /// Calls `each` with every packet head that is under way, and its input port.
     pub fn for_each_head(&self, mut each: impl FnMut(u32, &Packet)) {
-        for head in self.heads.iter().flat_map(Ring::iter) {
+        let lanes = self.heads.iter().flat_map(Ring::iter);
+        for head in lanes.chain(self.calendar.heads_under_way()) {
             each(head.port, &head.packet);
         }
         self.wheel.for_each(|event| {
@@ -421,7 +471,7 @@ impl EventQueue {
     pub fn bytes(&self) -> usize {
         let heads: usize = self.heads.iter().map(|ring| ring.slots.capacity()).sum();
         let small = self.hosts.slots.capacity() + self.outputs.slots.capacity();
-        heads * size_of::<Head>() + small * 16 + self.wheel.bytes()
+        heads * size_of::<Head>() + small * 16 + self.wheel.bytes() + self.calendar.bytes()
     }
 }
 

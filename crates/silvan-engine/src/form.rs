@@ -4,18 +4,21 @@ use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 
 use crate::plane::Plane;
-use silvan_interface::{BuildError, EngineConfig};
+use silvan_interface::{BecnCarrier, BuildError, EngineConfig};
 
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::General {}
     impl Sealed for super::Plain {}
+    impl Sealed for super::Windowed {}
 }
 
 /// How much an engine's hot loop has to ask.
 pub trait Form: sealed::Sealed {
     /// Whether it is for plain fabrics only; [`CompiledFabric::is_plain`] says which they are.
     const PLAIN: bool;
+    /// Whether events are taken window by window; [`CompiledFabric::is_windowed`] says where they can be.
+    const WINDOWED: bool = false;
 }
 
 /// An engine for every fabric.
@@ -26,12 +29,22 @@ pub struct General;
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
+/// An engine for plain fabrics without congestion control, in which nothing has an effect elsewhere
+/// before some time has passed: within such a window events of different ports are taken in any order.
+#[derive(Clone, Copy, Debug)]
+pub struct Windowed;
+
 impl Form for General {
     const PLAIN: bool = false;
 }
 
 impl Form for Plain {
     const PLAIN: bool = true;
+}
+
+impl Form for Windowed {
+    const PLAIN: bool = true;
+    const WINDOWED: bool = true;
 }
 
 /// A fabric and its routes, ready to be run.
@@ -62,5 +75,15 @@ impl CompiledFabric {
             && !plane.mixed
             && plane.ways.keep_lanes()
             && plane.lanes.iter().all(|lane| lane.words == 1)
+    }
+    /// Whether an engine of the form [`Windowed`] can run it: it is plain, it takes both a head and a credit
+    /// a while to reach the next port, and switches do not choose among ports, nor destinations
+    /// acknowledge.
+    pub fn is_windowed(&self) -> bool {
+        let plane = &self.0;
+        self.is_plain()
+            && !plane.ways.has_choices()
+            && plane.config.feedback.carrier == BecnCarrier::Cnp
+            && plane.window().is_some()
     }
 }

@@ -212,7 +212,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             self.wake_host(host, free_at);
         } else if full_size {
             record.wake_at = next;
-            self.plane.events.push_host(next, host);
+            self.plane.events.push_host::<F>(next, host);
         } else {
             self.wake_host(host, next);
         }
@@ -224,7 +224,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let record = &mut self.plane.hosts[host as usize];
         if at < record.wake_at {
             record.wake_at = at;
-            self.plane.events.push(Event::new(at, phase::HOST, host, 0));
+            self.plane.events.wake_host::<F>(at, host);
         }
     }
 
@@ -356,7 +356,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             let at = at.as_ps();
             if at < self.change_at {
                 self.change_at = at;
-                self.plane.events.push(Event::new(at, phase::CHANGE, 0, 0));
+                if !F::WINDOWED {
+                    self.plane.events.push(Event::new(at, phase::CHANGE, 0, 0));
+                }
             }
         }
     }

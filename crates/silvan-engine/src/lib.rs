@@ -49,9 +49,10 @@ mod trees;
 mod vlarb;
 mod waiting;
 mod ways;
+mod windows;
 
 pub use engine::Engine;
-pub use form::{CompiledFabric, Form, General, Plain};
+pub use form::{CompiledFabric, Form, General, Plain, Windowed};
 pub use hdrhistogram::Histogram;
 pub use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig,

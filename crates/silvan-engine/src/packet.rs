@@ -187,7 +187,9 @@ pub(crate) struct Pool {
     nodes: Table<Node>,
     /// When each node's packet became eligible; kept only for oldest-first arbitration.
     eligible: Option<Vec<u64>>,
-    free: u32,
+    /// Nodes that hold no packet. Not a list through the nodes: the next one would have to be read from
+    /// memory before it can be used.
+    free: Vec<u32>,
 }
 
 impl Pool {
@@ -195,7 +197,7 @@ impl Pool {
         Self {
             nodes: Table::default(),
             eligible: with_eligible.then(Vec::new),
-            free: NONE,
+            free: Vec::new(),
         }
     }
 
@@ -207,21 +209,18 @@ impl Pool {
     /// Appends a packet to the queue, which is empty or not as `was_empty` says.
     #[inline(always)]
     pub fn push(&mut self, queue: &mut Queue, was_empty: bool, packet: Packet, now: u64) {
-        let index = if self.free == NONE {
+        let index = if let Some(index) = self.free.pop() {
+            self.nodes[index as usize].packet = packet;
+            if let Some(times) = &mut self.eligible {
+                times[index as usize] = now;
+            }
+            index
+        } else {
             self.nodes.push(Node { packet, next: NONE });
             if let Some(times) = &mut self.eligible {
                 times.push(now);
             }
             (self.nodes.len() - 1) as u32
-        } else {
-            let index = self.free;
-            let node = &mut self.nodes[index as usize];
-            self.free = node.next;
-            node.packet = packet;
-            if let Some(times) = &mut self.eligible {
-                times[index as usize] = now;
-            }
-            index
         };
         if was_empty {
             queue.first = index;
@@ -236,12 +235,10 @@ impl Pool {
     #[inline(always)]
     pub fn pop(&mut self, queue: &mut Queue) -> (Packet, bool) {
         let index = queue.first;
-        let node = &mut self.nodes[index as usize];
-        let packet = node.packet;
+        let Node { packet, next } = self.nodes[index as usize];
         // The last node's successor means nothing.
-        queue.first = node.next;
-        node.next = self.free;
-        self.free = index;
+        queue.first = next;
+        self.free.push(index);
         (packet, index == queue.last)
     }
 
@@ -299,6 +296,7 @@ impl Pool {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>()
+            + self.free.capacity() * 4
             + self
                 .eligible
                 .as_ref()

@@ -319,12 +319,12 @@ impl Plane {
     /// Sends a head on its way to the next input. Where it goes from there is looked up now, or at least
     /// where to look, so that nothing has to wait for the table when it arrives.
     #[inline(always)]
-    pub fn push_head(&mut self, now: u64, port: u32, packet: Packet) {
+    pub fn push_head<F: Form>(&mut self, now: u64, port: u32, packet: Packet) {
         let out = &self.outs[port as usize];
         let next = out.next;
         let output = self.output_ahead(out.next_element, &packet);
         if let Some(&delay) = self.lane_delay.get(usize::from(out.lane)) {
-            self.events.push_head(
+            self.events.push_head::<F>(
                 usize::from(out.lane),
                 Head {
                     time: now + delay,
@@ -335,12 +335,17 @@ impl Plane {
             );
         } else {
             let time = now + self.head_delay[port as usize];
-            self.events.push_head_at(Head {
+            let head = Head {
                 time,
                 port: next,
                 output,
                 packet,
-            });
+            };
+            if F::WINDOWED {
+                self.events.calendar.add_head(head);
+            } else {
+                self.events.push_head_at(head);
+            }
         }
     }
 

@@ -155,9 +155,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let out = &mut self.plane.outs[output as usize];
         if at < out.wake_at {
             out.wake_at = at;
-            self.plane
-                .events
-                .push(Event::new(at, phase::ARBITRATE, output, 0));
+            self.plane.events.wake_output::<F>(at, output);
         }
     }
 
@@ -323,7 +321,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         if !one_lane || credits.has(&mut plane.spill, now, least) {
             if free_at < out.wake_at {
                 out.wake_at = free_at;
-                plane.events.push_output(free_at, output);
+                plane.events.push_output::<F>(free_at, output);
             }
             return;
         }
@@ -408,7 +406,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         if kind == Next::Host {
             self.deliver(now, tail, output, lane, packet);
         } else {
-            self.plane.push_head(now, output, packet);
+            self.plane.push_head::<F>(now, output, packet);
         }
     }
 
@@ -430,7 +428,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         }
         let plane = &mut self.plane;
         let credits = &mut plane.credits[lane];
-        credits.give(&mut plane.spill, now, due, blocks);
+        // Within a window the sender upstream may still have to do what comes before now.
+        let settled = if F::WINDOWED { self.now } else { now };
+        credits.give(&mut plane.spill, settled, due, blocks);
         if credits.starved {
             if from_host {
                 self.wake_host_of(upstream, due);

@@ -137,6 +137,11 @@ impl Ways {
         !self.changes_lanes && self.rows.is_empty() && self.host_lanes.is_empty()
     }
 
+    /// Whether switches choose among ports.
+    pub fn has_choices(&self) -> bool {
+        !self.choices.is_empty()
+    }
+
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.rows.capacity() * 4

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::form::General;
 
 /// Takes the next event before `end`: its time, phase and id.
 fn pop(queue: &mut EventQueue, end: u64) -> Option<(u64, u32, u32)> {
@@ -49,14 +50,14 @@ proptest! {
                     let lane = usize::from(kind);
                     let time = now + DELAYS[lane];
                     model.insert((time, phase::HEAD, id)).then(|| {
-                        queue.push_head(lane, Head { time, port: id, output: 0, packet: Packet::default() });
+                        queue.push_head::<General>(lane, Head { time, port: id, output: 0, packet: Packet::default() });
                     })
                 }
                 2 => model.insert((now + 1_213_630, phase::HOST, id)).then(|| {
-                    queue.push_host(now + 1_213_630, id);
+                    queue.push_host::<General>(now + 1_213_630, id);
                 }),
                 3 => model.insert((now + 1_037_000, phase::ARBITRATE, id)).then(|| {
-                    queue.push_output(now + 1_037_000, id);
+                    queue.push_output::<General>(now + 1_037_000, id);
                 }),
                 _ => model.insert((now + delay, phase::ARBITRATE, id)).then(|| {
                     queue.push(Event::new(now + delay, phase::ARBITRATE, id, 0));

@@ -77,6 +77,8 @@ pub struct Script {
     pub records: Vec<Record>,
     /// The flow of each delivery, in the order of deliveries.
     pub order: Vec<usize>,
+    /// Whether it wants to know of deliveries.
+    pub follows: bool,
     /// By host: its flows, and the one that is first in turn.
     hosts: Vec<(Vec<usize>, usize)>,
 }
@@ -91,6 +93,7 @@ impl Script {
             flows: flows.to_vec(),
             records: vec![Record::default(); flows.len()],
             order: Vec::new(),
+            follows: true,
             hosts: by_host,
         }
     }
@@ -103,9 +106,8 @@ impl Script {
 }
 
 impl Workload for Script {
-    #[inline]
     fn needs_delivery(&self) -> bool {
-        true
+        self.follows
     }
 
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {

@@ -91,6 +91,18 @@ impl Case {
         self
     }
 
+    /// The same where nothing has an effect elsewhere for 17 ns.
+    pub fn windowed(self) -> Self {
+        let mut case = self.plain();
+        let least = Span::from_ns(17);
+        let switch = &mut case.config.switch;
+        switch.output_buffer = None;
+        switch.latency = switch.latency.max(least);
+        switch.credit_delay = switch.credit_delay.max(least);
+        case.config.feedback.carrier = BecnCarrier::Cnp;
+        case
+    }
+
     /// InfiniBand's congestion control, set to mark early and often.
     pub fn control(&self, routed: &Routed) -> (IbSwitch, IbAdapter) {
         let map = ThresholdMap::Linear {

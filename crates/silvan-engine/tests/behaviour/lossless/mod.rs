@@ -7,7 +7,9 @@ use std::cell::Cell;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_control::seam::{NoControl, SourceControl, SwitchControl};
-use silvan_engine::{Arbitration, CompiledFabric, Engine, EngineConfig, Form, SwitchParams};
+use silvan_engine::{
+    Arbitration, BecnCarrier, CompiledFabric, Engine, EngineConfig, Form, SwitchParams,
+};
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 use silvan_units::{Length, PortId, Time, Vl};
 
@@ -143,14 +145,58 @@ fn a_plain_fabric_is_run_alike_by_an_engine_for_plain_fabrics() {
     }
 }
 
-/// Each thing that a plain fabric does not have makes it another.
+/// Oracle: the engine that takes events one by one, at each step of the run.
 #[test]
-fn what_is_not_plain_is_told() {
-    let cable = |speed| LinkKind {
+fn events_that_are_taken_window_by_window_give_the_same() {
+    let result = runner(512).run(&cases(), |case| {
+        let case = case.windowed();
+        let (routed, _) = case.build();
+        let compiled =
+            || CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
+        let script = || {
+            let mut script = Script::new(&case.flows, routed.fabric.host_count());
+            script.follows = false;
+            script
+        };
+        let mut general = Engine::general(compiled(), NoControl, NoControl, script());
+        let mut windowed = Engine::windowed(compiled(), NoControl, NoControl, script());
+        let last = Span::from_ms(40).as_ps();
+        for end in case.steps.iter().copied().chain([last]) {
+            general.run_until(Time::from_ps(end)).unwrap();
+            windowed.run_until(Time::from_ps(end)).unwrap();
+            prop_assert_eq!(windowed.audit(), Ok(()));
+            prop_assert_eq!(&windowed.workload().records, &general.workload().records);
+            prop_assert_eq!(windowed.packet_hops(), general.packet_hops());
+            for host in routed.fabric.host_ids() {
+                prop_assert_eq!(windowed.host_counters(host), general.host_counters(host));
+            }
+            for port in routed.fabric.ports.ids() {
+                prop_assert_eq!(windowed.port_counters(port), general.port_counters(port));
+                let vl = Vl::all().next().unwrap();
+                prop_assert_eq!(windowed.credits(port, vl), general.credits(port, vl));
+                prop_assert_eq!(windowed.queued(port, vl), general.queued(port, vl));
+            }
+        }
+        prop_assert!(windowed.packet_hops() > 0);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+/// A short cable.
+fn cable(speed: Speed) -> LinkKind {
+    LinkKind {
         width: Width::X4,
         speed,
         length: Length::from_mm(1000),
-    };
+    }
+}
+
+/// Each thing that a plain fabric does not have makes it another.
+#[test]
+fn what_is_not_plain_is_told() {
     let alike = Routed::star(&[cable(Speed::Ddr); 3]);
     let is_plain = |routed: &Routed, config: &EngineConfig| {
         let fabric = CompiledFabric::new(&routed.fabric, &routed.tables, config);
@@ -173,5 +219,31 @@ fn what_is_not_plain_is_told() {
         with(|switch| switch.arbitration = Arbitration::OldestFirst),
     ] {
         assert!(!is_plain(&alike, &config));
+    }
+}
+
+/// Each thing by which ports would have an effect on each other at once.
+#[test]
+fn what_has_no_windows_is_told() {
+    let star = Routed::star(&[cable(Speed::Ddr); 3]);
+    let is_windowed = |config: &EngineConfig| {
+        let fabric = CompiledFabric::new(&star.fabric, &star.tables, config);
+        fabric.unwrap().is_windowed()
+    };
+    let windowed = EngineConfig::default();
+    assert!(is_windowed(&windowed));
+    let with = |change: fn(&mut EngineConfig)| {
+        let mut config = windowed.clone();
+        change(&mut config);
+        config
+    };
+    for config in [
+        with(|config| config.data_vls = 2),
+        with(|config| config.switch.latency = Span::ZERO),
+        with(|config| config.switch.credit_delay = Span::ZERO),
+        with(|config| config.switch.latency = Span::from_us(50)),
+        with(|config| config.feedback.carrier = BecnCarrier::AckPerPacket),
+    ] {
+        assert!(!is_windowed(&config), "{config:?}");
     }
 }

@@ -1,0 +1,162 @@
+//! Events by windows of time, within which their order does not matter.
+
+use super::Head;
+use crate::packet::NONE;
+use crate::table::Table;
+use silvan_prefetch::prefetch;
+
+/// Windows ahead that have a place of their own for outputs and hosts.
+const WINDOWS: u64 = 256;
+/// Most windows that a head may be on its way.
+pub(crate) const HEAD_WINDOWS: u64 = 64;
+
+/// What happens in each of the next windows, in no order.
+///
+/// An output or a host is noted in the window of its `wake_at`, by its number only: when that has been changed
+/// since, the note is stale, and there is another one.
+#[derive(Debug, Default)]
+pub(crate) struct Calendar {
+    /// A window lasts 2^shift ps.
+    shift: u32,
+    /// The window that is open, or that was open last.
+    window: u64,
+    /// By window, round and round; as many as a power of two.
+    heads: Table<Vec<Head>>,
+    outputs: Table<Vec<u32>>,
+    hosts: Table<Vec<u32>>,
+    /// The stamp of the window in which a head was last seen for an output, one higher if there was more
+    /// than one; the last place is for heads without an output.
+    seen: Table<u32>,
+    stamp: u32,
+}
+
+impl Calendar {
+    /// A calendar for this many outputs, whose heads travel for at most `longest` ps.
+    pub fn new(shift: u32, longest: u64, outputs: usize) -> Self {
+        // The window that is open, and the one that a head from its end may just reach.
+        let heads = ((longest >> shift) + 2).next_power_of_two();
+        let lists = |count| vec![Vec::new(); count as usize];
+        Self {
+            shift,
+            window: 0,
+            heads: vec![Vec::new(); heads as usize].into(),
+            outputs: lists(WINDOWS).into(),
+            hosts: lists(WINDOWS).into(),
+            seen: vec![0; outputs + 1].into(),
+            stamp: 0,
+        }
+    }
+
+    /// Opens the window of this instant; returns where it ends.
+    #[inline]
+    pub fn open(&mut self, now: u64) -> u64 {
+        self.window = now >> self.shift;
+        (self.window + 1) << self.shift
+    }
+
+    #[inline(always)]
+    pub fn add_head(&mut self, head: Head) {
+        let window = head.time >> self.shift;
+        debug_assert!(window - self.window < self.heads.len() as u64);
+        let place = window as usize & (self.heads.len() - 1);
+        self.heads[place].push(head);
+    }
+
+    /// The place of an instant among outputs and hosts, if it is near enough to have one.
+    #[inline(always)]
+    fn place(&self, time: u64) -> Option<usize> {
+        let window = time >> self.shift;
+        debug_assert!(window >= self.window, "an event in the past");
+        (window - self.window < WINDOWS).then_some((window % WINDOWS) as usize)
+    }
+
+    /// Notes an output that is to arbitrate. Returns whether there was a place for it.
+    #[inline(always)]
+    pub fn add_output(&mut self, time: u64, output: u32) -> bool {
+        let Some(place) = self.place(time) else {
+            return false;
+        };
+        self.outputs[place].push(output);
+        true
+    }
+
+    /// Notes a host that may inject. Returns whether there was a place for it.
+    #[inline(always)]
+    pub fn add_host(&mut self, time: u64, host: u32) -> bool {
+        let Some(place) = self.place(time) else {
+            return false;
+        };
+        self.hosts[place].push(host);
+        true
+    }
+
+    /// The heads of the open window.
+    #[inline]
+    pub fn heads(&mut self) -> &mut Vec<Head> {
+        let place = self.window as usize & (self.heads.len() - 1);
+        &mut self.heads[place]
+    }
+
+    /// The outputs of the open window; more may be added while it is gone through.
+    #[inline]
+    pub fn outputs(&mut self) -> &mut Vec<u32> {
+        &mut self.outputs[(self.window % WINDOWS) as usize]
+    }
+
+    /// The hosts of the open window.
+    #[inline]
+    pub fn hosts(&mut self) -> &mut Vec<u32> {
+        &mut self.hosts[(self.window % WINDOWS) as usize]
+    }
+
+    /// Begins to look for outputs that several heads want.
+    #[inline]
+    pub fn begin_heads(&mut self) {
+        self.stamp = self.stamp.wrapping_add(2);
+    }
+
+    #[inline(always)]
+    fn seen(&mut self, output: u32) -> &mut u32 {
+        let last = self.seen.len() - 1;
+        let place = if output == NONE {
+            last
+        } else {
+            output as usize
+        };
+        &mut self.seen[place]
+    }
+
+    /// Asks for what [`see`](Self::see) needs.
+    #[inline(always)]
+    pub fn prefetch_seen(&self, output: u32) {
+        prefetch(&self.seen, output as usize);
+    }
+
+    /// Notes that a head wants this output.
+    #[inline(always)]
+    pub fn see(&mut self, output: u32) {
+        let stamp = self.stamp;
+        let seen = self.seen(output);
+        *seen = stamp | u32::from(*seen | 1 == stamp | 1);
+    }
+
+    /// Whether several heads want this output. When the stamps have come round it may be said of one, too.
+    #[inline(always)]
+    pub fn is_contended(&mut self, output: u32) -> bool {
+        let contended = self.stamp | 1;
+        *self.seen(output) == contended
+    }
+
+    /// All heads.
+    pub fn heads_under_way(&self) -> impl Iterator<Item = &Head> {
+        self.heads.iter().flatten()
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let heads: usize = self.heads.iter().map(Vec::capacity).sum();
+        let lists = self.outputs.iter().chain(self.hosts.iter());
+        let noted: usize = lists.map(Vec::capacity).sum();
+        heads * size_of::<Head>() + (noted + self.seen.capacity()) * 4
+    }
+}
