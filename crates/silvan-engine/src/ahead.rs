@@ -73,8 +73,10 @@ impl Plane {
         prefetch(&self.outs, output as usize);
         prefetch(&self.credits, lane);
         prefetch(&self.lanes, lane);
-        let upstream = self.ins[port as usize].upstream;
-        prefetch(&self.credits, self.lane_in::<F>(upstream, vl));
+        if self.reach != Reach::Far {
+            let upstream = self.ins[port as usize].upstream;
+            prefetch(&self.credits, self.lane_in::<F>(upstream, vl));
+        }
     }
 
     /// Asks for what the heads need that follow in a window, once their outputs are known.
@@ -93,7 +95,7 @@ impl Plane {
         }
     }
 
-    /// Asks for the queue that a head may have to join, or the host that it goes to.
+    /// Asks for the queue that a head will probably have to join, or for what it needs to go on at once.
     #[inline(always)]
     fn prefetch_way<F: Form>(&self, head: &Head) {
         if head.output >= UNREAD {
@@ -101,12 +103,14 @@ impl Plane {
         }
         let (port, vl) = (head.port, head.packet.vl());
         let out = &self.outs[head.output as usize];
-        if out.waiting > 0 {
-            let local = u32::from(self.ins[port as usize].local);
+        let input = &self.ins[port as usize];
+        if out.waiting > 0 || out.free_at >= head.time {
             let first = self.lanes[self.lane_in::<F>(head.output, vl)].queues;
-            prefetch(&self.queues, (first + local) as usize);
+            prefetch(&self.queues, first as usize + usize::from(input.local));
+        } else {
+            prefetch(&self.credits, self.lane_in::<F>(input.upstream, vl));
+            self.prefetch_sink::<F>(out, head.output);
         }
-        self.prefetch_sink::<F>(out, head.output);
     }
 
     /// Asks for what a delivery needs, if the output leads to a host.
