@@ -72,6 +72,11 @@ impl Plane {
             if credits >= self.mtu_blocks {
                 continue;
             }
+            // No packet is smaller than a block.
+            if credits < 1 {
+                without[index] = true;
+                continue;
+            }
             let smallest = self
                 .waiting_inputs(index)
                 .map(|input| {

@@ -23,7 +23,8 @@
 //! wait. Credits come back without events: they are noted with their time of arrival where their
 //! user will look, and somebody who waits for them is woken then. A port falls free without an event
 //! unless somebody waits. The sink's part is computed when the last link is granted. Events with
-//! constant delays keep to FIFO lanes, the rest to a timing wheel.
+//! constant delays keep to FIFO lanes, the rest to a timing wheel. Without congestion control, the events of
+//! a window of time are taken in no order at all.
 
 mod ahead;
 mod audit;

@@ -126,13 +126,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     #[inline(always)]
     fn window_head(&mut self, head: Head) {
         self.events += 1;
-        while head.output != NONE {
-            let out = &mut self.plane.outs[head.output as usize];
-            let at = out.wake_at;
-            if at >= head.time {
-                break;
+        if head.output != NONE {
+            loop {
+                let at = self.plane.outs[head.output as usize].wake_at;
+                if at >= head.time {
+                    break;
+                }
+                self.output_event(at, head.output);
             }
-            self.output_event(at, head.output);
         }
         self.head(head);
     }

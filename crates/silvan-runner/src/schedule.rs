@@ -6,11 +6,13 @@ use silvan_units::{Span, Time};
 use silvan_scenario::Scenario;
 
 /// Simulated time between two looks at the observer, times the number of hosts. At full load a host
-/// sends a packet every microsecond or so; that makes some 100,000 packet-hops, about ten milliseconds
-/// of work.
-const LOOK_HOST_TIME: Span = Span::from_ms(32);
+/// sends a packet every microsecond or so; that makes some 500,000 packet-hops, about 50 milliseconds
+/// of work. Each time the engine looks for deadlocks, too, and a large fabric is not looked through at once.
+const LOOK_HOST_TIME: Span = Span::from_ms(128);
 
-/// The same, at most, if the run ends with its programs: totals count up to the look that finds them done.
+/// The same if the run ends with its programs, and the most it may be then: totals count up to the look that
+/// finds them done.
+const LOOK_PROGRAMS_HOST_TIME: Span = Span::from_ms(32);
 const LOOK_PROGRAMS: Span = Span::from_us(100);
 
 /// The engine runs to an instant, then these things are done, in this order.
@@ -74,7 +76,7 @@ impl<'a> Schedule<'a> {
         let file = scenario.file();
         let hosts = scenario.fabric().host_count() as u64;
         let trees = file.probe.trees.as_ref().and_then(|trees| trees.interval);
-        let look = Span::from_ps((LOOK_HOST_TIME.as_ps() / hosts.max(1)).max(1));
+        let per_host = |time: Span| Span::from_ps((time.as_ps() / hosts.max(1)).max(1));
         Self {
             end: Time::ZERO + scenario.duration(),
             warm_up: Some(Time::ZERO + file.run.warm_up),
@@ -86,8 +88,8 @@ impl<'a> Schedule<'a> {
                 .filter(|interval| !interval.is_zero())
                 .map(Ticks::every),
             look: match scenario.programs() {
-                Some(_) => look.min(LOOK_PROGRAMS),
-                None => look,
+                Some(_) => per_host(LOOK_PROGRAMS_HOST_TIME).min(LOOK_PROGRAMS),
+                None => per_host(LOOK_HOST_TIME),
             },
             changes: scenario.setting_changes(),
             now: None,
@@ -222,18 +224,18 @@ mod tests {
 
     #[test]
     fn the_observer_is_asked_in_between() {
-        let scenario = scenario(&[("run.duration", "1 s")]);
+        let scenario = scenario(&[("run.duration", "1.6 s")]);
         let mut schedule = Schedule::new(&scenario, None);
         let mut steps = Vec::new();
         while let Some(step) = schedule.next_step() {
             steps.push(step.until);
         }
-        // 8 hosts: 32 ms / 8.
-        assert_eq!(steps.len(), 251);
+        // 8 hosts: 128 ms / 8.
+        assert_eq!(steps.len(), 101);
         assert!(
             steps
                 .windows(2)
-                .all(|pair| pair[1].since(pair[0]) == Span::from_ms(4))
+                .all(|pair| pair[1].since(pair[0]) == Span::from_ms(16))
         );
     }
 }
