@@ -257,6 +257,19 @@ impl EventQueue {
         }
     }
 
+    /// When the next window begins for which something may be noted, or the next event of the wheel comes;
+    /// `end` if that is earlier. To be called when there is nothing in the open window.
+    #[inline(never)]
+    pub fn next_window(&mut self, end: u64) -> u64 {
+        let noted = self.calendar.next_noted();
+        let end = noted.map_or(end, |noted| noted.min(end));
+        if self.wheel.front < end && self.next(end) == Source::Wheel {
+            self.wheel.front
+        } else {
+            end
+        }
+    }
+
     /// Schedules any other event.
     #[inline]
     pub fn push(&mut self, event: Event) {

@@ -77,7 +77,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             }
             let window_end = self.plane.events.calendar.open(self.now);
             self.plane.events.fill_window(window_end);
-            let limit = window_end.min(end).min(self.change_at);
+            let last = end.min(self.change_at);
+            if self.plane.events.calendar.is_empty() {
+                self.now = self.plane.events.next_window(last);
+                continue;
+            }
+            let limit = window_end.min(last);
             self.window_of_heads(limit);
             self.window_of_outputs(limit, window_end);
             self.window_of_hosts(limit, window_end);

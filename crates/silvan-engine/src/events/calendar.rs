@@ -54,6 +54,28 @@ impl Calendar {
         (self.window + 1) << self.shift
     }
 
+    /// Whether nothing is noted for the open window.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.is_empty_at(self.window)
+    }
+
+    /// When the next window begins for which something is noted.
+    pub fn next_noted(&self) -> Option<u64> {
+        let mut ahead = self.window + 1..self.window + WINDOWS;
+        let window = ahead.find(|&window| !self.is_empty_at(window))?;
+        Some(window << self.shift)
+    }
+
+    /// The same for a window that has a place. Heads that share their place with it are on their way to an
+    /// earlier one.
+    #[inline]
+    fn is_empty_at(&self, window: u64) -> bool {
+        let place = (window % WINDOWS) as usize;
+        let heads = &self.heads[window as usize & (self.heads.len() - 1)];
+        self.outputs[place].is_empty() && self.hosts[place].is_empty() && heads.is_empty()
+    }
+
     #[inline(always)]
     pub fn add_head(&mut self, head: Head) {
         let window = head.time >> self.shift;
