@@ -76,6 +76,7 @@ impl CompiledFabric {
             && plane.ways.keep_lanes()
             && plane.lanes.iter().all(|lane| lane.words == 1)
     }
+
     /// Whether an engine of the form [`Windowed`] can run it: it is plain, it takes both a head and a credit
     /// a while to reach the next port, and switches do not choose among ports, nor destinations
     /// acknowledge.
