@@ -30,6 +30,8 @@ pub(crate) struct Notifications {
     coalescer: Option<Coalescer>,
     /// Notifications that wait to be sent, per host.
     queues: Vec<VecDeque<Packet>>,
+    /// When CNPs were sent past the fabric that have not been charged yet, per host, in order.
+    charges: Vec<VecDeque<u64>>,
     /// With one ACK per message: payload and marks of each message under way, by destination,
     /// source and service level.
     messages: BTreeMap<(u32, u32, u8), (u64, bool)>,
@@ -42,6 +44,7 @@ impl Notifications {
             params,
             coalescer: params.coalesce.map(|span| Coalescer::new(hosts, span)),
             queues: vec![VecDeque::new(); if in_band { hosts } else { 0 }],
+            charges: vec![VecDeque::new(); if in_band { 0 } else { hosts }],
             messages: BTreeMap::new(),
         }
     }
@@ -107,7 +110,7 @@ pub(crate) fn notified_flow(packet: &Packet) -> Flow {
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// Answers a data packet that `host` has taken in at `done`.
-    pub(crate) fn answer(&mut self, done: u64, host: u32, packet: &Packet, payload: u32) {
+    pub(crate) fn answer(&mut self, now: u64, done: u64, host: u32, packet: &Packet, payload: u32) {
         if packet.is(MARKED) {
             self.plane.hosts[host as usize].fecn_received += 1;
         }
@@ -138,12 +141,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let notification = Packet::new(acknowledged, host, packet.source(), kind);
         let slot = self.plane.events.stash(notification);
         let event = match self.notifications.params.path {
-            BecnPath::OutOfBand { delay } => Event::new(
-                done + delay.as_ps(),
-                phase::FEEDBACK,
-                packet.source(),
-                slot << 1 | ARRIVES,
-            ),
+            BecnPath::OutOfBand { delay } => {
+                if !notification.is(ACK) && self.plane.injection_cnp > 0 {
+                    // Also at a host that never sends data, so that its list stays short.
+                    self.charge_injection(now, host);
+                    self.notifications.charges[host as usize].push_back(done);
+                    self.plane.hosts[host as usize].charges += 1;
+                }
+                Event::new(
+                    done + delay.as_ps(),
+                    phase::FEEDBACK,
+                    packet.source(),
+                    slot << 1 | ARRIVES,
+                )
+            }
             BecnPath::InBand { .. } => Event::new(done, phase::FEEDBACK, host, slot << 1 | TO_SEND),
         };
         self.plane.events.push(event);
@@ -167,6 +178,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             self.wake_host(host, now);
             return;
         }
+        let in_band = matches!(self.notifications.params.path, BecnPath::InBand { .. });
+        if !in_band && !packet.is(ACK) {
+            // In band the sink has taken it in like any packet.
+            let sink_free = &mut self.plane.hosts[host as usize].sink_free;
+            *sink_free = (*sink_free).max(now) + self.plane.sink_cnp;
+        }
         let becn = packet.is(BECN);
         if becn {
             self.plane.hosts[host as usize].becn_received += 1;
@@ -183,6 +200,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         if C::ACTIVE && self.source.on_feedback(time(now), flow, feedback) {
             self.workload.on_release_moved(flow.source);
             self.wake_host(host, now);
+        }
+    }
+
+    /// Lets the CNPs that a host has sent past the fabric by `now` take their share of its injection
+    /// rate, each from when it was sent.
+    pub(crate) fn charge_injection(&mut self, now: u64, host: u32) {
+        let record = &mut self.plane.hosts[host as usize];
+        let charges = &mut self.notifications.charges[host as usize];
+        while let Some(&sent) = charges.front().filter(|&&sent| sent <= now) {
+            charges.pop_front();
+            record.charges -= 1;
+            record.next_start = record.next_start.max(sent) + self.plane.injection_cnp;
         }
     }
 
@@ -215,6 +244,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let record = &mut self.plane.hosts[host as usize];
         record.notifications -= 1;
         record.data_sent_last = false;
+        if !packet.is(ACK) {
+            record.next_start = record.next_start.max(now) + self.plane.injection_cnp;
+        }
         self.transmit(now, port, lane, None, packet, 0);
         let free_at = self.plane.outs[port as usize].free_at;
         self.wake_host(host, free_at);

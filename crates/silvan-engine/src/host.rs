@@ -6,7 +6,7 @@ use silvan_units::{Bytes, HostId, Sl, Span, Time};
 use crate::engine::Engine;
 use crate::events::{Event, phase};
 use crate::form::Form;
-use crate::packet::{CONTROL, Kind, LAST, MARKED, Packet, service_level};
+use crate::packet::{ACK, CONTROL, Kind, LAST, MARKED, Packet, service_level};
 use crate::plane::time;
 use crate::records::Credits;
 use crate::stats::Delivery;
@@ -95,6 +95,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let vls = plane.vls_in::<F>();
         for credits in &mut plane.credits[first..first + vls] {
             credits.has(&mut plane.spill, now, plane.mtu_blocks);
+        }
+        if self.plane.hosts[host as usize].charges > 0 {
+            self.charge_injection(now, host);
         }
         let paced = self.plane.hosts[host as usize].next_start;
         if self.plane.hosts[host as usize].notifications > 0
@@ -268,13 +271,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let plane = &mut self.plane;
         let to = plane.outs[output as usize].next;
         let propagation = plane.propagation[output as usize];
-        // A notification has no payload, and takes no time.
-        let payload = if packet.is(CONTROL) {
-            0
+        // A notification has no payload; a CNP takes its charge, an ACK no time.
+        let (payload, service) = if packet.is(CONTROL) {
+            (0, if packet.is(ACK) { 0 } else { plane.sink_cnp })
         } else {
-            u32::from(packet.wire()) - plane.header
+            let payload = u32::from(packet.wire()) - plane.header;
+            (payload, plane.sink_time(payload))
         };
-        let service = plane.sink_time(payload);
         let host = &mut plane.hosts[to as usize];
         let done = host.sink_free.max(tail + propagation) + service;
         host.sink_free = done;
@@ -303,7 +306,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 .push(Event::new(done, phase::DELIVERED, to, slot));
         }
         if self.notifications.wants(&packet) {
-            self.answer(done, to, &packet, payload);
+            self.answer(now, done, to, &packet, payload);
         }
     }
 

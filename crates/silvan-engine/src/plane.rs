@@ -43,6 +43,8 @@ pub(crate) struct Host {
     pub injected: u64,
     /// Whether the last packet was data, so that a notification is next in turn.
     pub data_sent_last: bool,
+    /// CNPs whose share of the injection rate has not been accounted for yet.
+    pub charges: u32,
     /// Data packets that arrived with FECN.
     pub fecn_received: u64,
     /// Notifications with BECN that arrived.
@@ -128,6 +130,9 @@ pub(crate) struct Plane {
     /// Times of a packet with MTU payload at the injection and the sink rate.
     pub injection_mtu: u64,
     pub sink_mtu: u64,
+    /// Times that a CNP takes of the injection and of the sink.
+    pub injection_cnp: u64,
+    pub sink_cnp: u64,
     /// Ports of the fabric; elements for output buffers stand behind them.
     pub fabric_ports: usize,
     /// How far away the records are.

@@ -192,6 +192,14 @@ pub struct FeedbackParams {
     pub path: BecnPath,
     /// At most one CNP per flow in this time; `None` for no limit.
     pub coalesce: Option<Span>,
+    /// Bytes that each CNP takes of the injection rate of the host that sends it, and of the sink rate
+    /// of the host that receives it; 0 for none.
+    pub charge: Bytes,
+}
+
+impl FeedbackParams {
+    /// Largest charge of a CNP.
+    pub const MAX_CHARGE: u64 = 4096;
 }
 
 impl Default for FeedbackParams {
@@ -202,6 +210,7 @@ impl Default for FeedbackParams {
                 delay: Span::from_us(2),
             },
             coalesce: None,
+            charge: Bytes::from_bytes(64),
         }
     }
 }
@@ -282,6 +291,9 @@ pub enum BuildError {
     /// An in-band notification packet has an impossible size.
     #[error("a notification of {0} bytes on the wire; it must be between 1 byte and a data packet")]
     NotificationBytes(u64),
+    /// A notification takes more of the adapters' rates than the largest packet.
+    #[error("a charge of {0} bytes per CNP; it must be at most 4096")]
+    NotificationCharge(u64),
     /// A switch or host has no cable at all, or a host has not exactly one cabled port.
     #[error("host {0} must have exactly one cabled port")]
     HostPorts(String),
@@ -362,6 +374,10 @@ impl EngineConfig {
             if !(1..=mtu + header).contains(&bytes.as_u64()) {
                 return Err(BuildError::NotificationBytes(bytes.as_u64()));
             }
+        }
+        let charge = self.feedback.charge.as_u64();
+        if charge > FeedbackParams::MAX_CHARGE {
+            return Err(BuildError::NotificationCharge(charge));
         }
         self.validate_vl_arbitration()
     }

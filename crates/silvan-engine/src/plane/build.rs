@@ -32,8 +32,9 @@ impl Plane {
         let mtu_wire = config.packet.mtu.as_u64() + config.packet.header.as_u64();
         let mtu_blocks = mtu_wire.div_ceil(64) as i32;
         let blocks = |bytes: Bytes| (bytes.as_u64() / 64) as i32;
-        let span_of_mtu =
-            |rate: Option<Rate>| rate.map_or(0, |rate| rate.span_for(config.packet.mtu).as_ps());
+        let time_at =
+            |rate: Option<Rate>, bytes: Bytes| rate.map_or(0, |rate| rate.span_for(bytes).as_ps());
+        let (mtu, charge) = (config.packet.mtu, config.feedback.charge);
         let mut plane = Self {
             outs: Table::default(),
             lanes: Table::default(),
@@ -75,8 +76,10 @@ impl Plane {
                 .switch
                 .output_buffer
                 .map_or(0, |buffer| blocks(buffer.size)),
-            injection_mtu: span_of_mtu(config.host.injection_rate),
-            sink_mtu: span_of_mtu(config.host.sink_rate),
+            injection_mtu: time_at(config.host.injection_rate, mtu),
+            sink_mtu: time_at(config.host.sink_rate, mtu),
+            injection_cnp: time_at(config.host.injection_rate, charge),
+            sink_cnp: time_at(config.host.sink_rate, charge),
             fabric_ports: fabric.ports.len(),
             config: config.clone(),
             outside: Outside::default(),
@@ -184,6 +187,7 @@ impl Plane {
                 becn_received: 0,
                 notifications: 0,
                 data_sent_last: true,
+                charges: 0,
             });
         }
         Ok(())

@@ -40,6 +40,7 @@ fn engine(seed: u64) -> (Routed, Controlled) {
             priority: false,
         },
         coalesce: None,
+        charge: Bytes::from_bytes(64),
     };
     let map = ThresholdMap::Linear {
         lowest_bytes: 4000,

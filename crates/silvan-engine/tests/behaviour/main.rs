@@ -9,6 +9,7 @@ mod common;
 mod script;
 
 mod bypass;
+mod charge;
 mod closed_loop;
 mod deadlock;
 mod determinism;

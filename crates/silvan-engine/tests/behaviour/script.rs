@@ -131,6 +131,8 @@ impl Workload for Script {
             }
             let bytes = flow.size(sent);
             if !gate.lane_open(sl, bytes) {
+                // The host is asked again when the packet is withdrawn.
+                wait = wait.min(flow.stop);
                 continue;
             }
             record.injected.push(now);

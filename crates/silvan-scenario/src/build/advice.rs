@@ -46,6 +46,7 @@ pub(super) fn on_engine(error: &BuildError) -> String {
         }
         BuildError::MessagesOutOfOrder => "use ack-per-packet, or leave fabric.adaptive out",
         BuildError::NotificationBytes(_) => "42 B are usual, the size of a CNP",
+        BuildError::NotificationCharge(_) => "64 B is the default; 0 turns the charge off",
         BuildError::DelayTooLong { which, .. } => match *which {
             "switch latency" | "switch credit delay" | "host credit delay" => {
                 "write e.g. \"100 ns\""

@@ -67,6 +67,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
                 },
             },
             coalesce: feedback.coalesce.and_then(Limit::value),
+            charge: feedback.charge,
         },
         latency: match file.probe.latency {
             LatencyDetail::Off => LatencyStats::Off,
@@ -166,6 +167,7 @@ fn key_of(error: &BuildError, file: &ScenarioFile) -> KeyPath {
         BuildError::PathLanes { sl, .. } => at("vl.sl-to-vl").index(usize::from(*sl)),
         BuildError::MessagesOutOfOrder => at("control.feedback.carrier"),
         BuildError::NotificationBytes(_) => at("control.feedback.bytes"),
+        BuildError::NotificationCharge(_) => at("control.feedback.charge"),
         BuildError::DelayTooLong { which, .. } => match *which {
             "switch latency" => at("switch.latency"),
             "switch credit delay" => at("switch.credit-delay"),

@@ -327,6 +327,11 @@ pub struct FeedbackSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Limit<schema::SpanText>>")]
     pub coalesce: Option<Limit<Span>>,
+    /// Bytes that each CNP takes of `host.injection-rate` at the host that sends it, and of
+    /// `host.sink-rate` at the host that receives it, at most 4 KiB; 0 for none. Acknowledgements
+    /// take nothing.
+    #[schemars(with = "schema::BytesText")]
+    pub charge: Bytes,
 }
 
 impl Default for FeedbackSection {
@@ -340,6 +345,7 @@ impl Default for FeedbackSection {
             bytes: Bytes::from_bytes(42),
             priority: true,
             coalesce: None,
+            charge: Bytes::from_bytes(64),
         }
     }
 }

@@ -113,6 +113,12 @@ fn adapter_control() {
         "control.feedback.bytes: a notification of 5120 bytes on the wire; it must be between 1 \
          byte and a data packet (hint: 42 B are usual, the size of a CNP)",
     );
+    check(
+        "control.feedback",
+        "charge = \"5 KiB\"",
+        "control.feedback.charge: a charge of 5120 bytes per CNP; it must be at most 4096 (hint: 64 B is \
+         the default; 0 turns the charge off)",
+    );
 }
 
 #[test]

@@ -229,13 +229,15 @@ fn feedback(wire: u64) -> impl Strategy<Value = FeedbackParams> {
         1 => spans(5_000).prop_map(|delay| BecnPath::OutOfBand { delay }),
         3 => in_band,
     ];
-    (carrier, path, option::of(spans(20_000))).prop_map(|(carrier, path, coalesce)| {
-        FeedbackParams {
+    let charge = prop_oneof![Just(0), Just(64), 1..=FeedbackParams::MAX_CHARGE];
+    (carrier, path, option::of(spans(20_000)), charge).prop_map(
+        |(carrier, path, coalesce, charge)| FeedbackParams {
             carrier,
             path,
             coalesce,
-        }
-    })
+            charge: Bytes::from_bytes(charge),
+        },
+    )
 }
 
 fn configs() -> impl Strategy<Value = EngineConfig> {
