@@ -53,11 +53,15 @@ def test_a_caller_that_stops_early_stops_the_workers(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["1"]
 
 
-def test_progress_of_every_job_is_reported() -> None:
-    long = SCENARIO.override({"run.duration": "300 ms", "probe.interval": "100 ms"})
-    seen: set[int] = set()
-    dict(run_jobs([Job(long, 1), Job(long, 2)], workers=2, on_progress=lambda i, _: seen.add(i)))
-    assert seen == {0, 1}
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_end_of_every_job_is_reported_however_short_it_is(workers: int) -> None:
+    seen: dict[int, silvan.Progress] = {}
+    jobs = [Job(SCENARIO, 1), Job(SCENARIO, 2)]
+    results = dict(run_jobs(jobs, workers=workers, on_progress=seen.__setitem__))
+    assert set(seen) == {0, 1}
+    for index, last in seen.items():
+        assert last.simulated_ps == last.duration_ps == SCENARIO.duration_ps
+        assert last.packet_hops == results[index].summary["packet_hops"]
 
 
 @pytest.fixture

@@ -61,8 +61,8 @@ def run(
         Seed of every random choice; by default the scenario's own. Equal seeds give equal
         results, to the bit.
     progress : callable, optional
-        Called about ten times a second with a :class:`Progress`. An exception that it
-        raises stops the run and is passed on.
+        Called about ten times a second, and once when the run has ended, with a
+        :class:`Progress`. An exception that it raises stops the run and is passed on.
     control : Callbacks, optional
         A congestion-control scheme of one's own, in place of the scenario's. A scheme in a file
         that the scenario names needs none.
