@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-import random
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,21 +21,10 @@ from silvan.sweeping.outcome import Failed, Outcome, Succeeded
 from silvan.sweeping.plan import plan
 from silvan.sweeping.store import read_rows
 from tests.conftest import INCAST, silvan_command
+from tests.gate import PATIENCE_S, Gate, wait_until
 
-PATIENCE_S = 120
-"""Long enough for any machine; only a hang takes so long."""
-
-LATENCIES = [f"{number} ns" for number in range(50, 98)]
+LATENCIES = [f"{number} ns" for number in range(50, 62)]
 KEY = "switch.latency"
-MOST_KILLS = 6
-
-
-@pytest.fixture
-def long_file(tmp_path: Path) -> Path:
-    """Write a scenario whose run takes some tenths of a second."""
-    path = tmp_path / "long.toml"
-    path.write_text(INCAST.replace('"200 us"', '"50 ms"').replace('"50 us"', '"50 ms"'))
-    return path
 
 
 def sweep_words(path: Path, out: Path) -> list[str]:
@@ -51,13 +38,7 @@ def finished(out: Path) -> dict[str, float]:
     if not (out / store.MANIFEST).exists():
         return {}
     json.loads((out / store.MANIFEST).read_text())
-    while True:
-        try:
-            return {digest: row.wall_s for digest, row in read_rows(out, [KEY]).items()}
-        except OutputError as error:
-            # A sweep that is going on gathers its points in one file and removes theirs.
-            if "no such file" not in str(error):
-                raise
+    return {digest: row.wall_s for digest, row in read_rows(out, [KEY]).items()}
 
 
 def children(pid: int) -> list[int]:
@@ -69,39 +50,38 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
-def test_killed_at_random_moments_a_sweep_still_ends_the_same(
-    long_file: Path, tmp_path: Path
+# What the sweep's own process calls when it keeps something, and the how manieth call of it kills
+# the process. Every start writes the manifest first. The last ones kill it in the midst of
+# gathering: of 12 points and the manifest two are left to be renamed, or their files to be removed.
+MOMENTS = [
+    *[("fsync", 1), ("rename", 1), ("rename", 2), ("fsync", 4), ("rename", 4), ("unlink", 4)],
+    *[("fsync", 8), ("rename", 5)],
+]
+
+
+def test_killed_at_any_moment_a_sweep_still_ends_the_same(
+    incast_file: Path, tmp_path: Path
 ) -> None:
-    draw = random.Random(1)
     out = tmp_path / "killed"
-    words = sweep_words(long_file, out)
+    words = sweep_words(incast_file, out)
     before: dict[str, float] = {}
-    kills = 0
-    while True:
-        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        if kills == MOST_KILLS:
-            break
-        # Some points further than the last time, so that a slow machine gets there, too; and
-        # then at any moment, be it while a point is written or before the first one starts. All
-        # these steps are well under the number of points, so that a fast machine is killed, too.
-        aim = len(before) + draw.randrange(6)
-        while process.poll() is None and len(finished(out)) < aim:
-            time.sleep(0.02)
-        time.sleep(draw.uniform(0, 0.3))
-        if process.poll() is not None:
-            break
-        process.kill()
-        process.communicate()
-        kills += 1
+    counts = []
+    for call, number in MOMENTS:
+        tracer = ["strace", "-qq", "-o", str(tmp_path / "trace"), "-e", f"trace={call}"]
+        tracer += ["-e", f"inject={call}:signal=SIGKILL:when={number}"]
+        done = subprocess.run([*tracer, *words], capture_output=True, timeout=PATIENCE_S)
+        assert done.returncode == -signal.SIGKILL, (call, number, done.stderr)
         now = finished(out)
         assert before.items() <= now.items(), "a finished point was lost or run again"
         before = now
-    _, stderr = process.communicate()
-    assert process.returncode == 0, stderr
-    assert kills >= 3
+        counts.append(len(now))
+    assert counts[0] == 0
+    assert 0 < counts[3] < len(LATENCIES), "some were finished before others were begun"
+    last = subprocess.run(words, capture_output=True, timeout=PATIENCE_S)
+    assert last.returncode == 0, last.stderr
     assert before.items() <= finished(out).items()
 
-    whole = silvan.sweep(silvan.Scenario.from_file(long_file), {KEY: LATENCIES}).points
+    whole = silvan.sweep(silvan.Scenario.from_file(incast_file), {KEY: LATENCIES}).points
     killed = pq.read_table(out / store.POINTS)
     assert killed.num_rows == len(LATENCIES)
     for name in whole.column_names:
@@ -118,37 +98,45 @@ def column_bytes(column: pa.ChunkedArray) -> list[bytes | None]:
     return [None if buffer is None else buffer.to_pybytes() for buffer in buffers]
 
 
-def test_points_of_a_killed_worker_are_run_again(long_file: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate.make(tmp_path / "gate")
+
+
+@pytest.fixture
+def waiting_file(gate: Gate, tmp_path: Path) -> Path:
+    """Write a scenario whose runs wait at the gate."""
+    path = tmp_path / "waiting.toml"
+    path.write_text(INCAST + gate.control)
+    return path
+
+
+def test_points_of_a_killed_worker_are_run_again(
+    gate: Gate, waiting_file: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     process = subprocess.Popen(
-        sweep_words(long_file, out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        sweep_words(waiting_file, out), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + PATIENCE_S
-    while not list(out.glob("points/*.json")):
-        assert time.monotonic() < deadline, "no point was ever finished"
-        time.sleep(0.01)
-    workers = children(process.pid)
-    assert len(workers) == 2
-    os.kill(workers[0], signal.SIGKILL)
+    wait_until(lambda: len(gate.waiting()) == 2, "two workers have begun")
+    assert set(gate.waiting()) == set(children(process.pid))
+    os.kill(gate.waiting()[0], signal.SIGKILL)
+    gate.open()
     _, stderr = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, stderr
     assert len(finished(out)) == len(LATENCIES)
 
 
-def test_workers_end_with_a_killed_sweep(long_file: Path, tmp_path: Path) -> None:
+def test_workers_end_with_a_killed_sweep(waiting_file: Path, gate: Gate, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = subprocess.Popen(
-        sweep_words(long_file, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        sweep_words(waiting_file, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + PATIENCE_S
-    while len(workers := children(process.pid)) < 2:
-        assert time.monotonic() < deadline, "the workers were never started"
-        time.sleep(0.01)
+    wait_until(lambda: len(gate.waiting()) == 2, "two workers have begun")
     process.kill()
     process.wait()
-    while any(Path(f"/proc/{worker}").exists() for worker in workers):
-        assert time.monotonic() < deadline, "a worker outlives its sweep"
-        time.sleep(0.01)
+    gate.open()
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in gate.waiting()), "they end")
 
 
 def test_a_point_that_kills_its_workers_is_given_up_after_three(
@@ -210,10 +198,10 @@ def test_a_full_disk_ends_the_sweep_and_keeps_what_is_finished(
 
 
 def test_a_file_that_may_not_grow_is_reported_and_nothing_is_half_written(
-    long_file: Path, tmp_path: Path
+    incast_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    words = sweep_words(long_file, out)
+    words = sweep_words(incast_file, out)
     # The system refuses every file over one block of 1 KiB: the manifest does not fit.
     limited = ["bash", "-c", 'ulimit -f 1 && exec "$@"', "bash", *words]
     done = subprocess.run(limited, capture_output=True, text=True, check=False, timeout=PATIENCE_S)

@@ -7,7 +7,6 @@ order, and then every Marking_Rate is what was found at the start.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
@@ -171,10 +170,11 @@ def test_counters_are_cleared_in_the_middle_of_sweeps(serve: Serve) -> None:
     config = configure(fabric, "[subnet]\nrequire-sm = false\n")
     before = markings(fabric)
     start_flows(fabric)
-    with managed(fabric, config, "--act") as manager:
+    with managed(fabric, config, "--act", "--verbose") as manager:
         more(fabric, manager, "lowered")
         with counters_are_cleared(fabric):
-            time.sleep(5)
+            so_far = len(manager.seen("swept"))
+            until(fabric, lambda: len(manager.seen("swept")) > so_far + 20)
         more(fabric, manager, "lowered")
         assert acted(manager) == {ROOT}
         ends_in_order(manager)
@@ -200,9 +200,9 @@ def test_links_flap_all_the_time(serve: Serve) -> None:
             for turn in range(24):
                 port = ("D", "S1:15", "B")[turn % 3]
                 control("cut", port=port)
-                time.sleep(0.1)
+                fabric.wait(lambda: control("status")["links_down"])
                 control("restore", port=port)
-                time.sleep(0.3)
+                fabric.pass_time(0.3 * SCALE)
             more(fabric, manager, "lowered")
             assert acted(manager) == {ROOT}
             ends_in_order(manager)

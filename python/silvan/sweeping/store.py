@@ -133,6 +133,10 @@ class SweepFolder:
             folder._read(before)
             folder._write_manifest()
             try:
+                (path / _PARTS).mkdir(exist_ok=True)
+            except OSError as error:
+                raise unwritable(path / _PARTS, error) from None
+            try:
                 yield folder
             finally:
                 folder._gather()
@@ -205,7 +209,6 @@ class SweepFolder:
     def _read(self, before: Mapping[str, Any] | None) -> None:
         parts = self.path / _PARTS
         try:
-            parts.mkdir(exist_ok=True)
             # What a killed sweep was just writing.
             for path in parts.glob(".*"):
                 path.unlink()
@@ -297,7 +300,11 @@ def _require_free(path: Path) -> None:
     """Make sure that a folder is a sweep's, or nobody's."""
     if (path / MANIFEST).exists() or not path.exists():
         return
-    if not path.is_dir() or any(one.name != _LOCK for one in path.iterdir()):
+    # A sweep that was killed while it wrote its first manifest leaves the unfinished file.
+    unfinished = f".{MANIFEST}."
+    if not path.is_dir() or any(
+        one.name != _LOCK and not one.name.startswith(unfinished) for one in path.iterdir()
+    ):
         raise OutputError(
             f"{path}: the folder is not empty, and holds no sweep",
             hint="name another folder with --out",
