@@ -122,7 +122,7 @@ def _fractions(results: Results, label: str, wanted: Sequence[float]) -> Clause:
         return Finding(close, f"{facts}, of {used:.0%} of what the hotspot can take in")
 
     parts = ", ".join(f"{fraction:.2f}" for fraction in wanted)
-    return Clause(f"shares of what the hotspot gets within {_CLOSE} of {parts}", check)
+    return Clause(f"{label}: shares of what the hotspot gets within {_CLOSE} of {parts}", check)
 
 
 def _victim(results: Results, label: str, *, free: bool) -> Clause:
@@ -132,27 +132,25 @@ def _victim(results: Results, label: str, *, free: bool) -> Clause:
         return Finding(whole == free, f"victim {rate:.2f} Gbit/s")
 
     has = "at least" if free else "less than"
-    return Clause(f"the victim has {has} {1 - _CLOSE:.0%} of {_INJECTION_GBPS} Gbit/s", check)
+    return Clause(
+        f"{label}: the victim has {has} {1 - _CLOSE:.0%} of {_INJECTION_GBPS} Gbit/s", check
+    )
 
 
 def _measure_parking(results: Results) -> list[Measurement | Verdict]:
     third = 1 / 3
-    return [
-        judge(
-            "parking_lot.cc_off",
-            [
-                _fractions(results, "CC off", (0.25, 0.25, 0.5)),
-                _victim(results, "CC off", free=False),
-            ],
-        ),
-        judge(
-            "parking_lot.cc_on",
-            [
-                _fractions(results, "CC on", (third, third, third)),
-                _victim(results, "CC on", free=True),
-            ],
-        ),
+    clauses = [
+        _fractions(results, "CC off", (0.25, 0.25, 0.5)),
+        _victim(results, "CC off", free=False),
+        _fractions(results, "CC on", (third, third, third)),
+        _victim(results, "CC on", free=True),
     ]
+    return [judge("parking_lot", clauses)]
+
+
+def _parking_windows(results: Results) -> tuple[str, str]:
+    length_ms = results["CC off"][0].scenario.duration_ps / PS_PER_MS
+    return f"0 to {length_ms:g} ms", f"the last {_LATE_MS} ms"
 
 
 def _tabulate_parking(results: Results) -> PointTable:
@@ -203,7 +201,7 @@ PARKING_LOT = Experiment(
         Case("CC off", "parking-lot", 1, {"control.scheme": "none"}),
         Case("CC on", "parking-lot", 1),
     ),
-    windows=("0 to 100 ms", "the last 30 ms"),
+    windows=_parking_windows,
     quick={"run.duration": "40 ms"},
     quick_note="40 ms instead of 100 ms",
     measure=_measure_parking,
