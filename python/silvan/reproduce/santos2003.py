@@ -42,16 +42,21 @@ _IDEAL = 0.02
 _FAIRER = 0.25
 
 
-def _shares(results: Results, label: str, window: int) -> Shares:
+def _window(window: int) -> Window:
     start, end = _WINDOWS_MS[window]
-    (run,) = results[label]
-    return Shares.of(run, Window(start * PS_PER_MS, end * PS_PER_MS))
+    return Window(start * PS_PER_MS, end * PS_PER_MS)
+
+
+def _shares(results: Results, label: str, window: int) -> Shares:
+    return Shares.mean(results[label], _window(window))
 
 
 def _measured(name: str, results: Results, read: Callable[[Shares], float]) -> Measurement:
-    label = name.split(".")[0]
-    whole, late = (read(_shares(results, label, window)) for window in range(2))
-    return Measurement(name, values=(float(whole),), late=(float(late),))
+    whole, late = (
+        tuple(read(Shares.of(run, _window(window))) for run in results[name.split(".")[0]])
+        for window in range(2)
+    )
+    return Measurement(name, whole, late)
 
 
 def _measure_fig2(results: Results) -> list[Measurement | Verdict]:
@@ -111,9 +116,8 @@ def _measure_fig4(results: Results) -> list[Measurement | Verdict]:
             f"local share {proposed:.2f} (by scanning {scan:.2f}) against {naive:.2f}",
         )
 
-    whole, late = (local_share("fig4a", window) for window in range(2))
     return [
-        Measurement("fig4a.local_share", values=(whole,), late=(late,)),
+        _measured("fig4a.local_share", results, lambda one: float(one.local / one.root)),
         judge(
             "fig4b",
             [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
@@ -118,6 +118,14 @@ class Shares:
         length_ps = window.end_ps - window.start_ps
         gbps = delivered_bytes[inside].sum(axis=0) * 8e3 / length_ps
         return cls(*_groups(result, gbps), np.asarray(jain_index(gbps[_contending(result)])))
+
+    @classmethod
+    def mean(cls, results: Sequence[Result], window: Window) -> Self:
+        """Average over a window and over the seeds."""
+        every = [cls.of(result, window) for result in results]
+        return cls(
+            *(np.mean([getattr(one, field.name) for one in every], axis=0) for field in fields(cls))
+        )
 
     @classmethod
     def series(cls, result: Result, window_ms: float) -> tuple[FloatArray, Self]:
