@@ -11,6 +11,7 @@ from silvan.figures import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from silvan.measures import FloatArray
     from silvan.reproduce.pft2021_gpcnet import Processes
 
 Curve = Mapping[int, float]
@@ -126,14 +127,14 @@ def draw_distributions(
 
 
 def draw_factors(
-    factors: Mapping[str, float], *, marked: str, folder: Path, stem: str
+    factors: Mapping[str, FloatArray], *, marked: str, folder: Path, stem: str
 ) -> list[Path]:
     """Draw Fig. 5: the control factor of every configuration.
 
     Parameters
     ----------
     factors : Mapping
-        F_C by configuration.
+        F_C by configuration, one value per seed.
     marked : str
         The configuration that the paper found best.
     folder : Path
@@ -150,15 +151,18 @@ def draw_factors(
     with style.styled(8.0, 0.9 + 0.21 * len(names)) as figure:
         axes = figure.subplots()
         places = list(range(len(names)))[::-1]
-        winner = max(factors, key=lambda name: factors[name])
+        means = {name: float(values.mean()) for name, values in factors.items()}
+        winner = max(means, key=lambda name: means[name])
         for name, place in zip(names, places, strict=True):
             colour = "#009E73" if name == winner else style.CC_COLOURS["on"]
-            axes.hlines(place, 1, factors[name], color=style.FAINT, lw=1)
-            axes.plot(factors[name], place, "o", color=colour, ms=6)
-            is_above = factors[name] >= 1
+            mean, low, high = means[name], float(factors[name].min()), float(factors[name].max())
+            axes.hlines(place, 1, mean, color=style.FAINT, lw=1)
+            axes.plot(factors[name], [place] * len(factors[name]), "|", color=colour, ms=7)
+            axes.plot(mean, place, "o", color=colour, ms=6)
+            is_above = mean >= 1
             axes.annotate(
-                f"{factors[name]:.2f}",
-                (factors[name], place),
+                f"{mean:.2f}",
+                (high if is_above else low, place),
                 xytext=(7 if is_above else -7, 0),
                 textcoords="offset points",
                 ha="left" if is_above else "right",
@@ -169,7 +173,9 @@ def draw_factors(
         labels = [f"{name}  (the paper's best: 2.58)" if name == marked else name for name in names]
         axes.set_yticks(places, labels, fontsize=8)
         axes.set_ylim(-0.7, len(names) - 0.3)
-        axes.set_xlabel("control factor F_C; 1 is no control")
+        axes.set_xlabel(
+            "control factor F_C: mean over the seeds (dot), and each seed; 1 is no control"
+        )
         axes.set_title("Figure 5: control factor under GPCNeT")
         axes.margins(x=0.12)
         axes.grid(visible=False)

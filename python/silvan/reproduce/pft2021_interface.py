@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 from silvan import _silvan
 from silvan.reproduce.cache import study
@@ -18,6 +19,7 @@ from silvan.reproduce.experiment import (
     Verdict,
 )
 from silvan.reproduce.shapes import Clause, judge
+from silvan.result import Result
 from silvan.toml_text import TomlValue
 
 STUDY = "interface"
@@ -131,11 +133,13 @@ def _cases() -> tuple[Case, ...]:
 
 def _link_use(results: Results, label: str) -> float:
     """Compute the part of the link's rate that a host of the engine has injected."""
-    (run,) = results[label]
-    span_ps = run.scenario.duration_ps - run.scenario.warm_up_ps
-    packets = run.classes["delivered_packets"].to_pylist()[0]
     packet_ps = 2080 * 8 * 10  # at 100 Gbit/s
-    return float(packets) * packet_ps / span_ps
+
+    def of(run: Result) -> float:
+        span_ps = run.scenario.duration_ps - run.scenario.warm_up_ps
+        return float(run.classes["delivered_packets"][0].as_py()) * packet_ps / span_ps
+
+    return fmean(of(run) for run in results[label])
 
 
 def _falls(curves: Mapping[str, tuple[Curve, Curve]]) -> Clause:
