@@ -9,10 +9,10 @@ export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint reference lock install system clean
+.PHONY: help run test check-papers pages lint reference lock install system clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: install ## Set up, and reproduce Table II of gran2012
 	$(BIN)/silvan reproduce gran2012 --only table2
@@ -24,6 +24,12 @@ test: system $(VENV)/test.stamp install ## Set up, and run all tests
 # The tests call programs that come with no Python package: requirements/debian.txt lists them.
 system: ## Install the programs that the tests call (as root), or say how
 	@$(PYTHON) python/tools/system_packages.py
+
+check-papers: install ## Run all papers in full, and compare with the record (RECORD=1 rewrites it)
+	$(BIN)/python python/tools/check_papers.py $(if $(RECORD),--record)
+
+pages: install ## Write what check-papers has measured and drawn into the documents
+	$(BIN)/python python/tools/reproduction_page.py out
 
 lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	cargo fmt --all --check

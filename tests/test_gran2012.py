@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from silvan.reproduce.gran2012_cases import (
     windy,
 )
 from silvan.reproduce.plan import make_plan
-from silvan.reproduce.quantities import farthest, rates
+from silvan.reproduce.quantities import farthest, mean_of, rates, ratio, windows_in_words
 from silvan.reproduce.shapes import Clause, judge
 from tests.conftest import made_up_result
 
@@ -71,10 +72,10 @@ def made_up(one: Experiment, rate: Rate) -> dict[str, list[silvan.Result]]:
     results = {}
     for case in one.cases:
         hot, other = rate(case)
+        rates_gbps = np.where(HOTSPOTS, hot, other)
         results[case.label] = [
-            made_up_result(
-                scenario(case), 1, HOTSPOTS, np.where(HOTSPOTS, hot, other), interval_ms=10
-            )
+            made_up_result(scenario(case), seed, HOTSPOTS, rates_gbps, interval_ms=10)
+            for seed in range(1, case.seeds + 1)
         ]
     return results
 
@@ -312,6 +313,73 @@ def test_rates_average_each_window() -> None:
     np.testing.assert_allclose(found.others, np.full((2, 2), 2.0))
     np.testing.assert_allclose(found.hotspots, np.full((2, 2), 13.6))
     np.testing.assert_allclose(found.total, np.full((2, 2), 8 * 13.6 + 640 * 2.0))
+
+
+def test_a_ratio_pairs_equal_seeds_and_uses_the_mean_for_seeds_that_were_not_run() -> None:
+    off = np.array([[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]])
+    on = np.array([[8.0, 12.0, 16.0], [4.0, 4.0, 4.0]])
+    np.testing.assert_array_equal(ratio(on, off), [[8, 6, 4], [4, 2, 1]])
+    # One seed with control: it stands for the others.
+    np.testing.assert_array_equal(ratio(on[:, :1], off), [[8, 4, 2], [4, 2, 1]])
+    # Two of three: the mean of 8 and 12 stands for the third.
+    np.testing.assert_array_equal(ratio(on[:, :2], off), [[8, 6, 2.5], [4, 2, 1]])
+    np.testing.assert_array_equal(ratio(on, off[:, :1]), [[8, 12, 16], [4, 4, 4]])
+    np.testing.assert_array_equal(mean_of([on, off[:, :2]]), [[4.5, 7], [2.5, 3]])
+
+
+@pytest.mark.parametrize("name", ["table2", "fig5", "fig6", "fig8", "fig9a", "fig9b", "fig10"])
+def test_numbers_that_rest_on_control_off_have_five_seeds(name: str) -> None:
+    """Oracle: the ids of the targets, which say whether a number rests on a run with CC off."""
+    one = experiment(name)
+    for case in one.cases:
+        assert case.seeds >= (3 if control_of(case) == "off" else 1), case.label
+    found = one.measure(made_up(one, lambda _case: (13.0, 1.0)))
+    for item in found:
+        if isinstance(item, Measurement):
+            rests_on_off = "off" in item.id or item.id.startswith(("fig5c", "fig8c"))
+            assert len(item.values) >= (5 if rests_on_off else 1), item.id
+
+
+def test_stated_ratios_are_of_the_same_seeds() -> None:
+    seeds = {case.label: case.seeds for one in experiments("gran2012", "fig") for case in one.cases}
+    for point in ("25 % B, p = 10", "25 % B, p = 60", "100 % B, p = 0", "100 % B, p = 90"):
+        assert seeds[f"{point}, CC on"] == seeds[f"{point}, CC off"] == 5
+    for point in ("20 % V, 10 moves", "20 % V, 50 moves", "60 % V, 100 moves"):
+        assert seeds[f"{point}, CC on"] == seeds[f"{point}, CC off"] == 5
+
+
+def test_the_spread_over_the_seeds_is_in_the_table() -> None:
+    one = experiment("fig6")
+    results = made_up(one, lambda _case: (13.0, 1.0))
+    label = "50 % B, p = 30, CC off"
+    case = next(each for each in one.cases if each.label == label)
+    values = (1.0, 2.0, 4.0)
+    results[label] = [
+        made_up_result(scenario(case), seed, HOTSPOTS, np.where(HOTSPOTS, 13.6, rate), 10)
+        for seed, rate in enumerate(values, start=1)
+    ]
+    assert one.tabulate is not None
+    table = one.tabulate(results)
+    rows = [dict(zip(table.header, row, strict=True)) for row in table.rows]
+    row = next(each for each in rows if each["p_percent"] == 30)
+    assert (row["seeds_off"], row["seeds_on"]) == (3, 1)
+    assert row["others_off_gbps"] == pytest.approx(statistics.fmean(values))
+    assert row["others_off_gbps_sd"] == pytest.approx(statistics.stdev(values))
+    assert row["others_on_gbps_sd"] == ""
+    assert row["others_on_over_off"] == pytest.approx(statistics.fmean([1, 1 / 2, 1 / 4]))
+    assert row["others_on_over_off_sd"] == pytest.approx(statistics.stdev([1, 1 / 2, 1 / 4]))
+
+
+def test_windows_are_named_by_the_length_of_the_run() -> None:
+    one = windy(25, 0, "on")
+
+    def named(duration: str) -> tuple[str, str]:
+        shorter = scenario(one).override({"run.duration": duration})
+        return windows_in_words({"a": [made_up_result(shorter, 1, HOTSPOTS, np.ones(648))]})
+
+    assert named("100 ms") == ("the whole run of 100 ms", "its last 30 ms")
+    assert named("5 ms")[0] == "the whole run of 5 ms"
+    assert "its last" not in named("5 ms")[1]
 
 
 def test_the_farthest_point_is_chosen_in_each_window() -> None:

@@ -188,6 +188,44 @@ def test_quick_table2(command: Command, tmp_path: Path) -> None:
     assert again.stdout == outcome.stdout
 
 
+def test_the_whole_paper_with_its_own_numbers_of_seeds(command: Command, tmp_path: Path) -> None:
+    """Every table and figure of the default command, on 16 hosts for a millisecond."""
+    changes = {
+        "fabric.generator": "single-switch",
+        "fabric.hosts": "16",
+        "traffic.nodes.hotspots": "2",
+        "run.duration": "1 ms",
+    }
+    words = ["reproduce", "gran2012", "--out", tmp_path]
+    words += [word for item in changes.items() for word in ("--set", "=".join(item))]
+    planned = command(*words, "--dry-run", "--json")
+    plan = json.loads(planned.stdout)
+    assert (plan["finished"], not (tmp_path / "runs").exists()) == (0, True)
+    by_id = {one["id"]: one for one in plan["experiments"]}
+    # Eleven values of p: five seeds with CC off; with CC on five at three of them, else one.
+    assert by_id["fig5"]["runs"] == 11 * 5 + 3 * 5 + 8
+
+    outcome = command(*words)
+    assert outcome.status == 0, outcome.stderr
+    assert "changed: not comparable" in outcome.stdout
+    assert "last 30 ms" not in outcome.stdout
+    folder = tmp_path / "gran2012-changed"
+    manifest = json.loads((folder / "reproduction.json").read_text())
+    assert manifest["overrides"] == {**changes, "fabric.hosts": 16, "traffic.nodes.hotspots": 2}
+    assert [one["id"] for one in manifest["experiments"]] == [
+        one.id for one in experiments("gran2012")
+    ]
+    targets = [row for one in manifest["experiments"] for row in one["targets"]]
+    assert sorted(row["id"] for row in targets) == sorted(load_targets("gran2012"))
+    assert {len(row["values"]) for row in targets if row["paper"] is not None} == {1, 3, 5}
+    for one in manifest["experiments"]:
+        for name in one["files"]:
+            assert (folder / name).stat().st_size > 0
+    assert len(manifest["runs"]) == plan["runs"]
+    again = json.loads(command(*words, "--dry-run", "--json").stdout)
+    assert again["finished"] == again["runs"] == plan["runs"]
+
+
 def test_a_difference_is_no_error(command: Command, tmp_path: Path) -> None:
     # Ten milliseconds are too few for congestion control to do its work, so some row is off.
     words = ("reproduce", "gran2012", "--only", "table2", "--quick", "--out", tmp_path)

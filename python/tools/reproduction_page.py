@@ -1,18 +1,36 @@
-"""Write a reproduction's numbers into its page, from the JSON file that the reproduction left."""
+"""Write the numbers and images of finished reproductions into their pages and the README.
+
+``reproduction_page.py OUT`` reads OUT/PAPER/reproduction.json of every paper that is there. Other
+text of the pages is not changed.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from silvan.reproduce import load_targets
+from silvan.reproduce import load_targets, papers
 
+ROOT = Path(__file__).resolve().parents[2]
 BEGIN = "<!-- numbers: written by python/tools/reproduction_page.py -->"
 END = "<!-- end of numbers -->"
 NOT_RUN = "not run"
+
+# The README's rows of Table II by target.
+_TABLE2 = {
+    "table2.nohot.cc_off": "no hotspots, CC off: all hosts",
+    "table2.nohot.cc_on": "no hotspots, CC on: all hosts",
+    "table2.hot.cc_off.hotspots": "8 hotspots, CC off: hotspots",
+    "table2.hot.cc_off.nonhotspots": "8 hotspots, CC off: other hosts",
+    "table2.hot.cc_on.hotspots": "8 hotspots, CC on: hotspots",
+    "table2.hot.cc_on.nonhotspots": "8 hotspots, CC on: other hosts",
+    "table2.total.cc_off": "total, CC off",
+    "table2.total.cc_on": "total, CC on",
+}
 
 
 def numbers(reproduction: dict[str, Any]) -> str:
@@ -24,7 +42,7 @@ def numbers(reproduction: dict[str, Any]) -> str:
         [
             *_cost(reproduction),
             "",
-            "| target | paper | measured | difference | within | late | late within |",
+            "| target | paper | measured (seeds) | difference | within | late | late within |",
             "|---|---|---|---|---|---|---|",
             *(_number_row(row) for row in targets if row["paper"] is not None),
             "",
@@ -53,8 +71,8 @@ def _number_row(row: dict[str, Any]) -> str:
     star = "*" if row["calibrated"] else ""
     cells = (
         f"`{row['id']}`{star}",
-        f"{row['paper']:.10g}",
-        f"{row['measured']:.4g}{spread}",
+        f"{row['paper']:.6g}",
+        f"{row['measured']:.4g}{spread} ({len(row['values'])})",
         f"{100 * row['rel_diff']:+.1f} %",
         _yes_or_no(row["within"]),
         f"{row['late']:.4g}",
@@ -98,11 +116,67 @@ def replaced(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
-def main(reproduction: str, page: str) -> int:
-    """Write the numbers of a reproduction into a page."""
-    text = numbers(json.loads(Path(reproduction).read_text("utf-8")))
-    target = Path(page)
-    target.write_text(replaced(target.read_text("utf-8"), text), encoding="utf-8")
+def table2(reproduction: dict[str, Any]) -> str:
+    """Write Table II of gran2012 for the README."""
+    targets = {row["id"]: row for one in reproduction["experiments"] for row in one["targets"]}
+    lines = [
+        "| 648-host fat tree | paper | silvan, 0 to 100 ms (seeds) | silvan, last 30 ms |",
+        "|---|---|---|---|",
+    ]
+    for name, words in _TABLE2.items():
+        row = targets[name]
+        spread = "" if row["spread"] is None else f" ± {row['spread']:.3f}"
+        measured = f"{row['measured']:.3f}{spread} ({len(row['values'])})"
+        lines.append(f"| {words} | {row['paper']:.3f} | {measured} | {row['late']:.3f} |")
+    return "\n".join(lines)
+
+
+def image_name(paper: str, figure: str) -> str:
+    """Name the image of a figure in docs/images."""
+    return "table2.png" if figure == "table2" else f"{paper}-{figure}.png"
+
+
+def write_page(paper: str, folder: Path, root: Path = ROOT) -> list[Path]:
+    """Write what a paper's reproduction has measured and drawn into the documents.
+
+    Parameters
+    ----------
+    paper : str
+        The paper's short name.
+    folder : Path
+        Folder of the reproduction.
+    root : Path
+        Folder of README and docs.
+
+    Returns
+    -------
+    list of Path
+        The files written. Of the figures only those are copied whose image is there already.
+    """
+    reproduction = json.loads((folder / "reproduction.json").read_text("utf-8"))
+    texts = {root / "docs" / "reproductions" / f"{paper}.md": numbers(reproduction)}
+    if paper == "gran2012":
+        texts[root / "README.md"] = table2(reproduction)
+    for page, text in texts.items():
+        page.write_text(replaced(page.read_text("utf-8"), text), encoding="utf-8")
+    written = list(texts)
+    for figure in sorted(folder.glob("*.png")):
+        image = root / "docs" / "images" / image_name(paper, figure.stem)
+        if image.is_file():
+            shutil.copyfile(figure, image)
+            written.append(image)
+    return written
+
+
+def main(out: str) -> int:
+    """Write the pages of all papers that were reproduced into a folder."""
+    done = [paper for paper in papers() if (Path(out) / paper / "reproduction.json").is_file()]
+    if not done:
+        print(f"{out}: no reproduction.json of any paper; run `make check-papers` first")
+        return 1
+    for paper in done:
+        for path in write_page(paper, Path(out) / paper):
+            print(f"wrote {path.relative_to(ROOT)}")
     return 0
 
 

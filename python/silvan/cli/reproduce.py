@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson
+from silvan.cli.options import AsJson, Assignments
 from silvan.cli.printer import fail, note, put_json, put_table
 from silvan.cli.runs_view import runs_view
-from silvan.wording import significant
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +43,14 @@ def reproduce(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder of figures and finished runs.")
     ] = Path("out"),
+    set_: Assignments = None,
     *,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="List the experiments with their numbers of runs; run nothing."
+        ),
+    ] = False,
     quick: Annotated[
         bool,
         typer.Option(
@@ -63,15 +69,20 @@ def reproduce(
     from silvan.reproduce import experiments
     from silvan.reproduce.plan import make_plan
     from silvan.reproduce.reproduction import stem, write_manifest
+    from silvan.toml_text import parse_assignments
 
     chosen = experiments(paper, only)
-    figures = out / (f"{paper}-quick" if quick else paper)
+    overrides = parse_assignments(set_ or [])
+    plan = make_plan(paper, chosen, seeds=seeds, quick=quick, overrides=overrides)
+    if dry_run:
+        _put_plan(plan, out / "runs", as_json=as_json)
+        return
+    figures = out / (f"{paper}-{plan.change}" if plan.change else paper)
     require_writable(figures)
     if quick:
         for remark in dict.fromkeys(experiment.quick_note for experiment in chosen):
             ids = ", ".join(one.id for one in chosen if one.quick_note == remark)
             note(f"quick: {ids}: {remark}")
-    plan = make_plan(paper, chosen, seeds=seeds, quick=quick)
     outcomes = _carry_out(plan, out / "runs", figures)
     for outcome in outcomes:
         for path in outcome.figures:
@@ -88,7 +99,43 @@ def reproduce(
         put_json([row.to_dict() for some in rows.values() for row in some])
         return
     for outcome in outcomes:
-        _put_tables(outcome, rows[outcome.id], quick=quick)
+        _put_tables(outcome, rows[outcome.id], change=plan.change)
+
+
+def _put_plan(plan: Plan, root: Path, *, as_json: bool) -> None:
+    """Print how many runs each experiment needs, and how many are finished."""
+    from rich.table import Table
+
+    from silvan.reproduce.cache import kept_result
+
+    is_finished = [kept_result(folder) is not None for folder in plan.folders(root)]
+    rows = []
+    for experiment, cases in plan.needs.items():
+        places = {place for some in cases.values() for place in some}
+        finished = sum(is_finished[place] for place in places)
+        rows.append((experiment, len(cases), len(places), finished))
+    if as_json:
+        put_json(
+            {
+                "paper": plan.paper,
+                "runs": len(plan.runs),
+                "finished": sum(is_finished),
+                "experiments": [
+                    {"id": name, "cases": cases, "runs": runs, "finished": finished}
+                    for name, cases, runs, finished in rows
+                ],
+            }
+        )
+        return
+    table = Table(title=f"{plan.paper}: planned runs", caption="Experiments share equal runs.")
+    table.add_column("experiment")
+    for heading in ("cases", "runs", "finished"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*map(str, row))
+    table.add_section()
+    table.add_row("all", "", str(len(plan.runs)), str(sum(is_finished)))
+    put_table(table)
 
 
 def _carry_out(plan: Plan, root: Path, figures: Path) -> list[Outcome]:
@@ -125,9 +172,9 @@ def _carry_out(plan: Plan, root: Path, figures: Path) -> list[Outcome]:
     return [outcomes[experiment] for experiment in plan.needs]
 
 
-def _put_tables(outcome: Outcome, rows: Sequence[Row | ShapeRow], *, quick: bool) -> None:
+def _put_tables(outcome: Outcome, rows: Sequence[Row | ShapeRow], *, change: str) -> None:
     """Print an experiment's points, then the paper's statements about them."""
-    title = outcome.title + (" (quick: not comparable)" if quick else "")
+    title = outcome.title + (f" ({change}: not comparable)" if change else "")
     if outcome.points is not None:
         put_table(_point_table(title, outcome.points))
     if rows:
@@ -138,13 +185,12 @@ def _point_table(title: str, points: PointTable) -> Table:
     """Show a figure's points, without the late window: that is in the CSV and in the report."""
     from rich.table import Table
 
+    names, rows = points.in_words(late=False)
     table = Table(title=title)
-    columns = [name for name in points.header if not name.endswith("_late")]
-    for name in columns:
+    for name in names:
         table.add_column(name, justify="right")
-    for row in points.rows:
-        shown = zip(points.header, row, strict=True)
-        table.add_row(*(significant(value) for name, value in shown if name in columns))
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from silvan.figures import style
-from silvan.reproduce.gran2012_beyond import INCREASES, LATE_MS, TIMERS
+from silvan.reproduce.gran2012_beyond import INCREASES, TIMERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from silvan.reproduce.gran2012_beyond import Quantity, Rates, Setting
 
 _RATE = "receive rate per host (Gbit/s)"
-_LATE = f"mean over the last {LATE_MS} ms of 40 ms"
 _BAR_WIDTH = 0.36
 _PAPERS_SETTING = (150, 1)
 # CC off and on as everywhere, the third from the same palette.
@@ -28,7 +27,7 @@ _LEVEL_COLOURS = (style.CC_COLOURS["off"], style.CC_COLOURS["on"], style.SHADES[
 
 
 def draw_levels(
-    levels: Mapping[str, Mapping[int, Rates]], *, table: PointTable, folder: Path
+    levels: Mapping[str, Mapping[int, Rates]], *, window: str, table: PointTable, folder: Path
 ) -> list[Path]:
     """Draw rates over p for each level of control.
 
@@ -36,6 +35,8 @@ def draw_levels(
     ----------
     levels : Mapping
         Rates by level, then by p in per cent.
+    window : str
+        The averaging window in words.
     table : PointTable
         The numbers behind the figure.
     folder : Path
@@ -76,12 +77,14 @@ def draw_levels(
                     label=level,
                 )
             axes.set_ylim(0, axes.dataLim.ymax * 1.08)
-        style.legend_below(grid[-1], note=f"Rates: {_LATE}; shades: range over three seeds.")
+        style.legend_below(
+            grid[-1], note=f"Rates: mean over {window}; shades: range over the seeds."
+        )
         return style.save(figure, folder, stem, (table.header, table.rows))
 
 
 def draw_fabrics(
-    fabrics: Mapping[str, Mapping[str, Rates]], *, table: PointTable, folder: Path
+    fabrics: Mapping[str, Mapping[str, Rates]], *, window: str, table: PointTable, folder: Path
 ) -> list[Path]:
     """Draw bars for each fabric, congestion control off and on.
 
@@ -89,6 +92,8 @@ def draw_fabrics(
     ----------
     fabrics : Mapping
         Rates by fabric, then ``off``, ``on``, and ``nohot`` without hotspots.
+    window : str
+        The averaging window in words.
     table : PointTable
         The numbers behind the figure.
     folder : Path
@@ -105,12 +110,16 @@ def draw_fabrics(
         undisturbed = [float(cases["nohot"].everyone[1].mean()) for cases in fabrics.values()]
         _bars(left, "Not hotspots", fabrics, "others", levels=undisturbed)
         _bars(right, "Hotspots", fabrics, "hotspots")
-        style.legend_below(left, note=f"Rates: {_LATE}; whiskers: range over three seeds.")
+        style.legend_below(left, note=f"Rates: mean over {window}; whiskers: range over the seeds.")
         return style.save(figure, folder, stem, (table.header, table.rows))
 
 
 def draw_routings(
-    traffics: Mapping[str, Mapping[str, Mapping[str, Rates]]], *, table: PointTable, folder: Path
+    traffics: Mapping[str, Mapping[str, Mapping[str, Rates]]],
+    *,
+    window: str,
+    table: PointTable,
+    folder: Path,
 ) -> list[Path]:
     """Draw bars for each routing, congestion control off and on, and a panel for each traffic.
 
@@ -118,6 +127,8 @@ def draw_routings(
     ----------
     traffics : Mapping
         Rates by traffic, routing and control.
+    window : str
+        The averaging window in words.
     table : PointTable
         The numbers behind the figure.
     folder : Path
@@ -136,7 +147,9 @@ def draw_routings(
         _bars(first, "Random permutation: all", traffics["permutation"], "everyone")
         _bars(second, "Silent forest: not hotspots", traffics["forest"], "others")
         _bars(third, "Silent forest: hotspots", traffics["forest"], "hotspots")
-        style.legend_below(third, note=f"Rates: {_LATE}; whiskers: range over three seeds.")
+        style.legend_below(
+            third, note=f"Rates: mean over {window}; whiskers: range over the seeds."
+        )
         return style.save(figure, folder, stem, (table.header, table.rows))
 
 
@@ -198,7 +211,7 @@ def _bars(
 
 
 def draw_space(
-    shares: Mapping[Setting, tuple[float, float]], *, table: PointTable, folder: Path
+    shares: Mapping[Setting, tuple[float, float]], *, window: str, table: PointTable, folder: Path
 ) -> list[Path]:
     """Draw a heat map over timer and increase for each threshold and marking rate.
 
@@ -206,6 +219,8 @@ def draw_space(
     ----------
     shares : Mapping
         Shares of what hotspots and others could receive, by setting.
+    window : str
+        The averaging window in words.
     table : PointTable
         The numbers behind the figure.
     folder : Path
@@ -238,7 +253,7 @@ def draw_space(
         bar.outline.set_visible(False)
         note = figure.supxlabel(
             "Large: lesser share. Small: hotspots / others. Share of what the hotspots receive "
-            f"without CC, and the others without hotspots; {_LATE}. Framed: Table I.",
+            f"without CC, and the others without hotspots; mean over {window}. Framed: Table I.",
             x=0.012,
             ha="left",
             fontsize=7.5,

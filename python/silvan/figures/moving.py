@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from silvan.figures import style
-from silvan.figures.panels import Line, Mark, Panel, draw_panels
+from silvan.figures.panels import Line, Mark, Panel, draw_panels, line_styles
 from silvan.reproduce.gran2012_cases import lifetime_ms
 
 if TYPE_CHECKING:
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 
 _AXIS = "hotspot lifetime (ms)"
 _TICKS = {moves: f"{lifetime_ms(moves):.2g}" for moves in (10, 20, 30, 50, 70, 100)}
-_CAPTION = (
-    "Points are evenly spaced in moves per 0.1 s. Solid: mean over the whole run. Dashed: over its "
-    "last 30 ms. Shades: range over the seeds, if there are several."
-)
 
 Stated = Mapping[str, Sequence[tuple[int, float]]]
 """The paper's values by curve: numbers of moves and values. The curves are ``on``, ``off`` and
@@ -30,6 +26,7 @@ def draw_moving(
     storms: Mapping[str, Storm],
     *,
     stated: Stated,
+    windows: tuple[str, str],
     title: str,
     table: PointTable,
     folder: Path,
@@ -43,6 +40,8 @@ def draw_moving(
         What was measured, by the traffic's name.
     stated : Mapping
         The paper's values, if there is one kind of traffic.
+    windows : tuple of str
+        Both averaging windows in words.
     title : str
         Title of the figure.
     table : PointTable
@@ -79,7 +78,7 @@ def draw_moving(
         title=title,
         axis=_AXIS,
         ticks=_TICKS,
-        caption=_CAPTION,
+        caption=f"Points are evenly spaced in moves per 0.1 s. {line_styles(windows)}",
         table=table,
         folder=folder,
         stem=stem,

@@ -37,6 +37,7 @@ class Line:
         Its colour.
     points : Mapping
         For each point of the axis two rows, whole run and late window, and one column per seed.
+        Points may have different numbers of seeds.
     late : bool
         Whether to draw the late window too, dashed.
     marker : str
@@ -142,9 +143,26 @@ def draw_panels(
                 axes.set_xticks(list(ticks), list(ticks.values()))
         for axes in grid[-1]:
             axes.set_xlabel(axis)
-        note = textwrap.fill(caption, round(_LETTERS_PER_INCH * width))
+        lines = [line for row in panels for panel in row for line in panel.lines]
+        note = textwrap.fill(f"{caption} {_seeds(lines)}", round(_LETTERS_PER_INCH * width))
         style.legend_below(grid[0, 0], legend, note=note, handlelength=2.2, columnspacing=1.6)
         return style.save(figure, folder, stem, (table.header, table.rows))
+
+
+def line_styles(windows: tuple[str, str]) -> str:
+    """Explain solid and dashed lines by the averaging windows in words."""
+    whole, late = windows
+    return f"Solid: mean over {whole}, from its first packet on. Dashed: over {late}."
+
+
+def _seeds(lines: Sequence[Line]) -> str:
+    """Explain the bars."""
+    counts = sorted({values.shape[1] for one in lines for values in one.points.values()})
+    if counts == [1]:
+        return "One seed."
+    several = " or ".join(str(count) for count in counts if count > 1)
+    others = "; points without a bar: one seed" if 1 in counts else ""
+    return f"Bars: smallest to largest of {several} seeds{others}."
 
 
 def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
@@ -156,14 +174,26 @@ def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
         axes.axhline(panel.level, color=style.FAINT, linewidth=0.8)
     for line in panel.lines:
         at = np.array(list(line.points))
-        values = np.stack(list(line.points.values()))  # points, windows, seeds
-        whole = values[:, 0]
-        axes.fill_between(
-            at, whole.min(axis=1), whole.max(axis=1), color=line.colour, alpha=0.18, linewidth=0
+        mean, low, high = (
+            np.array([reduce(values[0]) for values in line.points.values()])
+            for reduce in (np.mean, np.min, np.max)
         )
+        is_bar = np.array([values.shape[1] > 1 for values in line.points.values()])
+        # Without a marker nothing was measured, and seeds differ by placement alone.
+        if line.marker and is_bar.any():
+            axes.errorbar(
+                at[is_bar],
+                mean[is_bar],
+                # The mean of equal values may be off by a rounding error.
+                yerr=np.maximum([mean - low, high - mean], 0)[:, is_bar],
+                fmt="none",
+                ecolor=line.colour,
+                elinewidth=1,
+                capsize=2,
+            )
         (drawn,) = axes.plot(
             at,
-            whole.mean(axis=1),
+            mean,
             color=line.colour,
             marker=line.marker or None,
             markersize=3.6,
@@ -172,7 +202,7 @@ def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
         if line.late:
             axes.plot(
                 at,
-                values[:, 1].mean(axis=1),
+                [values[1].mean() for values in line.points.values()],
                 color=line.colour,
                 linewidth=1.1,
                 linestyle=_LATE_DASHES,

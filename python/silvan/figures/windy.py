@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from silvan.figures import style
-from silvan.figures.panels import Line, Mark, Panel, draw_panels
+from silvan.figures.panels import Line, Mark, Panel, draw_panels, line_styles
 
 if TYPE_CHECKING:
     from silvan.reproduce.experiment import PointTable
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 
 _AXIS = "p (%)"
 _TICKS = {p: str(p) for p in range(0, 101, 20)}
-_CAPTION = (
-    "p: share of a B node's traffic that goes to its hotspot. "
-    "Solid: mean over the whole run from its first packet on. Dashed: over its last 30 ms. "
-    "Shades: range over the seeds, if there are several."
-)
 
 Stated = Mapping[str, Sequence[tuple[int, float]]]
 """The paper's values by curve: points and values. The curves are ``others.on``, ``others.off``,
@@ -27,7 +22,14 @@ Stated = Mapping[str, Sequence[tuple[int, float]]]
 
 
 def draw_windy(
-    forest: Forest, *, title: str, stated: Stated, table: PointTable, folder: Path, stem: str
+    forest: Forest,
+    *,
+    title: str,
+    stated: Stated,
+    windows: tuple[str, str],
+    table: PointTable,
+    folder: Path,
+    stem: str,
 ) -> list[Path]:
     """Draw one share of B nodes in the paper's three panels.
 
@@ -39,6 +41,8 @@ def draw_windy(
         Title of the figure.
     stated : Mapping
         The paper's values.
+    windows : tuple of str
+        Both averaging windows in words.
     table : PointTable
         The numbers behind the figure.
     folder : Path
@@ -87,7 +91,7 @@ def draw_windy(
         title=title,
         axis=_AXIS,
         ticks=_TICKS,
-        caption=_CAPTION,
+        caption=_caption(windows),
         table=table,
         folder=folder,
         stem=stem,
@@ -95,7 +99,12 @@ def draw_windy(
 
 
 def draw_more_wind(
-    forests: Mapping[int, Forest], *, table: PointTable, folder: Path, stem: str
+    forests: Mapping[int, Forest],
+    *,
+    windows: tuple[str, str],
+    table: PointTable,
+    folder: Path,
+    stem: str,
 ) -> list[Path]:
     """Draw several shares of B nodes together: tmax, what is reached of it, and the total gain.
 
@@ -103,6 +112,8 @@ def draw_more_wind(
     ----------
     forests : Mapping
         What was measured, by share of B nodes in per cent.
+    windows : tuple of str
+        Both averaging windows in words.
     table : PointTable
         The numbers behind the figure.
     folder : Path
@@ -138,11 +149,15 @@ def draw_more_wind(
         title="What changes as the share of B nodes grows",
         axis=_AXIS,
         ticks=_TICKS,
-        caption=_CAPTION,
+        caption=_caption(windows),
         table=table,
         folder=folder,
         stem=stem,
     )
+
+
+def _caption(windows: tuple[str, str]) -> str:
+    return f"p: share of a B node's traffic that goes to its hotspot. {line_styles(windows)}"
 
 
 def _marks(stated: Stated, group: str) -> Iterator[Mark]:

@@ -11,6 +11,7 @@ from typing import Any
 from silvan.reproduce.targets import Target
 from silvan.result import Result
 from silvan.toml_text import TomlValue
+from silvan.wording import significant
 
 Results = Mapping[str, Sequence[Result]]
 """The runs of each case, one per seed, by the case's label."""
@@ -114,6 +115,38 @@ class PointTable:
     header: tuple[str, ...]
     rows: tuple[tuple[float | str, ...], ...]
 
+    def in_words(self, *, late: bool = True) -> tuple[list[str], list[list[str]]]:
+        """Write the values for people, each mean with its standard deviation over the seeds.
+
+        Parameters
+        ----------
+        late : bool
+            Whether to include the columns of the late window.
+
+        Returns
+        -------
+        tuple
+            Names of the columns, and the rows. A column ``x_sd`` is part of the column ``x``.
+
+        Examples
+        --------
+        >>> PointTable(("p", "x", "x_sd"), ((0, 0.5, 0.125), (10, 1.0, ""))).in_words()
+        (['p', 'x'], [['0', '0.5 ± 0.12'], ['10', '1']])
+        """
+        names = [
+            name
+            for name in self.header
+            if not name.endswith("_sd") and (late or not name.endswith("_late"))
+        ]
+
+        def cell(values: Mapping[str, float | str], name: str) -> str:
+            deviation = values.get(f"{name}_sd", "")
+            text = significant(values[name])
+            return text if isinstance(deviation, str) else f"{text} ± {deviation:.2g}"
+
+        rows = [dict(zip(self.header, row, strict=True)) for row in self.rows]
+        return names, [[cell(values, name) for name in names] for values in rows]
+
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
@@ -127,8 +160,9 @@ class Experiment:
         What it shows.
     cases : tuple of Case
         What to run.
-    windows : str
-        The two averaging windows in words: the paper's, then the late one.
+    windows : tuple of str, or callable
+        The two averaging windows in words: the paper's, then the late one. A callable computes
+        them from the runs, whose length decides.
     quick : Mapping
         Overrides that make every case short.
     quick_note : str
@@ -144,12 +178,16 @@ class Experiment:
     id: str
     title: str
     cases: tuple[Case, ...]
-    windows: tuple[str, str]
+    windows: tuple[str, str] | Callable[[Results], tuple[str, str]]
     quick: Mapping[str, TomlValue]
     quick_note: str
     measure: Callable[[Results], Sequence[Measurement | Verdict]]
     draw: Callable[[Results, Path], Sequence[Path]]
     tabulate: Callable[[Results], PointTable] | None = None
+
+    def windows_of(self, results: Results) -> tuple[str, str]:
+        """Name both averaging windows of some runs."""
+        return self.windows(results) if callable(self.windows) else self.windows
 
 
 @dataclass(frozen=True, slots=True)

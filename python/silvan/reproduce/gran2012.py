@@ -10,8 +10,8 @@ from pathlib import Path
 
 from silvan.reproduce import gran2012_beyond, gran2012_moving, gran2012_trees, gran2012_windy
 from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
-from silvan.reproduce.gran2012_cases import CONTROL, STUDY
-from silvan.reproduce.quantities import LATE_MS, group_rate, measurement
+from silvan.reproduce.gran2012_cases import CONTROL, OFF_SEEDS, STUDY
+from silvan.reproduce.quantities import LATE_MS, group_rate, measurement, windows_in_words
 
 _ONLY_V_NODES = {"traffic.nodes.c": 0.0, "traffic.nodes.hotspots": 0}
 
@@ -48,12 +48,12 @@ TABLE2 = Experiment(
     id="table2",
     title="Table II: silent congestion trees, average receive rates in Gbit/s",
     cases=(
-        Case("nohot.cc_off", STUDY, 3, {**_ONLY_V_NODES, **CONTROL["off"]}),
-        Case("nohot.cc_on", STUDY, 3, {**_ONLY_V_NODES, **CONTROL["on"]}),
-        Case("hot.cc_off", STUDY, 6, CONTROL["off"]),
+        Case("nohot.cc_off", STUDY, OFF_SEEDS, {**_ONLY_V_NODES, **CONTROL["off"]}),
+        Case("nohot.cc_on", STUDY, 1, {**_ONLY_V_NODES, **CONTROL["on"]}),
+        Case("hot.cc_off", STUDY, OFF_SEEDS, CONTROL["off"]),
         Case("hot.cc_on", STUDY, 3, CONTROL["on"]),
     ),
-    windows=("the whole run", "its last 30 ms"),
+    windows=windows_in_words,
     quick={"run.duration": "10 ms"},
     quick_note="10 ms instead of 100 ms: congestion control has no time to dissolve the trees",
     measure=_measure_table2,

@@ -23,7 +23,6 @@ from silvan.toml_text import TomlValue
 LATE_MS = 10
 """Length of the late averaging window, in milliseconds: the trees have dissolved by then."""
 
-_WINDOWS = ("the whole run of 40 ms", f"its last {LATE_MS} ms")
 _QUICK: Mapping[str, TomlValue] = {"run.duration": "4 ms"}
 _QUICK_NOTE = "4 ms instead of 40 ms: congestion control has no time to dissolve the trees"
 _SEEDS = 3
@@ -84,6 +83,12 @@ def rates(runs: Sequence[Result]) -> Rates:
     return Rates(everyone, hotspots, others)
 
 
+def windows_in_words(results: Results) -> tuple[str, str]:
+    """Name both averaging windows of an experiment's runs."""
+    length_ms = next(iter(results.values()))[0].scenario.duration_ps / PS_PER_MS
+    return f"the whole run of {length_ms:g} ms", f"its last {min(LATE_MS, length_ms):g} ms"
+
+
 def _nothing_to_compare(_: Results) -> Sequence[Measurement | Verdict]:
     return ()
 
@@ -107,7 +112,12 @@ def _level_label(level: str, p: int) -> str:
 def by_level(results: Results) -> dict[str, dict[int, Rates]]:
     """Sort the runs of the first experiment by level, then by p in per cent."""
     return {
-        level: {p: rates(results[_level_label(level, p)]) for p in P_PERCENT} for level in LEVELS
+        level: {
+            p: rates(results[label])
+            for p in P_PERCENT
+            if (label := _level_label(level, p)) in results
+        }
+        for level in LEVELS
     }
 
 
@@ -142,7 +152,12 @@ def _draw_levels(results: Results, folder: Path) -> Sequence[Path]:
     # Matplotlib is slow to import, and only this needs it.
     from silvan.figures.beyond import draw_levels
 
-    return draw_levels(by_level(results), table=_tabulate_levels(results), folder=folder)
+    return draw_levels(
+        by_level(results),
+        window=windows_in_words(results)[1],
+        table=_tabulate_levels(results),
+        folder=folder,
+    )
 
 
 LEVEL_EXPERIMENT = Experiment(
@@ -167,7 +182,7 @@ LEVEL_EXPERIMENT = Experiment(
         for level, setting in LEVELS.items()
         for p in P_PERCENT
     ),
-    windows=_WINDOWS,
+    windows=windows_in_words,
     quick=_QUICK,
     quick_note=_QUICK_NOTE,
     measure=_nothing_to_compare,
@@ -199,7 +214,12 @@ def _tabulate_fabrics(results: Results) -> PointTable:
 def _draw_fabrics(results: Results, folder: Path) -> Sequence[Path]:
     from silvan.figures.beyond import draw_fabrics
 
-    return draw_fabrics(by_fabric(results), table=_tabulate_fabrics(results), folder=folder)
+    return draw_fabrics(
+        by_fabric(results),
+        window=windows_in_words(results)[1],
+        table=_tabulate_fabrics(results),
+        folder=folder,
+    )
 
 
 FABRIC_EXPERIMENT = Experiment(
@@ -210,7 +230,7 @@ FABRIC_EXPERIMENT = Experiment(
         for fabric, settings in FABRICS.items()
         for case, extra in (*CONTROL.items(), ("nohot", {**_NO_HOTSPOTS, **CONTROL["off"]}))
     ),
-    windows=_WINDOWS,
+    windows=windows_in_words,
     quick=_QUICK,
     quick_note=_QUICK_NOTE,
     measure=_nothing_to_compare,
@@ -265,7 +285,12 @@ def _tabulate_routings(results: Results) -> PointTable:
 def _draw_routings(results: Results, folder: Path) -> Sequence[Path]:
     from silvan.figures.beyond import draw_routings
 
-    return draw_routings(by_routing(results), table=_tabulate_routings(results), folder=folder)
+    return draw_routings(
+        by_routing(results),
+        window=windows_in_words(results)[1],
+        table=_tabulate_routings(results),
+        folder=folder,
+    )
 
 
 ROUTING_EXPERIMENT = Experiment(
@@ -282,7 +307,7 @@ ROUTING_EXPERIMENT = Experiment(
         for routing, chosen in ROUTINGS.items()
         for control in CONTROL
     ),
-    windows=_WINDOWS,
+    windows=windows_in_words,
     quick=_QUICK,
     quick_note=_QUICK_NOTE,
     measure=_nothing_to_compare,
@@ -353,7 +378,9 @@ def _draw_space(results: Results, folder: Path) -> Sequence[Path]:
         )
         for setting, one in by_setting(results).items()
     }
-    return draw_space(shares, table=_tabulate_space(results), folder=folder)
+    return draw_space(
+        shares, window=windows_in_words(results)[1], table=_tabulate_space(results), folder=folder
+    )
 
 
 SPACE_EXPERIMENT = Experiment(
@@ -380,7 +407,7 @@ SPACE_EXPERIMENT = Experiment(
             for setting in settings()
         ),
     ),
-    windows=_WINDOWS,
+    windows=windows_in_words,
     quick=_QUICK,
     quick_note=_QUICK_NOTE,
     measure=_nothing_to_compare,

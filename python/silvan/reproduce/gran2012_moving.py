@@ -19,18 +19,25 @@ from silvan.reproduce.experiment import (
 from silvan.reproduce.gran2012_cases import (
     CONTROLS,
     MOVES,
-    STATED_SEEDS,
     lifetime_ms,
     moving_silent,
     moving_windy,
+    seeds_of,
     silent_label,
     windy_moving_label,
 )
-from silvan.reproduce.quantities import Quantity, group_rate, mean_curve, measurement
+from silvan.reproduce.quantities import (
+    Quantity,
+    group_rate,
+    mean_curve,
+    measurement,
+    ratio,
+    spread,
+    windows_in_words,
+)
 from silvan.reproduce.shapes import Clause, judge, trend, words
 from silvan.reproduce.targets import stated_value
 
-_WINDOWS = ("the whole run", "its last 30 ms")
 _P_PERCENT = (30, 60, 90)
 # Points of which the paper states a number.
 _STATED_MOVES = {"fig9a": (10, 50, 100), "fig9b": (10, 100)}
@@ -68,7 +75,7 @@ class Storm:
 
     def gain(self) -> dict[int, Quantity]:
         """Compute the rate of all hosts, on over off, by number of moves."""
-        return {moves: self.on[moves] / self.off[moves] for moves in self.on}
+        return {moves: ratio(self.on[moves], self.off[moves]) for moves in self.on}
 
 
 def _measure_fig9(figure: str, v_percent: int, results: Results) -> list[Measurement | Verdict]:
@@ -147,14 +154,17 @@ def _tabulate(storms: Mapping[str, Storm]) -> PointTable:
     rows = []
     for name, storm in storms.items():
         for moves in storm.on:
-            row: list[float | str] = [name, moves, lifetime_ms(moves)]
+            off, on = storm.off[moves], storm.on[moves]
+            row: list[float | str] = [name, moves, lifetime_ms(moves), off.shape[1], on.shape[1]]
             for window in (0, 1):
-                off, on = storm.off[moves][window], storm.on[moves][window]
-                row += [float(off.mean()), float(on.mean()), float((on / off).mean())]
+                for one in (off, on, ratio(on, off)):
+                    row += [float(one[window].mean()), spread(one[window])]
             rows.append(tuple(row))
     columns = ("all_off_gbps", "all_on_gbps", "on_over_off")
-    header = ("traffic", "moves", "lifetime_ms", *columns, *(f"{one}_late" for one in columns))
-    return PointTable(header, tuple(rows))
+    names = [*columns, *(f"{one}_late" for one in columns)]
+    header = ["traffic", "moves", "lifetime_ms", "seeds_off", "seeds_on"]
+    header += [column for one in names for column in (one, f"{one}_sd")]
+    return PointTable(tuple(header), tuple(rows))
 
 
 def _fig9_storms(v_percent: int, results: Results) -> dict[str, Storm]:
@@ -180,6 +190,7 @@ def _draw(
     return draw_moving(
         found,
         stated=_stated(figure),
+        windows=windows_in_words(results),
         title=f"Figure {figure[3:]}: {forest} with moving hotspots",
         table=_tabulate(found),
         folder=folder,
@@ -189,6 +200,10 @@ def _draw(
 
 def _tabulated(storms: Callable[[Results], Mapping[str, Storm]], results: Results) -> PointTable:
     return _tabulate(storms(results))
+
+
+def _seeds(control: str, *, is_ratio: bool) -> int:
+    return seeds_of(control, stated=is_ratio, is_ratio=is_ratio)
 
 
 def _experiment(
@@ -203,7 +218,7 @@ def _experiment(
         id=figure,
         title=title,
         cases=tuple(cases),
-        windows=_WINDOWS,
+        windows=windows_in_words,
         quick={"run.duration": _QUICK_DURATION},
         quick_note=_QUICK_NOTE,
         measure=measure,
@@ -223,7 +238,7 @@ FIG9A, FIG9B = (
                 v_percent,
                 moves,
                 control,
-                seeds=STATED_SEEDS if moves in _STATED_MOVES[figure] else 1,
+                seeds=_seeds(control, is_ratio=moves in _STATED_MOVES[figure]),
                 quick=moves in _QUICK_MOVES[figure],
             )
             for moves in MOVES
@@ -240,7 +255,13 @@ FIG10 = _experiment(
     "Figure 10: moving windy congestion trees, 100 % B nodes",
     "B nodes only,",
     [
-        moving_windy(p, moves, control, quick=moves in _QUICK_MOVES["fig10"])
+        moving_windy(
+            p,
+            moves,
+            control,
+            seeds=_seeds(control, is_ratio=False),
+            quick=moves in _QUICK_MOVES["fig10"],
+        )
         for p in _P_PERCENT
         for moves in MOVES
         for control in CONTROLS

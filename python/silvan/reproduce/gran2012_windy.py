@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from silvan.reproduce.experiment import (
     Experiment,
     Finding,
@@ -17,15 +15,18 @@ from silvan.reproduce.experiment import (
     Results,
     Verdict,
 )
-from silvan.reproduce.gran2012_cases import CONTROLS, P_PERCENT, STATED_SEEDS, windy, windy_label
+from silvan.reproduce.gran2012_cases import CONTROLS, P_PERCENT, seeds_of, windy, windy_label
 from silvan.reproduce.quantities import (
     Quantity,
     Rates,
     farthest,
     mean_curve,
+    mean_of,
     measurement,
     rates,
     ratio,
+    spread,
+    windows_in_words,
 )
 from silvan.reproduce.shapes import Clause, judge, peak, rises, words
 from silvan.reproduce.targets import stated_value
@@ -34,10 +35,11 @@ from silvan.reproduce.targets import stated_value
 _QUICK_P = {25: (0, 10, 60, 100), 50: (0, 60, 100), 75: (0, 60, 100), 100: (0, 10, 60, 90, 100)}
 _QUICK_DURATION = "5 ms"
 _QUICK_NOTE = "fewer values of p, and 5 ms instead of 100 ms, too short for congestion control"
-_WINDOWS = ("the whole run", "its last 30 ms")
 
-# Points of which the paper states a number.
-_STATED_P = {25: (0, 10, 60, 70, 80, 90, 100), 100: (0, 10, 60, 90, 100)}
+# Shares of B nodes with numbers in the paper that rest on every p, such as the hotspots' rate; and
+# the p of its ratios of CC on and off.
+_STATED = (25, 100)
+_RATIOS = {25: (10, 60, 100), 100: (0, 10, 60, 90, 100)}
 
 # How close "very close to the theoretical maximum" is.
 _VERY_CLOSE = 0.95
@@ -84,7 +86,7 @@ class Forest:
 
     def total_gain(self) -> dict[int, Quantity]:
         """Compute the total throughput, on over off, by p."""
-        return {p: self.on[p].total / self.off[p].total for p in self.on}
+        return {p: ratio(self.on[p].total, self.off[p].total) for p in self.on}
 
     def of_tmax(self) -> dict[int, Quantity]:
         """Compute the rate of the others with congestion control as a part of tmax, by p.
@@ -97,7 +99,7 @@ class Forest:
 def _measure_fig5(results: Results) -> list[Measurement | Verdict]:
     forest = Forest.of(results, 25)
     gain, total, of_tmax = forest.gain(), forest.total_gain(), forest.of_tmax()
-    high = np.mean([of_tmax[p] for p in of_tmax if p >= 60], axis=0)
+    high = mean_of([of_tmax[p] for p in of_tmax if p >= 60])
     every_p = "the value farthest from the paper's over all p"
     measured: list[Measurement | Verdict] = [
         measurement("fig5a.p0.on", forest.on[0].others),
@@ -160,7 +162,7 @@ def _close_to_tmax(forest: Forest) -> Clause:
 def _hotspots_unharmed(forest: Forest) -> Clause:
     def check(window: int) -> Finding:
         change = {
-            p: float((forest.on[p].hotspots / forest.off[p].hotspots)[window].mean()) - 1
+            p: float(ratio(forest.on[p].hotspots, forest.off[p].hotspots)[window].mean()) - 1
             for p in forest.on
         }
         worst = min(change, key=lambda p: change[p])
@@ -261,19 +263,18 @@ def _tabulate(b_percents: Sequence[int], results: Results) -> PointTable:
         forest = Forest.of(results, share)
         for p in forest.on:
             off, on = forest.off[p], forest.on[p]
-            row: list[float | str] = [share, p, float(on.tmax.mean())]
+            row: list[float | str] = [share, p, off.others.shape[1], on.others.shape[1]]
+            row.append(float(on.tmax.mean()))
             for window in (0, 1):
-                row += [
-                    float(one[window].mean())
-                    for one in (
-                        off.others,
-                        on.others,
-                        off.hotspots,
-                        on.hotspots,
-                        ratio(on.others, off.others),
-                        ratio(on.total, off.total),
-                    )
-                ]
+                for one in (
+                    off.others,
+                    on.others,
+                    off.hotspots,
+                    on.hotspots,
+                    ratio(on.others, off.others),
+                    ratio(on.total, off.total),
+                ):
+                    row += [float(one[window].mean()), spread(one[window])]
             rows.append(tuple(row))
     columns = (
         "others_off_gbps",
@@ -283,8 +284,10 @@ def _tabulate(b_percents: Sequence[int], results: Results) -> PointTable:
         "others_on_over_off",
         "total_on_over_off",
     )
-    header = ("b_percent", "p_percent", "tmax_gbps", *columns, *(f"{one}_late" for one in columns))
-    return PointTable(header, tuple(rows))
+    names = [*columns, *(f"{one}_late" for one in columns)]
+    header = ["b_percent", "p_percent", "seeds_off", "seeds_on", "tmax_gbps"]
+    header += [column for one in names for column in (one, f"{one}_sd")]
+    return PointTable(tuple(header), tuple(rows))
 
 
 def _draw(figure: str, b_percent: int, results: Results, folder: Path) -> Sequence[Path]:
@@ -295,6 +298,7 @@ def _draw(figure: str, b_percent: int, results: Results, folder: Path) -> Sequen
         Forest.of(results, b_percent),
         title=f"Figure {figure[3:]}: {b_percent} % B nodes, a windy forest",
         stated=_stated(figure),
+        windows=windows_in_words(results),
         table=_tabulate((b_percent,), results),
         folder=folder,
         stem=figure,
@@ -307,14 +311,16 @@ def _draw_fig6_7(results: Results, folder: Path) -> Sequence[Path]:
     shares = (25, 50, 75)
     return draw_more_wind(
         {share: Forest.of(results, share) for share in shares},
+        windows=windows_in_words(results),
         table=_tabulate(shares, results),
         folder=folder,
         stem="fig6_7",
     )
 
 
-def _seeds(b_percent: int, p_percent: int) -> int:
-    return STATED_SEEDS if p_percent in _STATED_P.get(b_percent, ()) else 1
+def _seeds(b_percent: int, p_percent: int, control: str) -> int:
+    is_ratio = p_percent in _RATIOS.get(b_percent, ())
+    return seeds_of(control, stated=b_percent in _STATED, is_ratio=is_ratio)
 
 
 def _experiment(
@@ -328,12 +334,12 @@ def _experiment(
         id=figure,
         title=title,
         cases=tuple(
-            windy(share, p, control, seeds=_seeds(share, p), quick=p in _QUICK_P[share])
+            windy(share, p, control, seeds=_seeds(share, p, control), quick=p in _QUICK_P[share])
             for share in b_percents
             for p in P_PERCENT
             for control in CONTROLS
         ),
-        windows=_WINDOWS,
+        windows=windows_in_words,
         quick={"run.duration": _QUICK_DURATION},
         quick_note=_QUICK_NOTE,
         measure=measure,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from silvan.reproduce.cache import run_folder, study
 from silvan.reproduce.experiment import Case, Experiment
 from silvan.scenario import Scenario
+from silvan.toml_text import TomlValue
 from silvan.workers import Job
 
 # What eight hotspots among 648 hosts receive adds about this much to the mean of all.
@@ -68,12 +69,20 @@ class Plan:
         The runs, the longest first, so that no core idles for long at the end.
     needs : dict
         For each experiment, by id, the places in ``runs`` of each case, by label.
+    overrides : Mapping
+        Values by dotted key that every scenario was changed by.
     """
 
     paper: str
     quick: bool
     runs: list[PlannedRun]
     needs: dict[str, dict[str, list[int]]]
+    overrides: Mapping[str, TomlValue] = field(default_factory=dict)
+
+    @property
+    def change(self) -> str:
+        """Say in a word why the numbers cannot be compared with the paper's, if they cannot."""
+        return "changed" if self.overrides else "quick" if self.quick else ""
 
     def folders(self, root: Path) -> list[Path]:
         """Name the folders of the runs' results under a root."""
@@ -107,7 +116,12 @@ class Plan:
 
 
 def make_plan(
-    paper: str, experiments: Sequence[Experiment], *, seeds: int | None = None, quick: bool = False
+    paper: str,
+    experiments: Sequence[Experiment],
+    *,
+    seeds: int | None = None,
+    quick: bool = False,
+    overrides: Mapping[str, TomlValue] | None = None,
 ) -> Plan:
     """Plan all runs of some experiments.
 
@@ -123,6 +137,8 @@ def make_plan(
         Seeds of every case; by default as many as each case asks for, or one if quick.
     quick : bool
         Reduce the runs and the points as each experiment says.
+    overrides : Mapping, optional
+        Values by dotted key, set over those of every case.
 
     Returns
     -------
@@ -142,11 +158,15 @@ def make_plan(
         for case in experiment.cases:
             if quick and not case.quick:
                 continue
-            overrides = {**case.overrides, **(experiment.quick if quick else {})}
+            changes = {
+                **case.overrides,
+                **(experiment.quick if quick else {}),
+                **(overrides or {}),
+            }
             # Building a fabric takes time, and some experiments share many cases.
-            key = f"{case.study} {sorted(overrides.items())}"
+            key = f"{case.study} {sorted(changes.items())}"
             if key not in scenarios:
-                scenarios[key] = study(paper, case.study).override(overrides)
+                scenarios[key] = study(paper, case.study).override(changes)
             scenario = scenarios[key]
             count = seeds or (1 if quick else case.seeds)
             of_cases[case.label] = [(scenario.hash, seed) for seed in range(1, count + 1)]
@@ -163,6 +183,7 @@ def make_plan(
             experiment: {label: [places[name] for name in some] for label, some in cases.items()}
             for experiment, cases in needs.items()
         },
+        overrides=overrides or {},
     )
 
 

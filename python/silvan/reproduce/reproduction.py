@@ -125,7 +125,7 @@ def evaluate(
     return Outcome(
         experiment.id,
         experiment.title,
-        experiment.windows,
+        experiment.windows_of(results),
         rows=tuple(compare(load_targets(paper), experiment.measure(results))),
         points=experiment.tabulate(results) if experiment.tabulate else None,
         figures=tuple(experiment.draw(results, figures)),
@@ -166,6 +166,7 @@ def manifest(plan: Plan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return {
         "paper": plan.paper,
         "quick": plan.quick,
+        "overrides": dict(plan.overrides),
         "version": _silvan.version(),
         "build": build_id(),
         "experiments": [
