@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use silvan_mad::smp::{DirectedRoute, Smp, SmpAttribute, SmpRoute};
 use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet, Status};
-use silvan_units::{Lid, Span, Time};
+use silvan_units::{Lid, MonotonicTime, Span};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
@@ -25,7 +25,7 @@ pub struct Limits {
     pub in_flight: usize,
     /// Requests in flight to one node, at most.
     pub per_node: usize,
-    /// Time to wait for the first answer; doubled at every retry.
+    /// MonotonicTime to wait for the first answer; doubled at every retry.
     pub timeout: Span,
     /// How often an unanswered request is sent again.
     pub retries: u32,
@@ -75,9 +75,9 @@ impl Query {
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     /// When it came.
-    pub at: Time,
+    pub at: MonotonicTime,
     /// When the request that it answers was sent.
-    pub sent: Time,
+    pub sent: MonotonicTime,
     mad: [u8; MAD_LEN],
 }
 
@@ -119,7 +119,7 @@ pub struct Statistics {
 
 struct InFlight {
     query: usize,
-    sent: Time,
+    sent: MonotonicTime,
     timeout: Span,
 }
 
@@ -137,6 +137,10 @@ struct Node {
 /// Asks nodes.
 pub struct Client<T> {
     transport: T,
+    /// The latest reading of the clock.
+    read: MonotonicTime,
+    /// How often the clock has gone back.
+    jumps: u64,
     limits: Limits,
     sequence: u32,
     statistics: Statistics,
@@ -150,8 +154,8 @@ struct Round<'a> {
     /// Nodes of which a request may be sent, in the order of their turns.
     turns: VecDeque<usize>,
     in_flight: HashMap<u32, InFlight>,
-    deadlines: BinaryHeap<Reverse<(Time, u32)>>,
-    pauses: BinaryHeap<Reverse<(Time, usize)>>,
+    deadlines: BinaryHeap<Reverse<(MonotonicTime, u32)>>,
+    pauses: BinaryHeap<Reverse<(MonotonicTime, usize)>>,
     outcomes: Vec<Option<Outcome>>,
     open: usize,
 }
@@ -244,6 +248,8 @@ impl<T: Transport> Client<T> {
     pub fn new(transport: T, limits: Limits) -> Self {
         Self {
             transport,
+            read: MonotonicTime::ZERO,
+            jumps: 0,
             limits,
             sequence: 0,
             statistics: Statistics::default(),
@@ -256,8 +262,16 @@ impl<T: Transport> Client<T> {
     }
 
     /// The time.
-    pub fn now(&mut self) -> Time {
-        self.transport.now()
+    pub fn now(&mut self) -> MonotonicTime {
+        let now = self.transport.now();
+        self.jumps += u64::from(now < self.read);
+        self.read = now;
+        now
+    }
+
+    /// How often the clock has gone back so far. Deadlines from before the last time mean nothing.
+    pub fn clock_jumps(&self) -> u64 {
+        self.jumps
     }
 
     /// Counts since the start.
@@ -285,11 +299,17 @@ impl<T: Transport> Client<T> {
     /// [`TransportError::Lost`].
     pub fn ask(&mut self, queries: &[Query]) -> Result<Vec<Outcome>, TransportError> {
         let mut round = Round::new(queries);
+        let mut jumps = self.jumps;
         while round.open > 0 {
-            let now = self.transport.now();
-            self.expire(&mut round, now);
+            let now = self.now();
+            // Deadlines from before the clock went back may be decades away.
+            let reached = match std::mem::replace(&mut jumps, self.jumps) == self.jumps {
+                true => now,
+                false => MonotonicTime::MAX,
+            };
+            self.expire(&mut round, reached);
             while let Some(Reverse((at, query))) = round.pauses.peek().copied() {
-                if at > now {
+                if at > reached {
                     break;
                 }
                 round.pauses.pop();
@@ -319,8 +339,9 @@ impl<T: Transport> Client<T> {
         let asked = &round.queries[query];
         let mut packet = Packet::new(asked.mad);
         packet.set_transaction_id(u64::from(id));
-        let timeout = Span::from_ps(self.limits.timeout.as_ps() << round.attempts[query].min(16));
-        let sent = self.transport.now();
+        let doubled = 1 << round.attempts[query].min(16);
+        let timeout = Span::from_ps(self.limits.timeout.as_ps().saturating_mul(doubled));
+        let sent = self.now();
         self.transport.send(Outgoing {
             destination: asked.destination,
             mad: packet.bytes(),
@@ -342,7 +363,7 @@ impl<T: Transport> Client<T> {
     }
 
     /// Gives up on what has waited for too long.
-    fn expire(&mut self, round: &mut Round<'_>, now: Time) {
+    fn expire(&mut self, round: &mut Round<'_>, now: MonotonicTime) {
         while let Some(Reverse((deadline, id))) = round.deadlines.peek().copied() {
             let is_open = round.in_flight.contains_key(&id);
             if is_open && deadline > now {
@@ -366,7 +387,7 @@ impl<T: Transport> Client<T> {
         round.attempts[lost.query] += 1;
         // One that came back at once waits; one that has waited already does not.
         let pause = Span::from_ps(lost.timeout.as_ps() / PAUSE_SHARE);
-        let at = lost.sent.saturating_add(pause);
+        let at = lost.sent.min(self.read).saturating_add(pause);
         round.pauses.push(Reverse((at, lost.query)));
     }
 
@@ -395,7 +416,7 @@ impl<T: Transport> Client<T> {
         let status = packet.status();
         let outcome = if status == Status::OK {
             Ok(Answer {
-                at: self.transport.now(),
+                at: self.now(),
                 sent: known.sent,
                 mad: incoming.mad,
             })

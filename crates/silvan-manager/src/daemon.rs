@@ -5,10 +5,10 @@ use std::sync::atomic::AtomicBool;
 
 use thiserror::Error;
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Limits};
 use crate::event::Event;
 use crate::journal::{StateError, StateFolder};
-use crate::log::Log;
+use crate::log::{Log, SharedLog};
 use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
 use crate::settings::Settings;
@@ -32,7 +32,7 @@ pub enum StartError {
     #[error("metrics cannot be served at {address}: {error}")]
     Endpoint {
         /// The address.
-        address: std::net::SocketAddr,
+        address: String,
         /// Why.
         error: std::io::Error,
     },
@@ -63,13 +63,18 @@ impl Daemon {
     /// # Errors
     ///
     /// [`StartError`]; nothing is left open then.
-    pub fn open(settings: Settings, act: bool, mut log: Box<dyn Log>) -> Result<Self, StartError> {
+    pub fn open(settings: Settings, act: bool, log: Box<dyn Log>) -> Result<Self, StartError> {
         let state = StateFolder::open(&settings.state)?;
         let transport = UmadTransport::open(settings.device.as_deref(), settings.port)?;
         let metrics = Arc::new(Metrics::new());
-        let endpoint = settings.listen.map(|address| {
-            let opened = Endpoint::open(address, Arc::clone(&metrics));
-            opened.map_err(|error| StartError::Endpoint { address, error })
+        let mut log = SharedLog::new(log);
+        let endpoint = settings.listen.as_ref().map(|listen| {
+            let (metrics, log) = (Arc::clone(&metrics), Box::new(log.clone()));
+            let opened = Endpoint::open(&listen.addresses, Limits::default(), metrics, log);
+            opened.map_err(|error| StartError::Endpoint {
+                address: listen.text.clone(),
+                error,
+            })
         });
         let endpoint = endpoint.transpose()?;
         if let Some(endpoint) = &endpoint {
@@ -77,7 +82,7 @@ impl Daemon {
             log.take(&Event::MetricsServed { address });
         }
         Ok(Self {
-            manager: Manager::new(settings, act, transport, state, log, metrics)?,
+            manager: Manager::new(settings, act, transport, state, Box::new(log), metrics)?,
             _endpoint: endpoint,
         })
     }

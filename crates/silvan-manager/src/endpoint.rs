@@ -1,55 +1,111 @@
 //! Serves the metrics over HTTP.
+//!
+//! One thread serves all connections, one request each, with [`Limits`] on their number and their
+//! time. It needs nothing of the manager but the metrics, so that no client can hold the manager up.
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use tiny_http::{Header, Method, Response, Server};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle as Connection;
+use tokio::time::{sleep, timeout};
 
-use crate::metrics::Metrics;
+use crate::event::Event;
+use crate::log::Log;
+use crate::metrics::{ClosedLabels, Metrics};
 
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const METRICS_TYPE: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const TEXT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// Longest header of a request, in bytes.
+const LONGEST_HEADER: usize = 8 << 10;
+/// The first and the longest wait after a connection could not be accepted.
+const FIRST_WAIT: Duration = Duration::from_millis(10);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// What clients may take up.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Open connections; one more closes the oldest.
+    pub connections: usize,
+    /// Time from the connection to the end of the request's header.
+    pub header: Duration,
+    /// Time from there to the end of the response.
+    pub response: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 32,
+            header: Duration::from_secs(5),
+            response: Duration::from_secs(5),
+        }
+    }
+}
 
 /// An endpoint that serves until it is dropped.
 pub struct Endpoint {
-    server: Arc<Server>,
+    stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     address: SocketAddr,
 }
 
 impl Endpoint {
-    /// Listens at an address; port 0 stands for any that is free.
+    /// Listens at the first of the addresses that can be had; port 0 stands for any that is free.
     ///
     /// # Errors
     ///
-    /// If the address is in use or not of this machine.
-    pub fn open(address: SocketAddr, metrics: Arc<Metrics>) -> io::Result<Self> {
-        let server = Server::http(address).map_err(io::Error::other)?;
-        let address = server.server_addr().to_ip().unwrap_or(address);
-        let server = Arc::new(server);
-        let serving = Arc::clone(&server);
+    /// If all addresses are in use or not of this machine.
+    pub fn open(
+        addresses: &[SocketAddr],
+        limits: Limits,
+        metrics: Arc<Metrics>,
+        log: Box<dyn Log>,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(addresses)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let listener = {
+            let _context = runtime.enter();
+            tokio::net::TcpListener::from_std(listener)?
+        };
+        let (stop, stopped) = oneshot::channel();
+        let server = Server {
+            listener,
+            limits,
+            metrics,
+            log,
+        };
         let thread = std::thread::Builder::new()
             .name("metrics".into())
             .spawn(move || {
-                for request in serving.incoming_requests() {
-                    let is_get = *request.method() == Method::Get;
-                    let response = match request.url() {
-                        "/metrics" if is_get => Response::from_string(metrics.text()),
-                        "/metrics" => Response::from_string("use GET\n").with_status_code(405),
-                        _ => Response::from_string("see /metrics\n").with_status_code(404),
-                    };
-                    let header = Header::from_bytes("Content-Type", CONTENT_TYPE);
-                    let response = match header {
-                        Ok(header) => response.with_header(header),
-                        Err(()) => response,
-                    };
-                    // Whoever has asked may have gone.
-                    let _ = request.respond(response);
-                }
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = server.run() => {}
+                        // Sent by nobody: the sender is dropped with the endpoint.
+                        _ = stopped => {}
+                    }
+                });
             })?;
         Ok(Self {
-            server,
+            stop: Some(stop),
             thread: Some(thread),
             address,
         })
@@ -63,10 +119,116 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        self.server.unblock();
+        self.stop.take();
         if let Some(thread) = self.thread.take() {
             // A panic in there has been reported; it changes nothing here.
             let _ = thread.join();
         }
     }
+}
+
+struct Server {
+    listener: tokio::net::TcpListener,
+    limits: Limits,
+    metrics: Arc<Metrics>,
+    log: Box<dyn Log>,
+}
+
+impl Server {
+    /// Accepts connections, whatever happens to them.
+    async fn run(mut self) {
+        let mut open: VecDeque<Connection<()>> = VecDeque::new();
+        let mut errors = 0_u64;
+        let mut wait = FIRST_WAIT;
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    if errors > 0 {
+                        self.log.take(&Event::MetricsAccepted { errors });
+                        (errors, wait) = (0, FIRST_WAIT);
+                    }
+                    open.retain(|connection| !connection.is_finished());
+                    if open.len() >= self.limits.connections {
+                        if let Some(oldest) = open.pop_front() {
+                            oldest.abort();
+                            count_closed(&self.metrics, "too-many");
+                        }
+                    }
+                    let metrics = Arc::clone(&self.metrics);
+                    open.push_back(tokio::spawn(serve(stream, self.limits, metrics)));
+                    // A request that is there already is answered before the next one comes.
+                    tokio::task::yield_now().await;
+                }
+                Err(error) => {
+                    self.metrics.accept_errors.inc();
+                    errors += 1;
+                    if errors == 1 {
+                        let why = error.to_string();
+                        self.log.take(&Event::MetricsNotAccepted { why });
+                    }
+                    sleep(wait).await;
+                    wait = (2 * wait).min(LONGEST_WAIT);
+                }
+            }
+        }
+    }
+}
+
+/// Answers one request, in time or not at all.
+async fn serve(stream: TcpStream, limits: Limits, metrics: Arc<Metrics>) {
+    let has_request = Notify::new();
+    let service = service_fn(|request: Request<Incoming>| {
+        has_request.notify_one();
+        let response = respond(&request, &metrics);
+        async move { Ok::<_, Infallible>(response) }
+    });
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .half_close(true)
+        .max_buf_size(LONGEST_HEADER)
+        .serve_connection(TokioIo::new(stream), service);
+    let deadline = async {
+        match timeout(limits.header, has_request.notified()).await {
+            Err(_) => "no-request",
+            Ok(()) => {
+                sleep(limits.response).await;
+                "not-read"
+            }
+        }
+    };
+    tokio::select! {
+        // Who has sent garbage or has gone gets nothing more.
+        _ = connection => {}
+        reason = deadline => count_closed(&metrics, reason),
+    }
+}
+
+fn count_closed(metrics: &Metrics, reason: &'static str) {
+    let labels = ClosedLabels { reason };
+    metrics.closed.get_or_create(&labels).inc();
+}
+
+fn respond(request: &Request<Incoming>, metrics: &Metrics) -> Response<Full<Bytes>> {
+    let may = matches!(*request.method(), Method::GET | Method::HEAD);
+    let (status, content_type, text) = match request.uri().path() {
+        "/metrics" if may => (StatusCode::OK, METRICS_TYPE, metrics.text()),
+        "/metrics" => (
+            StatusCode::METHOD_NOT_ALLOWED,
+            TEXT_TYPE,
+            "use GET\n".to_owned(),
+        ),
+        _ => (
+            StatusCode::NOT_FOUND,
+            TEXT_TYPE,
+            "see /metrics\n".to_owned(),
+        ),
+    };
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        response.headers_mut().insert(ALLOW, allowed);
+    }
+    response
 }

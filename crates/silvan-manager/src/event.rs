@@ -61,7 +61,7 @@ impl fmt::Display for Name {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Counters {
-    /// Time between the two readings, in seconds.
+    /// MonotonicTime between the two readings, in seconds.
     pub span_s: f64,
     /// Growth of PortXmitWait, in ticks.
     pub xmit_wait: Option<u64>,
@@ -173,6 +173,16 @@ pub enum Event {
         /// The address.
         address: String,
     },
+    /// Connections to the metrics cannot be accepted, e.g. for lack of file descriptors.
+    MetricsNotAccepted {
+        /// Why.
+        why: String,
+    },
+    /// Connections to the metrics are accepted again.
+    MetricsAccepted {
+        /// How many tries have failed.
+        errors: u64,
+    },
     /// The subnet was discovered.
     Discovered {
         /// Switches found.
@@ -256,6 +266,9 @@ pub enum Event {
         /// LID of the subnet manager.
         sm_lid: u16,
     },
+    /// The clock has gone back, so that no deadline can be trusted: everything is restored, and
+    /// what was seen is forgotten.
+    ClockWentBack,
     /// A switch has stopped answering. It is asked less and less often.
     SwitchSilent {
         /// The switch.
@@ -305,6 +318,8 @@ impl Event {
             | Self::NotRestored { .. }
             | Self::SmLost { .. }
             | Self::NoSubnet
+            | Self::MetricsNotAccepted { .. }
+            | Self::ClockWentBack
             | Self::SwitchSilent { .. }
             | Self::SwitchMoved { .. }
             | Self::LinkFlapped { .. } => Level::Warning,
@@ -339,6 +354,7 @@ impl Event {
             Reason::NotAllowed { .. }
             | Reason::TooManySwitches { .. }
             | Reason::NoVictims
+            | Reason::ClockWentBack
             | Reason::Vanished => {}
         }
         Self::Decision(Box::new(Decided {

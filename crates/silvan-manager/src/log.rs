@@ -1,6 +1,7 @@
 //! Where events go: lines of text or of JSON.
 
 use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde::Serialize;
@@ -16,6 +17,24 @@ pub trait Log: Send {
 impl<F: FnMut(&Event) + Send> Log for F {
     fn take(&mut self, event: &Event) {
         self(event);
+    }
+}
+
+/// A log for several threads.
+#[derive(Clone)]
+pub struct SharedLog(Arc<Mutex<Box<dyn Log>>>);
+
+impl SharedLog {
+    /// Shares a log.
+    pub fn new(log: Box<dyn Log>) -> Self {
+        Self(Arc::new(Mutex::new(log)))
+    }
+}
+
+impl Log for SharedLog {
+    fn take(&mut self, event: &Event) {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        log.take(event);
     }
 }
 

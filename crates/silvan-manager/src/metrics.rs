@@ -67,6 +67,13 @@ pub struct ActionLabels {
     pub result: &'static str,
 }
 
+/// Why the endpoint has closed a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ClosedLabels {
+    /// `no-request` or `not-read` in time, or `too-many` connections.
+    pub reason: &'static str,
+}
+
 /// All metrics. The families are shared with the registry, so that updating them updates what is
 /// read.
 #[derive(Debug)]
@@ -104,6 +111,10 @@ pub struct Metrics {
     pub sweeps: Counter,
     /// What the last sweep took.
     pub sweep_seconds: Gauge<f64, AtomicU64>,
+    /// Connections to the endpoint that could not be accepted.
+    pub accept_errors: Counter,
+    /// Connections that the endpoint has closed.
+    pub closed: Family<ClosedLabels, Counter>,
     datagrams: [Counter; 5],
 }
 
@@ -128,6 +139,8 @@ impl Metrics {
             unanswered: Gauge::default(),
             sweeps: Counter::default(),
             sweep_seconds: Gauge::default(),
+            accept_errors: Counter::default(),
+            closed: Family::default(),
             datagrams: Default::default(),
         };
         metrics.register();
@@ -202,6 +215,16 @@ impl Metrics {
             "What the last sweep took",
             Unit::Seconds,
             self.sweep_seconds.clone(),
+        );
+        dcms.register(
+            "metrics_accept_errors",
+            "Connections to this endpoint that could not be accepted",
+            self.accept_errors.clone(),
+        );
+        dcms.register(
+            "metrics_connections_closed",
+            "Connections to this endpoint that it has closed, by the reason",
+            self.closed.clone(),
         );
         let names = [
             ("mads_sent", "Requests sent, retries included"),

@@ -1,6 +1,6 @@
 //! The configuration file.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -154,14 +154,14 @@ impl Default for StateSection {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct MetricsSection {
-    listen: SocketAddr,
+    listen: String,
     public: bool,
 }
 
 impl Default for MetricsSection {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9684),
+            listen: "127.0.0.1:9684".to_owned(),
             public: false,
         }
     }
@@ -189,9 +189,9 @@ pub struct Settings {
     pub data_counter: DataCounter,
     /// Whether counters that are about to stop are reset.
     pub reset_counters: bool,
-    /// Time from one discovery to the next.
+    /// MonotonicTime from one discovery to the next.
     pub rediscover: Span,
-    /// Time from one look for the subnet manager to the next.
+    /// MonotonicTime from one look for the subnet manager to the next.
     pub sm_check: Span,
     /// How long no subnet manager may answer before everything is restored.
     pub sm_lost_after: Span,
@@ -201,8 +201,49 @@ pub struct Settings {
     pub state: PathBuf,
     /// How long restoring is tried at the end.
     pub patience: Span,
-    /// Address of the metrics' endpoint; `None` for none.
-    pub listen: Option<SocketAddr>,
+    /// Where the metrics are served; `None` for nowhere.
+    pub listen: Option<Listen>,
+}
+
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    /// As it was written.
+    pub text: String,
+    /// The addresses that this stands for. The first that can be had is taken.
+    pub addresses: Vec<SocketAddr>,
+}
+
+impl Listen {
+    /// Resolves `host:port`, the host by name or by number.
+    fn resolve(document: &Document, section: &MetricsSection) -> Result<Self, ScenarioError> {
+        let text = &section.listen;
+        let refused = |message: String, hint: &str| document.error("metrics.listen", message, hint);
+        let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+        if !matches!(port, Some(Ok(_))) {
+            let hint = "write \"host:port\", e.g. \"127.0.0.1:9684\" or \"[::1]:9684\"";
+            return Err(refused(
+                format!("{text:?} has no port from 0 to 65535"),
+                hint,
+            ));
+        }
+        let resolved = text.to_socket_addrs().map_err(|error| {
+            let hint = "write the address as a number, e.g. \"127.0.0.1:9684\" or \"[::1]:9684\"";
+            refused(format!("{text:?} cannot be resolved: {error}"), hint)
+        })?;
+        let addresses: Vec<SocketAddr> = resolved.collect();
+        let exposed = addresses.iter().find(|address| !address.ip().is_loopback());
+        if let Some(exposed) = exposed.filter(|_| !section.public) {
+            return Err(refused(
+                format!("{exposed} can be reached from other machines"),
+                "listen on 127.0.0.1 or [::1], or say public = true",
+            ));
+        }
+        Ok(Self {
+            text: text.clone(),
+            addresses,
+        })
+    }
 }
 
 impl Settings {
@@ -224,6 +265,9 @@ impl Settings {
         let cc_key = cc_key.map_err(|error: KeyError| {
             document.error("marking.cc-key-file", error.to_string(), error.hint())
         })?;
+        let listen = file.metrics.as_ref();
+        let listen = listen.map(|metrics| Listen::resolve(&document, metrics));
+        let listen = listen.transpose()?;
         Ok(Self {
             dcms,
             device: file.adapter.device,
@@ -248,7 +292,7 @@ impl Settings {
             require_sm: file.subnet.require_sm,
             state: base.join(file.state.folder),
             patience: file.state.patience,
-            listen: file.metrics.map(|metrics| metrics.listen),
+            listen,
         })
     }
 }
@@ -280,15 +324,6 @@ fn check(document: &Document, file: &File) -> Result<(), ScenarioError> {
     if file.datagrams.retries > 10 {
         let message = format!("{} retries take too long", file.datagrams.retries);
         return Err(document.error("datagrams.retries", message, "give at most 10, e.g. 3"));
-    }
-    if let Some(metrics) = &file.metrics {
-        if !metrics.public && !metrics.listen.ip().is_loopback() {
-            return Err(document.error(
-                "metrics.listen",
-                format!("{} can be reached from other machines", metrics.listen),
-                "listen on 127.0.0.1 or [::1], or say public = true",
-            ));
-        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use silvan_control::dcms::{CounterTracker, PortGrowth, RawCounter, RawReading};
 use silvan_mad::performance::{PortCounters, PortCountersExtended, PortXmitConCtrl};
 use silvan_mad::smp::{NodeInfo, Smp, SmpRoute};
 use silvan_mad::{Body, Method};
-use silvan_units::{PortId, PortNumber, Span, SwitchId, Time};
+use silvan_units::{MonotonicTime, PortId, PortNumber, Span, SwitchId};
 
 use crate::client::{Answer, Client, Outcome, Query};
 use crate::settings::DataCounter;
@@ -27,11 +27,11 @@ const SELECT_TIME_CONG: u16 = 1;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PortReading {
     /// PortCounters, and when they came.
-    pub counters: Option<(Time, PortCounters)>,
+    pub counters: Option<(MonotonicTime, PortCounters)>,
     /// PortXmitData of PortCountersExtended, and when it came.
-    pub data: Option<(Time, u64)>,
+    pub data: Option<(MonotonicTime, u64)>,
     /// PortXmitTimeCong, and when it came.
-    pub time_cong: Option<(Time, u32)>,
+    pub time_cong: Option<(MonotonicTime, u32)>,
 }
 
 #[derive(Clone, Copy)]
@@ -210,7 +210,7 @@ pub enum Observed {
 
 /// The last readings of all ports.
 pub struct Meter {
-    tracker: CounterTracker,
+    tracker: CounterTracker<MonotonicTime>,
     links_downed: Vec<Option<u8>>,
     interval: Span,
 }
@@ -239,7 +239,7 @@ impl Meter {
             return Observed::Flapped;
         }
         let nearest = skew(self.interval);
-        let is_near = |other: Time| {
+        let is_near = |other: MonotonicTime| {
             let apart = other.checked_since(at).or_else(|| at.checked_since(other));
             apart.is_some_and(|apart| apart <= nearest)
         };

@@ -1,7 +1,7 @@
 //! How management datagrams leave and arrive, and what time it is.
 
 use silvan_mad::MAD_LEN;
-use silvan_units::{Lid, Span, Time};
+use silvan_units::{Lid, MonotonicTime, Span};
 use thiserror::Error;
 
 /// A request on its way out.
@@ -26,10 +26,14 @@ pub struct Incoming {
     pub mad: [u8; MAD_LEN],
 }
 
-/// A port of the subnet through which datagrams go, and a clock that never goes back.
+/// A port of the subnet through which datagrams go, and the clocks.
 pub trait Transport {
-    /// The time since some instant before the first call.
-    fn now(&mut self) -> Time;
+    /// The time since some instant before the first call. It should never go back; if it does, every
+    /// deadline from before counts as passed.
+    fn now(&mut self) -> MonotonicTime;
+
+    /// Seconds since 1970, for what is compared across restarts.
+    fn unix_time(&mut self) -> u64;
 
     /// Sends a request. A request that is lost here counts as lost on the wire.
     ///
@@ -39,15 +43,15 @@ pub trait Transport {
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError>;
 
     /// Takes what has come in, and waits for it until an instant; `None` if nothing has come by
-    /// then.
+    /// then, or if the clock has gone back meanwhile.
     ///
     /// # Errors
     ///
     /// [`TransportError::Lost`] if nothing can come in any more.
-    fn receive(&mut self, until: Time) -> Result<Option<Incoming>, TransportError>;
+    fn receive(&mut self, until: MonotonicTime) -> Result<Option<Incoming>, TransportError>;
 
-    /// Waits until an instant.
-    fn pause(&mut self, until: Time);
+    /// Waits for some time.
+    fn pause(&mut self, span: Span);
 }
 
 /// Why no datagrams can be exchanged.

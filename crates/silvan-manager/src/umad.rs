@@ -10,11 +10,12 @@
 
 use std::ffi::{CString, c_char, c_int, c_long, c_void};
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use libloading::os::unix::{Library, Symbol};
+use rustix::time::{ClockId, clock_gettime};
 use silvan_mad::{Class, MAD_LEN, Packet};
-use silvan_units::{Lid, Span, Time};
+use silvan_units::{Lid, MonotonicTime, Span};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
@@ -66,7 +67,6 @@ pub struct UmadTransport {
     port: c_int,
     /// The kernel's agents, in the order of [`CLASSES`].
     agents: [c_int; CLASSES.len()],
-    started: Instant,
 }
 
 impl UmadTransport {
@@ -115,7 +115,6 @@ impl UmadTransport {
             functions,
             port: opened,
             agents: [-1; CLASSES.len()],
-            started: Instant::now(),
         };
         // SAFETY: no preconditions.
         if unsafe { size() } != HEADER_LEN {
@@ -181,8 +180,17 @@ fn to_bytes(words: &[u64; WORDS]) -> [u8; HEADER_LEN + MAD_LEN] {
 }
 
 impl Transport for UmadTransport {
-    fn now(&mut self) -> Time {
-        Time::from_ps(self.started.elapsed().as_nanos() as u64 * 1_000)
+    fn now(&mut self) -> MonotonicTime {
+        // It counts on while the machine is suspended, as applications' waiting does.
+        let time = clock_gettime(ClockId::Boottime);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        let ns = u64::try_from(time.tv_nsec).unwrap_or(0);
+        MonotonicTime::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
+    }
+
+    fn unix_time(&mut self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| since.as_secs())
     }
 
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError> {
@@ -237,25 +245,25 @@ impl Transport for UmadTransport {
         }
     }
 
-    fn receive(&mut self, until: Time) -> Result<Option<Incoming>, TransportError> {
+    fn receive(&mut self, until: MonotonicTime) -> Result<Option<Incoming>, TransportError> {
+        let began = self.now();
         loop {
             if let Some(incoming) = self.take()? {
                 return Ok(Some(incoming));
             }
             let now = self.now();
-            let Some(left) = until.checked_since(now).filter(|left| !left.is_zero()) else {
+            let left = until.checked_since(now).filter(|left| !left.is_zero());
+            let Some(left) = left.filter(|_| now >= began) else {
                 return Ok(None);
             };
             let ms = left.as_ps().div_ceil(1_000_000_000).min(LONGEST_POLL_MS);
-            // SAFETY: the port is open. What it returns matters not: the next turn looks.
+            // SAFETY: the port is open. What it returns does not matter: the next pass looks.
             unsafe { (self.functions.poll)(self.port, ms as c_int) };
         }
     }
 
-    fn pause(&mut self, until: Time) {
-        let now = self.now();
-        let left: Span = until.checked_since(now).unwrap_or(Span::ZERO);
-        std::thread::sleep(std::time::Duration::from_nanos(left.as_ps() / 1_000));
+    fn pause(&mut self, span: Span) {
+        std::thread::sleep(Duration::from_nanos(span.as_ps() / 1_000));
     }
 }
 

@@ -6,6 +6,7 @@
 //! | type | raw value | written |
 //! |---|---|---|
 //! | [`Time`], [`Span`] | picoseconds | `"150 us"` |
+//! | [`MonotonicTime`], of a real clock | nanoseconds | |
 //! | [`Bytes`] | bytes | `"64 KiB"` |
 //! | [`Credits`] | blocks of 64 bytes | |
 //! | [`Rate`] | bits per second, never zero | `"13.5 Gbit/s"` |
@@ -33,6 +34,7 @@
 mod bytes;
 mod id;
 mod length;
+mod monotonic;
 mod quantity;
 mod rate;
 mod time;
@@ -41,6 +43,7 @@ mod wire;
 pub use bytes::{Bytes, Credits};
 pub use id::{HostId, Id, IdVec, LinkId, NodeId, PortId, SwitchId};
 pub use length::Length;
+pub use monotonic::{Instant, MonotonicTime};
 pub use quantity::{ParseQuantityError, ParseQuantityReason};
 pub use rate::Rate;
 pub use time::{Span, Time};

@@ -1,6 +1,6 @@
 //! From what a port answers to differences that can be trusted.
 
-use silvan_units::{PortId, Span, Time};
+use silvan_units::{Instant, PortId, Span, Time};
 
 /// How a counter behaves at the end of its range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,9 +57,9 @@ impl RawCounter {
 
 /// The counters of one port as they were read at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RawReading {
+pub struct RawReading<T = Time> {
     /// When, by the reader's clock.
-    pub at: Time,
+    pub at: T,
     /// PortXmitWait, in ticks.
     pub xmit_wait: RawCounter,
     /// PortXmitData, in 4-byte words.
@@ -84,12 +84,12 @@ pub struct PortGrowth {
 
 /// The last reading of every port.
 #[derive(Debug, Clone)]
-pub struct CounterTracker {
+pub struct CounterTracker<T = Time> {
     tick: Span,
-    last: Vec<Option<RawReading>>,
+    last: Vec<Option<RawReading<T>>>,
 }
 
-impl CounterTracker {
+impl<T: Instant> CounterTracker<T> {
     /// A tracker for counters of time with this tick.
     pub fn new(tick: Span) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl CounterTracker {
     pub fn observe(
         &mut self,
         port: PortId,
-        reading: RawReading,
+        reading: RawReading<T>,
         words_per_second: u64,
     ) -> Option<PortGrowth> {
         if self.last.len() <= port.index() {

@@ -1,6 +1,6 @@
 //! Algorithms 1 to 3 of mizero2017 as a state machine.
 
-use silvan_units::{PortId, Span, SwitchId, Time};
+use silvan_units::{Instant, PortId, Span, SwitchId, Time};
 
 use super::counters::PortGrowth;
 use super::parameters::{CongestionTimeReads, DcmsError, DcmsParameters};
@@ -8,14 +8,14 @@ use super::topology::{MarkingScope, Neighbour, SwitchPortInfo, Topology};
 
 /// State of a port (the paper's S(s, p)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MarkingState {
+pub enum MarkingState<T = Time> {
     /// The default Marking_Rate is in force.
     #[default]
     Default,
     /// The Marking_Rate has been low since this instant.
     Low {
         /// Time of the sweep that lowered it.
-        since: Time,
+        since: T,
     },
 }
 
@@ -69,6 +69,8 @@ pub enum Reason {
         /// How long it has been low.
         low_for: Span,
     },
+    /// The clock has gone back since the Marking_Rate was lowered, so that T_I cannot be measured.
+    ClockWentBack,
     /// The port is not there any more.
     Vanished,
 }
@@ -83,6 +85,7 @@ impl Reason {
             Self::VictimGone { .. } => "victim-gone",
             Self::NoVictims => "no-victims",
             Self::TimeLimit { .. } => "time-limit",
+            Self::ClockWentBack => "clock-went-back",
             Self::Vanished => "vanished",
         }
     }
@@ -94,16 +97,16 @@ impl Reason {
             | Self::NotAllowed { victim }
             | Self::TooManySwitches { victim }
             | Self::VictimGone { victim, .. } => Some(*victim),
-            Self::NoVictims | Self::TimeLimit { .. } | Self::Vanished => None,
+            Self::NoVictims | Self::TimeLimit { .. } | Self::ClockWentBack | Self::Vanished => None,
         }
     }
 }
 
 /// Something that the DCMS decided about a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decision {
+pub struct Decision<T = Time> {
     /// Time of the sweep.
-    pub at: Time,
+    pub at: T,
     /// The congested port.
     pub port: PortId,
     /// What is to be done, if anything.
@@ -113,25 +116,29 @@ pub struct Decision {
 }
 
 #[derive(Debug, Clone, Default)]
-struct PortState {
-    state: MarkingState,
+struct PortState<T> {
+    state: MarkingState<T>,
+    /// Number of the sweep that lowered it.
+    lowered_in: u64,
     victims: Vec<PortId>,
     seen_congested: bool,
     before: Option<PortGrowth>,
 }
 
-/// The Dynamic Congestion Management System.
+/// The Dynamic Congestion Management System, by simulated or by real time.
 #[derive(Debug, Clone)]
-pub struct Dcms {
+pub struct Dcms<T = Time> {
     parameters: DcmsParameters,
     topology: Topology,
-    ports: Vec<PortState>,
+    ports: Vec<PortState<T>>,
     sweeps: u64,
+    /// Time of the last sweep.
+    swept: Option<T>,
     busy: bool,
-    decisions: Vec<Decision>,
+    decisions: Vec<Decision<T>>,
 }
 
-impl Dcms {
+impl<T: Instant> Dcms<T> {
     /// A DCMS that has seen nothing yet; all ports are taken to have the default Marking_Rate.
     ///
     /// # Errors
@@ -144,6 +151,7 @@ impl Dcms {
             topology,
             ports,
             sweeps: 0,
+            swept: None,
             busy: false,
             decisions: Vec::new(),
         })
@@ -160,7 +168,7 @@ impl Dcms {
     }
 
     /// State of a port.
-    pub fn state(&self, port: PortId) -> MarkingState {
+    pub fn state(&self, port: PortId) -> MarkingState<T> {
         self.ports
             .get(port.index())
             .map_or(MarkingState::Default, |state| state.state)
@@ -198,7 +206,7 @@ impl Dcms {
 
     /// Takes a new topology. What is known of ports that are in both is kept; a port that is
     /// gone is forgotten, and nothing can be set on it.
-    pub fn set_topology(&mut self, now: Time, topology: Topology) -> &[Decision] {
+    pub fn set_topology(&mut self, now: T, topology: Topology) -> &[Decision<T>] {
         self.decisions.clear();
         let bound = topology.port_bound().max(self.ports.len());
         self.ports.resize(bound, PortState::default());
@@ -226,12 +234,14 @@ impl Dcms {
 
     /// One sweep (Algorithm 1): `growth` by the dense number of the port, `None` where nothing is
     /// known, which leads to no action. Returns what was decided, in the order of decision.
-    pub fn step(&mut self, now: Time, growth: &[Option<PortGrowth>]) -> &[Decision] {
+    pub fn step(&mut self, now: T, growth: &[Option<PortGrowth>]) -> &[Decision<T>] {
         self.decisions.clear();
         let known = |port: PortId| growth.get(port.index()).copied().flatten();
         self.busy = false;
+        let before = self.swept.replace(now).unwrap_or(now);
+        let went_back = now.checked_since(before).is_none();
         self.find_victims(now, &known);
-        self.monitor(now, &known);
+        self.monitor(now, went_back, &known);
         for (state, growth) in self.ports.iter_mut().zip(growth) {
             state.before = *growth;
         }
@@ -264,7 +274,7 @@ impl Dcms {
     }
 
     /// Algorithm 2: newly congested ports and new victims.
-    fn find_victims(&mut self, now: Time, known: &impl Fn(PortId) -> Option<PortGrowth>) {
+    fn find_victims(&mut self, now: T, known: &impl Fn(PortId) -> Option<PortGrowth>) {
         for index in 0..self.topology.ports().len() {
             let info = self.topology.ports()[index];
             let Some(root) = known(info.port) else {
@@ -290,7 +300,7 @@ impl Dcms {
 
     fn add_victim(
         &mut self,
-        now: Time,
+        now: T,
         info: &SwitchPortInfo,
         victim: PortId,
         root: PortGrowth,
@@ -326,6 +336,7 @@ impl Dcms {
             state.victims.push(victim);
             if !is_low {
                 state.state = MarkingState::Low { since: now };
+                state.lowered_in = self.sweeps;
             }
         }
         self.decisions.push(Decision {
@@ -378,28 +389,29 @@ impl Dcms {
     }
 
     /// Algorithm 3: monitors congestion events and restores the default.
-    fn monitor(&mut self, now: Time, known: &impl Fn(PortId) -> Option<PortGrowth>) {
+    ///
+    /// Once the clock has gone back, no time limit that was set before can be trusted: what was
+    /// lowered before is restored.
+    fn monitor(&mut self, now: T, went_back: bool, known: &impl Fn(PortId) -> Option<PortGrowth>) {
         for index in 0..self.topology.ports().len() {
             let info = self.topology.ports()[index];
             let MarkingState::Low { since } = self.state(info.port) else {
                 continue;
             };
-            let low_for = now.checked_since(since).unwrap_or(Span::ZERO);
-            if low_for.is_zero() {
+            if self.ports[info.port.index()].lowered_in == self.sweeps {
                 continue;
             }
-            let is_over = low_for >= self.parameters.low_duration;
+            let low_for = now.checked_since(since).filter(|_| !went_back);
+            let is_over = low_for.is_none_or(|span| span >= self.parameters.low_duration);
             if !is_over {
                 self.drop_victims(now, info.port, known);
             }
             let has_victims = !self.victims(info.port).is_empty();
-            if has_victims && !is_over {
-                continue;
-            }
-            let reason = if has_victims {
-                Reason::TimeLimit { low_for }
-            } else {
-                Reason::NoVictims
+            let reason = match low_for {
+                None => Reason::ClockWentBack,
+                Some(_) if !has_victims => Reason::NoVictims,
+                Some(low_for) if is_over => Reason::TimeLimit { low_for },
+                Some(_) => continue,
             };
             let state = &mut self.ports[info.port.index()];
             state.state = MarkingState::Default;
@@ -417,7 +429,7 @@ impl Dcms {
     /// Algorithm 3, lines 4 to 8.
     fn drop_victims(
         &mut self,
-        now: Time,
+        now: T,
         port: PortId,
         known: &impl Fn(PortId) -> Option<PortGrowth>,
     ) {

@@ -12,7 +12,8 @@
 //!   others) into differences, or says that they are not known.
 //! - [`DcmsParameters`] are the paper's thresholds, in its units.
 //!
-//! The same machine runs in a simulation and in a daemon on a real subnet.
+//! The same machine runs in a simulation and in a daemon on a real subnet, there by a clock that may
+//! go back: a low Marking_Rate whose time cannot be measured is restored at once.
 //!
 //! Where the pseudocode and the text differ, the text is followed:
 //! - Algorithm 3 skips ports whose interval count is 1 and increments the others; the count is set

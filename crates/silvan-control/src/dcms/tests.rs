@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use proptest::prelude::*;
-use silvan_units::{PortId, Span, SwitchId, Time};
+use silvan_units::{MonotonicTime, PortId, Span, SwitchId, Time};
 
 use super::*;
 
@@ -458,6 +458,59 @@ fn any_growth() -> impl Strategy<Value = Option<PortGrowth>> {
             xmit_time_cong,
         }),
     )
+}
+
+/// A step of a real clock from one sweep to the next, in nanoseconds.
+fn any_clock_step() -> impl Strategy<Value = i128> {
+    const SECOND: i128 = 1_000_000_000;
+    const YEAR: i128 = 365 * 86_400 * SECOND;
+    prop_oneof![
+        8 => 1..3 * SECOND,
+        1 => Just(0),
+        1 => 0..20 * YEAR,
+        1 => -20 * YEAR..0,
+        1 => -3 * SECOND..0,
+    ]
+}
+
+proptest! {
+    /// Oracle: the definition of T_I, counted in 128 bits, on a clock that has run for decades, stands
+    /// still and jumps: a rate goes back to its default in the first sweep in which T_I is over or the
+    /// clock shows less than in the sweep before, and in no other while its victim waits.
+    #[test]
+    fn low_rates_end_by_any_clock(
+        start in 0..300 * 365 * 86_400 * 1_000_000_000_i128,
+        steps in proptest::collection::vec(any_clock_step(), 1..80),
+    ) {
+        let parameters = DcmsParameters::mizero2017();
+        let limit = i128::from(parameters.low_duration.as_ps() / 1_000);
+        let mut dcms: Dcms<MonotonicTime> = Dcms::new(parameters, testbed()).unwrap();
+        let mut now = start;
+        let mut low_since = None;
+        for step in steps {
+            let before = now;
+            now = (now + step).max(0);
+            let at = MonotonicTime::from_ns(u64::try_from(now).unwrap());
+            let decisions = dcms.step(at, &sweep(SLOWED, CONGESTED)).to_vec();
+            let expected = match low_since {
+                None => Some(0),
+                Some(since) if now < before || now - since >= limit => Some(128),
+                Some(_) => None,
+            };
+            let set: Vec<u16> = decisions
+                .iter()
+                .filter_map(|decision| Some(decision.action?.marking_rate))
+                .collect();
+            prop_assert_eq!(&set, &expected.into_iter().collect::<Vec<u16>>());
+            low_since = match expected {
+                Some(0) => Some(now),
+                Some(_) => None,
+                None => low_since,
+            };
+            let is_low = dcms.state(S2_TO_D) != MarkingState::Default;
+            prop_assert_eq!(is_low, low_since.is_some());
+        }
+    }
 }
 
 proptest! {

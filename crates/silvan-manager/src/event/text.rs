@@ -23,6 +23,13 @@ impl fmt::Display for Event {
                 }
             }
             Self::MetricsServed { address } => write!(f, "metrics at http://{address}/metrics"),
+            Self::MetricsNotAccepted { why } => {
+                write!(f, "connections to the metrics cannot be accepted: {why}")
+            }
+            Self::MetricsAccepted { errors } => write!(
+                f,
+                "connections to the metrics are accepted again, after {errors} errors"
+            ),
             Self::Discovered {
                 switches,
                 hosts,
@@ -85,6 +92,9 @@ impl fmt::Display for Event {
                     f,
                     "the subnet manager is at LID {sm_lid} now; discovering anew"
                 )
+            }
+            Self::ClockWentBack => {
+                f.write_str("the clock has gone back; restoring everything and starting over")
             }
             Self::SwitchSilent { switch, retry_in_s } => {
                 write!(f, "{switch} does not answer; next try in {retry_in_s:.1} s")

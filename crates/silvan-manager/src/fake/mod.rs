@@ -13,13 +13,17 @@ use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use silvan_mad::smp::DirectedRoute;
 use silvan_mad::{Class, MAD_LEN, Mad, Method, Packet};
-use silvan_units::{Guid, Lid, Span, Time};
+use silvan_units::{Guid, Lid, MonotonicTime, Span};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
 pub use disk::FakeDisk;
 pub use nodes::{Node, Rates};
 
+/// When the clock of the world shows nothing, in seconds since 1970.
+const UNIX_START: u64 = 1_700_000_000;
+/// How often a wait for datagrams reads the clock.
+const LONGEST_POLL: Span = Span::from_ms(50);
 /// What a datagram takes from end to end and back.
 const ROUND_TRIP: Span = Span::from_us(20);
 
@@ -46,13 +50,19 @@ pub enum Fault {
     Incast(bool),
     /// All answers are garbage from now on.
     Garbage,
+    /// The manager's clock jumps by so many nanoseconds.
+    Clock(i64),
     /// The manager shall stop.
     Stop,
 }
 
 /// The subnet.
 pub struct World {
-    pub now: Time,
+    pub now: MonotonicTime,
+    /// What the manager's clock shows more than `now`, in nanoseconds.
+    pub clock_ns: i64,
+    /// How often the manager's clock has jumped.
+    jumps: u64,
     pub nodes: Vec<Node>,
     pub sm: Option<usize>,
     pub incast: bool,
@@ -68,11 +78,13 @@ pub struct World {
     pub steps: u64,
     /// What was set successfully: node, attribute, and the change of a port or the whole.
     pub sets: Vec<(String, Option<u8>, u16)>,
+    /// What was in force at S2's port to D after each of them, and since when, in seconds.
+    pub rates_set: Vec<(f64, u16)>,
     pub stop: Arc<std::sync::atomic::AtomicBool>,
-    faults: VecDeque<(Time, Fault)>,
+    faults: VecDeque<(MonotonicTime, Fault)>,
     cut: Vec<((usize, u8), (usize, u8))>,
-    back: BTreeMap<usize, Time>,
-    arrivals: BTreeMap<(Time, u64), Incoming>,
+    back: BTreeMap<usize, MonotonicTime>,
+    arrivals: BTreeMap<(MonotonicTime, u64), Incoming>,
     sequence: u64,
     rng: Xoshiro256PlusPlus,
 }
@@ -98,7 +110,9 @@ impl World {
             nodes.push(Node::host(name, 3 + index as u16));
         }
         let mut world = Self {
-            now: Time::from_ps(1),
+            now: MonotonicTime::from_ns(1),
+            clock_ns: 0,
+            jumps: 0,
             nodes,
             sm: Some(3),
             incast: false,
@@ -108,6 +122,7 @@ impl World {
             fuse: None,
             steps: 0,
             sets: Vec::new(),
+            rates_set: Vec::new(),
             stop: Arc::default(),
             faults: VecDeque::new(),
             cut: Vec::new(),
@@ -153,13 +168,16 @@ impl World {
     }
 
     /// Lets time pass.
-    fn advance(&mut self, to: Time) {
+    fn advance(&mut self, to: MonotonicTime) {
         while self.now < to {
             let next = self.faults.front().map_or(to, |(at, _)| (*at).min(to));
             let back = self.back.values().copied().min().unwrap_or(to);
             let next = next.min(back).max(self.now);
             let rates = self.rates();
-            let seconds = next.since(self.now).as_secs_f64();
+            let seconds = next
+                .checked_since(self.now)
+                .unwrap_or(Span::ZERO)
+                .as_secs_f64();
             for ((node, port), rate) in rates {
                 self.nodes[node].ports[usize::from(port)].grow(rate, seconds);
             }
@@ -243,6 +261,12 @@ impl World {
             }
             Fault::Incast(on) => self.incast = on,
             Fault::Garbage => self.garbage = true,
+            Fault::Clock(ns) => {
+                // It never shows less than nothing.
+                let now = i64::try_from(self.now.as_ns()).unwrap();
+                self.clock_ns = (self.clock_ns + ns).max(-now);
+                self.jumps += 1;
+            }
             Fault::Stop => self.stop.store(true, std::sync::atomic::Ordering::Relaxed),
         }
     }
@@ -347,6 +371,8 @@ impl World {
         let is_set = mad.method == Method::SET;
         mad.status = self.nodes[node].answer(&mut mad, port, is_sm, sm_lid, &mut self.sets)?;
         debug_assert!(is_set || mad.method == Method::GET);
+        let rate = (self.now.as_secs_f64(), self.rate("S2", 23));
+        self.rates_set.resize(self.sets.len(), rate);
         // The kernel writes its own number into the high half.
         mad.transaction_id |= 0x1234 << 32;
         mad.method = Method::GET_RESPONSE;
@@ -373,8 +399,13 @@ impl Shared {
 }
 
 impl Transport for Shared {
-    fn now(&mut self) -> Time {
-        self.world().now
+    fn now(&mut self) -> MonotonicTime {
+        let world = self.world();
+        MonotonicTime::from_ns(world.now.as_ns().saturating_add_signed(world.clock_ns))
+    }
+
+    fn unix_time(&mut self) -> u64 {
+        UNIX_START + self.world().now.as_ns() / 1_000_000_000
     }
 
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError> {
@@ -386,8 +417,10 @@ impl Transport for Shared {
         Ok(())
     }
 
-    fn receive(&mut self, until: Time) -> Result<Option<Incoming>, TransportError> {
+    fn receive(&mut self, until: MonotonicTime) -> Result<Option<Incoming>, TransportError> {
         let mut world = self.world();
+        let until = MonotonicTime::from_ns(until.as_ns().saturating_add_signed(-world.clock_ns));
+        let jumps = world.jumps;
         world.step().map_err(TransportError::Lost)?;
         let first = world.arrivals.first_key_value().map(|(key, _)| *key);
         match first.filter(|(at, _)| *at <= until) {
@@ -397,13 +430,18 @@ impl Transport for Shared {
                 Ok(world.arrivals.remove(&key))
             }
             None => {
-                world.advance(until);
+                while world.now < until && world.jumps == jumps {
+                    let next = (world.now + LONGEST_POLL).min(until);
+                    world.advance(next);
+                }
                 Ok(None)
             }
         }
     }
 
-    fn pause(&mut self, until: Time) {
-        self.world().advance(until);
+    fn pause(&mut self, span: Span) {
+        let mut world = self.world();
+        let until = world.now + span;
+        world.advance(until);
     }
 }

@@ -1,8 +1,8 @@
 //! Lowering and restoring.
 
-use silvan_units::{PortId, Span, Time};
+use silvan_units::{PortId, Span};
 
-use super::{Backoff, FIRST_BACKOFF, LEAST_REST, Manager, ManagerError, double};
+use super::{Backoff, Deadline, FIRST_BACKOFF, LEAST_REST, Manager, ManagerError, double};
 use crate::client::Failure;
 use crate::event::{Event, Name};
 use crate::journal::{Change, Disk, Target};
@@ -10,7 +10,7 @@ use crate::marking::{ChangeError, Lowered, Marker, Place, Restored};
 use crate::metrics::ActionLabels;
 use crate::transport::Transport;
 
-/// Time between two tries to restore at the end.
+/// MonotonicTime between two tries to restore at the end.
 const LAST_PAUSE: Span = Span::from_ms(250);
 
 impl<T: Transport, D: Disk> Manager<T, D> {
@@ -190,24 +190,22 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.restore_after.clear();
         let now = self.client.now();
         self.start_anew(now)?;
-        let deadline: Time = self.client.now().saturating_add(self.settings.patience);
-        let mut looked = self.client.now();
+        let mut deadline = Deadline::new(&mut self.client, self.settings.patience);
+        let mut look = Deadline::new(&mut self.client, LEAST_REST);
         loop {
             self.restore_pending()?;
-            let now = self.client.now();
             let left = self.journal.changes().len();
-            if left == 0 || !self.act || now >= deadline {
+            if left == 0 || !self.act || deadline.is_over(&mut self.client) {
                 self.publish();
                 self.tell(&Event::Stopped { pending: left });
                 return Ok(left);
             }
-            if now.checked_since(looked).unwrap_or(Span::ZERO) >= LEAST_REST {
+            if look.is_over(&mut self.client) {
                 // It may have got another LID.
                 self.find_subnet()?;
-                looked = self.client.now();
+                look = Deadline::new(&mut self.client, LEAST_REST);
             }
-            let next = self.client.now().saturating_add(LAST_PAUSE);
-            self.client.transport().pause(next);
+            self.client.transport().pause(LAST_PAUSE);
             self.restore_after.clear();
         }
     }

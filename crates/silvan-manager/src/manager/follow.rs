@@ -7,7 +7,7 @@ use silvan_mad::congestion::{
 use silvan_mad::performance::PortXmitConCtrl;
 use silvan_mad::smp::{SmInfo, SmState, Smp, SmpRoute};
 use silvan_mad::{Body, ClassPortInfo, Method, performance_capability};
-use silvan_units::{Lid, PortNumber, Span, SwitchId, Time};
+use silvan_units::{Lid, MonotonicTime, PortNumber, Span, SwitchId};
 
 use super::{LEAST_REST, Manager, ManagerError};
 use crate::client::{Failure, Outcome, Query};
@@ -30,8 +30,8 @@ const UNSETTLED_REST: Span = Span::from_secs(5);
 #[derive(Debug)]
 pub(super) struct SmWatch {
     /// When a master has last answered.
-    seen: Time,
-    look_at: Time,
+    seen: MonotonicTime,
+    look_at: MonotonicTime,
     /// LID of the local port and of the subnet manager.
     lids: Option<(Lid, Lid)>,
     /// Whether it has been silent for too long.
@@ -39,13 +39,19 @@ pub(super) struct SmWatch {
 }
 
 impl SmWatch {
-    pub fn new(now: Time) -> Self {
+    pub fn new(now: MonotonicTime) -> Self {
         Self {
             seen: now,
             look_at: now,
             lids: None,
             is_lost: false,
         }
+    }
+
+    /// Takes it that a master has answered now, since when it last did cannot be known any more.
+    pub fn forget_times(&mut self, now: MonotonicTime) {
+        self.seen = now;
+        self.look_at = now;
     }
 }
 
@@ -113,7 +119,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     }
 
     /// Forgets what was seen, so that nothing is decided by what lies before a gap.
-    pub(super) fn start_anew(&mut self, now: Time) -> Result<(), ManagerError> {
+    pub(super) fn start_anew(&mut self, now: MonotonicTime) -> Result<(), ManagerError> {
         let topology = self.machine.topology().clone();
         self.machine = Dcms::new(self.settings.dcms, topology)?;
         self.meter = Meter::new(self.settings.dcms.tick, self.settings.dcms.interval);

@@ -1,7 +1,7 @@
 //! Sweeps, and switches that do not answer them.
 
 use silvan_control::dcms::PortGrowth;
-use silvan_units::{Span, SwitchId, Time};
+use silvan_units::{MonotonicTime, Span, SwitchId};
 
 use super::{Backoff, FIRST_BACKOFF, Manager, ManagerError, double};
 use crate::event::Event;
@@ -15,7 +15,7 @@ const WORD: u64 = 4;
 
 impl<T: Transport, D: Disk> Manager<T, D> {
     /// Reads all counters of switches that answer. Gives whether nothing at all has answered.
-    pub(super) fn sweep(&mut self, began: Time) -> Result<bool, ManagerError> {
+    pub(super) fn sweep(&mut self, began: MonotonicTime) -> Result<bool, ManagerError> {
         let silent = &self.silent;
         let asked: Vec<WatchedPort> = self
             .watched

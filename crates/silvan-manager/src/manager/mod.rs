@@ -1,7 +1,7 @@
 //! The manager: discovery, sweeps, decisions and changes in one loop.
 //!
 //! Nothing here knows a socket, a file or the time of day: datagrams go through a
-//! [`Transport`], which also has the clock, and the journal through a [`Disk`].
+//! [`Transport`], which also has the clocks, and the journal through a [`Disk`].
 
 mod act;
 mod follow;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use silvan_control::dcms::{Dcms, DcmsError, Decision, MarkingScope, PortGrowth, Topology};
-use silvan_units::{PortId, Span, SwitchId, Time};
+use silvan_units::{MonotonicTime, PortId, Span, SwitchId};
 use thiserror::Error;
 
 use crate::client::Client;
@@ -84,8 +84,34 @@ impl ManagerError {
 /// Something that is left alone for a while.
 #[derive(Clone, Copy, Debug)]
 struct Backoff {
-    until: Time,
+    until: MonotonicTime,
     wait: Span,
+}
+
+/// The end of some waiting, which starts again when the clock goes back.
+struct Deadline {
+    patience: Span,
+    at: MonotonicTime,
+    /// How often the clock had gone back when it was set.
+    jumps: u64,
+}
+
+impl Deadline {
+    fn new<T: Transport>(client: &mut Client<T>, patience: Span) -> Self {
+        Self {
+            patience,
+            at: client.now().saturating_add(patience),
+            jumps: client.clock_jumps(),
+        }
+    }
+
+    fn is_over<T: Transport>(&mut self, client: &mut Client<T>) -> bool {
+        let now = client.now();
+        if client.clock_jumps() != self.jumps {
+            *self = Self::new(client, self.patience);
+        }
+        now >= self.at
+    }
 }
 
 /// A congestion manager.
@@ -100,18 +126,20 @@ pub struct Manager<T, D> {
     subnet: Option<Subnet>,
     watched: Vec<WatchedPort>,
     meter: Meter,
-    machine: Dcms,
+    machine: Dcms<MonotonicTime>,
     growth: Vec<Option<PortGrowth>>,
     /// Changes that shall stay in force. All others in the journal are to be restored.
     held: BTreeSet<Target>,
     silent: BTreeMap<SwitchId, Backoff>,
     /// Changes that could not be restored.
     restore_after: BTreeMap<Target, Backoff>,
-    discover_at: Time,
-    discovered_at: Time,
+    discover_at: MonotonicTime,
+    discovered_at: MonotonicTime,
     /// Discoveries without news that are still to come.
     unsettled: u32,
     sm: SmWatch,
+    /// How often the clock had gone back when everything started over.
+    jumps: u64,
 }
 
 impl<T: Transport, D: Disk> Manager<T, D> {
@@ -151,6 +179,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             discovered_at: now,
             unsettled: 0,
             sm: SmWatch::new(now),
+            jumps: 0,
         })
     }
 
@@ -169,12 +198,12 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         if task == Task::Restore && pending == 0 {
             return self.finish();
         }
-        let deadline = self.client.now().saturating_add(self.settings.patience);
+        let mut deadline = Deadline::new(&mut self.client, self.settings.patience);
         while !self.find_subnet()? && !stopped() {
             let is_over = match task {
                 Task::Run => false,
                 Task::Once => true,
-                Task::Restore => self.client.now() >= deadline,
+                Task::Restore => deadline.is_over(&mut self.client),
             };
             if is_over {
                 return Err(ManagerError::NoSubnet);
@@ -207,19 +236,38 @@ impl<T: Transport, D: Disk> Manager<T, D> {
 
     /// Waits, but not for longer than until it shall stop.
     fn wait(&mut self, span: Span, stop: &AtomicBool) {
-        let until = self.client.now().saturating_add(span);
+        let began = self.client.now();
         while !stop.load(Ordering::Relaxed) {
-            let now = self.client.now();
-            if now >= until {
+            // None if the clock has gone back: then there is no telling how long it has been.
+            let waited = self.client.now().checked_since(began);
+            let left = waited.map_or(Span::ZERO, |waited| span.saturating_sub(waited));
+            if left.is_zero() {
                 return;
             }
-            let next = now.saturating_add(NAP).min(until);
-            self.client.transport().pause(next);
+            self.client.transport().pause(left.min(NAP));
         }
+    }
+
+    /// Restores everything and forgets what was seen if the clock has gone back: no time that was
+    /// noted before can be compared with what it shows now.
+    fn check_clock(&mut self) -> Result<(), ManagerError> {
+        let now = self.client.now();
+        let jumps = self.client.clock_jumps();
+        if std::mem::replace(&mut self.jumps, jumps) == jumps {
+            return Ok(());
+        }
+        self.tell(&Event::ClockWentBack);
+        self.held.clear();
+        self.restore_after.clear();
+        self.silent.clear();
+        self.sm.forget_times(now);
+        self.discovered_at = now;
+        self.start_anew(now)
     }
 
     /// A look for the subnet manager, a sweep, and what follows from it.
     fn round(&mut self) -> Result<(), ManagerError> {
+        self.check_clock()?;
         self.check_sm()?;
         if self.client.now() >= self.discover_at {
             self.find_subnet()?;
@@ -250,7 +298,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     }
 
     /// Logs a decision and does what it asks for.
-    fn carry_out(&mut self, decision: &Decision) -> Result<(), ManagerError> {
+    fn carry_out(&mut self, decision: &Decision<MonotonicTime>) -> Result<(), ManagerError> {
         let low = self.settings.dcms.low_marking_rate;
         let action = match decision.action {
             None => Do::Nothing,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use silvan_mad::smp::NodeInfo;
 use silvan_mad::{Method, Packet, Status};
-use silvan_units::{Lid, Span, Time};
+use silvan_units::{Lid, MonotonicTime, Span};
 
 use crate::client::{Client, Failure, Limits, Query};
 use crate::sweep::node_info;
@@ -14,18 +14,18 @@ use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 type Script = Box<dyn FnMut(usize, &Outgoing<'_>) -> Vec<(Span, Incoming)>>;
 
 struct Scripted {
-    now: Time,
+    now: MonotonicTime,
     script: Script,
-    sent: Vec<(Time, Lid)>,
+    sent: Vec<(MonotonicTime, Lid)>,
     open: usize,
     most_open: usize,
-    arrivals: VecDeque<(Time, Incoming)>,
+    arrivals: VecDeque<(MonotonicTime, Incoming)>,
 }
 
 impl Scripted {
     fn new(script: impl FnMut(usize, &Outgoing<'_>) -> Vec<(Span, Incoming)> + 'static) -> Self {
         Self {
-            now: Time::ZERO,
+            now: MonotonicTime::ZERO,
             script: Box::new(script),
             sent: Vec::new(),
             open: 0,
@@ -36,7 +36,7 @@ impl Scripted {
 }
 
 impl Transport for Scripted {
-    fn now(&mut self) -> Time {
+    fn now(&mut self) -> MonotonicTime {
         self.now
     }
 
@@ -52,7 +52,7 @@ impl Transport for Scripted {
         Ok(())
     }
 
-    fn receive(&mut self, until: Time) -> Result<Option<Incoming>, TransportError> {
+    fn receive(&mut self, until: MonotonicTime) -> Result<Option<Incoming>, TransportError> {
         match self.arrivals.front() {
             Some((at, _)) if *at <= until => {
                 self.now = self.now.max(*at);
@@ -67,8 +67,12 @@ impl Transport for Scripted {
         }
     }
 
-    fn pause(&mut self, until: Time) {
-        self.now = until;
+    fn pause(&mut self, span: Span) {
+        self.now = self.now + span;
+    }
+
+    fn unix_time(&mut self) -> u64 {
+        0
     }
 }
 
@@ -107,8 +111,8 @@ fn query(node: u32) -> Query {
     )
 }
 
-fn ms(time: Time) -> u64 {
-    time.as_ps() / 1_000_000_000
+fn ms(time: MonotonicTime) -> u64 {
+    time.as_ns() / 1_000_000
 }
 
 /// Oracle: 100, 200, 400, 800 ms with a quarter more each before the next try.

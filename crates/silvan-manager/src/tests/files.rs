@@ -30,8 +30,8 @@ fn the_example_spells_out_the_defaults() {
         .filter(|line| !line.starts_with("cc-key-file"))
         .collect();
     assert_eq!(
-        settings(&uncommented).listen.unwrap().to_string(),
-        "127.0.0.1:9684"
+        settings(&uncommented).listen.unwrap().addresses,
+        ["127.0.0.1:9684".parse().unwrap()]
     );
 }
 

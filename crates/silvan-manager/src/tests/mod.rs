@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod client;
+mod clock;
 mod crash;
+mod endpoint;
 mod faults;
 mod files;
 mod operation;

@@ -1,10 +1,8 @@
 //! Logs and metrics as they are read.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 
 use super::*;
-use crate::endpoint::Endpoint;
 use crate::event::Level;
 use crate::log::{Format, LineLog, Log};
 
@@ -123,30 +121,4 @@ fn names_cannot_break_the_metrics() {
     let text = bench.metrics.text();
     assert!(!text.lines().any(|line| line.starts_with("infiniband_fake")));
     assert!(text.contains(r#"switch="a\"} 7\\"#), "{text}");
-}
-
-fn get(endpoint: &Endpoint, request: &str) -> String {
-    let mut stream = TcpStream::connect(endpoint.address()).unwrap();
-    write!(
-        stream,
-        "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-    )
-    .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
-
-/// Oracle: HTTP.
-#[test]
-fn the_endpoint_serves_metrics_and_nothing_else() {
-    let address = "127.0.0.1:0".parse().unwrap();
-    let endpoint = Endpoint::open(address, Arc::default()).unwrap();
-    let metrics = get(&endpoint, "GET /metrics");
-    assert!(metrics.starts_with("HTTP/1.1 200"));
-    assert!(metrics.contains("application/openmetrics-text"));
-    assert!(metrics.contains("silvan_dcms_sweeps_total 0"));
-    assert!(get(&endpoint, "GET /").starts_with("HTTP/1.1 404"));
-    assert!(get(&endpoint, "POST /metrics").starts_with("HTTP/1.1 405"));
-    assert!(Endpoint::open(endpoint.address(), Arc::default()).is_err());
 }

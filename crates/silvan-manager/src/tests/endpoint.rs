@@ -1,0 +1,216 @@
+//! The endpoint of the metrics under attack, over real sockets.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::endpoint::{Endpoint, Limits};
+use crate::metrics::{ClosedLabels, PortLabels};
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(3600);
+const SHORT: Duration = Duration::from_millis(50);
+
+const PATIENT: Limits = Limits {
+    connections: 32,
+    header: LONG,
+    response: LONG,
+};
+
+fn open(limits: Limits) -> (Endpoint, Arc<Metrics>) {
+    let metrics: Arc<Metrics> = Arc::default();
+    let addresses = ["127.0.0.1:0".parse().unwrap()];
+    let log = Box::new(|_: &Event| {});
+    let endpoint = Endpoint::open(&addresses, limits, Arc::clone(&metrics), log).unwrap();
+    (endpoint, metrics)
+}
+
+fn connect(endpoint: &Endpoint) -> TcpStream {
+    TcpStream::connect(endpoint.address()).unwrap()
+}
+
+fn closed(metrics: &Metrics, reason: &'static str) -> u64 {
+    metrics.closed.get_or_create(&ClosedLabels { reason }).get()
+}
+
+/// Waits until a condition holds.
+fn until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !condition() {
+        assert!(Instant::now() < deadline, "the condition never held");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The answer to a request; the head's lines and the body.
+fn ask(endpoint: &Endpoint, request: &str) -> (Vec<String>, String) {
+    let mut stream = connect(endpoint);
+    write!(stream, "{request}\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().map(str::to_owned).collect(), body.to_owned())
+}
+
+fn assert_serves(endpoint: &Endpoint) {
+    let (head, body) = ask(endpoint, "GET /metrics HTTP/1.1");
+    assert_eq!(head[0], "HTTP/1.1 200 OK");
+    assert!(body.ends_with("# EOF\n"));
+}
+
+/// So much text that no socket's buffers hold it.
+fn fill(metrics: &Metrics) {
+    for port in 0..200_000 {
+        let labels = PortLabels {
+            guid: "0x0123456789abcdef".to_owned(),
+            port,
+            switch: "a switch with a name".to_owned(),
+        };
+        metrics.wait.get_or_create(&labels).inc();
+    }
+    assert!(metrics.text().len() > 16 << 20);
+}
+
+/// Oracle: RFC 9110: HEAD has the head of GET without its body; 405 names the methods that are
+/// allowed; a query belongs to no path.
+#[test]
+fn the_endpoint_serves_metrics_and_nothing_else() {
+    let (endpoint, _) = open(PATIENT);
+    let (head, body) = ask(&endpoint, "GET /metrics HTTP/1.1");
+    assert_eq!(head[0], "HTTP/1.1 200 OK");
+    let is_typed = |line: &String| line.contains("application/openmetrics-text");
+    assert!(head.iter().any(is_typed), "{head:?}");
+    assert!(body.contains("silvan_dcms_sweeps_total 0"));
+    let (head, body) = ask(&endpoint, "HEAD /metrics HTTP/1.1");
+    assert_eq!((head[0].as_str(), body.as_str()), ("HTTP/1.1 200 OK", ""));
+    let length = head
+        .iter()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    assert!(length.unwrap().parse::<usize>().unwrap() > 1_000);
+    let (head, body) = ask(&endpoint, "GET /metrics?collect[]=a&b HTTP/1.1");
+    assert_eq!(head[0], "HTTP/1.1 200 OK");
+    assert!(body.ends_with("# EOF\n"));
+    for request in ["POST /metrics", "DELETE /metrics", "PATCH /metrics?a"] {
+        let (head, _) = ask(&endpoint, &format!("{request} HTTP/1.1"));
+        assert_eq!(head[0], "HTTP/1.1 405 Method Not Allowed");
+        assert!(head.contains(&"allow: GET, HEAD".to_owned()), "{head:?}");
+    }
+    for request in ["GET /", "POST /", "GET /metrics/", "HEAD /x?/metrics"] {
+        let (head, _) = ask(&endpoint, &format!("{request} HTTP/1.1"));
+        assert_eq!(head[0], "HTTP/1.1 404 Not Found");
+    }
+    let (head, _) = ask(&endpoint, "GET /metrics HTTP/1.0");
+    assert_eq!(head[0], "HTTP/1.0 200 OK");
+    let (head, _) = ask(&endpoint, "nonsense");
+    assert_eq!(head[0], "HTTP/1.1 400 Bad Request");
+    let log = Box::new(|_: &Event| {});
+    let again = [endpoint.address()];
+    assert!(Endpoint::open(&again, PATIENT, Arc::default(), log).is_err());
+}
+
+/// Oracle: the limit: of 516 connections that ask for nothing, all but the last 32 are closed, and
+/// who asks is answered.
+#[test]
+fn half_open_connections_keep_nobody_out() {
+    let (endpoint, metrics) = open(PATIENT);
+    let mut idle: Vec<TcpStream> = (0..516).map(|_| connect(&endpoint)).collect();
+    until(|| closed(&metrics, "too-many") == 516 - 32);
+    assert_serves(&endpoint);
+    // The oldest have gone, and the newest still are there.
+    assert_eq!(idle[0].read(&mut [0]).unwrap(), 0);
+    let newest = idle.last_mut().unwrap();
+    write!(newest, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    newest.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"));
+}
+
+/// Oracle: the limit of 8 KiB; a header that stays below it is taken.
+#[test]
+fn a_header_without_end_is_refused() {
+    let (endpoint, _) = open(PATIENT);
+    let mut stream = connect(&endpoint);
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nX: ").unwrap();
+    let block = [b'a'; 1 << 16];
+    let accepted = (0..1024).take_while(|_| stream.write_all(&block).is_ok());
+    let accepted = accepted.count();
+    // What the sockets' buffers hold.
+    assert!(accepted < 1024, "64 MiB of header were accepted");
+    assert_serves(&endpoint);
+    for (length, status) in [(7_000, "200"), (9_000, "431")] {
+        let mut stream = connect(&endpoint);
+        let header = "a".repeat(length);
+        let request = format!("GET /metrics HTTP/1.1\r\nX: {header}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut status_line = [0; 12];
+        stream.read_exact(&mut status_line).unwrap();
+        assert_eq!(status_line, format!("HTTP/1.1 {status}").as_bytes());
+    }
+}
+
+/// Oracle: who pipelines and does not read is one client of many, and is closed in time.
+#[test]
+fn a_client_that_never_reads_blocks_nobody() {
+    let (endpoint, metrics) = open(PATIENT);
+    fill(&metrics);
+    let mut deaf = connect(&endpoint);
+    let requests = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".repeat(200);
+    deaf.write_all(requests.as_bytes()).unwrap();
+    assert_serves(&endpoint);
+    // It is being answered still.
+    assert_eq!(closed(&metrics, "not-read"), 0);
+    drop(endpoint);
+
+    let (endpoint, metrics) = open(Limits {
+        response: SHORT,
+        ..PATIENT
+    });
+    fill(&metrics);
+    let mut deaf = connect(&endpoint);
+    deaf.write_all(requests.as_bytes()).unwrap();
+    until(|| closed(&metrics, "not-read") == 1);
+    let mut answer = Vec::new();
+    let end = deaf.read_to_end(&mut answer);
+    let is_reset = |error: &std::io::Error| error.kind() == ErrorKind::ConnectionReset;
+    assert!(end.is_ok() || end.is_err_and(|error| is_reset(&error)));
+    assert!(answer.len() < metrics.text().len());
+}
+
+/// Oracle: the time limit, which a byte now and then does not extend.
+#[test]
+fn a_request_has_to_come_in_time() {
+    let (endpoint, metrics) = open(Limits {
+        header: SHORT,
+        ..PATIENT
+    });
+    let mut silent = connect(&endpoint);
+    assert_eq!(silent.read(&mut [0]).unwrap(), 0);
+    assert_eq!(closed(&metrics, "no-request"), 1);
+    let mut slow = connect(&endpoint);
+    slow.write_all(b"GET /metrics HTTP/1.1\r\nX: ").unwrap();
+    while slow.write_all(b"a").is_ok() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(closed(&metrics, "no-request"), 2);
+}
+
+/// Oracle: the end of the endpoint waits for no client, and who has said all is answered.
+#[test]
+fn connections_end_with_either_side() {
+    let (endpoint, _) = open(PATIENT);
+    let mut half = connect(&endpoint);
+    write!(half, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    half.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    half.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("# EOF\n"));
+    for _ in 0..100 {
+        let gone = connect(&endpoint);
+        gone.shutdown(Shutdown::Both).unwrap();
+    }
+    assert_serves(&endpoint);
+    let mut idle = connect(&endpoint);
+    drop(endpoint);
+    assert!(matches!(idle.read(&mut [0]), Ok(0) | Err(_)));
+}
