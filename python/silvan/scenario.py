@@ -279,6 +279,11 @@ class Scenario:
         return self._native.name
 
     @property
+    def warnings(self) -> list[str]:
+        """What is odd about the files that the scenario names, and what was decided."""
+        return self._native.warnings
+
+    @property
     def seed(self) -> int:
         """Seed of a run that is given no other."""
         return self._native.seed

@@ -57,6 +57,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W> {
     pub fn general(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
         Box::new(Self(Engine::general(fabric, switch, source, load)))
     }
+
+    /// Whether packets without a forwarding entry are discarded and counted; else they end the run.
+    pub fn discarding(mut self: Box<Self>, discard: bool) -> Box<Self> {
+        self.0.discard_unroutable(discard);
+        self
+    }
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Plain> {
@@ -118,6 +124,10 @@ where
         self.0.reading(port)
     }
 
+    fn discards(&self, port: PortId) -> Discards {
+        self.0.discards(port)
+    }
+
     fn marked(&self, output: PortVl) -> u64 {
         self.0.switch_control().marked(output)
     }
@@ -177,10 +187,6 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
         self.0.break_deadlock()
     }
 
-    fn discard_unroutable(&mut self, discard: bool) {
-        self.0.discard_unroutable(discard);
-    }
-
     fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
         self.0.set_routes(switch, routes);
     }
@@ -229,10 +235,6 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
 
     fn open_port(&mut self, port: PortId) {
         self.0.open_port(port);
-    }
-
-    fn discards(&self, port: PortId) -> Discards {
-        self.0.discards(port)
     }
 
     fn discarded_bytes(&self) -> u64 {

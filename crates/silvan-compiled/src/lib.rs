@@ -34,8 +34,9 @@ impl Engines for Fastest {
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
         let fabric = compile(network)?;
-        if !fabric.is_plain() || load.programs().is_some() {
-            return Ok(Compiled::general(fabric, switch, source, load));
+        if !fabric.is_plain() || load.programs().is_some() || network.discards_unroutable {
+            let engine = Compiled::general(fabric, switch, source, load);
+            return Ok(engine.discarding(network.discards_unroutable));
         }
         Ok(match (switch, source) {
             (AnySwitch::None(switch), AnySource::None(source)) if fabric.is_windowed() => {
@@ -55,12 +56,8 @@ impl Engines for Fastest {
         adapter: MeteredAdapter,
         traffic: Traffic,
     ) -> Result<Box<dyn LiveSimulation>, BuildError> {
-        Ok(Compiled::general(
-            compile(network)?,
-            switch,
-            adapter,
-            traffic,
-        ))
+        let engine = Compiled::general(compile(network)?, switch, adapter, traffic);
+        Ok(engine.discarding(network.discards_unroutable))
     }
 }
 
@@ -76,7 +73,8 @@ impl Engines for Shared {
         source: AnySource,
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
-        Ok(Compiled::general(compile(network)?, switch, source, load))
+        let engine = Compiled::general(compile(network)?, switch, source, load);
+        Ok(engine.discarding(network.discards_unroutable))
     }
 
     fn start_live(

@@ -321,12 +321,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.is_closed(port.index())
     }
 
-    /// Packets that a port has not passed on.
-    pub fn discards(&self, port: PortId) -> Discards {
-        let counts = &self.plane.outside.counts;
-        counts.get(port.index()).copied().unwrap_or_default()
-    }
-
     /// Payload of all discarded packets, in bytes.
     pub fn discarded_bytes(&self) -> u64 {
         self.plane.outside.payload
@@ -401,6 +395,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+    /// Packets that a port has not passed on.
+    pub fn discards(&self, port: PortId) -> Discards {
+        let counts = &self.plane.outside.counts;
+        counts.get(port.index()).copied().unwrap_or_default()
+    }
+
     /// The buffer space of a discarded packet is free when its tail can have arrived.
     pub(crate) fn give_back(&mut self, now: u64, input: u32, packet: &Packet) {
         let upstream = self.plane.ins[input as usize].upstream;

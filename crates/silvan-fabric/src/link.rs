@@ -114,12 +114,14 @@ named_enum! {
         Hdr = "HDR",
         /// Next data rate: 106.25 Gbit/s a lane on the wire, 100 Gbit/s of data.
         Ndr = "NDR",
+        /// Extended data rate: 212.5 Gbit/s a lane on the wire, 200 Gbit/s of data.
+        Xdr = "XDR",
     }
 }
 
 impl Speed {
     /// Bits per second that one lane carries on the wire, line coding included
-    /// (InfiniBand Architecture Specification, volume 2, chapter 5; for HDR and NDR the PAM4 symbol
+    /// (InfiniBand Architecture Specification, volume 2, chapter 5; from HDR on the PAM4 symbol
     /// rate times two bits).
     const fn lane_signalling_bits_per_sec(self) -> u64 {
         match self {
@@ -131,18 +133,19 @@ impl Speed {
             Self::Edr => 25_781_250_000,
             Self::Hdr => 53_125_000_000,
             Self::Ndr => 106_250_000_000,
+            Self::Xdr => 212_500_000_000,
         }
     }
 
     /// The part of the signalling rate that carries data, as numerator and denominator.
     ///
-    /// 8b/10b up to QDR and 64b/66b up to EDR. HDR and NDR combine 256b/257b transcoding with a
+    /// 8b/10b up to QDR and 64b/66b up to EDR. HDR, NDR and XDR combine 256b/257b transcoding with a
     /// Reed-Solomon code (544, 514): 256/257 * 514/544 = 16/17.
     const fn coding(self) -> (u64, u64) {
         match self {
             Self::Sdr | Self::Ddr | Self::Qdr => (8, 10),
             Self::Fdr10 | Self::Fdr | Self::Edr => (64, 66),
-            Self::Hdr | Self::Ndr => (16, 17),
+            Self::Hdr | Self::Ndr | Self::Xdr => (16, 17),
         }
     }
 }
@@ -227,7 +230,8 @@ mod tests {
         )
     }
 
-    /// The nominal rates of the InfiniBand roadmap: 10, 20, 40, 56, 100, 200 and 400 Gbit/s at 4x.
+    /// The nominal rates of the InfiniBand roadmap: 10, 20, 40, 56, 100, 200, 400 and 800 Gbit/s at
+    /// 4x.
     #[test]
     fn rates_are_the_published_ones() {
         assert_eq!(gbit("4x", "SDR"), (8_000_000_000, 10_000_000_000));
@@ -238,6 +242,7 @@ mod tests {
         assert_eq!(gbit("4x", "EDR"), (100_000_000_000, 103_125_000_000));
         assert_eq!(gbit("4x", "HDR"), (200_000_000_000, 212_500_000_000));
         assert_eq!(gbit("4x", "NDR"), (400_000_000_000, 425_000_000_000));
+        assert_eq!(gbit("4x", "XDR"), (800_000_000_000, 850_000_000_000));
         assert_eq!(gbit("1x", "FDR").0, 13_636_363_636);
         assert_eq!(gbit("2x", "HDR").0, 100_000_000_000);
         assert_eq!(gbit("8x", "NDR").0, 800_000_000_000);
@@ -252,7 +257,7 @@ mod tests {
         );
         assert_eq!(
             "ddr".parse::<Speed>().unwrap_err().to_string(),
-            "unknown link speed \"ddr\" (known: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR)"
+            "unknown link speed \"ddr\" (known: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR)"
         );
     }
 }

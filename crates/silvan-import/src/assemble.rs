@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use silvan_fabric::{Speed, Width};
 use silvan_units::{Guid, Lid, PortNumber};
 
-use crate::{ImportError, ImportedCable, ImportedFabric, ImportedNode};
+use crate::{ImportError, ImportWarning, ImportedCable, ImportedFabric, ImportedNode};
 
 /// What a node is, as far as a fabric cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,11 @@ struct Cable {
     line: usize,
 }
 
-/// Makes a fabric of records.
-pub(crate) fn assemble(records: Vec<Record>) -> Result<ImportedFabric, ImportError> {
+/// Makes a fabric of records; `warnings` are those of the lines.
+pub(crate) fn assemble(
+    records: Vec<Record>,
+    mut warnings: Vec<ImportWarning>,
+) -> Result<ImportedFabric, ImportError> {
     if records.is_empty() {
         return Err(ImportError::new(
             None,
@@ -72,11 +75,13 @@ pub(crate) fn assemble(records: Vec<Record>) -> Result<ImportedFabric, ImportErr
         ));
     }
     let by_id = index(&records)?;
-    let cables = match_cables(&records, &by_id)?;
+    let cables = match_cables(&records, &by_id, &mut warnings)?;
+    warnings.sort_by_key(|warning| warning.line);
     let (nodes, positions) = make_nodes(&records, &cables);
     let mut fabric = ImportedFabric {
         nodes,
         cables: Vec::with_capacity(cables.len()),
+        warnings,
     };
     for cable in cables {
         let [from, to] = cable.ends.map(|end| match records[end.0].kind {
@@ -114,6 +119,7 @@ fn index(records: &[Record]) -> Result<HashMap<&str, usize>, ImportError> {
 fn match_cables(
     records: &[Record],
     by_id: &HashMap<&str, usize>,
+    warnings: &mut Vec<ImportWarning>,
 ) -> Result<Vec<Cable>, ImportError> {
     let mut cables: Vec<Cable> = Vec::new();
     let mut used: HashMap<End, usize> = HashMap::new();
@@ -131,6 +137,19 @@ fn match_cables(
             })?;
             let ends = [(position, port.number), (peer, port.peer_port)];
             check_ends(records, ends, port.line)?;
+            if position == peer {
+                // Its other end says the same; one with itself at both ends is a loopback plug.
+                if port.number <= port.peer_port {
+                    warnings.push(ImportWarning {
+                        line: port.line,
+                        message: format!(
+                            "the cable from port {} of {:?} to its own port {} is left out",
+                            port.number, record.id, port.peer_port
+                        ),
+                    });
+                }
+                continue;
+            }
             let known = ends.map(|end| used.get(&end).copied());
             match known {
                 [None, None] => {
@@ -146,7 +165,7 @@ fn match_cables(
                 [Some(first), Some(second)]
                     if first == second && cables[first].ends[0] == ends[1] =>
                 {
-                    complete(&mut cables[first], port)?;
+                    warnings.extend(complete(&mut cables[first], port, &record.id));
                 }
                 [first, second] => {
                     let other = first.or(second).map_or(0, |cable| cables[cable].line);
@@ -180,14 +199,7 @@ fn check_ends(records: &[Record], ends: [End; 2], line: usize) -> Result<(), Imp
         }
     }
     let [a, b] = ends.map(|(position, _)| &records[position]);
-    if ends[0].0 == ends[1].0 {
-        return Err(ImportError::new(
-            line,
-            format!("a cable connects {:?} to itself", a.id),
-            "remove the loopback cable from the file",
-        ));
-    }
-    if a.kind == Kind::Adapter && b.kind == Kind::Adapter {
+    if ends[0].0 != ends[1].0 && a.kind == Kind::Adapter && b.kind == Kind::Adapter {
         return Err(ImportError::new(
             line,
             format!("a cable connects the adapters {:?} and {:?}", a.id, b.id),
@@ -197,31 +209,37 @@ fn check_ends(records: &[Record], ends: [End; 2], line: usize) -> Result<(), Imp
     Ok(())
 }
 
-/// Adds what the second mention of a cable says.
-fn complete(cable: &mut Cable, port: &RecordPort) -> Result<(), ImportError> {
-    let differ = |a: Option<String>, b: Option<String>| a.is_some() && b.is_some() && a != b;
-    let text = |value: Option<&dyn ToString>| value.map(ToString::to_string);
-    let speeds = (
-        text(cable.speed.as_ref().map(|speed| speed as &dyn ToString)),
-        text(port.speed.as_ref().map(|speed| speed as &dyn ToString)),
-    );
-    let widths = (
-        text(cable.width.as_ref().map(|width| width as &dyn ToString)),
-        text(port.width.as_ref().map(|width| width as &dyn ToString)),
-    );
-    if differ(speeds.0, speeds.1) || differ(widths.0, widths.1) {
-        return Err(ImportError::new(
-            port.line,
-            format!(
-                "width or speed is another than at the other end, line {}",
-                cable.line
-            ),
-            "both ends of a link run at the same width and speed",
-        ));
+/// Adds what the second mention of a cable says. Where the ends differ, the link runs at what both can.
+fn complete(cable: &mut Cable, port: &RecordPort, id: &str) -> Option<ImportWarning> {
+    let lower_width = lower(cable.width, port.width);
+    let lower_speed = lower(cable.speed, port.speed);
+    let differ = cable.width.zip(port.width).is_some_and(|(a, b)| a != b)
+        || cable.speed.zip(port.speed).is_some_and(|(a, b)| a != b);
+    let name = |width: Option<Width>, speed: Option<Speed>| {
+        let width = width.map_or("", Width::name);
+        format!("{width}{}", speed.map_or("", Speed::name))
+    };
+    let warning = differ.then(|| ImportWarning {
+        line: port.line,
+        message: format!(
+            "the cable at port {} of {id:?} is {} here and {} in line {}: {} is taken",
+            port.number,
+            name(port.width, port.speed),
+            name(cable.width, cable.speed),
+            cable.line,
+            name(lower_width, lower_speed),
+        ),
+    });
+    (cable.width, cable.speed) = (lower_width, lower_speed);
+    warning
+}
+
+/// The lower of two values, or the one that is given.
+fn lower<T: Ord + Copy>(first: Option<T>, second: Option<T>) -> Option<T> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(first.min(second)),
+        _ => first.or(second),
     }
-    cable.width = cable.width.or(port.width);
-    cable.speed = cable.speed.or(port.speed);
-    Ok(())
 }
 
 /// One node per switch and per cabled adapter port, and where each stands: switches under port 0.

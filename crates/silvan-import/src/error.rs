@@ -1,4 +1,4 @@
-//! What is wrong with a file.
+//! What is wrong with a file, or odd.
 
 use std::fmt;
 
@@ -38,6 +38,15 @@ impl ImportError {
     pub fn hint(&self) -> &str {
         &self.hint
     }
+}
+
+/// What is odd about a file and was decided on, and in which line, counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportWarning {
+    /// The line.
+    pub line: usize,
+    /// What is odd, and what was decided.
+    pub message: String,
 }
 
 impl fmt::Display for ImportError {

@@ -9,12 +9,15 @@
 //! | `opensm-sl2vl.dump`, in one file with these | [`routes`] | [`sl_to_vl_dump`] |
 //!
 //! Real files have odd names, dead ports, adapters with several ports and ends cut off. What has one
-//! meaning is read; what has none is an [`ImportError`] with the line and a hint. Nothing is guessed:
+//! meaning is read; what has none is an [`ImportError`] with the line and a hint. Nothing is guessed, and
+//! what contradicts itself is named as an [`ImportWarning`]:
 //!
 //! - Every cabled port of an adapter or router becomes a host. One with several cabled ports becomes
 //!   hosts `NAME/P1`, `NAME/P2` that share its node GUID.
 //! - Nodes of one name get their GUID, or their id in the file, behind it: `NAME (0x0002c903...)`.
 //! - A cable that only one end lists counts, unless the other end lists another one.
+//! - A link whose ends have different widths or speeds has the lower of each.
+//! - Cables from a switch to itself, and messages of the tools between the lines, are left out.
 //! - GUIDs, LIDs, and port numbers stay as they are. With LMC above 0 only base LIDs count.
 //!
 //! The crate reads no files: text in, fabric out.
@@ -44,7 +47,7 @@ mod ports;
 mod sl_to_vl;
 mod topology;
 
-pub use error::ImportError;
+pub use error::{ImportError, ImportWarning};
 pub use export::ibsim_net;
 pub use lfts::{ImportedRoutes, routes};
 pub use model::{ImportedCable, ImportedFabric, ImportedNode};

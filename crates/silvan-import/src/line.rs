@@ -8,6 +8,8 @@ use winnow::combinator::{delimited, preceded};
 use winnow::error::ContextError;
 use winnow::token::take_till;
 
+use crate::ImportWarning;
+
 /// The result of a piece; what went wrong does not matter, lines are short.
 pub(crate) type Piece<T> = winnow::Result<T, ContextError>;
 
@@ -16,6 +18,43 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()
         .map(|(index, line)| (index + 1, line.trim_end()))
+}
+
+/// A message that a tool has printed to stderr, in a file that holds both: `src/query_smp.c:195; ...` of
+/// libibnetdisc, `ibwarn: [123] ...` and `ibpanic: [123] ...` of libibmad.
+pub(crate) fn is_message(line: &str) -> bool {
+    let line = line.trim_start();
+    let of_mad = ["ibwarn: [", "ibpanic: [", "ibdebug: ["];
+    let of_source = || {
+        let (file, rest) = line.split_once(':')?;
+        let (number, _) = rest.split_once([';', ':'])?;
+        let is_path = file.ends_with(".c") && !file.contains([' ', '"']);
+        Some(is_path && number.parse::<u32>().is_ok())
+    };
+    of_mad.iter().any(|start| line.starts_with(start)) || of_source() == Some(true)
+}
+
+/// Names such a message as left out.
+pub(crate) fn left_out(line: &str, number: usize) -> ImportWarning {
+    let cut = line.char_indices().nth(60).map(|(end, _)| &line[..end]);
+    ImportWarning {
+        line: number,
+        message: match cut {
+            Some(start) => format!("the message \"{start}...\" is left out"),
+            None => format!("the message {line:?} is left out"),
+        },
+    }
+}
+
+/// The speeds and widths that are known, for hints.
+pub(crate) fn known_rates() -> String {
+    let speeds: Vec<&str> = Speed::ALL.iter().map(|speed| speed.name()).collect();
+    let widths: Vec<&str> = Width::ALL.iter().map(|width| width.name()).collect();
+    format!(
+        "known speeds are {}, widths {}",
+        speeds.join(", "),
+        widths.join(", ")
+    )
 }
 
 /// `"text"`, without a quote inside.

@@ -3,6 +3,8 @@
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, Identity, LinkKind, Speed, Width};
 use silvan_units::{Guid, Lid, PortNumber};
 
+use crate::ImportWarning;
+
 /// Switches, hosts and cables as a file describes them, checked and named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportedFabric {
@@ -10,6 +12,8 @@ pub struct ImportedFabric {
     pub nodes: Vec<ImportedNode>,
     /// Cables in the order of the file, each once.
     pub cables: Vec<ImportedCable>,
+    /// What is odd about the file, in the order of its lines.
+    pub warnings: Vec<ImportWarning>,
 }
 
 impl ImportedFabric {

@@ -18,7 +18,7 @@ use winnow::combinator::{alt, opt, preceded};
 use winnow::token::take_till;
 
 use crate::assemble::{Kind, Record, RecordPort, assemble};
-use crate::line::{Piece, lines, prefixed_guid, rate};
+use crate::line::{Piece, is_message, known_rates, left_out, lines, prefixed_guid, rate};
 use crate::{ImportError, ImportedFabric};
 
 /// One end of a cable.
@@ -46,7 +46,12 @@ struct PortLine<'t> {
 pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
     let mut records: Vec<Record> = Vec::new();
     let mut positions: HashMap<String, usize> = HashMap::new();
+    let mut warnings = Vec::new();
     for (number, line) in lines(text) {
+        if is_message(line) {
+            warnings.push(left_out(line, number));
+            continue;
+        }
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
@@ -79,7 +84,7 @@ pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
             });
         }
     }
-    assemble(records)
+    assemble(records, warnings)
 }
 
 fn port_line<'t>(input: &mut &'t str) -> Piece<PortLine<'t>> {
@@ -129,7 +134,7 @@ fn port_rate(
         ImportError::new(
             number,
             format!("{text:?} is no known width and speed"),
-            "known speeds are SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, widths 1x, 2x, 4x, 8x, 12x",
+            known_rates(),
         )
     })?;
     Ok((Some(width), Some(speed)))

@@ -23,8 +23,8 @@ use winnow::combinator::{opt, preceded};
 
 use crate::assemble::{Kind, Record, RecordPort, assemble};
 use crate::line::{
-    Piece, bracketed_guid, bracketed_number, description, hex_guid, lid_in, lines, prefixed_guid,
-    quoted, rate,
+    Piece, bracketed_guid, bracketed_number, description, hex_guid, is_message, known_rates,
+    left_out, lid_in, lines, prefixed_guid, quoted, rate,
 };
 use crate::{ImportError, ImportedFabric};
 
@@ -37,7 +37,12 @@ pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
     let mut records: Vec<Record> = Vec::new();
     let mut guid = None;
     let mut in_record = false;
+    let mut warnings = Vec::new();
     for (number, line) in lines(text) {
+        if is_message(line) {
+            warnings.push(left_out(line, number));
+            continue;
+        }
         let (body, comment) = split_comment(line);
         if body.is_empty() {
             // A line of nothing but a comment may stand inside a record.
@@ -68,7 +73,7 @@ pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
             in_record = true;
         }
     }
-    assemble(records)
+    assemble(records, warnings)
 }
 
 /// The line before and after the `#` that starts a comment; a `#` in quotes starts none.
@@ -191,7 +196,7 @@ fn port(line: &str, comment: &str, number: usize, kind: Kind) -> Result<RecordPo
                 return Err(ImportError::new(
                     number,
                     format!("{text:?} is no known width and speed"),
-                    "write e.g. 4xFDR; known speeds are SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR",
+                    format!("write e.g. 4xFDR; {}", known_rates()),
                 ));
             }
             None => {}

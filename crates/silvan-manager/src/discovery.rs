@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_mad::smp::{
     NodeDescription, NodeInfo, NodeType, PortInfo, PortState, link_speed, link_speed_ext,
-    link_width,
+    link_speed_ext2, link_width,
 };
 use silvan_units::{Guid, Lid, PortNumber};
 
@@ -417,6 +417,7 @@ fn words_per_second(info: &PortInfo) -> u64 {
         _ => 12,
     };
     let extended = match info.link_speed_ext_active.get() {
+        _ if info.link_speed_ext2_active.get() == link_speed_ext2::XDR => Some(212_500_000_000),
         0 => None,
         link_speed_ext::FDR => Some(14_062_500_000),
         link_speed_ext::EDR => Some(25_781_250_000),

@@ -97,6 +97,11 @@ impl Scenario {
     }
 
     #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.0.warnings().to_vec()
+    }
+
+    #[getter]
     fn seed(&self) -> u64 {
         self.0.seed()
     }

@@ -115,6 +115,7 @@ pub(crate) fn assemble(
         fabric: scenario.fabric(),
         routes: scenario.forwarding(),
         config: scenario.engine_config(),
+        discards_unroutable: scenario.discards_unroutable(),
     };
     Ok(engines.start(network, switch, source, load)?)
 }

@@ -103,6 +103,9 @@ pub struct Summary {
     pub delivered_packets: u64,
     /// Payload delivered after the warm-up, in bytes.
     pub delivered_bytes: u64,
+    /// Packets that switches discarded for want of a forwarding entry, the warm-up included; always 0
+    /// unless the scenario allows them.
+    pub unroutable_packets: u64,
     /// Ports of the fabric.
     pub ports: u64,
     /// Memory of the data plane at the end, in bytes.
@@ -420,6 +423,13 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn unroutable_packets(&self) -> u64 {
+        let ports = self.scenario.fabric().ports.ids();
+        ports
+            .map(|port| self.engine.discards(port).relay_errors)
+            .sum()
+    }
+
     fn summary(&self, measurement: &Measurement) -> Summary {
         let ports = self.scenario.fabric().ports.len() as u64;
         let memory = self.engine.memory_bytes() as u64;
@@ -434,6 +444,7 @@ impl<'a> Run<'a> {
             packet_hops: self.engine.packet_hops(),
             delivered_packets: self.engine.delivered_packets(),
             delivered_bytes: measurement.delivered_bytes(self.engine.as_ref()),
+            unroutable_packets: self.unroutable_packets(),
             ports,
             memory_bytes: memory,
             bytes_per_port: memory as f64 / ports.max(1) as f64,

@@ -14,6 +14,8 @@ use silvan_simulation::{ClassTotals, Simulation};
 pub(super) struct PortTotals {
     pub counters: PortCounters,
     pub marked: u64,
+    /// Packets that came in and had no forwarding entry.
+    pub relay_errors: u64,
 }
 
 /// What has been measured of a run so far.
@@ -131,5 +133,6 @@ fn port_totals(engine: &dyn Simulation, port: PortId, data_vls: u8) -> PortTotal
     PortTotals {
         counters: engine.port_counters(port),
         marked: port_vls.map(|port_vl| engine.marked(port_vl)).sum(),
+        relay_errors: engine.discards(port).relay_errors,
     }
 }

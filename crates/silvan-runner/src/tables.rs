@@ -118,6 +118,7 @@ struct PortDifference {
     xmit_wait_ps: u64,
     xmit_cong_ps: u64,
     fecn_marked: u64,
+    relay_errors: u64,
 }
 
 impl PortTotals {
@@ -131,6 +132,7 @@ impl PortTotals {
             xmit_wait_ps: now.xmit_wait.saturating_sub(then.xmit_wait).as_ps(),
             xmit_cong_ps: now.xmit_cong.saturating_sub(then.xmit_cong).as_ps(),
             fecn_marked: self.marked - before.marked,
+            relay_errors: self.relay_errors - before.relay_errors,
         }
     }
 }
@@ -237,6 +239,9 @@ impl Measurement<'_> {
         table.push("xmit_wait_ps", column(|port| port.xmit_wait_ps));
         table.push("xmit_cong_ps", column(|port| port.xmit_cong_ps));
         table.push("fecn_marked", column(|port| port.fecn_marked));
+        if self.scenario.discards_unroutable() {
+            table.push("relay_errors", column(|port| port.relay_errors));
+        }
         table
     }
 }

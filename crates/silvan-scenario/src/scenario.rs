@@ -16,6 +16,7 @@ use silvan_schemes::{Choice, Parameters};
 use silvan_traffic::{Environment, Traffic, TrafficSpec};
 use silvan_units::{Span, Time};
 
+use crate::build::at;
 use crate::build::classes::check_classes;
 use crate::build::control::{ControlPlan, IbControl, build_control};
 use crate::build::ecn::EcnControl;
@@ -28,7 +29,7 @@ use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traffic::{build_traffic, environment, traffic_error};
 use crate::error::ScenarioError;
-use crate::parsed::{PythonSection, ScenarioFile, Scheme, SweepSection};
+use crate::parsed::{PythonSection, Routing, ScenarioFile, Scheme, SweepSection, Unreachable};
 use crate::source::{Override, Source};
 use crate::{de, effective};
 
@@ -75,6 +76,7 @@ pub struct Scenario {
     control: ControlPlan,
     traffic: TrafficSpec,
     programs: Option<Arc<Plan>>,
+    warnings: Vec<String>,
 }
 
 impl Scenario {
@@ -133,13 +135,15 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let mut file: ScenarioFile = de::from_item(source.root())?;
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));
-        import_fabric(&mut file.fabric, &file.link, base)?;
+        let mut warnings = import_fabric(&mut file.fabric, &file.link, base)?;
         let schedules = import_schedules(&mut file.traffic, base)?;
         import_python(&mut file.control, base)?;
         let lanes_are_given = file.vl.sl_to_vl.is_some();
         effective::fill_defaults(&mut file);
         check_run(&file)?;
         let fabric = build_fabric(&file.fabric, &file.link)?;
+        let origin = file.fabric.routing_file.is_some();
+        let origin = origin.then(|| at("fabric.routing-file"));
         import_tables(&mut file.fabric, &fabric, base)?;
         let has_levels_only =
             !file.fabric.path_levels.is_empty() && file.fabric.sl_to_vl.is_empty();
@@ -152,7 +156,14 @@ impl Scenario {
             lanes,
             alternatives,
             report,
-        } = build_routes(&file, &engine, &fabric)?;
+        } = build_routes(&file, &engine, &fabric, origin.as_ref())?;
+        let missing = report.first_missing.as_ref();
+        if let Some(missing) = missing.filter(|_| file.fabric.routing != Routing::None) {
+            warnings.push(format!(
+                "{} of {} pairs of hosts have no route, and switches discard their packets: {missing}",
+                report.unreachable, report.pairs
+            ));
+        }
         let routes = Routes {
             tables: &tables,
             lanes: lanes.as_ref(),
@@ -182,12 +193,18 @@ impl Scenario {
             control,
             traffic,
             programs: programs.map(Arc::new),
+            warnings,
         })
     }
 
     /// The complete parsed form, defaults filled in.
     pub fn file(&self) -> &ScenarioFile {
         &self.file
+    }
+
+    /// What is odd about the files that the scenario names, and what was decided, each with its place.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// What the scenario is called.
@@ -264,6 +281,13 @@ impl Scenario {
             lanes: self.lanes.as_deref(),
             alternatives: self.alternatives.as_deref(),
         }
+    }
+
+    /// Whether switches discard packets that they have no forwarding entry for; otherwise there are
+    /// none such.
+    pub fn discards_unroutable(&self) -> bool {
+        let fabric = &self.file.fabric;
+        fabric.unreachable == Unreachable::Drop || fabric.routing == Routing::None
     }
 
     /// What the check of the tables found out.

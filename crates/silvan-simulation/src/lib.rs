@@ -31,6 +31,8 @@ pub struct Network<'a> {
     pub routes: Routes<'a>,
     /// Parameters of the data plane.
     pub config: &'a EngineConfig,
+    /// Whether packets without a forwarding entry are discarded and counted; else they end the run.
+    pub discards_unroutable: bool,
 }
 
 /// Who has engines compiled.

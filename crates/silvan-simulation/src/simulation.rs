@@ -62,6 +62,9 @@ pub trait Simulation {
     /// What a manager reads of a port.
     fn reading(&self, port: PortId) -> PortReading;
 
+    /// Packets that a port has not passed on.
+    fn discards(&self, port: PortId) -> Discards;
+
     /// Packets that this Port VL has marked.
     fn marked(&self, output: PortVl) -> u64;
 
@@ -108,9 +111,6 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// Ends a deadlock: what waits at the ports of the circle is discarded, and the run can go on. Gives
     /// the number of packets, 0 if there is no deadlock.
     fn break_deadlock(&mut self) -> usize;
-
-    /// Whether packets without a forwarding entry are discarded and counted; else they end the run.
-    fn discard_unroutable(&mut self, discard: bool);
 
     /// Sets or removes the forwarding entries of a switch for some hosts.
     ///
@@ -170,9 +170,6 @@ pub trait LiveSimulation: Simulation + Debug + Send {
 
     /// Opens a port again.
     fn open_port(&mut self, port: PortId);
-
-    /// Packets that a port has not passed on.
-    fn discards(&self, port: PortId) -> Discards;
 
     /// Payload of all discarded packets, in bytes.
     fn discarded_bytes(&self) -> u64;

@@ -22,7 +22,7 @@ def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJso
     scheme_of(loaded, loaded.seed)
     facts = loaded.describe()
     if as_json:
-        put_json(facts)
+        put_json({**facts, "warnings": loaded.warnings})
         return
     put(f"{scenario}: valid")
     for key, value in facts.items():

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from silvan.scenario import Scenario
     from silvan.toml_text import TomlValue
 
@@ -36,13 +38,24 @@ SchemeFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-def load(path: Path, assignments: list[str] | None, scheme: str | None = None) -> Scenario:
-    """Read a scenario file with its ``--set`` words and the ``--scheme`` in place of its own."""
+def load(
+    path: Path,
+    assignments: list[str] | None,
+    scheme: str | None = None,
+    overrides: Mapping[str, TomlValue] | None = None,
+) -> Scenario:
+    """Read a scenario file with its ``--set`` words and the ``--scheme`` in place of its own.
+
+    ``overrides`` hold whatever these say.
+    """
+    from silvan.cli.printer import warn
     from silvan.scenario import Scenario
     from silvan.toml_text import parse_assignments
 
-    overrides = {**parse_assignments(assignments or []), **_in_python(scheme)}
-    return Scenario.from_file(path, overrides=overrides)
+    given = {**parse_assignments(assignments or []), **_in_python(scheme)}
+    scenario = Scenario.from_file(path, overrides={**given, **(overrides or {})})
+    warn(scenario.warnings)
+    return scenario
 
 
 def _in_python(scheme: str | None) -> dict[str, TomlValue]:

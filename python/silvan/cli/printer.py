@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Wide enough for every table here; a pipe has no width of its own.
 _PIPE_WIDTH = 150
+# A real fabric may have hundreds of links whose ends differ.
+_WARNINGS = 5
 
 
 def put(text: str) -> None:
@@ -39,6 +41,15 @@ def put_table(table: Table) -> None:
 def note(text: str) -> None:
     """Print a remark."""
     sys.stderr.write(text.rstrip("\n") + "\n")
+
+
+def warn(warnings: Sequence[str]) -> None:
+    """Print warnings, but no more than a few."""
+    for text in warnings[:_WARNINGS]:
+        note(f"warning: {text}")
+    more = len(warnings) - _WARNINGS
+    if more > 0:
+        note(f"warning: and {more} more such; silvan validate --json lists them all")
 
 
 def fail(message: str, hint: str | None) -> None:

@@ -105,6 +105,9 @@ def run(
             # What is printed is small, and a thousand results may be too large to keep.
             reports[index] = _report(runs[index], result)
     ordered = [reports[index] for index in range(len(runs))]
+    lost = sum(report["summary"]["unroutable_packets"] for report in ordered)
+    if lost:
+        note(f"warning: switches discarded {lost} packets that they had no forwarding entry for")
     if as_json:
         put_json({"name": loaded.name, "hash": loaded.hash, "runs": ordered})
         return

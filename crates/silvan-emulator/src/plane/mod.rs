@@ -73,9 +73,9 @@ impl DataPlane {
             fabric,
             routes: scenario.forwarding(),
             config,
+            discards_unroutable: true,
         };
         let mut engine = engines.start_live(network, switch, adapter, traffic)?;
-        engine.discard_unroutable(true);
         if !routed {
             let nowhere: Vec<_> = fabric.host_ids().map(|host| (host, None)).collect();
             for switch in fabric.switch_ids() {

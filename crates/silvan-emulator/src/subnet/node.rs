@@ -6,7 +6,7 @@ use silvan_fabric::{LinkKind, NodeKind, Speed, Width};
 use silvan_mad::Bits;
 use silvan_mad::smp::{
     Mtu, NodeDescription, NodeInfo, NodeType, PhysicalState, PortInfo, PortState, SwitchInfo,
-    VlArbitrationTable, capability, link_speed, link_speed_ext, link_width,
+    VlArbitrationTable, capability, link_speed, link_speed_ext, link_speed_ext2, link_width,
 };
 use silvan_scenario::Scenario;
 use silvan_units::{Guid, Lid, NodeId, PortNumber, SwitchId};
@@ -327,23 +327,26 @@ fn width_bit(width: Width) -> u8 {
     }
 }
 
-/// The bit of a lane speed, and that of the extended speeds. FDR10 is a vendor's and shows as QDR.
-fn speed_bits(speed: Speed) -> (u32, u32) {
+/// The bits of a lane speed in LinkSpeedActive, LinkSpeedExtActive and LinkSpeedExtActive2. FDR10 is a
+/// vendor's and shows as QDR.
+fn speed_bits(speed: Speed) -> (u32, u32, u32) {
     match speed {
-        Speed::Sdr => (link_speed::SDR, 0),
-        Speed::Ddr => (link_speed::DDR, 0),
-        Speed::Qdr | Speed::Fdr10 => (link_speed::QDR, 0),
-        Speed::Fdr => (link_speed::QDR, link_speed_ext::FDR),
-        Speed::Edr => (link_speed::QDR, link_speed_ext::EDR),
-        Speed::Hdr => (link_speed::QDR, link_speed_ext::HDR),
-        Speed::Ndr => (link_speed::QDR, link_speed_ext::NDR),
+        Speed::Sdr => (link_speed::SDR, 0, 0),
+        Speed::Ddr => (link_speed::DDR, 0, 0),
+        Speed::Qdr | Speed::Fdr10 => (link_speed::QDR, 0, 0),
+        Speed::Fdr => (link_speed::QDR, link_speed_ext::FDR, 0),
+        Speed::Edr => (link_speed::QDR, link_speed_ext::EDR, 0),
+        Speed::Hdr => (link_speed::QDR, link_speed_ext::HDR, 0),
+        Speed::Ndr => (link_speed::QDR, link_speed_ext::NDR, 0),
+        // Tools that do not know LinkSpeedExtActive2 see NDR.
+        Speed::Xdr => (link_speed::QDR, link_speed_ext::NDR, link_speed_ext2::XDR),
     }
 }
 
 /// A link runs at what its cable is; slower speeds are supported, too.
 fn describe_link(info: &mut PortInfo, kind: &LinkKind) {
     let width = width_bit(kind.width);
-    let (speed, extended) = speed_bits(kind.speed);
+    let (speed, extended, extended2) = speed_bits(kind.speed);
     let and_below = |bit: u32| u64::from((bit << 1).saturating_sub(1));
     info.link_width_active = width;
     info.link_width_supported = width | link_width::X1;
@@ -354,6 +357,9 @@ fn describe_link(info: &mut PortInfo, kind: &LinkKind) {
     info.link_speed_ext_active = Bits::saturating(u64::from(extended));
     info.link_speed_ext_supported = Bits::saturating(and_below(extended));
     info.link_speed_ext_enabled = Bits::saturating(and_below(extended));
+    info.link_speed_ext2_active = Bits::saturating(u64::from(extended2));
+    info.link_speed_ext2_supported = Bits::saturating(u64::from(extended2));
+    info.link_speed_ext2_enabled = Bits::saturating(u64::from(extended2));
 }
 
 /// A port without a cable supports anything.

@@ -35,6 +35,8 @@ use tree::DestinationTree;
 pub struct CheckOptions {
     /// Accept a cycle of channel dependencies and report it instead: the fabric may deadlock.
     pub allow_cycles: bool,
+    /// Accept pairs of hosts without a route because a switch has no entry, and report them instead.
+    pub allow_missing: bool,
 }
 
 /// What [`check`] found out about routes that work.
@@ -42,9 +44,13 @@ pub struct CheckOptions {
 pub struct RouteReport {
     /// Ordered pairs of different hosts.
     pub pairs: u64,
+    /// Pairs of these without a route, only [if allowed](CheckOptions::allow_missing).
+    pub unreachable: u64,
+    /// The first [missing entry](RouteError::NoEntry).
+    pub first_missing: Option<RouteError>,
     /// Most cables on a route, those of both hosts included.
     pub max_hops: u32,
-    /// Mean number of cables on a route over all pairs; 0 if there is only one host.
+    /// Mean number of cables on a route over all pairs that have one; 0 if there is none.
     pub mean_hops: f64,
     /// For each port, the number of pairs whose route leaves the node by it.
     pub routes: IdVec<PortId, u64>,
@@ -158,16 +164,19 @@ pub fn check<'a>(
 ) -> Result<RouteReport, RouteError> {
     let routes = routes.into();
     let mut tree = DestinationTree::new(fabric, routes.tables);
+    tree.allow_missing = options.allow_missing;
     let mut dependencies = Dependencies::new(fabric, routes.lanes);
     let mut counts = IdVec::filled(0, fabric.ports.len());
     let mut max_hops = 0;
     let mut total_hops = 0;
+    let mut unreachable = 0;
     for destination in fabric.host_ids() {
         tree.follow(destination)?;
         add_dependencies(&mut dependencies, &tree, routes)?;
         let hops = tree.count_routes(&mut counts);
         max_hops = max_hops.max(hops.max);
         total_hops += hops.total;
+        unreachable += hops.unreachable;
     }
     let dependency_cycle = dependencies.find_cycle();
     if let (Some(cycle), false) = (&dependency_cycle, options.allow_cycles) {
@@ -183,8 +192,10 @@ pub fn check<'a>(
     let pairs = hosts * (hosts - 1);
     Ok(RouteReport {
         pairs,
+        unreachable,
+        first_missing: tree.first_missing,
         max_hops,
-        mean_hops: total_hops as f64 / pairs.max(1) as f64,
+        mean_hops: total_hops as f64 / (pairs - unreachable).max(1) as f64,
         routes: counts,
         dependency_cycle: dependency_cycle.map(ports_of),
     })

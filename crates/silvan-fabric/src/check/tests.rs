@@ -16,7 +16,10 @@ use crate::routing::{
 };
 use crate::testing::{LINK, any_fabric, fabric_from, host_pairs, walk, wild_tables};
 
-const ALLOW: CheckOptions = CheckOptions { allow_cycles: true };
+const ALLOW: CheckOptions = CheckOptions {
+    allow_cycles: true,
+    allow_missing: false,
+};
 
 fn ring(switches: usize) -> Fabric {
     Ring {
@@ -144,6 +147,47 @@ fn towards_h2(s0: Option<u8>, s1: Option<u8>, s2: Option<u8>) -> RouteError {
         tables.set(SwitchId::new(switch), lid, port.map(PortNumber::new));
     }
     check(&fabric, &tables, CheckOptions::default()).unwrap_err()
+}
+
+/// Without the entry for one destination in one switch, the sources without a route are those whose
+/// route in the whole tables passes that switch.
+#[test]
+fn missing_entries_are_reported_where_they_are_allowed() {
+    let fabric = fat_tree_648(LINK).unwrap();
+    let whole = d_mod_k(&fabric).unwrap();
+    let options = CheckOptions {
+        allow_missing: true,
+        ..CheckOptions::default()
+    };
+    let complete = check(&fabric, &whole, options).unwrap();
+    assert_eq!((complete.unreachable, &complete.first_missing), (0, &None));
+    let destination = HostId::new(40);
+    let lid = fabric.host(destination).lid;
+    for switch in fabric.switch_ids() {
+        let mut tables = whole.clone();
+        tables.set(switch, lid, None);
+        let passes = |source: HostId| {
+            let mut at = fabric.host_attachment(source).0;
+            loop {
+                let port = fabric.switch(at).port(whole.get(at, lid).unwrap()).unwrap();
+                match fabric.peer_switch(port) {
+                    _ if at == switch => return true,
+                    Some((next, _)) => at = next,
+                    None => return false,
+                }
+            }
+        };
+        let sources = fabric.host_ids().filter(|host| *host != destination);
+        let cut: Vec<HostId> = sources.filter(|source| passes(*source)).collect();
+        let report = check(&fabric, &tables, options).unwrap();
+        assert_eq!(report.unreachable, cut.len() as u64);
+        assert_eq!(report.pairs, complete.pairs);
+        let error = check(&fabric, &tables, CheckOptions::default());
+        match report.first_missing {
+            Some(missing) => assert_eq!(error.unwrap_err(), missing),
+            None => assert!(cut.is_empty() && error.is_ok()),
+        }
+    }
 }
 
 #[test]

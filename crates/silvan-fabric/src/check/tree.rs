@@ -26,7 +26,12 @@ enum Visit {
 pub(super) struct Hops {
     pub(super) max: u32,
     pub(super) total: u64,
+    /// Sources without a route.
+    pub(super) unreachable: u64,
 }
+
+/// Cables to the destination from a switch whose packets meet a missing entry.
+const NO_ROUTE: u32 = u32::MAX;
 
 /// The routes to one destination; made once and reused for every destination.
 pub(super) struct DestinationTree<'f> {
@@ -37,13 +42,17 @@ pub(super) struct DestinationTree<'f> {
     destination: HostId,
     visits: IdVec<SwitchId, Visit>,
     steps: IdVec<SwitchId, Option<Step>>,
-    /// Cables from the switch to the destination.
+    /// Cables from the switch to the destination, or [`NO_ROUTE`].
     hops: IdVec<SwitchId, u32>,
     /// The switches on any route, each after the one that its packets go to next.
     order: Vec<SwitchId>,
     path: Vec<SwitchId>,
     /// Sources whose routes pass the switch.
     sources: IdVec<SwitchId, u64>,
+    /// Whether a missing entry ends a route, instead of being an error.
+    pub(super) allow_missing: bool,
+    /// The first missing entry that ended a route.
+    pub(super) first_missing: Option<RouteError>,
 }
 
 impl<'f> DestinationTree<'f> {
@@ -69,6 +78,8 @@ impl<'f> DestinationTree<'f> {
             order: Vec::with_capacity(switches),
             path: Vec::new(),
             sources: IdVec::filled(0, switches),
+            allow_missing: false,
+            first_missing: None,
         }
     }
 
@@ -89,10 +100,14 @@ impl<'f> DestinationTree<'f> {
     fn follow_from(&mut self, leaf: SwitchId, source: HostId) -> Result<(), RouteError> {
         self.path.clear();
         let mut switch = leaf;
-        // Cables from the end of the new path to the destination, less the one that leads there.
+        // Cables from the end of the new path to the destination, less the one that leads there;
+        // `None` without a route.
         let hops_beyond = loop {
             match self.visits[switch] {
-                Visit::Done(host) if host == self.destination => break self.hops[switch],
+                Visit::Done(host) if host == self.destination => {
+                    let hops = self.hops[switch];
+                    break (hops != NO_ROUTE).then_some(hops);
+                }
                 Visit::OnPath(host) if host == self.destination => {
                     return Err(self.loop_error(switch, source));
                 }
@@ -100,15 +115,22 @@ impl<'f> DestinationTree<'f> {
             }
             self.visits[switch] = Visit::OnPath(self.destination);
             self.path.push(switch);
-            let step = self.step(switch, source)?;
+            self.steps[switch] = None;
+            let step = match self.step(switch, source) {
+                Err(error @ RouteError::NoEntry { .. }) if self.allow_missing => {
+                    self.first_missing.get_or_insert(error);
+                    break None;
+                }
+                step => step?,
+            };
             self.steps[switch] = Some(step);
             match step.next {
                 Some((next, _)) => switch = next,
-                None => break 0,
+                None => break Some(0),
             }
         };
-        for (beyond, switch) in (hops_beyond + 1..).zip(self.path.drain(..).rev()) {
-            self.hops[switch] = beyond;
+        for (behind, switch) in (1..).zip(self.path.drain(..).rev()) {
+            self.hops[switch] = hops_beyond.map_or(NO_ROUTE, |beyond| beyond + behind);
             self.visits[switch] = Visit::Done(self.destination);
             self.order.push(switch);
         }
@@ -189,10 +211,19 @@ impl<'f> DestinationTree<'f> {
 
     /// Adds one per source to `routes` of every port on its route, and sums up the hops.
     pub(super) fn count_routes(&mut self, routes: &mut IdVec<PortId, u64>) -> Hops {
-        let mut hops = Hops { max: 0, total: 0 };
+        let mut hops = Hops {
+            max: 0,
+            total: 0,
+            unreachable: 0,
+        };
         for (switch, hosts) in &self.hosts_at {
             let mut sources = 0;
+            let is_reachable = self.hops[*switch] != NO_ROUTE;
             for host in hosts.iter().filter(|host| **host != self.destination) {
+                if !is_reachable {
+                    hops.unreachable += 1;
+                    continue;
+                }
                 routes[self.fabric.host_port(*host)] += 1;
                 sources += 1;
             }

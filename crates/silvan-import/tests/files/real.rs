@@ -202,3 +202,58 @@ fn tables_by_name_and_place() {
         assert_eq!(port, Some(PortNumber::new(1)));
     }
 }
+
+/// Messages of the tools between the lines, cables from a switch to itself, links whose ends differ, and
+/// XDR, as they stand in files of real networks.
+#[test]
+fn a_worn_network_is_read_with_warnings() {
+    let import = silvan_import::topology(include_str!("../samples/worn.txt")).unwrap();
+    let warnings: Vec<String> = import
+        .warnings
+        .iter()
+        .map(|warning| format!("{}: {}", warning.line, warning.message))
+        .collect();
+    assert_eq!(
+        warnings,
+        [
+            "1: the message \"src/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1,1,31 ...\" is left out",
+            "12: the cable from port 1 of \"S-0000000000200001\" to its own port 2 is left out",
+            "15: the message \"ibwarn: [4711] _do_madrpc: recv failed: Connection timed out...\" is left out",
+            "26: the cable at port 2 of \"S-0000000000200002\" is 1xHDR here and 4xHDR in line 16: 1xHDR \
+             is taken",
+            "28: the message \"../libibnetdisc/ibnetdisc.c:457; Query remote node (DR path ...\" is left out",
+            "40: the cable at port 2 of \"H-0000000000100003\" is 2xFDR here and 4xEDR in line 19: 2xFDR \
+             is taken",
+        ]
+    );
+    let (_, cables) = view(&build(&import), true);
+    let (one, two) = (
+        "Quantum Mellanox Technologies (0x0000000000200001)",
+        "Quantum Mellanox Technologies (0x0000000000200002)",
+    );
+    assert_eq!(
+        cables,
+        [
+            format!("{one}:3 - {two}:1 4xXDR"),
+            format!("{one}:4 - {two}:2 1xHDR"),
+            format!("{one}:5 - node-1 HCA-1:1 4xXDR"),
+            format!("{one}:6 - node-2 HCA-1/P1:1 4xEDR"),
+            format!("{one}:7 - node-2 HCA-1/P2:1 2xFDR"),
+            format!("{two}:3 - node-3 HCA-1:1 4xSDR"),
+        ]
+    );
+}
+
+/// The same rules hold for the output of `ibnetdiscover -p`.
+#[test]
+fn a_worn_network_port_by_port() {
+    let import = silvan_import::ports(
+        "ibwarn: [4711] _do_madrpc: recv failed: Connection timed out\n\
+         SW     6  1 0x0000000000200001 4x XDR - CA     4  1 0x0000000000100002 ( 'leaf' - 'node-1' )\n\
+         CA     4  1 0x0000000000100002 2x XDR - SW     6  1 0x0000000000200001 ( 'node-1' - 'leaf' )\n",
+    )
+    .unwrap();
+    assert_eq!(import.warnings.len(), 2);
+    let (_, cables) = view(&build(&import), true);
+    assert_eq!(cables, ["leaf:1 - node-1:1 2xXDR"]);
+}

@@ -107,6 +107,13 @@ pub mod link_speed_ext {
     pub const NDR: u32 = 8;
 }
 
+/// Bits of PortInfo.LinkSpeedExtSupported2, LinkSpeedExtEnabled2 and LinkSpeedExtActive2, in Gbit/s of
+/// signalling per lane.
+pub mod link_speed_ext2 {
+    /// 212.5 Gbit/s.
+    pub const XDR: u32 = 1;
+}
+
 /// Bits of PortInfo.CapabilityMask.
 pub mod capability {
     /// IsSM: a subnet manager runs here.

@@ -7,7 +7,7 @@ use silvan_fabric::routing::RoutingError;
 use silvan_interface::BuildError;
 use silvan_traffic::Reason;
 
-use crate::parsed::Routing;
+use crate::parsed::{FabricSection, Routing};
 
 /// Bytes of a flow-control credit (IBA volume 1, section 7.9.4).
 const CREDIT: u64 = 64;
@@ -105,14 +105,19 @@ pub(super) fn on_routing(error: &RoutingError) -> String {
 }
 
 /// Advice on forwarding tables, given or computed, that do not lead where they should.
-pub(super) fn on_route(error: &RouteError, routing: Routing) -> String {
+/// `from_file`: the tables come from a file of their own.
+pub(super) fn on_route(error: &RouteError, section: &FabricSection, from_file: bool) -> String {
+    let routing = section.routing;
+    let linear = from_file || !section.linear_tables.is_empty();
     if let (RouteError::DependencyCycle { .. }, Routing::DimensionOrder) = (error, routing) {
         return "set vl.data-vls to 2 for datelines, or fabric.allow-credit-loops to true to study \
                 the deadlock"
             .to_owned();
     }
     if let RouteError::DependencyCycle { .. } = error {
-        return "set fabric.allow-credit-loops to true to study the deadlock".to_owned();
+        return "let OpenSM route it, e.g. silvan route --engine dfsssp with vl.data-vls = 8; or set \
+                fabric.allow-credit-loops to true to study the deadlock"
+            .to_owned();
     }
     if let RouteError::NoLane { lane, .. } = error {
         return on_lane(*lane);
@@ -121,6 +126,12 @@ pub(super) fn on_route(error: &RouteError, routing: Routing) -> String {
         return "choose another fabric.routing".to_owned();
     }
     match error {
+        RouteError::NoEntry { .. } if linear => {
+            "set fabric.unreachable to \"drop\" to discard and count such packets, or take the \
+             tables anew"
+                .to_owned()
+        }
+        _ if linear => "take tables and fabric at the same time".to_owned(),
         RouteError::NoEntry {
             switch,
             destination,

@@ -15,7 +15,7 @@ use super::{Parameter, advice, at, check_parameters, linear};
 use crate::effective::has_datelines;
 use crate::error::ScenarioError;
 use crate::parsed::{
-    Adaptive, CableEntry, FabricSection, Generator, LinkSection, Routing, ScenarioFile,
+    Adaptive, CableEntry, FabricSection, Generator, LinkSection, Routing, ScenarioFile, Unreachable,
 };
 use crate::path::KeyPath;
 
@@ -261,11 +261,13 @@ pub(crate) struct CheckedRoutes {
 }
 
 /// Computes the routes, or takes the given tables, and proves that they work. A torus gets its
-/// datelines only if there are lanes for them.
+/// datelines only if there are lanes for them. `origin` is the key of the file that the tables come
+/// from, if they come from one.
 pub(crate) fn build_routes(
     file: &ScenarioFile,
     engine: &EngineConfig,
     fabric: &Fabric,
+    origin: Option<&KeyPath>,
 ) -> Result<CheckedRoutes, ScenarioError> {
     let section = &file.fabric;
     let (tables, lanes) = compute_routes(file, engine, fabric)?;
@@ -273,18 +275,23 @@ pub(crate) fn build_routes(
     let lanes = lanes.filter(|_| datelines || section.routing != Routing::DimensionOrder);
     let options = CheckOptions {
         allow_cycles: section.allow_credit_loops,
+        allow_missing: section.unreachable == Unreachable::Drop || section.routing == Routing::None,
     };
     let routes = Routes {
         lanes: lanes.as_ref(),
         ..(&tables).into()
     };
     let mut report = check(fabric, routes, options).map_err(|error| {
-        let key = route_key(&error, section.routing);
-        let hint = advice::on_route(&error, section.routing);
+        let key = match origin {
+            Some(key) => key.clone(),
+            None => route_key(&error, section),
+        };
+        let hint = advice::on_route(&error, section, origin.is_some());
         ScenarioError::new(key, error.to_string()).with_hint(hint)
     })?;
     let alternatives = match section.adaptive {
         Adaptive::Off => None,
+        Adaptive::PerPacket if section.routing == Routing::None => None,
         Adaptive::PerPacket if section.routing == Routing::DimensionOrder => {
             let message = "dimension-order routes leave nothing to choose";
             let error = ScenarioError::new(at("fabric.adaptive"), message);
@@ -341,6 +348,7 @@ fn compute_routes(
     }
     let only_tables = |tables| (tables, None);
     match section.routing {
+        Routing::None => return Ok(only_tables(ForwardingTables::new(fabric))),
         Routing::DModK => routing::d_mod_k(fabric).map(only_tables),
         Routing::MinHop => routing::min_hop_balanced(fabric).map(only_tables),
         Routing::DimensionOrder => {
@@ -417,13 +425,20 @@ fn routing_key(error: &RoutingError) -> KeyPath {
 }
 
 /// The key of the table entry at fault, or of the algorithm where there are no entries.
-fn route_key(error: &RouteError, routing: Routing) -> KeyPath {
-    match (routing, error) {
-        (Routing::DModK | Routing::MinHop | Routing::DimensionOrder | Routing::Lfts, _) => {
-            at("fabric.routing")
-        }
+fn route_key(error: &RouteError, section: &FabricSection) -> KeyPath {
+    let linear = !section.linear_tables.is_empty();
+    match (section.routing, error) {
+        (Routing::Explicit, RouteError::NoLane { switch, .. }) => at("fabric.sl-to-vl").key(switch),
+        (Routing::Explicit, _) if linear => at("fabric.linear-tables"),
+        (
+            Routing::DModK
+            | Routing::MinHop
+            | Routing::DimensionOrder
+            | Routing::Lfts
+            | Routing::None,
+            _,
+        ) => at("fabric.routing"),
         (_, RouteError::NoEntry { switch, .. }) => at("fabric.tables").key(switch),
-        (_, RouteError::NoLane { switch, .. }) => at("fabric.sl-to-vl").key(switch),
         (
             _,
             RouteError::WrongWay {

@@ -12,16 +12,19 @@ use crate::parsed::{
 };
 use crate::path::KeyPath;
 
+/// How files start that xz, gzip, zstd and bzip2 have compressed.
+const COMPRESSED: [&[u8]; 4] = [b"\xfd7zXZ\0", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh"];
+
 /// Replaces the file of a fabric by lists of what it describes. `base` is the folder that paths are
-/// relative to.
+/// relative to. Gives what is odd about the file.
 pub(crate) fn import_fabric(
     section: &mut FabricSection,
     link: &LinkSection,
     base: &Path,
-) -> Result<(), ScenarioError> {
+) -> Result<Vec<String>, ScenarioError> {
     let Some(file) = section.file.take() else {
         return match section.format {
-            None => Ok(()),
+            None => Ok(Vec::new()),
             Some(_) => {
                 let error =
                     ScenarioError::new(at("fabric.format"), "there is no file of this format");
@@ -50,7 +53,10 @@ pub(crate) fn import_fabric(
             .at(&name, None)
     })?;
     fill_lists(section, &import);
-    Ok(())
+    let warnings = import.warnings.iter();
+    Ok(warnings
+        .map(|warning| format!("{name}:{}: {}", warning.line, warning.message))
+        .collect())
 }
 
 /// Replaces a file of tables by the tables.
@@ -60,6 +66,14 @@ pub(crate) fn import_tables(
     base: &Path,
 ) -> Result<(), ScenarioError> {
     let key = at("fabric.routing-file");
+    if section.routing == Routing::None {
+        section.routing_file = None;
+        section.tables.clear();
+        section.linear_tables.clear();
+        section.path_levels.clear();
+        section.sl_to_vl.clear();
+        return Ok(());
+    }
     match (section.routing, section.routing_file.take()) {
         (Routing::Lfts, Some(file)) => {
             let (name, text) = read(&file, base, &key)?;
@@ -95,6 +109,11 @@ pub(super) fn read(
 ) -> Result<(String, String), ScenarioError> {
     let path = base.join(file);
     match std::fs::read(&path) {
+        Ok(bytes) if COMPRESSED.iter().any(|start| bytes.starts_with(start)) => {
+            let message = format!("{} is compressed", path.display());
+            let hint = "unpack it first, e.g. with unxz, gunzip or unzstd";
+            Err(ScenarioError::new(key.clone(), message).with_hint(hint))
+        }
         Ok(bytes) => Ok((
             path.display().to_string(),
             String::from_utf8_lossy(&bytes).into_owned(),

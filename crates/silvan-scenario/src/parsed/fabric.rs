@@ -56,6 +56,9 @@ pub enum Routing {
     DimensionOrder,
     /// Given switch by switch in `fabric.tables` or `fabric.linear-tables`.
     Explicit,
+    /// No tables, whatever is given of them: switches discard all packets until a subnet manager sets
+    /// routes in the live fabric.
+    None,
     /// Read from `fabric.routing-file`: the output of `dump_lfts`, or OpenSM's `opensm-lfts.dump` or
     /// `opensm.fdbs`.
     Lfts,
@@ -72,6 +75,24 @@ pub enum Adaptive {
     /// and those in the buffer behind the cable. The table's own port wins ties. Packets of a flow may
     /// overtake each other.
     PerPacket,
+}
+
+/// What to do where a switch has no forwarding entry for a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unreachable {
+    /// The scenario is refused.
+    #[default]
+    Error,
+    /// The switch discards packets to that host and counts them, in the table `ports` as
+    /// `relay_errors` of the port that they came by.
+    Drop,
+}
+
+impl Unreachable {
+    fn is_error(&self) -> bool {
+        *self == Self::Error
+    }
 }
 
 /// What kind of file describes a fabric.
@@ -176,6 +197,9 @@ pub struct FabricSection {
     pub sl_to_vl: BTreeMap<String, Vec<String>>,
     /// Whether to run although the routes can deadlock (their channel dependencies have a cycle).
     pub allow_credit_loops: bool,
+    /// What to do where a switch has no forwarding entry for a host.
+    #[serde(skip_serializing_if = "Unreachable::is_error")]
+    pub unreachable: Unreachable,
 }
 
 impl FabricSection {

@@ -34,7 +34,7 @@ pub use equipment::{
 };
 pub use fabric::{
     Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, Generator, HostEntry,
-    Routing, SwitchEntry,
+    Routing, SwitchEntry, Unreachable,
 };
 pub use pft::{PftInterval, PftSection, PftThreshold};
 pub use programs::{

@@ -1,5 +1,8 @@
 //! Fabrics and tables from files of real tools.
 
+use std::fs;
+use std::path::Path;
+
 use silvan_scenario::Scenario;
 use silvan_units::Lid;
 
@@ -112,4 +115,89 @@ fn what_is_wrong_is_named_with_its_file() {
         assert!(message.starts_with(expected), "{message}\n{expected}");
         assert!(message.contains(" (hint: "), "{message}");
     }
+}
+
+/// The table of the switch `spine` has no line for `Hca2`, as in a network that was cut off.
+#[test]
+fn a_missing_entry_is_an_error_unless_packets_may_be_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new("../silvan-import/tests/samples");
+    fs::copy(
+        samples.join("ibnetdiscover.txt"),
+        folder.path().join("net.txt"),
+    )
+    .unwrap();
+    let dump = fs::read_to_string(samples.join("dump_lfts.txt")).unwrap();
+    let mut in_spine = false;
+    let lines = dump.lines().filter(|line| {
+        if line.starts_with("Unicast") {
+            in_spine = line.contains("(spine)") || line.contains("('spine')");
+        }
+        !(in_spine && line.starts_with("0x0004"))
+    });
+    let cut: Vec<&str> = lines.collect();
+    assert_eq!(cut.len() + 1, dump.lines().count());
+    fs::write(folder.path().join("tables.txt"), cut.join("\n")).unwrap();
+    let name = folder.path().join("test.toml").display().to_string();
+    let text = |more: &str| {
+        format!(
+            "[fabric]\nfile = \"net.txt\"\nrouting = \"lfts\"\nrouting-file = \"tables.txt\"\n{more}"
+        )
+    };
+
+    let error = Scenario::from_toml(&text(""), &name, &[])
+        .unwrap_err()
+        .to_string();
+    let start = format!("{name}:4: fabric.routing-file: no route from ");
+    assert!(error.starts_with(&start), "{error}");
+    let end = "to \"Hca2\": \"spine\" has no entry for it (hint: set fabric.unreachable to \"drop\" to \
+               discard and count such packets, or take the tables anew)";
+    assert!(error.ends_with(end), "{error}");
+
+    let scenario = Scenario::from_toml(&text("unreachable = \"drop\"\n"), &name, &[]).unwrap();
+    // The three other hosts are at another switch, and the way leads over the spine.
+    assert_eq!(scenario.routes().unreachable, 3);
+    assert_eq!(scenario.warnings().len(), 1);
+    assert!(
+        scenario.warnings()[0].starts_with("3 of 12 pairs of hosts have no route"),
+        "{:?}",
+        scenario.warnings()
+    );
+    // It stands alone, and is as it was.
+    let again = Scenario::from_toml(scenario.effective_toml(), "elsewhere", &[]).unwrap();
+    assert_eq!(again.hash(), scenario.hash());
+    assert_eq!(again.routes().unreachable, 3);
+}
+
+#[test]
+fn no_routing_needs_no_tables_and_no_file_of_them() {
+    let scenario = read("routing = \"none\"\nrouting-file = \"nowhere.txt\"").unwrap();
+    assert_eq!(scenario.routes().unreachable, scenario.routes().pairs);
+    assert!(scenario.warnings().is_empty());
+    assert!(scenario.discards_unroutable());
+}
+
+#[test]
+fn warnings_name_the_file() {
+    let scenario = read("file = \"worn.txt\"\nrouting = \"min-hop\"").unwrap();
+    assert_eq!(scenario.warnings().len(), 6);
+    for warning in scenario.warnings() {
+        assert!(
+            warning.starts_with("../silvan-import/tests/samples/worn.txt:"),
+            "{warning}"
+        );
+    }
+}
+
+#[test]
+fn compressed_files_are_named_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("net.xz"), b"\xfd7zXZ\0\0\x04").unwrap();
+    let name = folder.path().join("test.toml").display().to_string();
+    let error = Scenario::from_toml("[fabric]\nfile = \"net.xz\"\n", &name, &[]).unwrap_err();
+    assert_eq!(
+        error.hint(),
+        Some("unpack it first, e.g. with unxz, gunzip or unzstd")
+    );
+    assert_eq!(error.line(), Some(2));
 }
