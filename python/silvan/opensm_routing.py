@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from silvan.emulation import Emulation
-from silvan.errors import EmulationError
+from silvan.errors import EmulationError, ScenarioError
 from silvan.live_programs import attached, wait_for
 
 if TYPE_CHECKING:
@@ -26,9 +26,19 @@ MAPPED = ("torus-2QoS", "dfsssp", "nue")
 
 _SECONDS = 3600
 
+_LOG_OPTIONS = {"file": ("-D", "0x07")}
+"""What makes OpenSM log that it has routed otherwise than its log claims."""
+
+_NO_FILE = "LFTs file name is not given; using default routing algorithm"
+"""What it logs then."""
+
 
 def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
     """Let OpenSM route a scenario's fabric, and give its forwarding tables.
+
+    Only OpenSM's routes are checked, and as a scenario that names them as its
+    ``fabric.routing-file`` is: ``fabric.allow-credit-loops`` and ``fabric.unreachable`` hold for
+    them. The scenario's own routing plays no role.
 
     Parameters
     ----------
@@ -50,16 +60,19 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
     Raises
     ------
     EmulationError
-        If OpenSM is not installed, or does not route the fabric by this engine.
+        If OpenSM is not installed, does not route the fabric by this engine, or gives routes that
+        can deadlock or do not connect all hosts.
     """
+    bare = scenario.override({"fabric.routing": "none"})
     name = f"silvan-route-{os.getpid()}"
     with (
         tempfile.TemporaryDirectory(prefix="silvan-route-") as folder,
-        Emulation(scenario, sockname=name, paused=True) as emulation,
+        Emulation(bare, sockname=name, paused=True) as emulation,
         Path(folder, "said").open("w+", errors="replace") as said,
     ):
         log = Path(folder, "opensm.log")
-        options = [*_options(scenario, engine, emulation, Path(folder)), *options]
+        own = _options(scenario, engine, emulation, Path(folder))
+        options = [*own, *map(_absolute, options), *_LOG_OPTIONS.get(engine, ())]
 
         def logged() -> str:
             return log.read_text(errors="replace") if log.exists() else ""
@@ -86,14 +99,50 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
             used = re.findall(r"(\S+) tables configured on all switches", text)
             if not used or used[-1] != engine:
                 instead = used[-1] if used else "none"
+                reason = re.search(r"(?: ERR \w+: | -> \w+: (?=disabling ))(.+)", text)
                 raise EmulationError(
-                    f"OpenSM has not routed this fabric by {engine}, but by {instead}",
+                    f"OpenSM has not routed this fabric by {engine}, but by {instead}"
+                    + (f": {reason[1].strip()}" if reason else ""),
                     "the engine may not fit the topology, or its name may be misspelled",
+                )
+            if _NO_FILE in text:
+                raise EmulationError(
+                    f"OpenSM has no file of forwarding tables for its engine {engine}, and has "
+                    "routed by minhop instead",
+                    "add -- --lfts_file FILE",
                 )
             sources = LEVELED.get(engine)
             if sources is not None:
                 _ask_paths(emulation, sources)
-            return str(emulation.control("tables", levels=sources)["tables"])
+            tables = str(emulation.control("tables", levels=sources)["tables"])
+        _check(scenario, engine, tables, Path(folder))
+        return tables
+
+
+def _check(scenario: Scenario, engine: str, tables: str, folder: Path) -> None:
+    """Check that tables can be simulated."""
+    file = folder / "tables.lfts"
+    file.write_text(tables)
+    try:
+        scenario.override(
+            {
+                "fabric.routing": "lfts",
+                "fabric.routing-file": str(file),
+                "fabric.tables": {},
+                "fabric.adaptive": "off",
+            }
+        )
+    except ScenarioError as error:
+        message = error.message.removeprefix("fabric.routing-file: ")
+        raise EmulationError(f"OpenSM's routes by {engine}: {message}", error.hint) from error
+
+
+def _absolute(option: str) -> str:
+    """Name a file of the current folder so that OpenSM finds it from its own."""
+    name, equals, value = option.rpartition("=")
+    if value.startswith("-") or not Path(value).is_file():
+        return option
+    return f"{name}{equals}{Path(value).absolute()}"
 
 
 def _options(scenario: Scenario, engine: str, emulation: Emulation, folder: Path) -> list[str]:

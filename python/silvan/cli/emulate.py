@@ -471,7 +471,9 @@ def route(
     from silvan.errors import OutputError
     from silvan.opensm_routing import route as by_opensm
 
-    tables = by_opensm(load(scenario, set_), engine, options or [])
+    # Whatever the scenario's own routing is, it need not work: OpenSM's is what counts.
+    loaded = load(scenario, set_, overrides={"fabric.routing": "none"})
+    tables = by_opensm(loaded, engine, options or [])
     part = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         part.write_text(tables)
