@@ -17,7 +17,7 @@ IDS = [one.id for one in EXPERIMENTS]
 
 def test_extras_are_run_only_when_asked_for() -> None:
     assert not {one.id for one in experiments("gran2012")} & set(IDS)
-    assert [one.id for one in experiments("gran2012", "beyond")] == IDS
+    assert [one.id for one in experiments("gran2012", "beyond")] == [*IDS, "beyond.pruning"]
     assert [one.id for one in experiments("gran2012", "beyond.torus")] == ["beyond.torus"]
 
 

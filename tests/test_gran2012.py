@@ -29,7 +29,14 @@ from silvan.reproduce.gran2012_cases import (
     windy,
 )
 from silvan.reproduce.plan import make_plan
-from silvan.reproduce.quantities import farthest, mean_of, rates, ratio, windows_in_words
+from silvan.reproduce.quantities import (
+    farthest,
+    mean_of,
+    rates,
+    ratio,
+    ratio_of_pairs,
+    windows_in_words,
+)
 from silvan.reproduce.shapes import Clause, judge
 from tests.conftest import made_up_result
 
@@ -324,6 +331,9 @@ def test_a_ratio_pairs_equal_seeds_and_uses_the_mean_for_seeds_that_were_not_run
     # Two of three: the mean of 8 and 12 stands for the third.
     np.testing.assert_array_equal(ratio(on[:, :2], off), [[8, 6, 2.5], [4, 2, 1]])
     np.testing.assert_array_equal(ratio(on, off[:, :1]), [[8, 12, 16], [4, 4, 4]])
+    # With moving hotspots only the pairs count.
+    np.testing.assert_array_equal(ratio_of_pairs(on[:, :1], off), [[8], [4]])
+    np.testing.assert_array_equal(ratio_of_pairs(on, off), ratio(on, off))
     np.testing.assert_array_equal(mean_of([on, off[:, :2]]), [[4.5, 7], [2.5, 3]])
 
 

@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from silvan.reproduce import gran2012_beyond, gran2012_moving, gran2012_trees, gran2012_windy
+from silvan.reproduce import (
+    gran2012_beyond,
+    gran2012_moving,
+    gran2012_pruning,
+    gran2012_trees,
+    gran2012_windy,
+)
 from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
 from silvan.reproduce.gran2012_cases import CONTROL, OFF_SEEDS, STUDY
 from silvan.reproduce.quantities import LATE_MS, group_rate, measurement, windows_in_words
@@ -66,4 +72,5 @@ EXPERIMENTS = (
     *gran2012_windy.EXPERIMENTS,
     *gran2012_moving.EXPERIMENTS,
     *gran2012_beyond.EXPERIMENTS,
+    gran2012_pruning.PRUNING,
 )

@@ -36,8 +36,8 @@ def seeds_of(control: str, *, stated: bool, is_ratio: bool = False) -> int:
     Parameters
     ----------
     control : str
-        ``off`` or ``on``. With congestion control rates differ by less than 1 % from placement to
-        placement, so one seed is enough.
+        ``off`` or ``on``. With congestion control and fixed hotspots rates differ by less than 1 %
+        from placement to placement, so one seed is enough.
     stated : bool
         Whether the paper states a number that rests on the point without congestion control.
     is_ratio : bool

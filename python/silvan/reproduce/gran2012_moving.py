@@ -31,7 +31,7 @@ from silvan.reproduce.quantities import (
     group_rate,
     mean_curve,
     measurement,
-    ratio,
+    ratio_of_pairs,
     spread,
     windows_in_words,
 )
@@ -75,7 +75,7 @@ class Storm:
 
     def gain(self) -> dict[int, Quantity]:
         """Compute the rate of all hosts, on over off, by number of moves."""
-        return {moves: ratio(self.on[moves], self.off[moves]) for moves in self.on}
+        return {moves: ratio_of_pairs(self.on[moves], self.off[moves]) for moves in self.on}
 
 
 def _measure_fig9(figure: str, v_percent: int, results: Results) -> list[Measurement | Verdict]:
@@ -157,7 +157,7 @@ def _tabulate(storms: Mapping[str, Storm]) -> PointTable:
             off, on = storm.off[moves], storm.on[moves]
             row: list[float | str] = [name, moves, lifetime_ms(moves), off.shape[1], on.shape[1]]
             for window in (0, 1):
-                for one in (off, on, ratio(on, off)):
+                for one in (off, on, ratio_of_pairs(on, off)):
                     row += [float(one[window].mean()), spread(one[window])]
             rows.append(tuple(row))
     columns = ("all_off_gbps", "all_on_gbps", "on_over_off")

@@ -119,14 +119,30 @@ def group_rate(runs: Sequence[Result], hosts: str) -> Quantity:
     )
 
 
+def ratio_of_pairs(over: Quantity, under: Quantity) -> Quantity:
+    """Divide seed by seed, for the seeds that both quantities have.
+
+    Runs of the same seed have the same placement of hosts and the same moves of hotspots. Where
+    these change both rates alike, as with moving hotspots, their chance cancels out: at a lifetime
+    of 2 ms each rate differs by 3 % from seed to seed, and the ratio by 1 %.
+
+    Examples
+    --------
+    >>> ratio_of_pairs(np.array([[6.0], [8.0]]), np.array([[1.0, 2.0], [1.0, 2.0]])).tolist()
+    [[6.0], [8.0]]
+    """
+    seeds = min(over.shape[1], under.shape[1])
+    return ratio(over[:, :seeds], under[:, :seeds])
+
+
 def ratio(over: Quantity, under: Quantity) -> Quantity:
     """Divide seed by seed; where the divisor is 0, the ratio is not a number.
 
-    Runs of the same seed have the same placement of hosts and the same messages, so each value is
-    what one experiment with this placement would report. Where only one of the two quantities has
-    a seed, the mean over the seeds of the other is used for it. Rates without congestion control
-    differ by 16 % from placement to placement and those with it by less than 1 %, so this loses
-    nothing, whereas a single pair would have the whole scatter of one run without control.
+    Each value is what one experiment with the placement of hosts of that seed would report. Where
+    only one of the two quantities has a seed, the mean over the seeds of the other is used for it.
+    With fixed hotspots this is better than to leave the seed out: rates without congestion control
+    differ by 16 % from placement to placement and those with it by less than 1 %, so that a single
+    pair would have the whole scatter of one run without control.
 
     Parameters
     ----------

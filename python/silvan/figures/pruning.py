@@ -1,0 +1,47 @@
+"""How congestion trees of different sizes are removed over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from silvan.figures import style
+
+if TYPE_CHECKING:
+    from silvan.reproduce.experiment import PointTable
+
+Curve = tuple[tuple[Sequence[float], Sequence[float]], float]
+"""Times in milliseconds and MiB that wait in the tree then, and the lower bound in milliseconds."""
+
+
+def draw_pruning(curves: Mapping[int, Curve], *, table: PointTable, folder: Path) -> list[Path]:
+    """Draw what waits in the tree over time for each number of contributors.
+
+    Parameters
+    ----------
+    curves : Mapping
+        Curve by number of contributors.
+    table : PointTable
+        The numbers behind the figure.
+    folder : Path
+        A folder that exists.
+
+    Returns
+    -------
+    list of Path
+        The PNG, the SVG and the CSV.
+    """
+    with style.styled(7.2, 3.6, "A tree is removed the later the more hosts contribute") as figure:
+        axes = figure.subplots()
+        for (count, ((times, queued), bound_ms)), colour in zip(
+            curves.items(), style.SHADES, strict=False
+        ):
+            axes.plot(times, queued, color=colour, label=f"{count} contributors")
+            axes.axvline(bound_ms, color=colour, linewidth=1.1, linestyle=(0, (2.2, 1.6)))
+        axes.set_xlabel("simulated time (ms)")
+        axes.set_ylabel("waiting in the tree (MiB)")
+        axes.set_xlim(0, None)
+        axes.set_ylim(0, None)
+        style.legend_below(axes, note="Dashed: lower bound of the time to the fair share.")
+        return style.save(figure, folder, "beyond-pruning", (table.header, table.rows))
