@@ -11,7 +11,7 @@ use silvan_interface::Deadlock;
 use silvan_units::{PortId, Vl};
 
 use crate::engine::Engine;
-use crate::form::Form;
+use crate::form::{Form, General};
 use crate::packet::NONE;
 use crate::plane::{Plane, time};
 use crate::records::{Element, Next};
@@ -56,7 +56,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 }
 
 impl Plane {
-    /// For each lane: packets wait, and the credits in hand and on their way are too few for any.
+    /// For each lane: packets wait, and the credits in hand and on their way are too few for the next one.
     fn lanes_without_credits(&self) -> Vec<bool> {
         let mut without = vec![false; self.lanes.len()];
         for (index, lane) in self.lanes.iter().enumerate() {
@@ -77,16 +77,33 @@ impl Plane {
                 without[index] = true;
                 continue;
             }
-            let smallest = self
-                .waiting_inputs(index)
-                .map(|input| {
-                    let queue = self.queues[(lane.queues + input) as usize];
-                    self.pool.packet(self.pool.first(queue)).blocks()
-                })
-                .min();
-            without[index] = smallest.is_some_and(|blocks| credits < blocks);
+            let first = |input: u32| {
+                let queue = self.queues[(lane.queues + input) as usize];
+                self.pool.packet(self.pool.first(queue)).blocks()
+            };
+            // The choice of an input does not depend on credits, so a small packet waits behind a large
+            // one in turn. Only limits on reads can change the choice: then any packet may be the next.
+            let next = match self.next_input(index) {
+                Some(input) => Some(first(input)),
+                None => self.waiting_inputs(index).map(first).min(),
+            };
+            without[index] = next.is_some_and(|blocks| credits < blocks);
         }
         without
+    }
+
+    /// The input that a lane serves next; `None` if that can change without a packet of the lane leaving.
+    fn next_input(&self, lane: usize) -> Option<u32> {
+        let output = lane / self.vls;
+        match &self.reads {
+            Some(reads) => {
+                let element = self.ins[output].element as usize;
+                let free = reads.blocked[element].iter().all(|&word| word == 0);
+                free.then(|| self.pick_limited(reads, output as u32, lane))?
+            }
+            None if self.oldest_first => self.oldest_of(lane, None),
+            None => self.lanes[lane].pick::<General>(self.credits[lane].turn, None),
+        }
     }
 
     /// Local inputs with a packet for this lane.
