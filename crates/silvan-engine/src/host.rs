@@ -278,9 +278,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             let payload = u32::from(packet.wire()) - plane.header;
             (payload, plane.sink_time(payload))
         };
-        let host = &mut plane.hosts[to as usize];
-        let done = host.sink_free.max(tail + propagation) + service;
-        host.sink_free = done;
+        let arrives = tail + propagation;
+        let done = if plane.sink_cuts_through {
+            plane.cut_through(to, output, &packet, (now, arrives), service)
+        } else {
+            plane.hosts[to as usize].sink_free.max(arrives) + service
+        };
+        plane.hosts[to as usize].sink_free = done;
         let due = done + propagation + plane.config.host.credit_delay.as_ps();
         plane.credits[lane].give(&mut plane.spill, now, due, packet.blocks());
         if packet.is(CONTROL) {

@@ -58,8 +58,8 @@ pub use hdrhistogram::Histogram;
 pub use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig,
     FeedbackParams, Forest, HostCounters, HostParams, HostShare, InvariantError, LatencyStats,
-    Member, OnWire, OutputBuffer, PacketParams, PortCounters, Role, RunError, SwitchParams, Tree,
-    VlArbitration, workload,
+    Member, OnWire, OutputBuffer, PacketParams, PortCounters, Role, RunError, Sink, SwitchParams,
+    Tree, VlArbitration, workload,
 };
 pub use stats::ClassStats;
 pub use waiting::WaitingPacket;

@@ -185,7 +185,8 @@ impl Queue {
 #[derive(Debug)]
 pub(crate) struct Pool {
     nodes: Table<Node>,
-    /// When each node's packet became eligible; kept only for oldest-first arbitration.
+    /// When each node's packet became eligible; kept only for oldest-first arbitration, limits on
+    /// overtaking, and crossbars that do not wait.
     eligible: Option<Vec<u64>>,
     /// Nodes that hold no packet. Not a list through the nodes: the next one would have to be read from
     /// memory before it can be used.

@@ -9,7 +9,7 @@ use crate::bypass::Bypass;
 use crate::events::{EventQueue, Head};
 use crate::form::{Form, General};
 use crate::outside::Outside;
-use crate::packet::{NONE, Packet, Pool, Queue};
+use crate::packet::{CONTROL, NONE, Packet, Pool, Queue};
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::table::Table;
 use crate::vlarb::{VlState, VlTables};
@@ -133,6 +133,10 @@ pub(crate) struct Plane {
     /// Times that a CNP takes of the injection and of the sink.
     pub injection_cnp: u64,
     pub sink_cnp: u64,
+    /// Whether sinks begin with the first flit of a packet.
+    pub sink_cuts_through: bool,
+    /// Whether packets pass crossbars in front of output buffers as they arrive.
+    pub crossbar_cuts_through: bool,
     /// Ports of the fabric; elements for output buffers stand behind them.
     pub fabric_ports: usize,
     /// How far away the records are.
@@ -247,6 +251,52 @@ impl Plane {
         rate.map_or(0, |rate| {
             rate.span_for(Bytes::from_bytes(u64::from(payload))).as_ps()
         })
+    }
+
+    /// When the sink of a host is done with a packet that starts on the host's link at `start`, is over it
+    /// at `arrives`, and takes `service`; the sink begins with the first flit.
+    pub fn cut_through(
+        &self,
+        host: u32,
+        output: u32,
+        packet: &Packet,
+        (start, arrives): (u64, u64),
+        service: u64,
+    ) -> u64 {
+        const FLIT: u32 = 64;
+        let wire = u32::from(packet.wire());
+        let first = FLIT.min(wire);
+        let out = &self.outs[output as usize];
+        let begins =
+            start + self.serialisation(out, first as u16) + self.propagation[output as usize];
+        let tail_bytes = wire - (wire - 1) / FLIT * FLIT;
+        let tail = if packet.is(CONTROL) {
+            0
+        } else {
+            self.sink_time(tail_bytes.min(wire - self.header))
+        };
+        let sink_free = self.hosts[host as usize].sink_free;
+        (sink_free.max(begins) + service).max(arrives + tail)
+    }
+
+    /// Time in which an output passes on a packet of `wire` bytes: that of the link behind it if the
+    /// crossbar does not wait until it can go faster.
+    pub fn passing_time(&self, output: u32, wire: u16) -> u64 {
+        let paced = if self.crossbar_cuts_through {
+            self.link_port(PortId::new(output as usize))
+        } else {
+            output as usize
+        };
+        self.serialisation(&self.outs[paced], wire)
+    }
+
+    /// The earliest that the tail of a packet can leave by a crossbar output in front of an output buffer,
+    /// if it has been eligible at this input since `since`.
+    pub fn tail_through_crossbar(&self, output: u32, input: u32, since: u64, wire: u16) -> u64 {
+        let upstream = self.ins[input as usize].upstream;
+        let arriving = self.serialisation(&self.outs[upstream as usize], wire);
+        // A packet that had to wait for a slower cable has been eligible for as much less.
+        since + arriving.min(self.passing_time(output, wire))
     }
 
     #[inline(always)]

@@ -37,7 +37,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         if !F::PLAIN && plane.mixed && !packet.is(DEFERRED) && plane.element_of(port).mixed {
             let upstream = plane.ins[port as usize].upstream;
             let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire());
-            let to = plane.serialisation(&plane.outs[output as usize], packet.wire());
+            let to = plane.passing_time(output, packet.wire());
             if to < from {
                 // Starting earlier would run dry before the tail has arrived.
                 packet.set(DEFERRED);
@@ -76,7 +76,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             if !blocked && credits.has(&mut plane.spill, now, packet.blocks()) {
                 credits.turn = next_turn(local);
                 let wire = u32::from(packet.wire());
-                self.transmit(now, output, lane, Some(port), packet, wire);
+                self.transmit(now, output, lane, Some((port, now)), packet, wire);
                 if self.switch.needs_buffer_full() {
                     self.check_full(now, port, vl);
                 }
@@ -291,6 +291,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let record = &mut plane.lanes[lane];
         plane.credits[lane].turn = next_turn(local);
         let queue = &mut plane.queues[(record.queues + local) as usize];
+        let since = if !F::PLAIN && plane.crossbar_cuts_through {
+            plane.pool.eligible(plane.pool.first(*queue))
+        } else {
+            now
+        };
         let (packet, empty) = plane.pool.pop(queue);
         if empty {
             record.clear_input(local);
@@ -301,7 +306,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         out.waiting -= 1;
         let more = out.waiting > 0;
         let port = base + local;
-        self.transmit(now, output, lane, Some(port), packet, queued_bytes);
+        self.transmit(now, output, lane, Some((port, since)), packet, queued_bytes);
         if more {
             self.schedule_next(now, output, lane);
         }
@@ -339,21 +344,27 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         }
     }
 
-    /// Starts a packet on an output. `input` is where it comes from (`None` at a host),
-    /// `queued_bytes` what waited for this Port VL with it.
+    /// Starts a packet on an output. `from` is the input where it comes from, and since when it has been
+    /// eligible there (`None` at a host), `queued_bytes` what waited for this Port VL with it.
     #[inline(always)]
     pub(crate) fn transmit(
         &mut self,
         now: u64,
         output: u32,
         lane: usize,
-        input: Option<u32>,
+        from: Option<(u32, u64)>,
         mut packet: Packet,
         queued_bytes: u32,
     ) {
         let plane = &mut self.plane;
         let ser = plane.serialisation(&plane.outs[output as usize], packet.wire());
-        let tail = now + ser;
+        let mut tail = now + ser;
+        if !F::PLAIN && plane.crossbar_cuts_through {
+            let of_crossbar = |&(input, _): &(u32, u64)| (input as usize) < plane.fabric_ports;
+            if let Some((input, since)) = from.filter(of_crossbar) {
+                tail = tail.max(plane.tail_through_crossbar(output, input, since, packet.wire()));
+            }
+        }
         let blocks = packet.blocks();
         let credits = &mut plane.credits[lane];
         credits.starved = false;
@@ -373,7 +384,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let (kind, marks) = (out.kind, out.marks);
         packet.count_hop();
         let arrived_marked = packet.is(MARKED);
-        if let Some(input) = input {
+        if let Some((input, _)) = from {
             if self.plane.read_limits::<F>().is_some() {
                 self.read_start(now, tail, input);
             }

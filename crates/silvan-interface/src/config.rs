@@ -94,6 +94,9 @@ pub struct OutputBuffer {
     pub size: Bytes,
     /// Crossbar rate over link rate, in per cent; at least 100.
     pub speedup_percent: u32,
+    /// Whether a packet passes the crossbar as it arrives, and holds the crossbar's output until its tail
+    /// has passed, instead of waiting until it can pass at the whole rate of the crossbar.
+    pub cut_through: bool,
 }
 
 /// Virtual-lane arbitration (IBA 7.6.9).
@@ -108,6 +111,17 @@ pub struct VlArbitration {
     pub limit_high: u8,
 }
 
+/// When a host's sink begins to take in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Sink {
+    /// When the packet has arrived completely.
+    #[default]
+    StoreAndForward,
+    /// When its first 64 bytes have arrived. It takes in no byte before it has arrived, the last ones as
+    /// a block of up to 64 bytes.
+    CutThrough,
+}
+
 /// Channel-adapter parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostParams {
@@ -115,6 +129,8 @@ pub struct HostParams {
     pub injection_rate: Option<Rate>,
     /// Most payload per second that a host takes in; `None` for at once.
     pub sink_rate: Option<Rate>,
+    /// When the sink begins to take in a packet.
+    pub sink: Sink,
     /// Receive buffer per virtual lane; counted in whole 64-byte credits.
     pub receive_buffer: Bytes,
     /// From a packet being taken in to the credit being usable at the switch, beyond the propagation
@@ -127,6 +143,7 @@ impl Default for HostParams {
         Self {
             injection_rate: None,
             sink_rate: None,
+            sink: Sink::StoreAndForward,
             receive_buffer: Bytes::from_bytes(33 * 64 * 8),
             credit_delay: Span::from_ns(100),
         }

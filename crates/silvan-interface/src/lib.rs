@@ -21,7 +21,7 @@ pub mod workload;
 
 pub use config::{
     Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
-    LatencyStats, OutputBuffer, PacketParams, SwitchParams, VlArbitration,
+    LatencyStats, OutputBuffer, PacketParams, Sink, SwitchParams, VlArbitration,
 };
 pub use faults::{Deadlock, InvariantError, RunError};
 pub use readings::{Discards, HostCounters, OnWire, PortCounters};

@@ -45,6 +45,7 @@ impl FlitModel {
             header: parameters.header,
             injection_rate: parameters.host.injection_rate,
             sink_rate: parameters.host.sink_rate,
+            sink: parameters.host.sink,
             packets: IdVec::new(),
             transmitters: builder.transmitters(),
             receivers: builder.receivers(),
@@ -179,6 +180,7 @@ impl<'a> Builder<'a> {
             let OutputBuffer {
                 size,
                 speedup_percent,
+                cut_through: _,
             } = self.output_buffer();
             let percent_bits = self.rate(port).bits_per_sec() * u64::from(speedup_percent);
             let bits = percent_bits.div_ceil(100);
@@ -255,7 +257,19 @@ impl<'a> Builder<'a> {
                 read_turns: vec![0; ports.len()],
                 outputs: ports
                     .iter()
-                    .map(|&port| self.output(transmitter(port), ports.len()))
+                    .map(|&port| {
+                        let output = self.output(transmitter(port), ports.len());
+                        let cuts_through =
+                            self.is_buffered(port) && self.output_buffer().cut_through;
+                        Output {
+                            paces: if cuts_through {
+                                self.link_transmitter(port)
+                            } else {
+                                output.transmitter
+                            },
+                            ..output
+                        }
+                    })
                     .collect(),
                 vls: self.vls(switch, &ports),
                 routes: self.fabric.host_ids().map(route).collect(),
@@ -294,6 +308,7 @@ impl<'a> Builder<'a> {
         let tables: &VlArbitration = &self.parameters.switch.vl_arbitration;
         Output {
             transmitter,
+            paces: transmitter,
             vl_arbiter: crate::vl_arbiter::VlArbiter::new(tables),
             lanes: (0..self.parameters.data_vls)
                 .map(|_| OutputLane::new(inputs))

@@ -36,6 +36,9 @@ pub(crate) struct Crossbar {
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) transmitter: TransmitterId,
+    /// The transmitter that must not run dry: that of the link, where packets pass the crossbar as they
+    /// arrive, else the same.
+    pub(crate) paces: TransmitterId,
     pub(crate) vl_arbiter: VlArbiter,
     /// One per virtual lane.
     pub(crate) lanes: Vec<OutputLane>,

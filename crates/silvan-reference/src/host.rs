@@ -16,7 +16,7 @@ pub(crate) struct Host {
     pub(crate) first: usize,
     /// The injection rate allows the next packet from here on.
     pub(crate) paced_until: Time,
-    /// The sink is done with all packets that have arrived.
+    /// The sink is done with all packets that it has begun.
     pub(crate) sink_free: Time,
 }
 

@@ -24,13 +24,16 @@
 //!   afresh at every change, and only a grant moves the round robin and the tables. A packet
 //!   keeps its lane; with SL to VL tables it takes that of its ports and service level.
 //! - **Output buffer.** A crossbar of one input and one output behind every switch output, with no
-//!   latency, propagation or credit delay, fed at the speedup times the link rate.
+//!   latency, propagation or credit delay, fed at the speedup times the link rate. With cut-through
+//!   a packet waits only for as long as the link behind the buffer would otherwise run dry; a flit passes
+//!   the crossbar at that rate, or one switch latency after it has arrived if that is later.
 //! - **Host.** Starts a packet when its link is free, the previous packet started at least
 //!   `span(payload)` at the injection rate ago, and there are credits for the packet;
 //!   the flows take turns, see [`Flow`].
 //! - **Sink.** Store and forward: takes in packets one by one in the order in which they are
 //!   complete, `span(payload)` at the sink rate each; then the packet is delivered and its
-//!   space free.
+//!   space free. With cut-through: begins when the first flit has arrived, and ends
+//!   `span(payload)` later, or when it has taken in the last flit after its arrival.
 //! - **Simultaneous events.** Credits count from their instant on. Packets become eligible in the
 //!   order of the input ports, and take their output at once if it is idle since before; then reads of
 //!   inputs end in that order; then the outputs that have fallen free or have new credits choose in
@@ -43,7 +46,7 @@
 //! ```
 //! use silvan_fabric::{LinkKind, Speed, Width, generators, routing};
 //! use silvan_reference::{
-//!     Arbitration, FlitModel, Flow, HostParameters, Parameters, SwitchParameters, VlArbitration,
+//!     Arbitration, FlitModel, Flow, HostParameters, Parameters, Sink, SwitchParameters, VlArbitration,
 //! };
 //! use silvan_units::{HostId, Sl, Span, Time};
 //!
@@ -67,6 +70,7 @@
 //!     host: HostParameters {
 //!         injection_rate: None,
 //!         sink_rate: None,
+//!         sink: Sink::StoreAndForward,
 //!         receive_buffer: "16 KiB".parse()?,
 //!         credit_delay: "100 ns".parse()?,
 //!     },
@@ -98,6 +102,7 @@ mod vl_arbiter;
 
 pub use model::FlitModel;
 pub use params::{
-    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, SwitchParameters, VlArbitration,
+    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Sink, SwitchParameters,
+    VlArbitration,
 };
 pub use report::{Delivery, PortReport};

@@ -35,6 +35,8 @@ pub(crate) struct Packet {
     pub(crate) wire: Bytes,
     /// When its source host started it.
     pub(crate) injected: Time,
+    /// When its head could first leave by each crossbar output that it has come to.
+    pub(crate) passes: BTreeMap<TransmitterId, Time>,
 }
 
 impl Packet {
@@ -75,6 +77,30 @@ pub(crate) struct Transmission {
     pub(crate) start: Time,
     /// The buffer that it is read from; `None` at its source host.
     pub(crate) from: Option<ReceiverId>,
+    /// Where flits pass as they arrive: when the head could first pass, and the rate at which they arrive.
+    pub(crate) arriving: Option<(Time, Rate)>,
+}
+
+impl Transmission {
+    /// When a flit boundary of the packet passes the transmitter, which sends at `rate`.
+    pub(crate) fn passes_at(&self, rate: Rate, packet: &Packet, boundary: u32) -> Time {
+        let bytes = packet.bytes_before(boundary);
+        // Counted from the start of the packet, so that roundings do not add up.
+        let sent = self.start + rate.span_for(bytes);
+        let Some((head, arrives_at)) = self.arriving else {
+            return sent;
+        };
+        // Rounded up for the end of the packet only: a link behind must not run dry by a picosecond.
+        let up = arrives_at.span_for(bytes);
+        let arrived = if boundary == packet.flits() {
+            up
+        } else {
+            let bits = u128::from(bytes.as_u64()) * 8 * 1_000_000_000_000;
+            let down = bits / u128::from(arrives_at.bits_per_sec());
+            Span::from_ps(u64::try_from(down).expect("less than up"))
+        };
+        sent.max(head + arrived)
+    }
 }
 
 /// The sending end of a link.

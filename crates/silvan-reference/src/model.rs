@@ -10,6 +10,7 @@ use crate::host::{FlowState, Host};
 use crate::link::{
     Packet, PacketId, Place, Receiver, ReceiverId, Transmission, Transmitter, TransmitterId,
 };
+use crate::params::Sink;
 use crate::report::{Delivery, PortReport};
 
 /// A fabric and its traffic, moved flit by flit.
@@ -26,6 +27,7 @@ pub struct FlitModel {
     pub(crate) header: Bytes,
     pub(crate) injection_rate: Option<Rate>,
     pub(crate) sink_rate: Option<Rate>,
+    pub(crate) sink: Sink,
     pub(crate) packets: IdVec<PacketId, Packet>,
     pub(crate) transmitters: IdVec<TransmitterId, Transmitter>,
     pub(crate) receivers: IdVec<ReceiverId, Receiver>,
@@ -163,7 +165,7 @@ impl FlitModel {
             self.agenda.add(again, Event::Inject { host: host_id });
         }
         let packet = self.packets.push(packet);
-        self.start(output, packet, None);
+        self.start(output, packet, None, None);
     }
 
     /// The packet that a flow would start now, at its host's sending end.
@@ -178,6 +180,7 @@ impl FlitModel {
             payload: flow.payload,
             wire: flow.payload + self.header,
             injected: self.now,
+            passes: BTreeMap::new(),
         }
     }
 
@@ -217,7 +220,13 @@ impl FlitModel {
         let pick = picks[vl.index()].expect("only a lane with a packet is chosen");
         crossbar.outputs[index].lanes[vl.index()].grant(pick);
         let from = crossbar.inputs[pick.input];
-        self.start(output, pick.packet, Some(from));
+        let cuts_through = crossbar.outputs[index].paces != output;
+        let arriving = cuts_through.then(|| {
+            let upstream = self.receivers[from].upstream;
+            let head = self.packets[pick.packet].passes[&output];
+            (head, self.transmitters[upstream].rate)
+        });
+        self.start(output, pick.packet, Some(from), arriving);
     }
 
     /// A read of an input buffer has ended: with a limit on reads, the outputs that wait for this
@@ -248,7 +257,13 @@ impl FlitModel {
     }
 
     /// Starts to send a packet: takes its credits and occupies the output.
-    fn start(&mut self, output: TransmitterId, id: PacketId, from: Option<ReceiverId>) {
+    fn start(
+        &mut self,
+        output: TransmitterId,
+        id: PacketId,
+        from: Option<ReceiverId>,
+        arriving: Option<(Time, Rate)>,
+    ) {
         let packet = &self.packets[id];
         let (lane, blocks) = (packet.lane(output).index(), packet.blocks());
         let transmitter = &mut self.transmitters[output];
@@ -261,6 +276,7 @@ impl FlitModel {
             packet: id,
             start: self.now,
             from,
+            arriving,
         });
         if let Some(from) = from {
             self.receivers[from].reads += 1;
@@ -298,10 +314,8 @@ impl FlitModel {
         if boundary == packet.flits() {
             self.finish(output, id);
         } else {
-            // Counted from the start of the packet, so that roundings do not add up.
-            let before_next = packet.bytes_before(boundary + 1);
             self.agenda.add(
-                transmission.start + transmitter.rate.span_for(before_next),
+                transmission.passes_at(transmitter.rate, packet, boundary + 1),
                 Event::Leave {
                     from: output,
                     packet: id,
@@ -375,8 +389,8 @@ impl FlitModel {
         }
         match receiver.place {
             Place::Crossbar(crossbar, input) if boundary == 0 => self.queue(crossbar, input, id),
-            Place::Host(host) if boundary == packet.flits() => self.sink(host, id),
-            _ => {}
+            Place::Crossbar(..) => {}
+            Place::Host(host) => self.sink(host, id, boundary),
         }
     }
 
@@ -384,19 +398,20 @@ impl FlitModel {
     fn queue(&mut self, crossbar_id: CrossbarId, input: usize, id: PacketId) {
         let packet = &mut self.packets[id];
         let crossbar = &mut self.crossbars[crossbar_id];
-        let at = crossbar.inputs[input];
+        let (at, crossbar_latency) = (crossbar.inputs[input], crossbar.latency);
         let upstream = self.receivers[at].upstream;
         let lane = crossbar.lane_to(packet.destination, input, packet.sl);
         let lane = lane.unwrap_or_else(|| packet.lane(upstream));
         let output = crossbar.output_to(packet.destination);
         packet.lanes.insert(output.transmitter, lane);
+        packet
+            .passes
+            .insert(output.transmitter, self.now + crossbar_latency);
         output.lanes[lane.index()].queue(input, id);
         let time_in = self.transmitters[upstream].rate.span_for(packet.wire);
-        let time_out = self.transmitters[output.transmitter]
-            .rate
-            .span_for(packet.wire);
+        let time_out = self.transmitters[output.paces].rate.span_for(packet.wire);
         // A faster output must wait, or it would run out of flits before the tail has arrived.
-        let wait = crossbar.latency + time_in.saturating_sub(time_out);
+        let wait = crossbar_latency + time_in.saturating_sub(time_out);
         self.agenda
             .add(self.now + wait, Event::Eligible { at, packet: id });
     }
@@ -423,15 +438,30 @@ impl FlitModel {
         }
     }
 
-    /// A packet has arrived completely at its destination, and waits for the sink.
-    fn sink(&mut self, host_id: HostId, id: PacketId) {
+    /// A flit boundary of a packet has arrived at its destination; the sink takes it in when it is its turn.
+    fn sink(&mut self, host_id: HostId, id: PacketId, boundary: u32) {
         let packet = &self.packets[id];
         assert_eq!(packet.destination, host_id, "delivered where it was sent");
         let host = &mut self.hosts[host_id];
-        let work = self
-            .sink_rate
-            .map_or(Span::ZERO, |rate| rate.span_for(packet.payload));
-        host.sink_free = host.sink_free.max(self.now) + work;
+        let rate = self.sink_rate;
+        let work = |bytes| rate.map_or(Span::ZERO, |rate| rate.span_for(bytes));
+        let begins = match self.sink {
+            Sink::StoreAndForward => packet.flits(),
+            Sink::CutThrough => 1,
+        };
+        if boundary == begins {
+            host.sink_free = host.sink_free.max(self.now) + work(packet.payload);
+        }
+        if boundary < packet.flits() {
+            return;
+        }
+        if self.sink == Sink::CutThrough {
+            let last = packet
+                .wire
+                .saturating_sub(packet.bytes_before(boundary - 1));
+            let last = last.min(packet.payload);
+            host.sink_free = host.sink_free.max(self.now + work(last));
+        }
         self.agenda.add(
             host.sink_free,
             Event::Deliver {

@@ -61,6 +61,9 @@ pub struct OutputBuffer {
     pub size: Bytes,
     /// Crossbar rate over link rate, in per cent; the product is rounded up to whole bit/s.
     pub speedup_percent: u32,
+    /// Whether a packet passes the crossbar flit by flit as it arrives, instead of waiting until it can pass
+    /// at the rate of the crossbar.
+    pub cut_through: bool,
 }
 
 /// Virtual-lane arbitration tables (IBA 7.6.9); every lane in use needs an entry with a weight.
@@ -89,6 +92,15 @@ impl VlArbitration {
     }
 }
 
+/// When a sink begins to take in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sink {
+    /// When its last flit has arrived.
+    StoreAndForward,
+    /// When its first flit has arrived; the last flit is taken in after it has arrived.
+    CutThrough,
+}
+
 /// Channel-adapter parameters, the same for all hosts.
 #[derive(Clone, Debug)]
 pub struct HostParameters {
@@ -96,6 +108,8 @@ pub struct HostParameters {
     pub injection_rate: Option<Rate>,
     /// Payload rate at which a host takes packets in; `None` for at once.
     pub sink_rate: Option<Rate>,
+    /// When the sink begins.
+    pub sink: Sink,
     /// Receive buffer per virtual lane; only whole 64-byte blocks count.
     pub receive_buffer: Bytes,
     /// From a packet being taken in to the credits being usable at the switch, beyond the

@@ -18,7 +18,15 @@ use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::table::Table;
 use crate::vlarb::VlTables;
 use crate::ways::Ways;
-use silvan_interface::{Arbitration, BuildError, EngineConfig};
+use silvan_interface::{Arbitration, BuildError, EngineConfig, Sink};
+
+/// Whether packets pass crossbars in front of output buffers as they arrive.
+fn is_cut_through(config: &EngineConfig) -> bool {
+    config
+        .switch
+        .output_buffer
+        .is_some_and(|buffer| buffer.cut_through)
+}
 
 impl Plane {
     /// Compiles a fabric.
@@ -50,7 +58,8 @@ impl Plane {
             spill: Spill::default(),
             pool: Pool::new(
                 config.switch.arbitration == Arbitration::OldestFirst
-                    || config.switch.bypass_limit.is_some(),
+                    || config.switch.bypass_limit.is_some()
+                    || is_cut_through(config),
             ),
             hosts: Table::default(),
             events: EventQueue::new(0),
@@ -80,6 +89,8 @@ impl Plane {
             sink_mtu: time_at(config.host.sink_rate, mtu),
             injection_cnp: time_at(config.host.injection_rate, charge),
             sink_cnp: time_at(config.host.sink_rate, charge),
+            sink_cuts_through: config.host.sink == Sink::CutThrough,
+            crossbar_cuts_through: is_cut_through(config),
             fabric_ports: fabric.ports.len(),
             config: config.clone(),
             outside: Outside::default(),

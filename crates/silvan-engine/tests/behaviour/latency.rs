@@ -1,10 +1,10 @@
 //! Latency of packets that meet no other, to the picosecond.
 
-use silvan_engine::{EngineConfig, OutputBuffer};
+use silvan_engine::{EngineConfig, OutputBuffer, Sink};
 use silvan_fabric::LinkKind;
-use silvan_units::Span;
+use silvan_units::{Bytes, Span};
 
-use crate::common::{MTU, Routed, at, cable, mbit, payload_time, propagation, room, ser};
+use crate::common::{HEADER, MTU, Routed, at, cable, mbit, payload_time, propagation, room, ser};
 use crate::script::Flow;
 
 /// Latency of one packet of `payload` from the first host of a row to the last.
@@ -129,19 +129,66 @@ fn an_output_buffer_adds_the_wait_for_its_faster_crossbar() {
     for speedup in [100_u64, 150, 200] {
         let mut config = EngineConfig::default();
         config.switch.output_buffer = Some(OutputBuffer {
+            cut_through: false,
             size: room(4),
             speedup_percent: u32::try_from(speedup).unwrap(),
         });
         let crossbar = mbit(16_000 * speedup / 100);
         for switches in 1..=3 {
             let link = ser(kind, MTU);
-            let wire = silvan_units::Bytes::from_bytes(u64::from(MTU) + crate::common::HEADER);
+            let wire = Bytes::from_bytes(u64::from(MTU) + HEADER);
             let wait = link.checked_sub(crossbar.span_for(wire)).unwrap();
             let expected = propagation(kind) * (switches + 1)
                 + (config.switch.latency + wait) * switches
                 + link;
             let cables = vec![kind; switches as usize + 1];
             assert_eq!(measured(&config, &cables, MTU), expected, "{speedup} %");
+        }
+    }
+}
+
+/// A crossbar that passes packets as they arrive takes no time of its own, however fast it is: the latency
+/// is that without output buffers.
+#[test]
+fn a_crossbar_that_cuts_through_adds_nothing() {
+    let kinds = ["4x SDR 3 m", "4x DDR 5 m", "4x QDR 1 m"].map(cable);
+    let plain = EngineConfig::default();
+    for cables in [[kinds[1]; 3], kinds, [kinds[2], kinds[1], kinds[0]]] {
+        for speedup_percent in [100, 150, 400] {
+            let mut config = EngineConfig::default();
+            config.switch.output_buffer = Some(OutputBuffer {
+                cut_through: true,
+                size: room(4),
+                speedup_percent,
+            });
+            for payload in [1, 64, 1000, MTU] {
+                let latency = measured(&config, &cables, payload);
+                assert_eq!(latency, measured(&plain, &cables, payload), "{cables:?}");
+            }
+        }
+    }
+}
+
+/// A sink that cuts through begins after the first 64 bytes, and is done when the slower of link and sink
+/// is: by the link, when the sink has taken in the last block after it has arrived.
+#[test]
+fn a_sink_that_cuts_through_begins_with_the_first_block() {
+    let kind = cable("4x DDR 7 m");
+    for rate in [None, Some(mbit(8_000)), Some(mbit(40_000))] {
+        let mut config = EngineConfig::default();
+        config.host.sink = Sink::CutThrough;
+        config.host.sink_rate = rate;
+        let taking_in =
+            |bytes: u64| rate.map_or(Span::ZERO, |rate| rate.span_for(Bytes::from_bytes(bytes)));
+        for payload in [1, 38, 39, 1000, MTU] {
+            let wire = u64::from(payload) + HEADER;
+            let on_link = |bytes| kind.data_rate().span_for(Bytes::from_bytes(bytes));
+            let by_sink = on_link(wire.min(64)) + taking_in(u64::from(payload));
+            let last = (wire - (wire - 1) / 64 * 64).min(u64::from(payload));
+            let by_link = on_link(wire) + taking_in(last);
+            let head = propagation(kind) * 2 + config.switch.latency;
+            let expected = head + by_sink.max(by_link);
+            assert_eq!(measured(&config, &[kind; 2], payload), expected, "{rate:?}");
         }
     }
 }

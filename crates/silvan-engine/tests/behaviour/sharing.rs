@@ -137,6 +137,7 @@ fn a_faster_crossbar_makes_up_for_the_read_limit() {
     let mut config = EngineConfig::default();
     config.switch.read_limit = Some(1);
     config.switch.output_buffer = Some(OutputBuffer {
+        cut_through: false,
         size: room(4),
         speedup_percent: 200,
     });

@@ -212,6 +212,7 @@ fn an_output_buffer_leaves_the_throughput_as_it_is() {
     for speedup_percent in [100, 170, 300] {
         let mut config = EngineConfig::default();
         config.switch.output_buffer = Some(OutputBuffer {
+            cut_through: false,
             size: room(2),
             speedup_percent,
         });

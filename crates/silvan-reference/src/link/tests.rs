@@ -14,6 +14,7 @@ fn packet(sequence: u64, wire: u64) -> Packet {
         payload: Bytes::from_bytes(wire),
         wire: Bytes::from_bytes(wire),
         injected: Time::ZERO,
+        passes: BTreeMap::new(),
     }
 }
 

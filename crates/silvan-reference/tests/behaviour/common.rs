@@ -2,7 +2,7 @@
 
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 use silvan_reference::{
-    Arbitration, FlitModel, Flow, HostParameters, Parameters, SwitchParameters, VlArbitration,
+    Arbitration, FlitModel, Flow, HostParameters, Parameters, Sink, SwitchParameters, VlArbitration,
 };
 use silvan_units::{Bytes, HostId, Rate, Sl, Span, Time};
 
@@ -67,6 +67,7 @@ pub fn parameters() -> Parameters {
         host: HostParameters {
             injection_rate: None,
             sink_rate: None,
+            sink: Sink::StoreAndForward,
             receive_buffer: Bytes::from_bytes(1 << 20),
             credit_delay: CREDIT_DELAY,
         },

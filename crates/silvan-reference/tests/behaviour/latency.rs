@@ -114,6 +114,7 @@ fn an_output_buffer_costs_only_the_wait_for_a_faster_crossbar() {
     for (speedup_percent, wait) in [(100, Span::ZERO), (200, Span::from_ns(1037))] {
         let mut parameters = parameters();
         parameters.switch.output_buffer = Some(OutputBuffer {
+            cut_through: false,
             size: room(1, payload),
             speedup_percent,
         });

@@ -3,7 +3,7 @@
 use silvan_fabric::routing::Routes;
 use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
-    LatencyStats, OutputBuffer, PacketParams, SwitchParams, VlArbitration,
+    LatencyStats, OutputBuffer, PacketParams, Sink, SwitchParams, VlArbitration,
 };
 use silvan_units::Vl;
 
@@ -43,6 +43,10 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
         host: HostParams {
             injection_rate: file.host.injection_rate.value(),
             sink_rate: file.host.sink_rate.value(),
+            sink: match file.host.sink {
+                parsed::SinkKind::StoreAndForward => Sink::StoreAndForward,
+                parsed::SinkKind::CutThrough => Sink::CutThrough,
+            },
             receive_buffer: file.host.receive_buffer,
             credit_delay: file.host.credit_delay,
         },
@@ -122,6 +126,7 @@ fn output_buffer(section: &OutputBufferSection) -> Result<OutputBuffer, Scenario
     Ok(OutputBuffer {
         size: section.size,
         speedup_percent: rounded as u32,
+        cut_through: section.crossbar == parsed::CrossbarFeed::CutThrough,
     })
 }
 

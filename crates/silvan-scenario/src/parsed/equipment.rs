@@ -55,6 +55,17 @@ pub enum Arbitration {
     OldestFirst,
 }
 
+/// How a packet passes a crossbar that is faster than the links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrossbarFeed {
+    /// At the whole rate of the crossbar: it waits until so much of it has arrived that it can.
+    #[default]
+    FullRate,
+    /// As it arrives; the crossbar output is busy until its tail has passed.
+    CutThrough,
+}
+
 /// A buffer between crossbar and link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -65,6 +76,9 @@ pub struct OutputBufferSection {
     /// Rate of the crossbar over that of the link; at least 1, in steps of 0.01.
     #[serde(default = "OutputBufferSection::default_speedup")]
     pub speedup: f64,
+    /// How a packet passes the crossbar.
+    #[serde(default)]
+    pub crossbar: CrossbarFeed,
 }
 
 impl OutputBufferSection {
@@ -114,6 +128,17 @@ impl Default for SwitchSection {
     }
 }
 
+/// When the sink of a host begins to take in a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SinkKind {
+    /// When the packet has arrived completely.
+    #[default]
+    StoreAndForward,
+    /// When its first 64 bytes have arrived.
+    CutThrough,
+}
+
 /// All channel adapters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -124,6 +149,8 @@ pub struct HostSection {
     /// Most payload that a host takes in.
     #[schemars(with = "Limit<schema::RateText>")]
     pub sink_rate: Limit<Rate>,
+    /// When the sink begins to take in a packet.
+    pub sink: SinkKind,
     /// Receive buffer per virtual lane; whole 64-byte credits of it count.
     #[schemars(with = "schema::BytesText")]
     pub receive_buffer: Bytes,
@@ -138,6 +165,7 @@ impl Default for HostSection {
         Self {
             injection_rate: Limit::Unlimited,
             sink_rate: Limit::Unlimited,
+            sink: SinkKind::default(),
             receive_buffer: Bytes::from_bytes(16 << 10),
             credit_delay: Span::from_ns(100),
         }

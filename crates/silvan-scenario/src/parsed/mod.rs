@@ -29,8 +29,8 @@ pub use control::{
 pub use dcms::DcmsSection;
 pub use ecn::{EcnMarking, EcnRates, EcnResponse, EcnSection};
 pub use equipment::{
-    Arbitration, HostSection, LinkSection, OutputBufferSection, PacketSection, SwitchSection,
-    VlSection, VlWeight,
+    Arbitration, CrossbarFeed, HostSection, LinkSection, OutputBufferSection, PacketSection,
+    SinkKind, SwitchSection, VlSection, VlWeight,
 };
 pub use fabric::{
     Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, Generator, HostEntry,

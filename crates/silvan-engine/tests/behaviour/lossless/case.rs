@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use silvan_control::ib::{IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap};
 use silvan_engine::{
     Arbitration, BecnCarrier, BecnPath, EngineConfig, FeedbackParams, HostParams, LatencyStats,
-    OutputBuffer, PacketParams, SwitchParams, VlArbitration,
+    OutputBuffer, PacketParams, Sink, SwitchParams, VlArbitration,
 };
 use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width, check};
 use silvan_units::{Bytes, Length, Rate, Sl, Span, Time, Vl};
@@ -173,11 +173,13 @@ fn vl_tables(data_vls: u8) -> impl Strategy<Value = VlArbitration> {
 }
 
 fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParams> {
-    let output_buffer =
-        (buffers(wire), 100_u32..300).prop_map(|(size, speedup_percent)| OutputBuffer {
+    let output_buffer = (buffers(wire), 100_u32..300, any::<bool>()).prop_map(
+        |(size, speedup_percent, cut_through)| OutputBuffer {
+            cut_through,
             size,
             speedup_percent,
-        });
+        },
+    );
     let arbitration = prop_oneof![
         Just(Arbitration::RoundRobin),
         Just(Arbitration::OldestFirst)
@@ -244,8 +246,10 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
     let sizes = proptest::sample::select(vec![256_u64, 1024, 2048, 4096]);
     (1_u8..=4, sizes, 0_u64..60).prop_flat_map(|(data_vls, mtu, header)| {
         let wire = mtu + header;
-        let host = (rates(), rates(), buffers(wire), spans(300)).prop_map(
-            |(injection_rate, sink_rate, receive_buffer, credit_delay)| HostParams {
+        let sink = prop_oneof![2 => Just(Sink::StoreAndForward), 1 => Just(Sink::CutThrough)];
+        let host = (rates(), rates(), sink, buffers(wire), spans(300)).prop_map(
+            |(injection_rate, sink_rate, sink, receive_buffer, credit_delay)| HostParams {
+                sink,
                 injection_rate,
                 sink_rate,
                 receive_buffer,

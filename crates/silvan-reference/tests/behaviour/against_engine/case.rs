@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use silvan_fabric::routing::{SlToVlTables, Vls};
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width};
 use silvan_reference::{
-    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, SwitchParameters, VlArbitration,
+    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Sink, SwitchParameters,
+    VlArbitration,
 };
 use silvan_units::{Bytes, HostId, Length, PortId, Rate, Sl, Span, Time, Vl};
 
@@ -165,12 +166,16 @@ fn vl_tables(data_vls: u8) -> impl Strategy<Value = VlArbitration> {
 fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParameters> {
     let output_buffer = option::weighted(
         0.3,
-        (buffers(wire), prop_oneof![Just(100_u32), 101_u32..300]).prop_map(
-            |(size, speedup_percent)| OutputBuffer {
+        (
+            buffers(wire),
+            prop_oneof![Just(100_u32), 101_u32..300],
+            any::<bool>(),
+        )
+            .prop_map(|(size, speedup_percent, cut_through)| OutputBuffer {
+                cut_through,
                 size,
                 speedup_percent,
-            },
-        ),
+            }),
     );
     let arbitration = prop_oneof![
         Just(Arbitration::RoundRobin),
@@ -209,8 +214,10 @@ fn parameters() -> impl Strategy<Value = (Bytes, Parameters)> {
     )
         .prop_flat_map(|(data_vls, mtu, header)| {
             let wire = mtu + header;
-            let host = (rates(), rates(), buffers(wire), nanoseconds(0..300)).prop_map(
-                |(injection_rate, sink_rate, receive_buffer, credit_delay)| HostParameters {
+            let sink = prop_oneof![Just(Sink::StoreAndForward), Just(Sink::CutThrough)];
+            let host = (rates(), rates(), sink, buffers(wire), nanoseconds(0..300)).prop_map(
+                |(injection_rate, sink_rate, sink, receive_buffer, credit_delay)| HostParameters {
+                    sink,
                     injection_rate,
                     sink_rate,
                     receive_buffer,

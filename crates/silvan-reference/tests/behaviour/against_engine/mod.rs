@@ -10,7 +10,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_control::seam::NoControl;
 use silvan_engine::{self as engine, Engine, EngineConfig};
 use silvan_fabric::routing::{PathLanes, PathLevels, Routes};
-use silvan_reference::{Arbitration, FlitModel, Parameters};
+use silvan_reference::{Arbitration, FlitModel, Parameters, Sink};
 use silvan_units::{Sl, Span, Time};
 
 use self::case::{Case, Load, cases};
@@ -45,6 +45,7 @@ fn config(case: &Case) -> EngineConfig {
             output_buffer: switch.output_buffer.map(|buffer| engine::OutputBuffer {
                 size: buffer.size,
                 speedup_percent: buffer.speedup_percent,
+                cut_through: buffer.cut_through,
             }),
             vl_arbitration: engine::VlArbitration {
                 high: switch.vl_arbitration.high,
@@ -55,6 +56,10 @@ fn config(case: &Case) -> EngineConfig {
         host: engine::HostParams {
             injection_rate: host.injection_rate,
             sink_rate: host.sink_rate,
+            sink: match host.sink {
+                Sink::StoreAndForward => engine::Sink::StoreAndForward,
+                Sink::CutThrough => engine::Sink::CutThrough,
+            },
             receive_buffer: host.receive_buffer,
             credit_delay: host.credit_delay,
         },
