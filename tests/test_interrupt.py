@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -107,3 +108,43 @@ def test_a_stopped_sweep_keeps_its_points_and_goes_on(tmp_path: Path) -> None:
     )
     assert seen[0].kept == kept
     assert grown.points.num_rows == kept + 2
+
+
+DAEMONS = f"""
+import threading
+import silvan
+
+scenario = silvan.Scenario.from_toml({INCAST!r}).override(
+    {{"run.duration": "1000 s", "probe.interval": "1 s"}}
+)
+running = [threading.Event() for _ in range(4)]
+for event in running:
+    run = lambda event=event: silvan.run(scenario, progress=lambda _: event.set())
+    threading.Thread(target=run, daemon=True).start()
+for event in running:
+    event.wait()
+"""
+"""A program that ends while four daemon threads are in the midst of a run."""
+
+
+def test_runs_in_daemon_threads_end_quietly_with_the_program() -> None:
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", DAEMONS], capture_output=True, check=False, timeout=PATIENCE_S
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_run_at_the_end_of_the_interpreter_comes_to_its_end() -> None:
+    # The function was registered before silvan's own, and runs after it.
+    program = f"""
+import atexit
+atexit.register(lambda: print(silvan.run(scenario).summary["simulated_ps"]))
+import silvan
+scenario = silvan.Scenario.from_toml({INCAST!r})
+silvan.run(scenario)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"200000000\n", b"")

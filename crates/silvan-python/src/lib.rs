@@ -13,6 +13,7 @@ mod programs;
 mod response;
 mod run;
 mod scenario;
+mod shutdown;
 
 use pyo3::prelude::*;
 
@@ -42,6 +43,8 @@ fn version() -> &'static str {
 /// The compiled part of silvan; use the package `silvan` instead.
 #[pymodule]
 mod _silvan {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::column::Column;
     #[pymodule_export]
@@ -63,5 +66,14 @@ mod _silvan {
     #[pymodule_export]
     use super::schema;
     #[pymodule_export]
+    use super::shutdown::stop_runs;
+    #[pymodule_export]
     use super::version;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let atexit = module.py().import("atexit")?;
+        atexit.call_method1("register", (module.getattr("stop_runs")?,))?;
+        Ok(())
+    }
 }

@@ -17,6 +17,7 @@ use silvan_schemes::callbacks::{Addresses, Callbacks};
 use crate::column::Column;
 use crate::errors::run_error;
 use crate::scenario::Scenario;
+use crate::shutdown::ActiveRun;
 
 /// Time between two looks at the outside world: signals are honoured and progress is reported
 /// this often. A look needs the interpreter's lock, for which other threads may make it wait.
@@ -48,12 +49,14 @@ pub fn run(
     let mut raised = None;
     let mut looked = Instant::now();
     let mut latest = None;
+    let active = ActiveRun::start();
     let mut observe = |state: Progress| {
         latest = Some(state);
         if looked.elapsed() < LOOK_EVERY {
             return ControlFlow::Continue(());
         }
         looked = Instant::now();
+        active.check();
         match Python::attach(|py| look_outside(py, progress.as_ref(), state)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
@@ -62,15 +65,20 @@ pub fn run(
             }
         }
     };
-    let finished = py.detach(|| match callbacks {
-        None => silvan_runner::run(&Fastest, scenario, seed, &mut observe),
-        Some(addresses) => {
-            // SAFETY: the package has compiled the functions for these arguments, and holds them
-            // and a table of its own until this call is over.
-            let callbacks = unsafe { Callbacks::at(addresses) };
-            silvan_runner::run_callbacks(&Fastest, scenario, seed, callbacks, &mut observe)
-        }
+    let finished = py.detach(|| {
+        let finished = match callbacks {
+            None => silvan_runner::run(&Fastest, scenario, seed, &mut observe),
+            Some(addresses) => {
+                // SAFETY: the package has compiled the functions for these arguments, and holds them
+                // and a table of its own until this call is over.
+                let callbacks = unsafe { Callbacks::at(addresses) };
+                silvan_runner::run_callbacks(&Fastest, scenario, seed, callbacks, &mut observe)
+            }
+        };
+        active.check();
+        finished
     });
+    drop(active);
     if let Some(error) = raised {
         return Err(error);
     }
