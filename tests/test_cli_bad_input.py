@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import resource
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import INCAST, Command, Outcome
+from tests.conftest import INCAST, Command, Outcome, silvan_command
 
 ERROR = re.compile(r"\Aerror: (?P<text>[^\n]+)\n(hint: (?P<hint>[^\n]+)\n)?\Z")
 
@@ -190,3 +192,237 @@ def test_a_folder_of_another_build_or_use_is_refused(
     (out / "sweep.json").unlink()
     assert "holds no sweep" in refused(command(*words))[0]
     assert (out / "points.parquet").read_bytes() == b"PAR1"
+
+
+MEMORY = 6 << 30
+"""Address space of a command that must not grow."""
+
+
+def limited(*words: str | Path, cwd: Path) -> Outcome:
+    """Run a command that fails when it takes too much memory."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+    done = subprocess.run(
+        silvan_command(*words),
+        cwd=cwd,
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+GENERATED = '[fabric]\ngenerator = "{}"\n{}\n'
+MOST = str(2**32 - 1)
+
+# What is asked for, and what the error says: how much it is, or what is allowed.
+TOO_MUCH = {
+    "a sample every picosecond": (
+        INCAST,
+        ["--set", "probe.interval=1 ps", "--set", "run.duration=10 ms"],
+        "10000000000 samples take 800000000000 bytes of memory; at most 4294967296",
+    ),
+    "a sample every picosecond, by default": (
+        INCAST.replace('interval = "50 us"', ""),
+        ["--set", "run.warm-up=1 ps", "--set", "run.duration=100 ms"],
+        "100000000000 samples take",
+    ),
+    "samples of all ports": (
+        INCAST,
+        [
+            "--set",
+            "probe.interval=1 ns",
+            "--set",
+            "run.duration=10 ms",
+            "--set",
+            "probe.ports=true",
+        ],
+        "10000000 samples take 4960000000 bytes",
+    ),
+    "trees every picosecond": (
+        INCAST,
+        ["--set", "probe.trees.interval=1 ps", "--set", "run.duration=10 ms"],
+        "10000000000 samples take",
+    ),
+    "a billion seeds": (INCAST, ["--seeds", "1000000000"], "1000000000 runs; at most 100000"),
+    "a billion seeds in the file": (
+        INCAST + "[sweep]\nseeds = 1000000000\n",
+        [],
+        "1000000000 runs; at most 100000",
+    ),
+    "a grid of 186 million points": (
+        INCAST + "[sweep.vary]\n" + f'"run.seed" = {list(range(571))}\n'
+        f'"vl.high-limit" = {list(range(571))}\n"vl.data-vls" = {list(range(571))}\n',
+        [],
+        "186169411 runs; at most 100000",
+    ),
+    "hosts beyond 32 bits": (
+        GENERATED.format("single-switch", "hosts = 1000000000000"),
+        [],
+        "0 to 4294967295",
+    ),
+    "as many hosts as a number can say": (
+        GENERATED.format("single-switch", f"hosts = {MOST}"),
+        [],
+        "49151",
+    ),
+    "a chain without end": (
+        GENERATED.format("chain", f"switches = {MOST}\nhosts-per-switch = {MOST}"),
+        [],
+        "49151",
+    ),
+    "a torus without end": (
+        GENERATED.format("torus", f"sizes = [{MOST}, {MOST}]\nhosts-per-switch = 1"),
+        [],
+        "astronomical",
+    ),
+    "a tree whose hosts overflow": (
+        GENERATED.format("k-ary-n-tree", f"k = {MOST}\nn = 16"),
+        [],
+        "astronomical",
+    ),
+    "a run longer than the clock": (INCAST, ["--set", "run.duration=72001 s"], "72000 s"),
+    "a number beyond 64 bits": (INCAST, ["--set", "run.duration=99999999999999999999 s"], "large"),
+    "an integer beyond 64 bits": (INCAST, ["--set", "run.seed=99999999999999999999"], "67 bits"),
+    "a seed of ten thousand digits": (INCAST, ["--set", "run.seed=" + 10_000 * "9"], "text"),
+    "a date": (INCAST, ["--set", "run.seed=2026-01-01"], "number"),
+    "a list of dates": (INCAST, ["--set", "run.seed=[2026-01-01]"], "type date"),
+    "a list without end": (
+        "[vl]\nsl-to-vl = [" + 10_000_000 * "0," + "]",
+        [],
+        "about 10000003 values; at most 2000000",
+    ),
+    "lists in lists": ("a = " + 100_000 * "[", [], "recurse"),
+    "tables in tables": ("[" + 100_000 * "a." + "a]", [], "recursion"),
+    "lists in lists in an assignment": (INCAST, ["--set", "a=" + 60_000 * "["], "unknown key"),
+    "a key of many parts": (INCAST, ["--set", ".".join(20_000 * ["a"]) + "=1"], "unknown key"),
+    "a fabric without end": (
+        "",
+        ["--set", "fabric.file=/dev/zero"],
+        "more than 268435456 bytes; at most 268435456",
+    ),
+    "tables without end": (
+        INCAST,
+        ["--set", "fabric.routing=lfts", "--set", "fabric.routing-file=/dev/zero"],
+        "more than 1073741824 bytes; at most 1073741824",
+    ),
+    "a GOAL schedule without end": (
+        INCAST + '[[traffic.program]]\nkind = "goal"\nfile = "/dev/zero"\n',
+        [],
+        "more than 268435456 bytes; at most 268435456",
+    ),
+    "a scheme without end": (INCAST, ["--scheme", "/dev/zero"], "at most 268435456"),
+    "a name outside of the folder": (INCAST, ["--set", "name=../../evil"], "contains '/'"),
+    "a name with a NUL": (INCAST, ["--set", r'name="a\u0000b"'], "contains '\\0'"),
+    "a long name": (INCAST, ["--set", "name=" + 10_000 * "a"], "10000 bytes; at most 200"),
+    "a hidden name": (INCAST, ["--set", "name=.."], "starts with a dot"),
+    "text that is not UTF-8": (
+        INCAST,
+        ["--set", b"name=\xff".decode("utf-8", "surrogateescape")],
+        "not UTF-8",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_what_is_too_much_is_refused_before_memory_is_taken(tmp_path: Path, case: str) -> None:
+    text, words, problem = TOO_MUCH[case]
+    path = tmp_path / "large.toml"
+    path.write_text(text)
+    for name in ("run", "sweep"):
+        if name == "run" or "--scheme" not in words:
+            message, _ = refused(limited(name, path, *words, cwd=tmp_path))
+            assert problem in message
+    assert [entry.name for entry in tmp_path.iterdir()] == ["large.toml"]
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        (["run", "/dev/zero"], 64 << 20),
+        (["validate", "/dev/zero"], 64 << 20),
+        (["emulate", "/dev/zero"], 64 << 20),
+        (["dcms", "/dev/zero"], 1 << 20),
+    ],
+    ids=lambda value: str(value[0]) if isinstance(value, list) else "",
+)
+def test_a_file_without_end_is_refused(tmp_path: Path, words: list[str], limit: int) -> None:
+    message, hint = refused(limited(*words, cwd=tmp_path))
+    assert message.endswith(f"has more than {limit} bytes")
+    assert str(limit) in hint
+
+
+def test_a_regular_file_is_refused_by_its_size(tmp_path: Path) -> None:
+    sparse = tmp_path / "sparse.ibnd"
+    with sparse.open("wb") as file:
+        file.truncate(1 << 40)
+    path = tmp_path / "sparse.toml"
+    path.write_text('[fabric]\nfile = "sparse.ibnd"\n')
+    message, _ = refused(limited("run", path, cwd=tmp_path))
+    assert message.endswith(f"it has {1 << 40} bytes; at most {256 << 20} are read")
+
+
+@pytest.mark.parametrize(("samples", "status"), [(53_687_091, 0), (53_687_092, 2)])
+def test_the_limit_of_the_time_series_is_the_size_of_its_rows(
+    tmp_path: Path, samples: int, status: int
+) -> None:
+    """Oracle: 20 bytes for each of four hosts and each sample, 4 GiB in all."""
+    path = tmp_path / "series.toml"
+    path.write_text(INCAST)
+    times = ["--set", f"run.duration={samples} ns", "--set", "probe.interval=1 ns"]
+    assert limited("validate", path, *times, cwd=tmp_path).status == status
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "FILE"],
+        ["run", "FILE", "--json"],
+        ["sweep", "FILE", "--out", "swept"],
+        ["trees", "FILE"],
+        ["show", "FILE"],
+        ["show", "FILE", "--format", "ibsim"],
+        ["validate", "FILE"],
+        ["schema"],
+        ["check-response", "aimd"],
+        ["dcms", "--example"],
+        ["run", "--help"],
+        ["--version"],
+    ],
+    ids=" ".join,
+)
+def test_a_full_disk_behind_stdout_is_one_line(
+    incast_file: Path, tmp_path: Path, words: list[str]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            silvan_command(*(str(incast_file) if word == "FILE" else word for word in words)),
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+    *notes, last = done.stderr.splitlines()
+    assert last == "error: cannot write to standard output: no space left on device"
+    assert not any("Traceback" in line or "Exception" in line for line in notes)
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("name", ["run", "sweep", "trees"])
+def test_a_scenario_without_traffic_is_warned_of(
+    command: Command, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "idle.toml"
+    path.write_text('name = "idle"\n[run]\nduration = "10 us"\n')
+    outcome = command(name, path, *(["--seeds", "2"] if name != "trees" else []), cwd=tmp_path)
+    assert outcome.status == 0
+    warning = "warning: idle: no host sends anything; add an entry such as [[traffic.incast]]"
+    assert outcome.stderr.splitlines().count(warning) == 1
+    path.write_text(INCAST)
+    assert "warning" not in command(name, path, "--out", tmp_path / "out", cwd=tmp_path).stderr

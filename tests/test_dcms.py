@@ -60,7 +60,7 @@ def test_a_configuration_must_be_given_and_be_there(tmp_path: Path, command: Com
     assert "--example" in missing.stderr
     gone = command("dcms", tmp_path / "no-such.toml")
     assert gone.status == 2
-    assert "No such file" in gone.stderr
+    assert "no such file" in gone.stderr
     (tmp_path / "latin.toml").write_bytes(b"\xff")
     assert "UTF-8" in command("dcms", tmp_path / "latin.toml").stderr
 

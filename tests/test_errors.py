@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import traceback
+from typing import Any
 
 import pytest
 
+import silvan
 from silvan.errors import OutputError, ScenarioError, SilvanError, SimulationError
 
 ERRORS = [
@@ -31,3 +34,37 @@ def test_a_scenario_error_starts_with_its_place(
     source: str | None, line: int | None, text: str
 ) -> None:
     assert str(ScenarioError("bad", source, line)) == text
+
+
+def test_a_hint_is_in_the_traceback_once() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        silvan.Scenario(swich={"buffer": "64 KiB"})
+    copy = pickle.loads(pickle.dumps(caught.value))
+    for error in (caught.value, copy):
+        text = "".join(traceback.format_exception(error))
+        assert text.splitlines().count('hint: did you mean "switch"?') == 1
+    assert "hint" not in "".join(traceback.format_exception(OutputError("cannot write")))
+
+
+@pytest.mark.parametrize("value", ["incast.toml", 3, None])
+def test_something_else_than_a_scenario_is_refused(value: object) -> None:
+    with pytest.raises(ScenarioError, match=r"is not a silvan\.Scenario") as caught:
+        silvan.run(value)  # type: ignore[arg-type]
+    hint = caught.value.hint
+    assert hint is not None
+    assert ("from_file('incast.toml')" in hint) is (value == "incast.toml")
+    with pytest.raises(ScenarioError, match=r"is not a silvan\.Scenario"):
+        silvan.sweep(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.5, "1"])
+def test_what_is_no_seed_is_refused(seed: Any) -> None:
+    scenario = silvan.Scenario()
+    for use in (
+        scenario.single_run,
+        scenario.tmax_gbps,
+        lambda seed: silvan.run(scenario, seed=seed),
+    ):
+        with pytest.raises(ScenarioError, match="is not a seed") as caught:
+            use(seed)
+        assert caught.value.hint == "seeds are whole numbers from 0 to 9223372036854775807"

@@ -16,7 +16,7 @@ from silvan.programs import COLLECTIVES, Program
 def _run(program: Program, **traffic: object) -> silvan.Result:
     scenario = silvan.Scenario(
         fabric={"generator": "single-switch", "hosts": 4},
-        traffic={"program": [program.entry(name="test")], **traffic},  # type: ignore[dict-item]
+        traffic={"program": [program.entry(name="test")], **traffic},
         run={"duration": "10 ms"},
     )
     return silvan.run(scenario, seed=1)

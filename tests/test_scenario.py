@@ -6,6 +6,7 @@ import pickle
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import silvan
@@ -67,3 +68,39 @@ def test_text_that_is_not_utf8_is_located(tmp_path: Path) -> None:
     with pytest.raises(silvan.ScenarioError, match="UTF-8") as caught:
         silvan.Scenario.from_file(path)
     assert caught.value.line == 2
+
+
+def test_mappings_and_numpy_values_are_taken_as_they_are() -> None:
+    # Without annotations, so that a type checker infers what a user's program has.
+    fabric = {"generator": "single-switch", "hosts": np.int64(4)}
+    overrides = {
+        "run.duration": "200 us",
+        "run.seed": np.uint8(3),
+        "vl.sl-to-vl": np.zeros(16, int),
+    }
+    traffic = {"incast": [{"to": "host-0000", "load": np.float64(0.5)}]}
+    scenario = silvan.Scenario(fabric=fabric, traffic=traffic).override(overrides)
+    expected = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 4},
+        traffic={"incast": [{"to": "host-0000", "load": 0.5}]},
+        run={"duration": "200 us", "seed": 3},
+        vl={"sl-to-vl": [0] * 16},
+    )
+    assert scenario == expected
+    seeds = np.arange(2)
+    points = [one.seed for _, one in expected.varying({"run.seed": seeds}).sweep()]
+    assert points == [0, 1]
+    grid = {"traffic.incast.0.load": np.linspace(0.5, 1, 2)}
+    swept = silvan.sweep(expected, grid, seeds=1)
+    assert swept.points["traffic.incast.0.load"].to_pylist() == [0.5, 1.0]
+
+
+def test_a_scenario_without_traffic_is_warned_of() -> None:
+    idle = silvan.Scenario(name="quiet", run={"duration": "10 us"})
+    with pytest.warns(silvan.ScenarioWarning, match="quiet: no host sends anything") as caught:
+        silvan.run(idle, seed=1)
+    assert [warning.filename for warning in caught] == [__file__]
+    with pytest.warns(silvan.ScenarioWarning):
+        silvan.sweep(idle)
+    assert not idle.has_traffic
+    assert silvan.Scenario.from_toml(INCAST).has_traffic

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,9 +34,49 @@ def test_flattened_tables_read_back_as_the_tables(tables: dict[str, Any]) -> Non
     assert tomllib.loads(text) == tables
 
 
-def test_a_value_without_a_toml_form_is_refused() -> None:
-    with pytest.raises(TypeError, match="NoneType"):
-        literal(None)  # type: ignore[arg-type]
+_circle: list[Any] = []
+_circle.append(_circle)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (None, "NoneType"),
+        (b"bytes", "type bytes"),
+        ({3: "x"}, "the key 3"),
+        (_circle, "64 levels"),
+        (2**63, "64 bits"),
+        ("\ud800", "UTF-8"),
+        (np.array(["2026-01-01"], dtype="datetime64[D]"), "type date"),
+    ],
+    ids=["None", "bytes", "number as a key", "circle", "large number", "surrogate", "dates"],
+)
+def test_a_value_without_a_toml_form_is_refused(value: object, problem: str) -> None:
+    with pytest.raises(ScenarioError, match=problem) as caught:
+        literal(value)
+    assert caught.value.hint is not None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.float64(0.1),
+        np.float32(0.5),
+        np.int64(7),
+        np.uint8(255),
+        np.bool_(True),
+        np.str_("1 ms"),
+        np.array(3),
+        np.arange(4),
+        np.linspace(0, 1, 5),
+        np.array([[True, False], [False, True]]),
+        np.array(["a", "b"]),
+    ],
+    ids=repr,
+)
+def test_numbers_and_arrays_of_numpy_are_plain_values(value: Any) -> None:
+    """Oracle: NumPy's own conversion."""
+    assert tomllib.loads(f"value = {literal(value)}") == {"value": value.tolist()}
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,8 @@ def test_neighbours_of_one_level_are_joined_by_arcs() -> None:
         "hosts-per-switch": 2,
         "routing": "min-hop",
     }
-    result = silvan.run(silvan.Scenario(fabric=chain, run={"duration": "1 us"}))
+    traffic = {"incast": [{"to": "host-0000"}]}
+    result = silvan.run(silvan.Scenario(fabric=chain, traffic=traffic, run={"duration": "1 us"}))
     layout = lay_out(result)
     assert len(layout.switches) == 3
     level = [start[1] == end[1] for start, end in layout.lines]

@@ -1,7 +1,7 @@
 """What can go wrong, by cause. Every error is a :class:`SilvanError`.
 
 The compiled module raises these classes too. Each error's text is one line;
-advice stands apart from it, in ``hint``.
+advice stands apart from it, in ``hint``. Tracebacks show it as a note.
 """
 
 from __future__ import annotations
@@ -22,9 +22,15 @@ class SilvanError(Exception):
         super().__init__(message, hint)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")
 
     def __str__(self) -> str:
         return self.message
+
+
+class ScenarioWarning(UserWarning):
+    """A scenario that can be run, but probably says something else than was meant."""
 
 
 class ScenarioError(SilvanError):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import operator
+import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from silvan import _silvan
-from silvan.errors import ScenarioError
-from silvan.toml_text import TomlValue, flatten, literal
+from silvan.errors import ScenarioError, ScenarioWarning
+from silvan.input_files import SCENARIO_BYTES, read_text
+from silvan.toml_text import SupportsToList, TomlInput, TomlValue, flatten, literal
 
 # How errors name a value within the sweep's table, before they name its key.
 _IN_SWEEP = re.compile(r"^sweep\.vary\.(?:.*?\.\d+: )?")
@@ -24,9 +28,10 @@ class Scenario:
 
     Parameters
     ----------
-    **tables : TomlValue
+    **tables : TomlInput
         The tables of a scenario file, keys spelled as there. Quantities are text with
-        their unit, such as ``"13.5 Gbit/s"``.
+        their unit, such as ``"13.5 Gbit/s"``. Numbers and arrays of NumPy count as numbers and
+        lists.
 
     Raises
     ------
@@ -55,7 +60,7 @@ class Scenario:
 
     __slots__ = ("_native",)
 
-    def __init__(self, **tables: TomlValue) -> None:
+    def __init__(self, **tables: TomlInput) -> None:
         lines = [f"{key} = {literal(value)}" for key, value in flatten(tables)]
         self._native = _silvan.Scenario.from_toml("\n".join(lines), None, [])
 
@@ -71,7 +76,7 @@ class Scenario:
         text: str,
         *,
         source: str | None = None,
-        overrides: Mapping[str, TomlValue] | None = None,
+        overrides: Mapping[str, object] | None = None,
     ) -> Scenario:
         """Read a scenario from TOML text.
 
@@ -98,14 +103,14 @@ class Scenario:
 
     @classmethod
     def from_file(
-        cls, path: str | Path, *, overrides: Mapping[str, TomlValue] | None = None
+        cls, path: str | Path, *, overrides: Mapping[str, object] | None = None
     ) -> Scenario:
         """Read a scenario from a file.
 
         Parameters
         ----------
         path : str or Path
-            A TOML file, encoded in UTF-8.
+            A TOML file, encoded in UTF-8, of at most 64 MiB.
         overrides : Mapping, optional
             Values by dotted key, set over those in the file.
 
@@ -119,24 +124,11 @@ class Scenario:
         ScenarioError
             The file cannot be read, is no TOML, or asks for the impossible.
         """
-        source = str(path)
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            line = error.object[: error.start].count(b"\n") + 1
-            raise ScenarioError(
-                "the file is not UTF-8 text", source, line, "save the scenario as UTF-8"
-            ) from None
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise ScenarioError(
-                f"cannot read the scenario: {reason}",
-                source,
-                hint="give the path of a scenario file in TOML",
-            ) from None
-        return cls.from_toml(text, source=source, overrides=overrides)
+        hint = "give the path of a scenario file in TOML"
+        text = read_text(path, SCENARIO_BYTES, "scenario", hint)
+        return cls.from_toml(text, source=str(path), overrides=overrides)
 
-    def override(self, overrides: Mapping[str, TomlValue]) -> Scenario:
+    def override(self, overrides: Mapping[str, object]) -> Scenario:
         """Make a changed copy.
 
         Parameters
@@ -156,7 +148,7 @@ class Scenario:
         """
         return self._wrap(self._native.with_overrides(_assignments(overrides)))
 
-    def single_run(self, seed: int) -> Scenario:
+    def single_run(self, seed: SupportsIndex) -> Scenario:
         """Give one run of the scenario on its own, as a sweep makes it.
 
         The seed is fixed, nothing varies, and the description is left out: equal runs have
@@ -171,10 +163,15 @@ class Scenario:
         -------
         Scenario
             The scenario of that run.
-        """
-        return self._wrap(self._native.single_run(seed))
 
-    def varying(self, grid: Mapping[str, Sequence[TomlValue]]) -> Scenario:
+        Raises
+        ------
+        ScenarioError
+            There is no such seed.
+        """
+        return self._wrap(self._native.single_run(checked_seed(seed)))
+
+    def varying(self, grid: Mapping[str, Sequence[object] | SupportsToList]) -> Scenario:
         """Make a copy whose sweep varies these keys, too.
 
         Parameters
@@ -309,6 +306,11 @@ class Scenario:
         return self._native.python_scheme() is not None
 
     @property
+    def has_traffic(self) -> bool:
+        """Whether any host sends anything."""
+        return self._native.has_traffic
+
+    @property
     def hash(self) -> str:
         """SHA-256 of the effective scenario in hexadecimal digits: equal for equal runs."""
         return self._native.hash()
@@ -335,7 +337,7 @@ class Scenario:
         facts: dict[str, Any] = json.loads(self._native.describe())
         return facts
 
-    def tmax_gbps(self, seed: int | None = None, *, at_ps: int = 0) -> float:
+    def tmax_gbps(self, seed: SupportsIndex | None = None, *, at_ps: int = 0) -> float:
         """Compute the most that hosts other than hotspots could receive, from the traffic alone.
 
         This is ``tmax`` of gran2012 (section V-B): "the maximum average receive rate the
@@ -357,7 +359,7 @@ class Scenario:
         Raises
         ------
         ScenarioError
-            The seed places roles impossibly.
+            There is no such seed, or it places roles impossibly.
 
         Examples
         --------
@@ -375,7 +377,8 @@ class Scenario:
         >>> round(scenario.tmax_gbps(), 3) == round(12 / 7 / 7 * 8, 3)
         True
         """
-        return self._native.tmax(self.seed if seed is None else seed, at_ps) / 1e9
+        seed = self.seed if seed is None else checked_seed(seed)
+        return self._native.tmax(seed, at_ps) / 1e9
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.hash == other.hash
@@ -390,11 +393,59 @@ class Scenario:
         return (_rebuild, (self.to_toml(),))
 
 
+LARGEST_SEED = 2**63 - 1
+"""Largest seed of a run: the largest whole number of TOML."""
+
+
+def checked_seed(seed: SupportsIndex) -> int:
+    """Give a seed as a plain number.
+
+    Raises
+    ------
+    ScenarioError
+        It is no whole number, negative or too large.
+    """
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if 0 <= number <= LARGEST_SEED:
+        return number
+    raise ScenarioError(
+        f"{seed!r} is not a seed", hint=f"seeds are whole numbers from 0 to {LARGEST_SEED}"
+    )
+
+
+def checked_scenario(value: object) -> Scenario:
+    """Make sure that a value is a scenario.
+
+    Raises
+    ------
+    ScenarioError
+        It is something else, such as the path of a scenario file.
+    """
+    if isinstance(value, Scenario):
+        return value
+    hint = "make one with silvan.Scenario(...)"
+    if isinstance(value, str | os.PathLike):
+        hint = f"read a file with silvan.Scenario.from_file({os.fspath(value)!r})"
+    raise ScenarioError(f"{value!r} is not a silvan.Scenario", hint=hint)
+
+
+def warn_without_traffic(name: str) -> None:
+    """Warn that no host of a scenario sends anything."""
+    warnings.warn(
+        f"{name}: no host sends anything; add an entry such as [[traffic.incast]]",
+        ScenarioWarning,
+        stacklevel=3,
+    )
+
+
 def _rebuild(text: str) -> Scenario:
     return Scenario.from_toml(text)
 
 
-def _assignments(tables: Mapping[str, TomlValue]) -> list[tuple[str, str]]:
+def _assignments(tables: Mapping[str, object]) -> list[tuple[str, str]]:
     return [(key, literal(value)) for key, value in flatten(tables)]
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from silvan import _silvan
 from silvan.result import Result
-from silvan.scenario import Scenario
+from silvan.scenario import (
+    Scenario,
+    checked_scenario,
+    checked_seed,
+    warn_without_traffic,
+)
 from silvan.scheme_file import scheme_of
 
 if TYPE_CHECKING:
@@ -44,7 +49,7 @@ class Progress:
 def run(
     scenario: Scenario,
     *,
-    seed: int | None = None,
+    seed: SupportsIndex | None = None,
     progress: Callable[[Progress], object] | None = None,
     control: Callbacks | None = None,
 ) -> Result:
@@ -78,6 +83,13 @@ def run(
         The fabric is stalled by a credit loop, or cannot be built.
     SchemeError
         The scenario's scheme is in a Python file that fails.
+    ScenarioError
+        What is given is no scenario, or no seed.
+
+    Warns
+    -----
+    ScenarioWarning
+        No host sends anything.
 
     See Also
     --------
@@ -96,8 +108,21 @@ def run(
     >>> result.summary["simulated_ps"]
     100000000
     """
-    if seed is None:
-        seed = scenario.seed
+    scenario = checked_scenario(scenario)
+    number = scenario.seed if seed is None else checked_seed(seed)
+    if not scenario.has_traffic:
+        warn_without_traffic(scenario.name)
+    return simulate(scenario, number, progress=progress, control=control)
+
+
+def simulate(
+    scenario: Scenario,
+    seed: int,
+    *,
+    progress: Callable[[Progress], object] | None = None,
+    control: Callbacks | None = None,
+) -> Result:
+    """Simulate a scenario that has been checked, as :func:`run` does."""
     report: Callable[[dict[str, Any]], object] | None = None
     if progress is not None:
 

@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from datetime import date, time
+from typing import Protocol, TypeAlias
 
 from silvan.errors import ScenarioError
+
+
+class SupportsToList(Protocol):
+    """Numbers and arrays of NumPy, and what else converts itself to plain values."""
+
+    def tolist(self) -> object:
+        """Give the plain value."""
+
 
 TomlValue: TypeAlias = "str | int | float | bool | Sequence[TomlValue] | Mapping[str, TomlValue]"
 """A value that a scenario file can hold. Quantities are text with a unit."""
 
+TomlInput: TypeAlias = (
+    "str | int | float | bool | os.PathLike[str] | SupportsToList | Sequence[object]"
+    " | Mapping[str, object]"
+)
+"""A value that a program can give for one. What is in lists and tables is checked at run time."""
+
+_DEEPEST = 64
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def literal(value: TomlValue) -> str:
+def literal(value: object) -> str:
     """Write a value as a TOML literal.
 
     Parameters
     ----------
-    value : TomlValue
-        Text, number, truth value, sequence or table (as an inline table).
+    value : TomlInput
+        Text, path, number, truth value, sequence, table (as an inline table), or a number or array
+        of NumPy.
 
     Returns
     -------
@@ -32,7 +50,7 @@ def literal(value: TomlValue) -> str:
 
     Raises
     ------
-    TypeError
+    ScenarioError
         The value has no TOML form.
 
     Examples
@@ -40,29 +58,70 @@ def literal(value: TomlValue) -> str:
     >>> literal({"size": "64 KiB", "speedup": 1.5})
     '{size = "64 KiB", speedup = 1.5}'
     """
+    return _literal(value, 0)
+
+
+def _literal(value: object, depth: int) -> str:
+    if depth > _DEEPEST:
+        raise ScenarioError(
+            f"a value has more than {_DEEPEST} levels of lists and tables",
+            hint="no key of a scenario needs them",
+        )
     match value:
         case bool():
             return "true" if value else "false"
         case int():
-            return str(value)
+            return _whole_number(int(value))
         case float():
-            return repr(value) if math.isfinite(value) else f"{value:+}"
+            return repr(float(value)) if math.isfinite(value) else f"{float(value):+}"
         case str():
-            # JSON and TOML share their escapes; TOML also forbids a raw DEL.
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+            return _text(value)
+        case os.PathLike():
+            return _literal(os.fspath(value), depth)
         case Mapping():
-            pairs = (f"{_key(key)} = {literal(item)}" for key, item in value.items())
+            items = value.items()
+            pairs = (f"{_key(key)} = {_literal(item, depth + 1)}" for key, item in items)
             return "{" + ", ".join(pairs) + "}"
-        case Sequence():
-            return "[" + ", ".join(map(literal, value)) + "]"
-    raise TypeError(f"a scenario cannot hold a value of type {type(value).__name__}")
+        case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
+            return "[" + ", ".join(_literal(item, depth + 1) for item in value) + "]"
+    to_list = getattr(value, "tolist", None)
+    if callable(to_list):
+        return _literal(to_list(), depth + 1)
+    raise ScenarioError(
+        f"a scenario cannot hold a value of type {type(value).__name__}",
+        hint="give text, a number, True or False, a list or a mapping",
+    )
 
 
-def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else literal(key)
+def _whole_number(value: int) -> str:
+    if -(2**63) <= value < 2**63:
+        return str(value)
+    raise ScenarioError(
+        f"a whole number of {value.bit_length()} bits is too large",
+        hint="the largest is 9223372036854775807",
+    )
 
 
-def flatten(tables: Mapping[str, TomlValue]) -> Iterator[tuple[str, TomlValue]]:
+def _text(value: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ScenarioError(
+            f"{value!r} is not UTF-8 text", hint="write it with characters of Unicode"
+        ) from None
+    # JSON and TOML share their escapes; TOML also forbids a raw DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(key: object) -> str:
+    if not isinstance(key, str):
+        raise ScenarioError(
+            f"a table cannot have the key {key!r}", hint="keys are text, such as run.duration"
+        )
+    return key if _BARE_KEY.fullmatch(key) else _text(key)
+
+
+def flatten(tables: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Walk nested tables as dotted keys and their values.
 
     Parameters
@@ -72,7 +131,7 @@ def flatten(tables: Mapping[str, TomlValue]) -> Iterator[tuple[str, TomlValue]]:
 
     Yields
     ------
-    tuple of str and TomlValue
+    tuple of str and object
         Dotted key and value.
 
     Examples
@@ -80,9 +139,14 @@ def flatten(tables: Mapping[str, TomlValue]) -> Iterator[tuple[str, TomlValue]]:
     >>> list(flatten({"host": {"sink-rate": "13.6 Gbit/s"}, "run.seed": 2}))
     [('host.sink-rate', '13.6 Gbit/s'), ('run.seed', 2)]
     """
+    yield from _flatten(tables, 0)
+
+
+def _flatten(tables: Mapping[str, object], depth: int) -> Iterator[tuple[str, object]]:
     for key, value in tables.items():
-        if isinstance(value, Mapping) and value:
-            yield from flatten({f"{key}.{_key(inner)}": item for inner, item in value.items()})
+        if isinstance(value, Mapping) and value and depth < _DEEPEST:
+            inner = {f"{key}.{_key(name)}": item for name, item in value.items()}
+            yield from _flatten(inner, depth + 1)
         else:
             yield key, value
 
@@ -132,8 +196,11 @@ def parse_value(text: str) -> TomlValue:
     >>> parse_value("1 ms"), parse_value("0.5"), parse_value('"0.5"')
     ('1 ms', 0.5, '0.5')
     """
+    text = text.strip()
     try:
-        value: TomlValue = tomllib.loads(f"value = {text.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip()
-    return value
+        table = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    value: TomlValue = table["value"]
+    # A scenario has no dates, and a second line is no part of the value.
+    return text if isinstance(value, date | time) or len(table) > 1 else value

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from silvan.errors import SimulationError
 from silvan.processes import Died, Pool, Raised, Report, cores
 from silvan.scenario import Scenario
-from silvan.simulation import Progress, run
+from silvan.simulation import Progress, simulate
 
 if TYPE_CHECKING:
     from silvan.result import Result
@@ -100,7 +100,7 @@ def run_jobs(
 
 
 def _do(job: Job, progress: Callable[[Progress], object]) -> Result:
-    result = run(job.scenario, seed=job.seed, progress=progress)
+    result = simulate(job.scenario, job.seed, progress=progress)
     if job.folder is not None:
         result.write(job.folder)
     return result

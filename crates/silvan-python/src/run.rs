@@ -78,7 +78,6 @@ pub fn run(
         active.check();
         finished
     });
-    drop(active);
     if let Some(error) = raised {
         return Err(error);
     }

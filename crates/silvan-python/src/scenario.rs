@@ -86,6 +86,12 @@ impl Scenario {
             .map_err(|error| scenario_error(py, &error))
     }
 
+    /// Whether any host sends anything.
+    #[getter]
+    fn has_traffic(&self) -> bool {
+        self.0.has_traffic()
+    }
+
     /// SHA-256 of the effective text in hexadecimal digits.
     fn hash(&self) -> String {
         self.0.hash()

@@ -23,6 +23,7 @@ use crate::build::ecn::EcnControl;
 use crate::build::engine::{build_engine, check_engine_routes};
 use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes};
 use crate::build::import::{import_fabric, import_tables};
+use crate::build::limits::{check_name, check_runs, check_series};
 use crate::build::programs::{build_programs, import_schedules};
 use crate::build::python::import_python;
 use crate::build::run::check_run;
@@ -77,6 +78,7 @@ pub struct Scenario {
     traffic: TrafficSpec,
     programs: Option<Arc<Plan>>,
     warnings: Vec<String>,
+    has_traffic: bool,
 }
 
 impl Scenario {
@@ -134,6 +136,8 @@ impl Scenario {
         overrides: &[Override],
     ) -> Result<Self, ScenarioError> {
         let mut file: ScenarioFile = de::from_item(source.root())?;
+        check_name(&file.name)?;
+        check_runs(&file)?;
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));
         let mut warnings = import_fabric(&mut file.fabric, &file.link, base)?;
         let schedules = import_schedules(&mut file.traffic, base)?;
@@ -175,8 +179,12 @@ impl Scenario {
         let traffic = build_traffic(&file.traffic, &fabric)?;
         let seed = file.run.seed;
         let environment = environment(&fabric, &engine.host, &engine.packet, seed);
-        Traffic::new(&traffic, &environment).map_err(|error| traffic_error(&error))?;
+        let offered =
+            Traffic::new(&traffic, &environment).map_err(|error| traffic_error(&error))?;
         let programs = build_programs(&file, &fabric, schedules)?;
+        let of_programs = programs.as_ref().map_or(0, |plan| plan.classes().len());
+        let classes = offered.classes().len() + of_programs;
+        check_series(&file, &fabric, classes)?;
         check_sweep(&file.sweep, text, overrides)?;
         Ok(Self {
             effective: effective::to_toml(&file),
@@ -194,6 +202,7 @@ impl Scenario {
             traffic,
             programs: programs.map(Arc::new),
             warnings,
+            has_traffic: classes > 0,
         })
     }
 
@@ -352,6 +361,11 @@ impl Scenario {
     /// Message-passing programs that run beside the traffic, if there are any.
     pub fn programs(&self) -> Option<&Plan> {
         self.programs.as_deref()
+    }
+
+    /// Whether any host sends anything.
+    pub fn has_traffic(&self) -> bool {
+        self.has_traffic
     }
 
     /// What the traffic must know of fabric and run, for a run with this seed.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use toml_edit::{Document, Item, Table, Value};
 
 use crate::advice;
+use crate::build::limits::check_values;
 use crate::error::ScenarioError;
 use crate::path::{KeyPath, Step};
 
@@ -57,6 +58,7 @@ impl Source {
         name: &str,
         overrides: &[Override],
     ) -> Result<Self, ScenarioError> {
+        check_values(text).map_err(|error| error.at(name, None))?;
         let document = Document::parse(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             ScenarioError::new(KeyPath::ROOT, error.message())

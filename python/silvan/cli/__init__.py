@@ -25,13 +25,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status.
     """
     from silvan.cli.app import run_command
+    from silvan.cli.printer import fail, is_stdout
 
     try:
         status = run_command(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of stdout, such as `head`, has seen enough. Point stdout elsewhere so that
-        # the interpreter's last flush does not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of stdout, such as `head`, has seen enough.
+        _discard_stdout()
+        return 1
+    except OSError as error:
+        if not is_stdout(error):
+            raise
+        fail(f"cannot write to standard output: {(error.strerror or str(error)).lower()}", None)
+        _discard_stdout()
         return 1
     return status
+
+
+def _discard_stdout() -> None:
+    """Point stdout elsewhere, so that the interpreter's last flush does not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

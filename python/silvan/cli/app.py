@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Annotated
@@ -22,8 +23,14 @@ from silvan.cli import (
     sweep,
     trees,
 )
-from silvan.cli.printer import fail, note, put
-from silvan.errors import EvaluationError, ScenarioError, SilvanError, SimulationError
+from silvan.cli.printer import fail, is_stdout, note, put
+from silvan.errors import (
+    EvaluationError,
+    ScenarioError,
+    ScenarioWarning,
+    SilvanError,
+    SimulationError,
+)
 
 
 class Status(IntEnum):
@@ -93,6 +100,20 @@ def _advice(error: SilvanError) -> str | None:
     return None
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: object = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning in one line; those that are about silvan's code say where they come from."""
+    del file, line
+    place = "" if issubclass(category, ScenarioWarning) else f"{filename}:{lineno}: "
+    note(f"warning: {place}{message}")
+
+
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command and turn its errors into one line each.
 
@@ -108,11 +129,19 @@ def run_command(arguments: Sequence[str]) -> int:
     """
     command = typer.main.get_command(app)
     try:
-        status = command.main(list(arguments), prog_name="silvan", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            status = command.main(list(arguments), prog_name="silvan", standalone_mode=False)
     except SilvanError as error:
         fail(str(error), error.hint or _advice(error))
         failed = isinstance(error, SimulationError | EvaluationError)
         return Status.RUN_FAILED if failed else Status.COULD_NOT_RUN
+    except OSError as error:
+        if is_stdout(error):
+            raise
+        reason = (error.strerror or str(error)).lower()
+        fail(f"{error.filename}: {reason}" if error.filename else reason, None)
+        return Status.COULD_NOT_RUN
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "silvan"

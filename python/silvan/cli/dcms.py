@@ -59,14 +59,16 @@ def dcms(
     """
     from silvan import _silvan
     from silvan.errors import ManagerError
+    from silvan.input_files import CONFIGURATION_BYTES, read_text
 
     if example:
         put(_silvan.Manager.example())
         return
     if config is None:
         raise typer.BadParameter("missing; --example prints one", param_hint="CONFIG.toml")
+    hint = "silvan dcms --example prints a configuration"
     manager = _silvan.Manager(
-        _read(config),
+        read_text(config, CONFIGURATION_BYTES, "configuration", hint),
         str(config),
         act=act or restore,
         once=once,
@@ -82,19 +84,6 @@ def dcms(
         raise typer.Exit(1) from error
     if pending and (act or restore):
         raise typer.Exit(1)
-
-
-def _read(path: Path) -> str:
-    from silvan.errors import ScenarioError
-
-    try:
-        return path.read_text()
-    except UnicodeDecodeError as error:
-        raise ScenarioError("not UTF-8 text", str(path), None, "save it as UTF-8") from error
-    except OSError as error:
-        raise ScenarioError(
-            str(error.strerror), str(path), None, "silvan dcms --example prints a configuration"
-        ) from error
 
 
 def _wait(manager: Manager) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _PIPE_WIDTH = 150
 # A real fabric may have hundreds of links whose ends differ.
 _WARNINGS = 5
+
+_STDOUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def put(text: str) -> None:
@@ -39,8 +42,14 @@ def put_table(table: Table) -> None:
 
 
 def note(text: str) -> None:
-    """Print a remark."""
-    sys.stderr.write(text.rstrip("\n") + "\n")
+    """Print a remark, if there is room for it."""
+    with suppress(OSError):
+        sys.stderr.write(text.rstrip("\n") + "\n")
+
+
+def is_stdout(error: OSError) -> bool:
+    """Tell whether an error comes from writing to stdout: errors of files name the file."""
+    return error.filename is None and error.errno in _STDOUT_ERRORS
 
 
 def warn(warnings: Sequence[str]) -> None:

@@ -85,12 +85,15 @@ def run(
     stops the others.
     """
     from silvan.folders import require_replaceable, require_writable
+    from silvan.scenario import warn_without_traffic
     from silvan.workers import run_jobs
 
     loaded = load(scenario, set_, scheme)
     if trees:
         loaded = with_trees(loaded)
     runs = _plan(loaded, seeds, seed, out)
+    if any(not one.job.scenario.has_traffic for one in runs):
+        warn_without_traffic(loaded.name)
     if out is not None:
         require_writable(out)
         for one in runs:

@@ -107,9 +107,12 @@ def _simulated(path: Path, set_: list[str] | None, seed: int | None, out: Path) 
     from contextlib import closing
 
     from silvan.folders import require_replaceable, require_writable
+    from silvan.scenario import warn_without_traffic
     from silvan.workers import Job, run_jobs
 
     scenario = with_trees(load(path, set_))
+    if not scenario.has_traffic:
+        warn_without_traffic(scenario.name)
     job = Job(scenario, scenario.seed if seed is None else seed, out / "run")
     require_writable(out)
     require_replaceable(out / "run")

@@ -10,17 +10,21 @@ from typing import TypeAlias
 
 from silvan.errors import ScenarioError
 from silvan.processes import cores
-from silvan.scenario import Scenario
-from silvan.toml_text import TomlValue, literal, parse_value
+from silvan.scenario import (
+    LARGEST_SEED,
+    Scenario,
+    checked_scenario,
+    warn_without_traffic,
+)
+from silvan.toml_text import SupportsToList, TomlValue, literal, parse_value
 
-Grid: TypeAlias = Mapping[str, Sequence[TomlValue]]
+Grid: TypeAlias = Mapping[str, Sequence[object] | SupportsToList]
 """Values to vary, by dotted key."""
 
 MOST_POINTS = 100_000
-"""Points of one sweep; more would be a mistake in a grid rather than a wish."""
+"""Runs of one sweep, or of one command."""
 
 _SEED = "run.seed"
-_LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +103,28 @@ def seed_count(whole: Scenario, seeds: int | None, seed: int | None) -> int:
     Raises
     ------
     ScenarioError
-        The sweep varies the seed, and one is given as well; or there are no such seeds.
+        The sweep varies the seed, and one is given as well; there are no such seeds; or there are
+        too many runs.
     """
     sweep = whole.to_dict().get("sweep", {})
-    if seed is not None and _SEED in sweep.get("vary", {}):
+    axes = sweep.get("vary", {})
+    if seed is not None and _SEED in axes:
         raise ScenarioError(
             f"the sweep varies {_SEED}, and a first seed is given as well",
             hint="leave one of them out",
         )
     count: int = seeds or sweep.get("seeds") or 1
     last = (whole.seed if seed is None else seed) + count - 1
-    if count < 1 or (seed is not None and seed < 0) or last > _LARGEST_SEED:
+    if count < 1 or (seed is not None and seed < 0) or last > LARGEST_SEED:
         raise ScenarioError(
             f"there are no {count} seeds up to {last}",
-            hint=f"seeds are whole numbers from 0 to {_LARGEST_SEED}",
+            hint=f"seeds are whole numbers from 0 to {LARGEST_SEED}",
+        )
+    runs = math.prod(map(len, axes.values())) * count
+    if runs > MOST_POINTS:
+        raise ScenarioError(
+            f"{runs} runs; at most {MOST_POINTS} are supported",
+            hint="use fewer values or seeds, or several sweeps",
         )
     return count
 
@@ -154,18 +166,16 @@ def plan(
         A key is unknown, a value or a combination impossible, a point there twice, or there are
         far too many.
     """
-    whole = scenario.varying(grid or {})
+    whole = checked_scenario(scenario).varying(grid or {})
     axes = whole.axes()
     per_combination = seed_count(whole, seeds, seed)
-    count = math.prod(map(len, axes.values())) * per_combination
-    if count > MOST_POINTS:
-        raise ScenarioError(
-            f"{count} points are too many for one sweep",
-            hint=f"a sweep has at most {MOST_POINTS}; use fewer values, or several sweeps",
-        )
+
+    idle: list[str] = []
 
     def build(values: dict[str, str]) -> list[Point]:
         one = whole.at(values)
+        if not one.has_traffic:
+            idle.append(one.name)
         text, typed = one.to_toml(), {key: parse_value(word) for key, word in values.items()}
         return [
             Point(typed, number, one.single_run(number).hash, text)
@@ -179,6 +189,8 @@ def plan(
     finally:
         executor.shutdown(cancel_futures=True)
     _require_distinct(points)
+    if idle:
+        warn_without_traffic(idle[0])
     return Plan(scenario, axes, tuple(points))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from silvan.scenario import Scenario
-from silvan.simulation import Progress, run
+from silvan.simulation import Progress, simulate
 
 if TYPE_CHECKING:
     from silvan.result import Result
@@ -77,7 +77,7 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
     from silvan.reproduce.cache import build_id
 
     scenario = Scenario.from_toml(task.text).single_run(task.seed)
-    result = run(scenario, progress=report)
+    result = simulate(scenario, task.seed, progress=report)
     return Finished(
         measures=_measures(result),
         wall_s=result.summary["wall_s"],

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use silvan_fabric::Fabric;
 use silvan_import::{ImportError, ImportedFabric, ImportedNode};
+use silvan_units::Bytes;
 
-use super::{at, levels, linear};
+use super::{at, levels, limits, linear};
 use crate::error::ScenarioError;
 use crate::parsed::{
     CableEntry, FabricSection, FileFormat, HostEntry, LinkSection, Routing, SwitchEntry,
@@ -37,7 +38,7 @@ pub(crate) fn import_fabric(
         let message = "there is a file beside a generator or lists";
         return Err(ScenarioError::new(key, message).with_hint("use either of them"));
     }
-    let (name, text) = read(&file, base, &key)?;
+    let (name, text) = read(&file, base, &key, limits::FILE)?;
     let import = match section.format.take() {
         None | Some(FileFormat::Ibnetdiscover | FileFormat::Ibsim) => {
             silvan_import::topology(&text)
@@ -76,7 +77,7 @@ pub(crate) fn import_tables(
     }
     match (section.routing, section.routing_file.take()) {
         (Routing::Lfts, Some(file)) => {
-            let (name, text) = read(&file, base, &key)?;
+            let (name, text) = read(&file, base, &key, limits::TABLES_FILE)?;
             let routes =
                 silvan_import::routes(&text, fabric).map_err(|error| in_file(&name, &error))?;
             section.linear_tables = linear::encode(fabric, &routes.tables);
@@ -100,24 +101,30 @@ pub(crate) fn import_tables(
     }
 }
 
-/// The file's path as errors name it, and its text. Bytes that are not UTF-8 become U+FFFD: names of
+/// The file's path as errors name it, and its text of at most `limit`. Bytes that are not UTF-8 become U+FFFD: names of
 /// real nodes may have any.
 pub(super) fn read(
     file: &str,
     base: &Path,
     key: &KeyPath,
+    limit: Bytes,
 ) -> Result<(String, String), ScenarioError> {
     let path = base.join(file);
-    match std::fs::read(&path) {
+    match limits::read_limited(&path, limit) {
         Ok(bytes) if COMPRESSED.iter().any(|start| bytes.starts_with(start)) => {
             let message = format!("{} is compressed", path.display());
             let hint = "unpack it first, e.g. with unxz, gunzip or unzstd";
             Err(ScenarioError::new(key.clone(), message).with_hint(hint))
         }
-        Ok(bytes) => Ok((
-            path.display().to_string(),
-            String::from_utf8_lossy(&bytes).into_owned(),
-        )),
+        Ok(bytes) => {
+            let text = String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+            Ok((path.display().to_string(), text))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            let message = format!("{}: {error}", path.display());
+            Err(ScenarioError::new(key.clone(), message).with_hint("name a smaller file"))
+        }
         Err(error) => {
             let message = format!("{} cannot be read: {error}", path.display());
             let hint = "paths are relative to the folder of the scenario";

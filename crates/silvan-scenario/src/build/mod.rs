@@ -13,6 +13,7 @@ pub(crate) mod engine;
 pub(crate) mod fabric;
 pub(crate) mod import;
 mod levels;
+pub(crate) mod limits;
 mod linear;
 pub(crate) mod pft;
 pub(crate) mod programs;

@@ -10,6 +10,7 @@ use silvan_units::{Bytes, HostId, Span};
 
 use super::benchmarks::{gpcnet_of, hpcc_of};
 use super::import::read;
+use super::limits;
 use super::traffic::Names;
 use super::{Parameter, at, check_parameters};
 use crate::error::ScenarioError;
@@ -69,7 +70,7 @@ fn schedules(
             ScenarioError::new(key.key("goal"), message).with_hint(error.hint)
         }),
         (Some(file), None) => {
-            let (name, text) = read(&file, base, &key.key("file"))?;
+            let (name, text) = read(&file, base, &key.key("file"), limits::FILE)?;
             let schedules = goal::parse(&text).map_err(|error| in_file(&name, &error))?;
             entry.goal = Some(text);
             Ok(schedules)

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::at;
 use super::import::read;
+use super::limits;
 use crate::error::ScenarioError;
 use crate::parsed::{ControlSection, PythonSection, Scheme};
 
@@ -49,7 +50,7 @@ pub(crate) fn import_python(
 }
 
 fn take(section: &mut PythonSection, file: &str, base: &Path) -> Result<(), ScenarioError> {
-    let (_, text) = read(file, base, &at("control.python.file"))?;
+    let (_, text) = read(file, base, &at("control.python.file"), limits::FILE)?;
     let name = Path::new(file).file_name();
     let name = name.map(|name| name.to_string_lossy().into_owned());
     if section.name.is_none() {

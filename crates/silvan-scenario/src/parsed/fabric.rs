@@ -119,7 +119,8 @@ pub struct FabricSection {
     /// there are lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generator: Option<Generator>,
-    /// A file that describes a real fabric; its path is relative to that of the scenario.
+    /// A file that describes a real fabric, at most 256 MiB; its path is relative to that of the
+    /// scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// What kind of file it is. Default: `ibnetdiscover`.
@@ -173,8 +174,8 @@ pub struct FabricSection {
     /// `explicit`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tables: BTreeMap<String, ForwardingEntries>,
-    /// A file of forwarding tables for the routing `lfts`; its path is relative to that of the
-    /// scenario.
+    /// A file of forwarding tables for the routing `lfts`, at most 1 GiB; its path is relative to that
+    /// of the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing_file: Option<String>,
     /// Forwarding tables by switch name for the routing `explicit`, as they stand in a switch: two

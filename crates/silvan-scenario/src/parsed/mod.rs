@@ -55,7 +55,8 @@ pub use traffic::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ScenarioFile {
-    /// What the scenario is called in tables, figures and output folders.
+    /// What the scenario is called in tables, figures and output folders: at most 200 bytes, without
+    /// `/`, `\`, control characters and a dot at the start.
     pub name: String,
     /// What the scenario shows, in a sentence.
     pub description: String,

@@ -98,7 +98,7 @@ pub struct ProgramEntry {
     pub name: Option<String>,
     /// What the ranks do.
     pub kind: ProgramKind,
-    /// GOAL schedule, relative to the scenario's folder; for the kind `goal` only.
+    /// GOAL schedule of at most 256 MiB, relative to the scenario's folder; for the kind `goal` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The text of a GOAL schedule; for the kind `goal` only, in place of a file.

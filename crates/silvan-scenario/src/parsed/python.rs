@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PythonSection {
-    /// The Python file, seen from the folder of the scenario. It is replaced by its text.
+    /// The Python file of at most 256 MiB, seen from the folder of the scenario. It is replaced by its
+    /// text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The text of the file, in place of `file`.

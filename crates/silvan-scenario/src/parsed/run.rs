@@ -26,7 +26,8 @@ pub enum LatencyDetail {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ProbeSection {
     /// Time between samples of the time series. Must divide both the warm-up and the duration of
-    /// the run. Default: the longest span that does.
+    /// the run. The time series and congestion trees of a run may take 4 GiB. Default: the longest span
+    /// that does.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub interval: Option<Span>,
@@ -79,7 +80,7 @@ impl Default for RunSection {
     }
 }
 
-/// Values to vary; every combination is a run of its own.
+/// Values to vary; every combination is a run of its own, at most 100,000 in all.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct SweepSection {

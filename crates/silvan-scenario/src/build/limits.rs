@@ -1,0 +1,173 @@
+//! Limits on what a scenario makes silvan read, build and store.
+//!
+//! A file that never ends, or a sample every picosecond, must be refused with its size before memory
+//! runs out. The limits are far above what real fabrics and studies need.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use silvan_fabric::Fabric;
+use silvan_units::Bytes;
+
+use super::at;
+use crate::error::ScenarioError;
+use crate::parsed::ScenarioFile;
+use crate::path::KeyPath;
+
+/// Largest file of a fabric, of a GOAL schedule, or of a scheme in Python.
+pub(crate) const FILE: Bytes = Bytes::from_bytes(256 << 20);
+/// Largest file of forwarding tables: OpenSM writes some 80 bytes for each entry.
+pub(crate) const TABLES_FILE: Bytes = Bytes::from_bytes(1 << 30);
+/// Largest size of the time series and of the congestion trees of one run, together.
+const SERIES: Bytes = Bytes::from_bytes(4 << 30);
+/// Most runs of one sweep.
+const RUNS: u64 = 100_000;
+/// Longest name of a scenario, in bytes: file systems allow 255, and folder names add some.
+const NAME: usize = 200;
+
+/// Most values of a text in TOML.
+const VALUES: usize = 2_000_000;
+
+/// Bytes that are read at first of a file that does not tell its size.
+const FIRST_PIECE: u64 = 64 << 10;
+
+/// Bytes of a row of `host_series` and of `class_series`, and of one of `port_series`.
+const ROW: u64 = 20;
+const PORT_ROW: u64 = 52;
+/// Bytes of a sample of the trees: of all together, and of each Port VL and each host in a tree.
+const FOREST_ROW: u64 = 68;
+const TREE_PORT_ROW: u64 = 96;
+const TREE_HOST_ROW: u64 = 28;
+
+/// Reads a file of at most `limit` bytes; it can be a pipe or a device, too.
+pub(super) fn read_limited(path: &Path, limit: Bytes) -> io::Result<Vec<u8>> {
+    let limit = limit.as_u64();
+    let mut file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let too_large = |size: String| {
+        let message = format!("it has {size} bytes; at most {limit} are read");
+        io::Error::new(io::ErrorKind::FileTooLarge, message)
+    };
+    if size > limit {
+        return Err(too_large(size.to_string()));
+    }
+    let mut bytes = Vec::new();
+    let mut room = size.max(FIRST_PIECE);
+    // By doubling, but never beyond the limit: there may not be memory for twice of it.
+    loop {
+        let read = bytes.len() as u64;
+        let piece = room.min(limit + 1 - read);
+        bytes.try_reserve_exact(piece as usize)?;
+        if (&mut file).take(piece).read_to_end(&mut bytes)? == 0 {
+            return Ok(bytes);
+        }
+        if bytes.len() as u64 > limit {
+            return Err(too_large(format!("more than {limit}")));
+        }
+        room = bytes.len() as u64;
+    }
+}
+
+/// Checks the number of values of a text in TOML, each of which takes hundreds of bytes once it is read.
+pub(crate) fn check_values(text: &str) -> Result<(), ScenarioError> {
+    let values = text
+        .bytes()
+        .filter(|byte| matches!(byte, b',' | b'=' | b'['));
+    let count = values.count();
+    if count <= VALUES {
+        return Ok(());
+    }
+    let message = format!("the text has about {count} values; at most {VALUES} are read");
+    let error = ScenarioError::new(KeyPath::ROOT, message);
+    Err(error.with_hint("shorten its lists; a forwarding table is one text in linear-tables"))
+}
+
+/// Checks the name of a scenario, which becomes part of the names of folders.
+pub(crate) fn check_name(name: &str) -> Result<(), ScenarioError> {
+    let refuse = |message: String| {
+        let hint = format!("use letters, digits, spaces, -, _ and ., at most {NAME} bytes");
+        Err(ScenarioError::new(at("name"), message).with_hint(hint))
+    };
+    if name.len() > NAME {
+        return refuse(format!(
+            "it has {} bytes; at most {NAME} are allowed",
+            name.len()
+        ));
+    }
+    let is_wrong = |c: &char| matches!(c, '/' | '\\') || c.is_control();
+    if let Some(wrong) = name.chars().find(is_wrong) {
+        return refuse(format!("{name:?} contains {wrong:?}; it names a folder"));
+    }
+    match name.starts_with('.') {
+        true => refuse(format!("{name:?} starts with a dot")),
+        false => Ok(()),
+    }
+}
+
+/// Checks the size of the tables that grow with the samples of a run with so many traffic classes.
+pub(crate) fn check_series(
+    file: &ScenarioFile,
+    fabric: &Fabric,
+    classes: usize,
+) -> Result<(), ScenarioError> {
+    let duration = file.run.duration;
+    let interval = file.probe.interval.unwrap_or(duration);
+    let samples = u128::from(duration.as_ps() / interval.as_ps().max(1));
+    let hosts = fabric.host_count() as u64;
+    let ports = fabric.links.len() as u64 * 2;
+    let class_rows = if file.probe.classes {
+        classes as u64
+    } else {
+        0
+    };
+    let port_rows = if file.probe.ports { ports } else { 0 };
+    let of_sample = (hosts + class_rows) * ROW + port_rows * PORT_ROW;
+    let series = samples * u128::from(of_sample);
+    check_size(series, samples, "probe.interval")?;
+
+    let trees = file.probe.trees.as_ref();
+    let Some(interval) = trees.and_then(|trees| trees.interval) else {
+        return Ok(());
+    };
+    let samples = u128::from(duration.as_ps() / interval.as_ps().max(1));
+    let port_vls = ports * u64::from(file.vl.data_vls);
+    let of_sample = FOREST_ROW + port_vls * TREE_PORT_ROW + hosts * TREE_HOST_ROW;
+    let forests = samples * u128::from(of_sample);
+    check_size(series + forests, samples, "probe.trees.interval")
+}
+
+fn check_size(bytes: u128, samples: u128, key: &str) -> Result<(), ScenarioError> {
+    let limit = SERIES.as_u64();
+    if bytes <= u128::from(limit) {
+        return Ok(());
+    }
+    let message =
+        format!("{samples} samples take {bytes} bytes of memory; at most {limit} are supported");
+    let hint = match key {
+        "probe.interval" => {
+            "lengthen it, or shorten run.duration; by default it is the longest time that divides \
+             both run.warm-up and run.duration"
+        }
+        _ => "lengthen it, or shorten run.duration",
+    };
+    Err(ScenarioError::new(at(key), message).with_hint(hint))
+}
+
+/// Checks the number of runs that a sweep makes.
+pub(crate) fn check_runs(file: &ScenarioFile) -> Result<(), ScenarioError> {
+    let counts = file.sweep.vary.values().map(|values| values.len() as u64);
+    let seeds = u64::from(file.sweep.seeds.max(1));
+    let runs = counts.fold(seeds, u64::saturating_mul);
+    if runs <= RUNS {
+        return Ok(());
+    }
+    let message = format!("{runs} runs; at most {RUNS} are supported");
+    let key = if file.sweep.vary.is_empty() {
+        "sweep.seeds"
+    } else {
+        "sweep"
+    };
+    let error = ScenarioError::new(at(key), message);
+    Err(error.with_hint("use fewer values or seeds, or several sweeps"))
+}

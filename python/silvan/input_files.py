@@ -1,0 +1,74 @@
+"""Text files that users name, read up to a limit.
+
+A path may name a pipe or a device, which can go on for ever; what is read of it is limited.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from silvan.errors import ScenarioError
+
+SCENARIO_BYTES = 64 << 20
+"""Largest scenario file."""
+
+CONFIGURATION_BYTES = 1 << 20
+"""Largest configuration file of the congestion manager."""
+
+
+def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
+    """Read a file of UTF-8 text.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    limit : int
+        Its largest size in bytes.
+    what : str
+        What the file is, as errors name it.
+    hint : str
+        Advice if it cannot be read.
+
+    Returns
+    -------
+    str
+        The text, with line ends as in Unix.
+
+    Raises
+    ------
+    ScenarioError
+        The file cannot be read, is larger than the limit, or is not UTF-8 text.
+    """
+    source = str(path)
+    if not _is_utf8(source):
+        shown = source.encode("utf-8", "replace").decode()
+        raise ScenarioError("the path is not UTF-8 text", shown, hint="rename the file")
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(limit + 1)
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise ScenarioError(f"cannot read the {what}: {reason}", source, hint=hint) from None
+    if len(data) > limit:
+        raise ScenarioError(
+            f"the {what} has more than {limit} bytes",
+            source,
+            hint=f"name a file of at most {limit} bytes",
+        )
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ScenarioError(
+            "the file is not UTF-8 text", source, line, f"save the {what} as UTF-8"
+        ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
