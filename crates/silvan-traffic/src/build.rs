@@ -37,6 +37,9 @@ pub(crate) struct Builder<'a> {
     sources: Vec<Vec<(Source, Contribution)>>,
     commons: Vec<Common>,
     classes: Vec<String>,
+    /// Hosts that some source sends to, by host.
+    pub(crate) receives: Vec<bool>,
+    incast_targets: Vec<HostId>,
 }
 
 /// Builds the traffic of `spec`.
@@ -59,6 +62,8 @@ pub(crate) fn build(
         sources: std::iter::repeat_with(Vec::new).take(hosts).collect(),
         commons: Vec::new(),
         classes: Vec::new(),
+        receives: vec![false; hosts],
+        incast_targets: Vec::new(),
     };
     let mut roles = vec![Role::Idle; hosts];
     let mut followers = Vec::new();
@@ -140,6 +145,7 @@ impl<'a> Builder<'a> {
             backlog: self.spec.backlog,
             window,
         });
+        self.reach_all_from(&senders);
         let seed = self.environment.seed;
         for host in senders {
             let load = check.load("load", entry.load, host, message)?;
@@ -252,6 +258,9 @@ impl<'a> Builder<'a> {
         let purpose = Purpose::IncastSenders(index);
         let senders = check.senders(&entry.from, Some(dst), purpose)?;
         let class = self.class(&check, named(&entry.name, "incast", index))?;
+        if !senders.is_empty() && !self.incast_targets.contains(&dst) {
+            self.incast_targets.push(dst);
+        }
         let message = check.message(entry.message, self.spec.message)?;
         let window = check.window(entry.window)?;
         if entry.bytes.is_some_and(|bytes| bytes.is_zero()) {
@@ -286,6 +295,7 @@ impl<'a> Builder<'a> {
         let flow = flow_source(&check, entry, self.spec.message, self.mtu, purpose)?;
         let class = self.class(&check, name)?;
         let (fixed, rate) = flow(class);
+        self.receives[entry.to.index()] = true;
         let contribution = Contribution {
             rate,
             uniform: 0.0,
@@ -295,12 +305,21 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
+    /// Each of these hosts sends to all others.
+    pub(crate) fn reach_all_from(&mut self, senders: &[HostId]) {
+        for (host, receives) in self.receives.iter_mut().enumerate() {
+            let host = HostId::new(host);
+            *receives |= senders.iter().any(|sender| *sender != host);
+        }
+    }
+
     fn add_fixed(&mut self, host: HostId, plan: Plan, bytes: Option<u64>, rate: f64, shape: Shape) {
         let contribution = Contribution {
             rate,
             uniform: 0.0,
             window: plan.window,
         };
+        self.receives[plan.dst.index()] = true;
         let fixed = Fixed::new(plan, bytes, shape.pace, shape.on_off);
         self.add(host, Source::Fixed(fixed), contribution);
     }
@@ -326,6 +345,8 @@ impl<'a> Builder<'a> {
             hotspots,
             followers,
             roles,
+            receives: self.receives,
+            incast_targets: self.incast_targets,
             classes: self.classes,
             offered,
         }

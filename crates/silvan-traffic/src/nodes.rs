@@ -113,6 +113,19 @@ pub(crate) fn build_nodes(
         let supply = adder.b_supply(host, adder.subset(place), share);
         adder.add(host, classes, supply, 1.0 - nodes.p);
     }
+    adder.builder.reach_all_from(&members.v);
+    if share < WHOLE {
+        adder.builder.reach_all_from(&members.b);
+    }
+    if b_follows || !members.c.is_empty() {
+        if nodes.hotspot_lifetime.is_some() {
+            // Any host becomes a hotspot sooner or later.
+            adder.builder.receives.fill(true);
+        }
+        for &hotspot in &first {
+            adder.builder.receives[hotspot as usize] = true;
+        }
+    }
     followers.extend(&members.c);
     if b_follows {
         followers.extend(&members.b);

@@ -80,6 +80,8 @@ pub struct Traffic {
     /// Hosts that send to hotspots, and so have something new to send when those move.
     pub(crate) followers: Vec<HostId>,
     pub(crate) roles: Vec<Role>,
+    pub(crate) receives: Vec<bool>,
+    pub(crate) incast_targets: Vec<HostId>,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
 }
@@ -114,6 +116,17 @@ impl Traffic {
     pub fn hotspots(&self, at: Time) -> Vec<HostId> {
         let hotspots = self.hotspots.at(at).into_iter();
         hotspots.map(|host| HostId::new(host as usize)).collect()
+    }
+
+    /// The receivers of incasts, each once.
+    pub fn incast_targets(&self) -> &[HostId] {
+        &self.incast_targets
+    }
+
+    /// Whether a host is a destination of some traffic at some time. Panics if the fabric has no such
+    /// host.
+    pub fn receives(&self, host: HostId) -> bool {
+        self.receives[host.index()]
     }
 
     /// What `host` offers at an instant [bit/s of payload]: the sum over its sources, each by itself

@@ -1,8 +1,10 @@
 //! Explicit flows: bytes, windows, and how a host serves several.
 
 use proptest::prelude::*;
-use silvan_traffic::{FlowSpec, Traffic, TrafficSpec, Window};
-use silvan_units::{Bytes, Sl, Span, Time};
+use silvan_traffic::{
+    FlowSpec, IncastSpec, Load, Selection, Spacing, Traffic, TrafficSpec, UniformSpec, Window,
+};
+use silvan_units::{Bytes, HostId, Sl, Span, Time};
 
 use crate::mock::{
     MTU, MockHost, Weather, environment, flow, flows, host, injection, injection_time, only_nodes,
@@ -135,4 +137,49 @@ fn a_host_is_part_of_several_entries_at_once() {
     assert_eq!(mock.bytes_of_class(1), 100 * MTU);
     let offered = traffic.offered_load(host(0), Time::ZERO);
     assert!((offered - 2.0 * injection().bits_per_sec() as f64).abs() < 1.0);
+}
+
+#[test]
+fn destinations_are_receivers_and_targets_of_incasts_are_listed() {
+    let mut spec = flows(vec![flow(0, 1)]);
+    spec.incast.push(IncastSpec {
+        name: None,
+        from: Selection::Given(vec![host(0), host(3)]),
+        to: host(2),
+        bytes: None,
+        load: Load::Saturating,
+        spacing: Spacing::default(),
+        window: Window::default(),
+        on_off: None,
+        message: None,
+        sl: Sl::ZERO,
+    });
+    let traffic = build(&spec);
+    assert_eq!(traffic.incast_targets(), [host(2)]);
+    let receivers: Vec<_> = (0..4).map(|index| traffic.receives(host(index))).collect();
+    assert_eq!(receivers, [false, true, true, false]);
+}
+
+#[test]
+fn the_only_sender_of_uniform_traffic_receives_nothing() {
+    let uniform = |from: Vec<HostId>| TrafficSpec {
+        uniform: vec![UniformSpec {
+            name: None,
+            from: Selection::Given(from),
+            load: Load::Saturating,
+            spacing: Spacing::default(),
+            window: Window::default(),
+            message: None,
+            sl: Sl::ZERO,
+        }],
+        ..TrafficSpec::default()
+    };
+    let receives = |spec: &TrafficSpec| {
+        let traffic = build(spec);
+        (0..4)
+            .map(|index| traffic.receives(host(index)))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(receives(&uniform(vec![host(1)])), [true, false, true, true]);
+    assert_eq!(receives(&uniform(vec![host(1), host(3)])), [true; 4]);
 }
