@@ -99,7 +99,7 @@ def test_schema_is_the_schema(command: Command) -> None:
 def test_run_prints_a_table(command: Command, incast_file: Path) -> None:
     outcome = command("run", incast_file)
     assert (outcome.status, outcome.stderr) == (0, "")
-    assert "incast: mean receive rate per host, Gbit/s" in outcome.stdout
+    assert "incast: receive rates in Gbit/s" in outcome.stdout
 
 
 def test_run_prints_json_that_agrees_with_the_api(command: Command, incast_file: Path) -> None:
@@ -212,3 +212,79 @@ def test_bench_that_is_stopped_prints_what_was_finished(
     printed = capsys.readouterr().out
     assert ('"messages-none"' if as_json else "│ messages-none │") in printed
     assert "messages-ring" not in printed
+
+
+README_INCAST = """\
+[fabric]
+generator = "single-switch"
+hosts = 8
+
+[[traffic.incast]]
+to = "host-0000"
+
+[run]
+duration = "1 ms"
+"""
+
+
+def test_the_target_of_an_incast_is_a_hotspot(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "incast.toml"
+    path.write_text(README_INCAST)
+    (run,) = json.loads(command("run", path, "--json").stdout)["runs"]
+    # 2048 of every 2074 bytes on a link of 16 Gbit/s, but for the first packet's way.
+    rate = run["receive_rates"]["hotspots_gbps"]
+    assert rate == pytest.approx(16 * 2048 / 2074, rel=2e-3)
+    assert run["receive_rates"] == {"hotspots_gbps": rate, "total_gbps": rate}
+    shown = command("run", path).stdout
+    assert "hotspot receive rate" in shown
+    assert "total delivered" in shown
+    assert f"{rate:.3f}" in shown
+    assert "other receivers" not in shown
+
+
+def test_the_mean_of_other_receivers_leaves_out_hosts_without_traffic(
+    command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "flows.toml"
+    flow = '[[traffic.flow]]\nfrom = "host-0001"\nto = "host-0002"\nload = "4 Gbit/s"\n'
+    path.write_text(
+        README_INCAST.replace("[run]", f"from = ['host-0003', 'host-0004']\n{flow}\n[run]")
+    )
+    (run,) = json.loads(command("run", path, "--json").stdout)["runs"]
+    rates = run["receive_rates"]
+    # One message of 4096 bytes may still be on its way.
+    assert rates["other_receivers_gbps"] == pytest.approx(4, abs=4096 * 8e-6)
+    assert rates["total_gbps"] == pytest.approx(
+        rates["hotspots_gbps"] + rates["other_receivers_gbps"]
+    )
+    assert "mean of other receivers" in command("run", path).stdout
+
+
+def test_latencies_are_exact_and_percentiles_state_their_resolution(
+    command: Command, tmp_path: Path
+) -> None:
+    for message, expected in (("2016 B", 1371.0), ("2018 B", 1372.0)):
+        path = tmp_path / "alone.toml"
+        path.write_text(
+            '[fabric]\ngenerator = "single-switch"\nhosts = 2\n'
+            '[link]\nwidth = "4x"\nspeed = "DDR"\nlength = "20 m"\n'
+            '[switch]\nlatency = "150 ns"\n'
+            f'[traffic]\nmessage = "{message}"\n[[traffic.flow]]\n'
+            'from = "host-0000"\nto = "host-0001"\nload = "4 Gbit/s"\n'
+            '[run]\nduration = "1 ms"\n'
+        )
+        outcome = command("run", path, "--json", "--out", tmp_path / message.replace(" ", ""))
+        report = json.loads(outcome.stdout)
+        assert report["latency_percentile_resolution"] == 1 / 128
+        (row,) = report["runs"][0]["classes"]
+        # Two cables of 100 ns, 150 ns, and message and header at 16 Gbit/s, all in ns.
+        for name in ("latency_mean_ns", "latency_min_ns", "latency_max_ns"):
+            assert row[name] == expected, name
+        for name in ("latency_p50_ns", "latency_p99_ns", "latency_p999_ns"):
+            assert row[name] == expected, name
+            result = silvan.Result.read(report["runs"][0]["folder"])
+            metadata = result.classes.schema.field(name).metadata
+            assert float(metadata[b"relative_resolution"]) == 1 / 128
+    shown = command("run", path).stdout
+    assert "percentiles: ±0.8%" in shown
+    assert "1372.000" in shown

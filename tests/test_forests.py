@@ -51,7 +51,7 @@ def test_the_table_agrees_with_the_counters_of_the_hosts() -> None:
             assert row[3] == pytest.approx(rates["total_gbps"] / 16)
         else:
             assert row[2] == pytest.approx(rates["hotspots_gbps"])
-            assert row[3] == pytest.approx(rates["other_hosts_gbps"])
+            assert row[3] == pytest.approx(rates["other_receivers_gbps"])
         assert 0 < float(row[5]) <= 1
 
 

@@ -7,10 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from silvan._silvan import Column
+from silvan._silvan import Column, latency_percentile_resolution
 
-Columns = Mapping[str, "tuple[str, Column] | tuple[str, Column, Column]"]
-"""Columns by name: type name and values, or ``"str"``, offsets and UTF-8 bytes."""
+Values = tuple[str, Column] | tuple[str, Column, Column]
+"""A type name and values (truth values as bits); a type name, validity bits and values, where some
+values are missing; or ``"str"``, offsets and UTF-8 bytes."""
+
+Columns = Mapping[str, Values]
+"""Columns by name, of one length."""
 
 _TYPES = {
     "u8": pa.uint8(),
@@ -34,18 +38,35 @@ def table_from_columns(columns: Columns) -> pa.Table:
     pyarrow.Table
         A table whose buffers keep the columns alive.
     """
-    return pa.table({name: _array(column) for name, column in columns.items()})
+    arrays = {name: _array(values, columns) for name, values in columns.items()}
+    fields = [
+        pa.field(name, array.type, metadata=_metadata(name)) for name, array in arrays.items()
+    ]
+    return pa.table(arrays, schema=pa.schema(fields))
 
 
-def _array(column: tuple[str, Column] | tuple[str, Column, Column]) -> Any:
-    if len(column) == 3:
-        _, offsets, text = column
-        rows = offsets.nbytes // 4 - 1
-        return pa.Array.from_buffers(
-            pa.utf8(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-        )
-    name, values = column
-    kind = _TYPES[name]
-    return pa.Array.from_buffers(
-        kind, values.nbytes // (kind.bit_width // 8), [None, pa.py_buffer(values)]
-    )
+def _metadata(name: str) -> dict[str, str] | None:
+    """Give the resolution of columns that are not exact."""
+    if not name.startswith("latency_p"):
+        return None
+    return {"relative_resolution": str(latency_percentile_resolution())}
+
+
+def _array(column: Values, columns: Columns) -> Any:
+    name, *others, values = column
+    buffers = [pa.py_buffer(other) for other in (*others, values)]
+    if name == "str":
+        return pa.Array.from_buffers(pa.utf8(), _rows(column), [None, *buffers])
+    if name == "bool":
+        # Eight values in a byte: only another column tells how many there are.
+        rows = next(_rows(other) for other in columns.values() if other[0] != "bool")
+        return pa.Array.from_buffers(pa.bool_(), rows, [None, *buffers])
+    validity = [] if others else [None]
+    return pa.Array.from_buffers(_TYPES[name], _rows(column), [*validity, *buffers])
+
+
+def _rows(column: Values) -> int:
+    if column[0] == "str":
+        return column[1].nbytes // 4 - 1
+    width: int = _TYPES[column[0]].bit_width // 8
+    return column[-1].nbytes // width

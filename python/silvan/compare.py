@@ -396,7 +396,7 @@ def _latency(result: Result) -> Numbers:
     rows = [
         row
         for row in result.classes.to_pylist()
-        if row["delivered_packets"] and row["name"] not in to_hotspots
+        if row["latency_mean_ns"] is not None and row["name"] not in to_hotspots
     ]
     if not rows:
         return {"latency_mean_us": math.nan, "latency_p999_us": math.nan}

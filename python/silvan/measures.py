@@ -12,6 +12,9 @@ from silvan.result import Result
 
 PS_PER_MS = 1_000_000_000
 
+RECEIVE_RATES = ("hotspots_gbps", "other_receivers_gbps", "total_gbps")
+"""Names of the rates of :func:`receive_rates_gbps`."""
+
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
@@ -42,6 +45,11 @@ def is_hotspot(result: Result) -> BoolArray:
     """Tell for each host whether it is a hotspot, in the order of the ``hosts`` table."""
     roles = result.hosts["role"].to_pylist()
     return np.array([role.startswith("hotspot") for role in roles], dtype=np.bool_)
+
+
+def receives(result: Result) -> BoolArray:
+    """Tell for each host whether it is a destination of some traffic, in the order of ``hosts``."""
+    return np.array(result.hosts["receives"].to_pylist(), dtype=np.bool_)
 
 
 def byte_count(text: str) -> int:
@@ -78,13 +86,15 @@ def receive_rates_gbps(result: Result) -> dict[str, float]:
     Returns
     -------
     dict
-        ``hotspots_gbps`` and ``other_hosts_gbps``: mean payload rate per host, left out where
-        there are no such hosts. ``total_gbps``: the sum over all hosts.
+        ``hotspots_gbps`` and ``other_receivers_gbps``: mean payload rate per host, left out where
+        there are no such hosts. Other receivers are the hosts that are a destination of some
+        traffic and no hotspots. ``total_gbps``: the sum over all hosts.
     """
     span_ps = measured_ps(result)
     rates = result.hosts["delivered_bytes"].to_numpy().astype(np.float64) * 8e3 / span_ps
     hotspots = is_hotspot(result)
-    groups = {"hotspots": rates[hotspots], "other_hosts": rates[~hotspots]}
+    others = receives(result) & ~hotspots
+    groups = {"hotspots": rates[hotspots], "other_receivers": rates[others]}
     means = {f"{name}_gbps": float(group.mean()) for name, group in groups.items() if group.size}
     return {**means, "total_gbps": float(rates.sum())}
 

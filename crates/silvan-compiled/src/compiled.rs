@@ -6,11 +6,11 @@ use silvan_control::seam::{
 use silvan_engine::workload::Workload;
 use silvan_engine::{
     BuildError, ClassStats, CompiledFabric, Discards, Engine, Forest, Form, General, HostCounters,
-    InvariantError, OnWire, Plain, PortCounters, RunError, VlArbitration, Windowed,
+    InvariantError, Latencies, OnWire, Plain, PortCounters, RunError, VlArbitration, Windowed,
 };
 use silvan_programs::{Load, Programs};
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
-use silvan_simulation::{ClassTotals, Histogram, LiveSimulation, Simulation};
+use silvan_simulation::{ClassTotals, LiveSimulation, Simulation};
 use silvan_traffic::Traffic;
 use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Sl, Time, Vl};
 
@@ -149,11 +149,11 @@ where
         self.0.class(class).map(totals).unwrap_or_default()
     }
 
-    fn latency_of_class(&self, class: u16) -> Option<Histogram<u64>> {
+    fn latency_of_class(&self, class: u16) -> Option<Latencies> {
         self.0.class(class)?.latency()
     }
 
-    fn latency_of_host(&self, host: HostId) -> Option<Histogram<u64>> {
+    fn latency_of_host(&self, host: HostId) -> Option<Latencies> {
         self.0.latency_of_host(host)
     }
 

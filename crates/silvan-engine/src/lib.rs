@@ -54,12 +54,11 @@ mod windows;
 
 pub use engine::Engine;
 pub use form::{CompiledFabric, Form, General, Plain, Windowed};
-pub use hdrhistogram::Histogram;
 pub use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig,
-    FeedbackParams, Forest, HostCounters, HostParams, HostShare, InvariantError, LatencyStats,
-    Member, OnWire, OutputBuffer, PacketParams, PortCounters, Role, RunError, Sink, SwitchParams,
-    Tree, VlArbitration, workload,
+    FeedbackParams, Forest, HostCounters, HostParams, HostShare, InvariantError, Latencies,
+    LatencyStats, Member, OnWire, OutputBuffer, PacketParams, PortCounters, Role, RunError, Sink,
+    SwitchParams, Tree, VlArbitration, workload,
 };
 pub use stats::ClassStats;
 pub use waiting::WaitingPacket;

@@ -1,8 +1,7 @@
 //! What can be read of a running engine: port counters, deliveries, buffers, cost.
 
-use hdrhistogram::Histogram;
 use silvan_control::seam::{PortReading, PortVl, SourceControl, SwitchControl};
-use silvan_interface::{HostCounters, PortCounters};
+use silvan_interface::{HostCounters, Latencies, PortCounters};
 use silvan_units::{Bytes, HostId, PortId, Span, Time, Vl};
 
 use crate::engine::Engine;
@@ -120,12 +119,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         self.stats.class(class)
     }
 
-    /// Latencies in nanoseconds of the packets that a host received, if kept and not empty.
-    pub fn latency_of_host(&self, host: HostId) -> Option<Histogram<u64>> {
+    /// Latencies of the packets that a host received, if kept and not empty.
+    pub fn latency_of_host(&self, host: HostId) -> Option<Latencies> {
         self.stats.host_latency(host.index())
     }
 
-    /// Empties the latency histograms, for a warm-up whose packets shall not count.
+    /// Discards the latencies so far, for a warm-up whose packets do not count.
     pub fn reset_latency(&mut self) {
         self.stats.reset_latency();
     }

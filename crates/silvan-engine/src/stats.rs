@@ -7,7 +7,7 @@
 use hdrhistogram::Histogram;
 
 use crate::plane::Host;
-use silvan_interface::LatencyStats;
+use silvan_interface::{Latencies, LatencyStats};
 
 /// A data packet taken in by its destination.
 #[derive(Clone, Copy, Debug)]
@@ -41,17 +41,34 @@ pub struct ClassStats {
 }
 
 impl ClassStats {
-    /// Latencies in nanoseconds, exact to one part in 128; `None` if none were kept.
-    pub fn latency(&self) -> Option<Histogram<u64>> {
-        self.latency.histogram()
+    /// Latencies; `None` if none were kept.
+    pub fn latency(&self) -> Option<Latencies> {
+        self.latency.latencies()
     }
 }
 
-/// Counts of latencies by leading bits: the same buckets as a `Histogram` of two significant
-/// digits, without its bookkeeping for each value. Empty until the first value.
-#[derive(Clone, Debug, Default)]
+/// The exact sum and extremes of latencies, and their counts by leading bits: the same buckets as a
+/// `Histogram` of two significant digits, without its bookkeeping for each value. Empty until the
+/// first value.
+#[derive(Clone, Debug)]
 pub(crate) struct LatencyCounts {
+    /// Of all values, in ps. No run delivers the 2^64 packets that it takes to overflow.
+    sum: u128,
+    min: u64,
+    max: u64,
+    /// By bucket of whole nanoseconds.
     counts: Vec<u64>,
+}
+
+impl Default for LatencyCounts {
+    fn default() -> Self {
+        Self {
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+            counts: Vec::new(),
+        }
+    }
 }
 
 /// Bits below the leading one that are told apart.
@@ -74,8 +91,11 @@ impl LatencyCounts {
     }
 
     #[inline]
-    fn record(&mut self, value: u64) {
-        let bucket = Self::bucket(value);
+    fn record(&mut self, ps: u64) {
+        self.sum += u128::from(ps);
+        self.min = self.min.min(ps);
+        self.max = self.max.max(ps);
+        let bucket = Self::bucket(ps / 1000);
         if bucket >= self.counts.len() {
             self.grow(bucket);
         }
@@ -87,7 +107,7 @@ impl LatencyCounts {
         self.counts.resize((bucket + 1).next_power_of_two(), 0);
     }
 
-    fn histogram(&self) -> Option<Histogram<u64>> {
+    fn latencies(&self) -> Option<Latencies> {
         if self.counts.is_empty() {
             return None;
         }
@@ -98,7 +118,7 @@ impl LatencyCounts {
                 histogram.record_n(Self::lowest(bucket), count).ok()?;
             }
         }
-        Some(histogram)
+        Some(Latencies::new(histogram, self.sum, self.min, self.max))
     }
 }
 
@@ -171,10 +191,9 @@ impl Statistics {
         if self.latency == LatencyStats::Off {
             return;
         }
-        let nanoseconds = delivery.latency / 1000;
-        class.latency.record(nanoseconds);
+        class.latency.record(delivery.latency);
         if self.latency == LatencyStats::Host {
-            self.hosts[delivery.host as usize].record(nanoseconds);
+            self.hosts[delivery.host as usize].record(delivery.latency);
         }
     }
 
@@ -187,8 +206,8 @@ impl Statistics {
         self.classes.get(usize::from(class))
     }
 
-    pub fn host_latency(&self, host: usize) -> Option<Histogram<u64>> {
-        self.hosts.get(host)?.histogram()
+    pub fn host_latency(&self, host: usize) -> Option<Latencies> {
+        self.hosts.get(host)?.latencies()
     }
 
     /// Deliveries beyond the boundary.
@@ -196,7 +215,7 @@ impl Statistics {
         &self.late
     }
 
-    /// Starts the latency histograms anew; the counters go on.
+    /// Discards the latencies so far; the counters go on.
     pub fn reset_latency(&mut self) {
         for class in &mut self.classes {
             class.latency = LatencyCounts::default();
@@ -214,10 +233,10 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against the library's own recording of the same values.
+        /// Against the sorted values themselves.
         #[test]
-        fn quantiles_are_those_of_a_plain_histogram(
-            values in prop::collection::vec((0u32..40, 0u64..1 << 40), 1..200),
+        fn mean_and_extremes_are_exact_and_quantiles_within_their_resolution(
+            values in prop::collection::vec((0u32..50, 0u64..1 << 50), 1..200),
         ) {
             let mut counts = LatencyCounts::default();
             let mut sorted = Vec::new();
@@ -226,13 +245,19 @@ mod tests {
                 sorted.push(value >> shift);
             }
             sorted.sort_unstable();
-            let histogram = counts.histogram().unwrap();
-            prop_assert_eq!(histogram.len(), sorted.len() as u64);
+            let latencies = counts.latencies().unwrap();
+            prop_assert_eq!(latencies.packets(), sorted.len() as u64);
+            let sum: u128 = sorted.iter().copied().map(u128::from).sum();
+            let mean = sum as f64 / sorted.len() as f64 / 1e3;
+            prop_assert!((latencies.mean_ns() - mean).abs() <= mean * 1e-15);
+            prop_assert_eq!(latencies.min_ns(), sorted[0] as f64 / 1e3);
+            prop_assert_eq!(latencies.max_ns(), sorted[sorted.len() - 1] as f64 / 1e3);
             for quantile in [0.0, 0.5, 0.99, 1.0] {
                 let rank = ((quantile * sorted.len() as f64).ceil() as usize).max(1) - 1;
-                let exact = sorted[rank] as f64;
-                let found = histogram.value_at_quantile(quantile) as f64;
-                prop_assert!((found - exact).abs() <= exact / 64.0 + 1.0, "{found} {exact}");
+                let exact = sorted[rank] as f64 / 1e3;
+                let found = latencies.quantile_ns(quantile) as f64;
+                let error = exact * Latencies::PERCENTILE_RESOLUTION + 1.0;
+                prop_assert!((found - exact).abs() <= error, "{} {}", found, exact);
             }
         }
 

@@ -15,6 +15,7 @@
 
 mod config;
 mod faults;
+mod latencies;
 mod readings;
 mod trees;
 pub mod workload;
@@ -24,5 +25,6 @@ pub use config::{
     LatencyStats, OutputBuffer, PacketParams, Sink, SwitchParams, VlArbitration,
 };
 pub use faults::{Deadlock, InvariantError, RunError};
+pub use latencies::Latencies;
 pub use readings::{Discards, HostCounters, OnWire, PortCounters};
 pub use trees::{Forest, HostShare, Member, Role, Tree};

@@ -34,6 +34,12 @@ fn reference() -> String {
     silvan_scenario::reference_markdown()
 }
 
+/// Largest relative error of a latency percentile.
+#[pyfunction]
+fn latency_percentile_resolution() -> f64 {
+    silvan_runner::Latencies::PERCENTILE_RESOLUTION
+}
+
 /// Version of silvan.
 #[pyfunction]
 fn version() -> &'static str {
@@ -51,6 +57,8 @@ mod _silvan {
     use super::dcms::Manager;
     #[pymodule_export]
     use super::emulate::Emulation;
+    #[pymodule_export]
+    use super::latency_percentile_resolution;
     #[pymodule_export]
     use super::pft::pft_injection_rate;
     #[pymodule_export]

@@ -132,7 +132,8 @@ fn look_outside(py: Python<'_>, callback: Option<&Py<PyAny>>, state: Progress) -
     Ok(())
 }
 
-/// Columns by name: type and values, or `"str"`, offsets and UTF-8 bytes.
+/// Columns by name: type and values (truth values as bits); type, validity bits and values, or `"str"`, offsets and UTF-8
+/// bytes.
 fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
     let columns = PyDict::new(py);
     for column in table.columns {
@@ -144,10 +145,37 @@ fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
                 let (offsets, bytes) = text_column(&texts);
                 ("str", Column::from(offsets), Column::from(bytes)).into_pyobject(py)?
             }
+            ColumnData::Bool(values) => {
+                ("bool", Column::from(bits(values.into_iter()))).into_pyobject(py)?
+            }
+            ColumnData::OptionalU64(values) => {
+                let (valid, values) = optional_column(&values);
+                ("u64", Column::from(valid), Column::from(values)).into_pyobject(py)?
+            }
+            ColumnData::OptionalF64(values) => {
+                let (valid, values) = optional_column(&values);
+                ("f64", Column::from(valid), Column::from(values)).into_pyobject(py)?
+            }
         };
         columns.set_item(column.name, parts)?;
     }
     Ok(columns)
+}
+
+/// Values in Arrow's layout: a bit for each that is there, and the values.
+fn optional_column<T: Copy + Default>(values: &[Option<T>]) -> (Vec<u8>, Vec<T>) {
+    let valid = bits(values.iter().map(Option::is_some));
+    let values = values.iter().map(|value| value.unwrap_or_default());
+    (valid, values.collect())
+}
+
+/// Eight to a byte, the first one lowest.
+fn bits(values: impl ExactSizeIterator<Item = bool>) -> Vec<u8> {
+    let mut bytes = vec![0; values.len().div_ceil(8)];
+    for (index, value) in values.enumerate() {
+        bytes[index / 8] |= u8::from(value) << (index % 8);
+    }
+    bytes
 }
 
 /// Texts in Arrow's layout: where each begins and the last ends, and all of them joined.

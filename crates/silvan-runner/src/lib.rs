@@ -48,6 +48,7 @@ use silvan_control::ib::ParameterError;
 use silvan_control::pft::PftError;
 use silvan_control::seam::{Controller, PortReading, UnknownSetting};
 use silvan_interface::BuildError;
+pub use silvan_interface::Latencies;
 use silvan_programs::{Fault, JobRecord};
 use silvan_traffic::TrafficError;
 use silvan_units::{PortId, Span, Time};

@@ -11,6 +11,12 @@ pub enum ColumnData {
     F64(Vec<f64>),
     /// Texts.
     Text(Vec<String>),
+    /// Yes or no.
+    Bool(Vec<bool>),
+    /// Whole numbers, where there are any.
+    OptionalU64(Vec<Option<u64>>),
+    /// Numbers, where there are any.
+    OptionalF64(Vec<Option<f64>>),
 }
 
 impl ColumnData {
@@ -21,6 +27,9 @@ impl ColumnData {
             Self::U64(values) => values.len(),
             Self::F64(values) => values.len(),
             Self::Text(values) => values.len(),
+            Self::Bool(values) => values.len(),
+            Self::OptionalU64(values) => values.len(),
+            Self::OptionalF64(values) => values.len(),
         }
     }
 
@@ -40,7 +49,15 @@ macro_rules! from_values {
     )*};
 }
 
-from_values!(U32(u32), U64(u64), F64(f64), Text(String));
+from_values!(
+    U32(u32),
+    U64(u64),
+    F64(f64),
+    Text(String),
+    Bool(bool),
+    OptionalU64(Option<u64>),
+    OptionalF64(Option<f64>)
+);
 
 /// A column and its name, which ends with the unit where there is one.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,13 @@
 //! The tables of a result, as the Python package and the files on disk have them.
 
+use silvan_interface::Latencies;
 use silvan_traffic::Role;
 use silvan_units::{HostId, Time};
 
 use super::measure::{Measurement, PortTotals};
 use crate::table::Table;
 use silvan_scenario::parsed::LatencyDetail;
-use silvan_simulation::{Histogram, Simulation};
+use silvan_simulation::Simulation;
 
 /// Deliveries per host, or per traffic class, and probe interval, in columns.
 pub(super) struct Series {
@@ -159,9 +160,18 @@ impl Measurement<'_> {
             let pairs = counters.iter().zip(&self.hosts_before);
             pairs.map(|(now, then)| read(now) - read(then)).collect()
         };
-        let hotspots = engine.traffic().hotspots(Time::ZERO);
+        let traffic = engine.traffic();
+        let mut hotspots = traffic.hotspots(Time::ZERO);
+        hotspots.extend(traffic.incast_targets());
+        let mut receives: Vec<bool> = ids().map(|host| traffic.receives(host)).collect();
+        if let Some(programs) = engine.programs() {
+            let sizes: Vec<u32> = programs.jobs().map(|job| job.ranks).collect();
+            for rank in programs.ranks() {
+                receives[rank.host.index()] |= sizes[rank.job as usize] > 1;
+            }
+        }
         let role = |host: HostId| {
-            let role = match engine.traffic().role(host) {
+            let role = match traffic.role(host) {
                 Role::Idle => "idle",
                 Role::V => "v",
                 Role::C => "c",
@@ -182,14 +192,15 @@ impl Measurement<'_> {
         let lids = ids().map(|id| u32::from(fabric.host(id).lid.as_u16()));
         table.push("lid", lids.collect::<Vec<_>>());
         table.push("role", ids().map(role).collect::<Vec<_>>());
+        table.push("receives", receives);
         table.push("delivered_bytes", counted(|host| host.delivered_bytes));
         table.push("injected_bytes", counted(|host| host.injected_bytes));
         table.push("delivered_packets", counted(|host| host.delivered_packets));
         table.push("fecn_received", counted(|host| host.fecn_received));
         table.push("becn_received", counted(|host| host.becn_received));
         if self.scenario.file().probe.latency == LatencyDetail::Host {
-            let histograms: Vec<_> = ids().map(|id| engine.latency_of_host(id)).collect();
-            push_latencies(&mut table, &histograms);
+            let latencies: Vec<_> = ids().map(|id| engine.latency_of_host(id)).collect();
+            push_latencies(&mut table, &latencies);
         }
         table
     }
@@ -207,10 +218,10 @@ impl Measurement<'_> {
         table.push("delivered_packets", packets.collect::<Vec<_>>());
         let marked = pairs().map(|(now, then)| now.marked_packets - then.marked_packets);
         table.push("marked_packets", marked.collect::<Vec<_>>());
-        let histograms: Vec<_> = (0..names.len())
+        let latencies: Vec<_> = (0..names.len())
             .map(|class| engine.latency_of_class(class as u16))
             .collect();
-        push_latencies(&mut table, &histograms);
+        push_latencies(&mut table, &latencies);
         table
     }
 
@@ -246,23 +257,21 @@ impl Measurement<'_> {
     }
 }
 
-/// Means and quantiles of latency histograms in nanoseconds; 0 where nothing was delivered or kept.
-fn push_latencies(table: &mut Table, histograms: &[Option<Histogram<u64>>]) {
-    let quantile = |value: f64| -> Vec<u64> {
-        let histograms = histograms.iter();
-        histograms
-            .map(|h| h.as_ref().map_or(0, |h| h.value_at_quantile(value)))
-            .collect()
+/// Latencies in nanoseconds, missing where nothing was delivered or kept. Mean and extremes are exact,
+/// percentiles have the resolution of [`Latencies::PERCENTILE_RESOLUTION`].
+fn push_latencies(table: &mut Table, latencies: &[Option<Latencies>]) {
+    let exact = |read: fn(&Latencies) -> f64| -> Vec<Option<f64>> {
+        latencies.iter().map(|one| one.as_ref().map(read)).collect()
     };
-    let means = histograms
-        .iter()
-        .map(|h| h.as_ref().map_or(0, |h| h.mean().round() as u64));
-    table.push("latency_mean_ns", means.collect::<Vec<_>>());
+    let quantile = |quantile: f64| -> Vec<Option<u64>> {
+        let quantile = |one: &Latencies| one.quantile_ns(quantile);
+        let of = |one: &Option<Latencies>| one.as_ref().map(quantile);
+        latencies.iter().map(of).collect()
+    };
+    table.push("latency_mean_ns", exact(Latencies::mean_ns));
+    table.push("latency_min_ns", exact(Latencies::min_ns));
     table.push("latency_p50_ns", quantile(0.5));
     table.push("latency_p99_ns", quantile(0.99));
     table.push("latency_p999_ns", quantile(0.999));
-    let largest = histograms
-        .iter()
-        .map(|h| h.as_ref().map_or(0, Histogram::max));
-    table.push("latency_max_ns", largest.collect::<Vec<_>>());
+    table.push("latency_max_ns", exact(Latencies::max_ns));
 }

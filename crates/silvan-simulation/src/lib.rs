@@ -18,7 +18,6 @@ use silvan_programs::Load;
 use silvan_traffic::Traffic;
 
 pub use control::{AnySource, AnySwitch};
-pub use hdrhistogram::Histogram;
 use meter::{MeteredAdapter, MeteredSwitch};
 pub use simulation::{ClassTotals, LiveSimulation, Simulation};
 

@@ -2,11 +2,10 @@
 
 use std::fmt::Debug;
 
-use hdrhistogram::Histogram;
 use silvan_control::seam::{PortReading, PortVl, SettingChange, UnknownSetting};
 use silvan_interface::{
-    BuildError, Discards, Forest, HostCounters, InvariantError, OnWire, PortCounters, RunError,
-    VlArbitration,
+    BuildError, Discards, Forest, HostCounters, InvariantError, Latencies, OnWire, PortCounters,
+    RunError, VlArbitration,
 };
 use silvan_programs::Programs;
 use silvan_traffic::Traffic;
@@ -77,13 +76,13 @@ pub trait Simulation {
     /// Counts of a traffic class since the start.
     fn class(&self, class: u16) -> ClassTotals;
 
-    /// Latencies in nanoseconds of the packets of a class, if kept and not empty.
-    fn latency_of_class(&self, class: u16) -> Option<Histogram<u64>>;
+    /// Latencies of the packets of a class, if kept and not empty.
+    fn latency_of_class(&self, class: u16) -> Option<Latencies>;
 
-    /// Latencies in nanoseconds of the packets that a host received, if kept and not empty.
-    fn latency_of_host(&self, host: HostId) -> Option<Histogram<u64>>;
+    /// Latencies of the packets that a host received, if kept and not empty.
+    fn latency_of_host(&self, host: HostId) -> Option<Latencies>;
 
-    /// Empties the latency histograms, for a warm-up whose packets shall not count.
+    /// Discards the latencies so far, for a warm-up whose packets do not count.
     fn reset_latency(&mut self);
 
     /// The congestion trees of this instant, with roots for which at least `threshold` bytes wait.

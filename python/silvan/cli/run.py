@@ -11,6 +11,7 @@ import typer
 
 from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load, with_trees
 from silvan.cli.printer import note, progress_bars, put_json, put_table
+from silvan.cli.rates import rate_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +21,22 @@ if TYPE_CHECKING:
     from silvan.result import Result
     from silvan.scenario import Scenario
     from silvan.workers import Job
+
+
+_MOST_LINES = 20
+"""Lines of a table that are printed; more are for a program to read."""
+
+_PERCENTILES = {
+    "latency_p50_ns": "median",
+    "latency_p99_ns": "99 %",
+    "latency_p999_ns": "99.9 %",
+}
+_LATENCIES = {
+    "latency_mean_ns": "mean",
+    "latency_min_ns": "min",
+    **_PERCENTILES,
+    "latency_max_ns": "max",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +101,7 @@ def run(
     Prints what was delivered. With --out it keeps every finished run, also when Ctrl-C
     stops the others.
     """
+    from silvan._silvan import latency_percentile_resolution
     from silvan.folders import require_replaceable, require_writable
     from silvan.scenario import warn_without_traffic
     from silvan.workers import run_jobs
@@ -111,10 +129,21 @@ def run(
     lost = sum(report["summary"]["unroutable_packets"] for report in ordered)
     if lost:
         note(f"warning: switches discarded {lost} packets that they had no forwarding entry for")
+    resolution = latency_percentile_resolution()
     if as_json:
-        put_json({"name": loaded.name, "hash": loaded.hash, "runs": ordered})
+        put_json(
+            {
+                "name": loaded.name,
+                "hash": loaded.hash,
+                "latency_percentile_resolution": resolution,
+                "runs": ordered,
+            }
+        )
         return
     put_table(_table(loaded.name, ordered))
+    latencies = _latency_table(ordered[0], resolution) if len(ordered) == 1 else None
+    if latencies is not None:
+        put_table(latencies)
     if out is not None:
         note(f"written to {out}")
 
@@ -151,21 +180,41 @@ def _report(one: Run, result: Result) -> dict[str, Any]:
 
 
 def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
+    """Put one line per run in a table."""
     from rich.table import Table
 
-    table = Table(title=f"{name}: mean receive rate per host, Gbit/s")
-    headings = ("seed", "hotspots", "other hosts", "all hosts, sum", "M packet-hops/s")
-    for heading in (*reports[0]["set"], *headings):
+    table = Table(title=f"{name}: receive rates in Gbit/s")
+    columns = rate_columns([report["receive_rates"] for report in reports])
+    speed = "simulation speed, M packet-hops/s"
+    for heading in (*reports[0]["set"], "seed", *columns.values(), speed):
         table.add_column(heading, justify="right")
     for report in reports:
         rates, summary = report["receive_rates"], report["summary"]
         table.add_row(
             *report["set"].values(),
             str(report["seed"]),
-            *(
-                f"{rates[key]:.3f}" if key in rates else "-"
-                for key in ("hotspots_gbps", "other_hosts_gbps", "total_gbps")
-            ),
+            *(f"{rates[key]:.3f}" if key in rates else "-" for key in columns),
             f"{summary['packet_hops'] / max(summary['wall_s'], 1e-9) / 1e6:.1f}",
         )
+    return table
+
+
+def _latency_table(report: Mapping[str, Any], resolution: float) -> Table | None:
+    """Put the latencies of a run in a table, a line for each traffic class."""
+    from rich.table import Table
+
+    rows = [row for row in report["classes"] if row["latency_mean_ns"] is not None]
+    if not rows:
+        return None
+    shown = rows[:_MOST_LINES]
+    more = f"; the first {len(shown)} of {len(rows)} classes" if len(shown) < len(rows) else ""
+    table = Table(
+        title=f"packet latency in ns (percentiles: \N{PLUS-MINUS SIGN}{resolution:.1%}){more}"
+    )
+    table.add_column("traffic class")
+    for heading in _LATENCIES.values():
+        table.add_column(heading, justify="right")
+    for row in shown:
+        values = (f"{row[name]:.{0 if name in _PERCENTILES else 3}f}" for name in _LATENCIES)
+        table.add_row(row["name"], *values)
     return table

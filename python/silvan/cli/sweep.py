@@ -15,6 +15,7 @@ import typer
 
 from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load
 from silvan.cli.printer import note, put_json, put_table
+from silvan.cli.rates import rate_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +29,6 @@ _MOST_LINES = 40
 
 _SAY_EVERY_S = 60.0
 """Time between two remarks where there is no terminal to draw a bar on."""
-
-_RATES = ("hotspots_gbps", "other_hosts_gbps", "total_gbps")
 
 
 def sweep(
@@ -223,11 +222,12 @@ def _table(name: str, keys: Sequence[str], points: Sequence[dict[str, Any]]) -> 
         combinations.setdefault(values, []).append(point)
     shown = min(len(combinations), _MOST_LINES)
     more = f"; the first {shown} of {len(combinations)}" if shown < len(combinations) else ""
-    table = Table(title=f"{name}: mean receive rate per host, Gbit/s, over the seeds{more}")
-    for heading in (*keys, "seeds", "hotspots", "other hosts", "all hosts, sum"):
+    table = Table(title=f"{name}: receive rates in Gbit/s, mean over the seeds{more}")
+    columns = rate_columns(points)
+    for heading in (*keys, "seeds", *columns.values()):
         table.add_column(heading, justify="right")
     for values, group in list(combinations.items())[:shown]:
-        rates = (_mean([one[name] for one in group]) for name in _RATES)
+        rates = (_mean([one[name] for one in group]) for name in columns)
         table.add_row(*values, str(len(group)), *rates)
     return table
 

@@ -76,7 +76,7 @@ def _tabulate_window(results: Results) -> PointTable:
         rates = _rates_gbps(run)
         forward = sum(rate for name, rate in rates.items() if name.startswith("remote"))
         back = sum(rate for name, rate in rates.items() if name.startswith("back"))
-        latency = max(run.classes["latency_p99_ns"].to_pylist()) / 1000
+        latency = max(run.classes["latency_p99_ns"].drop_null().to_pylist()) / 1000
         rows.append((label, forward, back, jain_index(list(rates.values())[:2]), latency))
     header = ("window", "forward (Gbit/s)", "back (Gbit/s)", "Jain's index forward")
     return PointTable((*header, "p99 latency (us)"), tuple(rows))

@@ -43,6 +43,9 @@ class Row:
 
 _LAST = ("seed", "wall_s", "hash")
 
+_FRACTIONAL = ("_gbps", "_max_ns")
+"""Ends of the names of measures that are not whole numbers."""
+
 
 def to_table(rows: Sequence[Row], keys: Sequence[str]) -> pa.Table:
     """Make one table of all rows.
@@ -64,7 +67,7 @@ def to_table(rows: Sequence[Row], keys: Sequence[str]) -> pa.Table:
     columns = {key: _column([row.values.get(key) for row in rows]) for key in keys}
     columns["seed"] = pa.array([row.seed for row in rows], pa.uint64())
     for name in measures:
-        kind = pa.float64() if name.endswith("_gbps") else pa.uint64()
+        kind = pa.float64() if name.endswith(_FRACTIONAL) else pa.uint64()
         columns[name] = pa.array([row.measures.get(name) for row in rows], kind)
     columns["wall_s"] = pa.array([row.wall_s for row in rows], pa.float64())
     columns["hash"] = pa.array([row.hash for row in rows], pa.string())

@@ -87,16 +87,16 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
 
 
 def _measures(result: Result) -> dict[str, int | float | None]:
-    from silvan.measures import receive_rates_gbps
+    from silvan.measures import RECEIVE_RATES, receive_rates_gbps
 
     rates = receive_rates_gbps(result)
     classes: list[dict[str, Any]] = result.classes.to_pylist()
 
-    def worst(name: str) -> int | None:
+    def worst(name: str) -> float | None:
         return max((one[name] for one in classes if one[name] is not None), default=None)
 
     return {
-        **{name: rates.get(name) for name in ("hotspots_gbps", "other_hosts_gbps", "total_gbps")},
+        **{name: rates.get(name) for name in RECEIVE_RATES},
         "delivered_bytes": sum(one["delivered_bytes"] for one in classes),
         "delivered_packets": sum(one["delivered_packets"] for one in classes),
         "marked_packets": sum(one["marked_packets"] for one in classes),

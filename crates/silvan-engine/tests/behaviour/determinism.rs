@@ -106,7 +106,7 @@ fn state(routed: &Routed, engine: &mut Controlled) -> State {
         classes: (0..36)
             .map(|class| {
                 let class = engine.class(class)?;
-                let median = class.latency()?.value_at_quantile(0.5);
+                let median = class.latency()?.quantile_ns(0.5);
                 let (bytes, packets) = (class.delivered_bytes, class.delivered_packets);
                 Some((bytes, packets, class.marked_packets, median))
             })
