@@ -87,14 +87,8 @@ def _panel(
     top = max(finite, default=1.0) or 1.0
     pick = max if quantity.better == "more" else min
     best = pick(finite, default=math.nan)
-    # Latencies and times differ by orders of magnitude.
-    spread = [value for value in finite if value > 0]
-    is_wide = bool(spread) and max(spread) > 30 * min(spread) and min(finite) > 0
-    if is_wide:
-        axes.set_xscale("log")
-        axes.set_xlim(min(spread) / 1.8, top * 12)
-    else:
-        axes.set_xlim(-0.05 * top, 1.55 * top)
+    # Linear from 0 in every panel, so that distances mean the same in all of them.
+    axes.set_xlim(-0.05 * top, 1.55 * top)
     for place, value, deviation in zip(places, values, deviations, strict=True):
         if math.isinf(value):
             axes.plot(top, place, "x", color=style.FAINT, markersize=6)
@@ -106,13 +100,11 @@ def _panel(
             colour = _BEST
         axes.plot(value, place, "o", color=colour, markersize=6.5)
         if math.isfinite(deviation):
-            # On a logarithmic axis, the lower end stays above nothing.
-            lower = min(deviation, 0.9 * value) if is_wide else deviation
-            axes.errorbar(value, place, xerr=[[lower], [deviation]], color=colour, linewidth=1.2)
+            axes.errorbar(value, place, xerr=deviation, color=colour, linewidth=1.2)
         # Beside the dot, or above its bar.
         has_bar = math.isfinite(deviation) and deviation > 0
         axes.annotate(
-            f"{value:.{quantity.digits}f}",
+            label(value, quantity.digits),
             (value, place),
             xytext=(3, 3) if has_bar else (6, 0),
             textcoords="offset points",
@@ -124,10 +116,24 @@ def _panel(
     axes.grid(visible=True, axis="y")
     axes.tick_params(axis="x", labelsize=7)
     axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_locator(_few_ticks(is_wide=is_wide))
+    axes.xaxis.set_major_locator(_few_ticks())
 
 
-def _few_ticks(*, is_wide: bool) -> Locator:
-    from matplotlib.ticker import LogLocator, MaxNLocator
+def label(value: float, digits: int) -> str:
+    """Write a value with so many decimal places, or more where these would all be 0.
 
-    return LogLocator(numticks=3) if is_wide else MaxNLocator(2)
+    Examples
+    --------
+    >>> label(12.345, 1), label(0.0, 4), label(0.00001234, 4)
+    ('12.3', '0', '1.2e-05')
+    """
+    if value == 0:
+        return "0"
+    text = f"{value:.{digits}f}"
+    return text if float(text) != 0 else f"{value:.2g}"
+
+
+def _few_ticks() -> Locator:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(2)

@@ -293,11 +293,11 @@ def _dynamic_part(shares: Shares) -> float:
 def _beyond_the_axis(curves: Mapping[str, Mapping[float, float]]) -> str:
     """State what was found at times that are shorter than the paper's."""
     facts = [
-        f"{name} {value:.3f} at {on_ms:g} ms"
+        f"{name} " + ", ".join(f"{value:.3f} at {on_ms:g} ms" for on_ms, value in curve.items())
         for name, curve in curves.items()
-        for on_ms, value in curve.items()
+        if curve
     ]
-    return f" (below the paper's range, not judged: {', '.join(facts)})" if facts else ""
+    return f" (below the paper's range, not judged: {'; '.join(facts)})" if facts else ""
 
 
 def _measure_fig7a(results: Results) -> list[Measurement | Verdict]:
