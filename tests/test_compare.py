@@ -190,6 +190,10 @@ def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) ->
     folder = tmp_path / "out" / "compare-small"
     assert json.loads((folder / "compare.json").read_text()) == report
     assert {path.suffix for path in folder.iterdir()} == {".json", ".png", ".svg", ".csv"}
+    # Control without messages is labelled 0. All axes are linear: a logarithmic one has powers.
+    drawing = (folder / "compare.svg").read_text("utf-8")
+    assert "0.0000" not in drawing
+    assert "mathdefault" not in drawing
     table = command("compare", "small.toml", "--schemes", "PFT", "--seeds", "2", cwd=tmp_path)
     assert "standard deviation over 2 seeds" in " ".join(table.stdout.split())
     assert "±0.00" in table.stdout

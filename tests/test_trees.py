@@ -16,6 +16,7 @@ from silvan.figures.forest import CHANGE_COLOURS, TREE_COLOURS, Drawing, Panel, 
 from silvan.figures.forest_movie import animate
 from silvan.figures.forest_time import draw_over_time
 from silvan.figures.layout import lay_out
+from silvan.figures.strokes import dots, symbol
 from silvan.forest import Forests
 from tests.conftest import Command
 
@@ -161,6 +162,26 @@ def test_pictures_show_the_tree_where_it_stands(forests: Forests, tmp_path: Path
     assert strokes(both[1], "#B8B8B8") == strokes(during[1], "#B8B8B8") == 16 + 16 + 2 * 16
     again = draw_forests([[Panel("", drawing, 2)]], title="a", folder=tmp_path, stem="again")
     assert again[1].read_bytes() == during[1].read_bytes()
+
+
+@pytest.mark.parametrize("columns", [4, 16, 37])
+def test_every_idle_host_has_a_dot(columns: int) -> None:
+    """Oracle: the pixel at the place of each host is not white."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.1, 2.3), dpi=100)
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set_xlim(-1, columns)
+    axes.set_ylim(-1, 1)
+    places = np.array([(x + 0.37 * y, y / 3) for x in range(columns) for y in (-1, 1)])
+    symbol(axes, dots(places), "#D9D9D9", 3.6, zorder=2)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[::-1, :, :3]
+    for x, y in axes.transData.transform(places):
+        assert pixels[int(y), int(x)].min() < 250, (x, y)
 
 
 def test_an_animation_has_a_frame_for_each_look(forests: Forests, tmp_path: Path) -> None:
