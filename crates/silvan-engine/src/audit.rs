@@ -18,6 +18,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     pub fn audit(&self) -> Result<(), InvariantError> {
         self.audit_bytes()?;
         self.audit_lanes()?;
+        self.audit_order()?;
         self.audit_wakes()
     }
 
@@ -70,9 +71,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             let upstream = plane.ins[input].upstream;
             taken[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
         });
-        for (index, lane) in plane.lanes.iter().enumerate() {
-            if bytes[index] != u64::from(lane.queued_bytes) {
-                return Err(InvariantError::Queue { lane: index });
+        for (lane, &bytes) in bytes.iter().enumerate() {
+            if bytes != u64::from(plane.waiting_bytes(lane)) {
+                return Err(InvariantError::Queue { lane });
             }
         }
         for (index, credits) in plane.credits.iter().enumerate() {
@@ -95,12 +96,38 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         Ok(())
     }
 
+    /// Behind the first packet of a FIFO, and only there, others are held back.
+    fn audit_order(&self) -> Result<(), InvariantError> {
+        let plane = &self.plane;
+        let Some(fifos) = &plane.fifos else {
+            return Ok(());
+        };
+        let mut firsts = vec![0; plane.fabric_ports * plane.vls];
+        for lane in 0..plane.lanes.len() {
+            plane.for_each_in_lane(lane, |input, packet| {
+                if let Some(first) = firsts.get_mut(plane.lane(input, packet.vl())) {
+                    *first += 1;
+                }
+            });
+        }
+        for (buffer, &found) in firsts.iter().enumerate() {
+            let (port, vl) = (buffer / plane.vls, buffer % plane.vls);
+            let is_held = fifos.behind(port as u32, vl).next().is_some();
+            let expected = usize::from(fifos.is_occupied(port as u32, vl));
+            if found != expected || is_held && expected == 0 {
+                return Err(InvariantError::Order { port, vl });
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `each` with every waiting packet, its lane and its input port.
     fn for_each_queued(&self, mut each: impl FnMut(usize, usize, &Packet)) {
         let plane = &self.plane;
         for lane in 0..plane.lanes.len() {
             plane.for_each_in_lane(lane, |input, packet| each(lane, input as usize, packet));
         }
+        plane.for_each_held_back(|lane, input, packet| each(lane, input as usize, packet));
     }
 
     fn audit_wakes(&self) -> Result<(), InvariantError> {

@@ -64,13 +64,14 @@ impl CompiledFabric {
         Plane::build(fabric, routes.into(), config).map(Self)
     }
 
-    /// Whether an engine of the form [`Plain`] can run it: one virtual lane, round-robin arbitration
-    /// without limits on reads or overtaking, switches of at most 64 ports, no output faster than an input
+    /// Whether an engine of the form [`Plain`] can run it: one virtual lane, virtual output queues,
+    /// round-robin arbitration without limits on reads or overtaking, switches of at most 64 ports, no output faster than an input
     /// of its switch, and service levels that do not depend on the path.
     pub fn is_plain(&self) -> bool {
         let plane = &self.0;
         plane.vls == 1
             && plane.reads.is_none()
+            && plane.fifos.is_none()
             && !plane.oldest_first
             && !plane.mixed
             && plane.ways.keep_lanes()

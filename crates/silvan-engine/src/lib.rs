@@ -1,8 +1,8 @@
 //! The lossless data plane: packets, ports, buffers, credits, arbitration, events.
 //!
 //! An [`Engine`] moves packets through a fabric the way InfiniBand switches and channel adapters do:
-//! virtual cut-through, credits per virtual lane, virtual output queues at the inputs, round-robin or
-//! oldest-first arbitration, rate-limited hosts. It knows nothing of congestion control beyond
+//! virtual cut-through, credits per virtual lane, virtual output queues or one FIFO per input,
+//! round-robin or oldest-first arbitration, rate-limited hosts. It knows nothing of congestion control beyond
 //! the two traits of `silvan_control::seam`, and nothing of traffic beyond [`workload::Workload`];
 //! both are type parameters, so that the hot loop is compiled for the scheme in use.
 //!
@@ -33,6 +33,7 @@ mod deadlock;
 mod engine;
 mod events;
 mod feedback;
+mod fifo;
 mod form;
 mod host;
 mod levels;
@@ -57,8 +58,8 @@ pub use form::{CompiledFabric, Form, General, Plain, Windowed};
 pub use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig,
     FeedbackParams, Forest, HostCounters, HostParams, HostShare, InvariantError, Latencies,
-    LatencyStats, Member, OnWire, OutputBuffer, PacketParams, PortCounters, Role, RunError, Sink,
-    SwitchParams, Tree, VlArbitration, workload,
+    LatencyStats, Member, OnWire, OutputBuffer, PacketParams, PortCounters, Queueing, Role,
+    RunError, Sink, SwitchParams, Tree, VlArbitration, workload,
 };
 pub use stats::ClassStats;
 pub use waiting::WaitingPacket;

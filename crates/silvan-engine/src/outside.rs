@@ -351,6 +351,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn discard_waiting(&mut self, output: u32, port: u32) -> usize {
         let now = self.now;
         let mut discarded = 0;
+        for (input, packet) in self.take_held_back(output) {
+            self.plane.count(port, &packet, |counts| counts.xmit += 1);
+            self.give_back(now, input, &packet);
+            discarded += 1;
+        }
         for vl in 0..self.plane.vls {
             let lane = self.plane.lane(output, vl);
             let (base, words) = {
@@ -362,6 +367,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                     let packet = self.take_waiting(output, lane, local);
                     self.plane.count(port, &packet, |counts| counts.xmit += 1);
                     self.give_back(now, base + local, &packet);
+                    self.move_up(now, base + local, packet.vl());
                     discarded += 1;
                 }
             }

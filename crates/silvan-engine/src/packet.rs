@@ -185,8 +185,7 @@ impl Queue {
 #[derive(Debug)]
 pub(crate) struct Pool {
     nodes: Table<Node>,
-    /// When each node's packet became eligible; kept only for oldest-first arbitration, limits on
-    /// overtaking, and crossbars that do not wait.
+    /// When each node's packet became eligible; kept only where something asks for it.
     eligible: Option<Vec<u64>>,
     /// Nodes that hold no packet. Not a list through the nodes: the next one would have to be read from
     /// memory before it can be used.
@@ -229,6 +228,27 @@ impl Pool {
             self.nodes[queue.last as usize].next = index;
         }
         queue.last = index;
+    }
+
+    /// Puts a packet into a queue that is not empty, before those that became eligible later.
+    pub fn insert(&mut self, queue: &mut Queue, packet: Packet, since: u64) {
+        let (mut packet, mut since) = (packet, since);
+        let mut index = queue.first;
+        if let Some(times) = &mut self.eligible {
+            loop {
+                let node = &mut self.nodes[index as usize];
+                let time = &mut times[index as usize];
+                if *time > since {
+                    std::mem::swap(&mut node.packet, &mut packet);
+                    std::mem::swap(time, &mut since);
+                }
+                if index == queue.last {
+                    break;
+                }
+                index = node.next;
+            }
+        }
+        self.push(queue, false, packet, since);
     }
 
     /// Takes the first packet of a queue that is not empty; returns it and whether the queue

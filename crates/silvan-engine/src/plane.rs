@@ -7,6 +7,7 @@ use silvan_units::{Bytes, HostId, PortId, Rate, Time, Vl};
 use crate::ahead::Reach;
 use crate::bypass::Bypass;
 use crate::events::{EventQueue, Head};
+use crate::fifo::Fifos;
 use crate::form::{Form, General};
 use crate::outside::Outside;
 use crate::packet::{CONTROL, NONE, Packet, Pool, Queue};
@@ -64,6 +65,8 @@ pub(crate) struct LinkRate {
 pub(crate) struct Reads {
     /// Most reads of an input buffer at once; 255 is more than a switch has outputs.
     pub limit: u8,
+    /// Rate of a read over that of the link, in per cent.
+    pub speedup_percent: u32,
     /// Reads under way, per input port.
     pub active: Vec<u8>,
     /// Local output that is first in turn when a read ends, per input port.
@@ -116,6 +119,8 @@ pub(crate) struct Plane {
     /// Whether any element has ports of different speeds.
     pub mixed: bool,
     pub reads: Option<Reads>,
+    /// Input buffers that are plain queues; else packets queue per output.
+    pub fifos: Option<Fifos>,
     pub oldest_first: bool,
     /// Number of data virtual lanes.
     pub vls: usize,
@@ -326,6 +331,27 @@ impl Plane {
         if F::PLAIN { None } else { self.reads.as_ref() }
     }
 
+    /// When a read of an input buffer ends whose packet is on the link from `now` to `tail`.
+    #[inline]
+    pub fn read_end_of(&self, now: u64, tail: u64) -> u64 {
+        let percent = self
+            .reads
+            .as_ref()
+            .map_or(100, |reads| reads.speedup_percent);
+        now + ((tail - now) * 100).div_ceil(u64::from(percent))
+    }
+
+    /// Appends a packet that is eligible `since` then to its virtual output queue.
+    #[inline(always)]
+    pub fn queue_packet(&mut self, lane: usize, local: u32, packet: Packet, since: u64) {
+        let record = &mut self.lanes[lane];
+        let queue = &mut self.queues[(record.queues + local) as usize];
+        let was_empty = !record.has_input(local);
+        self.pool.push(queue, was_empty, packet, since);
+        record.set_input(local);
+        record.queued_bytes += u32::from(packet.wire());
+    }
+
     /// The output of an element for a packet; `NONE` if its switch is to choose or has no route.
     #[inline(always)]
     pub fn output_of(&self, element: u32, packet: &Packet) -> u32 {
@@ -447,6 +473,7 @@ impl Plane {
             + self.ways.bytes()
             + self.spill.bytes()
             + self.pool.bytes()
+            + self.fifos.as_ref().map_or(0, Fifos::bytes)
             + self.hosts.capacity() * size_of::<Host>()
             + self.events.bytes()
             + (self.head_delay.capacity() + self.propagation.capacity()) * 8

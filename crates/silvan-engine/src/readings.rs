@@ -135,7 +135,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// If there is no such port or virtual lane.
     pub fn queued(&self, output: PortId, vl: Vl) -> Bytes {
         let lane = self.plane.known_lane(output, vl);
-        Bytes::from_bytes(u64::from(self.plane.lanes[lane].queued_bytes))
+        Bytes::from_bytes(u64::from(self.plane.waiting_bytes(lane)))
     }
 
     /// Credits that this output Port VL has in hand, in 64-byte blocks, those due by now included.

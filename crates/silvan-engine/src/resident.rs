@@ -29,6 +29,24 @@ impl ResidentView<'_> {
                 .pool
                 .for_each_mut(queue, |packet| packet.set(MARKED));
         }
+        if let Some(fifos) = &mut self.plane.fifos {
+            let input = self.plane.lanes[lane].base + local;
+            for held in fifos.behind_mut(input, vl.index()) {
+                if held.lane as usize == lane {
+                    held.packet.set(MARKED);
+                }
+            }
+        }
+    }
+
+    /// Packets that an input holds back for a lane, on the virtual lane of that.
+    fn held_back(&self, lane: usize, local: u32) -> usize {
+        let plane = &self.plane;
+        let input = plane.lanes[lane].base + local;
+        plane.fifos.as_ref().map_or(0, |fifos| {
+            let behind = fifos.behind(input, lane % plane.vls);
+            behind.filter(|held| held.lane as usize == lane).count()
+        })
     }
 }
 
@@ -54,6 +72,7 @@ impl Resident for ResidentView<'_> {
                 let queue = self.plane.queues[(record.queues + local) as usize];
                 self.plane.pool.for_each(queue, |_| count += 1);
             }
+            count += self.held_back(lane, local) as u32;
         }
         count
     }
@@ -62,8 +81,8 @@ impl Resident for ResidentView<'_> {
         self.plane.known_lane(input, vl);
         let local = u32::from(self.plane.ins[input.index()].local);
         for output in self.element(input) {
-            let record = &self.plane.lanes[self.plane.lane(output, vl.index())];
-            if record.has_input(local) {
+            let lane = self.plane.lane(output, vl.index());
+            if self.plane.lanes[lane].has_input(local) || self.held_back(lane, local) > 0 {
                 each(PortId::new(output as usize));
             }
         }

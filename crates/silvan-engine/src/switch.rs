@@ -71,7 +71,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         if out.waiting == 0 && out.free_at < now && plane.vls_in::<F>() == 1 {
             let blocked = plane
                 .read_limits::<F>()
-                .is_some_and(|reads| reads.must_queue(plane.ins[port as usize].element, local));
+                .is_some_and(|reads| reads.must_queue(plane.ins[port as usize].element, local))
+                || plane.is_behind::<F>(port, vl);
             let credits = &mut plane.credits[lane];
             if !blocked && credits.has(&mut plane.spill, now, packet.blocks()) {
                 credits.turn = next_turn(local);
@@ -101,17 +102,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         lane: usize,
         packet: Packet,
     ) {
+        if self.hold_back(now, port, lane, packet) {
+            self.notify_queued(now, output, lane, port, &packet);
+            return;
+        }
         let plane = &mut self.plane;
-        let record = &mut plane.lanes[lane];
-        let queue = &mut plane.queues[(record.queues + local) as usize];
-        let was_empty = !record.has_input(local);
-        plane.pool.push(queue, was_empty, packet, now);
-        record.set_input(local);
-        record.queued_bytes += u32::from(packet.wire());
-        let queued_bytes = record.queued_bytes;
+        plane.queue_packet(lane, local, packet, now);
         let out = &mut plane.outs[output as usize];
         out.waiting += 1;
-        let (free_at, marks) = (out.free_at, out.marks);
+        let free_at = out.free_at;
         let least = plane.least_needed(output, lane);
         let one_lane = plane.vls_in::<F>() == 1;
         let credits = &mut plane.credits[lane];
@@ -121,18 +120,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         } else {
             None
         };
-        if S::ACTIVE && marks {
-            let has_credit = self.has_credit(now, output, lane);
-            self.switch.on_queued(
-                time(now),
-                PortVl(lane as u32),
-                QueueView {
-                    queued_bytes,
-                    has_credit,
-                },
-                view(&packet, port),
-            );
-        }
+        self.notify_queued(now, output, lane, port, &packet);
         if dry {
             // With too few credits in hand for any that wait, the next ones wake the port.
             self.plane.credits[lane].starved = true;
@@ -147,6 +135,25 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             // to go.
             self.arbitrate(now, output);
         }
+    }
+
+    /// Notifies the scheme of a packet that waits for an output that marks.
+    #[inline(always)]
+    fn notify_queued(&mut self, now: u64, output: u32, lane: usize, port: u32, packet: &Packet) {
+        if !S::ACTIVE || !self.plane.outs[output as usize].marks {
+            return;
+        }
+        let has_credit = self.has_credit(now, output, lane);
+        let queued_bytes = self.plane.lanes[lane].queued_bytes;
+        self.switch.on_queued(
+            time(now),
+            PortVl(lane as u32),
+            QueueView {
+                queued_bytes: queued_bytes + self.plane.held_back_bytes::<F>(lane),
+                has_credit,
+            },
+            view(packet, port),
+        );
     }
 
     /// Schedules an arbitration.
@@ -302,11 +309,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         }
         let (queued_bytes, base) = (record.queued_bytes, record.base);
         record.queued_bytes -= u32::from(packet.wire());
+        let queued_bytes = queued_bytes + plane.held_back_bytes::<F>(lane);
         let out = &mut plane.outs[output as usize];
         out.waiting -= 1;
         let more = out.waiting > 0;
         let port = base + local;
         self.transmit(now, output, lane, Some((port, since)), packet, queued_bytes);
+        self.move_up(now, port, packet.vl());
         if more {
             self.schedule_next(now, output, lane);
         }
@@ -522,9 +531,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 }
             }
         }
-        self.plane
+        let plane = &mut self.plane;
+        let end = plane.read_end_of(now, tail);
+        plane
             .events
-            .push(Event::new(tail, phase::READ_END, input, 0));
+            .push(Event::new(end, phase::READ_END, input, 0));
     }
 
     /// A read ends: the outputs that wait for this input get their chance in turn.

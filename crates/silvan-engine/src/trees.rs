@@ -21,11 +21,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         Forest {
             at: time(self.now),
             trees: grow::trees(&self.plane, self.now, threshold),
-            waiting: self
-                .plane
-                .lanes
-                .iter()
-                .map(|lane| Bytes::from_bytes(u64::from(lane.queued_bytes)))
+            waiting: (0..self.plane.lanes.len())
+                .map(|lane| Bytes::from_bytes(u64::from(self.plane.waiting_bytes(lane))))
                 .sum(),
         }
     }

@@ -9,7 +9,7 @@ use crate::packet::Packet;
 use crate::plane::Plane;
 use crate::workload::Workload;
 
-/// A packet in a virtual output queue of a switch, or in an output buffer.
+/// A packet in an input buffer of a switch, or in an output buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitingPacket {
     /// Output port that it waits for, or in whose output buffer it is.
@@ -53,24 +53,32 @@ impl Plane {
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// Calls `each` with every packet that waits in a switch, notifications included, in a fixed
-    /// order. Packets under way on links or through a crossbar are not among them.
+    /// order, those of a FIFO as they have arrived. Packets under way on links or through a crossbar are not among them.
     pub fn for_each_waiting(&self, mut each: impl FnMut(WaitingPacket)) {
         let plane = &self.plane;
+        let waiting = |output: u32, vl, input: u32, packet: &Packet| {
+            let in_switch = (input as usize) < plane.fabric_ports;
+            WaitingPacket {
+                output: PortId::new(plane.fabric_port(output) as usize),
+                vl,
+                input: in_switch.then(|| PortId::new(input as usize)),
+                source: HostId::new(packet.source() as usize),
+                destination: HostId::new(packet.destination() as usize),
+                sl: packet.service_level(),
+                wire: Bytes::from_bytes(u64::from(packet.wire())),
+            }
+        };
         for vl in Vl::all().take(plane.vls) {
             for output in 0..plane.outs.len() as u32 {
                 plane.for_each_in_lane(plane.lane(output, vl.index()), |input, packet| {
-                    let in_switch = (input as usize) < plane.fabric_ports;
-                    each(WaitingPacket {
-                        output: PortId::new(plane.fabric_port(output) as usize),
-                        vl,
-                        input: in_switch.then(|| PortId::new(input as usize)),
-                        source: HostId::new(packet.source() as usize),
-                        destination: HostId::new(packet.destination() as usize),
-                        sl: packet.service_level(),
-                        wire: Bytes::from_bytes(u64::from(packet.wire())),
-                    });
+                    each(waiting(output, vl, input, packet));
                 });
             }
+            plane.for_each_held_back(|lane, input, packet| {
+                if lane % plane.vls == vl.index() {
+                    each(waiting((lane / plane.vls) as u32, vl, input, packet));
+                }
+            });
         }
     }
 }

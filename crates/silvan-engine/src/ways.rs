@@ -307,7 +307,7 @@ impl Plane {
             let lane = self.lane(output, vl);
             let credits = &self.credits[lane];
             let taken = self.capacity(&self.outs[output as usize]) - credits.at(&self.spill, now);
-            u64::from(self.lanes[lane].queued_bytes) + taken.max(0) as u64 * 64
+            u64::from(self.waiting_bytes(lane)) + taken.max(0) as u64 * 64
         };
         let members = &self.ways.members[first as usize..][..usize::from(count)];
         let is_open = |local: &u8| !self.is_closed((base + u32::from(*local)) as usize);

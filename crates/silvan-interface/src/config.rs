@@ -50,6 +50,11 @@ pub struct SwitchParams {
     pub buffer: Bytes,
     /// Most outputs that one input port may feed at once; `None` for no limit.
     pub read_limit: Option<u8>,
+    /// Rate at which an input buffer is read over that of the link, in per cent; at least 100. A
+    /// packet takes one of the reads for so much less than its time on the link.
+    pub read_speedup_percent: u32,
+    /// Which packets of an input buffer an output may choose.
+    pub queueing: Queueing,
     /// Which input an output serves next.
     pub arbitration: Arbitration,
     /// How often the oldest packet of an input buffer and virtual lane may be overtaken by others of
@@ -69,12 +74,24 @@ impl Default for SwitchParams {
             credit_delay: Span::from_ns(100),
             buffer: Bytes::from_bytes(33 * 64 * 32),
             read_limit: None,
+            read_speedup_percent: 100,
+            queueing: Queueing::Voq,
             arbitration: Arbitration::RoundRobin,
             bypass_limit: None,
             output_buffer: None,
             vl_arbitration: VlArbitration::default(),
         }
     }
+}
+
+/// Which packets of an input buffer and virtual lane an output may choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Queueing {
+    /// The first for each output: virtual output queues.
+    #[default]
+    Voq,
+    /// The first of all: packets leave in the order in which they arrived (head-of-line blocking).
+    Fifo,
 }
 
 /// Which input an output serves next, within a virtual lane.
@@ -291,6 +308,15 @@ pub enum BuildError {
     /// The bypass limit is zero.
     #[error("a bypass limit of 0 is not supported")]
     BypassLimit,
+    /// Packets that leave in order are not overtaken.
+    #[error("a bypass limit with FIFO queueing, where no packet overtakes another")]
+    BypassInFifo,
+    /// An input buffer is read more slowly than the link sends, or more than 1000 times as fast.
+    #[error("read speedup of {0} %; it must be between 100 % and 100000 %")]
+    ReadSpeedup(u32),
+    /// A read takes less time, but any number of them is possible at once.
+    #[error("a read speedup without a limit on simultaneous reads has no effect")]
+    ReadSpeedupAlone,
     /// The crossbar is slower than the link.
     #[error("crossbar speedup of {0} %; it must be at least 100 %")]
     Speedup(u32),
@@ -387,6 +413,7 @@ impl EngineConfig {
         if self.switch.bypass_limit == Some(0) {
             return Err(BuildError::BypassLimit);
         }
+        self.validate_reads()?;
         if let BecnPath::InBand { bytes, .. } = self.feedback.path {
             if !(1..=mtu + header).contains(&bytes.as_u64()) {
                 return Err(BuildError::NotificationBytes(bytes.as_u64()));
@@ -427,6 +454,21 @@ impl EngineConfig {
                     data_vls: self.data_vls,
                 });
             }
+        }
+        Ok(())
+    }
+
+    fn validate_reads(&self) -> Result<(), BuildError> {
+        let switch = &self.switch;
+        if switch.queueing == Queueing::Fifo && switch.bypass_limit.is_some() {
+            return Err(BuildError::BypassInFifo);
+        }
+        let percent = switch.read_speedup_percent;
+        if !(100..=100_000).contains(&percent) {
+            return Err(BuildError::ReadSpeedup(percent));
+        }
+        if percent > 100 && switch.read_limit.is_none() {
+            return Err(BuildError::ReadSpeedupAlone);
         }
         Ok(())
     }

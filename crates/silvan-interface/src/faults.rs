@@ -101,6 +101,14 @@ pub enum InvariantError {
         /// Dense lane number.
         lane: usize,
     },
+    /// Packets of a FIFO input buffer are not behind its first packet, or it has several.
+    #[error("input port {port}, VL {vl}: the packets of the FIFO do not wait behind its first one")]
+    Order {
+        /// Dense number of the input port.
+        port: usize,
+        /// Virtual lane of the buffer.
+        vl: usize,
+    },
     /// Packets wait and nothing is going to wake their port.
     #[error("packets wait at port {port}, but no event or credit will wake it")]
     Asleep {

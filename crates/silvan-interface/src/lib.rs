@@ -22,7 +22,7 @@ pub mod workload;
 
 pub use config::{
     Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
-    LatencyStats, OutputBuffer, PacketParams, Sink, SwitchParams, VlArbitration,
+    LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
 pub use faults::{Deadlock, InvariantError, RunError};
 pub use latencies::Latencies;

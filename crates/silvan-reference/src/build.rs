@@ -1,5 +1,7 @@
 //! Building the model of a fabric.
 
+use std::collections::VecDeque;
+
 use silvan_fabric::routing::Vls;
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_units::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, SwitchId, Time, Vl};
@@ -235,6 +237,7 @@ impl<'a> Builder<'a> {
     }
 
     fn crossbars(&self, tables: &ForwardingTables) -> IdVec<CrossbarId, Crossbar> {
+        let lanes = vec![VecDeque::new(); usize::from(self.parameters.data_vls)];
         let switches = self.fabric.switch_ids().map(|switch| {
             let ports: Vec<PortId> = self.switch_ports(switch).collect();
             let transmitter = |port| {
@@ -253,6 +256,9 @@ impl<'a> Builder<'a> {
                 latency: self.parameters.switch.latency,
                 arbitration: self.parameters.switch.arbitration,
                 read_limit: self.parameters.switch.read_limit.map(usize::from),
+                read_speedup_percent: self.parameters.switch.read_speedup_percent.into(),
+                queueing: self.parameters.switch.queueing,
+                arrived: vec![lanes.clone(); ports.len()],
                 inputs: ports.iter().map(|&port| self.link_receiver(port)).collect(),
                 read_turns: vec![0; ports.len()],
                 outputs: ports
@@ -279,6 +285,9 @@ impl<'a> Builder<'a> {
             latency: Span::ZERO,
             arbitration: Arbitration::OldestFirst,
             read_limit: self.parameters.switch.read_limit.map(usize::from),
+            read_speedup_percent: self.parameters.switch.read_speedup_percent.into(),
+            queueing: self.parameters.switch.queueing,
+            arrived: vec![lanes.clone()],
             inputs: vec![self.buffer_receiver(port)],
             read_turns: vec![0],
             outputs: vec![self.output(self.link_transmitter(port), 1)],

@@ -6,7 +6,7 @@ use silvan_fabric::routing::Vls;
 use silvan_units::{HostId, IdVec, Sl, Span, Time, Vl, define_id};
 
 use crate::link::{PacketId, ReceiverId, TransmitterId};
-use crate::params::Arbitration;
+use crate::params::{Arbitration, Queueing};
 use crate::vl_arbiter::VlArbiter;
 
 define_id! {
@@ -20,6 +20,10 @@ pub(crate) struct Crossbar {
     pub(crate) latency: Span,
     pub(crate) arbitration: Arbitration,
     pub(crate) read_limit: Option<usize>,
+    pub(crate) read_speedup_percent: u64,
+    pub(crate) queueing: Queueing,
+    /// By input and virtual lane, the packets of the buffer in the order in which their heads arrived.
+    pub(crate) arrived: Vec<Vec<VecDeque<PacketId>>>,
     /// Its inputs in the order of their ports.
     pub(crate) inputs: Vec<ReceiverId>,
     /// For each input, the output that is asked first when a read of it ends.
@@ -91,28 +95,44 @@ impl OutputLane {
         queued.expect("the packet is in its queue").eligible = Some(now);
     }
 
-    /// Whether a packet from this input may be sent, as far as the queue goes.
-    pub(crate) fn waits_for(&self, input: usize) -> bool {
-        let head = self.queues[input].front();
-        head.is_some_and(|head| head.eligible.is_some())
+    /// Since when which packet from this input may be sent, as far as the queue goes and `is_first` says
+    /// of an input, a place in the queue and a packet.
+    fn candidate(
+        &self,
+        input: usize,
+        is_first: impl Fn(usize, usize, PacketId) -> bool,
+    ) -> Option<(Time, PacketId)> {
+        let mut queue = self.queues[input].iter().enumerate();
+        queue.find_map(|(place, queued)| {
+            let since = queued.eligible?;
+            is_first(input, place, queued.packet).then_some((since, queued.packet))
+        })
     }
 
-    /// Whether any packet may be sent, as far as the queues go.
-    pub(crate) fn waits(&self) -> bool {
-        (0..self.queues.len()).any(|input| self.waits_for(input))
+    /// Whether a packet from this input may be sent, as far as the queue goes and `is_first` says.
+    pub(crate) fn waits_for(
+        &self,
+        input: usize,
+        is_first: impl Fn(usize, usize, PacketId) -> bool,
+    ) -> bool {
+        self.candidate(input, is_first).is_some()
     }
 
-    /// Picks among the queues whose first packet is eligible and whose input `may_read`.
+    /// Whether any packet may be sent, as far as the queues go and `is_first` says.
+    pub(crate) fn waits(&self, is_first: impl Fn(usize, usize, PacketId) -> bool) -> bool {
+        (0..self.queues.len()).any(|input| self.waits_for(input, &is_first))
+    }
+
+    /// Picks among the packets that are eligible and `may_leave` their inputs.
     pub(crate) fn pick(
         &self,
         arbitration: Arbitration,
-        may_read: impl Fn(usize) -> bool,
+        may_leave: impl Fn(usize, usize, PacketId) -> bool,
     ) -> Option<Pick> {
         let inputs = self.queues.len();
         let candidate = |input: usize| {
-            let head = self.queues[input].front()?;
-            let since = head.eligible?;
-            may_read(input).then_some((since, input, head.packet))
+            let (since, packet) = self.candidate(input, &may_leave)?;
+            Some((since, input, packet))
         };
         let chosen = match arbitration {
             Arbitration::RoundRobin => {
@@ -125,17 +145,32 @@ impl OutputLane {
 
     /// Takes the picked packet out of its queue and moves the round robin past its input.
     pub(crate) fn grant(&mut self, pick: Pick) {
-        let head = self.queues[pick.input].pop_front();
-        assert_eq!(
-            head.map(|head| head.packet),
-            Some(pick.packet),
-            "FIFO order"
-        );
+        let queue = &mut self.queues[pick.input];
+        let place = queue.iter().position(|queued| queued.packet == pick.packet);
+        queue.remove(place.expect("the packet is in its queue"));
         self.first = (pick.input + 1) % self.queues.len();
     }
 }
 
 impl Crossbar {
+    /// Whether no packet has to leave an input before this one, which has this place in its queue.
+    pub(crate) fn is_first(&self, input: usize, place: usize, packet: PacketId) -> bool {
+        match self.queueing {
+            Queueing::Voq => place == 0,
+            Queueing::Fifo => {
+                let mut lanes = self.arrived[input].iter();
+                lanes.any(|lane| lane.front() == Some(&packet))
+            }
+        }
+    }
+
+    /// A packet has begun to leave an input buffer.
+    pub(crate) fn leaves(&mut self, input: usize, packet: PacketId) {
+        for lane in &mut self.arrived[input] {
+            lane.retain(|&other| other != packet);
+        }
+    }
+
     /// The output towards a host.
     pub(crate) fn output_to(&mut self, host: HostId) -> &mut Output {
         let output = self.place_to(host);

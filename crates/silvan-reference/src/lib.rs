@@ -18,8 +18,11 @@
 //!   propagation and one credit delay later.
 //! - **Switch.** Virtual cut-through: a packet may be sent on one switch latency after its head has
 //!   arrived, or later by as much as a faster output would otherwise run ahead of the input. Packets
-//!   queue per input, output and virtual lane. A free output picks one packet on each lane (round
-//!   robin over the inputs, or the oldest), among those whose input has reads left; of the lanes whose
+//!   queue per input, output and virtual lane; with FIFO queueing an output may pick only the packet
+//!   that arrived first of those left in its input buffer and virtual lane (of several lanes' first
+//!   packets for the same lane of an output, the one eligible first). A free output picks one packet on each lane (round
+//!   robin over the inputs, or the oldest), among those whose input has reads left (a read
+//!   lasts as long as the packet takes to leave, divided by the speedup); of the lanes whose
 //!   packet has credits the arbitration tables choose one (IBA 7.6.9). The choice is made
 //!   afresh at every change, and only a grant moves the round robin and the tables. A packet
 //!   keeps its lane; with SL to VL tables it takes that of its ports and service level.
@@ -46,7 +49,8 @@
 //! ```
 //! use silvan_fabric::{LinkKind, Speed, Width, generators, routing};
 //! use silvan_reference::{
-//!     Arbitration, FlitModel, Flow, HostParameters, Parameters, Sink, SwitchParameters, VlArbitration,
+//!     Arbitration, FlitModel, Flow, HostParameters, Parameters, Queueing, Sink,
+//!     SwitchParameters, VlArbitration,
 //! };
 //! use silvan_units::{HostId, Sl, Span, Time};
 //!
@@ -63,6 +67,8 @@
 //!         credit_delay: "100 ns".parse()?,
 //!         buffer: "64 KiB".parse()?,
 //!         read_limit: None,
+//!         read_speedup_percent: 100,
+//!         queueing: Queueing::Voq,
 //!         arbitration: Arbitration::RoundRobin,
 //!         output_buffer: None,
 //!         vl_arbitration: VlArbitration::equal(1, 255),
@@ -102,7 +108,7 @@ mod vl_arbiter;
 
 pub use model::FlitModel;
 pub use params::{
-    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Sink, SwitchParameters,
+    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Queueing, Sink, SwitchParameters,
     VlArbitration,
 };
 pub use report::{Delivery, PortReport};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_units::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, Time, Vl};
 
-use crate::crossbar::{Crossbar, CrossbarId, OutputLane, Pick};
+use crate::crossbar::{Crossbar, CrossbarId, Pick};
 use crate::event::{Agenda, Event};
 use crate::host::{FlowState, Host};
 use crate::link::{
@@ -194,14 +194,15 @@ impl FlitModel {
             return;
         }
         let crossbar = &mut self.crossbars[crossbar_id];
-        let may_read = |input: usize| {
+        let may_leave = |input: usize, place: usize, packet: PacketId| {
             let reads = self.receivers[crossbar.inputs[input]].reads;
-            crossbar.read_limit.is_none_or(|limit| reads < limit)
+            let may_read = crossbar.read_limit.is_none_or(|limit| reads < limit);
+            may_read && crossbar.is_first(input, place, packet)
         };
         let picks: Vec<Option<Pick>> = crossbar.outputs[index]
             .lanes
             .iter()
-            .map(|lane| lane.pick(crossbar.arbitration, may_read))
+            .map(|lane| lane.pick(crossbar.arbitration, may_leave))
             .collect();
         let available: Vec<Option<Credits>> = picks
             .iter()
@@ -213,12 +214,14 @@ impl FlitModel {
             .collect();
         let chosen = crossbar.outputs[index].vl_arbiter.choose(&available);
         let mut lanes = crossbar.outputs[index].lanes.iter();
-        let waits = chosen.is_none() && lanes.any(OutputLane::waits);
+        let is_first = |input, place, packet| crossbar.is_first(input, place, packet);
+        let waits = chosen.is_none() && lanes.any(|lane| lane.waits(is_first));
         self.transmitters[output].note_wait(self.now, waits);
         let Some(vl) = chosen else { return };
 
         let pick = picks[vl.index()].expect("only a lane with a packet is chosen");
         crossbar.outputs[index].lanes[vl.index()].grant(pick);
+        crossbar.leaves(pick.input, pick.packet);
         let from = crossbar.inputs[pick.input];
         let cuts_through = crossbar.outputs[index].paces != output;
         let arriving = cuts_through.then(|| {
@@ -243,9 +246,11 @@ impl FlitModel {
         let count = crossbar.outputs.len();
         let first = crossbar.read_turns[input];
         for place in (0..count).map(|step| (first + step) % count) {
-            let output = &self.crossbars[crossbar_id].outputs[place];
+            let crossbar = &self.crossbars[crossbar_id];
+            let output = &crossbar.outputs[place];
             let mut lanes = output.lanes.iter();
-            if !lanes.any(|lane| lane.waits_for(input)) {
+            let is_first = |input, place, packet| crossbar.is_first(input, place, packet);
+            if !lanes.any(|lane| lane.waits_for(input, is_first)) {
                 continue;
             }
             self.arbitrate(output.transmitter);
@@ -272,16 +277,26 @@ impl FlitModel {
             .checked_sub(blocks)
             .expect("credits never fall below zero");
         transmitter.ahead[lane] += blocks;
-        transmitter.current = Some(Transmission {
+        let transmission = Transmission {
             packet: id,
             start: self.now,
             from,
             arriving,
-        });
+        };
+        let tail = transmission.passes_at(transmitter.rate, packet, packet.flits());
+        transmitter.current = Some(transmission);
         if let Some(from) = from {
             self.receivers[from].reads += 1;
             // Where this was the last read, other outputs may now pick another input.
             if let Place::Crossbar(crossbar, _) = self.receivers[from].place {
+                let percent = self.crossbars[crossbar].read_speedup_percent;
+                let whole = tail.since(self.now).as_ps() * 100;
+                let read = Span::from_ps(whole.div_ceil(percent));
+                let end = Event::ReadEnd {
+                    at: from,
+                    packet: id,
+                };
+                self.agenda.add(self.now + read, end);
                 self.ask_outputs(crossbar);
             }
         }
@@ -333,11 +348,6 @@ impl FlitModel {
         transmitter.idle_since = Some(self.now);
         let place = transmitter.place;
         if let Some(from) = transmission.from {
-            let end = Event::ReadEnd {
-                at: from,
-                packet: id,
-            };
-            self.agenda.add(self.now, end);
             self.free_space(from, id);
         }
         match place {
@@ -402,6 +412,8 @@ impl FlitModel {
         let upstream = self.receivers[at].upstream;
         let lane = crossbar.lane_to(packet.destination, input, packet.sl);
         let lane = lane.unwrap_or_else(|| packet.lane(upstream));
+        let buffer = packet.lane(upstream).index();
+        crossbar.arrived[input][buffer].push_back(id);
         let output = crossbar.output_to(packet.destination);
         packet.lanes.insert(output.transmitter, lane);
         packet

@@ -37,12 +37,26 @@ pub struct SwitchParameters {
     /// When a read ends, the outputs that wait for this input are asked in turn, from the one after
     /// the last that took its last read.
     pub read_limit: Option<u8>,
+    /// Rate of a read over that of the link, in per cent: a read ends before the packet has left by so
+    /// much; rounded up to whole picoseconds. The space is free when the tail has left all the same.
+    pub read_speedup_percent: u32,
+    /// Which packets of an input buffer and virtual lane an output may pick.
+    pub queueing: Queueing,
     /// Which input an output serves next, inside a virtual lane.
     pub arbitration: Arbitration,
     /// A FIFO buffer between crossbar and link.
     pub output_buffer: Option<OutputBuffer>,
     /// The virtual-lane arbitration tables of every switch port.
     pub vl_arbitration: VlArbitration,
+}
+
+/// Which packets of an input buffer and virtual lane an output may pick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queueing {
+    /// The first for each output.
+    Voq,
+    /// The first of all, in the order in which their heads arrived.
+    Fifo,
 }
 
 /// Which input an output serves next, inside a virtual lane.

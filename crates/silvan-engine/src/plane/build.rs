@@ -12,13 +12,14 @@ use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
 use crate::ahead::Reach;
 use crate::bypass::Bypass;
 use crate::events::{EventQueue, MAX_LANES, NO_LANE};
+use crate::fifo::Fifos;
 use crate::outside::Outside;
 use crate::packet::{NONE, Pool, Queue};
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::table::Table;
 use crate::vlarb::VlTables;
 use crate::ways::Ways;
-use silvan_interface::{Arbitration, BuildError, EngineConfig, Sink};
+use silvan_interface::{Arbitration, BuildError, EngineConfig, Queueing, Sink};
 
 /// Whether packets pass crossbars in front of output buffers as they arrive.
 fn is_cut_through(config: &EngineConfig) -> bool {
@@ -59,7 +60,8 @@ impl Plane {
             pool: Pool::new(
                 config.switch.arbitration == Arbitration::OldestFirst
                     || config.switch.bypass_limit.is_some()
-                    || is_cut_through(config),
+                    || is_cut_through(config)
+                    || config.switch.queueing == Queueing::Fifo,
             ),
             hosts: Table::default(),
             events: EventQueue::new(0),
@@ -74,6 +76,7 @@ impl Plane {
             vl_states: Vec::new(),
             mixed: false,
             reads: None,
+            fifos: None,
             oldest_first: config.switch.arbitration == Arbitration::OldestFirst,
             vls: usize::from(config.data_vls),
             mtu_wire: mtu_wire as u32,
@@ -313,6 +316,7 @@ impl Plane {
             let (elements, inputs, vls) = (self.elements.len(), self.ins.len(), self.vls);
             self.reads = Some(Reads {
                 limit: switch.read_limit.unwrap_or(u8::MAX),
+                speedup_percent: switch.read_speedup_percent,
                 active: vec![0; self.ins.len()],
                 turn: vec![0; self.ins.len()],
                 blocked: vec![[0; 4]; elements],
@@ -320,6 +324,10 @@ impl Plane {
                     .bypass_limit
                     .map(|limit| Bypass::new(limit, elements, inputs, vls)),
             });
+        }
+        if switch.queueing == Queueing::Fifo {
+            let (ports, lanes) = (self.fabric_ports, self.lanes.len());
+            self.fifos = Some(Fifos::new(ports, lanes, self.vls));
         }
     }
 

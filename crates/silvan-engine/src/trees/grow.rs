@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use silvan_units::{Bytes, HostId, PortId, Vl};
 
-use crate::packet::NONE;
+use crate::packet::{NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane};
 use crate::records::Next;
 use silvan_interface::{HostShare, Member, Role, Tree};
@@ -107,9 +107,18 @@ impl Growth<'_> {
         self.plane.link_port(port) * self.plane.vls + lane % self.plane.vls
     }
 
-    /// Bytes that wait for a Port VL, in its output buffer too.
+    /// Bytes that wait for a Port VL, in its output buffer too. Behind the first packet of a FIFO all
+    /// wait for what that one waits for.
     fn queued(&self, lane: usize) -> u64 {
-        let bytes = |lane: usize| u64::from(self.plane.lanes[lane].queued_bytes);
+        let bytes = |lane: usize| {
+            if self.plane.fifos.is_none() {
+                return u64::from(self.plane.lanes[lane].queued_bytes);
+            }
+            let mut bytes = 0;
+            let add = |_, _, packet: &Packet| bytes += u64::from(packet.wire());
+            self.plane.for_each_blocked_by(lane, add);
+            bytes
+        };
         match self.link_lane(lane) {
             link if link == lane => bytes(lane),
             link => bytes(lane) + bytes(link),
@@ -155,7 +164,7 @@ impl Growth<'_> {
             }
             // The buffer that a packet takes space in: its input, and the lane it came on.
             let mut by_buffer: Vec<((u32, usize), u64)> = Vec::new();
-            plane.for_each_in_lane(lane, |input, packet| {
+            plane.for_each_blocked_by(lane, |input, _, packet| {
                 let buffer = (input, packet.vl());
                 match by_buffer.last_mut() {
                     Some((last, bytes)) if *last == buffer => *bytes += u64::from(packet.wire()),
@@ -207,8 +216,8 @@ impl Growth<'_> {
         let mut held = Vec::new();
         for (lane, place) in self.places.iter().enumerate() {
             let Some(place) = place else { continue };
-            let mut note = |_, packet: &crate::packet::Packet| {
-                let contributes = self.root_on_way(lane, packet.destination(), place.tree);
+            let mut note = |_, own_lane, packet: &Packet| {
+                let contributes = self.root_on_way(own_lane, packet.destination(), place.tree);
                 held.push(Held {
                     tree: contributes.unwrap_or(place.tree),
                     source: packet.source(),
@@ -218,10 +227,12 @@ impl Growth<'_> {
                     wire: packet.wire(),
                 });
             };
-            self.plane.for_each_in_lane(lane, &mut note);
+            self.plane.for_each_blocked_by(lane, &mut note);
             let link = self.link_lane(lane);
             if link != lane {
-                self.plane.for_each_in_lane(link, &mut note);
+                // From an output buffer the way begins at the port before it.
+                let mut note = |input, _, packet: &Packet| note(input, lane, packet);
+                self.plane.for_each_blocked_by(link, &mut note);
             }
         }
         held

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use silvan_control::seam::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
-use silvan_engine::{Arbitration, EngineConfig};
+use silvan_engine::{Arbitration, EngineConfig, Queueing};
 use silvan_units::{PortId, Span, Time};
 
 use crate::common::{Routed, at, cable, room};
@@ -48,10 +48,11 @@ impl SwitchControl for Buffers {
 
 /// Five hosts send to host 5, which takes one packet at a time; hosts 0 and 1 send to 6 and 7 as
 /// well, past their packets for 5.
-fn most_overtaken(limit: Option<u8>) -> u32 {
+fn most_overtaken(queueing: Queueing, limit: Option<u8>) -> u32 {
     let mut config = EngineConfig::default();
     config.switch.buffer = room(8);
     config.switch.arbitration = Arbitration::OldestFirst;
+    config.switch.queueing = queueing;
     config.switch.bypass_limit = limit;
     let pairs = [(0, 5), (1, 5), (2, 5), (3, 5), (4, 5), (0, 6), (1, 7)];
     let flows: Vec<Flow> = pairs
@@ -74,7 +75,12 @@ fn most_overtaken(limit: Option<u8>) -> u32 {
 
 #[test]
 fn the_oldest_packet_is_overtaken_so_often_and_no_more() {
-    assert_eq!(most_overtaken(Some(1)), 1);
-    assert_eq!(most_overtaken(Some(2)), 2);
-    assert!(most_overtaken(None) > 2);
+    assert_eq!(most_overtaken(Queueing::Voq, Some(1)), 1);
+    assert_eq!(most_overtaken(Queueing::Voq, Some(2)), 2);
+    assert!(most_overtaken(Queueing::Voq, None) > 2);
+}
+
+#[test]
+fn no_packet_is_overtaken_in_a_fifo() {
+    assert_eq!(most_overtaken(Queueing::Fifo, None), 0);
 }

@@ -1,6 +1,6 @@
 //! Credit loops end as an error that names them; nothing else does.
 
-use silvan_engine::{Deadlock, EngineConfig, RunError};
+use silvan_engine::{Deadlock, EngineConfig, Queueing, RunError};
 use silvan_fabric::generators::{Chain, Ring};
 use silvan_fabric::routing::{ExplicitTable, explicit};
 use silvan_units::{HostId, PortId, PortNumber, Span, Vl};
@@ -89,6 +89,12 @@ fn assert_is_ring(routed: &Routed, hosts_per_switch: usize, deadlock: &Deadlock,
 /// to larger buffers, as half of what enters a buffer is new and must go on.
 #[test]
 fn a_full_ring_names_its_cycle() {
+    for queueing in [Queueing::Voq, Queueing::Fifo] {
+        full_rings(queueing);
+    }
+}
+
+fn full_rings(queueing: Queueing) {
     for switches in 3..=7 {
         for hops in 2..switches {
             for packets in [1, 4] {
@@ -97,7 +103,9 @@ fn a_full_ring_names_its_cycle() {
                 }
                 let routed = one_way_ring(switches, 1);
                 let flows = round(0..switches, switches, 1, hops);
-                let mut engine = routed.engine(&tight(packets), &flows);
+                let mut config = tight(packets);
+                config.switch.queueing = queueing;
+                let mut engine = routed.engine(&config, &flows);
                 let deadlock = deadlock_of(&mut engine);
                 assert_is_ring(&routed, 1, &deadlock, vl(0));
                 assert!(deadlock.at <= at(Span::from_ms(3)));
@@ -117,11 +125,19 @@ fn a_full_ring_names_its_cycle() {
 /// to the first: the channels that are used depend on each other in a line, not in a circle.
 #[test]
 fn a_gap_in_the_ring_keeps_it_moving() {
+    for queueing in [Queueing::Voq, Queueing::Fifo] {
+        rings_with_a_gap(queueing);
+    }
+}
+
+fn rings_with_a_gap(queueing: Queueing) {
     for switches in 3..=7 {
         for hops in 2..switches {
             let routed = one_way_ring(switches, 1);
             let flows = round(0..switches - hops, switches, 1, hops);
-            let mut engine = routed.engine(&tight(1), &flows);
+            let mut config = tight(1);
+            config.switch.queueing = queueing;
+            let mut engine = routed.engine(&config, &flows);
             engine.run_until(at(Span::from_ms(4))).unwrap();
             engine.audit().unwrap();
             for record in &engine.workload().records {

@@ -7,7 +7,7 @@ use silvan_control::seam::{
     LinkView, NoControl, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
 };
 use silvan_engine::workload::Workload;
-use silvan_engine::{Engine, EngineConfig, OnWire, RunError, VlArbitration};
+use silvan_engine::{Engine, EngineConfig, OnWire, Queueing, RunError, VlArbitration};
 use silvan_fabric::Fabric;
 use silvan_units::{HostId, NodeId, PortId, PortNumber, Span, Time};
 
@@ -360,12 +360,19 @@ fn hosts_map_service_levels_to_lanes() {
 /// circle lets it go on.
 #[test]
 fn a_broken_deadlock_lets_packets_move_again() {
+    for queueing in [Queueing::Voq, Queueing::Fifo] {
+        break_deadlocks(queueing);
+    }
+}
+
+fn break_deadlocks(queueing: Queueing) {
     let ring = crate::deadlock::one_way_ring(4, 1);
     let flows: Vec<Flow> = (0..4)
         .map(|host| Flow::burst(host, (host + 2) % 4, 200))
         .collect();
     let mut config = EngineConfig::default();
     config.switch.buffer = room(1);
+    config.switch.queueing = queueing;
     let mut engine = ring.engine(&config, &flows);
     let mut broken = 0;
     let mut discarded = 0;
@@ -506,7 +513,7 @@ fn apply(
 /// and when all is as it was, everything drains and every buffer has its credits again.
 #[test]
 fn nothing_is_lost_track_of() {
-    let (discards, broken) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+    let discards = std::cell::Cell::new(0);
     let result = runner(192).run(&(cases(), changes()), |(case, changes): (Case, _)| {
         let (routed, _) = case.build();
         // After a loss the script cannot tell sizes in order from sizes out of order.
@@ -519,7 +526,7 @@ fn nothing_is_lost_track_of() {
         engine.discard_unroutable(true);
         let run = |engine: &mut Engine<_, _, Script>, until| {
             while engine.run_until(until).is_err() {
-                broken.set(broken.get() + engine.break_deadlock());
+                assert!(engine.break_deadlock() > 0);
             }
         };
         for (time, change) in &changes {
@@ -560,8 +567,5 @@ fn nothing_is_lost_track_of() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    assert!(
-        discards.get() > 100 && broken.get() > 0,
-        "{discards:?} {broken:?}"
-    );
+    assert!(discards.get() > 100, "{discards:?}");
 }

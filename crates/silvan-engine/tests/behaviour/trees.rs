@@ -5,7 +5,7 @@ mod brute;
 use std::cell::Cell;
 
 use proptest::prelude::*;
-use silvan_engine::{EngineConfig, Forest, HostShare, Member, Role, Tree};
+use silvan_engine::{EngineConfig, Forest, HostShare, Member, Queueing, Role, Tree};
 use silvan_fabric::{generators, routing};
 use silvan_units::{Bytes, HostId, PortId, Span, Time};
 
@@ -116,6 +116,44 @@ fn a_victim_is_held_in_a_branch() {
     assert_eq!(hosts(tree, |share| share.contributing), [0, 1]);
     assert_eq!(hosts(tree, |share| share.victim), [2]);
     assert_eq!((tree.contributing_flows, tree.victim_flows), (2, 1));
+}
+
+/// The same with buffers that are plain queues: packets for host 4 wait in the second switch too,
+/// behind those for host 3, and are victims of the same root.
+#[test]
+fn packets_behind_others_in_a_fifo_are_victims_of_their_root() {
+    let routed = Routed::row(
+        &[&[cable(FAST); 3], &[cable(SLOW), cable("4x EDR 2 m")]],
+        &[cable(FAST)],
+    );
+    let flows = [(0, 3), (1, 3), (2, 4)].map(|(from, to)| Flow::saturating(from, to));
+    let mut config = EngineConfig::default();
+    config.switch.queueing = Queueing::Fifo;
+    let mut engine = routed.engine(&config, &flows);
+    let (mut seen, mut behind) = (0, 0);
+    for step in 0..100 {
+        engine
+            .run_until(at(RUN + Span::from_ns(700 * step)))
+            .unwrap();
+        engine.for_each_waiting(|packet| {
+            behind += u32::from(packet.output == routed.port_to(4));
+        });
+        for tree in &engine.forest(threshold()).trees {
+            // For the moment in which a packet for host 4 is first, its port holds back the others.
+            if tree.root == routed.port_to(3) {
+                assert_eq!(hosts(tree, |share| share.contributing), [0, 1]);
+                assert_eq!(hosts(tree, |share| share.victim), [2]);
+                // The trunk has credits again for moments.
+                let shape = (tree.ports(), tree.sources(), tree.depth());
+                seen += u32::from(shape == (2, 3, 2));
+            }
+        }
+    }
+    assert!(seen > 50, "{seen} trees have grown back to the hosts");
+    assert!(
+        behind > 100 * 5,
+        "{behind} packets for host 4 in the second switch"
+    );
 }
 
 /// Three hosts share one trunk on the way to three others: the trunk itself is the root, and all

@@ -2,7 +2,8 @@
 
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 use silvan_reference::{
-    Arbitration, FlitModel, Flow, HostParameters, Parameters, Sink, SwitchParameters, VlArbitration,
+    Arbitration, FlitModel, Flow, HostParameters, Parameters, Queueing, Sink, SwitchParameters,
+    VlArbitration,
 };
 use silvan_units::{Bytes, HostId, Rate, Sl, Span, Time};
 
@@ -60,6 +61,8 @@ pub fn parameters() -> Parameters {
             credit_delay: CREDIT_DELAY,
             buffer: Bytes::from_bytes(1 << 20),
             read_limit: None,
+            read_speedup_percent: 100,
+            queueing: Queueing::Voq,
             arbitration: Arbitration::RoundRobin,
             output_buffer: None,
             vl_arbitration: VlArbitration::equal(1, 255),

@@ -31,7 +31,11 @@ pub(super) fn on_engine(error: &BuildError) -> String {
         BuildError::BufferTooLarge { .. } => "write e.g. \"64 KiB\"",
         BuildError::ReadLimit => "write 1 or more, or \"unlimited\"",
         BuildError::BypassLimit => "write e.g. 4, or \"unlimited\"",
-        BuildError::Speedup(_) => "write 1 for a crossbar as fast as its links, or e.g. 1.5",
+        BuildError::BypassInFifo => "leave it out, or set switch.queueing to \"voq\"",
+        BuildError::Speedup(_) | BuildError::ReadSpeedup(_) => {
+            "write 1 for as fast as the links, or e.g. 1.5"
+        }
+        BuildError::ReadSpeedupAlone => "set switch.read-limit, e.g. to 1, or leave it out",
         BuildError::VlNeverServed(vl) => return format!("add [{vl}, 1] to vl.low"),
         BuildError::VlArbitration { vl, .. } => {
             let needed = u16::from(*vl) + 1;

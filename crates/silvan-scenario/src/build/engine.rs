@@ -3,7 +3,7 @@
 use silvan_fabric::routing::Routes;
 use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
-    LatencyStats, OutputBuffer, PacketParams, Sink, SwitchParams, VlArbitration,
+    LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
 use silvan_units::Vl;
 
@@ -23,6 +23,11 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             credit_delay: file.switch.credit_delay,
             buffer: file.switch.buffer,
             read_limit: file.switch.read_limit.value(),
+            read_speedup_percent: percent(file.switch.read_speedup, "switch.read-speedup")?,
+            queueing: match file.switch.queueing {
+                parsed::Queueing::Voq => Queueing::Voq,
+                parsed::Queueing::Fifo => Queueing::Fifo,
+            },
             arbitration: match file.switch.arbitration {
                 parsed::Arbitration::RoundRobin => Arbitration::RoundRobin,
                 parsed::Arbitration::OldestFirst => Arbitration::OldestFirst,
@@ -112,22 +117,24 @@ fn sl_to_vl(file: &ScenarioFile) -> Result<[u8; 16], ScenarioError> {
 }
 
 fn output_buffer(section: &OutputBufferSection) -> Result<OutputBuffer, ScenarioError> {
-    let percent = section.speedup * 100.0;
+    Ok(OutputBuffer {
+        size: section.size,
+        speedup_percent: percent(section.speedup, "switch.output-buffer.speedup")?,
+        cut_through: section.crossbar == parsed::CrossbarFeed::CutThrough,
+    })
+}
+
+/// A rate over that of the link, in per cent.
+fn percent(speedup: f64, key: &str) -> Result<u32, ScenarioError> {
+    let percent = speedup * 100.0;
     let rounded = percent.round();
     let is_exact = (percent - rounded).abs() < 1e-6;
     if !(is_exact && (100.0..=100_000.0).contains(&rounded)) {
-        let message = format!(
-            "a speedup of {} is not 1 to 1000 in steps of 0.01",
-            section.speedup
-        );
-        let error = ScenarioError::new(at("switch.output-buffer.speedup"), message);
-        return Err(error.with_hint("write 1 for a crossbar as fast as its links, or e.g. 1.5"));
+        let message = format!("a speedup of {speedup} is not 1 to 1000 in steps of 0.01");
+        let error = ScenarioError::new(at(key), message);
+        return Err(error.with_hint("write 1 for as fast as the links, or e.g. 1.5"));
     }
-    Ok(OutputBuffer {
-        size: section.size,
-        speedup_percent: rounded as u32,
-        cut_through: section.crossbar == parsed::CrossbarFeed::CutThrough,
-    })
+    Ok(rounded as u32)
 }
 
 fn arbitration_table(entries: &[VlWeight], key: &str) -> Result<Vec<(Vl, u8)>, ScenarioError> {
@@ -158,7 +165,8 @@ fn key_of(error: &BuildError, file: &ScenarioFile) -> KeyPath {
             }
         }
         BuildError::ReadLimit => at("switch.read-limit"),
-        BuildError::BypassLimit => at("switch.bypass-limit"),
+        BuildError::BypassLimit | BuildError::BypassInFifo => at("switch.bypass-limit"),
+        BuildError::ReadSpeedup(_) | BuildError::ReadSpeedupAlone => at("switch.read-speedup"),
         BuildError::Speedup(_) => at("switch.output-buffer.speedup"),
         BuildError::VlNeverServed(_) => at("vl.low"),
         BuildError::VlArbitration { vl, .. } => {

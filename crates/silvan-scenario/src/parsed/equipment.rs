@@ -66,6 +66,18 @@ pub enum CrossbarFeed {
     CutThrough,
 }
 
+/// Which packets of an input buffer and virtual lane an output may choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queueing {
+    /// Virtual output queues: the first packet for each output.
+    #[default]
+    Voq,
+    /// The first packet of the buffer alone: packets leave in the order in which they arrived, and one
+    /// that cannot leave blocks all behind it (head-of-line blocking).
+    Fifo,
+}
+
 /// A buffer between crossbar and link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -103,9 +115,14 @@ pub struct SwitchSection {
     pub buffer: Bytes,
     /// Most outputs that the buffer of one input port may feed at once.
     pub read_limit: Limit<u8>,
+    /// Rate at which an input buffer is read over that of the link; at least 1, in steps of 0.01. A
+    /// packet occupies one of the `read-limit` reads for its time on the link divided by this.
+    pub read_speedup: f64,
+    /// Which packets of an input buffer and virtual lane an output may choose.
+    pub queueing: Queueing,
     /// Which input an output serves next, within a virtual lane.
     pub arbitration: Arbitration,
-    /// How often the packet that has waited longest in an input buffer may be overtaken by others of
+    /// With `queueing = "voq"`, how often the packet that has waited longest in an input buffer may be overtaken by others of
     /// its buffer and virtual lane that can go; then none of them leaves before it has left
     /// (santos2003, footnote 6).
     pub bypass_limit: Limit<u8>,
@@ -121,6 +138,8 @@ impl Default for SwitchSection {
             credit_delay: Span::from_ns(100),
             buffer: Bytes::from_bytes(64 << 10),
             read_limit: Limit::Unlimited,
+            read_speedup: 1.0,
+            queueing: Queueing::default(),
             arbitration: Arbitration::default(),
             bypass_limit: Limit::Unlimited,
             output_buffer: None,

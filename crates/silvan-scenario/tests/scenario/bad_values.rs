@@ -50,7 +50,25 @@ fn packets_and_buffers() {
         "switch",
         "output-buffer = { size = \"8 KiB\", speedup = 0.5 }",
         "switch.output-buffer.speedup: a speedup of 0.5 is not 1 to 1000 in steps of 0.01 (hint: \
-         write 1 for a crossbar as fast as its links, or e.g. 1.5)",
+         write 1 for as fast as the links, or e.g. 1.5)",
+    );
+    check(
+        "switch",
+        "read-speedup = 0.5",
+        "switch.read-speedup: a speedup of 0.5 is not 1 to 1000 in steps of 0.01 (hint: write 1 for \
+         as fast as the links, or e.g. 1.5)",
+    );
+    check(
+        "switch",
+        "read-speedup = 1.5",
+        "switch.read-speedup: a read speedup without a limit on simultaneous reads has no effect \
+         (hint: set switch.read-limit, e.g. to 1, or leave it out)",
+    );
+    check(
+        "switch",
+        "bypass-limit = 4\nqueueing = \"fifo\"",
+        "switch.bypass-limit: a bypass limit with FIFO queueing, where no packet overtakes another \
+         (hint: leave it out, or set switch.queueing to \"voq\")",
     );
     check(
         "switch",

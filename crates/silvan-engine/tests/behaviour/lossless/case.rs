@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use silvan_control::ib::{IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap};
 use silvan_engine::{
     Arbitration, BecnCarrier, BecnPath, EngineConfig, FeedbackParams, HostParams, LatencyStats,
-    OutputBuffer, PacketParams, Sink, SwitchParams, VlArbitration,
+    OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
 use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width, check};
 use silvan_units::{Bytes, Length, Rate, Sl, Span, Time, Vl};
@@ -85,6 +85,8 @@ impl Case {
         switch.vl_arbitration = VlArbitration::default();
         switch.arbitration = Arbitration::RoundRobin;
         (switch.read_limit, switch.bypass_limit) = (None, None);
+        switch.read_speedup_percent = 100;
+        switch.queueing = Queueing::Voq;
         if let Some(buffer) = &mut switch.output_buffer {
             buffer.speedup_percent = 100;
         }
@@ -191,6 +193,8 @@ fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParams> {
         (
             option::weighted(0.4, 1_u8..=3),
             option::weighted(0.3, 1_u8..=5),
+            100_u32..300,
+            any::<bool>(),
         ),
         arbitration,
         option::weighted(0.3, output_buffer),
@@ -198,12 +202,20 @@ fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParams> {
     )
         .prop_map(
             |(latency, credit_delay, buffer, limits, arbitration, output_buffer, tables)| {
-                let (read_limit, bypass_limit) = limits;
+                let (read_limit, mut bypass_limit, speedup, is_fifo) = limits;
+                let queueing = if is_fifo {
+                    Queueing::Fifo
+                } else {
+                    Queueing::Voq
+                };
+                bypass_limit = bypass_limit.filter(|_| !is_fifo);
                 SwitchParams {
                     latency,
                     credit_delay,
                     buffer,
                     read_limit,
+                    read_speedup_percent: read_limit.map_or(100, |_| speedup),
+                    queueing,
                     arbitration,
                     bypass_limit,
                     output_buffer,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_control::seam::{NoControl, SourceControl, SwitchControl};
 use silvan_engine::{
-    Arbitration, BecnCarrier, CompiledFabric, Engine, EngineConfig, Form, SwitchParams,
+    Arbitration, BecnCarrier, CompiledFabric, Engine, EngineConfig, Form, Queueing, SwitchParams,
 };
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 use silvan_units::{Length, PortId, Time, Vl};
@@ -216,6 +216,7 @@ fn what_is_not_plain_is_told() {
     for config in [
         with(|switch| switch.read_limit = Some(1)),
         with(|switch| switch.bypass_limit = Some(1)),
+        with(|switch| switch.queueing = Queueing::Fifo),
         with(|switch| switch.arbitration = Arbitration::OldestFirst),
     ] {
         assert!(!is_plain(&alike, &config));

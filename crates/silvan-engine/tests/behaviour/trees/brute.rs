@@ -3,16 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use silvan_engine::{EngineConfig, HostShare, Member, Role, Tree, WaitingPacket};
+use silvan_engine::{EngineConfig, HostShare, Member, Queueing, Role, Tree, WaitingPacket};
 use silvan_units::{Bytes, HostId, PortId, Vl};
 
 use crate::common::{PlainEngine, Routed};
 
 type PortVl = (PortId, Vl);
 
+/// A packet, and the Port VL that has to take one from its buffer before it can move.
+#[derive(Clone, Copy)]
+struct Waiting {
+    packet: WaitingPacket,
+    place: PortVl,
+}
+
 struct Instant<'a> {
     routed: &'a Routed,
-    waiting: Vec<WaitingPacket>,
+    waiting: Vec<Waiting>,
     lacking: BTreeSet<PortVl>,
 }
 
@@ -22,8 +29,18 @@ pub fn trees(
     engine: &PlainEngine,
     threshold: Bytes,
 ) -> Vec<Tree> {
-    let mut waiting = Vec::new();
-    engine.for_each_waiting(|packet| waiting.push(packet));
+    let mut waiting: Vec<Waiting> = Vec::new();
+    let is_fifo = config.switch.queueing == Queueing::Fifo;
+    engine.for_each_waiting(|packet| {
+        // Lanes do not change here, so that a packet's lane is that of its buffer.
+        let same = |other: &&Waiting| {
+            packet.input.is_some()
+                && (other.packet.input, other.packet.vl) == (packet.input, packet.vl)
+        };
+        let first = waiting.iter().find(same).filter(|_| is_fifo);
+        let place = first.map_or((packet.output, packet.vl), |first| first.place);
+        waiting.push(Waiting { packet, place });
+    });
     let mtu = (config.packet.mtu + config.packet.header)
         .as_u64()
         .div_ceil(64);
@@ -88,23 +105,20 @@ impl Instant<'_> {
     }
 
     fn queued(&self, (port, vl): PortVl) -> Bytes {
-        let own = self
-            .waiting
-            .iter()
-            .filter(|p| (p.output, p.vl) == (port, vl));
-        own.map(|packet| packet.wire).sum()
+        let own = self.waiting.iter().filter(|p| p.place == (port, vl));
+        own.map(|waiting| waiting.packet.wire).sum()
     }
 
     /// Bytes in the buffer behind `from` that wait for `to`.
     fn between(&self, from: PortVl, to: PortVl) -> Bytes {
         let input = self.routed.fabric.ports[from.0].peer;
-        let between = |p: &&WaitingPacket| {
-            p.input == input && p.vl == from.1 && (p.output, p.vl) == to && input.is_some()
+        let between = |p: &&Waiting| {
+            p.packet.input == input && p.packet.vl == from.1 && p.place == to && input.is_some()
         };
         self.waiting
             .iter()
             .filter(between)
-            .map(|packet| packet.wire)
+            .map(|waiting| waiting.packet.wire)
             .sum()
     }
 
@@ -188,10 +202,10 @@ impl Instant<'_> {
         let in_tree = self
             .waiting
             .iter()
-            .filter(|p| depths.contains_key(&(p.output, p.vl)));
+            .filter(|p| depths.contains_key(&p.place));
         in_tree
-            .filter_map(|packet| {
-                let own = self.climb((packet.output, packet.vl), depths);
+            .filter_map(|Waiting { packet, place }| {
+                let own = self.climb(*place, depths);
                 let way = self.way(packet).into_iter().map(|port| (port, packet.vl));
                 let on_way: Vec<PortVl> = way.filter(|place| roots.contains(place)).collect();
                 let counts_to = match on_way.contains(&own) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use silvan_fabric::routing::{SlToVlTables, Vls};
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width};
 use silvan_reference::{
-    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Sink, SwitchParameters,
+    Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Queueing, Sink, SwitchParameters,
     VlArbitration,
 };
 use silvan_units::{Bytes, HostId, Length, PortId, Rate, Sl, Span, Time, Vl};
@@ -181,22 +181,33 @@ fn switches(data_vls: u8, wire: u64) -> impl Strategy<Value = SwitchParameters> 
         Just(Arbitration::RoundRobin),
         Just(Arbitration::OldestFirst)
     ];
+    let limits = prop_oneof![
+        7 => Just((None, 100)),
+        3 => (1_u8..=3, prop_oneof![Just(100_u32), 101_u32..400])
+            .prop_map(|(limit, percent)| (Some(limit), percent)),
+    ];
+    let queueing = prop_oneof![Just(Queueing::Voq), Just(Queueing::Fifo)];
+    let reads =
+        (limits, queueing).prop_map(|((limit, percent), queueing)| (limit, percent, queueing));
     (
         nanoseconds(20..500),
         nanoseconds(0..300),
         buffers(wire),
-        option::weighted(0.3, 1_u8..=3),
+        reads,
         arbitration,
         output_buffer,
         vl_tables(data_vls),
     )
         .prop_map(
-            |(latency, credit_delay, buffer, read_limit, arbitration, output_buffer, tables)| {
+            |(latency, credit_delay, buffer, reads, arbitration, output_buffer, tables)| {
+                let (read_limit, read_speedup_percent, queueing) = reads;
                 SwitchParameters {
                     latency,
                     credit_delay,
                     buffer,
                     read_limit,
+                    read_speedup_percent,
+                    queueing,
                     arbitration,
                     output_buffer,
                     vl_arbitration: tables,

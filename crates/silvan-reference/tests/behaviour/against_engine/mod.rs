@@ -10,7 +10,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_control::seam::NoControl;
 use silvan_engine::{self as engine, Engine, EngineConfig};
 use silvan_fabric::routing::{PathLanes, PathLevels, Routes};
-use silvan_reference::{Arbitration, FlitModel, Parameters, Sink};
+use silvan_reference::{Arbitration, FlitModel, Parameters, Queueing, Sink};
 use silvan_units::{Sl, Span, Time};
 
 use self::case::{Case, Load, cases};
@@ -37,6 +37,11 @@ fn config(case: &Case) -> EngineConfig {
             credit_delay: switch.credit_delay,
             buffer: switch.buffer,
             read_limit: switch.read_limit,
+            read_speedup_percent: switch.read_speedup_percent,
+            queueing: match switch.queueing {
+                Queueing::Voq => engine::Queueing::Voq,
+                Queueing::Fifo => engine::Queueing::Fifo,
+            },
             arbitration: match switch.arbitration {
                 Arbitration::RoundRobin => engine::Arbitration::RoundRobin,
                 Arbitration::OldestFirst => engine::Arbitration::OldestFirst,

@@ -1,0 +1,251 @@
+//! Input buffers that are plain queues: packets leave in the order in which they arrived.
+//!
+//! Of the packets of an input buffer and virtual lane only the first stands in a virtual output
+//! queue, where outputs can choose it. The others are held back here and move up one by one, each
+//! when the packet before it starts to leave (head-of-line blocking). The dependencies among
+//! buffers are those of virtual output queues, so that the check for credit loops holds for both.
+
+use std::collections::VecDeque;
+
+use silvan_control::seam::{SourceControl, SwitchControl};
+
+use crate::engine::Engine;
+use crate::form::Form;
+use crate::packet::Packet;
+use crate::plane::Plane;
+use crate::workload::Workload;
+
+/// A packet behind the first of its buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldBack {
+    pub packet: Packet,
+    /// The dense lane that it will leave by.
+    pub lane: u32,
+    /// When its head became eligible.
+    since: u64,
+}
+
+/// The packets of one input buffer and virtual lane.
+#[derive(Clone, Debug, Default)]
+struct Buffer {
+    /// Whether its first packet stands in a virtual output queue.
+    has_first: bool,
+    behind: VecDeque<HeldBack>,
+}
+
+/// All input buffers of the switches, by port and virtual lane.
+#[derive(Clone, Debug)]
+pub(crate) struct Fifos {
+    buffers: Vec<Buffer>,
+    /// Wire bytes held back, by the lane that they will leave by.
+    bytes: Vec<u32>,
+    vls: usize,
+}
+
+impl Fifos {
+    pub fn new(ports: usize, lanes: usize, vls: usize) -> Self {
+        Self {
+            buffers: vec![Buffer::default(); ports * vls],
+            bytes: vec![0; lanes],
+            vls,
+        }
+    }
+
+    /// The buffer of an input; `None` for the stage of an output buffer, which has a single output.
+    fn buffer(&self, input: u32, vl: usize) -> Option<&Buffer> {
+        self.buffers.get(input as usize * self.vls + vl)
+    }
+
+    fn buffer_mut(&mut self, input: u32, vl: usize) -> Option<&mut Buffer> {
+        self.buffers.get_mut(input as usize * self.vls + vl)
+    }
+
+    /// Whether a packet that arrives at this buffer is behind another one.
+    pub fn is_occupied(&self, input: u32, vl: usize) -> bool {
+        self.buffer(input, vl)
+            .is_some_and(|buffer| buffer.has_first)
+    }
+
+    /// Takes the place of the first packet, or holds this one back. Returns whether it is held back.
+    fn join(&mut self, input: u32, lane: usize, packet: Packet, now: u64) -> bool {
+        let Some(buffer) = self.buffer_mut(input, packet.vl()) else {
+            return false;
+        };
+        if !buffer.has_first {
+            buffer.has_first = true;
+            return false;
+        }
+        buffer.behind.push_back(HeldBack {
+            packet,
+            lane: lane as u32,
+            since: now,
+        });
+        self.bytes[lane] += u32::from(packet.wire());
+        true
+    }
+
+    /// The first packet of a buffer has left: the next one takes its place.
+    fn move_up(&mut self, input: u32, vl: usize) -> Option<HeldBack> {
+        let buffer = self.buffer_mut(input, vl)?;
+        let next = buffer.behind.pop_front();
+        buffer.has_first = next.is_some();
+        if let Some(next) = &next {
+            self.bytes[next.lane as usize] -= u32::from(next.packet.wire());
+        }
+        next
+    }
+
+    /// Takes out a packet that is held back in this buffer and would leave by one of these lanes.
+    fn take(&mut self, input: u32, vl: usize, lanes: &std::ops::Range<usize>) -> Option<Packet> {
+        let buffer = self.buffer_mut(input, vl)?;
+        let mut behind = buffer.behind.iter();
+        let place = behind.position(|held| lanes.contains(&(held.lane as usize)))?;
+        let taken = buffer.behind.remove(place)?;
+        self.bytes[taken.lane as usize] -= u32::from(taken.packet.wire());
+        Some(taken.packet)
+    }
+
+    /// The packets held back in a buffer, in order.
+    pub fn behind(&self, input: u32, vl: usize) -> impl Iterator<Item = &HeldBack> {
+        let buffer = self.buffer(input, vl);
+        buffer.into_iter().flat_map(|buffer| &buffer.behind)
+    }
+
+    /// The same, with the right to change them.
+    pub fn behind_mut(&mut self, input: u32, vl: usize) -> impl Iterator<Item = &mut HeldBack> {
+        let buffer = self.buffer_mut(input, vl);
+        buffer.into_iter().flat_map(|buffer| &mut buffer.behind)
+    }
+
+    /// All packets held back, with the number of their input.
+    pub fn all_behind(&self) -> impl Iterator<Item = (u32, &HeldBack)> {
+        let buffers = self.buffers.iter().enumerate();
+        buffers.flat_map(|(index, buffer)| {
+            let input = (index / self.vls) as u32;
+            buffer.behind.iter().map(move |held| (input, held))
+        })
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let held = |buffer: &Buffer| buffer.behind.capacity() * size_of::<HeldBack>();
+        self.buffers.capacity() * size_of::<Buffer>()
+            + self.buffers.iter().map(held).sum::<usize>()
+            + self.bytes.capacity() * 4
+    }
+}
+
+impl Plane {
+    /// Wire bytes that wait in a switch for a lane, those behind other packets included.
+    #[inline]
+    pub fn waiting_bytes(&self, lane: usize) -> u32 {
+        let held_back = self.fifos.as_ref().map_or(0, |fifos| fifos.bytes[lane]);
+        self.lanes[lane].queued_bytes + held_back
+    }
+
+    /// The same for the hot loop.
+    #[inline(always)]
+    pub fn held_back_bytes<F: Form>(&self, lane: usize) -> u32 {
+        match &self.fifos {
+            Some(fifos) if !F::PLAIN => fifos.bytes[lane],
+            _ => 0,
+        }
+    }
+
+    /// Whether a packet that arrives at this buffer is behind another one.
+    #[inline(always)]
+    pub fn is_behind<F: Form>(&self, input: u32, vl: usize) -> bool {
+        !F::PLAIN && (self.fifos.as_ref()).is_some_and(|fifos| fifos.is_occupied(input, vl))
+    }
+
+    /// Calls `each` with every packet that cannot move before this lane takes one: those that wait for
+    /// it, and those behind them in their input buffers, with their input and their own lane.
+    pub fn for_each_blocked_by(&self, lane: usize, mut each: impl FnMut(u32, usize, &Packet)) {
+        self.for_each_in_lane(lane, |input, packet| {
+            each(input, lane, packet);
+            if let Some(fifos) = &self.fifos {
+                for held in fifos.behind(input, packet.vl()) {
+                    each(input, held.lane as usize, &held.packet);
+                }
+            }
+        });
+    }
+
+    /// Calls `each` with the lane, the input and the packet for all packets held back.
+    pub fn for_each_held_back(&self, mut each: impl FnMut(usize, u32, &Packet)) {
+        if let Some(fifos) = &self.fifos {
+            for (input, held) in fifos.all_behind() {
+                each(held.lane as usize, input, &held.packet);
+            }
+        }
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+    /// Holds a packet back if it has arrived behind another one in its input buffer. Returns whether it
+    /// is held back.
+    #[inline(always)]
+    pub(crate) fn hold_back(&mut self, now: u64, port: u32, lane: usize, packet: Packet) -> bool {
+        match &mut self.plane.fifos {
+            Some(fifos) if !F::PLAIN => fifos.join(port, lane, packet, now),
+            _ => false,
+        }
+    }
+
+    /// The first packet of an input buffer has left its queue: the next one may be chosen.
+    #[inline(always)]
+    pub(crate) fn move_up(&mut self, now: u64, input: u32, vl: usize) {
+        if !F::PLAIN && self.plane.fifos.is_some() {
+            self.move_up_next(now, input, vl);
+        }
+    }
+
+    #[inline(never)]
+    fn move_up_next(&mut self, now: u64, input: u32, vl: usize) {
+        let plane = &mut self.plane;
+        let next = plane
+            .fifos
+            .as_mut()
+            .and_then(|fifos| fifos.move_up(input, vl));
+        let Some(HeldBack {
+            packet,
+            lane,
+            since,
+        }) = next
+        else {
+            return;
+        };
+        let local = u32::from(plane.ins[input as usize].local);
+        let output = lane / plane.vls as u32;
+        let record = &mut plane.lanes[lane as usize];
+        if record.has_input(local) {
+            // The first packet of another lane of this input, for the same lane of the output.
+            let queue = &mut plane.queues[(record.queues + local) as usize];
+            plane.pool.insert(queue, packet, since);
+            record.queued_bytes += u32::from(packet.wire());
+        } else {
+            plane.queue_packet(lane as usize, local, packet, since);
+        }
+        plane.outs[output as usize].waiting += 1;
+        let at = plane.outs[output as usize].free_at.max(now);
+        self.wake_output(output, at);
+    }
+
+    /// Takes the packets out that are held back and bound for an output, with their inputs.
+    pub(crate) fn take_held_back(&mut self, output: u32) -> Vec<(u32, Packet)> {
+        let plane = &mut self.plane;
+        let element = plane.element_of(output);
+        let lanes = plane.lane(output, 0)..plane.lane(output, plane.vls);
+        let mut taken = Vec::new();
+        if let Some(fifos) = &mut plane.fifos {
+            for input in element.base..element.base + element.ports {
+                for vl in 0..plane.vls {
+                    while let Some(packet) = fifos.take(input, vl, &lanes) {
+                        taken.push((input, packet));
+                    }
+                }
+            }
+        }
+        taken
+    }
+}
