@@ -59,8 +59,8 @@ def dots(places: Places) -> Path:
         The path. A dot is as wide as the line that it is drawn with.
     """
     x, y = places.reshape(-1, 2).T
-    # Oblique, because renderers round the ends of horizontal and vertical lines to whole pixels, and
-    # a dot whose ends meet is not drawn.
+    # Oblique, because renderers round the ends of horizontal and vertical lines to whole pixels,
+    # and a dot whose ends meet is not drawn.
     ends = np.stack((x, y, x + _NO_LENGTH, y + _NO_LENGTH), axis=-1)
     return _path(ends, (Path.MOVETO, Path.LINETO))
 
