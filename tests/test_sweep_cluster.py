@@ -73,6 +73,28 @@ def test_failures_and_tables_come_back_from_a_cluster(dask: LocalCluster, tmp_pa
     assert kept.tables == silvan.run(kept.scenario).tables
 
 
+def test_a_point_on_a_cluster_has_a_time_limit(dask: LocalCluster, tmp_path: Path) -> None:
+    from tests.test_scheme_failures import ENDLESS, SCENARIO, scheme_text
+
+    (tmp_path / "mine.py").write_text(scheme_text("release", *ENDLESS))
+    (tmp_path / "incast.toml").write_text(SCENARIO)
+    result = silvan.sweep(
+        silvan.Scenario.from_file(
+            tmp_path / "incast.toml",
+            overrides={
+                "control.scheme": "python",
+                "control.python.file": str(tmp_path / "mine.py"),
+            },
+        ),
+        {"control.python.parameters.which": [1, 2, 3]},
+        scheduler=dask.scheduler_address,
+        point_timeout_s=20,
+    )
+    assert result.points["control.python.parameters.which"].to_pylist() == [1, 3]
+    (failure,) = result.failures
+    assert failure.error == "not finished within the time limit per point of 20 s"
+
+
 def test_workers_with_another_build_are_refused(
     dask: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

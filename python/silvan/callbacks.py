@@ -5,35 +5,47 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from silvan.errors import SchemeError, SilvanError
+from silvan.hook_failure import HookFailure, explain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-HOOKS: dict[str, tuple[Sequence[str], bool]] = {
-    "on_queued": (("now", "port_vl", "queued_bytes", "has_credit", "wire_bytes"), False),
+NEVER = 2**63 - 1
+"""What ``release`` and ``host_release`` return if only feedback or credits can end the wait."""
+
+
+class Value(Enum):
+    """What a function returns."""
+
+    NONE = "nothing"
+    FLAG = "True or False"
+    TIME = "a time from 0 to 2**63 - 1 ps, silvan.callbacks.NEVER"
+
+
+HOOKS: dict[str, tuple[Sequence[str], Value]] = {
+    "on_queued": (("now", "port_vl", "queued_bytes", "has_credit", "wire_bytes"), Value.NONE),
     "on_departure": (
         ("now", "port_vl", "queued_bytes", "has_credit", "wire_bytes", "marked"),
-        True,
+        Value.FLAG,
     ),
-    "release": (("now", "source", "destination", "sl"), True),
-    "host_release": (("now", "host"), True),
-    "on_flow_start": (("now", "source", "destination", "sl"), False),
-    "on_send": (("now", "source", "destination", "sl", "wire_time", "payload"), False),
-    "on_feedback": (("now", "source", "destination", "sl", "acknowledged", "marked"), True),
-    "on_credit": (("now", "host", "used", "capacity"), False),
+    "release": (("now", "source", "destination", "sl"), Value.TIME),
+    "host_release": (("now", "host"), Value.TIME),
+    "on_flow_start": (("now", "source", "destination", "sl"), Value.NONE),
+    "on_send": (("now", "source", "destination", "sl", "wire_time", "payload"), Value.NONE),
+    "on_feedback": (("now", "source", "destination", "sl", "acknowledged", "marked"), Value.FLAG),
+    "on_credit": (("now", "host", "used", "capacity"), Value.NONE),
 }
-"""Arguments of each function after the state, and whether it gives something back."""
+"""Arguments of each function after the state, and what it returns."""
 
 _FUNCTIONS_KEPT = 64
-
-NEVER = 2**63 - 1
-"""What ``release`` and ``host_release`` give if only feedback or credits can end the wait."""
 
 
 class Callbacks:
@@ -41,7 +53,8 @@ class Callbacks:
 
     Every function takes the state and whole numbers; times are in picoseconds. numba compiles them,
     which ``pip install "silvan[numba]"`` brings, and they run without the interpreter. One that is
-    left out does nothing.
+    left out does nothing. The first call that raises an exception or returns a value that is not
+    valid, such as NaN or a negative time, ends the run with a :class:`SchemeError`.
 
     Parameters
     ----------
@@ -52,20 +65,20 @@ class Callbacks:
         ``(state, now, port_vl, queued_bytes, has_credit, wire_bytes)``: a packet has been queued
         for an output Port VL of a switch.
     on_departure : callable, optional
-        ``(state, now, port_vl, queued_bytes, has_credit, wire_bytes, marked)``: one leaves. Gives
+        ``(state, now, port_vl, queued_bytes, has_credit, wire_bytes, marked)``: one leaves. Returns
         whether to mark it.
     release : callable, optional
-        ``(state, now, source, destination, sl)``: gives when the flow may start its next packet.
+        ``(state, now, source, destination, sl)``: returns when the flow may start its next packet.
     host_release : callable, optional
-        ``(state, now, host)``: gives when the host may, whatever the flow.
+        ``(state, now, host)``: returns when the host may, whatever the flow.
     on_flow_start : callable, optional
         ``(state, now, source, destination, sl)``: a new flow starts between these hosts.
     on_send : callable, optional
         ``(state, now, source, destination, sl, wire_time, payload)``: the flow starts a packet.
     on_feedback : callable, optional
         ``(state, now, source, destination, sl, acknowledged, marked)``: an acknowledgement of so
-        many bytes, or a notification (0 bytes), has arrived. Gives whether the flow may be able to
-        send earlier than ``release`` last said.
+        many bytes, or a notification (0 bytes), has arrived. Returns whether the flow may be able
+        to send earlier than ``release`` last said.
     on_credit : callable, optional
         ``(state, now, host, used, capacity)``: so many of the credits of the host's own link, in
         blocks of 64 bytes, are taken now.
@@ -89,6 +102,7 @@ class Callbacks:
             raise SilvanError(
                 f"there is no call {unknown[0]!r} of a scheme", f"known: {', '.join(HOOKS)}"
             )
+        self._functions = functions
         # The compiled functions live as long as these objects.
         self._compiled = {
             name: _compile(name, function, self.state.shape) for name, function in functions.items()
@@ -97,6 +111,16 @@ class Callbacks:
     def addresses(self) -> dict[str, int]:
         """Give the address of every function, for the compiled module."""
         return {name: int(compiled.address) for name, compiled in self._compiled.items()}
+
+    def explain(
+        self,
+        failure: HookFailure,
+        state: npt.NDArray[np.float64],
+        raised: Sequence[BaseException],
+    ) -> SchemeError:
+        """Make the error of a call that failed, from the state after it and what was raised."""
+        _, value = HOOKS[failure.hook]
+        return explain(self._functions[failure.hook], failure, state, raised, value.value)
 
 
 @lru_cache(_FUNCTIONS_KEPT)
@@ -108,7 +132,9 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
         raise SilvanError(
             "numba is not installed", 'pip install "silvan[numba]" brings it'
         ) from None
-    arguments, gives = HOOKS[name]
+    from numba import types
+
+    arguments, value = HOOKS[name]
     found = list(inspect.signature(function).parameters)
     if len(found) != len(arguments) + 1:
         wanted = ", ".join(("state", *arguments))
@@ -117,17 +143,18 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
             *_place(function),
             hint=f"write def {name}({wanted})",
         )
-    inner = numba.njit(function)
-    wide = numba.types.int64
-    result = wide if gives else numba.types.void
-    signature = result(numba.types.CPointer(numba.types.float64), *[wide] * len(arguments))
-    names: dict[str, Any] = {"inner": inner, "carray": numba.carray, "shape": shape}
-    # numba wants the arguments by name, and there are five different numbers of them.
-    listed = ", ".join(arguments)
-    call = f"inner(carray(pointer, shape), {listed})"
-    body = f"return int({call})" if gives else call
-    exec(f"def outer(pointer, {listed}):\n    {body}\n", names)
+    wide = [types.int64] * len(arguments)
     try:
+        inner = _compile_inner(function, (types.Array(types.float64, len(shape), "C"), *wide))
+        returned = inner.nopython_signatures[-1].return_type
+        body = _body(name, value, returned, function)
+        names: dict[str, Any] = {"inner": inner, "carray": numba.carray, "shape": shape}
+        names |= {"int64": np.int64, "NEVER": NEVER}
+        # numba wants the arguments by name, and there are five different numbers of them.
+        listed = ", ".join(arguments)
+        call = f"    value = inner(carray(pointer, shape), {listed})\n"
+        exec(f"def outer(pointer, {listed}):\n{call}{body}", names)
+        signature = types.int64(types.CPointer(types.float64), *wide)
         return numba.cfunc(signature)(names["outer"])
     except numba.core.errors.NumbaError as error:
         lines = [line.strip() for line in str(error).splitlines()]
@@ -140,9 +167,61 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
         ) from error
 
 
+def _compile_inner(function: Callable[..., object], arguments: tuple[Any, ...]) -> Any:
+    """Compile a function for these types, with checks of its indices and conversions."""
+    import numba
+
+    from silvan.checked_int import with_checked_int
+
+    if hasattr(function, "py_func"):
+        # Its author has compiled it already, with other options perhaps.
+        own: Any = function
+        own.compile(arguments)
+        return own
+    with suppress(numba.core.errors.NumbaError):
+        checked = numba.njit(boundscheck=True)(with_checked_int(function))
+        checked.compile(arguments)
+        return checked
+    # Where int stands for the type, such as in isinstance, it must be Python's.
+    plain = numba.njit(boundscheck=True)(function)
+    plain.compile(arguments)
+    return plain
+
+
+# A compiled function returns the complement of its value, which is negative; 1 stands for a value
+# that is not valid. An exception in it makes numba return 0.
+_BODIES = {
+    (Value.NONE, False): "    return -1\n",
+    (Value.FLAG, False): "    return -2 if value else -1\n",
+    (Value.FLAG, True): "    return 1 if value != value else -2 if value else -1\n",
+    (Value.TIME, False): "    at = int64(value)\n    return ~at if at >= 0 else 1\n",
+    # The state keeps NEVER as 2.0**63.
+    (Value.TIME, True): """\
+    if 0.0 <= value < 9223372036854775808.0:
+        return ~int64(value)
+    return ~int64(NEVER) if value == 9223372036854775808.0 else 1
+""",
+}
+
+
+def _body(name: str, value: Value, returned: Any, function: Callable[..., object]) -> str:
+    """Give the end of the function that checks a value of this type of numba's."""
+    from numba import types
+
+    if value is Value.NONE:
+        return _BODIES[value, False]
+    if isinstance(returned, types.Integer | types.Boolean | types.Float):
+        return _BODIES[value, isinstance(returned, types.Float)]
+    raise SchemeError(
+        f"{name} returns {returned}",
+        *_place(function),
+        hint=f"its value must be {value.value}",
+    )
+
+
 def _place(function: Callable[..., object], report: str = "") -> tuple[str | None, int | None]:
     """Say where a function stands, or the line of it that numba's report names first."""
-    code = getattr(function, "__code__", None)
+    code = getattr(getattr(function, "py_func", function), "__code__", None)
     if code is None:
         return None, None
     found = re.search(rf" at {re.escape(code.co_filename)} \((\d+)\)", report)

@@ -76,10 +76,41 @@ class ScenarioError(SilvanError):
 
 
 class SchemeError(ScenarioError):
-    """A congestion-control scheme in Python that cannot be read, compiled or built.
+    """A congestion-control scheme in Python that cannot be used, or that fails during a run.
 
-    ``source`` and ``line`` are those of the Python file.
+    Parameters
+    ----------
+    message : str
+        What is wrong, in one line.
+    source : str, optional
+        The Python file.
+    line : int, optional
+        The line at fault, counted from one.
+    hint : str, optional
+        What to do about it, in one line.
+    hook : str, optional
+        The function that failed during a run, such as ``"release"``.
+    time_ps : int, optional
+        The simulated time of that, in picoseconds.
     """
+
+    def __init__(
+        self,
+        message: str,
+        source: str | None = None,
+        line: int | None = None,
+        hint: str | None = None,
+        *,
+        hook: str | None = None,
+        time_ps: int | None = None,
+    ) -> None:
+        super().__init__(message, source, line, hint)
+        self.hook = hook
+        self.time_ps = time_ps
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Pickling gives positional arguments only, and restores the others from the state.
+        return type(self), self.args, self.__dict__
 
 
 class SimulationError(SilvanError):

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 MANIFEST = "manifest.json"
 """File that marks a folder as a finished result."""
+
+
+WRITING = threading.RLock()
+"""Held while something is written: a process that ends itself waits for it."""
 
 
 def require_writable(directory: Path) -> None:
@@ -81,6 +86,11 @@ def replaced_folder(target: Path) -> Iterator[Path]:
     """
     require_replaceable(target)
     require_writable(target.parent)
+    with WRITING:
+        yield from _fill(target)
+
+
+def _fill(target: Path) -> Iterator[Path]:
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         # A private folder is what mkdtemp makes; results are for everyone who may list it.

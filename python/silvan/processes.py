@@ -197,6 +197,14 @@ class Pool:
             events.append(event)
         return events
 
+    def kill(self, key: int) -> None:
+        """End a call with its worker process; another one takes its place. No event follows."""
+        worker = next(one for one in self._busy.values() if one.key == key)
+        del self._busy[worker.connection]
+        worker.connection.close()
+        worker.process.kill()
+        worker.process.wait()
+
     def pids(self) -> dict[int, int]:
         """Give the process id of the worker of each call that is going on."""
         return {worker.key: worker.process.pid for worker in self._busy.values()}

@@ -82,7 +82,8 @@ def run(
     SimulationError
         The fabric is stalled by a credit loop, or cannot be built.
     SchemeError
-        The scenario's scheme is in a Python file that fails.
+        The scheme is in Python, and its file or one of its functions fails. The error of a
+        function has ``hook`` and ``time_ps``.
     ScenarioError
         What is given is no scenario, or no seed.
 
@@ -131,10 +132,27 @@ def simulate(
 
     if control is None:
         control = scheme_of(scenario, seed)
-    callbacks: dict[str, int] | None = None
-    if control is not None:
-        # The functions change the copy, which must live until the run is over.
-        state = control.state.copy()
-        callbacks = {**control.addresses(), "state": state.ctypes.data}
-    output = _silvan.run(scenario._native, seed, report, callbacks)
+    if control is None:
+        output = _silvan.run(scenario._native, seed, report)
+    else:
+        output = _run_callbacks(scenario, seed, report, control)
     return Result.from_columns(scenario, seed, output.tables, json.loads(output.summary))
+
+
+def _run_callbacks(
+    scenario: Scenario,
+    seed: int,
+    report: Callable[[dict[str, Any]], object] | None,
+    control: Callbacks,
+) -> _silvan.RunOutput:
+    from silvan.hook_failure import HookFailure, compiled_exceptions
+
+    # The functions change the copy, which must live until the run is over.
+    state = control.state.copy()
+    callbacks = {**control.addresses(), "state": state.ctypes.data}
+    with compiled_exceptions() as raised:
+        try:
+            return _silvan.run(scenario._native, seed, report, callbacks)
+        except HookFailure as failure:
+            error = control.explain(failure, state, raised)
+    raise error

@@ -7,12 +7,17 @@ import pickle
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
 from silvan.errors import SimulationError
+from silvan.folders import WRITING
 from silvan.simulation import Progress
+
+_GRACE_S = 0.5
+"""How long a call may take to stop by itself once the caller is gone."""
 
 
 class _Stopped(Exception):
@@ -48,6 +53,7 @@ def serve(connection: Connection) -> None:
         except (EOFError, OSError):
             gone.set()
             calls.put(None)
+            _end_soon()
 
     def report(progress: Progress) -> None:
         if gone.is_set():
@@ -70,6 +76,16 @@ def serve(connection: Connection) -> None:
             connection.send(answer)
         except OSError:
             return
+
+
+def _end_soon() -> None:
+    """End the process, whatever it does: compiled code may never come back from a call.
+
+    What is being written is finished first.
+    """
+    time.sleep(_GRACE_S)
+    WRITING.acquire()
+    os._exit(1)
 
 
 def _refuse(error: Exception, report: object) -> None:

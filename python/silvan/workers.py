@@ -57,7 +57,8 @@ def run_jobs(
         What to run.
     workers : int, optional
         Processes at once; by default one per core. A single run, or a single worker, needs
-        no other process.
+        no other process, unless its scheme is in Python: a loop in it that does not end can be
+        stopped only with its process.
     on_progress : callable, optional
         Called from time to time with the index of a job and its progress.
 
@@ -74,7 +75,7 @@ def run_jobs(
         Ctrl-C was pressed. Running jobs are stopped and nothing of them is written.
     """
     count = min(workers or cores(), len(jobs))
-    if count <= 1:
+    if count <= 1 and not any(job.scenario.has_python_scheme for job in jobs):
         for index, job in enumerate(jobs):
             yield index, _do(job, partial(_tell, on_progress, index))
         return

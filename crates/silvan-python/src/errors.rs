@@ -6,6 +6,7 @@ use pyo3::types::PyType;
 use silvan_emulator::EmulatorError;
 use silvan_runner::RunError;
 use silvan_scenario::ScenarioError;
+use silvan_schemes::callbacks::Failure;
 
 /// The exception class of this name. A missing one would be a mistake in the package, and is
 /// reported as the import error that it is.
@@ -29,10 +30,22 @@ pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
     }
 }
 
+/// A call of a scheme's function that failed; the package finds out where and why.
+fn hook_failure(py: Python<'_>, failure: &Failure) -> PyErr {
+    let raise = || -> PyResult<PyErr> {
+        let class = py.import("silvan.hook_failure")?.getattr("HookFailure")?;
+        let class = class.downcast_into::<PyType>()?;
+        let arguments = (failure.hook, failure.arguments.clone(), failure.raised);
+        Ok(PyErr::from_type(class, arguments))
+    };
+    raise().unwrap_or_else(|error| error)
+}
+
 /// A run without a result: message, cycle and hint.
 pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     let (cycle, hint) = match error {
         RunError::Interrupted { .. } => return PyKeyboardInterrupt::new_err(()),
+        RunError::Scheme(failure) => return hook_failure(py, failure),
         RunError::Deadlock { cycle, .. } => (
             cycle.clone(),
             Some("route without the cycle, or give it more virtual lanes"),

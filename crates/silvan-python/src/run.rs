@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
@@ -13,6 +14,7 @@ use pyo3::types::{PyDict, PyTuple};
 use silvan_compiled::Fastest;
 use silvan_runner::{ColumnData, Progress, Table};
 use silvan_schemes::callbacks::{Addresses, Callbacks};
+use silvan_units::{Span, Time};
 
 use crate::column::Column;
 use crate::errors::run_error;
@@ -46,46 +48,32 @@ pub fn run(
 ) -> PyResult<RunOutput> {
     let callbacks = callbacks.map(addresses).transpose()?;
     let scenario = &scenario.get().0;
-    let mut raised = None;
-    let mut looked = Instant::now();
-    let mut latest = None;
-    let active = ActiveRun::start();
-    let mut observe = |state: Progress| {
-        latest = Some(state);
-        if looked.elapsed() < LOOK_EVERY {
-            return ControlFlow::Continue(());
-        }
-        looked = Instant::now();
-        active.check();
-        match Python::attach(|py| look_outside(py, progress.as_ref(), state)) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                raised = Some(error);
-                ControlFlow::Break(())
-            }
-        }
+    let outside = Outside::new(progress);
+    let mut observe = |state: Progress| match outside.look(state) {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
     };
     let finished = py.detach(|| {
         let finished = match callbacks {
             None => silvan_runner::run(&Fastest, scenario, seed, &mut observe),
             Some(addresses) => {
+                let outside = Arc::clone(&outside);
+                let alive = Box::new(move |now: Time| outside.look_again(now));
                 // SAFETY: the package has compiled the functions for these arguments, and holds them
                 // and a table of its own until this call is over.
-                let callbacks = unsafe { Callbacks::at(addresses) };
+                let callbacks = unsafe { Callbacks::at(addresses, alive) };
                 silvan_runner::run_callbacks(&Fastest, scenario, seed, callbacks, &mut observe)
             }
         };
-        active.check();
+        outside.active.check();
         finished
     });
-    if let Some(error) = raised {
+    if let Some(error) = outside.raised() {
         return Err(error);
     }
     let output = finished.map_err(|error| run_error(py, &error))?;
     // However fast the run was, its caller learns that it has ended.
-    if let Some(state) = latest {
-        look_outside(py, progress.as_ref(), state)?;
-    }
+    outside.report_end(py)?;
     let tables = PyDict::new(py);
     for table in output.tables {
         tables.set_item(table.name, columns(py, table)?)?;
@@ -117,7 +105,86 @@ fn addresses(named: BTreeMap<String, usize>) -> PyResult<Addresses> {
     Ok(addresses)
 }
 
-fn look_outside(py: Python<'_>, callback: Option<&Py<PyAny>>, state: Progress) -> PyResult<()> {
+/// What a run has to do with the interpreter: it reports its progress and honours signals.
+struct Outside {
+    active: ActiveRun,
+    progress: Option<Py<PyAny>>,
+    seen: Mutex<Seen>,
+}
+
+/// The last look at the interpreter.
+struct Seen {
+    at: Instant,
+    state: Progress,
+    state_at: Instant,
+    raised: Option<PyErr>,
+}
+
+impl Outside {
+    fn new(progress: Option<Py<PyAny>>) -> Arc<Self> {
+        let seen = Seen {
+            at: Instant::now(),
+            state: Progress {
+                simulated: Span::ZERO,
+                total: Span::ZERO,
+                packet_hops: 0,
+                events: 0,
+                wall_s: 0.0,
+            },
+            state_at: Instant::now(),
+            raised: None,
+        };
+        Arc::new(Self {
+            active: ActiveRun::start(),
+            progress,
+            seen: Mutex::new(seen),
+        })
+    }
+
+    /// Looks at the interpreter if that is due. Returns whether the run may go on.
+    fn look(&self, state: Progress) -> bool {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.state = state;
+        seen.state_at = Instant::now();
+        self.look_if_due(&mut seen)
+    }
+
+    /// The same in the midst of a step of the run, when nothing but the simulated time is known.
+    fn look_again(&self, now: Time) -> bool {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.state.simulated = now.since(Time::ZERO).min(seen.state.total);
+        seen.state.wall_s += seen.state_at.elapsed().as_secs_f64();
+        seen.state_at = Instant::now();
+        self.look_if_due(&mut seen)
+    }
+
+    fn look_if_due(&self, seen: &mut Seen) -> bool {
+        if seen.raised.is_some() || seen.at.elapsed() < LOOK_EVERY {
+            return seen.raised.is_none();
+        }
+        seen.at = Instant::now();
+        self.active.check();
+        let report = || Python::attach(|py| report(py, self.progress.as_ref(), seen.state));
+        seen.raised = report().err();
+        seen.raised.is_none()
+    }
+
+    /// Reports the last progress again.
+    fn report_end(&self, py: Python<'_>) -> PyResult<()> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = seen.state;
+        drop(seen);
+        report(py, self.progress.as_ref(), state)
+    }
+
+    /// The exception that ended the run.
+    fn raised(&self) -> Option<PyErr> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.raised.take()
+    }
+}
+
+fn report(py: Python<'_>, callback: Option<&Py<PyAny>>, state: Progress) -> PyResult<()> {
     py.check_signals()?;
     let Some(callback) = callback else {
         return Ok(());

@@ -62,7 +62,7 @@ use measure::Measurement;
 use programs::{ProgramState, program_state};
 use schedule::Schedule;
 use silvan_scenario::Scenario;
-use silvan_schemes::callbacks::Callbacks;
+use silvan_schemes::callbacks::{Callbacks, Failure, Stopped};
 use silvan_simulation::{AnySource, AnySwitch, Engines, Simulation};
 use trees::TreeLog;
 
@@ -185,6 +185,9 @@ pub enum RunError {
         /// The scenario's name.
         name: String,
     },
+    /// A function of a scheme in Python raised an exception, or returned a value that is not valid.
+    #[error("{} failed at {} ps", .0.hook, .0.arguments[0])]
+    Scheme(Failure),
     /// A controller asked for a setting that the scheme does not have.
     #[error(transparent)]
     Setting(#[from] UnknownSetting),
@@ -282,11 +285,13 @@ pub fn run_callbacks(
     observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<RunOutput, RunError> {
     let control = (
-        AnySwitch::Callbacks(callbacks),
-        AnySource::Callbacks(callbacks),
+        AnySwitch::Callbacks(callbacks.clone()),
+        AnySource::Callbacks(callbacks.clone()),
     );
     let engine = assemble(engines, scenario, seed, control)?;
-    Run::new(scenario, seed, engine).complete(None, observer)
+    let mut run = Run::new(scenario, seed, engine);
+    run.callbacks = Some(callbacks);
+    run.complete(None, observer)
 }
 
 /// A run under way.
@@ -294,6 +299,7 @@ struct Run<'a> {
     scenario: &'a Scenario,
     seed: u64,
     engine: Box<dyn Simulation>,
+    callbacks: Option<Callbacks>,
     started: Instant,
 }
 
@@ -303,6 +309,7 @@ impl<'a> Run<'a> {
             scenario,
             seed,
             engine,
+            callbacks: None,
             started: Instant::now(),
         }
     }
@@ -318,9 +325,10 @@ impl<'a> Run<'a> {
         let mut trees = TreeLog::new(self.scenario, &measurement.ports);
         while let Some(step) = schedule.next_step() {
             if step.until > self.engine.now() {
-                self.engine
-                    .run_until(step.until)
-                    .map_err(|error| self.engine_error(error))?;
+                let ran = self.engine.run_until(step.until);
+                // What the engine did after the scheme's failure does not count, errors included.
+                self.check_callbacks()?;
+                ran.map_err(|error| self.engine_error(error))?;
             }
             if step.sample {
                 measurement.sample(self.engine.as_ref());
@@ -363,6 +371,17 @@ impl<'a> Run<'a> {
                 .flat_map(programs::tables),
         );
         Ok(RunOutput { tables, summary })
+    }
+
+    /// Ends the run if no function of the scheme is called any more.
+    fn check_callbacks(&self) -> Result<(), RunError> {
+        match self.callbacks.as_ref().and_then(Callbacks::stopped) {
+            None => Ok(()),
+            Some(Stopped::Failed(failure)) => Err(RunError::Scheme(failure.clone())),
+            Some(Stopped::Interrupted) => Err(RunError::Interrupted {
+                at: self.engine.now(),
+            }),
+        }
     }
 
     /// The first program that should have ended and has not is an error.

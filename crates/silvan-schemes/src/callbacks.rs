@@ -3,19 +3,27 @@
 //! All numbers are `int64`, times in picoseconds; the first argument is a table of `float64` in which
 //! the functions keep what they remember. A function that is left out does nothing.
 //!
-//! | function | arguments after the table | result |
+//! | function | arguments after the table | value |
 //! |---|---|---|
-//! | `on_queued` | now, port VL, bytes queued, credits left, bytes of the packet | |
+//! | `on_queued` | now, port VL, bytes queued, credits left, bytes of the packet | 0 |
 //! | `on_departure` | now, port VL, bytes queued, credits left, bytes of the packet, marked before | not 0: mark it |
 //! | `release` | now, source, destination, SL | when the flow may send |
 //! | `host_release` | now, host | when the host may send |
-//! | `on_flow_start` | now, source, destination, SL | |
-//! | `on_send` | now, source, destination, SL, time on the link, payload | |
+//! | `on_flow_start` | now, source, destination, SL | 0 |
+//! | `on_send` | now, source, destination, SL, time on the link, payload | 0 |
 //! | `on_feedback` | now, source, destination, SL, payload acknowledged (0: a notification), marked | not 0: ask again |
-//! | `on_credit` | now, host, credits taken, credits in all | |
+//! | `on_credit` | now, host, credits taken, credits in all | 0 |
+//!
+//! A function returns the bitwise complement of its value, which is never negative. So every valid
+//! result is negative: 0 means that the function raised an exception, and a positive number that its
+//! value is not valid. The first such call is recorded as the [`Failure`] of the run. No function is
+//! called after it: no flow may send, and whoever drives the run ends it at its next step.
 
 // Calling what stands at an address is unsafe whatever one does; nothing else here is.
 #![allow(unsafe_code)]
+
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
 
 use silvan_control::seam::{
     Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
@@ -24,14 +32,14 @@ use silvan_control::seam::{
 use silvan_units::{HostId, Span, Time};
 
 type State = *mut f64;
-type OnQueued = unsafe extern "C" fn(State, i64, i64, i64, i64, i64);
+type OnQueued = unsafe extern "C" fn(State, i64, i64, i64, i64, i64) -> i64;
 type OnDeparture = unsafe extern "C" fn(State, i64, i64, i64, i64, i64, i64) -> i64;
 type Release = unsafe extern "C" fn(State, i64, i64, i64, i64) -> i64;
 type HostRelease = unsafe extern "C" fn(State, i64, i64) -> i64;
-type OnFlowStart = unsafe extern "C" fn(State, i64, i64, i64, i64);
-type OnSend = unsafe extern "C" fn(State, i64, i64, i64, i64, i64, i64);
+type OnFlowStart = unsafe extern "C" fn(State, i64, i64, i64, i64) -> i64;
+type OnSend = unsafe extern "C" fn(State, i64, i64, i64, i64, i64, i64) -> i64;
 type OnFeedback = unsafe extern "C" fn(State, i64, i64, i64, i64, i64, i64) -> i64;
-type OnCredit = unsafe extern "C" fn(State, i64, i64, i64, i64);
+type OnCredit = unsafe extern "C" fn(State, i64, i64, i64, i64) -> i64;
 
 /// Where the functions and their table stand in memory. 0 stands for a function that is left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,9 +64,74 @@ pub struct Addresses {
     pub on_credit: usize,
 }
 
+/// The first call that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which function.
+    pub hook: &'static str,
+    /// Its arguments after the table; the first one is the simulated time.
+    pub arguments: Vec<i64>,
+    /// Whether it raised an exception; else its value is not valid.
+    pub raised: bool,
+}
+
+/// Why no function is called any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// A call failed.
+    Failed(Failure),
+    /// The observer has ended the run.
+    Interrupted,
+}
+
+/// Called from time to time with the simulated time; `false` ends the run.
+///
+/// A scheme can keep simulated time from passing, for example if a flow may always send one picosecond
+/// later. Then the engine never reaches the end of its step, and only the calls come back regularly.
+pub type Observer = Box<dyn Fn(Time) -> bool>;
+
+/// Calls of functions between two calls of the observer: some tenths of a millisecond.
+const CALLS_PER_OBSERVATION: u32 = 1 << 14;
+
+/// What both parts of a scheme share.
+struct Watch {
+    stopped: Cell<bool>,
+    calls: Cell<u32>,
+    reason: OnceCell<Stopped>,
+    observer: Observer,
+}
+
+impl Watch {
+    /// Counts a call that is about to start. Returns whether it must not.
+    #[inline]
+    fn stops(&self, now: i64) -> bool {
+        let calls = self.calls.get().wrapping_add(1);
+        self.calls.set(calls);
+        if calls % CALLS_PER_OBSERVATION == 0 {
+            self.observe(now);
+        }
+        self.stopped.get()
+    }
+
+    #[cold]
+    fn observe(&self, now: i64) {
+        if !self.stopped.get() && !(self.observer)(Time::from_ps(now.unsigned_abs())) {
+            self.stop(Stopped::Interrupted);
+        }
+    }
+
+    #[cold]
+    fn stop(&self, reason: Stopped) {
+        // The first reason counts.
+        let _ = self.reason.set(reason);
+        self.stopped.set(true);
+    }
+}
+
 /// Functions at addresses, as both parts of a scheme.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct Callbacks {
+    watch: Rc<Watch>,
     state: State,
     on_queued: Option<OnQueued>,
     on_departure: Option<OnDeparture>,
@@ -78,12 +151,18 @@ impl Callbacks {
     /// result that the module's table gives it, and `state` is what these functions take it for.
     /// Functions and table stay where they are for as long as this value or a copy of it is used, and
     /// nobody else touches the table meanwhile.
-    pub unsafe fn at(addresses: Addresses) -> Self {
+    pub unsafe fn at(addresses: Addresses, observer: Observer) -> Self {
         use std::mem::transmute;
         // SAFETY: an `Option` of a function pointer is as large as an address and `None` at 0; the
         // caller vouches for all others.
         unsafe {
             Self {
+                watch: Rc::new(Watch {
+                    stopped: Cell::new(false),
+                    calls: Cell::new(0),
+                    reason: OnceCell::new(),
+                    observer,
+                }),
                 state: addresses.state as State,
                 on_queued: transmute::<usize, Option<OnQueued>>(addresses.on_queued),
                 on_departure: transmute::<usize, Option<OnDeparture>>(addresses.on_departure),
@@ -98,6 +177,14 @@ impl Callbacks {
     }
 }
 
+impl std::fmt::Debug for Callbacks {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut text = formatter.debug_struct("Callbacks");
+        text.field("stopped", &self.stopped())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Picoseconds as a function gets them.
 #[inline]
 fn ps(time: Time) -> i64 {
@@ -107,10 +194,9 @@ fn ps(time: Time) -> i64 {
 /// A time that a function has given; the largest number means never.
 #[inline]
 fn time(ps: i64) -> Time {
-    match u64::try_from(ps) {
-        Err(_) => Time::ZERO,
-        Ok(ps) if ps == i64::MAX as u64 => Time::MAX,
-        Ok(ps) => Time::from_ps(ps),
+    match ps {
+        i64::MAX => Time::MAX,
+        _ => Time::from_ps(ps.unsigned_abs()),
     }
 }
 
@@ -129,24 +215,48 @@ fn ends(flow: Flow) -> (i64, i64, i64) {
     )
 }
 
+impl Callbacks {
+    /// Why no function is called any more; `None` while all is well.
+    pub fn stopped(&self) -> Option<&Stopped> {
+        self.watch.reason.get()
+    }
+
+    /// The value of a call, `None` if it failed or if no function is called any more.
+    #[inline]
+    fn value<const N: usize>(
+        &self,
+        hook: &'static str,
+        arguments: [i64; N],
+        call: impl FnOnce(State, [i64; N]) -> i64,
+    ) -> Option<i64> {
+        if self.watch.stops(arguments[0]) {
+            return None;
+        }
+        let answer = call(self.state, arguments);
+        if answer < 0 {
+            return Some(!answer);
+        }
+        self.watch.stop(Stopped::Failed(Failure {
+            hook,
+            arguments: arguments.to_vec(),
+            raised: answer == 0,
+        }));
+        None
+    }
+}
+
 // SAFETY of all calls below: `Callbacks::at` has the caller's word.
 
 impl SwitchControl for Callbacks {
     #[inline]
     fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
-        if let Some(call) = self.on_queued {
+        if let Some(hook) = self.on_queued {
             let (queued, credit) = (i64::from(queue.queued_bytes), i64::from(queue.has_credit));
-            let wire = i64::from(packet.wire_bytes);
-            unsafe {
-                call(
-                    self.state,
-                    ps(now),
-                    i64::from(output.0),
-                    queued,
-                    credit,
-                    wire,
-                )
-            };
+            let (output, wire) = (i64::from(output.0), i64::from(packet.wire_bytes));
+            let arguments = [ps(now), output, queued, credit, wire];
+            self.value("on_queued", arguments, |state, [a, b, c, d, e]| unsafe {
+                hook(state, a, b, c, d, e)
+            });
         }
     }
 
@@ -158,14 +268,18 @@ impl SwitchControl for Callbacks {
         queue: QueueView,
         packet: PacketView,
     ) -> bool {
-        let Some(call) = self.on_departure else {
+        let Some(hook) = self.on_departure else {
             return false;
         };
         let (queued, credit) = (i64::from(queue.queued_bytes), i64::from(queue.has_credit));
         let (wire, marked) = (i64::from(packet.wire_bytes), i64::from(packet.marked));
-        let output = i64::from(output.0);
-        let mark = unsafe { call(self.state, ps(now), output, queued, credit, wire, marked) };
-        mark != 0
+        let arguments = [ps(now), i64::from(output.0), queued, credit, wire, marked];
+        let mark = self.value(
+            "on_departure",
+            arguments,
+            |state, [a, b, c, d, e, f]| unsafe { hook(state, a, b, c, d, e, f) },
+        );
+        mark.unwrap_or(0) != 0
     }
 }
 
@@ -177,40 +291,57 @@ impl SourceControl for Callbacks {
 
     #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {
-        let Some(call) = self.release else {
+        let Some(hook) = self.release else {
             return now;
         };
         let (source, destination, sl) = ends(flow);
-        time(unsafe { call(self.state, ps(now), source, destination, sl) })
+        let arguments = [ps(now), source, destination, sl];
+        let at = self.value("release", arguments, |state, [a, b, c, d]| unsafe {
+            hook(state, a, b, c, d)
+        });
+        at.map_or(Time::MAX, time)
     }
 
     #[inline]
     fn host_release(&mut self, now: Time, host: HostId) -> Time {
-        let Some(call) = self.host_release else {
+        if self.watch.stopped.get() {
+            return Time::MAX;
+        }
+        let Some(hook) = self.host_release else {
             return now;
         };
-        time(unsafe { call(self.state, ps(now), host.index() as i64) })
+        let arguments = [ps(now), host.index() as i64];
+        let at = self.value("host_release", arguments, |state, [a, b]| unsafe {
+            hook(state, a, b)
+        });
+        at.map_or(Time::MAX, time)
     }
 
     fn on_flow_start(&mut self, now: Time, flow: Flow) {
-        if let Some(call) = self.on_flow_start {
+        if let Some(hook) = self.on_flow_start {
             let (source, destination, sl) = ends(flow);
-            unsafe { call(self.state, ps(now), source, destination, sl) };
+            let arguments = [ps(now), source, destination, sl];
+            self.value("on_flow_start", arguments, |state, [a, b, c, d]| unsafe {
+                hook(state, a, b, c, d)
+            });
         }
     }
 
     #[inline]
     fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
-        if let Some(call) = self.on_send {
+        if let Some(hook) = self.on_send {
             let (source, destination, sl) = ends(flow);
             let (wire, payload) = (wire_time.as_ps() as i64, i64::from(payload));
-            unsafe { call(self.state, ps(now), source, destination, sl, wire, payload) };
+            let arguments = [ps(now), source, destination, sl, wire, payload];
+            self.value("on_send", arguments, |state, [a, b, c, d, e, f]| unsafe {
+                hook(state, a, b, c, d, e, f)
+            });
         }
     }
 
     #[inline]
     fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
-        let Some(call) = self.on_feedback else {
+        let Some(hook) = self.on_feedback else {
             return false;
         };
         let (source, destination, sl) = ends(flow);
@@ -218,14 +349,22 @@ impl SourceControl for Callbacks {
             Feedback::Cnp => (0, 1),
             Feedback::Ack { bytes, becn } => (i64::from(bytes), i64::from(becn)),
         };
-        let again = unsafe { call(self.state, ps(now), source, destination, sl, bytes, becn) };
-        again != 0
+        let arguments = [ps(now), source, destination, sl, bytes, becn];
+        let again = self.value(
+            "on_feedback",
+            arguments,
+            |state, [a, b, c, d, e, f]| unsafe { hook(state, a, b, c, d, e, f) },
+        );
+        again.unwrap_or(0) != 0
     }
 
     fn on_credit(&mut self, now: Time, host: HostId, used: u32, capacity: u32) {
-        if let Some(call) = self.on_credit {
+        if let Some(hook) = self.on_credit {
             let (used, capacity) = (i64::from(used), i64::from(capacity));
-            unsafe { call(self.state, ps(now), host.index() as i64, used, capacity) };
+            let arguments = [ps(now), host.index() as i64, used, capacity];
+            self.value("on_credit", arguments, |state, [a, b, c, d]| unsafe {
+                hook(state, a, b, c, d)
+            });
         }
     }
 }
@@ -257,16 +396,37 @@ mod tests {
             // SAFETY: the test's table has room for eight numbers.
             unsafe { *state.add(at) = value as f64 };
         }
-        i64::from(queued > 100)
+        !i64::from(queued > 100)
     }
 
     unsafe extern "C" fn release(_: State, now: i64, source: i64, to: i64, sl: i64) -> i64 {
-        now + 1_000 * source + 100 * to + sl
+        !(now + 1_000 * source + 100 * to + sl)
     }
 
     unsafe extern "C" fn never(_: State, _: i64, _: i64) -> i64 {
-        i64::MAX
+        !i64::MAX
     }
+
+    /// Counts its calls; fails as its last argument says: 0 is an exception, 1 a value that is not valid.
+    unsafe extern "C" fn failing(
+        state: State,
+        _: i64,
+        _: i64,
+        _: i64,
+        _: i64,
+        _: i64,
+        how: i64,
+    ) -> i64 {
+        // SAFETY: the test's table has room for eight numbers.
+        unsafe { *state += 1.0 };
+        how
+    }
+
+    const FLOW: Flow = Flow {
+        source: HostId::new(3),
+        destination: HostId::new(2),
+        sl: Sl::ZERO,
+    };
 
     #[test]
     fn arguments_and_results_arrive() {
@@ -279,16 +439,10 @@ mod tests {
             ..Addresses::default()
         };
         // SAFETY: functions of this module, and a table that outlives the calls.
-        let mut calls = unsafe { Callbacks::at(addresses) };
+        let mut calls = unsafe { Callbacks::at(addresses, Box::new(|_| true)) };
         let now = Time::from_ps(7);
-        let host = HostId::new(3);
-        let flow = Flow {
-            source: host,
-            destination: HostId::new(2),
-            sl: Sl::ZERO,
-        };
-        assert_eq!(calls.release(now, flow), Time::from_ps(3_207));
-        assert_eq!(calls.host_release(now, host), Time::MAX);
+        assert_eq!(calls.release(now, FLOW), Time::from_ps(3_207));
+        assert_eq!(calls.host_release(now, FLOW.source), Time::MAX);
         let queue = |queued_bytes| QueueView {
             queued_bytes,
             has_credit: true,
@@ -300,15 +454,63 @@ mod tests {
         };
         assert!(calls.on_departure(now, PortVl(9), queue(101), packet));
         assert!(!calls.on_departure(now, PortVl(9), queue(100), packet));
-        // What is left out does nothing.
-        assert!(!calls.on_feedback(now, flow, Feedback::Cnp));
-        calls.on_credit(now, host, 1, 2);
+        // What is left out does nothing, and nobody need call it.
+        assert!(!calls.on_feedback(now, FLOW, Feedback::Cnp));
+        assert!(!calls.needs_credit());
+        calls.on_credit(now, FLOW.source, 1, 2);
         assert_eq!(table, [7.0, 9.0, 100.0, 1.0, 64.0, 0.0, 0.0, 0.0]);
+        assert_eq!(calls.stopped(), None);
     }
 
     #[test]
-    fn a_time_before_the_start_is_the_start() {
-        assert_eq!(time(-5), Time::ZERO);
+    fn no_function_is_called_after_the_first_failure() {
+        for (payload, raised) in [(0, true), (1, false)] {
+            let mut table = [0.0; 8];
+            let addresses = Addresses {
+                state: table.as_mut_ptr() as usize,
+                on_send: failing as *const () as usize,
+                release: release as *const () as usize,
+                ..Addresses::default()
+            };
+            // SAFETY: functions of this module, and a table that outlives the calls.
+            let mut calls = unsafe { Callbacks::at(addresses, Box::new(|_| true)) };
+            let other = calls.clone();
+            calls.on_send(Time::from_ps(7), FLOW, Span::from_ps(5), payload);
+            calls.on_send(Time::from_ps(8), FLOW, Span::from_ps(5), payload);
+            assert_eq!(calls.release(Time::from_ps(8), FLOW), Time::MAX);
+            assert_eq!(calls.host_release(Time::from_ps(8), FLOW.source), Time::MAX);
+            let failure = Failure {
+                hook: "on_send",
+                arguments: vec![7, 3, 2, 0, 5, i64::from(payload)],
+                raised,
+            };
+            assert_eq!(other.stopped(), Some(&Stopped::Failed(failure)));
+            assert_eq!(table[0], 1.0);
+        }
+    }
+
+    #[test]
+    fn the_observer_ends_what_never_leaves_its_step() {
+        let addresses = Addresses {
+            release: release as *const () as usize,
+            ..Addresses::default()
+        };
+        // SAFETY: a function of this module that needs no table.
+        let mut calls = unsafe { Callbacks::at(addresses, Box::new(|now| now.as_ps() < 50_000)) };
+        let mut now = 0;
+        while calls.release(Time::from_ps(now), FLOW) != Time::MAX {
+            now += 1;
+        }
+        assert_eq!(
+            now % u64::from(CALLS_PER_OBSERVATION),
+            CALLS_PER_OBSERVATION as u64 - 1
+        );
+        assert!((50_000..70_000).contains(&now));
+        assert_eq!(calls.stopped(), Some(&Stopped::Interrupted));
+    }
+
+    #[test]
+    fn the_largest_number_means_never() {
         assert_eq!(time(5), Time::from_ps(5));
         assert_eq!(time(i64::MAX), Time::MAX);
         assert_eq!(ps(Time::MAX), i64::MAX);

@@ -28,6 +28,7 @@ from silvan.errors import (
     EvaluationError,
     ScenarioError,
     ScenarioWarning,
+    SchemeError,
     SilvanError,
     SimulationError,
 )
@@ -134,7 +135,9 @@ def run_command(arguments: Sequence[str]) -> int:
             status = command.main(list(arguments), prog_name="silvan", standalone_mode=False)
     except SilvanError as error:
         fail(str(error), error.hint or _advice(error))
-        failed = isinstance(error, SimulationError | EvaluationError)
+        failed = isinstance(error, SimulationError | EvaluationError) or (
+            isinstance(error, SchemeError) and error.time_ps is not None
+        )
         return Status.RUN_FAILED if failed else Status.COULD_NOT_RUN
     except OSError as error:
         if is_stdout(error):

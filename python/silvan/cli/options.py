@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,6 +57,20 @@ def load(
     scenario = Scenario.from_file(path, overrides={**given, **(overrides or {})})
     warn(scenario.warnings)
     return scenario
+
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def wall_time(option: str, text: str) -> float:
+    """Read a time on the wall clock, in seconds."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]+)", text.strip())
+    if found is None or found[2] not in _SECONDS or not float(found[1]):
+        raise typer.BadParameter(
+            f"{text!r} is not a time above 0 with a unit of {', '.join(_SECONDS)}",
+            param_hint=option,
+        )
+    return float(found[1]) * _SECONDS[found[2]]
 
 
 def _in_python(scheme: str | None) -> dict[str, TomlValue]:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load
+from silvan.cli.options import (
+    AsJson,
+    Assignments,
+    ScenarioPath,
+    SchemeFile,
+    load,
+    wall_time,
+)
 from silvan.cli.printer import note, put_json, put_table
 from silvan.cli.rates import rate_columns
 
@@ -81,6 +88,15 @@ def sweep(
             show_default=False,
         ),
     ] = None,
+    point_timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Time on the wall clock that a point may take, such as '90 s', '10 min' or '2 h'. "
+            "A point that takes longer has failed. By default, there is no limit.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     tables: Annotated[
         bool, typer.Option("--tables", help="Keep all tables of every point in DIR/tables.")
@@ -99,6 +115,7 @@ def sweep(
     logging.disable()
     loaded = load(scenario, set_, scheme)
     values = parse_grid(grid or [])
+    limit_s = None if point_timeout is None else wall_time("--point-timeout", point_timeout)
     folder = out or Path("out") / f"sweep-{loaded.name}"
     with _progress() as progress:
         result = do_sweep(
@@ -110,6 +127,7 @@ def sweep(
             scheduler=scheduler,
             workers=workers,
             tables=tables,
+            point_timeout_s=limit_s,
             progress=progress,
         )
     keys = list(loaded.varying(values).axes())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from silvan.errors import SchedulerError
 from silvan.reproduce.cache import build_id
 from silvan.sweeping.outcome import Failed, Outcome, Succeeded, describe
-from silvan.sweeping.work import Finished, Task, run_task
+from silvan.sweeping.work import Finished, Task, run_apart
 
 if TYPE_CHECKING:
     from dask_jobqueue import SLURMCluster
@@ -67,7 +67,7 @@ def run_on_cluster(address: str, tasks: Sequence[Task]) -> Iterator[Outcome]:
             for index, task in islice(waiting, number):
                 key = f"silvan-{sweep}-{index}"
                 indices[key] = index
-                futures.append(client.submit(run_task, task, key=key, pure=False))
+                futures.append(client.submit(run_apart, task, key=key, pure=False))
             return futures
 
         threads = sum(client.nthreads().values())

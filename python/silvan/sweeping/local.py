@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from silvan.processes import Died, Pool, Raised, Report, cores
 from silvan.sweeping.outcome import Failed, Outcome, Succeeded, describe
-from silvan.sweeping.work import Task, run_task
+from silvan.sweeping.work import Task, run_task, too_long
 
 ATTEMPTS = 3
 """How often a point is tried whose worker dies."""
@@ -30,12 +31,18 @@ def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outc
     """
     waiting = deque(range(len(tasks)))
     deaths = [0] * len(tasks)
+    deadlines: dict[int, float] = {}
     with Pool(min(workers or cores(), max(len(tasks), 1))) as pool:
         while waiting or not pool.is_idle:
             while waiting and pool.has_room:
                 index = waiting.popleft()
                 pool.submit(index, run_task, tasks[index])
-            for event in pool.wait():
+                limit_s = tasks[index].limit_s
+                if limit_s is not None:
+                    deadlines[index] = time.monotonic() + limit_s
+            for event in pool.wait(_left(deadlines)):
+                if not isinstance(event, Report):
+                    deadlines.pop(event.key, None)
                 match event:
                     case Report():
                         pass
@@ -49,3 +56,14 @@ def run_here(tasks: Sequence[Task], workers: int | None = None) -> Iterator[Outc
                         yield Failed(index, describe(error), deaths[index] + 1)
                     case _:
                         yield Succeeded(event.key, event.value)
+            for index in [one for one, at in deadlines.items() if at <= time.monotonic()]:
+                del deadlines[index]
+                pool.kill(index)
+                yield Failed(index, too_long(tasks[index].limit_s or 0.0), deaths[index] + 1)
+
+
+def _left(deadlines: Mapping[int, float]) -> float | None:
+    """Give the time until the first deadline."""
+    if not deadlines:
+        return None
+    return max(min(deadlines.values()) - time.monotonic(), 0)

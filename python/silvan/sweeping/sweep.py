@@ -95,6 +95,7 @@ def sweep(
     scheduler: str = "local",
     workers: int | None = None,
     tables: bool = False,
+    point_timeout_s: float | None = None,
     progress: Callable[[SweepProgress], object] | None = None,
 ) -> SweepResult:
     """Run a scenario at every point of a grid, several points at once.
@@ -122,6 +123,9 @@ def sweep(
         has its own number.
     tables : bool, optional
         Whether to keep all tables of every point, too, in ``tables/HASH`` of the folder.
+    point_timeout_s : float, optional
+        Seconds on the wall clock that a point may take; by default any time. The process of a point
+        that takes longer is ended, and the point has failed.
     progress : callable, optional
         Called with a :class:`SweepProgress` at the start and whenever a point ends.
 
@@ -184,7 +188,7 @@ def sweep(
                 progress(SweepProgress(total, kept, done, failed, failure))
 
         tell()
-        tasks = [Task(point.text, point.seed, folder.tables) for point in todo]
+        tasks = [Task(point.text, point.seed, folder.tables, point_timeout_s) for point in todo]
         outcomes = stack.enter_context(closing(_outcomes(scheduler, tasks, workers)))
         for outcome in outcomes:
             point = todo[outcome.index]

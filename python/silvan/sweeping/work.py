@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from silvan.errors import SimulationError
 from silvan.scenario import Scenario
 from silvan.simulation import Progress, simulate
 
 if TYPE_CHECKING:
+    from silvan.processes import Pool
     from silvan.result import Result
+
+
+def too_long(limit_s: float) -> str:
+    """Say in one line that a task took longer than it may."""
+    return f"not finished within the time limit per point of {limit_s:g} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +34,14 @@ class Task:
         Seed of the run.
     tables : bool
         Whether to give back all tables of the result.
+    limit_s : float, optional
+        Seconds that it may take, the start of its process included; by default any time.
     """
 
     text: str
     seed: int
     tables: bool
+    limit_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,61 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
         simulator=build_id(),
         result=result if task.tables else None,
     )
+
+
+def run_apart(task: Task) -> Finished:
+    """Do one point on a cluster's worker, in a process of its own that can be ended.
+
+    Only a task with a time limit needs that.
+
+    Parameters
+    ----------
+    task : Task
+        What to run.
+
+    Returns
+    -------
+    Finished
+        The run in numbers.
+
+    Raises
+    ------
+    SilvanError
+        The run failed, or was not finished in time.
+    """
+    if task.limit_s is None:
+        return run_task(task)
+    from silvan.processes import Died, Raised, Returned
+
+    pool = _pool()
+    pool.submit(0, run_task, task)
+    deadline = time.monotonic() + task.limit_s
+    while (left := deadline - time.monotonic()) > 0:
+        for event in pool.wait(left):
+            match event:
+                case Returned(_, Finished() as finished):
+                    return finished
+                case Raised(_, error):
+                    raise error
+                case Died(_, how):
+                    raise SimulationError(f"its worker process was {how}")
+                case _:
+                    pass
+    pool.kill(0)
+    raise SimulationError(too_long(task.limit_s))
+
+
+def _pool() -> Pool:
+    """Give the process of this thread, which is kept from task to task."""
+    if not hasattr(_threads, "pool"):
+        from silvan.processes import Pool
+
+        _threads.pool = Pool(1)
+    pool: Pool = _threads.pool
+    return pool
+
+
+_threads = threading.local()
 
 
 def _measures(result: Result) -> dict[str, int | float | None]:

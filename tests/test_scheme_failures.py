@@ -1,0 +1,267 @@
+"""Python schemes that fail or never end: the run ends with their file, line, hook and time."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import silvan
+from silvan.callbacks import NEVER
+from silvan.cli.app import run_command
+from silvan.toml_text import TomlValue
+from tests.conftest import silvan_command
+
+PATIENCE_S = 60
+"""Long enough for any machine; only a hang takes so long."""
+
+SCENARIO = """\
+[fabric]
+generator = "single-switch"
+hosts = 4
+
+[[traffic.incast]]
+to = "host-0000"
+
+[control.feedback]
+carrier = "ack-per-packet"
+
+[run]
+duration = "200 us"
+"""
+
+ARGUMENTS = {
+    "on_queued": "state, now, port_vl, queued_bytes, has_credit, wire_bytes",
+    "on_departure": "state, now, port_vl, queued_bytes, has_credit, wire_bytes, marked",
+    "release": "state, now, source, destination, sl",
+    "host_release": "state, now, host",
+    "on_flow_start": "state, now, source, destination, sl",
+    "on_send": "state, now, source, destination, sl, wire_time, payload",
+    "on_feedback": "state, now, source, destination, sl, acknowledged, marked",
+    "on_credit": "state, now, host, used, capacity",
+}
+
+
+def scheme_text(hook: str, *body: str) -> str:
+    """Write a scheme with one function; its body starts at line 6."""
+    lines = "\n".join(f"    {line}" for line in body)
+    return f"""\
+import numpy as np
+import silvan
+
+LATE = 50_000_000
+def {hook}({ARGUMENTS[hook]}):
+{lines}
+
+
+def scheme(setup):
+    state = np.zeros(8)
+    state[0] = setup.parameters.get("which", 0)
+    return silvan.Callbacks(state, {hook}={hook})
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "incast.toml").write_text(SCENARIO)
+    return tmp_path
+
+
+CASES = [
+    # Functions that raise, in every place of the run.
+    ("release", ["if now > LATE:", "    raise ValueError('stop')", "return now"], 7, "ValueError"),
+    ("host_release", ["if now > LATE:", "    return now // 0", "return now"], 7, "ZeroDivision"),
+    ("on_departure", ["return 1 / state[3]"], 6, "ZeroDivisionError: division by zero"),
+    ("on_feedback", ["x = -1", "assert acknowledged == x", "return False"], 7, "AssertionError"),
+    ("on_queued", ["state[1] += 1", "if state[1] > 8:", "    state[port_vl + 9] = 1"], 8, "Index"),
+    ("on_send", ["if now > LATE:", "    raise KeyError"], 7, "KeyError"),
+    ("on_credit", ["if used > 0:", "    state[2] = 1 / state[3]"], 7, "ZeroDivisionError"),
+    # The state of the first call is not that of the second: the exception is, the line is not.
+    ("on_send", ["state[3] -= 1", "state[2] = 1 / (state[3] + 1)"], 5, "ZeroDivisionError"),
+    ("on_send", ["state[3] += 1", "if state[3] == 4:", "    raise ValueError"], 8, "ValueError"),
+    # Values that are none.
+    ("release", ["return np.nan if now > LATE else 0.0"], 6, "returned nan"),
+    ("release", ["if now < LATE:", "    return 0.0", "return np.inf"], 8, "returned inf"),
+    ("host_release", ["return 1e30 if now > LATE else 0.0"], 6, "returned 1e+30"),
+    ("release", ["return now - LATE"], 6, "returned -50000000"),
+    ("release", ["return int(state[3] / (state[3] + np.inf) * np.nan)"], 6, "float NaN"),
+    ("release", ["state[4] = 1e30", "return int(state[4])"], 7, "OverflowError"),
+    ("on_feedback", ["return np.nan"], 6, "returned nan"),
+]
+
+
+@pytest.mark.parametrize(("hook", "body", "line", "reason"), CASES)
+def test_a_run_ends_at_the_first_failure(
+    hook: str,
+    body: list[str],
+    line: int,
+    reason: str,
+    files: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Oracle: the line in the text above."""
+    (files / "mine.py").write_text(scheme_text(hook, *body))
+    words = ["run", str(files / "incast.toml"), "--scheme", str(files / "mine.py")]
+    assert run_command([*words, "--out", str(files / "out")]) == 1
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    error, hint = printed.err.splitlines()
+    assert error.startswith(f"error: mine.py:{line}: {hook} at ")
+    assert reason in error
+    assert hint.startswith("hint: ")
+    assert not list((files / "out").iterdir())
+
+
+def test_the_error_has_hook_and_time() -> None:
+    """Oracle: the first packet of a host starts at time 0, takes 1.037 us, and frees the host."""
+
+    def host_release(state, now, host):  # type: ignore[no-untyped-def]
+        return -1 if now > 0 else now
+
+    scenario = silvan.Scenario.from_toml(SCENARIO.replace("hosts = 4", "hosts = 2"))
+    broken = silvan.Callbacks(np.zeros(1), host_release=host_release)
+    with pytest.raises(silvan.SchemeError) as caught:
+        silvan.run(scenario, control=broken)
+    error = caught.value
+    assert (error.hook, error.source) == ("host_release", __file__)
+    assert error.line == host_release.__code__.co_firstlineno + 1
+    assert str(error).endswith(f"host_release at {(error.time_ps or 0) / 1e6:.6f} us returned -1")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.hook, again.time_ps, again.hint) == (
+        str(error),
+        error.hook,
+        error.time_ps,
+        error.hint,
+    )
+
+
+def test_never_may_be_kept_in_the_state() -> None:
+    """Oracle: hosts that may send one packet each, and no other."""
+
+    def host_release(state, now, host):  # type: ignore[no-untyped-def]
+        return state[host]
+
+    def on_send(state, now, source, destination, sl, wire_time, payload):  # type: ignore[no-untyped-def]
+        state[source] = NEVER
+
+    once = silvan.Callbacks(np.zeros(4), host_release=host_release, on_send=on_send)
+    result = silvan.run(silvan.Scenario.from_toml(SCENARIO), control=once)
+    assert result.hosts["injected_bytes"].to_pylist() == [0, 2048, 2048, 2048]
+
+
+FAILS_AT_2 = ["if state[0] == 2 and now > LATE:", "    return -1", "return now"]
+
+
+def test_a_sweep_goes_on_without_a_point_that_fails(files: Path) -> None:
+    """Oracle: single runs of the points that do not fail."""
+    (files / "mine.py").write_text(scheme_text("release", *FAILS_AT_2))
+    keys: dict[str, TomlValue] = {
+        "control.scheme": "python",
+        "control.python.file": str(files / "mine.py"),
+    }
+    scenario = silvan.Scenario.from_file(files / "incast.toml", overrides=keys)
+    grid = {"control.python.parameters.which": [1, 2, 3]}
+    for kept in (0, 2):
+        seen: list[silvan.SweepProgress] = []
+        result = silvan.sweep(scenario, grid, out=files / "out", workers=2, progress=seen.append)
+        assert seen[0].kept == kept
+        # The point that failed is tried again, and only that one.
+        assert (seen[-1].done, seen[-1].failed) == (2 - kept, 1)
+        (failure,) = result.failures
+        assert failure.values == {"control.python.parameters.which": 2}
+        assert failure.error.startswith("mine.py:7: release at ")
+        assert failure.attempts == 1
+        delivered = result.points["delivered_bytes"].to_pylist()
+        free = silvan.run(scenario.override({"control.scheme": "none"}))
+        assert delivered == [free.summary["delivered_bytes"]] * 2
+
+
+ENDLESS = ["if state[0] == 2 and now > LATE:", "    while True:", "        pass", "return now"]
+LATER = ["if state[0] == 2 and now > LATE:", "    return now + 1", "return now"]
+
+
+@pytest.mark.parametrize("body", [ENDLESS, LATER], ids=["loop", "later"])
+@pytest.mark.parametrize("words", [["run"], ["run", "--seeds", "2"], ["sweep", "--seeds", "2"]])
+def test_ctrl_c_ends_what_never_ends(words: list[str], body: list[str], files: Path) -> None:
+    """Workers end by themselves: their caller would wait for them for ten seconds."""
+    # The first call that never comes back says so.
+    first = ["if state[0] == 2 and now > LATE and state[1] == 0:", "    state[1] = 1"]
+    first += ["    print('in the function')"]
+    (files / "mine.py").write_text(scheme_text("release", *first, *body))
+    command, *more = words
+    scheme = ["--scheme", str(files / "mine.py"), "--out", str(files / "out")]
+    scheme += ["--set", "control.python.parameters.which=2"]
+    process = subprocess.Popen(
+        silvan_command(command, files / "incast.toml", *scheme, *more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "in the function\n"
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    assert time.monotonic() - begin < 8
+    assert process.returncode == 130
+    assert stderr.endswith("stopped; results that were finished are kept\n")
+    assert "Traceback" not in stderr
+    assert not list((files / "out").rglob("*.parquet")) or command == "sweep"
+    assert not list((files / "out").rglob("points/*"))
+
+
+def test_ctrl_c_ends_a_run_whose_time_does_not_pass(files: Path) -> None:
+    """The run is one of this process, as a script has it."""
+    (files / "mine.py").write_text(scheme_text("release", "return now + 1"))
+    (files / "script.py").write_text(
+        f"""\
+import silvan
+
+keys = {{"control.scheme": "python", "control.python.file": {str(files / "mine.py")!r}}}
+scenario = silvan.Scenario.from_file({str(files / "incast.toml")!r}, overrides=keys)
+try:
+    silvan.run(scenario, progress=lambda state: print(state.simulated_ps, flush=True))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    )
+    process = subprocess.Popen(
+        [silvan_command()[0], str(files / "script.py")], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert 0 < int(process.stdout.readline()) < 200_000_000
+    process.send_signal(signal.SIGINT)
+    stdout, _ = process.communicate(timeout=PATIENCE_S)
+    assert stdout.splitlines()[-1] == "interrupted"
+    assert process.returncode == 0
+
+
+def test_a_point_has_a_time_limit(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "mine.py").write_text(scheme_text("release", *ENDLESS))
+    words = [
+        *("sweep", str(files / "incast.toml"), "--scheme", str(files / "mine.py"), "--workers"),
+        *("1", "--grid", "control.python.parameters.which=1,2,3", "--point-timeout", "20 s"),
+        *("--out", str(files / "out"), "--json"),
+    ]
+    assert run_command(words) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert [one["control.python.parameters.which"] for one in report["points"]] == [1, 3]
+    (failed,) = report["failed"]
+    assert failed["error"] == "not finished within the time limit per point of 20 s"
+    assert failed["values"] == {"control.python.parameters.which": 2}
+
+
+@pytest.mark.parametrize("text", ["10", "0 s", "-3 s", "5 parsecs", "nan s"])
+def test_time_limits_that_cannot_be(
+    text: str, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["sweep", str(files / "incast.toml"), "--point-timeout", text]) == 2
+    assert "is not a time above 0 with a unit of ms, s, min, h" in capsys.readouterr().err
