@@ -286,7 +286,7 @@ impl SwitchControl for Callbacks {
 impl SourceControl for Callbacks {
     #[inline]
     fn needs_credit(&self) -> bool {
-        true
+        self.on_credit.is_some()
     }
 
     #[inline]
