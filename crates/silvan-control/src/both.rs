@@ -1,8 +1,8 @@
-//! Two schemes at the same hosts.
+//! Two schemes at the same hosts or switches.
 
-use silvan_units::{HostId, Span, Time};
+use silvan_units::Time;
 
-use crate::seam::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
+use crate::seam::{SettingChange, Settings, UnknownSetting};
 
 /// Two schemes at once: a packet goes when both let it go, and both hear of everything.
 ///
@@ -10,59 +10,12 @@ use crate::seam::{Feedback, Flow, SettingChange, Settings, SourceControl, Unknow
 #[derive(Clone, Debug)]
 pub struct Both<A, B>(pub A, pub B);
 
-impl<A: SourceControl, B: SourceControl> SourceControl for Both<A, B> {
-    const ACTIVE: bool = A::ACTIVE || B::ACTIVE;
+chain_switches! {
+    impl [A: SwitchControl, B: SwitchControl] for Both<A, B> { 0: A, 1: B }
+}
 
-    #[inline]
-    fn needs_credit(&self) -> bool {
-        self.0.needs_credit() || self.1.needs_credit()
-    }
-
-    #[inline]
-    fn expect_release(&self, host: HostId) {
-        self.0.expect_release(host);
-        self.1.expect_release(host);
-    }
-
-    #[inline]
-    fn expect_feedback(&self, flow: Flow) {
-        self.0.expect_feedback(flow);
-        self.1.expect_feedback(flow);
-    }
-
-    #[inline]
-    fn release(&mut self, now: Time, flow: Flow) -> Time {
-        self.0.release(now, flow).max(self.1.release(now, flow))
-    }
-
-    #[inline]
-    fn host_release(&mut self, now: Time, host: HostId) -> Time {
-        let first = self.0.host_release(now, host);
-        first.max(self.1.host_release(now, host))
-    }
-
-    fn on_flow_start(&mut self, now: Time, flow: Flow) {
-        self.0.on_flow_start(now, flow);
-        self.1.on_flow_start(now, flow);
-    }
-
-    #[inline]
-    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
-        self.0.on_send(now, flow, wire_time, payload);
-        self.1.on_send(now, flow, wire_time, payload);
-    }
-
-    #[inline]
-    fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
-        // Both must hear of it, whatever the first one answers.
-        let first = self.0.on_feedback(now, flow, feedback);
-        self.1.on_feedback(now, flow, feedback) || first
-    }
-
-    fn on_credit(&mut self, now: Time, host: HostId, used: u32, capacity: u32) {
-        self.0.on_credit(now, host, used, capacity);
-        self.1.on_credit(now, host, used, capacity);
-    }
+chain_sources! {
+    impl [A: SourceControl, B: SourceControl] for Both<A, B> { 0: A, 1: B }
 }
 
 /// A setting belongs to the first that has it.
@@ -80,9 +33,10 @@ mod tests {
 
     use std::cell::RefCell;
 
-    use silvan_units::Sl;
+    use silvan_units::{HostId, Sl, Span};
 
     use super::*;
+    use crate::seam::{Feedback, Flow, SourceControl};
 
     /// Lets flows go at one time and hosts at another, and counts what it hears.
     #[derive(Clone, Debug, Default)]

@@ -67,13 +67,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// The macros below are used by the modules after them.
+#[macro_use]
+#[doc(hidden)]
+pub mod hooks;
+#[macro_use]
+pub mod seam;
+
 mod both;
 pub mod dcms;
 pub mod ecn;
 pub mod ib;
 mod one_of;
 pub mod pft;
-pub mod seam;
 
 pub mod flow_table;
 pub mod stream;

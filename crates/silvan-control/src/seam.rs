@@ -93,83 +93,106 @@ pub trait Resident {
     fn mark_output(&mut self, output: PortId, vl: Vl);
 }
 
-/// Congestion control at the switches. One value serves all switches of the fabric and is
-/// indexed by [`PortVl`].
-pub trait SwitchControl {
-    /// Whether the scheme acts at all; `false` removes every call.
-    const ACTIVE: bool = true;
+hooks! {
+    $
+    /// Declares an enum with a scheme in each variant that is itself a [`SwitchControl`] with
+    /// [`Settings`], whatever the variant.
+    ///
+    /// ```
+    /// use silvan_control::ecn::{EcnSwitch, Marking};
+    /// use silvan_control::ib::IbSwitch;
+    /// use silvan_control::seam::SwitchControl;
+    ///
+    /// silvan_control::one_of_switches! {
+    ///     /// What a fabric's switches do.
+    ///     pub enum OneOf {
+    ///         /// InfiniBand's scheme.
+    ///         Ib(IbSwitch),
+    ///         /// The one of santos2003.
+    ///         Ecn(EcnSwitch),
+    ///     }
+    /// }
+    ///
+    /// let switch = OneOf::Ecn(EcnSwitch::new(Marking::Naive, 4, 1));
+    /// assert!(switch.needs_buffer_full());
+    /// ```
+    ///
+    /// [`SwitchControl`]: crate::seam::SwitchControl
+    /// [`Settings`]: crate::seam::Settings
+    macro one_of_switches;
 
-    /// Whether [`SwitchControl::on_buffer_full`] must be called; always the same answer.
-    #[inline]
-    fn needs_buffer_full(&self) -> bool {
-        false
-    }
+    /// Implements [`SwitchControl`] for a type with two fields that are schemes: both get every call, and their
+    /// answers are combined.
+    ///
+    /// [`SwitchControl`]: crate::seam::SwitchControl
+    macro chain_switches;
 
-    /// Whether [`SwitchControl::on_link`] must be called; always the same answer.
-    #[inline]
-    fn needs_link(&self) -> bool {
-        false
-    }
+    /// Congestion control at the switches. One value serves all switches of the fabric and is
+    /// indexed by [`PortVl`].
+    pub trait SwitchControl {
+        asked {
+            /// Whether [`SwitchControl::on_buffer_full`] must be called; always the same answer.
+            fn needs_buffer_full() -> bool [either] { false }
 
-    /// Asks for the memory that the calls about this output Port VL will need, some events before them.
-    /// Changes nothing.
-    #[inline]
-    fn expect_packet(&self, output: PortVl) {
-        let _ = output;
-    }
+            /// Whether [`SwitchControl::on_link`] must be called; always the same answer.
+            fn needs_link() -> bool [either] { false }
 
-    /// A packet has been added to a VOQ of this output Port VL.
-    fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView);
+            /// Asks for the memory that the calls about this output Port VL will need, some events before them.
+            /// Changes nothing.
+            fn expect_packet(output: PortVl) -> () [nothing] {}
 
-    /// A packet of this output Port VL starts to leave. Returns whether to set its FECN bit.
-    fn on_departure(
-        &mut self,
-        now: Time,
-        output: PortVl,
-        queue: QueueView,
-        packet: PacketView,
-    ) -> bool;
+            /// Whether [`SwitchControl::credit_return_delay`] need be asked at all at present.
+            fn delays_credits() -> bool [either] { false }
 
-    /// All packets that waited for this output Port VL have been discarded.
-    fn on_discarded(&mut self, now: Time, output: PortVl) {
-        let _ = (now, output);
-    }
+            /// How much later than usual the input buffer of `input` returns the credits of a packet that
+            /// takes `packet_time` on the link. `occupied_bytes` is what the neighbour cannot use of the
+            /// buffer: bytes stored there, on their way there, or whose credits are on their way back.
+            fn credit_return_delay(
+                input: PortId,
+                occupied_bytes: u32,
+                packet_time: Span,
+            ) -> Span [longest] { Span::ZERO }
 
-    /// A packet, data or notification, starts on the link of a port, a switch's or a host's.
-    fn on_link(&mut self, now: Time, output: PortVl, packet: LinkView) {
-        let _ = (now, output, packet);
-    }
+            /// Packets that this Port VL has marked, for statistics.
+            fn marked(output: PortVl) -> u64 [sum] { 0 }
 
-    /// A packet has arrived at `input` and left its buffer without room for another packet of MTU
-    /// size. It counts among those that wait, unless it could leave at once.
-    fn on_buffer_full<R: Resident>(&mut self, now: Time, input: PortId, vl: Vl, resident: &mut R) {
-        let _ = (now, input, vl, resident);
-    }
+            /// Time that this Port VL has spent in the congestion state up to `now`
+            /// (PortXmitTimeCong, IBA 16.1.4).
+            fn congested_time(now: Time, output: PortVl) -> Span [longest] { Span::ZERO }
+        }
 
-    /// Whether [`SwitchControl::credit_return_delay`] need be asked at all at present.
-    fn delays_credits(&self) -> bool {
-        false
-    }
+        told {
+            /// A packet has been added to a VOQ of this output Port VL.
+            fn on_queued(
+                now: Time,
+                output: PortVl,
+                queue: QueueView,
+                packet: PacketView,
+            ) -> () [nothing];
 
-    /// How much later than usual the input buffer of `input` returns the credits of a packet that
-    /// takes `packet_time` on the link. `occupied_bytes` is what the neighbour cannot use of the
-    /// buffer: bytes stored there, on their way there, or whose credits are on their way back.
-    fn credit_return_delay(&self, input: PortId, occupied_bytes: u32, packet_time: Span) -> Span {
-        let _ = (input, occupied_bytes, packet_time);
-        Span::ZERO
-    }
+            /// A packet of this output Port VL starts to leave. Returns whether to set its FECN bit.
+            fn on_departure(
+                now: Time,
+                output: PortVl,
+                queue: QueueView,
+                packet: PacketView,
+            ) -> bool [either];
 
-    /// Packets that this Port VL has marked, for statistics.
-    fn marked(&self, output: PortVl) -> u64 {
-        let _ = output;
-        0
-    }
+            /// All packets that waited for this output Port VL have been discarded.
+            fn on_discarded(now: Time, output: PortVl) -> () [nothing] {}
 
-    /// Time that this Port VL has spent in the congestion state up to `now`
-    /// (PortXmitTimeCong, IBA 16.1.4).
-    fn congested_time(&self, now: Time, output: PortVl) -> Span {
-        let _ = (now, output);
-        Span::ZERO
+            /// A packet, data or notification, starts on the link of a port, a switch's or a host's.
+            fn on_link(now: Time, output: PortVl, packet: LinkView) -> () [nothing] {}
+
+            /// A packet has arrived at `input` and left its buffer without room for another packet of MTU
+            /// size. It counts among those that wait, unless it could leave at once.
+            fn on_buffer_full<R: Resident>(
+                now: Time,
+                input: PortId,
+                vl: Vl,
+                resident: &mut R,
+            ) -> () [nothing] {}
+        }
     }
 }
 
@@ -187,57 +210,58 @@ pub enum Feedback {
     },
 }
 
-/// Congestion control at the channel adapters. One value serves all hosts.
-pub trait SourceControl {
-    /// Whether the scheme acts at all; `false` removes every call.
-    const ACTIVE: bool = true;
+hooks! {
+    $
+    /// Declares an enum with a scheme in each variant that is itself a [`SourceControl`] with
+    /// [`Settings`], whatever the variant; as `one_of_switches` does.
+    ///
+    /// [`SourceControl`]: crate::seam::SourceControl
+    /// [`Settings`]: crate::seam::Settings
+    macro one_of_sources;
 
-    /// Whether [`SourceControl::on_credit`] must be called; always the same answer.
-    #[inline]
-    fn needs_credit(&self) -> bool {
-        false
-    }
+    /// Implements [`SourceControl`] for a type with two fields that are schemes: both get every call, and their
+    /// answers are combined.
+    ///
+    /// [`SourceControl`]: crate::seam::SourceControl
+    macro chain_sources;
 
-    /// Asks for the memory that [`SourceControl::release`] will need for flows of this host, some events
-    /// before it is called. Changes nothing.
-    #[inline]
-    fn expect_release(&self, host: HostId) {
-        let _ = host;
-    }
+    /// Congestion control at the channel adapters. One value serves all hosts.
+    pub trait SourceControl {
+        asked {
+            /// Whether [`SourceControl::on_credit`] must be called; always the same answer.
+            fn needs_credit() -> bool [either] { false }
 
-    /// The same for [`SourceControl::on_feedback`] of this flow.
-    #[inline]
-    fn expect_feedback(&self, flow: Flow) {
-        let _ = flow;
-    }
+            /// Asks for the memory that [`SourceControl::release`] will need for flows of this host, some events
+            /// before it is called. Changes nothing.
+            fn expect_release(host: HostId) -> () [nothing] {}
 
-    /// The earliest instant at which this flow may start its next packet; any instant not later
-    /// than `now` means now, [`Time::MAX`] means not before some feedback.
-    fn release(&mut self, now: Time, flow: Flow) -> Time;
+            /// The same for [`SourceControl::on_feedback`] of this flow.
+            fn expect_feedback(flow: Flow) -> () [nothing] {}
+        }
 
-    /// The earliest instant at which this host may start its next packet, whatever the flow.
-    fn host_release(&mut self, now: Time, host: HostId) -> Time {
-        let _ = host;
-        now
-    }
+        told {
+            /// The earliest instant at which this flow may start its next packet; any instant not later
+            /// than `now` means now, [`Time::MAX`] means not before some feedback.
+            fn release(now: Time, flow: Flow) -> Time [latest];
 
-    /// A new flow between these hosts starts now. What was under way before belongs to another one.
-    fn on_flow_start(&mut self, now: Time, flow: Flow) {
-        let _ = (now, flow);
-    }
+            /// The earliest instant at which this host may start its next packet, whatever the flow.
+            fn host_release(now: Time, host: HostId) -> Time [latest] { now }
 
-    /// The flow starts a packet now. `wire_time` is the packet's serialisation time on the host's
-    /// link, `payload` its payload bytes.
-    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32);
+            /// A new flow between these hosts starts now. What was under way before belongs to another one.
+            fn on_flow_start(now: Time, flow: Flow) -> () [nothing] {}
 
-    /// Feedback for the flow has arrived. Returns whether the host may be able to send earlier
-    /// than [`SourceControl::release`] last said, and must be asked again.
-    fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool;
+            /// The flow starts a packet now. `wire_time` is the packet's serialisation time on the host's
+            /// link, `payload` its payload bytes.
+            fn on_send(now: Time, flow: Flow, wire_time: Span, payload: u32) -> () [nothing];
 
-    /// The credits of the host's own link changed, as a packet took some or some came back: `used`
-    /// of `capacity` blocks are taken now.
-    fn on_credit(&mut self, now: Time, host: HostId, used: u32, capacity: u32) {
-        let _ = (now, host, used, capacity);
+            /// Feedback for the flow has arrived. Returns whether the host may be able to send earlier
+            /// than [`SourceControl::release`] last said, and must be asked again.
+            fn on_feedback(now: Time, flow: Flow, feedback: Feedback) -> bool [either];
+
+            /// The credits of the host's own link changed, as a packet took some or some came back: `used`
+            /// of `capacity` blocks are taken now.
+            fn on_credit(now: Time, host: HostId, used: u32, capacity: u32) -> () [nothing] {}
+        }
     }
 }
 

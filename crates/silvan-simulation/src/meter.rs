@@ -58,9 +58,29 @@ pub struct MarkLog {
 
 /// Congestion control at the switches, with counters.
 #[derive(Debug)]
-pub struct MeteredSwitch {
+pub struct MeteredSwitch<S = IbSwitch> {
     /// The control itself.
-    pub inner: IbSwitch,
+    pub inner: S,
+    /// The counters.
+    pub meter: SwitchMeter,
+}
+
+impl<S> MeteredSwitch<S> {
+    /// Adds counters to a control. `switch_of` says for each port of the fabric which switch it is of,
+    /// `vls` how many data lanes a port has.
+    pub fn new(inner: S, switch_of: Vec<Option<SwitchId>>, vls: usize) -> Self {
+        let meter = SwitchMeter::new(switch_of, vls);
+        Self { inner, meter }
+    }
+}
+
+silvan_control::chain_switches! {
+    impl [S: SwitchControl] for MeteredSwitch<S> { inner: S, meter: SwitchMeter }
+}
+
+/// The counters of all switches and of the ports of hosts. As a control, it decides nothing.
+#[derive(Debug)]
+pub struct SwitchMeter {
     /// By port.
     pub by_sl: Vec<BySl>,
     /// Time waited by Port VL.
@@ -71,13 +91,10 @@ pub struct MeteredSwitch {
     vls: usize,
 }
 
-impl MeteredSwitch {
-    /// Adds counters to a control. `switch_of` says for each port of the fabric which switch it is of,
-    /// `vls` how many data lanes a port has.
-    pub fn new(inner: IbSwitch, switch_of: Vec<Option<SwitchId>>, vls: usize) -> Self {
+impl SwitchMeter {
+    fn new(switch_of: Vec<Option<SwitchId>>, vls: usize) -> Self {
         let switches = switch_of.iter().flatten().map(|switch| switch.index() + 1);
         Self {
-            inner,
             by_sl: vec![BySl::default(); switch_of.len()],
             waited: vec![Span::ZERO; switch_of.len() * vls],
             logs: vec![MarkLog::default(); switches.max().unwrap_or(0)],
@@ -109,42 +126,18 @@ impl MeteredSwitch {
     }
 }
 
-impl SwitchControl for MeteredSwitch {
-    const ACTIVE: bool = IbSwitch::ACTIVE;
-
-    #[inline]
-    fn needs_buffer_full(&self) -> bool {
-        self.inner.needs_buffer_full()
-    }
-
+impl SwitchControl for SwitchMeter {
     #[inline]
     fn needs_link(&self) -> bool {
         true
     }
 
     #[inline]
-    fn expect_packet(&self, output: PortVl) {
-        self.inner.expect_packet(output);
-    }
+    fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
 
     #[inline]
-    fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
-        self.inner.on_queued(now, output, queue, packet);
-    }
-
-    #[inline]
-    fn on_departure(
-        &mut self,
-        now: Time,
-        output: PortVl,
-        queue: QueueView,
-        packet: PacketView,
-    ) -> bool {
-        self.inner.on_departure(now, output, queue, packet)
-    }
-
-    fn on_discarded(&mut self, now: Time, output: PortVl) {
-        self.inner.on_discarded(now, output);
+    fn on_departure(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) -> bool {
+        false
     }
 
     #[inline]
@@ -161,90 +154,69 @@ impl SwitchControl for MeteredSwitch {
             self.log(now, port, &packet);
         }
     }
-
-    #[inline]
-    fn delays_credits(&self) -> bool {
-        self.inner.delays_credits()
-    }
-
-    fn credit_return_delay(&self, input: PortId, occupied: u32, packet_time: Span) -> Span {
-        self.inner.credit_return_delay(input, occupied, packet_time)
-    }
-
-    fn congested_time(&self, now: Time, output: PortVl) -> Span {
-        self.inner.congested_time(now, output)
-    }
 }
 
 /// Congestion control at the adapters, with counters.
 #[derive(Debug)]
-pub struct MeteredAdapter {
+pub struct MeteredAdapter<C = IbAdapter> {
     /// The control itself.
-    pub inner: IbAdapter,
+    pub inner: C,
+    /// The counters.
+    pub meter: AdapterMeter,
+}
+
+impl<C> MeteredAdapter<C> {
+    /// Adds counters to a control of that many hosts.
+    pub fn new(inner: C, hosts: usize) -> Self {
+        let meter = AdapterMeter {
+            becn: vec![[0; Sl::COUNT]; hosts],
+            paths: Paths::new(hosts),
+        };
+        Self { inner, meter }
+    }
+}
+
+silvan_control::chain_sources! {
+    impl [C: SourceControl] for MeteredAdapter<C> { inner: C, meter: AdapterMeter }
+}
+
+/// The counters of all adapters. As a control, it holds back flows whose path is unknown.
+#[derive(Debug)]
+pub struct AdapterMeter {
     /// Notifications with BECN received, by host and service level.
     pub becn: Vec<[u64; Sl::COUNT]>,
     /// What the hosts know of the paths to each other.
     pub paths: Paths,
 }
 
-impl MeteredAdapter {
-    /// Adds counters to a control of that many hosts.
-    pub fn new(inner: IbAdapter, hosts: usize) -> Self {
-        Self {
-            inner,
-            becn: vec![[0; Sl::COUNT]; hosts],
-            paths: Paths::new(hosts),
-        }
-    }
-}
-
-impl SourceControl for MeteredAdapter {
-    const ACTIVE: bool = IbAdapter::ACTIVE;
-
-    #[inline]
-    fn needs_credit(&self) -> bool {
-        self.inner.needs_credit()
-    }
-
-    #[inline]
-    fn expect_release(&self, host: HostId) {
-        self.inner.expect_release(host);
-    }
-
-    #[inline]
-    fn expect_feedback(&self, flow: Flow) {
-        self.inner.expect_feedback(flow);
-    }
-
+impl SourceControl for AdapterMeter {
     #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {
-        if !self.paths.admit(flow.source, flow.destination) {
-            return Time::MAX;
+        match self.paths.admit(flow.source, flow.destination) {
+            true => now,
+            false => Time::MAX,
         }
-        self.inner.release(now, flow)
     }
 
     #[inline]
-    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
-        self.inner.on_send(now, flow, wire_time, payload);
-    }
+    fn on_send(&mut self, _: Time, _: Flow, _: Span, _: u32) {}
 
     #[inline]
-    fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
+    fn on_feedback(&mut self, _: Time, flow: Flow, feedback: Feedback) -> bool {
         if !matches!(feedback, Feedback::Ack { becn: false, .. }) {
             self.becn[flow.source.index()][flow.sl.index()] += 1;
         }
-        self.inner.on_feedback(now, flow, feedback)
+        false
     }
 }
 
-impl Settings for MeteredSwitch {
+impl<S: Settings> Settings for MeteredSwitch<S> {
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         self.inner.apply(now, change)
     }
 }
 
-impl Settings for MeteredAdapter {
+impl<C: Settings> Settings for MeteredAdapter<C> {
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         self.inner.apply(now, change)
     }

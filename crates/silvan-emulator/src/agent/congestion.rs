@@ -383,7 +383,7 @@ impl Subnet {
         let first = self.first_switch_settings[switch.index()].clone();
         let node = self.fabric.node_of_switch(switch);
         let control = self.plane.engine.switch_mut();
-        control.logs[switch.index()] = MarkLog::default();
+        control.meter.logs[switch.index()] = MarkLog::default();
         // The switch is one of the fabric's, so it cannot be refused.
         let _ = control.inner.set_switch(switch, first.setting());
         for (number, &element) in first.ports.iter().enumerate() {

@@ -36,7 +36,7 @@ impl Subnet {
 
     /// The last marked packets, the newest first.
     fn switch_log(&mut self, switch: SwitchId) -> SwitchLog {
-        let log = &self.plane.engine.switch().logs[switch.index()];
+        let log = &self.plane.engine.switch().meter.logs[switch.index()];
         let mut answer = SwitchLog {
             events: u16::try_from(log.count).unwrap_or(u16::MAX),
             current_timestamp: self.time_stamp(),
@@ -55,7 +55,7 @@ impl Subnet {
                 timestamp: stamp(event.at),
             };
         }
-        let log = &mut self.plane.engine.switch_mut().logs[switch.index()];
+        let log = &mut self.plane.engine.switch_mut().meter.logs[switch.index()];
         log.count = 0;
         log.ports.clear();
         answer

@@ -344,7 +344,7 @@ impl Subnet {
     fn becn(&self, node: NodeId, from: Option<PortId>, sl: u8) -> u64 {
         let sl = usize::from(sl);
         match self.fabric.nodes[node].as_host() {
-            Some(host) => self.plane.engine.adapter().becn[host.index()][sl],
+            Some(host) => self.plane.engine.adapter().meter.becn[host.index()][sl],
             None => from.map_or(0, |from| self.plane.by_sl(from).becn[sl]),
         }
     }

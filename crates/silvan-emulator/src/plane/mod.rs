@@ -121,23 +121,29 @@ impl DataPlane {
 
     /// A host has lost its connections: it asks for each path before it sends on it.
     pub fn forget_paths(&mut self, host: HostId) {
-        self.engine.adapter_mut().paths.forget(host);
+        self.engine.adapter_mut().meter.paths.forget(host);
         self.look_again(host);
     }
 
     /// A host asks for each path anew, and sends on it meanwhile.
     pub fn doubt_paths(&mut self, host: HostId) {
-        self.engine.adapter_mut().paths.doubt(host);
+        self.engine.adapter_mut().meter.paths.doubt(host);
     }
 
     /// The paths that hosts have come to want.
     pub fn take_wanted_paths(&mut self) -> Vec<(HostId, HostId)> {
-        self.engine.adapter_mut().paths.take_wanted()
+        self.engine.adapter_mut().meter.paths.take_wanted()
     }
 
     /// A host may send to another.
     pub fn open_path(&mut self, source: HostId, destination: HostId) {
-        if self.engine.adapter_mut().paths.open(source, destination) {
+        if self
+            .engine
+            .adapter_mut()
+            .meter
+            .paths
+            .open(source, destination)
+        {
             self.look_again(source);
         }
     }
@@ -158,17 +164,17 @@ impl DataPlane {
 
     /// What a port has sent, by service level.
     pub fn by_sl(&self, port: PortId) -> &BySl {
-        &self.engine.switch().by_sl[port.index()]
+        &self.engine.switch().meter.by_sl[port.index()]
     }
 
     fn lane(&self, port: PortId, vl: Vl) -> usize {
-        let vls = self.engine.switch().waited.len() / self.engine.ports();
+        let vls = self.engine.switch().meter.waited.len() / self.engine.ports();
         port.index() * vls + vl.index()
     }
 
     /// Data lanes that there are.
     pub fn data_vls(&self) -> usize {
-        self.engine.switch().waited.len() / self.engine.ports()
+        self.engine.switch().meter.waited.len() / self.engine.ports()
     }
 
     /// Time that a port has waited with a packet of this lane, in ps; 0 for lanes there are not.
@@ -177,7 +183,7 @@ impl DataPlane {
             return 0;
         }
         let lane = self.lane(port, vl);
-        self.engine.switch().waited[lane].as_ps()
+        self.engine.switch().meter.waited[lane].as_ps()
     }
 
     /// Time that a switch's Port VL has been in the congestion state, in ps.
