@@ -25,7 +25,7 @@ pub struct Limits {
     pub in_flight: usize,
     /// Requests in flight to one node, at most.
     pub per_node: usize,
-    /// MonotonicTime to wait for the first answer; doubled at every retry.
+    /// Time to wait for the first answer; doubled at every retry.
     pub timeout: Span,
     /// How often an unanswered request is sent again.
     pub retries: u32,

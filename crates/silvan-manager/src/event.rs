@@ -61,7 +61,7 @@ impl fmt::Display for Name {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Counters {
-    /// MonotonicTime between the two readings, in seconds.
+    /// Time between the two readings, in seconds.
     pub span_s: f64,
     /// Growth of PortXmitWait, in ticks.
     pub xmit_wait: Option<u64>,

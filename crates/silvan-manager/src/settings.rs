@@ -189,9 +189,9 @@ pub struct Settings {
     pub data_counter: DataCounter,
     /// Whether counters that are about to stop are reset.
     pub reset_counters: bool,
-    /// MonotonicTime from one discovery to the next.
+    /// Time from one discovery to the next.
     pub rediscover: Span,
-    /// MonotonicTime from one look for the subnet manager to the next.
+    /// Time from one look for the subnet manager to the next.
     pub sm_check: Span,
     /// How long no subnet manager may answer before everything is restored.
     pub sm_lost_after: Span,

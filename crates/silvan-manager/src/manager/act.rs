@@ -10,7 +10,7 @@ use crate::marking::{ChangeError, Lowered, Marker, Place, Restored};
 use crate::metrics::ActionLabels;
 use crate::transport::Transport;
 
-/// MonotonicTime between two tries to restore at the end.
+/// Time between two tries to restore at the end.
 const LAST_PAUSE: Span = Span::from_ms(250);
 
 impl<T: Transport, D: Disk> Manager<T, D> {
