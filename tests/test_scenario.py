@@ -28,7 +28,52 @@ def test_the_effective_scenario_reads_back_as_itself() -> None:
 
 def test_text_and_json_forms_agree() -> None:
     scenario = silvan.Scenario.from_toml(INCAST)
-    assert tomllib.loads(scenario.to_toml()) == scenario.to_dict()
+    text = scenario.to_toml()
+    assert tomllib.loads(text) == tomllib.loads(INCAST)
+    assert tomllib.loads(text.replace("# ", "")) == scenario.to_dict()
+
+
+ROOT = Path(__file__).parent.parent
+SHIPPED = [
+    path
+    for folder in ("examples", "python/silvan/studies")
+    for path in sorted((ROOT / folder).rglob("*.toml"))
+]
+
+CHANGES: list[dict[str, object]] = [
+    {},
+    {"run.duration": "7 ms", "run.warm-up": "1 ms"},
+    {"packet.mtu": "1 KiB", "switch.buffer": "128 KiB"},
+    {"probe.trees": {}},
+    {"control.scheme": "ib-cc", "control.adapter.cct.shape": "given"},
+    {
+        "control.scheme": "ib-cc",
+        "control.adapter.cct": {"shape": "geometric", "first": 1, "ratio": 2},
+    },
+    {"control.scheme": "dcqcn"},
+    {"control.scheme": "ecn", "control.switch.threshold-lowest": "10 KiB"},
+    {"vl.data-vls": 4},
+    {"fabric.generator": "ring", "fabric.switches": 3, "fabric.hosts-per-switch": 2},
+    {"fabric": {"generator": "single-switch", "hosts": 4}, "traffic": {}},
+    {"link.speed": "SDR"},
+]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_written_scenario_changes_as_the_scenario_does(path: Path) -> None:
+    """Oracle: the scenario that was read from the file."""
+
+    def changed(scenario: silvan.Scenario, change: dict[str, object]) -> str | None:
+        try:
+            return scenario.override(change).hash
+        except silvan.ScenarioError:
+            return None
+
+    scenario = silvan.Scenario.from_file(path)
+    again = silvan.Scenario.from_toml(scenario.to_toml())
+    for change in CHANGES:
+        assert changed(again, change) == changed(scenario, change), change
+    assert changed(again, {}) == scenario.hash
 
 
 def test_an_override_changes_that_key_only() -> None:

@@ -316,8 +316,22 @@ class Scenario:
         return self._native.hash()
 
     def to_toml(self) -> str:
-        """Write the effective scenario as TOML text, every default spelled out."""
-        return self._native.effective_toml()
+        """Write the scenario as TOML text, with every default as a comment.
+
+        Reading the text gives an equal scenario, which :meth:`override` changes equally: defaults
+        that depend on other values follow them. What the scenario took from files is in the text.
+
+        Examples
+        --------
+        >>> import silvan
+        >>> scenario = silvan.Scenario(run={"duration": "4 ms"})
+        >>> '# interval = "4 ms"' in scenario.to_toml()
+        True
+        >>> again = silvan.Scenario.from_toml(scenario.to_toml())
+        >>> again.override({"run.duration": "2 ms"}).to_dict()["probe"]["interval"]
+        '2 ms'
+        """
+        return self._native.to_toml()
 
     def to_ibsim(self) -> str:
         """Write the fabric as a net file that ibsim serves.

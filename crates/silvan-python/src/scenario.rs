@@ -59,9 +59,9 @@ impl Scenario {
             .collect()
     }
 
-    /// The scenario as TOML text, every default spelled out.
-    fn effective_toml(&self) -> &str {
-        self.0.effective_toml()
+    /// The scenario as TOML text, every default as a comment.
+    fn to_toml(&self) -> String {
+        self.0.to_toml()
     }
 
     /// The fabric as a net file of ibsim.

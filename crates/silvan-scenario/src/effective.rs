@@ -137,11 +137,16 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 /// The file as TOML with one key a line, sections as `[section]` and lists of tables as
 /// `[[section]]`.
 pub(crate) fn to_toml(file: &ScenarioFile) -> String {
+    let text = to_document(file).to_string();
+    text.trim_start().to_owned()
+}
+
+/// The file as [`to_toml`] writes it.
+pub(crate) fn to_document(file: &ScenarioFile) -> DocumentMut {
     let mut document = toml_edit::ser::to_document(file)
         .expect("scenario types are numbers, texts, lists and tables with text keys");
     Layout.visit_document_mut(&mut document);
-    let text = document.to_string();
-    text.trim_start().to_owned()
+    document
 }
 
 /// SHA-256 of a text in hexadecimal digits.
@@ -192,6 +197,6 @@ impl VisitMut for Layout {
     }
 }
 
-fn is_list_of_tables(array: &toml_edit::Array) -> bool {
+pub(crate) fn is_list_of_tables(array: &toml_edit::Array) -> bool {
     !array.is_empty() && array.iter().all(Value::is_inline_table)
 }

@@ -35,6 +35,7 @@ mod de;
 mod document;
 mod effective;
 mod error;
+mod given;
 pub mod parsed;
 mod path;
 mod reference;

@@ -30,6 +30,7 @@ use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traffic::{build_traffic, environment, traffic_error};
 use crate::error::ScenarioError;
+use crate::given::{self, Given};
 use crate::parsed::{PythonSection, Routing, ScenarioFile, Scheme, SweepSection, Unreachable};
 use crate::source::{Override, Source};
 use crate::{de, effective};
@@ -68,6 +69,7 @@ pub struct Scenario {
     source_name: String,
     overrides: Vec<Override>,
     effective: String,
+    given: Given,
     fabric: Arc<Fabric>,
     tables: Arc<ForwardingTables>,
     lanes: Option<Arc<PathLanes>>,
@@ -121,6 +123,8 @@ impl Scenario {
         one.file.sweep = SweepSection::default();
         one.file.description.clear();
         one.effective = effective::to_toml(&one.file);
+        one.given.insert_in("run", "seed");
+        one.given.insert("description");
         one.overrides.extend([
             Override::new("run.seed", seed.to_string()),
             Override::new("sweep", "{}"),
@@ -188,6 +192,7 @@ impl Scenario {
         check_sweep(&file.sweep, text, overrides)?;
         Ok(Self {
             effective: effective::to_toml(&file),
+            given: Given::of(source.root()),
             file,
             text: text.to_owned(),
             source_name: source_name.to_owned(),
@@ -235,6 +240,13 @@ impl Scenario {
     /// whose effective text is the same.
     pub fn effective_toml(&self) -> &str {
         &self.effective
+    }
+
+    /// The scenario as a file with the values that were given, those of files included, and with every
+    /// default as a comment. Reading it gives an equal scenario, and one that overrides change equally:
+    /// defaults that depend on other values follow them.
+    pub fn to_toml(&self) -> String {
+        given::to_toml(&effective::to_document(&self.file), &self.given)
     }
 
     /// SHA-256 of the effective text in hexadecimal digits: equal for scenarios that run equally,

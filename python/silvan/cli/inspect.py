@@ -63,7 +63,7 @@ def show(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Print the effective scenario, with every default spelled out."""
+    """Print the effective scenario: what is given as values, every default as a comment."""
     loaded = load(scenario, set_)
     if format_ is Format.IBSIM:
         put(loaded.to_ibsim().rstrip())

@@ -32,6 +32,100 @@ fn shipped_files_are_read_and_written_back() {
     }
 }
 
+/// Oracle: the scenario itself. Its text reads back as it is, and changes as it does, whatever is
+/// overridden: every key of every shipped file, with the value there.
+#[test]
+fn the_written_scenario_changes_as_the_scenario_does() {
+    let mut changes = vec![
+        (
+            "control.adapter.cct.shape".to_owned(),
+            "\"geometric\"".to_owned(),
+        ),
+        ("fabric.generator".to_owned(), "\"fat-tree-120\"".to_owned()),
+        ("traffic.flow".to_owned(), "[]".to_owned()),
+    ];
+    for (_, text) in SHIPPED {
+        let value: toml_edit::DocumentMut = text.parse().unwrap();
+        collect_values("", value.as_item(), &mut changes);
+    }
+    changes.sort();
+    changes.dedup();
+    let small = SHIPPED.iter().filter(|(_, text)| text.len() < 4_000);
+    let mut accepted = 0;
+    for (name, text) in small.chain(&[("empty", "")]) {
+        let scenario = read(text).unwrap();
+        if scenario.fabric().host_count() > 100 {
+            continue;
+        }
+        let again = read(&scenario.to_toml()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(again.file(), scenario.file(), "{name}");
+        assert_eq!(again.to_toml(), scenario.to_toml(), "{name}");
+        let outcome = |scenario: &Scenario, key: &str, value: &str| {
+            let changed = scenario.with_overrides(&[Override::new(key, value)]);
+            changed
+                .ok()
+                .map(|changed| changed.effective_toml().to_owned())
+        };
+        for (key, value) in &changes {
+            let expected = outcome(&scenario, key, value);
+            accepted += usize::from(expected.is_some());
+            let changed = outcome(&again, key, value);
+            assert_eq!(changed, expected, "{name} with {key} = {value}");
+        }
+    }
+    assert!(accepted > 300, "only {accepted} overrides were possible");
+}
+
+/// Every value and list of values, by its path, as TOML.
+fn collect_values(path: &str, item: &toml_edit::Item, out: &mut Vec<(String, String)>) {
+    let inner = |key: &str| match path {
+        "" => key.to_owned(),
+        _ => format!("{path}.{key}"),
+    };
+    if let Some(table) = item.as_table_like() {
+        for (key, item) in table.iter() {
+            collect_values(&inner(key), item, out);
+        }
+    } else if let Some(tables) = item.as_array_of_tables() {
+        for (index, table) in tables.iter().enumerate() {
+            let table = toml_edit::Item::Table(table.clone());
+            collect_values(&inner(&index.to_string()), &table, out);
+        }
+    }
+    if let Some(value) = item.as_value() {
+        out.push((path.to_owned(), value.to_string().trim().to_owned()));
+    }
+}
+
+/// Defaults are comments, so that those that depend on other values follow them.
+#[test]
+fn defaults_are_written_as_comments() {
+    let text = "[control.adapter]\nccti-timer = 7\n[run]\nduration = \"4 ms\"\n";
+    let written = read(text).unwrap().to_toml();
+    for line in [
+        "# name = \"scenario\"",
+        "# interval = \"4 ms\"",
+        "[run]",
+        "duration = \"4 ms\"",
+        "# [fabric]",
+        "# hosts = 8",
+        "ccti-timer = 7",
+        "# ccti-limit = 127",
+        "# cct = { shape = \"linear\", slope = 1.0 }",
+    ] {
+        let count = written.lines().filter(|other| *other == line).count();
+        assert_eq!(count, 1, "{line:?} in:\n{written}");
+    }
+    let bare = written
+        .lines()
+        .map(|line| line.strip_prefix("# ").unwrap_or(line));
+    let bare: String = bare.flat_map(|line| [line, "\n"]).collect();
+    assert_eq!(
+        read(&bare).unwrap().effective_toml(),
+        read(text).unwrap().effective_toml()
+    );
+}
+
 /// Oracle: the file as written. Every key that is set there stands in the effective form with its
 /// value, but for text layout, which comparing documents leaves out.
 #[test]

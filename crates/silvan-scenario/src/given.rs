@@ -1,0 +1,239 @@
+//! Which values of a scenario its author gave, and the scenario with all others as comments.
+//!
+//! A default may depend on other values, and a whole default table stands for keys that another
+//! choice would not have. Written as values, defaults would stay when an override changes what they
+//! come from. As comments they follow, and the reader still sees them.
+
+use std::collections::BTreeMap;
+
+use toml_edit::{Array, InlineTable, Item, Key, Table, Value};
+
+use crate::effective::is_list_of_tables;
+
+/// The values that are given, as a tree of the keys.
+#[derive(Debug, Clone)]
+pub(crate) enum Given {
+    /// The value and all that is in it.
+    Whole,
+    /// Some keys of a table.
+    Table(BTreeMap<String, Given>),
+    /// The entries of a list of tables.
+    List(Vec<Given>),
+}
+
+/// What is given as a file, by its table, and the keys that the contents of the file are in.
+const FILES: [(&[&str], &str, &[&str]); 3] = [
+    (&["fabric"], "file", &["switch", "host", "cable"]),
+    (
+        &["fabric"],
+        "routing-file",
+        &["routing", "linear-tables", "path-levels", "sl-to-vl"],
+    ),
+    (&["control", "python"], "file", &["source", "name"]),
+];
+
+impl Given {
+    /// The values of a document with its overrides, and of the files that it names.
+    pub(crate) fn of(root: &Item) -> Self {
+        let mut given = Self::of_item(root);
+        for (path, file, contents) in FILES {
+            let table = path.iter().try_fold(&mut given, |at, key| at.get_mut(key));
+            if let Some(Self::Table(keys)) = table {
+                if keys.contains_key(file) {
+                    keys.extend(contents.iter().map(|&key| (key.to_owned(), Self::Whole)));
+                }
+            }
+        }
+        let traffic = given.get_mut("traffic");
+        if let Some(Self::List(programs)) = traffic.and_then(|table| table.get_mut("program")) {
+            for program in programs {
+                if program.get("file").is_some() {
+                    program.insert("goal");
+                }
+            }
+        }
+        given
+    }
+
+    fn of_item(item: &Item) -> Self {
+        match item {
+            Item::None => Self::Table(BTreeMap::new()),
+            Item::Value(value) => Self::of_value(value),
+            Item::Table(table) => Self::of_table(table),
+            Item::ArrayOfTables(tables) => Self::List(tables.iter().map(Self::of_table).collect()),
+        }
+    }
+
+    fn of_table(table: &Table) -> Self {
+        let keys = table.iter();
+        Self::Table(
+            keys.map(|(key, item)| (key.to_owned(), Self::of_item(item)))
+                .collect(),
+        )
+    }
+
+    fn of_value(value: &Value) -> Self {
+        match value {
+            Value::InlineTable(table) => {
+                let keys = table.iter();
+                Self::Table(
+                    keys.map(|(key, value)| (key.to_owned(), Self::of_value(value)))
+                        .collect(),
+                )
+            }
+            Value::Array(array) if is_list_of_tables(array) => {
+                Self::List(array.iter().map(Self::of_value).collect())
+            }
+            _ => Self::Whole,
+        }
+    }
+
+    /// Adds a key of a table.
+    pub(crate) fn insert(&mut self, key: &str) {
+        if let Self::Table(keys) = self {
+            keys.insert(key.to_owned(), Self::Whole);
+        }
+    }
+
+    /// Adds a key of the table `section`, which need not be given yet.
+    pub(crate) fn insert_in(&mut self, section: &str, key: &str) {
+        if let Self::Table(sections) = self {
+            let section = sections.entry(section.to_owned());
+            section
+                .or_insert_with(|| Self::Table(BTreeMap::new()))
+                .insert(key);
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Whole => Some(self),
+            Self::Table(keys) => keys.get(key),
+            Self::List(_) => None,
+        }
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut Self> {
+        match self {
+            Self::Table(keys) => keys.get_mut(key),
+            Self::Whole | Self::List(_) => None,
+        }
+    }
+
+    fn entry(&self, index: usize) -> Option<&Self> {
+        match self {
+            Self::Whole => Some(self),
+            Self::List(entries) => entries.get(index),
+            Self::Table(_) => None,
+        }
+    }
+}
+
+/// A document, laid out in sections, with all values that are not given as comments.
+pub(crate) fn to_toml(document: &Table, given: &Given) -> String {
+    let mut writer = Writer {
+        text: String::new(),
+    };
+    writer.table(document, "", Some(given));
+    writer.text.trim_start().to_owned()
+}
+
+struct Writer {
+    text: String,
+}
+
+impl Writer {
+    /// Writes the keys of a table, then the tables in it; `path` is that of its header.
+    fn table(&mut self, table: &Table, path: &str, given: Option<&Given>) {
+        for (key, item) in table {
+            if let Item::Value(value) = item {
+                self.value(key, value, given.and_then(|given| given.get(key)));
+            }
+        }
+        for (key, item) in table {
+            let given = given.and_then(|given| given.get(key));
+            let name = key_text(key);
+            let path = match path {
+                "" => name,
+                _ => format!("{path}.{name}"),
+            };
+            match item {
+                Item::Table(inner) => {
+                    let has_values = inner.iter().any(|(_, item)| item.is_value());
+                    if has_values || inner.is_empty() {
+                        self.header(&format!("[{path}]"), given.is_some());
+                    }
+                    self.table(inner, &path, given);
+                }
+                Item::ArrayOfTables(tables) => {
+                    for (index, inner) in tables.iter().enumerate() {
+                        let given = given.and_then(|given| given.entry(index));
+                        self.header(&format!("[[{path}]]"), given.is_some());
+                        self.table(inner, &path, given);
+                    }
+                }
+                Item::Value(_) | Item::None => {}
+            }
+        }
+    }
+
+    fn header(&mut self, text: &str, is_given: bool) {
+        self.text.push('\n');
+        self.line(text, is_given);
+    }
+
+    fn value(&mut self, key: &str, value: &Value, given: Option<&Given>) {
+        let assignment = |value: &Value| format!("{} = {}", key_text(key), plain(value));
+        let Some(given) = given else {
+            return self.line(&assignment(value), false);
+        };
+        let some = given_part(value, given);
+        let (some, all) = (assignment(&some), assignment(value));
+        self.line(&some, true);
+        if some != all {
+            self.line(&all, false);
+        }
+    }
+
+    fn line(&mut self, text: &str, is_given: bool) {
+        for line in text.lines() {
+            if !is_given {
+                self.text.push_str("# ");
+            }
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+    }
+}
+
+/// What is given of a value in one line.
+fn given_part(value: &Value, given: &Given) -> Value {
+    match (value, given) {
+        (Value::InlineTable(table), Given::Table(_)) => {
+            let mut part = InlineTable::new();
+            for (key, value) in table {
+                if let Some(given) = given.get(key) {
+                    part.insert(key, given_part(value, given));
+                }
+            }
+            part.into()
+        }
+        (Value::Array(array), Given::List(_)) => {
+            let entries = array.iter().enumerate();
+            let parts = entries.map(|(index, value)| match given.entry(index) {
+                Some(given) => given_part(value, given),
+                None => value.clone(),
+            });
+            parts.collect::<Array>().into()
+        }
+        _ => value.clone(),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.to_string().trim().to_owned()
+}
+
+fn key_text(key: &str) -> String {
+    Key::new(key).to_string().trim().to_owned()
+}
