@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import silvan
+from silvan.toml_text import TomlValue
 from tests.conftest import INCAST
 
 RANDOM = silvan.Scenario.from_toml(INCAST).override(
@@ -77,3 +78,47 @@ def test_other_threads_go_on_during_a_run() -> None:
         thread.join()
     # With the lock held throughout, the ticks could only come in while the callback runs.
     assert ticks_between_reports[-1] - ticks_between_reports[0] > 3
+
+
+def _delivered_by_class(result: silvan.Result) -> dict[str, int]:
+    rows = result.classes.to_pylist()
+    return {row["name"]: row["delivered_bytes"] for row in rows}
+
+
+@pytest.mark.parametrize("send_queue", ["per-destination", "fifo"])
+def test_a_throttled_message_blocks_others_in_a_fifo_only(send_queue: str) -> None:
+    flow = {"from": "host-0000", "message": "2 KiB"}
+    overrides: dict[str, TomlValue] = {
+        "fabric.hosts": 8,
+        "traffic.incast": [{"to": "host-0007", "from": ["host-0001", "host-0002", "host-0003"]}],
+        "traffic.flow": [
+            {"name": "congested", "to": "host-0007", **flow},
+            {"name": "free", "to": "host-0006", **flow},
+        ],
+        "control.scheme": "ib-cc",
+        "host.send-queue": send_queue,
+        "run.duration": "4 ms",
+    }
+    scenario = silvan.Scenario.from_toml(INCAST).override(overrides)
+    delivered = _delivered_by_class(silvan.run(scenario))
+    if send_queue == "fifo":
+        # Messages alternate; what differs is inside the switch and the receiver's buffer.
+        assert abs(delivered["free"] - delivered["congested"]) < 64 * 2048
+    else:
+        assert delivered["free"] > 3 * delivered["congested"]
+
+
+def test_messages_to_oneself_are_counted_and_stay_in_the_host() -> None:
+    traffic: dict[str, TomlValue] = {
+        "traffic.incast": [],
+        "traffic.flow": [{"from": "host-0000", "to": "host-0000", "load": "4 Gbit/s"}],
+        "run.duration": "1 ms",
+    }
+    scenario = silvan.Scenario.from_toml(INCAST)
+    with pytest.raises(silvan.ScenarioError, match=r"traffic\.flow\.0\.to"):
+        scenario.override(traffic)
+    result = silvan.run(scenario.override({**traffic, "traffic.loopback": True}))
+    host = result.hosts.to_pylist()[0]
+    # 4 Gbit/s for 1 ms, but for the last message.
+    assert 500_000 - 2 * 4096 <= host["delivered_bytes"] <= 500_000
+    assert sum(row["xmit_pkts"] for row in result.ports.to_pylist()) == 0

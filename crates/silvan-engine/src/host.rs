@@ -168,6 +168,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// Starts the packet of an offer.
     #[inline]
     fn start(&mut self, now: u64, host: u32, port: u32, first: usize, offer: Offer) {
+        if offer.dst.index() == host as usize {
+            self.loop_back(now, host, port, offer);
+            return;
+        }
         let plane = &mut self.plane;
         let vl = plane.host_lanes(host)[offer.sl.index()];
         assert!(
@@ -219,6 +223,56 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         } else {
             self.wake_host(host, next);
         }
+    }
+
+    /// Delivers a packet that a host sends to itself: it takes its share of the injection rate, or the time
+    /// that the link would take if there is none, and neither link, credits nor sink.
+    #[cold]
+    fn loop_back(&mut self, now: u64, host: u32, port: u32, offer: Offer) {
+        let plane = &mut self.plane;
+        let wire = (offer.bytes + plane.header) as u16;
+        let takes = plane.config.host.injection_rate.map_or_else(
+            || plane.serialisation(&plane.outs[port as usize], wire),
+            |rate| {
+                let bytes = Bytes::from_bytes(u64::from(offer.bytes));
+                rate.span_for(bytes).as_ps()
+            },
+        );
+        let done = now + takes;
+        let record = &mut plane.hosts[host as usize];
+        record.next_start = done;
+        record.injected += u64::from(offer.bytes);
+        record.data_sent_last = true;
+        self.stats.record(
+            Delivery {
+                done,
+                host,
+                payload: offer.bytes,
+                latency: takes,
+                class: offer.class,
+                hops: 0,
+                marked: false,
+            },
+            record,
+        );
+        if self.workload.needs_delivery() {
+            let kind = Kind {
+                wire,
+                class: offer.class,
+                lane: offer.sl.as_u8(),
+                flags: if offer.last { LAST } else { 0 },
+            };
+            let slot = plane.events.stash(Packet::new(now, host, host, kind));
+            plane
+                .events
+                .push(Event::new(done, phase::DELIVERED, host, slot));
+        }
+        let next = if self.plane.hosts[host as usize].notifications > 0 {
+            now
+        } else {
+            done
+        };
+        self.wake_host(host, next);
     }
 
     /// Schedules an injection, unless an earlier one is scheduled.

@@ -14,7 +14,7 @@ use silvan_units::{HostId, Sl, Time};
 /// One packet that a host wants to send next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The host that receives the packet; never the sending host.
+    /// The host that receives the packet. What a host sends to itself does not enter the fabric.
     pub dst: HostId,
     /// Payload of this packet in bytes, from 1 to the MTU; the wire header comes on top.
     pub bytes: u32,

@@ -180,7 +180,7 @@ impl Scenario {
         check_engine_routes(&file, &engine, routes)?;
         check_classes(&file, lanes.as_ref())?;
         let control = build_control(&file, &fabric)?;
-        let traffic = build_traffic(&file.traffic, &fabric)?;
+        let traffic = build_traffic(&file.traffic, file.host.send_queue, &fabric)?;
         let seed = file.run.seed;
         let environment = environment(&fabric, &engine.host, &engine.packet, seed);
         let offered =

@@ -13,6 +13,7 @@ use crate::pace::Pace;
 use crate::rng::{Purpose, Stream, shuffle, start_phase, stream};
 use crate::roles::Role;
 use crate::scatter::{Classes, Common, Scatter};
+use crate::send_queue::SendQueue;
 use crate::spec::{
     Environment, FlowSpec, IncastSpec, Load, OnOffSpec, Pattern, PermutationSpec, Spacing,
     TrafficSpec, UniformSpec,
@@ -139,6 +140,7 @@ impl<'a> Builder<'a> {
         let class = self.class(&check, named(&entry.name, "uniform", index))?;
         let common = self.common(Common {
             hosts: hosts as u32,
+            loopback: self.spec.loopback,
             message,
             mtu: self.mtu,
             sl: entry.sl,
@@ -292,7 +294,7 @@ impl<'a> Builder<'a> {
         let check = self.checker(Entry::Flow(index));
         let name = named(&entry.name, "flow", index);
         let purpose = Purpose::FlowOnOff(index);
-        let flow = flow_source(&check, entry, self.spec.message, self.mtu, purpose)?;
+        let flow = flow_source(&check, entry, self.spec, self.mtu, purpose)?;
         let class = self.class(&check, name)?;
         let (fixed, rate) = flow(class);
         self.receives[entry.to.index()] = true;
@@ -327,7 +329,12 @@ impl<'a> Builder<'a> {
     fn finish(self, roles: Vec<Role>, followers: Vec<HostId>, hotspots: HotspotTable) -> Traffic {
         let mut hosts = Vec::with_capacity(self.sources.len());
         let mut sources = Vec::with_capacity(self.sources.iter().map(Vec::len).sum());
-        let mut offered = OfferedLoad::new();
+        let mut offered = OfferedLoad::new(self.spec.loopback);
+        let send_queues = if self.spec.fifo {
+            self.sources.len()
+        } else {
+            0
+        };
         for of_host in self.sources {
             hosts.push(HostSources {
                 first: sources.len() as u32,
@@ -349,6 +356,7 @@ impl<'a> Builder<'a> {
             incast_targets: self.incast_targets,
             classes: self.classes,
             offered,
+            send_queues: vec![SendQueue::default(); send_queues],
         }
     }
 }
@@ -357,19 +365,19 @@ impl<'a> Builder<'a> {
 pub(crate) fn flow_source(
     check: &Checker,
     entry: &FlowSpec,
-    general_message: Option<Bytes>,
+    general: &TrafficSpec,
     mtu: u32,
     purpose: Purpose,
 ) -> Result<impl FnOnce(u16) -> (Fixed, f64) + use<>, TrafficError> {
     let from = check.host("from", entry.from)?;
     let dst = check.host("to", entry.to)?;
-    if from == dst {
+    if from == dst && !general.loopback {
         return check.fail("to", Reason::ToItself(from));
     }
     if entry.bytes.is_some_and(|bytes| bytes.is_zero()) {
         return check.fail("bytes", Reason::ZeroBytes);
     }
-    let message = check.message(entry.message, general_message)?;
+    let message = check.message(entry.message, general.message)?;
     let window = check.window(entry.window)?;
     // A scenario spells the load of a flow as its rate.
     let key = match entry.load {

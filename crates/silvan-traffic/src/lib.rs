@@ -86,6 +86,7 @@ mod parking;
 pub mod rng;
 mod roles;
 mod scatter;
+mod send_queue;
 mod share;
 mod spec;
 mod supply;

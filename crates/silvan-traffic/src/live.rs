@@ -6,7 +6,7 @@ use crate::build::flow_source;
 use crate::check::Checker;
 use crate::error::{Entry, Reason, TrafficError};
 use crate::rng::Purpose;
-use crate::spec::{Environment, FlowSpec};
+use crate::spec::{Environment, FlowSpec, TrafficSpec};
 use crate::traffic::{Source, Traffic};
 
 impl Source {
@@ -47,7 +47,11 @@ impl Traffic {
         let mtu = check.size("mtu", environment.mtu)?;
         // Every flow of the description has a class, so the number of classes is no flow's of these.
         let purpose = Purpose::FlowOnOff(self.classes.len());
-        let make = flow_source(&check, flow, message, mtu, purpose)?;
+        let general = TrafficSpec {
+            message,
+            ..TrafficSpec::default()
+        };
+        let make = flow_source(&check, flow, &general, mtu, purpose)?;
         let name = flow.name.clone().unwrap_or_else(|| self.free_name());
         if self.classes.contains(&name) {
             return check.fail("name", Reason::NameTaken(name));

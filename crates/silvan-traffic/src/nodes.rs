@@ -72,6 +72,7 @@ pub(crate) fn build_nodes(
     let message = check.message(nodes.message, builder.spec.message)?;
     let common = Common {
         hosts: hosts as u32,
+        loopback: builder.spec.loopback,
         message,
         mtu: builder.mtu,
         sl: nodes.sl,

@@ -20,11 +20,14 @@ pub(crate) struct OfferedLoad {
     /// End of each host's part of `contributions`; it starts where the one before ends.
     ends: Vec<usize>,
     contributions: Vec<Contribution>,
+    /// Whether uniform traffic goes to the own host too.
+    loopback: bool,
 }
 
 impl OfferedLoad {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(loopback: bool) -> Self {
         Self {
+            loopback,
             ends: Vec::new(),
             contributions: Vec::new(),
         }
@@ -62,7 +65,13 @@ impl OfferedLoad {
             .iter()
             .zip(&counted)
             .filter(|&(_, &counted)| counted)
-            .map(|(own, _)| (total - own) / (hosts - 1) as f64)
+            .map(|(own, _)| {
+                if self.loopback {
+                    total / hosts as f64
+                } else {
+                    (total - own) / (hosts - 1) as f64
+                }
+            })
             .sum();
         received / receivers as f64
     }

@@ -21,6 +21,8 @@ use crate::supply::{Spread, Supply};
 pub(crate) struct Common {
     /// Number of hosts of the fabric.
     pub(crate) hosts: u32,
+    /// Whether the own host is among the destinations.
+    pub(crate) loopback: bool,
     /// Payload bytes of a message.
     pub(crate) message: u32,
     /// Largest payload of a packet in bytes.

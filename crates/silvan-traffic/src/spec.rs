@@ -25,6 +25,12 @@ pub struct TrafficSpec {
     /// How many messages a throttled queue pair may hold back before another destination is drawn
     /// instead of its own.
     pub backlog: u16,
+    /// Whether messages are sent in the order in which a host makes them, each as a whole; else each
+    /// destination has a queue of its own.
+    pub fifo: bool,
+    /// Whether a host may send to itself: destinations are drawn from all hosts, and a flow may end where
+    /// it starts.
+    pub loopback: bool,
     /// V, C and B nodes.
     pub nodes: Option<NodesSpec>,
     /// Uniformly distributed destinations.
@@ -48,6 +54,8 @@ impl Default for TrafficSpec {
         Self {
             message: None,
             backlog: Self::DEFAULT_BACKLOG,
+            fifo: false,
+            loopback: false,
             nodes: None,
             uniform: Vec::new(),
             permutation: Vec::new(),

@@ -61,9 +61,11 @@ impl Spread {
         if self.parking.is_full() {
             return Drawn::Refused;
         }
-        let drawn = below(&mut self.stream, common.hosts - 1) as usize;
-        // The hosts above the own one move down by one to close its gap.
-        let dst = HostId::new(drawn + usize::from(drawn >= self.host.index()));
+        let own = u32::from(!common.loopback);
+        let drawn = below(&mut self.stream, common.hosts - own) as usize;
+        // Without the own host, those above it move down by one to close its gap.
+        let above = !common.loopback && drawn >= self.host.index();
+        let dst = HostId::new(drawn + usize::from(above));
         match self.parking.append(dst, common.backlog) {
             Append::Held => return Drawn::Held,
             Append::Full => return Drawn::Refused,

@@ -11,6 +11,7 @@ use crate::hotspots::HotspotTable;
 use crate::offered::OfferedLoad;
 use crate::roles::Role;
 use crate::scatter::{Common, Scatter};
+use crate::send_queue::{OpenGate, SendQueue};
 use crate::spec::{Environment, TrafficSpec};
 
 /// One source of messages of one host.
@@ -84,6 +85,8 @@ pub struct Traffic {
     pub(crate) incast_targets: Vec<HostId>,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
+    /// By host, where each has one queue for all messages; else empty.
+    pub(crate) send_queues: Vec<SendQueue>,
 }
 
 impl Traffic {
@@ -154,22 +157,15 @@ impl Traffic {
     }
 }
 
-impl Workload for Traffic {
+impl Traffic {
+    /// The source whose turn it is to start a packet now; otherwise the earliest instant at which one may.
     #[inline]
-    fn foresee_poll(&self, host: HostId) {
-        prefetch(&self.hosts, host.index());
-    }
-
-    #[inline]
-    fn expect_poll(&self, host: HostId) {
-        let first = self.hosts[host.index()].first as usize;
-        if let Some(source) = self.sources.get(first) {
-            prefetch_item(source);
-        }
-    }
-
-    #[inline]
-    fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+    fn ready_source<G: Gate>(
+        &mut self,
+        host: HostId,
+        now: Time,
+        gate: &mut G,
+    ) -> Result<usize, Time> {
         let HostSources {
             first, count, turn, ..
         } = self.hosts[host.index()];
@@ -187,16 +183,72 @@ impl Workload for Traffic {
                     if count > 1 {
                         self.hosts[host.index()].turn = (place + 1) % count;
                     }
-                    return Poll::Send(source.emit(&self.commons));
+                    return Ok((first + place) as usize);
                 }
                 Err(instant) => wait = wait.min(instant),
             }
         }
-        if wait == Time::MAX {
-            return Poll::Idle;
+        Err(wait)
+    }
+
+    /// The next packet of the only queue of a host, for which a message is made if it is empty.
+    fn poll_queue<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+        if self.send_queues[host.index()].is_empty() {
+            let mut open = OpenGate { gate, now };
+            let source = match self.ready_source(host, now, &mut open) {
+                Ok(source) => &mut self.sources[source],
+                Err(wait) => return waiting(now, wait),
+            };
+            let first = source.emit(&self.commons);
+            let (mut bytes, mut last) = (u64::from(first.bytes), first.last);
+            while !last
+                && source
+                    .ready(now, &self.commons, &mut self.hotspots, &mut open)
+                    .is_ok()
+            {
+                let packet = source.emit(&self.commons);
+                bytes += u64::from(packet.bytes);
+                last = packet.last;
+            }
+            self.send_queues[host.index()].push(first, bytes);
         }
-        debug_assert!(wait > now, "a source waits for the past");
-        Poll::WaitUntil(wait)
+        self.send_queues[host.index()].poll(now, gate)
+    }
+}
+
+/// What a host without a packet to start does.
+#[inline]
+fn waiting(now: Time, wait: Time) -> Poll {
+    if wait == Time::MAX {
+        return Poll::Idle;
+    }
+    debug_assert!(wait > now, "a source waits for the past");
+    Poll::WaitUntil(wait)
+}
+
+impl Workload for Traffic {
+    #[inline]
+    fn foresee_poll(&self, host: HostId) {
+        prefetch(&self.hosts, host.index());
+    }
+
+    #[inline]
+    fn expect_poll(&self, host: HostId) {
+        let first = self.hosts[host.index()].first as usize;
+        if let Some(source) = self.sources.get(first) {
+            prefetch_item(source);
+        }
+    }
+
+    #[inline]
+    fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+        if !self.send_queues.is_empty() {
+            return self.poll_queue(host, now, gate);
+        }
+        match self.ready_source(host, now, gate) {
+            Ok(source) => Poll::Send(self.sources[source].emit(&self.commons)),
+            Err(wait) => waiting(now, wait),
+        }
     }
 
     fn next_change(&self, now: Time) -> Option<Time> {

@@ -259,3 +259,47 @@ fn counters_agree_with_the_packets() {
         assert_eq!(to_sink.xmit_packets, at_sink.rcv_packets);
     }
 }
+
+/// What a host sends to itself takes its injection rate and nothing else: it is delivered when it has been
+/// injected, and of a flow to another host, with which it takes turns, half of the rate is left.
+#[test]
+fn packets_to_oneself_stay_in_the_host() {
+    let kind = cable("4x DDR 2 m");
+    let routed = Routed::star(&[kind; 2]);
+    let mut config = EngineConfig::default();
+    config.host.sink_rate = Some(mbit(1_000));
+    for rate in [None, Some(mbit(9_000))] {
+        config.host.injection_rate = rate;
+        let each = rate.map_or(ser(kind, MTU), |rate| payload_time(rate, MTU));
+        let alone = one_flow(&routed, &config, Flow::saturating(0, 0));
+        all_equal(&alone.injected, each);
+        let sent = alone.injected.iter().map(|&at| at + each);
+        assert!(
+            alone
+                .delivered
+                .iter()
+                .copied()
+                .eq(sent.take(alone.delivered.len()))
+        );
+
+        let flows = [Flow::saturating(0, 0), Flow::saturating(0, 1)];
+        let mut engine = routed.engine(&config, &flows);
+        engine.run_until(at(Span::from_us(30))).unwrap();
+        engine.audit().unwrap();
+        let records = &engine.workload().records;
+        all_equal_to_end(&records[0].injected, each * 2);
+        all_equal_to_end(&records[1].injected, each * 2);
+        let port = engine.port_counters(routed.fabric.host_port(HostId::new(0)));
+        assert_eq!(port.xmit_packets, records[1].injected.len() as u64);
+        let host = engine.host_counters(HostId::new(0));
+        assert_eq!(host.delivered_packets, records[0].delivered.len() as u64);
+    }
+}
+
+fn all_equal_to_end(instants: &[Time], period: Span) {
+    assert!(instants.len() > 5);
+    assert!(
+        periods(instants).iter().all(|&each| each == period),
+        "{instants:?}"
+    );
+}

@@ -161,7 +161,9 @@ pub(super) fn on_traffic(reason: &Reason) -> String {
     let advice = match reason {
         Reason::OutsideFabric { .. } => "name a host of the fabric",
         Reason::Repeated(_) => "name each host once",
-        Reason::ToItself(_) => "choose another receiver",
+        Reason::ToItself(_) => {
+            "choose another receiver, or for a flow set traffic.loopback to true"
+        }
         Reason::TooFewHosts { available, .. } => {
             return format!("ask for at most {available}, or enlarge the fabric");
         }

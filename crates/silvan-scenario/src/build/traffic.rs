@@ -13,7 +13,7 @@ use super::{Parameter, advice, at, check_parameters, host_named};
 use crate::error::ScenarioError;
 use crate::parsed::{
     self, HostChoice, Limit, LoadValue, NodesSection, OnOffSection, PatternKind, PermutationEntry,
-    RoleShare, SeedSource, SpacingKind, TrafficSection,
+    RoleShare, SeedSource, SendQueue, SpacingKind, TrafficSection,
 };
 use crate::path::KeyPath;
 
@@ -52,6 +52,7 @@ fn payload_part(rate: Rate, packet: &PacketParams) -> Rate {
 /// The traffic with names turned into hosts.
 pub(crate) fn build_traffic(
     section: &TrafficSection,
+    send_queue: SendQueue,
     fabric: &Fabric,
 ) -> Result<TrafficSpec, ScenarioError> {
     // Checked here, as the traffic looks at the size only where an entry uses it.
@@ -64,6 +65,8 @@ pub(crate) fn build_traffic(
     Ok(TrafficSpec {
         message: section.message,
         backlog: section.backlog,
+        fifo: send_queue == SendQueue::Fifo,
+        loopback: section.loopback,
         nodes: section
             .nodes
             .as_ref()

@@ -158,6 +158,17 @@ pub enum SinkKind {
     CutThrough,
 }
 
+/// In which order a host sends its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendQueue {
+    /// Each destination has a queue of its own: a throttled message blocks no message to another host.
+    #[default]
+    PerDestination,
+    /// In the order in which they were made, one after the other.
+    Fifo,
+}
+
 /// All channel adapters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -165,6 +176,8 @@ pub struct HostSection {
     /// Most payload that a host injects; the link bounds it as well.
     #[schemars(with = "Limit<schema::RateText>")]
     pub injection_rate: Limit<Rate>,
+    /// In which order a host sends its messages. Those of programs have their own queues.
+    pub send_queue: SendQueue,
     /// Most payload that a host takes in.
     #[schemars(with = "Limit<schema::RateText>")]
     pub sink_rate: Limit<Rate>,
@@ -183,6 +196,7 @@ impl Default for HostSection {
     fn default() -> Self {
         Self {
             injection_rate: Limit::Unlimited,
+            send_queue: SendQueue::default(),
             sink_rate: Limit::Unlimited,
             sink: SinkKind::default(),
             receive_buffer: Bytes::from_bytes(16 << 10),

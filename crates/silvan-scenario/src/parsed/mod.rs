@@ -30,7 +30,7 @@ pub use dcms::DcmsSection;
 pub use ecn::{EcnMarking, EcnRates, EcnResponse, EcnSection};
 pub use equipment::{
     Arbitration, CrossbarFeed, HostSection, LinkSection, OutputBufferSection, PacketSection,
-    Queueing, SinkKind, SwitchSection, VlSection, VlWeight,
+    Queueing, SendQueue, SinkKind, SwitchSection, VlSection, VlWeight,
 };
 pub use fabric::{
     Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, Generator, HostEntry,

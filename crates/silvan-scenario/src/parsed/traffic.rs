@@ -21,6 +21,9 @@ pub struct TrafficSection {
     /// How many messages a throttled queue pair may hold back before another destination is drawn
     /// instead of its own.
     pub backlog: u16,
+    /// Whether hosts may send to themselves: random destinations are drawn from all hosts, and a flow may
+    /// end where it starts. Such messages take the sender's injection rate, but do not enter the fabric.
+    pub loopback: bool,
     /// V, C and B nodes and their hotspots (gran2012, sections III to V).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<NodesSection>,
@@ -55,6 +58,7 @@ impl Default for TrafficSection {
         Self {
             message: None,
             backlog: silvan_traffic::TrafficSpec::DEFAULT_BACKLOG,
+            loopback: false,
             nodes: None,
             uniform: Vec::new(),
             permutation: Vec::new(),

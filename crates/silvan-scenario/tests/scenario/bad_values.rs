@@ -306,7 +306,7 @@ fn traffic_entries() {
     assert_eq!(
         message("[[traffic.flow]]\nfrom = \"host-0001\"\nto = \"host-0001\""),
         "file.toml:3: traffic.flow.0.to: host 1 would send to itself (hint: choose another \
-         receiver)"
+         receiver, or for a flow set traffic.loopback to true)"
     );
     assert_eq!(
         message(

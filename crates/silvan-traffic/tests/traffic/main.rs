@@ -15,4 +15,5 @@ mod mock;
 mod patterns;
 mod queue_pairs;
 mod rates;
+mod send_queue;
 mod uniform;
