@@ -124,6 +124,24 @@ class Result:
         return self.tables["classes"]
 
     @property
+    def flows(self) -> pa.Table:
+        """One row per flow with a number of bytes: start, end, completion time, slowdown.
+
+        What an unfinished flow does not have is null.
+        """
+        return self._of("flows", "no traffic entry has a number of bytes", "give one a key bytes")
+
+    @property
+    def programs(self) -> pa.Table:
+        """One row per message-passing program: ranks, and its end, null if it has not ended."""
+        return self._of("programs", "there are no programs", "add [[traffic.program]]")
+
+    @property
+    def ranks(self) -> pa.Table:
+        """One row per rank of a program: host, end, messages, time at work and waiting."""
+        return self._of("ranks", "there are no programs", "add [[traffic.program]]")
+
+    @property
     def ports(self) -> pa.Table:
         """One row per port: the counters that a real port has."""
         return self.tables["ports"]
@@ -154,11 +172,15 @@ class Result:
         return self._of_trees("tree_lifetimes")
 
     def _of_trees(self, name: str) -> pa.Table:
+        return self._of(
+            name,
+            "the run did not look for congestion trees",
+            "use silvan run --trees, or give the scenario a table [probe.trees]",
+        )
+
+    def _of(self, name: str, reason: str, hint: str) -> pa.Table:
         if name not in self.tables:
-            raise SilvanError(
-                f"{self.scenario.name}: the run did not look for congestion trees",
-                hint="use silvan run --trees, or give the scenario a table [probe.trees]",
-            )
+            raise SilvanError(f"{self.scenario.name}: {reason}", hint=hint)
         return self.tables[name]
 
     def to_polars(self) -> dict[str, pl.DataFrame]:

@@ -5,8 +5,9 @@ use silvan_control::seam::{
 };
 use silvan_engine::workload::Workload;
 use silvan_engine::{
-    BuildError, ClassStats, CompiledFabric, Discards, Engine, Forest, Form, General, HostCounters,
-    InvariantError, Latencies, OnWire, Plain, PortCounters, RunError, VlArbitration, Windowed,
+    BuildError, ClassStats, CompiledFabric, Discards, Engine, FlowProgress, Forest, Form, General,
+    HostCounters, InvariantError, Latencies, OnWire, Plain, PortCounters, RunError, VlArbitration,
+    Windowed,
 };
 use silvan_programs::{Load, Programs};
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
@@ -155,6 +156,14 @@ where
 
     fn latency_of_host(&self, host: HostId) -> Option<Latencies> {
         self.0.latency_of_host(host)
+    }
+
+    fn track_flows(&mut self, flows: &[(u16, HostId)]) {
+        self.0.track_flows(flows.iter().copied());
+    }
+
+    fn flow(&self, class: u16, source: HostId) -> FlowProgress {
+        self.0.flow(class, source)
     }
 
     fn reset_latency(&mut self) {

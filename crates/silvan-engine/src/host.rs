@@ -351,6 +351,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 host: to,
                 payload,
                 latency: done - packet.born,
+                source: packet.source(),
                 class: packet.class(),
                 hops: packet.hops(),
                 marked: packet.is(MARKED),

@@ -57,9 +57,9 @@ pub use engine::Engine;
 pub use form::{CompiledFabric, Form, General, Plain, Windowed};
 pub use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig,
-    FeedbackParams, Forest, HostCounters, HostParams, HostShare, InvariantError, Latencies,
-    LatencyStats, Member, OnWire, OutputBuffer, PacketParams, PortCounters, Queueing, Role,
-    RunError, Sink, SwitchParams, Tree, VlArbitration, workload,
+    FeedbackParams, FlowProgress, Forest, HostCounters, HostParams, HostShare, InvariantError,
+    Latencies, LatencyStats, Member, OnWire, OutputBuffer, PacketParams, PortCounters, Queueing,
+    Role, RunError, Sink, SwitchParams, Tree, VlArbitration, workload,
 };
 pub use stats::ClassStats;
 pub use waiting::WaitingPacket;

@@ -1,7 +1,7 @@
 //! What can be read of a running engine: port counters, deliveries, buffers, cost.
 
 use silvan_control::seam::{PortReading, PortVl, SourceControl, SwitchControl};
-use silvan_interface::{HostCounters, Latencies, PortCounters};
+use silvan_interface::{FlowProgress, HostCounters, Latencies, PortCounters};
 use silvan_units::{Bytes, HostId, PortId, Span, Time, Vl};
 
 use crate::engine::Engine;
@@ -122,6 +122,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// Latencies of the packets that a host received, if kept and not empty.
     pub fn latency_of_host(&self, host: HostId) -> Option<Latencies> {
         self.stats.host_latency(host.index())
+    }
+
+    /// Counts the deliveries of these flows from now on; each is the only one of its class and sender.
+    pub fn track_flows(&mut self, flows: impl IntoIterator<Item = (u16, HostId)>) {
+        let flows = flows.into_iter();
+        let keys = flows.map(|(class, source)| (class, source.index() as u32));
+        self.stats.track_flows(keys.collect());
+    }
+
+    /// What has been delivered of a flow that is tracked.
+    pub fn flow(&self, class: u16, source: HostId) -> FlowProgress {
+        self.stats.flow(class, source.index() as u32)
     }
 
     /// Discards the latencies so far, for a warm-up whose packets do not count.

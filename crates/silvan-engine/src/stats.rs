@@ -7,7 +7,8 @@
 use hdrhistogram::Histogram;
 
 use crate::plane::Host;
-use silvan_interface::{Latencies, LatencyStats};
+use silvan_interface::{FlowProgress, Latencies, LatencyStats};
+use silvan_units::Time;
 
 /// A data packet taken in by its destination.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Delivery {
     pub payload: u32,
     /// From the start of its injection to `done`, in ps.
     pub latency: u64,
+    /// Sending host.
+    pub source: u32,
     /// Traffic class.
     pub class: u16,
     /// Links crossed.
@@ -122,9 +125,29 @@ impl LatencyCounts {
     }
 }
 
+/// What is counted of a delivery beside the totals of its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    /// Nothing.
+    Nothing,
+    /// The latency by class.
+    Class,
+    /// More than that, or something else.
+    More,
+}
+
+/// Deliveries of flows, each known by class and sending host, in the order of these.
+#[derive(Debug, Default)]
+struct Flows {
+    keys: Vec<(u16, u32)>,
+    progress: Vec<FlowProgress>,
+}
+
 #[derive(Debug)]
 pub(crate) struct Statistics {
     latency: LatencyStats,
+    detail: Detail,
+    flows: Flows,
     boundary: u64,
     late: Vec<Delivery>,
     classes: Vec<ClassStats>,
@@ -142,6 +165,12 @@ impl Statistics {
         };
         Self {
             latency,
+            detail: match latency {
+                LatencyStats::Off => Detail::Nothing,
+                LatencyStats::Class => Detail::Class,
+                LatencyStats::Host => Detail::More,
+            },
+            flows: Flows::default(),
             boundary: 0,
             late: Vec::new(),
             classes: Vec::new(),
@@ -188,13 +217,46 @@ impl Statistics {
         class.delivered_bytes += u64::from(delivery.payload);
         class.delivered_packets += 1;
         class.marked_packets += u64::from(delivery.marked);
-        if self.latency == LatencyStats::Off {
-            return;
+        match self.detail {
+            Detail::Nothing => {}
+            Detail::Class => class.latency.record(delivery.latency),
+            Detail::More => self.count_more(delivery),
         }
-        class.latency.record(delivery.latency);
+    }
+
+    #[inline(never)]
+    fn count_more(&mut self, delivery: &Delivery) {
+        if self.latency != LatencyStats::Off {
+            let class = &mut self.classes[usize::from(delivery.class)];
+            class.latency.record(delivery.latency);
+        }
         if self.latency == LatencyStats::Host {
             self.hosts[delivery.host as usize].record(delivery.latency);
         }
+        let key = (delivery.class, delivery.source);
+        if let Ok(flow) = self.flows.keys.binary_search(&key) {
+            let progress = &mut self.flows.progress[flow];
+            progress.delivered_bytes += u64::from(delivery.payload);
+            let done = Time::from_ps(delivery.done);
+            progress.last_delivery = progress.last_delivery.max(done);
+        }
+    }
+
+    /// Counts the deliveries of these flows, known by class and sending host, from now on.
+    pub fn track_flows(&mut self, mut keys: Vec<(u16, u32)>) {
+        if keys.is_empty() {
+            return;
+        }
+        keys.sort_unstable();
+        self.flows.progress = vec![FlowProgress::default(); keys.len()];
+        self.flows.keys = keys;
+        self.detail = Detail::More;
+    }
+
+    /// What has been delivered of a flow that is tracked.
+    pub fn flow(&self, class: u16, source: u32) -> FlowProgress {
+        let flow = self.flows.keys.binary_search(&(class, source));
+        flow.map_or_else(|_| FlowProgress::default(), |at| self.flows.progress[at])
     }
 
     #[cold]

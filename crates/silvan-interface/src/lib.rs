@@ -26,5 +26,5 @@ pub use config::{
 };
 pub use faults::{Deadlock, InvariantError, RunError};
 pub use latencies::Latencies;
-pub use readings::{Discards, HostCounters, OnWire, PortCounters};
+pub use readings::{Discards, FlowProgress, HostCounters, OnWire, PortCounters};
 pub use trees::{Forest, HostShare, Member, Role, Tree};

@@ -1,6 +1,6 @@
 //! What can be read of a running engine, and what closing a port does to it.
 
-use silvan_units::Span;
+use silvan_units::{Span, Time};
 
 /// Counters of one port (IBA 16.1.3 and 16.1.4), in natural units. A packet counts as sent when it
 /// starts, and as received when its sender has started it.
@@ -18,6 +18,15 @@ pub struct PortCounters {
     pub xmit_wait: Span,
     /// Time in the congestion state, summed over the data VLs (PortXmitTimeCong).
     pub xmit_cong: Span,
+}
+
+/// What has been delivered of one flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowProgress {
+    /// Payload taken in by its destination.
+    pub delivered_bytes: u64,
+    /// When the last of it was.
+    pub last_delivery: Time,
 }
 
 /// Counters of one host.

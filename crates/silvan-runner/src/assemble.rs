@@ -117,5 +117,9 @@ pub(crate) fn assemble(
         config: scenario.engine_config(),
         discards_unroutable: scenario.discards_unroutable(),
     };
-    Ok(engines.start(network, switch, source, load)?)
+    let mut engine = engines.start(network, switch, source, load)?;
+    let flows = engine.traffic().finite_flows().iter();
+    let keys: Vec<_> = flows.map(|flow| (flow.class(), flow.source())).collect();
+    engine.track_flows(&keys);
+    Ok(engine)
 }

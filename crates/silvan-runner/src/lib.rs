@@ -31,6 +31,8 @@
 
 mod assemble;
 mod decisions;
+mod flows;
+mod ideal;
 mod measure;
 mod programs;
 mod schedule;
@@ -122,6 +124,7 @@ pub struct Summary {
 /// | `hosts` | one per host | from the end of the warm-up |
 /// | `host_series` | one per probe interval and host, by time | from the start |
 /// | `classes` | one per traffic class | from the end of the warm-up |
+/// | `flows` | one per flow with a given number of bytes, if there are any | from the start |
 /// | `ports` | one per cabled port | from the end of the warm-up |
 /// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
 /// | `forest`, `trees`, `tree_ports`, `tree_hosts`, `tree_lifetimes` | congestion trees, if asked for | from the start |
@@ -359,6 +362,7 @@ impl<'a> Run<'a> {
         self.check_finished()?;
         let summary = self.summary(&measurement);
         let mut tables = measurement.tables(self.engine.as_ref());
+        tables.extend(flows::table(self.scenario, self.engine.as_ref()));
         tables.extend(
             trees
                 .into_iter()

@@ -29,9 +29,14 @@ pub(crate) fn program_state(programs: Option<&Programs>) -> ProgramState {
     }
 }
 
-/// Stands for an instant that has not come.
-fn ps(time: Option<Time>) -> u64 {
-    time.map_or(u64::MAX, Time::as_ps)
+/// Adds whether each has ended, and when.
+fn push_ends(table: &mut Table, ends: impl Iterator<Item = Option<Time>>) {
+    let ends: Vec<Option<u64>> = ends.map(|end| end.map(Time::as_ps)).collect();
+    table.push(
+        "finished",
+        ends.iter().map(Option::is_some).collect::<Vec<_>>(),
+    );
+    table.push("end_ps", ends);
 }
 
 /// The tables of the programs.
@@ -83,13 +88,7 @@ fn jobs(programs: &Programs) -> Table {
     );
     let background = programs.jobs().map(|job| u32::from(job.background));
     table.push("background", background.collect::<Vec<_>>());
-    table.push(
-        "end_ps",
-        programs
-            .jobs()
-            .map(|job| ps(job.done_at))
-            .collect::<Vec<_>>(),
-    );
+    push_ends(&mut table, programs.jobs().map(|job| job.done_at));
     table
 }
 
@@ -104,10 +103,7 @@ fn ranks(programs: &Programs) -> Table {
             .map(|rank| rank.host.index() as u32)
             .collect::<Vec<_>>(),
     );
-    table.push(
-        "end_ps",
-        ranks().map(|rank| ps(rank.done_at)).collect::<Vec<_>>(),
-    );
+    push_ends(&mut table, ranks().map(|rank| rank.done_at));
     table.push(
         "sends",
         ranks().map(|rank| rank.totals.sends).collect::<Vec<_>>(),

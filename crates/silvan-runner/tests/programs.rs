@@ -30,6 +30,7 @@ fn numbers(table: &Table, column: &str) -> Vec<u64> {
     match table.column(column).unwrap() {
         ColumnData::U32(values) => values.iter().map(|value| u64::from(*value)).collect(),
         ColumnData::U64(values) => values.clone(),
+        ColumnData::OptionalU64(values) => values.iter().map(|value| value.unwrap()).collect(),
         _ => panic!("{column} is not of numbers"),
     }
 }

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use silvan_control::seam::{PortReading, PortVl, SettingChange, UnknownSetting};
 use silvan_interface::{
-    BuildError, Discards, Forest, HostCounters, InvariantError, Latencies, OnWire, PortCounters,
-    RunError, VlArbitration,
+    BuildError, Discards, FlowProgress, Forest, HostCounters, InvariantError, Latencies, OnWire,
+    PortCounters, RunError, VlArbitration,
 };
 use silvan_programs::Programs;
 use silvan_traffic::Traffic;
@@ -81,6 +81,12 @@ pub trait Simulation {
 
     /// Latencies of the packets that a host received, if kept and not empty.
     fn latency_of_host(&self, host: HostId) -> Option<Latencies>;
+
+    /// Counts the deliveries of these flows from now on; each is the only one of its class and sender.
+    fn track_flows(&mut self, flows: &[(u16, HostId)]);
+
+    /// What has been delivered of a flow that is tracked.
+    fn flow(&self, class: u16, source: HostId) -> FlowProgress;
 
     /// Discards the latencies so far, for a warm-up whose packets do not count.
     fn reset_latency(&mut self);

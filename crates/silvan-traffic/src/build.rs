@@ -4,6 +4,7 @@ use silvan_units::{Bytes, HostId, Time};
 
 use crate::check::{Checker, ResolvedLoad};
 use crate::error::{Entry, Reason, TrafficError};
+use crate::finite::FiniteFlow;
 use crate::fixed::{Fixed, Plan};
 use crate::hotspots::HotspotTable;
 use crate::nodes::build_nodes;
@@ -41,6 +42,7 @@ pub(crate) struct Builder<'a> {
     /// Hosts that some source sends to, by host.
     pub(crate) receives: Vec<bool>,
     incast_targets: Vec<HostId>,
+    finite: Vec<FiniteFlow>,
 }
 
 /// Builds the traffic of `spec`.
@@ -65,6 +67,7 @@ pub(crate) fn build(
         classes: Vec::new(),
         receives: vec![false; hosts],
         incast_targets: Vec::new(),
+        finite: Vec::new(),
     };
     let mut roles = vec![Role::Idle; hosts];
     let mut followers = Vec::new();
@@ -297,6 +300,9 @@ impl<'a> Builder<'a> {
         let flow = flow_source(&check, entry, self.spec, self.mtu, purpose)?;
         let class = self.class(&check, name)?;
         let (fixed, rate) = flow(class);
+        if entry.bytes.is_some() {
+            self.note_finite(entry.from, &fixed);
+        }
         self.receives[entry.to.index()] = true;
         let contribution = Contribution {
             rate,
@@ -323,7 +329,15 @@ impl<'a> Builder<'a> {
         };
         self.receives[plan.dst.index()] = true;
         let fixed = Fixed::new(plan, bytes, shape.pace, shape.on_off);
+        if bytes.is_some() {
+            self.note_finite(host, &fixed);
+        }
         self.add(host, Source::Fixed(fixed), contribution);
+    }
+
+    fn note_finite(&mut self, source: HostId, fixed: &Fixed) {
+        let fixed = fixed.clone();
+        self.finite.push(FiniteFlow { source, fixed });
     }
 
     fn finish(self, roles: Vec<Role>, followers: Vec<HostId>, hotspots: HotspotTable) -> Traffic {
@@ -354,6 +368,7 @@ impl<'a> Builder<'a> {
             roles,
             receives: self.receives,
             incast_targets: self.incast_targets,
+            finite: self.finite,
             classes: self.classes,
             offered,
             send_queues: vec![SendQueue::default(); send_queues],

@@ -118,6 +118,21 @@ impl Fixed {
         self.plan.class
     }
 
+    /// The receiver.
+    pub(crate) fn destination(&self) -> HostId {
+        self.plan.dst
+    }
+
+    /// Bytes not yet made into messages.
+    pub(crate) fn bytes_left(&self) -> u64 {
+        self.remaining
+    }
+
+    /// The first instant at which it may send.
+    pub(crate) fn start(&self) -> Time {
+        self.plan.window.start
+    }
+
     /// Goes on after a stop: messages that would have come meanwhile do not.
     pub(crate) fn resume(&mut self, now: Time) {
         if let Some(pace) = &mut self.pace {

@@ -75,6 +75,7 @@
 mod build;
 mod check;
 mod error;
+mod finite;
 mod fixed;
 mod hotspots;
 mod live;
@@ -93,6 +94,7 @@ mod supply;
 mod traffic;
 
 pub use error::{Entry, Reason, TrafficError};
+pub use finite::FiniteFlow;
 pub use roles::Role;
 pub use spec::{
     CatchUp, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, OnOffSpec, Pattern,

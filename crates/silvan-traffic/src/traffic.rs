@@ -6,6 +6,7 @@ use silvan_units::{HostId, Time};
 
 use crate::build::build;
 use crate::error::TrafficError;
+use crate::finite::FiniteFlow;
 use crate::fixed::Fixed;
 use crate::hotspots::HotspotTable;
 use crate::offered::OfferedLoad;
@@ -83,6 +84,7 @@ pub struct Traffic {
     pub(crate) roles: Vec<Role>,
     pub(crate) receives: Vec<bool>,
     pub(crate) incast_targets: Vec<HostId>,
+    pub(crate) finite: Vec<FiniteFlow>,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
     /// By host, where each has one queue for all messages; else empty.
@@ -124,6 +126,11 @@ impl Traffic {
     /// The receivers of incasts, each once.
     pub fn incast_targets(&self) -> &[HostId] {
         &self.incast_targets
+    }
+
+    /// The flows of the description that have a given number of bytes, as they are at the start.
+    pub fn finite_flows(&self) -> &[FiniteFlow] {
+        &self.finite
     }
 
     /// Whether a host is a destination of some traffic at some time. Panics if the fabric has no such

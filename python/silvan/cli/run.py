@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load, with_trees
-from silvan.cli.printer import note, progress_bars, put_json, put_table
+from silvan.cli.printer import note, progress_bars, put, put_json, put_table
 from silvan.cli.rates import rate_columns
 
 if TYPE_CHECKING:
@@ -141,11 +143,20 @@ def run(
         )
         return
     put_table(_table(loaded.name, ordered))
-    latencies = _latency_table(ordered[0], resolution) if len(ordered) == 1 else None
-    if latencies is not None:
-        put_table(latencies)
+    if len(ordered) == 1:
+        _put_details(ordered[0], resolution)
     if out is not None:
         note(f"written to {out}")
+
+
+def _put_details(report: Mapping[str, Any], resolution: float) -> None:
+    """Print what there is room for if there is one run only."""
+    tables = (_latency_table(report, resolution), _flow_table(report), _program_table(report))
+    for table in tables:
+        if table is not None:
+            put_table(table)
+    for line in _summary(report):
+        put(line)
 
 
 def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | None) -> list[Run]:
@@ -175,8 +186,103 @@ def _report(one: Run, result: Result) -> dict[str, Any]:
         "receive_rates": receive_rates_gbps(result),
         "summary": result.summary,
         "classes": result.classes.to_pylist(),
+        **_ends(result),
         "folder": str(one.job.folder) if one.job.folder else None,
     }
+
+
+def _ends(result: Result) -> dict[str, Any]:
+    """Tell which finite flows and programs have finished, and when."""
+    ends: dict[str, Any] = {}
+    if "flows" in result.tables:
+        ends["flows"] = result.flows.to_pylist()
+    if "programs" in result.tables:
+        ranks = result.ranks.to_pylist()
+        ends["programs"] = [
+            program
+            | {"rank_end_ps": [rank["end_ps"] for rank in ranks if rank["job"] == program["job"]]}
+            for program in result.programs.to_pylist()
+        ]
+    return ends
+
+
+def _finished(rows: Sequence[Mapping[str, Any]]) -> str:
+    return f"{sum(row['finished'] for row in rows)} of {len(rows)}"
+
+
+def _summary(report: Mapping[str, Any]) -> list[str]:
+    """Sum up in a line each which flows and programs of a run have finished."""
+    lines = []
+    if flows := report.get("flows"):
+        line = f"{_finished(flows)} flows finished"
+        times = [flow["completion_ps"] / 1e6 for flow in flows if flow["finished"]]
+        slowdowns = [flow["slowdown"] for flow in flows if flow["slowdown"] is not None]
+        if times:
+            line += f"; completion time {min(times):.3f} to {max(times):.3f} us"
+        if slowdowns:
+            mean = statistics.fmean(slowdowns)
+            line += f"; slowdown mean {mean:.2f}, max {max(slowdowns):.2f}"
+        lines.append(line)
+    if programs := report.get("programs"):
+        line = f"{_finished(programs)} programs finished"
+        ends = [program["end_ps"] / 1e6 for program in programs if program["finished"]]
+        if ends:
+            line += f"; the last one after {max(ends):.3f} us"
+        lines.append(line)
+    return lines
+
+
+def _flow_table(report: Mapping[str, Any]) -> Table | None:
+    """Put the finite flows of a run in a table, those that have not finished first."""
+    from rich.table import Table
+
+    flows = sorted(report.get("flows", ()), key=lambda flow: -(flow["slowdown"] or math.inf))
+    if not flows:
+        return None
+    shown = flows[:_MOST_LINES]
+    more = f"; the slowest {len(shown)} of {len(flows)}" if len(shown) < len(flows) else ""
+    table = Table(title=f"flows with a number of bytes{more}")
+    for heading in ("flow", "from", "to"):
+        table.add_column(heading)
+    for heading in ("bytes", "delivered", "start, us", "end, us", "completion, us", "slowdown"):
+        table.add_column(heading, justify="right")
+    for flow in shown:
+        ended = flow["finished"]
+        times = (flow["start_ps"], flow["end_ps"], flow["completion_ps"])
+        start, end, completion = (f"{ps / 1e6:.3f}" if ps is not None else "" for ps in times)
+        table.add_row(
+            *(flow[name] for name in ("name", "from", "to")),
+            f"{flow['bytes']:,}",
+            f"{flow['delivered_bytes']:,}",
+            start,
+            end if ended else "unfinished",
+            completion,
+            "" if flow["slowdown"] is None else f"{flow['slowdown']:.3f}",
+        )
+    return table
+
+
+def _program_table(report: Mapping[str, Any]) -> Table | None:
+    """Put the programs of a run in a table."""
+    from rich.table import Table
+
+    programs = report.get("programs", ())
+    if not programs:
+        return None
+    table = Table(title="programs")
+    table.add_column("program")
+    for heading in ("ranks", "ranks finished", "first rank's end, us", "end, us"):
+        table.add_column(heading, justify="right")
+    for program in programs[:_MOST_LINES]:
+        ends = [end for end in program["rank_end_ps"] if end is not None]
+        table.add_row(
+            program["name"],
+            str(program["ranks"]),
+            str(len(ends)),
+            f"{min(ends) / 1e6:.3f}" if ends else "",
+            f"{program['end_ps'] / 1e6:.3f}" if program["finished"] else "unfinished",
+        )
+    return table
 
 
 def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
@@ -185,8 +291,9 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
 
     table = Table(title=f"{name}: receive rates in Gbit/s")
     columns = rate_columns([report["receive_rates"] for report in reports])
+    ends = {name: f"{name} finished" for name in ("flows", "programs") if reports[0].get(name)}
     speed = "simulation speed, M packet-hops/s"
-    for heading in (*reports[0]["set"], "seed", *columns.values(), speed):
+    for heading in (*reports[0]["set"], "seed", *columns.values(), *ends.values(), speed):
         table.add_column(heading, justify="right")
     for report in reports:
         rates, summary = report["receive_rates"], report["summary"]
@@ -194,6 +301,7 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
             *report["set"].values(),
             str(report["seed"]),
             *(f"{rates[key]:.3f}" if key in rates else "-" for key in columns),
+            *(_finished(report.get(name, ())) for name in ends),
             f"{summary['packet_hops'] / max(summary['wall_s'], 1e-9) / 1e6:.1f}",
         )
     return table

@@ -1,0 +1,123 @@
+"""Finite flows and programs on the command line: ends, slowdowns, and what has not finished."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.errors import SilvanError
+from tests.conftest import Command
+
+FLOWS = """\
+name = "flows"
+
+[fabric]
+generator = "single-switch"
+hosts = 5
+
+[link]
+width = "4x"
+speed = "DDR"
+length = "20 m"
+
+[switch]
+latency = "150 ns"
+
+[[traffic.incast]]
+name = "shared"
+to = "host-0000"
+from = ["host-0001", "host-0002", "host-0003"]
+bytes = "256 KiB"
+
+[[traffic.flow]]
+name = "large"
+from = "host-0000"
+to = "host-0004"
+bytes = "1 GiB"
+
+[run]
+duration = "1 ms"
+"""
+
+PROGRAMS = """\
+[fabric]
+generator = "single-switch"
+hosts = 4
+
+[[traffic.program]]
+name = "sum"
+kind = "allreduce-ring"
+bytes = "64 KiB"
+
+[[traffic.program]]
+name = "noise"
+kind = "alltoall"
+bytes = "64 KiB"
+iterations = "unlimited"
+background = true
+
+[run]
+duration = "1 ms"
+"""
+
+
+@pytest.fixture
+def flows_file(tmp_path: Path) -> Path:
+    path = tmp_path / "flows.toml"
+    path.write_text(FLOWS)
+    return path
+
+
+def test_finished_flows_have_an_end_and_a_slowdown(
+    command: Command, flows_file: Path, tmp_path: Path
+) -> None:
+    outcome = command("run", flows_file, "--json", "--out", tmp_path / "out")
+    (run,) = json.loads(outcome.stdout)["runs"]
+    shared, large = run["flows"][:3], run["flows"][3]
+    # The first packet over two cables and the switch, then a packet of 2074 bytes after the other.
+    packet_ps = 1_037_000
+    alone_ps = (100 + 150 + 100) * 1000 + 128 * packet_ps
+    for flow in shared:
+        assert flow["finished"] is True
+        assert (flow["bytes"], flow["delivered_bytes"]) == (256 * 1024, 256 * 1024)
+        assert flow["ideal_ps"] == alone_ps
+        assert flow["end_ps"] - flow["start_ps"] == flow["completion_ps"]
+        assert flow["slowdown"] == flow["completion_ps"] / alone_ps
+    # The shared link is never idle until the last of the three is finished.
+    assert max(flow["end_ps"] for flow in shared) == alone_ps + 2 * 128 * packet_ps
+    assert large["finished"] is False
+    assert 0 < large["delivered_bytes"] < large["bytes"]
+    for name in ("end_ps", "completion_ps", "ideal_ps", "slowdown"):
+        assert large[name] is None, name
+    kept = silvan.Result.read(run["folder"])
+    assert kept.flows.to_pylist() == run["flows"]
+
+
+def test_the_summary_tells_what_has_not_finished(command: Command, flows_file: Path) -> None:
+    shown = command("run", flows_file).stdout
+    assert "3 of 4 flows finished; completion time" in shown
+    assert "unfinished" in shown
+    assert "3 of 4" in command("run", flows_file, "--seeds", "2").stdout
+
+
+def test_programs_have_ends(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "programs.toml"
+    path.write_text(PROGRAMS)
+    (run,) = json.loads(command("run", path, "--json").stdout)["runs"]
+    done, endless = run["programs"]
+    assert (done["name"], done["finished"]) == ("sum", True)
+    assert done["end_ps"] == max(done["rank_end_ps"]) <= run["summary"]["simulated_ps"]
+    assert len(done["rank_end_ps"]) == 4
+    assert (endless["finished"], endless["end_ps"]) == (False, None)
+    assert endless["rank_end_ps"] == [None] * 4
+    shown = command("run", path).stdout
+    assert f"1 of 2 programs finished; the last one after {done['end_ps'] / 1e6:.3f} us" in shown
+    assert "unfinished" in shown
+
+
+def test_a_run_without_finite_flows_says_so(incast: silvan.Result) -> None:
+    with pytest.raises(SilvanError, match="no traffic entry has a number of bytes"):
+        _ = incast.flows
