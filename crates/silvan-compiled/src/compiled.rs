@@ -13,7 +13,7 @@ use silvan_programs::{Load, Programs};
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_simulation::{ClassTotals, LiveSimulation, Simulation};
 use silvan_traffic::Traffic;
-use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Sl, Time, Vl};
+use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
 
 /// A workload that consists of traffic, and perhaps of programs.
 pub(crate) trait HostLoad: Workload {
@@ -240,6 +240,10 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
 
     fn close_port(&mut self, port: PortId, on_wire: OnWire) {
         self.0.close_port(port, on_wire);
+    }
+
+    fn set_link_rate(&mut self, port: PortId, rate: Rate) {
+        self.0.set_link_rate(port, rate);
     }
 
     fn open_port(&mut self, port: PortId) {

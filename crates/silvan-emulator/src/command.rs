@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use silvan_fabric::NodeKind;
+use silvan_mad::smp::PortState;
 use silvan_units::{Bytes, PortId, PortNumber, Rate, Sl, Time};
 
 use crate::clients::Clients;
 use crate::pace::Pace;
 use crate::plane::NewFlow;
-use crate::subnet::{Sources, Start};
+use crate::subnet::Sources;
 
 /// A request of the control channel, told apart by `do`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -228,9 +229,16 @@ impl Desk<'_> {
             .links
             .iter()
             .filter(|link| !subnet.record(link.a).is_linked());
-        let total: f64 = (0..self.rates.newer.bytes.len())
+        let inactive = fabric.ports.ids().filter_map(|port| {
+            let record = subnet.record(port);
+            let state = record.info.port_state;
+            (record.is_linked() && state != PortState::ACTIVE)
+                .then(|| format!("{} ({state})", fabric.port_name(port)))
+        });
+        // The sum of no numbers is -0.
+        let total = (0..self.rates.newer.bytes.len())
             .map(|class| self.rates.gbps(class))
-            .sum();
+            .fold(0.0, |sum, rate| sum + rate);
         json!({
             "simulated_s": subnet.now().as_secs_f64(),
             "time_scale": pace.scale(),
@@ -242,6 +250,7 @@ impl Desk<'_> {
             "hosts": fabric.host_count(),
             "switches": fabric.switch_count(),
             "links_down": down.map(|link| fabric.port_name(link.a).to_string()).collect::<Vec<_>>(),
+            "ports_not_active": inactive.collect::<Vec<_>>(),
             "switches_off": subnet.switches_off().map(|node| &*fabric.nodes[node].name).collect::<Vec<_>>(),
             "clients": clients.count(),
             "default_host": clients.default_name(),
@@ -351,10 +360,6 @@ impl Desk<'_> {
         let id = self.port(port)?;
         if !self.clients.subnet.set_cable(id, cut) {
             return Err(format!("there is no cable in {port}"));
-        }
-        // A fabric that started as a subnet manager had left it is kept so while there is none.
-        if !cut && !self.clients.has_manager() && self.clients.subnet.start == Start::Configured {
-            self.clients.subnet.activate(id);
         }
         self.clients.flush_traps();
         let fabric = &self.clients.subnet.fabric;

@@ -11,7 +11,7 @@
 //! adds up, and its payload is counted, so that bytes in are bytes out, inside or discarded.
 
 use silvan_control::seam::{PortVl, SourceControl, SwitchControl};
-use silvan_units::{HostId, NodeId, PortId, PortNumber};
+use silvan_units::{HostId, NodeId, PortId, PortNumber, Rate};
 
 use crate::engine::Engine;
 use crate::events::Head;
@@ -314,6 +314,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 self.wake_output(stage as u32, self.now);
             }
         }
+    }
+
+    /// Gives a link another data rate in the direction out of this port. Packets whose transmission has
+    /// started keep the time that it takes.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    pub fn set_link_rate(&mut self, port: PortId, rate: Rate) {
+        self.plane.known_port(port);
+        self.plane.set_link_rate(port, rate);
     }
 
     /// Whether a port is closed.

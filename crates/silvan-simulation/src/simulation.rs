@@ -9,7 +9,7 @@ use silvan_interface::{
 };
 use silvan_programs::Programs;
 use silvan_traffic::Traffic;
-use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Sl, Time, Vl};
+use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
 
 use crate::meter::{MeteredAdapter, MeteredSwitch};
 
@@ -172,6 +172,9 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
     /// has to send.
     fn close_port(&mut self, port: PortId, on_wire: OnWire);
+
+    /// Gives a link another data rate in the direction out of this port.
+    fn set_link_rate(&mut self, port: PortId, rate: Rate);
 
     /// Opens a port again.
     fn open_port(&mut self, port: PortId);

@@ -6,22 +6,78 @@ use silvan_mad::smp::{PhysicalState, PortInfo, PortState, capability};
 use silvan_units::{NodeId, PortNumber, Vl};
 
 use super::subnet::ROOM;
-use super::{Exchange, INVALID_VALUE, Outcome};
+use super::{Exchange, INVALID_VALUE, Outcome, Refusal};
 use crate::subnet::Subnet;
 
-/// "Everything supported" in LinkWidthEnabled, LinkSpeedEnabled and LinkSpeedExtEnabled.
-const ALL_WIDTHS: u64 = 0xff;
-const ALL_SPEEDS: u64 = 0xf;
-const ALL_EXTENDED_SPEEDS: u64 = 0x1f;
+/// The codes of an enabled field that are no set of bits: everything that is supported, and none of it.
+#[derive(Clone, Copy)]
+struct Codes {
+    all: u32,
+    none: Option<u32>,
+}
 
-/// The widths or speeds that are enabled after some were `wanted`, where one code stands for `all`
-/// and 0 for no change.
-fn enabled(before: u64, (wanted, all): (u64, u64), supported: u64) -> u64 {
+const WIDTHS: Codes = Codes {
+    all: 0xff,
+    none: None,
+};
+const SPEEDS: Codes = Codes {
+    all: 0xf,
+    none: None,
+};
+const EXTENDED_SPEEDS: Codes = Codes {
+    all: 0x1f,
+    none: Some(0x1e),
+};
+const EXTENDED_SPEEDS2: Codes = Codes {
+    all: 0x7,
+    none: Some(0x6),
+};
+
+/// The widths or speeds that are enabled after some were `wanted`; 0 wants no change.
+fn enabled(before: u32, wanted: u32, codes: Codes, supported: u32) -> Result<u32, Refusal> {
     match wanted {
-        0 => before,
-        _ if wanted == all => supported,
-        _ => wanted & supported,
+        0 => Ok(before),
+        _ if wanted == codes.all => Ok(supported),
+        _ if Some(wanted) == codes.none => Ok(0),
+        _ if wanted & supported == 0 => Err(INVALID_VALUE),
+        _ => Ok(wanted & supported),
     }
+}
+
+/// Takes over the widths and speeds that are enabled, but for those that the port has not.
+fn enable(info: &mut PortInfo, wanted: &PortInfo) -> Outcome {
+    let mut outcome = Ok(());
+    let mut set = |before: u32, wanted: u32, codes, supported: u32| {
+        enabled(before, wanted, codes, supported).unwrap_or_else(|refusal| {
+            outcome = Err(refusal);
+            before
+        })
+    };
+    info.link_width_enabled = set(
+        info.link_width_enabled.into(),
+        wanted.link_width_enabled.into(),
+        WIDTHS,
+        info.link_width_supported.into(),
+    ) as u8;
+    info.link_speed_enabled = Bits::saturating(u64::from(set(
+        info.link_speed_enabled.get(),
+        wanted.link_speed_enabled.get(),
+        SPEEDS,
+        info.link_speed_supported.get(),
+    )));
+    info.link_speed_ext_enabled = Bits::saturating(u64::from(set(
+        info.link_speed_ext_enabled.get(),
+        wanted.link_speed_ext_enabled.get(),
+        EXTENDED_SPEEDS,
+        info.link_speed_ext_supported.get(),
+    )));
+    info.link_speed_ext2_enabled = Bits::saturating(u64::from(set(
+        info.link_speed_ext2_enabled.get(),
+        wanted.link_speed_ext2_enabled.get(),
+        EXTENDED_SPEEDS2,
+        info.link_speed_ext2_supported.get(),
+    )));
+    outcome
 }
 
 impl Subnet {
@@ -59,24 +115,7 @@ impl Subnet {
             self.set_own(node, number, wanted);
         }
         let info = &mut self.state_mut(node).ports[number].info;
-        info.link_width_enabled = enabled(
-            info.link_width_enabled.into(),
-            (wanted.link_width_enabled.into(), ALL_WIDTHS),
-            info.link_width_supported.into(),
-        ) as u8;
-        info.link_speed_enabled = Bits::saturating(enabled(
-            info.link_speed_enabled.get().into(),
-            (wanted.link_speed_enabled.get().into(), ALL_SPEEDS),
-            info.link_speed_supported.get().into(),
-        ));
-        info.link_speed_ext_enabled = Bits::saturating(enabled(
-            info.link_speed_ext_enabled.get().into(),
-            (
-                wanted.link_speed_ext_enabled.get().into(),
-                ALL_EXTENDED_SPEEDS,
-            ),
-            info.link_speed_ext_supported.get().into(),
-        ));
+        let outcome = enable(info, wanted);
         if wanted.neighbor_mtu.code() != 0 {
             info.neighbor_mtu = wanted.neighbor_mtu.min(info.mtu_cap);
         }
@@ -98,7 +137,8 @@ impl Subnet {
         if !self.state(node).ports[number].vl_arbitration.is_empty() {
             self.sync_arbitration(node, number);
         }
-        self.set_state(node, number, wanted)
+        self.set_state(node, number, wanted)?;
+        outcome
     }
 
     /// What stands for the whole node.

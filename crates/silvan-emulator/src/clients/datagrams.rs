@@ -8,7 +8,7 @@ use super::paths::HOSTS;
 use super::{Clients, Forwarded};
 use crate::agent::Reaction;
 use crate::loss::{Late, RETRIES};
-use crate::subnet::{Arrival, Needs};
+use crate::subnet::{Arrival, Needs, Start};
 use crate::wire::Message;
 
 /// Where the route of a directed datagram ends in its bytes: the ports back.
@@ -190,9 +190,22 @@ impl Clients {
         self.send(key.0, message);
     }
 
+    /// Makes links that have come up ready for data where no subnet manager will: a fabric that started
+    /// as a subnet manager had left it is kept so while there is none.
+    fn activate_unmanaged(&mut self) {
+        let came_up = std::mem::take(&mut self.subnet.came_up);
+        if self.has_manager() || self.subnet.start != Start::Configured {
+            return;
+        }
+        for port in came_up {
+            self.subnet.activate(port);
+        }
+    }
+
     /// Sends the traps of switches whose ports have changed. Those that cannot be sent yet, because no
     /// way leads to the subnet manager, are kept until it has cleared the change.
     pub fn flush_traps(&mut self) {
+        self.activate_unmanaged();
         for node in std::mem::take(&mut self.subnet.traps) {
             let state = self.subnet.state(node);
             let changed = state

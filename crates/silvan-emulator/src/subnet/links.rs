@@ -5,17 +5,22 @@
 //!   Down ─────────────────────────────────────▶ Initialize ───────────▶ Armed ────────────▶ Active
 //!    ▲                                              │                      │                  │
 //!    └──────────────────────────────────────────────┴──────────────────────┴──────────────────┘
-//!                     cable cut, an end disabled, or Set Down (then trained anew)
+//!                     cable cut, an end disabled, or Set Down (then trained again)
 //! ```
+//!
+//! A link that comes up runs at the highest width and speed that both ends have enabled; without one in
+//! common it stays down.
 //!
 //! Data leaves a port that is Active, for a neighbour that is Armed or Active; for everything else
 //! a switch discards it and a host keeps it. Management packets pass from Initialize on.
 
+use silvan_fabric::{LinkKind, Width};
 use silvan_interface::OnWire;
 use silvan_mad::smp::{PhysicalState, PortState};
 use silvan_units::{NodeId, PortId};
 
 use super::Subnet;
+use super::node::{fastest_speed, set_active, width_bit};
 
 impl Subnet {
     /// Cuts or restores the cable in a port. Gives `false` if there is none.
@@ -43,6 +48,37 @@ impl Subnet {
         self.sync_neighbour(port);
     }
 
+    /// The highest width and speed that both ends of a link have enabled; `None` if there is none.
+    fn negotiate(&self, port: PortId) -> Option<LinkKind> {
+        let peer = self.peer(port)?;
+        let cable = self.fabric.links[self.fabric.ports[port].link?].kind;
+        let [a, b] = [port, peer].map(|end| &self.record(end).info);
+        let widths = a.link_width_enabled & b.link_width_enabled;
+        let possible = Width::ALL.iter().rev();
+        let mut possible = possible.filter(|width| widths & width_bit(**width) != 0);
+        let speeds = (
+            a.link_speed_enabled.get() & b.link_speed_enabled.get(),
+            a.link_speed_ext_enabled.get() & b.link_speed_ext_enabled.get(),
+            a.link_speed_ext2_enabled.get() & b.link_speed_ext2_enabled.get(),
+        );
+        Some(LinkKind {
+            width: *possible.next()?,
+            speed: fastest_speed(speeds, cable.speed)?,
+            ..cable
+        })
+    }
+
+    /// Lets both directions of a link run at what its ends have enabled.
+    fn run_as_enabled(&mut self, port: PortId) {
+        let Some(kind) = self.negotiate(port) else {
+            return;
+        };
+        for end in [Some(port), self.peer(port)].into_iter().flatten() {
+            set_active(&mut self.record_mut(end).info, kind.width, kind.speed);
+            self.plane.engine.set_link_rate(end, kind.data_rate());
+        }
+    }
+
     /// Whether the link of a port can be up.
     fn can_link(&self, port: PortId) -> bool {
         let Some(peer) = self.peer(port) else {
@@ -51,12 +87,16 @@ impl Subnet {
         [port, peer].iter().all(|&end| {
             let record = self.record(end);
             !record.cut && !record.disabled && !self.is_off(self.place(end).0)
-        })
+        }) && self.negotiate(port).is_some()
     }
 
     /// Brings the link of a port down, or up to Initialize, as its ends now allow.
     pub fn train(&mut self, port: PortId) {
         let up = self.can_link(port);
+        if up {
+            self.run_as_enabled(port);
+            self.came_up.push(port);
+        }
         let ends = [Some(port), self.peer(port)];
         for end in ends.into_iter().flatten() {
             let record = self.record_mut(end);
@@ -82,19 +122,23 @@ impl Subnet {
         }
     }
 
-    /// A subnet manager has told a port to go down: its link is lost and comes up again at once.
+    /// A port has been set to go down: its link is lost and comes up again at once, if its ends have a
+    /// width and a speed in common. The switches at both ends report that.
     pub fn retrain(&mut self, port: PortId) {
         let ends = [Some(port), self.peer(port)];
         if !self.record(port).is_linked() {
             return;
         }
+        if !self.can_link(port) {
+            self.train(port);
+            return;
+        }
+        self.run_as_enabled(port);
+        self.came_up.push(port);
         for end in ends.into_iter().flatten() {
             self.record_mut(end).link_downed += 1;
             self.record_mut(end).info.port_state = PortState::INITIALIZE;
-            // The other end sees a link that goes down by itself.
-            if end != port {
-                self.tell_change(self.place(end).0);
-            }
+            self.tell_change(self.place(end).0);
         }
         for end in ends.into_iter().flatten() {
             self.sync_port(end, OnWire::Lost);

@@ -72,6 +72,8 @@ pub(crate) struct Subnet {
     host_lids: Vec<Option<HostId>>,
     /// Whether any switch may have a route.
     has_tables: bool,
+    /// Ports whose link has come up, waiting for a subnet manager to make it Active.
+    pub came_up: Vec<PortId>,
     /// Switches that have a trap to send.
     pub traps: Vec<NodeId>,
     /// Congestion control as it was set, by switch and host.
@@ -114,6 +116,7 @@ impl Subnet {
             lids: vec![None; usize::from(u16::MAX) + 1],
             host_lids: vec![None; usize::from(u16::MAX) + 1],
             has_tables: configured,
+            came_up: Vec::new(),
             traps: Vec::new(),
             start,
             uptime: Duration::ZERO,

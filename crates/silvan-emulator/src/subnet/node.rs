@@ -317,7 +317,7 @@ fn mtu_code(bytes: u64) -> Mtu {
     }
 }
 
-fn width_bit(width: Width) -> u8 {
+pub(super) fn width_bit(width: Width) -> u8 {
     match width {
         Width::X1 => link_width::X1,
         Width::X2 => link_width::X2,
@@ -343,21 +343,41 @@ fn speed_bits(speed: Speed) -> (u32, u32, u32) {
     }
 }
 
+/// The fastest speed of which both ends of a cable have the bit in LinkSpeedEnabled, LinkSpeedExtEnabled
+/// or LinkSpeedExtEnabled2; `None` if there is none. A cable has its own speed and slower ones.
+pub(super) fn fastest_speed(enabled: (u32, u32, u32), cable: Speed) -> Option<Speed> {
+    let (base, extended, extended2) = enabled;
+    let possible = Speed::ALL.iter().rev().copied();
+    let mut possible = possible
+        .filter(|speed| *speed <= cable && (*speed != Speed::Fdr10 || cable == Speed::Fdr10));
+    possible.find(|speed| match speed_bits(*speed) {
+        (_, _, bit @ 1..) => extended2 & bit != 0,
+        (_, bit @ 1.., _) => extended & bit != 0,
+        (bit, _, _) => base & bit != 0,
+    })
+}
+
+/// What a link runs at.
+pub(super) fn set_active(info: &mut PortInfo, width: Width, speed: Speed) {
+    let (speed, extended, extended2) = speed_bits(speed);
+    info.link_width_active = width_bit(width);
+    info.link_speed_active = Bits::saturating(u64::from(speed));
+    info.link_speed_ext_active = Bits::saturating(u64::from(extended));
+    info.link_speed_ext2_active = Bits::saturating(u64::from(extended2));
+}
+
 /// A link runs at what its cable is; slower speeds are supported, too.
 fn describe_link(info: &mut PortInfo, kind: &LinkKind) {
     let width = width_bit(kind.width);
     let (speed, extended, extended2) = speed_bits(kind.speed);
     let and_below = |bit: u32| u64::from((bit << 1).saturating_sub(1));
-    info.link_width_active = width;
+    set_active(info, kind.width, kind.speed);
     info.link_width_supported = width | link_width::X1;
     info.link_width_enabled = info.link_width_supported;
-    info.link_speed_active = Bits::saturating(u64::from(speed));
     info.link_speed_supported = Bits::saturating(and_below(speed));
     info.link_speed_enabled = info.link_speed_supported;
-    info.link_speed_ext_active = Bits::saturating(u64::from(extended));
     info.link_speed_ext_supported = Bits::saturating(and_below(extended));
     info.link_speed_ext_enabled = Bits::saturating(and_below(extended));
-    info.link_speed_ext2_active = Bits::saturating(u64::from(extended2));
     info.link_speed_ext2_supported = Bits::saturating(u64::from(extended2));
     info.link_speed_ext2_enabled = Bits::saturating(u64::from(extended2));
 }

@@ -71,7 +71,10 @@ impl Subnet {
         }
         self.reset_switch_setting(switch);
         self.clear_counters(node);
+        let waiting = self.came_up.len();
         self.train_all(switch);
+        // Without LID and tables, its links are of no use before a subnet manager comes.
+        self.came_up.truncate(waiting);
     }
 
     fn train_all(&mut self, switch: SwitchId) {

@@ -6,7 +6,7 @@
 
 use silvan_fabric::routing::Routes;
 use silvan_fabric::{Fabric, ForwardingTables, NodeKind};
-use silvan_units::{Bytes, HostId, Rate};
+use silvan_units::{Bytes, HostId, PortId, Rate};
 
 use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
 use crate::ahead::Reach;
@@ -123,6 +123,27 @@ impl Plane {
         (self.rates.len() - 1) as u8
     }
 
+    /// Gives a link another data rate in the direction out of a port of the fabric.
+    pub(crate) fn set_link_rate(&mut self, port: PortId, rate: Rate) {
+        let stage = self.link_port(port);
+        self.outs[stage].rate = self.rate_index(rate);
+        if stage != port.index() {
+            self.outs[port.index()].rate = self.rate_index(self.crossbar_rate(rate));
+        }
+        self.mark_mixed_elements();
+    }
+
+    /// The rate of the crossbar towards an output buffer in front of such a link.
+    fn crossbar_rate(&self, link: Rate) -> Rate {
+        let buffer = self.config.switch.output_buffer.as_ref();
+        let percent = buffer.map_or(100, |buffer| buffer.speedup_percent);
+        let crossbar = link
+            .bits_per_sec()
+            .saturating_mul(u64::from(percent))
+            .div_ceil(100);
+        Rate::from_bits_per_sec(crossbar).unwrap_or(link)
+    }
+
     fn credit_delay_class(&mut self, delay: u64) -> u16 {
         if let Some(known) = self.credit_delays.iter().position(|&known| known == delay) {
             return known as u16;
@@ -233,11 +254,6 @@ impl Plane {
 
     /// Puts a one-by-one element behind every cabled switch output.
     fn add_output_buffers(&mut self, fabric: &Fabric) {
-        let percent = self
-            .config
-            .switch
-            .output_buffer
-            .map_or(100, |buffer| buffer.speedup_percent);
         for port in fabric.ports.ids() {
             if !self.outs[port.index()].marks {
                 continue;
@@ -249,12 +265,7 @@ impl Plane {
                 self.ins[stage.next as usize].upstream = id;
             }
             let link = self.rates[usize::from(stage.rate)].rate;
-            let crossbar = link
-                .bits_per_sec()
-                .saturating_mul(u64::from(percent))
-                .div_ceil(100);
-            let crossbar = Rate::from_bits_per_sec(crossbar).unwrap_or(link);
-            let rate = self.rate_index(crossbar);
+            let rate = self.rate_index(self.crossbar_rate(link));
             let element = self.elements.len() as u32;
             let out = &mut self.outs[port.index()];
             out.kind = Next::Input;
