@@ -107,6 +107,7 @@ class Emulation:
         sockname: str | None,
         udp_port: int,
         users: list[int] | None,
+        controllers: list[int],
         time_scale: float,
         host: str | None,
         blank: bool,
@@ -115,6 +116,7 @@ class Emulation:
     @property
     def default_host(self) -> str: ...
     def is_running(self) -> bool: ...
+    def take_notices(self) -> list[str]: ...
     def stop(self) -> None: ...
 
 @final

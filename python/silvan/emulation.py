@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 
 DEFAULT_SOCKNAME = "sim"
 """Name of the sockets that umad2sim looks for by itself."""
+
+_CREDENTIALS = struct.Struct("iII")
+"""Process, user and group, as SO_PEERCRED gives them."""
+
+_PATIENCE_S = 120
+"""Longest time without a byte of an answer."""
+
+_LONGEST_ANSWER = 4 << 30
+"""Bytes of an answer; the tables of the largest fabrics have most."""
 
 _LIBRARIES = (
     "/usr/lib/*/umad2sim/libumad2sim.so",
@@ -64,9 +74,11 @@ class Emulation:
     udp_port : int, optional
         Serve over UDP on the loopback from this port on, instead of over UNIX sockets.
     users : sequence of int, optional
-        User ids that may attach beside one's own.
+        User ids that may attach tools beside one's own. They cannot control the fabric.
     everybody : bool
-        Let every local user attach.
+        Let every local user attach tools.
+    controllers : sequence of int, optional
+        User ids that may control the fabric and attach tools beside one's own.
     time_scale : float
         Simulated seconds per second.
     host : str, optional
@@ -92,6 +104,7 @@ class Emulation:
         udp_port: int | None = None,
         users: Sequence[int] = (),
         everybody: bool = False,
+        controllers: Sequence[int] = (),
         time_scale: float = 1.0,
         host: str | None = None,
         blank: bool = False,
@@ -105,7 +118,8 @@ class Emulation:
             scenario._native,
             sockname=sockname if udp_port is None else None,
             udp_port=udp_port or 0,
-            users=None if everybody else [os.getuid(), *users],
+            users=None if everybody else [os.getuid(), *controllers, *users],
+            controllers=[os.getuid(), *controllers],
             time_scale=time_scale,
             host=host,
             blank=blank,
@@ -121,6 +135,13 @@ class Emulation:
     def is_running(self) -> bool:
         """Whether the fabric is still served."""
         return self._inner.is_running()
+
+    def take_notices(self) -> list[str]:
+        """Give what the server had to report since the last call.
+
+        Users that were refused, and clients that were disconnected because they do not read.
+        """
+        return self._inner.take_notices()
 
     def attach(self, host: str | None = None) -> dict[str, str]:
         """Give the environment variables that attach a tool.
@@ -172,7 +193,7 @@ class Emulation:
         self.stop()
 
 
-def control(sockname: str, do: str, **arguments: Any) -> Any:
+def control(sockname: str, do: str, *, server_user: int | None = None, **arguments: Any) -> Any:
     """Send a command to an emulated fabric that may run in another process.
 
     Parameters
@@ -182,6 +203,9 @@ def control(sockname: str, do: str, **arguments: Any) -> Any:
     do : str
         The command: ``status``, ``flows``, ``start``, ``stop``, ``continue``, ``cut``, ``restore``,
         ``lose``, ``reboot``, ``pause``, ``resume``, ``scale``, ``tables``, ``ask-paths``, ``quit``.
+    server_user : int, optional
+        Whose fabric it may be: by default one's own or root's. Any user can take a free name, so
+        others are trusted only by name.
     **arguments
         Its arguments.
 
@@ -193,26 +217,55 @@ def control(sockname: str, do: str, **arguments: Any) -> Any:
     Raises
     ------
     EmulationError
-        If there is no such fabric, or it refuses.
+        If there is no such fabric, it is another user's, refuses, or gives no valid answer.
     """
     request = json.dumps({"do": do, **{k: v for k, v in arguments.items() if v is not None}})
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
+        stream.settimeout(_PATIENCE_S)
         try:
             stream.connect(f"\0{sockname}:silvan\0")
+            _check_server(stream, sockname, server_user)
             stream.sendall(request.encode() + b"\n")
             with stream.makefile("rb") as lines:
-                answer = lines.readline()
+                answer = lines.readline(_LONGEST_ANSWER)
+        except TimeoutError as error:
+            raise EmulationError(
+                f"the fabric {sockname!r} has not answered for {_PATIENCE_S} s"
+            ) from error
         except OSError as error:
+            if isinstance(error, ConnectionResetError | BrokenPipeError):
+                raise _refused(sockname) from error
             raise EmulationError(
                 f"no emulated fabric answers under the name {sockname!r} ({error.strerror})",
                 "start one with silvan emulate, and name it with --sockname",
             ) from error
     if not answer:
+        raise _refused(sockname)
+    try:
+        decoded = json.loads(answer)
+        if "error" in decoded:
+            raise EmulationError(str(decoded["error"]))
+        return decoded["ok"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise EmulationError(
-            f"the fabric {sockname!r} does not let this user in",
-            "start it with --allow-user",
+            f"what answers under the name {sockname!r} is no emulated fabric: {answer[:40]!r}"
+        ) from error
+
+
+def _refused(sockname: str) -> EmulationError:
+    return EmulationError(
+        f"the fabric {sockname!r} does not let this user control it",
+        "start it with --allow-control; --allow-user only lets tools attach",
+    )
+
+
+def _check_server(stream: socket.socket, sockname: str, expected: int | None) -> None:
+    """Check whose process listens, which the kernel tells."""
+    credentials = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    _process, user, _group = _CREDENTIALS.unpack(credentials)
+    trusted = {os.getuid(), 0} if expected is None else {expected}
+    if user not in trusted:
+        raise EmulationError(
+            f"the socket {sockname!r} is user {user}'s",
+            "name another fabric, or trust this user with --server-user",
         )
-    decoded: Mapping[str, Any] = json.loads(answer)
-    if "error" in decoded:
-        raise EmulationError(decoded["error"])
-    return decoded["ok"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,11 @@ from silvan.errors import EmulationError
 
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 """Where Debian puts the tools; not everybody has it in the path."""
+
+INSTALL = "apt-get install opensm infiniband-diags libumad2sim0"
+"""Installs OpenSM and the tools."""
+
+_SECONDS = 600
 
 
 @contextmanager
@@ -69,8 +75,7 @@ def attached(
             start_new_session=True,
         )
     except FileNotFoundError as error:
-        hint = "apt-get install opensm infiniband-diags libumad2sim0"
-        raise EmulationError(f"{words[0]} is not installed", hint) from error
+        raise EmulationError(f"{words[0]} is not installed", INSTALL) from error
     with process:
         try:
             yield process
@@ -94,7 +99,7 @@ def opensm(emulation: Emulation, folder: Path, *, host: str | None = None) -> It
     Raises
     ------
     EmulationError
-        If OpenSM is not installed, or does not bring up the fabric within a minute.
+        If OpenSM is not installed, ends, or does not bring up the fabric within ten minutes.
     """
     log, options = folder / "opensm.log", folder / "opensm.conf"
     options.write_text("force_log_flush TRUE\n")
@@ -103,11 +108,22 @@ def opensm(emulation: Emulation, folder: Path, *, host: str | None = None) -> It
         assert process.stderr is not None
         # Nobody reads what it says here, for the log has it; but the pipe must not fill.
         Thread(target=process.stderr.read, daemon=True).start()
-        wait_for(
-            lambda: log.exists() and "SUBNET UP" in log.read_text(errors="replace"),
-            "OpenSM has not brought up the fabric",
-        )
+
+        def is_up() -> bool:
+            return log.exists() and "SUBNET UP" in log.read_text(errors="replace")
+
+        complaint = "OpenSM has not brought up the fabric"
+        wait_for(lambda: process.poll() is not None or is_up(), complaint, _SECONDS)
+        if not is_up():
+            lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+            reason = f": {lines[-1]}" if lines else ""
+            raise EmulationError(f"{complaint}, and has ended{reason}")
         yield
+
+
+def has_opensm() -> bool:
+    """Say whether OpenSM is installed."""
+    return shutil.which("opensm", path=_PATH) is not None
 
 
 def wait_for(condition: Callable[[], object], complaint: str, seconds: float = 60) -> None:

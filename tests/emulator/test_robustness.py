@@ -8,12 +8,17 @@ import signal
 import socket
 import struct
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+from typing import Any
 
 import pytest
 
 import silvan
 from silvan import _silvan
 from silvan.emulation import Emulation, control
+from tests.conftest import Command
 from tests.emulator.conftest import LINE, Fabric, Serve
 
 MAGIC = 0xDEADBEEF
@@ -59,15 +64,131 @@ def test_another_user_is_refused_unless_allowed(serve: Serve) -> None:
         sockname=name,
         udp_port=0,
         users=[NOBODY],
+        controllers=[NOBODY],
         time_scale=1.0,
         host=None,
         blank=False,
         paused=False,
     )
     assert connect_as(os.getuid(), name) == 0
-    with pytest.raises(silvan.EmulationError, match="does not let this user in"):
+    with pytest.raises(silvan.EmulationError, match="does not let this user control it"):
         control(name, "status")
     other.stop()
+
+
+def control_as(user: int, sockname: str) -> dict[str, Any]:
+    """Ask for the status as a user."""
+    own = os.geteuid()
+    # Of a connection, the kernel tells the effective user id.
+    os.seteuid(user)
+    try:
+        return dict(control(sockname, "status", server_user=own))
+    finally:
+        os.seteuid(own)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_to_attach_is_not_to_control(serve: Serve) -> None:
+    fabric = serve(users=[NOBODY]).emulation
+    assert connect_as(NOBODY, fabric.sockname) == 1
+    for _ in range(3):
+        with pytest.raises(silvan.EmulationError, match="does not let this user control it"):
+            control_as(NOBODY, fabric.sockname)
+    # Refused once and again, and reported once.
+    assert fabric.take_notices() == [f"user {NOBODY} was refused: may not control the fabric"]
+    allowing = serve(controllers=[NOBODY]).emulation
+    assert control_as(NOBODY, allowing.sockname)["hosts"] == 4
+    assert connect_as(NOBODY, allowing.sockname) == 1
+    assert allowing.take_notices() == []
+    refusing = serve().emulation
+    assert connect_as(NOBODY, refusing.sockname) == 0
+    assert refusing.take_notices() == [f"user {NOBODY} was refused: may not attach"]
+
+
+@contextmanager
+def impostor(answer: bytes, user: int | None = None) -> Iterator[str]:
+    """Listen where a fabric would, as a user, and answer each question alike."""
+    name = f"test-{os.getpid()}-impostor"
+    own = os.geteuid()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(f"\0{name}:silvan\0")
+        os.seteuid(own if user is None else user)
+        try:
+            # Whoever calls this is who answers, as far as the kernel tells.
+            listener.listen()
+        finally:
+            os.seteuid(own)
+
+        def serve_one() -> None:
+            with suppress(OSError), listener.accept()[0] as connection:
+                connection.recv(4096)
+                connection.sendall(answer)
+
+        thread = Thread(target=serve_one, daemon=True)
+        thread.start()
+        yield name
+        thread.join(20)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"garbage\n",
+        b"\xff\xfe\x00\n",
+        b"[]\n",
+        b"{}\n",
+        b"null\n",
+        b"7\n",
+        b'"ok"\n',
+        b"[" * 100_000 + b"\n",
+        b'{"ok": ',
+    ],
+)
+def test_answers_that_are_none_are_named(answer: bytes) -> None:
+    with (
+        impostor(answer) as name,
+        pytest.raises(silvan.EmulationError, match="is no emulated fabric"),
+    ):
+        control(name, "status")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_users_fabric_is_not_trusted(command: Command) -> None:
+    forged = b'{"ok": {"hosts": 4}}\n'
+    for option, status in (((), 2), (("--server-user", str(NOBODY)), 0)):
+        with impostor(forged, NOBODY) as name:
+            done = command("ctl", *option, "status", "--sockname", name)
+            assert done.status == status, done.stderr
+            if status:
+                assert "--server-user" in done.stderr
+
+
+def test_a_client_that_never_reads_is_disconnected(line: Fabric) -> None:
+    base = line.emulation.sockname
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control_socket,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as data,
+    ):
+        control_socket.bind(f"\0{base}:ctl4712\0")
+        data.bind(f"\0{base}:in4712\0")
+        control_socket.settimeout(20)
+        data.settimeout(20)
+        request = struct.pack("=IIIII60x", MAGIC, 0, 1, 44, 4712)
+        control_socket.sendto(request, f"\0{base}:ctl\0")
+        client = struct.unpack("=IIIII", control_socket.recv(80)[:20])[4]
+        # A request to nobody, which comes back.
+        question = struct.pack(">24xQ256x", 256)
+        for _ in range(1_000_000):
+            try:
+                data.sendto(question, f"\0{base}:out{client}\0")
+            except ConnectionRefusedError:
+                break
+        else:
+            raise AssertionError
+    said = "the client of process 4712 was disconnected: it does not read its answers"
+    assert line.emulation.take_notices() == [said]
+    line.wait(lambda: line.emulation.control("status")["clients"] == 0)
+    assert "left" in line.tool("ibnetdiscover")
 
 
 def test_a_hundred_tools_at_once(line: Fabric) -> None:

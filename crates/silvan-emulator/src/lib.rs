@@ -27,5 +27,5 @@ pub use command::Command;
 pub use error::EmulatorError;
 pub use management::{ControlAnswer, ManagementPlane};
 pub use server::sockets::{Address, AllowedUsers};
-pub use server::{Options, Server};
+pub use server::{Notices, Options, Server};
 pub use subnet::{Sources, Start};

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
 use silvan_compiled::Fastest;
-use silvan_emulator::{Address, AllowedUsers, EmulatorError, Options, Server, Start};
+use silvan_emulator::{Address, AllowedUsers, EmulatorError, Notices, Options, Server, Start};
 
 use crate::errors::emulator_error;
 use crate::scenario::Scenario;
@@ -20,6 +20,7 @@ type Outcome = Result<(), EmulatorError>;
 pub struct Emulation {
     stop: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<Outcome>>>,
+    notices: Notices,
     #[pyo3(get)]
     default_host: String,
 }
@@ -27,9 +28,9 @@ pub struct Emulation {
 #[pymethods]
 impl Emulation {
     /// Opens the sockets and starts to serve. Without a socket name, over UDP from that port on;
-    /// without users, to everybody.
+    /// without users, everybody may attach; only the controllers may control the fabric.
     #[new]
-    #[pyo3(signature = (scenario, *, sockname, udp_port, users, time_scale, host, blank, paused))]
+    #[pyo3(signature = (scenario, *, sockname, udp_port, users, controllers, time_scale, host, blank, paused))]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
     fn new(
         py: Python<'_>,
@@ -37,6 +38,7 @@ impl Emulation {
         sockname: Option<String>,
         udp_port: u16,
         users: Option<Vec<u32>>,
+        controllers: Vec<u32>,
         time_scale: f64,
         host: Option<String>,
         blank: bool,
@@ -45,6 +47,7 @@ impl Emulation {
         let address = sockname.map_or(Address::Udp(udp_port), Address::Unix);
         let options = Options {
             users: users.map_or(AllowedUsers::Everybody, AllowedUsers::Ids),
+            controllers: AllowedUsers::Ids(controllers),
             time_scale,
             host,
             start: if blank {
@@ -55,6 +58,7 @@ impl Emulation {
             paused,
             ..Options::new(address)
         };
+        let notices = options.notices.clone();
         let scenario = &scenario.get().0;
         let mut server = py
             .detach(|| Server::bind(&Fastest, scenario, options))
@@ -68,6 +72,7 @@ impl Emulation {
         Ok(Self {
             stop,
             thread: Mutex::new(Some(thread)),
+            notices,
             default_host,
         })
     }
@@ -76,6 +81,11 @@ impl Emulation {
     fn is_running(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// What it had to report since the last call: refused users, clients disconnected.
+    fn take_notices(&self) -> Vec<String> {
+        self.notices.take()
     }
 
     /// Ends the emulation, if it still runs, and raises what it has failed of.

@@ -9,8 +9,10 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,7 +53,15 @@ AllowUser = Annotated[
     list[str] | None,
     typer.Option(
         metavar="USER",
-        help="Let this user attach, too; 'any' lets everybody. May be repeated.",
+        help="Let this user attach tools, too; 'any' lets everybody. May be repeated.",
+        show_default=False,
+    ),
+]
+AllowControl = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="USER",
+        help="Let this user control the fabric by silvan ctl, and attach tools. May be repeated.",
         show_default=False,
     ),
 ]
@@ -60,6 +70,14 @@ Blank = Annotated[
     typer.Option(
         "--blank",
         help="Start without LIDs, tables and active ports, waiting for a subnet manager.",
+    ),
+]
+OpenSm = Annotated[
+    bool | None,
+    typer.Option(
+        "--opensm/--no-opensm",
+        help="Start OpenSM in the fabric, and wait until the subnet is up.",
+        show_default=False,
     ),
 ]
 SockName = Annotated[
@@ -74,13 +92,16 @@ def _user_ids(users: list[str] | None) -> tuple[list[int], bool]:
     for user in users or []:
         if user == _EVERYBODY:
             return [], True
-        try:
-            ids.append(int(user) if user.isdigit() else pwd.getpwnam(user).pw_uid)
-        except KeyError as error:
-            raise typer.BadParameter(
-                f"there is no user {user!r}", param_hint="--allow-user"
-            ) from error
+        ids.append(_user_id(user, "--allow-user"))
     return ids, False
+
+
+def _user_id(user: str, option: str) -> int:
+    """Turn a user's name or id into the id."""
+    try:
+        return int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
+    except KeyError as error:
+        raise typer.BadParameter(f"there is no user {user!r}", param_hint=option) from error
 
 
 @dataclass(slots=True)
@@ -140,6 +161,12 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def _pass_on_notices(emulation: Emulation) -> None:
+    """Print what the server has to report, such as users that it has refused."""
+    for notice in emulation.take_notices():
+        note(notice)
+
+
 def _serve(emulation: Emulation) -> None:
     """Wait until somebody ends it."""
     remarks = _SpeedRemarks()
@@ -147,9 +174,25 @@ def _serve(emulation: Emulation) -> None:
     with suppress(KeyboardInterrupt), _terminated_as_interrupted():
         while emulation.is_running:
             time.sleep(0.1)
+            _pass_on_notices(emulation)
             if time.monotonic() - looked >= 1:
                 looked = time.monotonic()
                 remarks.look(emulation.control("status"))
+
+
+@contextmanager
+def _managed(emulation: Emulation, *, wanted: bool) -> Iterator[None]:
+    """Let OpenSM manage the fabric while the block lasts, if it is wanted."""
+    if not wanted:
+        yield
+        return
+    from silvan.live_programs import opensm
+
+    with TemporaryDirectory(prefix="silvan-opensm-") as folder:
+        note("OpenSM brings up the subnet ...")
+        with opensm(emulation, Path(folder)):
+            note(f"OpenSM manages the subnet, by its own routes; its log is {folder}/opensm.log")
+            yield
 
 
 def _run_inside(emulation: Emulation, command: list[str]) -> int:
@@ -162,6 +205,7 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
                     status = process.wait(timeout=0.2)
                     break
                 except subprocess.TimeoutExpired:
+                    _pass_on_notices(emulation)
                     if not emulation.is_running:
                         # What is attached would wait for answers for ever.
                         process.terminate()
@@ -196,29 +240,37 @@ def emulate(
     udp: Udp = None,
     host: Host = None,
     allow_user: AllowUser = None,
+    allow_control: AllowControl = None,
     *,
     blank: Blank = False,
+    opensm: OpenSm = None,
 ) -> None:
     """Run a scenario in real time and let InfiniBand's tools manage it.
 
     OpenSM and infiniband-diags are attached by the preload library of the package libumad2sim0.
-    Ctrl-C ends it.
+    Without a subnet manager, tools that ask for one find none: saquery, sminfo, ibqueryerrors and
+    options such as -G. With --opensm there is one. Ctrl-C ends it.
     """
     from silvan.emulation import DEFAULT_SOCKNAME, Emulation
 
     loaded = load(scenario, set_)
     users, everybody = _user_ids(allow_user)
+    controllers = [_user_id(user, "--allow-control") for user in allow_control or []]
     own_name = f"silvan-{os.getpid()}" if command else DEFAULT_SOCKNAME
-    with Emulation(
-        loaded,
-        sockname=sockname or own_name,
-        udp_port=udp,
-        users=users,
-        everybody=everybody,
-        time_scale=time_scale,
-        host=host,
-        blank=blank,
-    ) as emulation:
+    with (
+        Emulation(
+            loaded,
+            sockname=sockname or own_name,
+            udp_port=udp,
+            users=users,
+            everybody=everybody,
+            controllers=controllers,
+            time_scale=time_scale,
+            host=host,
+            blank=blank,
+        ) as emulation,
+        _managed(emulation, wanted=bool(opensm)),
+    ):
         if command:
             status = _run_inside(emulation, command)
             _tell_lost_time(emulation)
@@ -239,27 +291,39 @@ def shell(
     host: Host = None,
     *,
     blank: Blank = False,
+    opensm: OpenSm = None,
 ) -> None:
     """Open a shell in which InfiniBand's tools see the scenario's fabric.
 
-    The fabric ends with the shell.
+    OpenSM manages it if it is installed, unless --no-opensm or --blank says otherwise. The fabric
+    ends with the shell.
     """
     from silvan.emulation import Emulation
+    from silvan.live_programs import INSTALL, has_opensm
 
     loaded = load(scenario, set_)
-    with Emulation(
-        loaded,
-        sockname=f"silvan-{os.getpid()}",
-        time_scale=time_scale,
-        host=host,
-        blank=blank,
-    ) as emulation:
+    if opensm is None and not blank:
+        opensm = has_opensm()
+        if not opensm:
+            note(f"OpenSM is not installed, and there is no subnet manager; {INSTALL}")
+    with (
+        Emulation(
+            loaded,
+            sockname=f"silvan-{os.getpid()}",
+            time_scale=time_scale,
+            host=host,
+            blank=blank,
+        ) as emulation,
+        _managed(emulation, wanted=bool(opensm)),
+    ):
         note(f"this shell is attached to {emulation.default_host}; exit ends the fabric")
         status = _run_inside(emulation, [os.environ.get("SHELL", "/bin/sh")])
         _tell_lost_time(emulation)
         raise typer.Exit(status)
 
 
+# Ports of a list that is printed for people; --json has all.
+_SHOWN = 12
 # How the names of quantities end, and their units.
 _UNITS = {"s": "s", "gbps": "Gbit/s", "bytes": "bytes", "percent": "%"}
 
@@ -270,11 +334,37 @@ ctl = typer.Typer(
 )
 
 
-def _tell(sockname: str, do: str, *, as_json: bool = False, **arguments: Any) -> None:
-    """Send a command and print the answer."""
+# Whose fabric the command line names.
+_SERVER_USER: ContextVar[int | None] = ContextVar("server user", default=None)
+
+
+@ctl.callback()
+def of_whom(
+    server_user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USER",
+            envvar="SILVAN_SERVER_USER",
+            help="Whose fabric it is, if it is neither your own nor root's.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Look at a running emulated fabric and change what happens in it."""
+    if server_user is not None:
+        _SERVER_USER.set(_user_id(server_user, "--server-user"))
+
+
+def _control(sockname: str, do: str, **arguments: Any) -> Any:
+    """Send a command to the fabric of the user that the command line names."""
     from silvan.emulation import control
 
-    answer = control(sockname, do, **arguments)
+    return control(sockname, do, server_user=_SERVER_USER.get(), **arguments)
+
+
+def _tell(sockname: str, do: str, *, as_json: bool = False, **arguments: Any) -> None:
+    """Send a command and print the answer."""
+    answer = _control(sockname, do, **arguments)
     if as_json:
         put_json(answer)
         return
@@ -291,7 +381,9 @@ def _words(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
+        shown = ", ".join(map(str, value[:_SHOWN])) or "none"
+        more = len(value) - _SHOWN
+        return f"{shown} and {more} more" if more > 0 else shown
     if isinstance(value, dict):
         return ", ".join(f"{count} {key.replace('_', ' ')}" for key, count in value.items())
     return str(value)
@@ -308,9 +400,7 @@ def flows(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
     """List all that sends, with what it has delivered and its rate."""
     from rich.table import Table
 
-    from silvan.emulation import control
-
-    answer = control(sockname, "flows")
+    answer = _control(sockname, "flows")
     if as_json:
         put_json(answer)
         return

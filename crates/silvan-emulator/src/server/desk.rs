@@ -8,6 +8,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
+use super::notices::Notices;
 use super::sockets::{Address, AllowedUsers, unix_name};
 use crate::clients::Clients;
 use crate::command::{Desk, Rates};
@@ -16,6 +17,8 @@ use crate::pace::Pace;
 
 /// Longest line; whoever sends more is no client of ours.
 const LONGEST_LINE: usize = 64 << 10;
+/// How many may be connected at once.
+const MOST_CONNECTIONS: usize = 64;
 /// How many wait to be accepted.
 const BACKLOG: i32 = 64;
 
@@ -75,13 +78,19 @@ impl Desks {
         self.connections.remove(&desk);
     }
 
-    /// Takes those who may come in.
-    pub fn accept(&mut self, users: &AllowedUsers) -> Vec<u32> {
+    /// Takes those who may come in; the kernel tells who they are.
+    pub fn accept(&mut self, users: &AllowedUsers, notices: &Notices) -> Vec<u32> {
         let mut accepted = Vec::new();
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         while let Ok(socket) = rustix::net::accept_with(&self.listener, flags) {
-            let user = sockopt::socket_peercred(&socket);
-            if !user.is_ok_and(|user| users.allow(user.uid.as_raw())) {
+            let user = sockopt::socket_peercred(&socket).ok();
+            let user = user.map(|user| user.uid.as_raw());
+            if !user.is_some_and(|user| users.allow(user)) {
+                notices.refused(user, "control the fabric");
+                continue;
+            }
+            if self.connections.len() >= MOST_CONNECTIONS {
+                notices.crowded(MOST_CONNECTIONS);
                 continue;
             }
             self.connections.insert(
@@ -120,20 +129,30 @@ pub(super) struct Counter<'a> {
 
 impl Connection {
     fn serve(&mut self, at: &mut Counter<'_>) -> Option<EventFlags> {
-        if !self.flush()? {
+        if !self.answer_lines(at)? {
             return Some(EventFlags::OUT);
         }
         let mut buffer = [0; 4096];
-        let open = match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty()) {
-            Ok((0, _)) => false,
-            Ok((len, _)) => {
-                self.input.extend_from_slice(&buffer[..len]);
-                self.input.len() <= LONGEST_LINE
-            }
-            Err(Errno::AGAIN | Errno::INTR) => true,
-            Err(_) => false,
-        };
-        while let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {
+        match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty()) {
+            Ok((0, _)) => return None,
+            Ok((len, _)) => self.input.extend_from_slice(&buffer[..len]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => return None,
+        }
+        match self.answer_lines(at)? {
+            true if self.input.len() > LONGEST_LINE => None,
+            true => Some(EventFlags::IN),
+            false => Some(EventFlags::OUT),
+        }
+    }
+
+    /// Answers the lines that have come in, each when the answer before has been taken. Says whether all
+    /// have been; `None` if nobody is there any more.
+    fn answer_lines(&mut self, at: &mut Counter<'_>) -> Option<bool> {
+        while self.flush()? {
+            let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {
+                return Some(true);
+            };
             let line: Vec<u8> = self.input.drain(..=end).collect();
             let mut desk = Desk {
                 clients: &mut *at.clients,
@@ -146,12 +165,7 @@ impl Connection {
             self.output.extend(answer.bytes());
             self.output.push_back(b'\n');
         }
-        let done = self.flush()?;
-        match (done, open) {
-            (true, true) => Some(EventFlags::IN),
-            (true, false) => None,
-            (false, _) => Some(EventFlags::OUT),
-        }
+        Some(false)
     }
 
     /// Sends what is taken, and says whether that was all; `None` if nobody is there any more.

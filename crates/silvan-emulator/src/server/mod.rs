@@ -5,6 +5,7 @@
 //! waits for longer than a step, and settings need no locks.
 
 mod desk;
+mod notices;
 pub(crate) mod sockets;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::pace::Pace;
 use crate::subnet::{Start, Subnet};
 use crate::wire::{CONTROL_LEN, Message};
 use desk::{Counter, Desks};
+pub use notices::Notices;
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
 
 /// Longest sleep: how soon the server sees that it shall stop.
@@ -51,8 +53,12 @@ const DESK: u64 = 2 << 32;
 pub struct Options {
     /// Where tools find the server.
     pub address: Address,
-    /// Who may attach.
+    /// Who may attach tools.
     pub users: AllowedUsers,
+    /// Who may control the fabric.
+    pub controllers: AllowedUsers,
+    /// What the server has to report: refused users, clients that it has disconnected.
+    pub notices: Notices,
     /// Simulated seconds per second.
     pub time_scale: f64,
     /// The node that programs are attached to which name none.
@@ -66,9 +72,12 @@ pub struct Options {
 impl Options {
     /// Served under this name to the user of this process, set up, in real time.
     pub fn new(address: Address) -> Self {
+        let own = AllowedUsers::Ids(vec![rustix::process::getuid().as_raw()]);
         Self {
             address,
-            users: AllowedUsers::Ids(vec![rustix::process::getuid().as_raw()]),
+            users: own.clone(),
+            controllers: own,
+            notices: Notices::default(),
             time_scale: 1.0,
             host: None,
             start: Start::Configured,
@@ -210,7 +219,12 @@ impl Server {
         match token & !u64::from(u32::MAX) {
             0 if token == CONTROL => self.serve_control(),
             0 => {
-                for desk in self.desks.accept(&self.options.users) {
+                let Options {
+                    controllers,
+                    notices,
+                    ..
+                } = &self.options;
+                for desk in self.desks.accept(controllers, notices) {
                     let Some(socket) = self.desks.socket(desk) else {
                         continue;
                     };
@@ -259,8 +273,9 @@ impl Server {
                         self.refuse(&buffer[..len], from.as_ref());
                     }
                 }
-                Received::Foreign(from) => {
-                    // Whoever is refused shall not wait for an answer for ever.
+                Received::Foreign(user, from) => {
+                    self.options.notices.refused(user, "attach");
+                    // Whoever is refused shall not wait for an answer.
                     self.refuse(&buffer[..CONTROL_LEN], from.as_ref());
                 }
                 Received::Gone => {}
@@ -356,7 +371,10 @@ impl Server {
                     // Whoever asked goes on with the answer while the next is worked out.
                     self.deliver();
                 }
-                Received::Foreign(_) => self.clients.traffic.dropped += 1,
+                Received::Foreign(user, _) => {
+                    self.options.notices.refused(user, "send datagrams");
+                    self.clients.traffic.dropped += 1;
+                }
                 Received::Gone => {
                     self.drop_client(client);
                     return;
@@ -388,6 +406,12 @@ impl Server {
             Sent::All => epoll::EventFlags::IN,
             Sent::Waiting => epoll::EventFlags::IN | epoll::EventFlags::OUT,
             Sent::Gone => {
+                self.drop_client(client);
+                return;
+            }
+            Sent::Full => {
+                let id = self.channels.get(&client).map_or(0, |channel| channel.id);
+                self.options.notices.disconnected(id);
                 self.drop_client(client);
                 return;
             }

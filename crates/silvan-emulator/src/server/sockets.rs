@@ -54,8 +54,8 @@ pub(crate) fn unix_name(base: &str, role: &str) -> Result<SocketAddrUnix, Errno>
 pub(crate) enum Received {
     /// So many bytes from there.
     Datagram(usize, Option<SocketAddrAny>),
-    /// The same of a user who may not.
-    Foreign(Option<SocketAddrAny>),
+    /// The same of a user who may not, as far as the kernel tells who that is.
+    Foreign(Option<u32>, Option<SocketAddrAny>),
     /// Nothing more for now.
     Empty,
     /// The other end has gone.
@@ -80,13 +80,13 @@ pub(crate) fn receive(
     let Some(allowed) = allowed else {
         return Received::Datagram(message.bytes, message.address);
     };
-    let may = control.drain().any(|part| match part {
-        RecvAncillaryMessage::ScmCredentials(user) => allowed.allow(user.uid.as_raw()),
-        _ => false,
+    let user = control.drain().find_map(|part| match part {
+        RecvAncillaryMessage::ScmCredentials(user) => Some(user.uid.as_raw()),
+        _ => None,
     });
-    match may {
-        true => Received::Datagram(message.bytes, message.address),
-        false => Received::Foreign(message.address),
+    match user {
+        Some(user) if allowed.allow(user) => Received::Datagram(message.bytes, message.address),
+        user => Received::Foreign(user, message.address),
     }
 }
 
@@ -183,7 +183,12 @@ pub(crate) enum Sent {
     Waiting,
     /// The client has gone.
     Gone,
+    /// The client takes nothing, and as much waits for it as may.
+    Full,
 }
+
+/// Messages that may wait for a client; OpenSM has at most some thousand requests under way.
+const MOST_WAITING: usize = 16 << 10;
 
 impl Channel {
     pub fn new(socket: OwnedFd, id: u32) -> Self {
@@ -202,6 +207,9 @@ impl Channel {
             false => Sent::Waiting,
         };
         if sent == Sent::Waiting {
+            if self.waiting.len() >= MOST_WAITING {
+                return Sent::Full;
+            }
             self.waiting.push_back(*message);
         }
         sent

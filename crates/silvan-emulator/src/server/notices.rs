@@ -1,0 +1,61 @@
+//! What the server has to report to who runs it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Notices that wait to be read; the oldest are dropped.
+const MOST: usize = 256;
+
+/// Notices of a server, shared with who reads them.
+#[derive(Clone, Debug, Default)]
+pub struct Notices(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: VecDeque<String>,
+    /// Users whose refusal has been reported, with what they wanted: once is enough.
+    refused: BTreeSet<(Option<u32>, &'static str)>,
+}
+
+impl Notices {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The notices since the last call, in order.
+    pub fn take(&self) -> Vec<String> {
+        self.lock().waiting.drain(..).collect()
+    }
+
+    /// A user was not allowed to do something; `None` if the kernel does not tell who it was.
+    pub(crate) fn refused(&self, user: Option<u32>, what: &'static str) {
+        let mut inner = self.lock();
+        if inner.refused.len() >= MOST || !inner.refused.insert((user, what)) {
+            return;
+        }
+        let user = user.map_or_else(|| "of unknown id".to_owned(), |id| id.to_string());
+        inner.push(format!("user {user} was refused: may not {what}"));
+    }
+
+    /// A client has been disconnected because it does not read.
+    pub(crate) fn disconnected(&self, process: u32) {
+        self.lock().push(format!(
+            "the client of process {process} was disconnected: it does not read its answers"
+        ));
+    }
+
+    /// A control connection was closed because there are too many.
+    pub(crate) fn crowded(&self, most: usize) {
+        self.lock()
+            .push(format!("a control connection was refused: {most} are open"));
+    }
+}
+
+impl Inner {
+    fn push(&mut self, notice: String) {
+        if self.waiting.len() == MOST {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(notice);
+    }
+}
