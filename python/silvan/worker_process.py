@@ -16,7 +16,7 @@ from silvan.errors import SimulationError
 from silvan.folders import WRITING
 from silvan.simulation import Progress
 
-_GRACE_S = 0.5
+_GRACE_S = 0.25
 """How long a call may take to stop by itself once the caller is gone."""
 
 
