@@ -249,6 +249,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 host,
                 payload: offer.bytes,
                 latency: takes,
+                source: host,
                 class: offer.class,
                 hops: 0,
                 marked: false,

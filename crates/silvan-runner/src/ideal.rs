@@ -32,6 +32,8 @@ struct Chain<'a> {
     stages: Vec<Stage>,
     /// Of the last link.
     propagation: u64,
+    /// Whether the host sends to itself: nothing but the injection takes time then.
+    is_loopback: bool,
     sink_free: u64,
 }
 
@@ -90,6 +92,16 @@ impl<'a> Chain<'a> {
                 free: 0,
             });
             let propagation = link.propagation().as_ps();
+            let is_loopback = source == destination;
+            if is_loopback {
+                return Some(Self {
+                    config,
+                    stages,
+                    propagation,
+                    is_loopback,
+                    sink_free: 0,
+                });
+            }
             let peer = fabric.ports[port].peer?;
             let node = &fabric.nodes[fabric.ports[peer].node];
             let Some(switch) = node.as_switch() else {
@@ -97,6 +109,7 @@ impl<'a> Chain<'a> {
                     config,
                     stages,
                     propagation,
+                    is_loopback,
                     sink_free: 0,
                 });
             };
@@ -114,6 +127,14 @@ impl<'a> Chain<'a> {
     fn pass(&mut self, start: u64, payload: u64) -> (u64, u64) {
         let wire = Bytes::from_bytes(payload + self.config.packet.header.as_u64());
         let time = |rate: Rate, bytes: Bytes| rate.span_for(bytes).as_ps();
+        let host = &self.config.host;
+        let injection = host
+            .injection_rate
+            .map(|rate| time(rate, Bytes::from_bytes(payload)));
+        if self.is_loopback {
+            let done = start + injection.unwrap_or_else(|| time(self.stages[0].rate, wire));
+            return (done, done);
+        }
         let (mut head, mut arriving) = (start, 0_u64);
         for stage in &mut self.stages {
             let serialisation = time(stage.rate, wire);
@@ -127,11 +148,7 @@ impl<'a> Chain<'a> {
             }
             arriving = serialisation;
         }
-        let host = &self.config.host;
-        let injection = host
-            .injection_rate
-            .map_or(0, |rate| time(rate, Bytes::from_bytes(payload)));
-        let next = self.stages[0].free.max(start + injection);
+        let next = self.stages[0].free.max(start + injection.unwrap_or(0));
         let sink = |bytes: u64| {
             host.sink_rate
                 .map_or(0, |rate| time(rate, Bytes::from_bytes(bytes)))

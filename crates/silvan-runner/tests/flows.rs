@@ -49,9 +49,19 @@ fn slowdowns(table: &Table) -> Vec<Option<f64>> {
 /// does.
 #[test]
 fn a_flow_alone_is_not_slowed_down() {
-    let cases: [(&str, &[(&str, &str)]); 14] = [
+    let cases: [(&str, &[(&str, &str)]); 18] = [
         ("", &[]),
         ("bytes = \"1 B\"", &[]),
+        ("message = \"3001 B\"", &[("host.send-queue", "\"fifo\"")]),
+        ("", &[("switch.queueing", "\"fifo\"")]),
+        ("to = \"host-0000\"", &[("traffic.loopback", "true")]),
+        (
+            "to = \"host-0000\"",
+            &[
+                ("traffic.loopback", "true"),
+                ("host.injection-rate", "\"13.5 Gbit/s\""),
+            ],
+        ),
         ("bytes = \"2048 B\"", &[]),
         ("message = \"3001 B\"", &[]),
         ("load = \"5 Gbit/s\"", &[]),
@@ -97,6 +107,7 @@ fn a_flow_alone_is_not_slowed_down() {
     ];
     for (flow, overrides) in cases {
         let text = match flow.starts_with("bytes") {
+            _ if flow.starts_with("to") => ALONE.replace("to = \"host-0600\"", flow),
             true => ALONE.replace("bytes = \"100001 B\"", flow),
             false => ALONE.replace("[run]", &format!("{flow}\n[run]")),
         };

@@ -313,11 +313,12 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Each of these hosts sends to all others.
+    /// Each of these hosts sends to all others, and to itself if hosts do.
     pub(crate) fn reach_all_from(&mut self, senders: &[HostId]) {
         for (host, receives) in self.receives.iter_mut().enumerate() {
             let host = HostId::new(host);
-            *receives |= senders.iter().any(|sender| *sender != host);
+            let reaches = |sender: &HostId| *sender != host || self.spec.loopback;
+            *receives |= senders.iter().any(reaches);
         }
     }
 
