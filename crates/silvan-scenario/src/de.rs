@@ -17,6 +17,9 @@ use crate::advice;
 use crate::error::{ScenarioError, split_advice, suggest};
 use crate::path::KeyPath;
 
+/// Characters of the longest abbreviation.
+const ABBREVIATION: usize = 3;
+
 /// Reads `T` from a document; the error has a key path but no place yet.
 pub(crate) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, ScenarioError> {
     let node = Node {
@@ -117,7 +120,13 @@ impl de::Error for DeError {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let hint = suggest_or_list(variant, expected);
+        // Of abbreviations such as link speeds, those that look alike mean different things.
+        let is_known = |name: &&str| name.eq_ignore_ascii_case(variant);
+        let is_abbreviation = variant.chars().count() <= ABBREVIATION;
+        let hint = match is_abbreviation && !expected.iter().any(is_known) {
+            true => list(expected),
+            false => suggest_or_list(variant, expected),
+        };
         Self::message(format!("unknown value {variant:?}"), hint)
     }
 
@@ -135,8 +144,11 @@ impl de::Error for DeError {
 
 /// The nearest of a fixed set of names, or all of them.
 fn suggest_or_list(name: &str, known: &'static [&'static str]) -> String {
-    suggest(name, known.iter().copied())
-        .unwrap_or_else(|| format!("known here: {}", known.join(", ")))
+    suggest(name, known.iter().copied()).unwrap_or_else(|| list(known))
+}
+
+fn list(known: &[&str]) -> String {
+    format!("known here: {}", known.join(", "))
 }
 
 fn quoted(names: &[&str]) -> String {

@@ -281,3 +281,19 @@ fn keys(value: &Value, path: &str) -> Vec<String> {
     }
     found
 }
+
+/// "did you mean 4x?" would be a guess: the names that look alike mean different things.
+#[test]
+fn short_names_that_look_alike_are_listed() {
+    assert_eq!(
+        message("[link]\nwidth = \"5x\""),
+        "file.toml:2: link.width: unknown value \"5x\" (hint: known here: 1x, 2x, 4x, 8x, 12x)"
+    );
+    let speed = message("[link]\nspeed = \"ZDR\"");
+    assert!(
+        speed.contains("(hint: known here: SDR, DDR, QDR, FDR10"),
+        "{speed}"
+    );
+    let case = message("[link]\nspeed = \"sdr\"");
+    assert!(case.ends_with("(hint: did you mean \"SDR\"?)"), "{case}");
+}
