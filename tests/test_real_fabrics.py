@@ -14,6 +14,8 @@ WORN = f"""\
 [fabric]
 file = "{SAMPLES / "worn.txt"}"
 routing = "min-hop"
+[[traffic.incast]]
+to = "node-1 HCA-1"
 [run]
 duration = "10 us"
 """
