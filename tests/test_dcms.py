@@ -23,7 +23,33 @@ def test_the_example_is_a_configuration(tmp_path: Path, command: Command) -> Non
     assert "hint: " in refused.stderr
     assert re.search("libibumad|cannot be opened", refused.stderr)
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
-    assert not (tmp_path / "state" / "journal.json").exists()
+    assert not (tmp_path / "state" / "journal").exists()
+
+
+def test_a_name_is_an_address_of_the_metrics(tmp_path: Path, command: Command) -> None:
+    config = tmp_path / "dcms.toml"
+    config.write_text('[metrics]\nlisten = "localhost:9684"\n[state]\nfolder = "state"\n')
+    outcome = command("dcms", config)
+    # All that is missing is the port of InfiniBand.
+    assert outcome.status == 2
+    assert re.search("libibumad|cannot be opened", outcome.stderr)
+
+
+def test_the_emulated_example_scales_with_time(command: Command) -> None:
+    whole = command("dcms", "--example", "--emulated").stdout
+    tenth = command("dcms", "--example", "--emulated", "--time-scale", "0.1").stdout
+    for key, one, other in (
+        ("tick", '"4 ns"', '"40 ns"'),
+        ("congestion-threshold", "44000000", "4400000"),
+        ("rate-reduction-threshold", "150700000", "15070000"),
+        ("utilization-change-threshold", "100000000", "10000000"),
+    ):
+        assert re.search(rf"^{key} = {one} ", whole, re.M)
+        assert re.search(rf"^{key} = {other} ", tenth, re.M)
+    assert re.search(r"^require-sm = false ", whole, re.M)
+    unused = command("dcms", "--emulated")
+    assert unused.status == 2
+    assert "--example" in unused.stderr
 
 
 @pytest.mark.parametrize(
@@ -34,6 +60,16 @@ def test_the_example_is_a_configuration(tmp_path: Path, command: Command) -> Non
             r'dcms.toml:2: dcms.intervall: unknown key\nhint: .*"interval"',
         ),
         ("[dcms\n", r"dcms.toml:1: .*\nhint: "),
+        ("", r"dcms.toml:1: .*configuration is empty\nhint: .*--example"),
+        (
+            "[dcms]\ncongestion-threshold = 0\n",
+            r"dcms.toml:2: dcms.congestion-threshold: T_C is 0 ticks.*\nhint: ",
+        ),
+        (
+            "[datagrams]\nin-flight = 100000000\n",
+            r"dcms.toml:2: datagrams.in-flight: 100000000 requests .*1 to 4096.*\nhint: ",
+        ),
+        ('[metrics]\nlisten = "localhost"\n', r'dcms.toml:2: .*"localhost" has no port.*\nhint: '),
         ('[metrics]\nlisten = "0.0.0.0:9"\n', r"dcms.toml:2: .*other machines\nhint: .*public"),
         (
             '[marking]\ncc-key-file = "key"\n',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -157,7 +158,7 @@ def test_experiment_2_with_real_datagrams_and_opensm(serve: Serve) -> None:
         assert stop(manager) == 0
         assert manager.events[-1] == manager.events[-1] | {"event": "stopped", "pending": 0}
         assert marking(fabric) == ""
-    assert '"changes": []' in (fabric.folder / "state" / "journal.json").read_text()
+    assert '"changes":0}' in (fabric.folder / "state" / "journal").read_text()
 
 
 def test_everything_is_restored_when_opensm_dies(serve: Serve) -> None:
@@ -199,6 +200,85 @@ def test_cables_are_cut_and_mended_while_a_rate_is_low(serve: Serve) -> None:
     assert marking(fabric) == ""
 
 
+@pytest.mark.parametrize("managed_by_opensm", [False, True])
+def test_the_emulated_example_manages_the_live_fabric(
+    serve: Serve, *, managed_by_opensm: bool
+) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    silvan = [sys.executable, "-m", "silvan", "dcms"]
+    words = [*silvan, "--example", "--emulated", "--time-scale", str(SCALE)]
+    config = fabric.folder / "dcms.toml"
+    config.write_text(fabric.tool(*words))
+    with ExitStack() as stack:
+        if managed_by_opensm:
+            stack.enter_context(opensm(fabric, "Y"))
+        start_flows(fabric)
+        manager = stack.enter_context(managed(fabric, config, "--act"))
+        until(fabric, lambda: manager.seen("lowered"))
+        (lowered, *_) = manager.seen("lowered")
+        assert (lowered["port"]["switch"], lowered["port"]["port"]) == ("S2", 23)
+        until(fabric, lambda: rate(fabric, "X-Y") > 7.0)
+        assert stop(manager) == 0
+        assert marking(fabric) == ""
+
+
+def test_nothing_is_done_before_opensm_answers(serve: Serve) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    config = configure(fabric, '[subnet]\nsm-check = "200 ms"\n')
+    start_flows(fabric)
+    with managed(fabric, config, "--act", "--verbose") as manager:
+        until(fabric, lambda: manager.seen("sm-awaited"))
+        # Long enough for a decision.
+        sweeps = len(manager.seen("swept"))
+        until(fabric, lambda: len(manager.seen("swept")) > sweeps + 6)
+        assert not manager.seen("decision")
+        assert marking(fabric) == ""
+        with opensm(fabric, "Y"):
+            until(fabric, lambda: manager.seen("lowered"))
+            kinds = [one["event"] for one in manager.events]
+            assert kinds.index("sm-awaited") < kinds.index("sm-found") < kinds.index("decision")
+            assert stop(manager) == 0
+    assert marking(fabric) == ""
+
+
+def test_a_full_disk_keeps_nothing_from_being_restored(serve: Serve) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    more = "[subnet]\nrequire-sm = false\n"
+    config = configure(fabric, more)
+    text = config.read_text().replace('folder = "state"', 'folder = "state"\npatience = "4 s"')
+    config.write_text(text.replace('"3 s"', '"1000 s"'))
+    start_flows(fabric)
+    journal = fabric.folder / "state" / "journal"
+    with managed(fabric, config, "--act") as manager:
+        until(fabric, lambda: manager.seen("lowered"))
+        # From now on no byte fits into a file.
+        limit = resource.prlimit(manager.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(manager.process.pid, resource.RLIMIT_FSIZE, (0, limit[1]))
+        assert stop(manager) == 1
+        assert not manager.seen("not-restored")
+        assert len(manager.seen("restored")) == 1
+        assert 1 <= len(manager.seen("journal-failed")) <= 4
+        assert "every Marking_Rate is restored" in manager.other
+    assert marking(fabric) == ""
+    assert '"port":23' in journal.read_text()
+    assert restore(fabric, config) == []
+    assert '"port":23' not in journal.read_text()
+
+
+def test_a_wrong_key_is_named(serve: Serve) -> None:
+    fabric = serve(TESTBED, time_scale=SCALE)
+    config = configure(fabric, "[subnet]\nrequire-sm = false\n")
+    lid = str(fabric.lids()["S2"])
+    # Key, protect bit, lease period, violations.
+    fabric.tool("ibccconfig", "CongestionKeyInfo", lid, "0x77", "1", "0", "0")
+    start_flows(fabric)
+    with managed(fabric, config, "--act") as manager:
+        (failed, *_) = until(fabric, lambda: manager.seen("not-lowered"))
+        assert failed["why"].startswith("the CC_Key is wrong")
+        assert stop(manager) == 0
+    assert marking(fabric) == ""
+
+
 def test_a_dry_run_changes_nothing(serve: Serve) -> None:
     fabric = serve(TESTBED, time_scale=SCALE)
     config = configure(fabric, "[subnet]\nrequire-sm = false\n")
@@ -208,7 +288,7 @@ def test_a_dry_run_changes_nothing(serve: Serve) -> None:
         assert manager.seen("decision")[0]["dry-run"] is True
         assert marking(fabric) == ""
         assert stop(manager, signal.SIGINT) == 0
-    assert not (fabric.folder / "state" / "journal.json").exists()
+    assert not (fabric.folder / "state" / "journal").exists()
 
 
 def test_a_second_instance_refuses_to_start(serve: Serve) -> None:
@@ -271,7 +351,7 @@ def test_killed_at_every_step_of_the_journal_nothing_stays_changed(serve: Serve)
     fabric = serve(TESTBED, time_scale=SCALE)
     config = quick(fabric)
     start_flows(fabric)
-    journal = fabric.folder / "state" / "journal.json"
+    journal = fabric.folder / "state" / "journal"
     for call, number in (*BEFORE_THE_CHANGE, *AFTER_IT_WAS_RESTORED):
         journal.unlink(missing_ok=True)
         tracer = ["strace", "-f", "-qq", "-o", str(fabric.folder / "trace")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import resource
 import socket
@@ -80,7 +79,7 @@ def test_a_lack_of_file_descriptors_is_survived_and_named(serve: Serve) -> None:
         place = address(fabric, manager)
         until(fabric, lambda: manager.seen("discovered"))
         # Nobody has connected yet. New descriptors get the lowest free number.
-        descriptors = {int(name) for name in os.listdir(f"/proc/{manager.process.pid}/fd")}
+        descriptors = {int(path.name) for path in Path(f"/proc/{manager.process.pid}/fd").iterdir()}
         free = min(set(range(len(descriptors) + 1)) - descriptors)
         with limited(manager, free), socket.create_connection(place):
             (refused,) = until(fabric, lambda: manager.seen("metrics-not-accepted"))

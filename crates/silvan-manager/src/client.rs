@@ -97,6 +97,8 @@ pub enum Failure {
     Refused(Status),
     /// The LID belongs to another node by now.
     WrongNode,
+    /// The node takes no settings with this CC_Key.
+    WrongKey,
 }
 
 /// What has become of a request.

@@ -148,6 +148,9 @@ impl fmt::Display for Failure {
             Self::Unanswered => f.write_str("it does not answer"),
             Self::Refused(status) => write!(f, "it refuses: {status}"),
             Self::WrongNode => f.write_str("its LID belongs to another node"),
+            Self::WrongKey => f.write_str(
+                "the CC_Key is wrong: the switch has another one than marking.cc-key-file says",
+            ),
         }
     }
 }
@@ -249,17 +252,35 @@ pub enum Event {
         /// When it is tried again, in seconds from now.
         retry_in_s: f64,
     },
-    /// The journal cannot be written. Nothing is changed then.
+    /// The journal cannot be written. Nothing is lowered then; restoring goes on.
     JournalFailed {
         /// Why.
         why: String,
+        /// When it is tried again, in seconds from now.
+        retry_in_s: f64,
+    },
+    /// The journal is written again.
+    JournalWritten,
+    /// The last line of the journal of an earlier run is not complete, and is left out.
+    JournalTorn {
+        /// Number of the line.
+        line: usize,
+        /// What is there of it.
+        text: String,
+    },
+    /// A switch answers no request of congestion control, though others.
+    NoCongestionControl {
+        /// The switch.
+        switch: Name,
     },
     /// No subnet manager answers: everything is restored, and nothing done until one does.
     SmLost {
         /// How long none has answered, in seconds.
         seconds: f64,
     },
-    /// A subnet manager answers again.
+    /// No subnet manager has answered yet: nothing is decided until one does.
+    SmAwaited,
+    /// A subnet manager answers, for the first time or again.
     SmFound,
     /// The LID of the subnet manager or of the local port has changed.
     SmChanged {
@@ -318,6 +339,9 @@ impl Event {
             | Self::NotRestored { .. }
             | Self::SmLost { .. }
             | Self::NoSubnet
+            | Self::SmAwaited
+            | Self::JournalTorn { .. }
+            | Self::NoCongestionControl { .. }
             | Self::MetricsNotAccepted { .. }
             | Self::ClockWentBack
             | Self::SwitchSilent { .. }

@@ -3,13 +3,18 @@
 //! The journal is one small file that is replaced as a whole: a new file is written and synced, takes
 //! the old one's place, and the folder is synced. So at any moment the old or the new content is
 //! there, and an entry is on the disk before its change is made.
+//!
+//! Each line is a record of JSON after its checksum, so that what the disk has damaged is not taken for
+//! a setting: first the version and the number of changes, then one change per line.
 
 mod folder;
 
 use std::collections::BTreeMap;
 use std::io;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use silvan_mad::Bits;
 use silvan_mad::congestion::SwitchPortCongestionElement;
 use silvan_units::Guid;
@@ -18,7 +23,11 @@ use thiserror::Error;
 pub use folder::{StateError, StateFolder};
 
 /// The form of the file.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Hexadecimal digits of a checksum: the first of SHA-256.
+const CHECKSUM_LEN: usize = 16;
+/// How much of a torn line is logged, in bytes.
+const SHOWN: usize = 300;
 
 /// What a change is made at: a port, or a switch as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +85,17 @@ pub struct Change {
     pub after: Setting,
     /// The Marking_Rate that was in force, be it the port's or the switch's.
     pub rate: u16,
+    /// When it was made, in seconds since 1970.
+    pub since: u64,
+}
+
+/// A last line that is not complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Torn {
+    /// Its number.
+    pub line: usize,
+    /// What is there of it.
+    pub text: String,
 }
 
 /// Where the journal is kept. Each function is a step after which the machine may stop.
@@ -117,16 +137,22 @@ pub enum JournalError {
         error: io::Error,
     },
     /// Its content is not a journal.
-    #[error("the journal cannot be understood: {0}")]
-    Content(String),
+    #[error("the journal is damaged at line {line}: {why}")]
+    Content {
+        /// Number of the line.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
-/// The file's content.
+/// The first record.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct File {
+struct Header {
     version: u32,
-    changes: Vec<Entry>,
+    /// Records that follow.
+    changes: usize,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -138,12 +164,16 @@ struct Entry {
     before: Setting,
     after: Setting,
     rate: u16,
+    since: u64,
 }
 
 /// All changes that are in force, or may be.
 pub struct Journal<D> {
     disk: D,
     changes: BTreeMap<Target, Change>,
+    /// Whether the disk may have another content.
+    is_outdated: bool,
+    torn: Option<Torn>,
 }
 
 impl<D: Disk> Journal<D> {
@@ -157,11 +187,27 @@ impl<D: Disk> Journal<D> {
             what: "read",
             error,
         })?;
-        let changes = match content {
-            None => BTreeMap::new(),
+        let (changes, torn) = match content {
+            None => (BTreeMap::new(), None),
             Some(bytes) => parse(&bytes)?,
         };
-        Ok(Self { disk, changes })
+        Ok(Self {
+            disk,
+            changes,
+            is_outdated: false,
+            torn,
+        })
+    }
+
+    /// The last line of the journal that was read, if it was not complete. Its change was not made,
+    /// since a change is made after its line is on the disk.
+    pub fn torn(&self) -> Option<&Torn> {
+        self.torn.as_ref()
+    }
+
+    /// Whether the disk may have another content, since it could not be written.
+    pub fn is_outdated(&self) -> bool {
+        self.is_outdated
     }
 
     /// All changes, in the order of their targets.
@@ -182,24 +228,35 @@ impl<D: Disk> Journal<D> {
     ///
     /// [`JournalError::Io`]; then the change must not be made.
     pub fn add(&mut self, target: Target, change: Change) -> Result<(), JournalError> {
-        let mut changes = self.changes.clone();
-        changes.insert(target, change);
-        self.store(changes)
+        let before = self.changes.insert(target, change);
+        let written = self.write();
+        if written.is_err() {
+            match before {
+                Some(before) => self.changes.insert(target, before),
+                None => self.changes.remove(&target),
+            };
+        }
+        written
     }
 
     /// Forgets a change, after it was restored.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Io`]; then it stays remembered.
+    /// [`JournalError::Io`]; then the disk remembers it until [`write`](Self::write) succeeds.
     pub fn remove(&mut self, target: Target) -> Result<(), JournalError> {
-        let mut changes = self.changes.clone();
-        changes.remove(&target);
-        self.store(changes)
+        self.changes.remove(&target);
+        self.write()
     }
 
-    fn store(&mut self, changes: BTreeMap<Target, Change>) -> Result<(), JournalError> {
-        let content = emit(&changes)?;
+    /// Writes everything to the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`]; then the disk has the old content or the new one.
+    pub fn write(&mut self) -> Result<(), JournalError> {
+        self.is_outdated = true;
+        let content = emit(&self.changes);
         let disk = &mut self.disk;
         let written = disk
             .write(&content)
@@ -210,34 +267,75 @@ impl<D: Disk> Journal<D> {
             what: "written",
             error,
         })?;
-        self.changes = changes;
+        self.is_outdated = false;
         Ok(())
     }
 }
 
-fn emit(changes: &BTreeMap<Target, Change>) -> Result<Vec<u8>, JournalError> {
-    let entries = changes.iter().map(|(target, change)| Entry {
-        switch: target.switch,
-        port: target.port,
-        before: change.before,
-        after: change.after,
-        rate: change.rate,
-    });
-    let file = File {
-        version: VERSION,
-        changes: entries.collect(),
-    };
-    serde_json::to_vec_pretty(&file).map_err(|error| JournalError::Content(error.to_string()))
+fn checksum(json: &[u8]) -> String {
+    let digest = Sha256::digest(json);
+    let mut digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.truncate(CHECKSUM_LEN);
+    digits
 }
 
-fn parse(bytes: &[u8]) -> Result<BTreeMap<Target, Change>, JournalError> {
-    let file: File =
-        serde_json::from_slice(bytes).map_err(|error| JournalError::Content(error.to_string()))?;
-    if file.version != VERSION {
-        let message = format!("version {}, this silvan knows {VERSION}", file.version);
-        return Err(JournalError::Content(message));
+fn emit(changes: &BTreeMap<Target, Change>) -> Vec<u8> {
+    let mut content = Vec::new();
+    let mut put = |record: serde_json::Result<String>| {
+        // Records are numbers and text with text keys.
+        let json = record.unwrap_or_default();
+        content.extend(format!("{} {json}\n", checksum(json.as_bytes())).into_bytes());
+    };
+    put(serde_json::to_string(&Header {
+        version: VERSION,
+        changes: changes.len(),
+    }));
+    for (target, change) in changes {
+        put(serde_json::to_string(&Entry {
+            switch: target.switch,
+            port: target.port,
+            before: change.before,
+            after: change.after,
+            rate: change.rate,
+            since: change.since,
+        }));
     }
-    let entries = file.changes.into_iter().map(|entry| {
+    content
+}
+
+/// A record, after its checksum was compared.
+fn record<T: DeserializeOwned>(line: usize, bytes: &[u8]) -> Result<T, JournalError> {
+    let damaged = |why: String| JournalError::Content { line, why };
+    let (sum, json) = bytes
+        .split_at_checked(CHECKSUM_LEN)
+        .and_then(|(sum, rest)| Some((sum, rest.strip_prefix(b" ")?)))
+        .ok_or_else(|| damaged("it has no checksum".to_owned()))?;
+    if checksum(json).as_bytes() != sum {
+        return Err(damaged("its checksum does not match".to_owned()));
+    }
+    serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))
+}
+
+type Content = (BTreeMap<Target, Change>, Option<Torn>);
+
+fn parse(bytes: &[u8]) -> Result<Content, JournalError> {
+    // After the last end of a line comes nothing, or what there is of a torn line.
+    let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
+    let rest = lines.pop().unwrap_or_default();
+    let (first, entries) = lines.split_first().ok_or_else(|| JournalError::Content {
+        line: 1,
+        why: "it is not complete".to_owned(),
+    })?;
+    let header: Header = record(1, first)?;
+    if header.version != VERSION {
+        return Err(JournalError::Content {
+            line: 1,
+            why: format!("version {}, this silvan knows {VERSION}", header.version),
+        });
+    }
+    let mut changes = BTreeMap::new();
+    for (line, bytes) in (2..).zip(entries) {
+        let entry: Entry = record(line, bytes)?;
         let target = Target {
             switch: entry.switch,
             port: entry.port,
@@ -246,8 +344,25 @@ fn parse(bytes: &[u8]) -> Result<BTreeMap<Target, Change>, JournalError> {
             before: entry.before,
             after: entry.after,
             rate: entry.rate,
+            since: entry.since,
         };
-        (target, change)
-    });
-    Ok(entries.collect())
+        changes.insert(target, change);
+    }
+    let line = lines.len() + 1;
+    match header.changes.checked_sub(entries.len()) {
+        Some(0) if rest.is_empty() => Ok((changes, None)),
+        Some(1) => {
+            let shown = &rest[..rest.len().min(SHOWN)];
+            let text = String::from_utf8_lossy(shown).into_owned();
+            Ok((changes, Some(Torn { line, text })))
+        }
+        _ => Err(JournalError::Content {
+            line,
+            why: format!(
+                "{} changes are listed, of {}",
+                entries.len(),
+                header.changes
+            ),
+        }),
+    }
 }

@@ -1,8 +1,8 @@
 //! Changes of Marking_Rate on switches, each in the journal before it is made.
 
 use silvan_mad::congestion::{
-    CongestionAttribute, CongestionControl, SwitchCongestionSetting, SwitchPortCongestionSetting,
-    switch_control_map,
+    CongestionAttribute, CongestionControl, CongestionKeyInfo, SwitchCongestionSetting,
+    SwitchPortCongestionSetting, switch_control_map,
 };
 use silvan_mad::smp::NodeInfo;
 use silvan_mad::{Body, Method, Status};
@@ -184,8 +184,25 @@ impl<'a, T: Transport> Marker<'a, T> {
         };
         match written {
             Ok(_) => self.read(place),
+            Err(Failure::Unanswered) if self.is_key_wrong(place.lid)? => Ok(Err(Failure::WrongKey)),
             Err(failure) => Ok(Err(failure)),
         }
+    }
+
+    /// Whether a node has another CC_Key than the one that was sent. It drops what is set with a
+    /// wrong one (annex A10.4.2), but answers who asks for its CongestionKeyInfo, and shows the key itself
+    /// at most to those who know it.
+    fn is_key_wrong(&mut self, lid: Lid) -> Result<bool, TransportError> {
+        let attribute = CongestionKeyInfo::default().into();
+        let outcome = self.ask(lid, Method::GET, attribute, 0)?;
+        Ok(outcome.is_ok_and(|answer| {
+            let info = CongestionKeyInfo::parse(&answer.data());
+            // With the protect bit, 0 stands for a key that is not shown.
+            let has_none = info.cc_key == 0 && !info.protect;
+            let sent = self.cc_key.map_or(0, CcKey::reveal);
+            let is_right = sent != 0 && info.cc_key == sent;
+            !has_none && !is_right
+        }))
     }
 
     /// Lowers a Marking_Rate, after the change is in the journal.
@@ -229,6 +246,7 @@ impl<'a, T: Transport> Marker<'a, T> {
             before,
             after,
             rate: in_force.marking_rate,
+            since: self.client.transport().unix_time(),
         };
         journal.add(place.target, change)?;
         Ok(match self.write(place, after)? {
@@ -240,26 +258,13 @@ impl<'a, T: Transport> Marker<'a, T> {
         })
     }
 
-    /// Restores what a change has replaced, and takes it from the journal. Where somebody else has
-    /// set another Marking_Rate since, that stays.
+    /// Restores what a change has replaced. Where somebody else has set another Marking_Rate since,
+    /// that stays. Unless it has failed, the change can be taken from the journal.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`].
-    pub fn restore<D: Disk>(
-        &mut self,
-        journal: &mut Journal<D>,
-        place: Place,
-        change: Change,
-    ) -> Result<Restored, ChangeError> {
-        let restored = self.put_back(place, change)?;
-        if !matches!(restored, Restored::Failed(_)) {
-            journal.remove(place.target)?;
-        }
-        Ok(restored)
-    }
-
-    fn put_back(&mut self, place: Place, change: Change) -> Result<Restored, TransportError> {
+    /// [`TransportError::Lost`].
+    pub fn restore(&mut self, place: Place, change: Change) -> Result<Restored, TransportError> {
         let is_low =
             |setting: Setting| setting.valid && setting.marking_rate == change.after.marking_rate;
         // Another node at this LID would say that nothing is low.

@@ -97,10 +97,16 @@ pub struct Metrics {
     pub actions: Family<ActionLabels, Counter>,
     /// Changes in the journal.
     pub pending: Gauge,
+    /// Age of the oldest change in the journal.
+    pub pending_seconds: Gauge<f64, AtomicU64>,
+    /// How often the journal could not be written.
+    pub journal_errors: Counter,
     /// Whether it may change anything.
     pub acting: Gauge,
     /// Whether a subnet manager answers.
     pub sm_found: Gauge,
+    /// Whether nothing is done until a subnet manager has answered for the first time.
+    pub sm_awaited: Gauge,
     /// Switches known.
     pub switches: Gauge,
     /// Ports watched.
@@ -132,7 +138,10 @@ impl Metrics {
             decisions: Family::default(),
             actions: Family::default(),
             pending: Gauge::default(),
+            pending_seconds: Gauge::default(),
+            journal_errors: Counter::default(),
             acting: Gauge::default(),
+            sm_awaited: Gauge::default(),
             sm_found: Gauge::default(),
             switches: Gauge::default(),
             ports: Gauge::default(),
@@ -192,6 +201,17 @@ impl Metrics {
             "Changes of Marking_Rate in the journal",
             self.pending.clone(),
         );
+        dcms.register_with_unit(
+            "pending_restores_age",
+            "Time since the oldest change in the journal was made; 0 without one",
+            Unit::Seconds,
+            self.pending_seconds.clone(),
+        );
+        dcms.register(
+            "journal_errors",
+            "Failures to write the journal",
+            self.journal_errors.clone(),
+        );
         dcms.register(
             "acting",
             "Whether the manager may change anything",
@@ -201,6 +221,11 @@ impl Metrics {
             "sm_found",
             "Whether a subnet manager answers",
             self.sm_found.clone(),
+        );
+        dcms.register(
+            "sm_awaited",
+            "Whether the manager waits for the first answer of a subnet manager",
+            self.sm_awaited.clone(),
         );
         dcms.register("switches", "Switches that answer", self.switches.clone());
         dcms.register("ports", "Ports that are swept", self.ports.clone());

@@ -16,6 +16,51 @@ use crate::rights::{Rights, Rule};
 /// A complete configuration with every default spelled out and commented.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
+/// The same for an emulated fabric that runs at `time_scale` simulated seconds per second, with a
+/// subnet manager or without one, and with its state in the folder of the configuration.
+pub fn emulated_example(time_scale: f64) -> String {
+    // The same parts of an interval, counted in the ticks of an emulated switch.
+    let paper = DcmsParameters::mizero2017();
+    let tick = Span::from_ps((EMULATED_TICK.as_ps() as f64 / time_scale).round() as u64);
+    let shorter = paper.tick.as_ps() as f64 / tick.as_ps() as f64;
+    let ticks = |threshold: u64| (threshold as f64 * shorter).round().max(1.0).to_string();
+    let words = paper.utilization_change_threshold as f64 * time_scale;
+    let values = [
+        ("tick", format!("\"{tick}\"")),
+        ("congestion-threshold", ticks(paper.congestion_threshold)),
+        (
+            "rate-reduction-threshold",
+            ticks(paper.rate_reduction_threshold),
+        ),
+        (
+            "utilization-change-threshold",
+            words.round().max(1.0).to_string(),
+        ),
+        ("require-sm", "false".to_owned()),
+        ("folder", "\"dcms-state\"".to_owned()),
+    ];
+    let lines = EXAMPLE.lines().map(|line| {
+        let key = line.split_once(" = ").map(|(key, _)| key);
+        let value = values.iter().find(|(name, _)| Some(*name) == key);
+        let comment = line.split_once('#').map_or("", |(_, comment)| comment);
+        match value {
+            Some((name, value)) => format!("{:<35} #{comment}", format!("{name} = {value}")),
+            None => line.to_owned(),
+        }
+    });
+    let head = format!(
+        "# For an emulated fabric: silvan emulate FABRIC.toml --time-scale {time_scale} -- silvan dcms FILE --act\n"
+    );
+    head + &lines.map(|line| line + "\n").collect::<String>()
+}
+
+/// One tick of PortXmitWait and PortXmitTimeCong in emulated switches.
+const EMULATED_TICK: Span = Span::from_ns(4);
+/// Most requests in flight: the kernel keeps each of them in memory.
+const MOST_IN_FLIGHT: usize = 4096;
+/// Longest time to wait for the first answer to a request.
+const LONGEST_TIMEOUT: Span = Span::from_secs(60);
+
 /// What a change of Marking_Rate reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -254,6 +299,11 @@ impl Settings {
     /// The first thing found wrong, with its line and a hint.
     pub fn from_toml(text: &str, name: &str) -> Result<Self, ScenarioError> {
         let document = Document::parse(text, name)?;
+        let is_content = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');
+        if !text.lines().any(is_content) {
+            let hint = "silvan dcms --example prints one; for all defaults, write [dcms]";
+            return Err(document.error("dcms", "the configuration is empty", hint));
+        }
         let file: File = document.read()?;
         let base = Path::new(name).parent().unwrap_or(Path::new(""));
         let dcms = file.dcms.parameters(u16::MAX);
@@ -321,6 +371,24 @@ fn check(document: &Document, file: &File) -> Result<(), ScenarioError> {
             return Err(document.error(key, "is zero", "give a value above 0"));
         }
     }
+    let requests = [
+        ("datagrams.in-flight", file.datagrams.in_flight),
+        ("datagrams.per-switch", file.datagrams.per_switch),
+    ];
+    for (key, count) in requests {
+        if count > MOST_IN_FLIGHT {
+            let message = format!("{count} requests at once: 1 to {MOST_IN_FLIGHT} are supported");
+            let hint = "the default is 64, and 4 to one switch";
+            return Err(document.error(key, message, hint));
+        }
+    }
+    if file.datagrams.timeout > LONGEST_TIMEOUT {
+        let message = format!(
+            "{} is too long, the limit is {LONGEST_TIMEOUT}",
+            file.datagrams.timeout
+        );
+        return Err(document.error("datagrams.timeout", message, "e.g. \"100 ms\""));
+    }
     if file.datagrams.retries > 10 {
         let message = format!("{} retries take too long", file.datagrams.retries);
         return Err(document.error("datagrams.retries", message, "give at most 10, e.g. 3"));
@@ -331,7 +399,7 @@ fn check(document: &Document, file: &File) -> Result<(), ScenarioError> {
 fn refused(document: &Document, error: &DcmsError) -> ScenarioError {
     let (key, hint) = match error {
         DcmsError::LowNotBelowDefault { .. } => ("dcms.low-marking-rate", "give a low one, e.g. 0"),
-        DcmsError::NeverReached { parameter, .. } => (
+        DcmsError::NeverReached { parameter, .. } | DcmsError::AlwaysReached { parameter } => (
             match *parameter {
                 "T_C" => "dcms.congestion-threshold",
                 _ => "dcms.rate-reduction-threshold",

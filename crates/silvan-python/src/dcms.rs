@@ -9,7 +9,7 @@ use silvan_manager::daemon::Daemon;
 use silvan_manager::event::Level;
 use silvan_manager::log::{Format, LineLog};
 use silvan_manager::manager::{ManagerError, Task};
-use silvan_manager::settings::{EXAMPLE, Settings};
+use silvan_manager::settings::{EXAMPLE, Settings, emulated_example};
 
 use crate::errors::{manager_error, scenario_error};
 
@@ -88,9 +88,11 @@ impl Manager {
         }
     }
 
-    /// A configuration with every default spelled out.
+    /// A configuration with every default spelled out; with a time scale, one for a fabric that is
+    /// emulated at that speed.
     #[staticmethod]
-    fn example() -> &'static str {
-        EXAMPLE
+    #[pyo3(signature = (time_scale=None))]
+    fn example(time_scale: Option<f64>) -> String {
+        time_scale.map_or_else(|| EXAMPLE.to_owned(), emulated_example)
     }
 }

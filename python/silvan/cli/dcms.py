@@ -49,6 +49,16 @@ def dcms(
     example: Annotated[
         bool, typer.Option("--example", help="Print a commented configuration, and end.")
     ] = False,
+    emulated: Annotated[
+        bool,
+        typer.Option("--emulated", help="With --example: a configuration for silvan emulate."),
+    ] = False,
+    time_scale: Annotated[
+        float,
+        typer.Option(
+            min=1e-6, max=1e3, help="With --emulated: simulated seconds per second of the fabric."
+        ),
+    ] = 1.0,
 ) -> None:
     """Manage the congestion of an InfiniBand subnet (mizero2017's DCMS).
 
@@ -61,8 +71,10 @@ def dcms(
     from silvan.errors import ManagerError
     from silvan.input_files import CONFIGURATION_BYTES, read_text
 
+    if emulated and not example:
+        raise typer.BadParameter("needs --example", param_hint="--emulated")
     if example:
-        put(_silvan.Manager.example())
+        put(_silvan.Manager.example(time_scale if emulated else None))
         return
     if config is None:
         raise typer.BadParameter("missing; --example prints one", param_hint="CONFIG.toml")

@@ -96,6 +96,9 @@ impl DcmsParameters {
             ("T_C", self.congestion_threshold),
             ("T_W", self.rate_reduction_threshold),
         ] {
+            if threshold == 0 {
+                return Err(DcmsError::AlwaysReached { parameter });
+            }
             if threshold >= most {
                 return Err(DcmsError::NeverReached {
                     parameter,
@@ -130,6 +133,12 @@ pub enum DcmsError {
         low: u16,
         /// The default rate.
         default: u16,
+    },
+    /// Every port would be congested, or a victim.
+    #[error("{parameter} is 0 ticks, which every port that carries traffic exceeds")]
+    AlwaysReached {
+        /// The threshold's name in the paper.
+        parameter: &'static str,
     },
     /// A counter of time cannot grow faster than time.
     #[error("{parameter} is {threshold} ticks, but an interval has only {most}")]

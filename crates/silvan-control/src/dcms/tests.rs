@@ -432,6 +432,14 @@ fn impossible_parameters_are_refused() {
             ..good
         },
         DcmsParameters {
+            congestion_threshold: 0,
+            ..good
+        },
+        DcmsParameters {
+            rate_reduction_threshold: 0,
+            ..good
+        },
+        DcmsParameters {
             congestion_time: CongestionTimeReads::WhereSeen { rescan: 0 },
             ..good
         },

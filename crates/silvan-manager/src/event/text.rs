@@ -81,12 +81,30 @@ impl fmt::Display for Event {
                 f,
                 "the Marking_Rate of {port} cannot be restored yet: {why}; next try in {retry_in_s:.1} s"
             ),
-            Self::JournalFailed { why } => f.write_str(why),
+            Self::JournalFailed { why, retry_in_s } => write!(
+                f,
+                "{why}; nothing is lowered until it can be, and restores are not recorded; next try \
+                 in {retry_in_s:.1} s"
+            ),
+            Self::JournalWritten => f.write_str("the journal is written again"),
+            Self::JournalTorn { line, text } => write!(
+                f,
+                "line {line} of the journal is torn and left out; it begins with {text:?}"
+            ),
+            Self::NoCongestionControl { switch } => write!(
+                f,
+                "{switch} answers, but no request of congestion control: it has no agent for it, or \
+                 another CC_Key than marking.cc-key-file says"
+            ),
+            Self::SmAwaited => f.write_str(
+                "no subnet manager has answered yet; nothing is decided until one does \
+                 (subnet.require-sm)",
+            ),
             Self::SmLost { seconds } => write!(
                 f,
                 "no subnet manager has answered for {seconds:.1} s; restoring everything"
             ),
-            Self::SmFound => f.write_str("a subnet manager answers again"),
+            Self::SmFound => f.write_str("a subnet manager answers"),
             Self::SmChanged { sm_lid } => {
                 write!(
                     f,

@@ -65,6 +65,9 @@ impl Disk for FakeDisk {
 
     fn write(&mut self, content: &[u8]) -> io::Result<()> {
         self.step()?;
+        if self.world.world().is_disk_full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         self.content.lock().unwrap().new = Some((content.to_vec(), false));
         Ok(())
     }

@@ -50,6 +50,8 @@ pub enum Fault {
     Incast(bool),
     /// All answers are garbage from now on.
     Garbage,
+    /// The journal cannot be written, or can again.
+    FullDisk(bool),
     /// The manager's clock jumps by so many nanoseconds.
     Clock(i64),
     /// The manager shall stop.
@@ -68,6 +70,8 @@ pub struct World {
     pub incast: bool,
     /// Probability with which each datagram is lost, in 1/1000.
     pub loss: u64,
+    /// Whether the journal cannot be written.
+    pub is_disk_full: bool,
     /// Whether all answers are garbage of some kind.
     pub garbage: bool,
     /// Counters are cleared after so many more datagrams.
@@ -117,6 +121,7 @@ impl World {
             sm: Some(3),
             incast: false,
             loss: 0,
+            is_disk_full: false,
             garbage: false,
             clear_after: None,
             fuse: None,
@@ -261,6 +266,7 @@ impl World {
             }
             Fault::Incast(on) => self.incast = on,
             Fault::Garbage => self.garbage = true,
+            Fault::FullDisk(is_full) => self.is_disk_full = is_full,
             Fault::Clock(ns) => {
                 // It never shows less than nothing.
                 let now = i64::try_from(self.now.as_ns()).unwrap();

@@ -1,8 +1,8 @@
 //! Switches and hosts that answer.
 
 use silvan_mad::congestion::{
-    CongestionAttribute, ManagementAttribute, SwitchCongestionSetting, SwitchPortCongestionElement,
-    SwitchPortCongestionSetting, switch_control_map,
+    CongestionAttribute, CongestionKeyInfo, ManagementAttribute, SwitchCongestionSetting,
+    SwitchPortCongestionElement, SwitchPortCongestionSetting, switch_control_map,
 };
 use silvan_mad::performance::{PerformanceAttribute, PortCountersExtended, PortXmitConCtrl};
 use silvan_mad::smp::{
@@ -70,6 +70,8 @@ pub struct Node {
     pub has_port_settings: bool,
     /// What a Set must know.
     pub key: u64,
+    /// Whether it answers requests of congestion control.
+    pub has_congestion_agent: bool,
     /// Passes over elements that are not valid, instead of taking their settings away.
     pub ignores_invalid: bool,
 }
@@ -92,6 +94,7 @@ impl Node {
             whole,
             has_port_settings: true,
             key: 0,
+            has_congestion_agent: true,
             ignores_invalid: false,
         }
     }
@@ -136,12 +139,22 @@ impl Node {
             Body::Smp(smp) => self.subnet(&mut smp.attribute, modifier, arrival, is_sm, sm_lid),
             Body::Performance(attribute) => Some(self.performance(attribute, is_set)),
             Body::CongestionControl(control) => {
-                if is_set && self.key != 0 && control.cc_key != self.key {
+                let is_known = control.cc_key == self.key;
+                let is_allowed = self.key == 0 || is_known || !is_set;
+                if !is_allowed || !self.has_congestion_agent {
                     return None;
                 }
                 let CongestionAttribute::Management(attribute) = &mut control.attribute else {
                     return Some(Status::UNSUPPORTED_ATTRIBUTE);
                 };
+                if let ManagementAttribute::CongestionKeyInfo(info) = attribute {
+                    *info = CongestionKeyInfo {
+                        cc_key: if is_known { self.key } else { 0 },
+                        protect: self.key != 0,
+                        ..CongestionKeyInfo::default()
+                    };
+                    return Some(Status::OK);
+                }
                 Some(self.congestion(attribute, modifier, is_set, sets))
             }
             _ => None,

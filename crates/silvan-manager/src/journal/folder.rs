@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use super::Disk;
 
-const JOURNAL: &str = "journal.json";
-const NEW_JOURNAL: &str = "journal.json.new";
+const JOURNAL: &str = "journal";
+const NEW_JOURNAL: &str = "journal.new";
 const LOCK: &str = "lock";
 /// Longer than any journal: entries for all ports that a subnet can have.
 const LONGEST: u64 = 1 << 30;

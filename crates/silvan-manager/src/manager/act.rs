@@ -2,10 +2,10 @@
 
 use silvan_units::{PortId, Span};
 
-use super::{Backoff, Deadline, FIRST_BACKOFF, LEAST_REST, Manager, ManagerError, double};
+use super::{Backoff, Deadline, FIRST_BACKOFF, Failing, LEAST_REST, Manager, ManagerError, double};
 use crate::client::Failure;
 use crate::event::{Event, Name};
-use crate::journal::{Change, Disk, Target};
+use crate::journal::{Change, Disk, JournalError, Target};
 use crate::marking::{ChangeError, Lowered, Marker, Place, Restored};
 use crate::metrics::ActionLabels;
 use crate::transport::Transport;
@@ -86,10 +86,71 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             Err(ChangeError::Transport(error)) => return Err(error.into()),
             Err(ChangeError::Journal(error)) => {
                 let why = error.to_string();
-                self.tell(&Event::JournalFailed { why: why.clone() });
+                self.journal_failed(&error);
                 Err(why)
             }
         })
+    }
+
+    /// Takes a change from the journal. If that cannot be written, it is tried again later: the
+    /// setting is as it was, whatever the journal lists.
+    fn forget(&mut self, target: Target) {
+        self.restore_after.remove(&target);
+        self.reported.remove(&Failing::Restore(target));
+        if let Err(error) = self.journal.remove(target) {
+            self.journal_failed(&error);
+        }
+    }
+
+    fn journal_failed(&mut self, error: &JournalError) {
+        self.metrics.journal_errors.inc();
+        let wait = self.lengthen(self.write_after);
+        self.write_after = Some(wait);
+        self.write_error = error.to_string();
+        if self.is_news(Failing::Journal) {
+            let why = self.write_error.clone();
+            let retry_in_s = wait.wait.as_secs_f64();
+            self.tell(&Event::JournalFailed { why, retry_in_s });
+        }
+    }
+
+    /// Writes the journal if it is not what it should be, and if it is time to.
+    fn write_journal(&mut self) {
+        let now = self.client.now();
+        let is_due = self.write_after.is_none_or(|backoff| backoff.until <= now);
+        if self.journal.is_outdated() && is_due {
+            if let Err(error) = self.journal.write() {
+                self.journal_failed(&error);
+            }
+        }
+        if !self.journal.is_outdated() && self.write_after.take().is_some() {
+            self.reported.remove(&Failing::Journal);
+            self.tell(&Event::JournalWritten);
+        }
+    }
+
+    /// Whether a failure was not logged for so long that it is time to: each time for longer.
+    fn is_news(&mut self, failing: Failing) -> bool {
+        let now = self.client.now();
+        let before = self.reported.get(&failing).copied();
+        if before.is_some_and(|backoff| backoff.until > now) {
+            return false;
+        }
+        let wait = before.map_or(FIRST_BACKOFF, |backoff| double(backoff.wait));
+        let until = now.saturating_add(wait);
+        self.reported.insert(failing, Backoff { until, wait });
+        true
+    }
+
+    /// The next wait after one, or the first. At the end there is no time to wait for long.
+    fn lengthen(&mut self, before: Option<Backoff>) -> Backoff {
+        let wait = match before {
+            _ if self.is_stopping => LAST_PAUSE,
+            Some(backoff) => double(backoff.wait),
+            None => FIRST_BACKOFF,
+        };
+        let until = self.client.now().saturating_add(wait);
+        Backoff { until, wait }
     }
 
     /// Restores all that shall not stay in force, of switches that are to be asked now.
@@ -97,6 +158,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         if !self.act {
             return Ok(());
         }
+        self.write_journal();
         let now = self.client.now();
         let pending: Vec<(Target, Change)> = self
             .journal
@@ -123,54 +185,38 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             None => Restored::Failed(Failure::Unanswered),
             Some(place) => {
                 let mut marker = Marker::new(&mut self.client, self.settings.cc_key);
-                match marker.restore(&mut self.journal, place, change) {
-                    Ok(restored) => restored,
-                    Err(ChangeError::Transport(error)) => return Err(error.into()),
-                    Err(ChangeError::Journal(error)) => {
-                        self.delay(target);
-                        let why = error.to_string();
-                        self.tell(&Event::JournalFailed { why });
-                        return Ok(());
-                    }
-                }
+                marker.restore(place, change)?
             }
         };
         match restored {
             Restored::Done => {
-                self.restore_after.remove(&target);
+                self.forget(target);
                 self.acted("restore", "done");
                 let now = change.rate;
                 self.tell(&Event::Restored { port: name, now });
             }
             Restored::NotLow => {
-                self.restore_after.remove(&target);
+                self.forget(target);
                 self.acted("restore", "needless");
                 self.tell(&Event::LeftAlone { port: name });
             }
             Restored::Failed(why) => {
                 self.failed(why);
-                let wait = self.delay(target);
+                // It is left alone for a while, each time for longer.
+                let backoff = self.lengthen(self.restore_after.get(&target).copied());
+                self.restore_after.insert(target, backoff);
                 self.acted("restore", "failed");
-                let retry_in_s = wait.as_secs_f64();
-                self.tell(&Event::NotRestored {
-                    port: name,
-                    why,
-                    retry_in_s,
-                });
+                if self.is_news(Failing::Restore(target)) {
+                    let retry_in_s = backoff.wait.as_secs_f64();
+                    self.tell(&Event::NotRestored {
+                        port: name,
+                        why,
+                        retry_in_s,
+                    });
+                }
             }
         }
         Ok(())
-    }
-
-    /// Leaves a change alone for a while, each time for longer.
-    fn delay(&mut self, target: Target) -> Span {
-        let wait = match self.restore_after.get(&target) {
-            Some(backoff) => double(backoff.wait),
-            None => FIRST_BACKOFF,
-        };
-        let until = self.client.now().saturating_add(wait);
-        self.restore_after.insert(target, Backoff { until, wait });
-        wait
     }
 
     fn failed(&mut self, failure: Failure) {
@@ -186,8 +232,13 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         if self.act {
             self.tell(&Event::Stopping { pending });
         }
+        self.is_stopping = true;
         self.held.clear();
         self.restore_after.clear();
+        self.write_after = self.write_after.map(|backoff| Backoff {
+            until: self.client.now(),
+            ..backoff
+        });
         let now = self.client.now();
         self.start_anew(now)?;
         let mut deadline = Deadline::new(&mut self.client, self.settings.patience);
@@ -195,10 +246,14 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         loop {
             self.restore_pending()?;
             let left = self.journal.changes().len();
-            if left == 0 || !self.act || deadline.is_over(&mut self.client) {
+            let is_done = left == 0 && !self.journal.is_outdated();
+            if is_done || !self.act || deadline.is_over(&mut self.client) {
                 self.publish();
                 self.tell(&Event::Stopped { pending: left });
-                return Ok(left);
+                return match left == 0 && self.journal.is_outdated() {
+                    true => Err(ManagerError::JournalOutdated(self.write_error.clone())),
+                    false => Ok(left),
+                };
             }
             if look.is_over(&mut self.client) {
                 // It may have got another LID.
@@ -206,7 +261,6 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 look = Deadline::new(&mut self.client, LEAST_REST);
             }
             self.client.transport().pause(LAST_PAUSE);
-            self.restore_after.clear();
         }
     }
 

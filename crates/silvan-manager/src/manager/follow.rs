@@ -26,6 +26,17 @@ use crate::watch::Abilities;
 const UNSETTLED: u32 = 12;
 const UNSETTLED_REST: Span = Span::from_secs(5);
 
+/// Whether a master subnet manager answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SmPresence {
+    /// None has answered yet.
+    Awaited,
+    /// One answers, or has done so lately.
+    Found,
+    /// None has answered for too long.
+    Lost,
+}
+
 /// What is known of the subnet manager.
 #[derive(Debug)]
 pub(super) struct SmWatch {
@@ -34,8 +45,10 @@ pub(super) struct SmWatch {
     look_at: MonotonicTime,
     /// LID of the local port and of the subnet manager.
     lids: Option<(Lid, Lid)>,
-    /// Whether it has been silent for too long.
-    pub is_lost: bool,
+    /// Whether it answers.
+    pub presence: SmPresence,
+    /// Whether it was logged that one is awaited.
+    was_awaited: bool,
 }
 
 impl SmWatch {
@@ -44,7 +57,8 @@ impl SmWatch {
             seen: now,
             look_at: now,
             lids: None,
-            is_lost: false,
+            presence: SmPresence::Awaited,
+            was_awaited: false,
         }
     }
 
@@ -74,20 +88,35 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.metrics.sm_found.set(i64::from(is_found));
         if is_found {
             self.sm.seen = now;
-            if std::mem::take(&mut self.sm.is_lost) {
+            let before = std::mem::replace(&mut self.sm.presence, SmPresence::Found);
+            if before != SmPresence::Found {
+                self.metrics.sm_awaited.set(0);
                 self.tell(&Event::SmFound);
                 self.start_anew(now)?;
             }
             return Ok(());
         }
         let silent_for = now.checked_since(self.sm.seen).unwrap_or(Span::ZERO);
-        if silent_for >= self.settings.sm_lost_after && !self.sm.is_lost {
-            self.sm.is_lost = true;
-            self.held.clear();
-            let seconds = silent_for.as_secs_f64();
-            self.tell(&Event::SmLost { seconds });
+        match self.sm.presence {
+            SmPresence::Awaited if !self.sm.was_awaited => {
+                self.sm.was_awaited = true;
+                self.metrics.sm_awaited.set(1);
+                self.tell(&Event::SmAwaited);
+            }
+            SmPresence::Found if silent_for >= self.settings.sm_lost_after => {
+                self.sm.presence = SmPresence::Lost;
+                self.held.clear();
+                let seconds = silent_for.as_secs_f64();
+                self.tell(&Event::SmLost { seconds });
+            }
+            _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the subnet is managed as far as that is required, so that something may be decided.
+    pub(super) fn is_managed(&self) -> bool {
+        !self.settings.require_sm || self.sm.presence == SmPresence::Found
     }
 
     fn sm_answers(&mut self) -> Result<bool, ManagerError> {
@@ -269,11 +298,27 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         let mut all_told = true;
         for (&(switch, _), told) in new.iter().zip(outcomes.chunks_exact(4)) {
             match self.abilities(told) {
-                Some(abilities) => self.registry.set_abilities(switch, abilities),
-                None => all_told = false,
+                Some(abilities) => {
+                    self.without_key.remove(&switch);
+                    self.registry.set_abilities(switch, abilities);
+                }
+                None => {
+                    all_told = false;
+                    self.name_missing_agent(switch, told);
+                }
             }
         }
         Ok(all_told)
+    }
+
+    /// Logs once that a switch answers other requests, but none of congestion control.
+    fn name_missing_agent(&mut self, switch: SwitchId, told: &[Outcome]) {
+        let is_silent = |outcome: &Outcome| matches!(outcome, Err(Failure::Unanswered));
+        let is_missing = told[..2].iter().all(Result::is_ok) && told[2..].iter().all(is_silent);
+        if is_missing && self.without_key.insert(switch) {
+            let switch = self.switch_name(switch);
+            self.tell(&Event::NoCongestionControl { switch });
+        }
     }
 
     /// What four answers tell of a switch; `None` if one is missing.
@@ -281,7 +326,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         let has = |outcome: &Outcome| match outcome {
             Ok(_) => Some(true),
             Err(Failure::Refused(_)) => Some(false),
-            Err(Failure::Unanswered | Failure::WrongNode) => None,
+            Err(Failure::Unanswered | Failure::WrongNode | Failure::WrongKey) => None,
         };
         let extended = match &told[0] {
             Ok(answer) => {

@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::client::Client;
 use crate::discovery::Subnet;
 use crate::event::{Do, Event, Name};
-use crate::journal::{Disk, Journal, JournalError, Target};
+use crate::journal::{Disk, Journal, JournalError, Target, Torn};
 use crate::log::Log;
 use crate::metrics::{Metrics, PortLabels, ReasonLabels, label};
 use crate::settings::Settings;
@@ -62,6 +62,12 @@ pub enum ManagerError {
     /// The local port belongs to no subnet.
     #[error("the local InfiniBand node does not answer")]
     NoSubnet,
+    /// No subnet manager answers.
+    #[error("no subnet manager has answered, so nothing was decided")]
+    NoSm,
+    /// The journal on the disk is not what it should be.
+    #[error("every Marking_Rate is restored, but the journal does not say so: {0}")]
+    JournalOutdated(String),
 }
 
 impl ManagerError {
@@ -70,15 +76,30 @@ impl ManagerError {
         match self {
             Self::Transport(error) => error.hint(),
             Self::Journal(_) => {
-                "nothing was changed; look at journal.json in the state folder, restore by hand what it \
-                 lists, then remove it"
+                "nothing was changed; look at the file journal in the state folder, restore by hand what \
+                 it lists, then remove it"
             }
             Self::Parameters(_) => "correct the configuration",
             Self::NoSubnet => {
                 "see with ibstat whether the port is up, and that a subnet manager runs"
             }
+            Self::NoSm => {
+                "start a subnet manager, or set subnet.require-sm = false; sminfo shows which one answers"
+            }
+            Self::JournalOutdated(_) => {
+                "make room in the state folder, then run silvan dcms --restore, which clears the journal"
+            }
         }
     }
+}
+
+/// What may fail again and again, and is logged less and less often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Failing {
+    /// Restoring a change.
+    Restore(Target),
+    /// Writing the journal.
+    Journal,
 }
 
 /// Something that is left alone for a while.
@@ -133,6 +154,16 @@ pub struct Manager<T, D> {
     silent: BTreeMap<SwitchId, Backoff>,
     /// Changes that could not be restored.
     restore_after: BTreeMap<Target, Backoff>,
+    /// When the journal is written again, after it could not be.
+    write_after: Option<Backoff>,
+    /// Why it could not be.
+    write_error: String,
+    /// Failures that were logged, and when they may be again.
+    reported: BTreeMap<Failing, Backoff>,
+    /// Switches that answer no request of congestion control.
+    without_key: BTreeSet<SwitchId>,
+    /// Whether only restoring is left to do.
+    is_stopping: bool,
     discover_at: MonotonicTime,
     discovered_at: MonotonicTime,
     /// Discoveries without news that are still to come.
@@ -153,10 +184,14 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         act: bool,
         mut transport: T,
         disk: D,
-        log: Box<dyn Log>,
+        mut log: Box<dyn Log>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, ManagerError> {
         let journal = Journal::open(disk)?;
+        if let Some(Torn { line, text }) = journal.torn() {
+            let text = text.clone();
+            log.take(&Event::JournalTorn { line: *line, text });
+        }
         let now = transport.now();
         let machine = Dcms::new(settings.dcms, Topology::default())?;
         Ok(Self {
@@ -175,6 +210,11 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             held: BTreeSet::new(),
             silent: BTreeMap::new(),
             restore_after: BTreeMap::new(),
+            write_after: None,
+            write_error: String::new(),
+            reported: BTreeMap::new(),
+            without_key: BTreeSet::new(),
+            is_stopping: false,
             discover_at: now,
             discovered_at: now,
             unsettled: 0,
@@ -214,6 +254,10 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         match task {
             Task::Restore => {}
             Task::Once => {
+                if !self.await_sm(stop)? {
+                    self.finish()?;
+                    return Err(ManagerError::NoSm);
+                }
                 self.round()?;
                 self.wait(self.settings.dcms.interval, stop);
                 if !stopped() {
@@ -232,6 +276,23 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
         }
         self.finish()
+    }
+
+    /// Waits until the subnet is managed or the task shall stop; gives false if that takes as long as
+    /// it takes to count a subnet manager as lost.
+    fn await_sm(&mut self, stop: &AtomicBool) -> Result<bool, ManagerError> {
+        let mut deadline = Deadline::new(&mut self.client, self.settings.sm_lost_after);
+        while !stop.load(Ordering::Relaxed) {
+            self.check_sm()?;
+            if self.is_managed() {
+                return Ok(true);
+            }
+            if deadline.is_over(&mut self.client) {
+                return Ok(false);
+            }
+            self.wait(self.settings.sm_check, stop);
+        }
+        Ok(true)
     }
 
     /// Waits, but not for longer than until it shall stop.
@@ -259,6 +320,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.tell(&Event::ClockWentBack);
         self.held.clear();
         self.restore_after.clear();
+        self.write_after = None;
+        self.reported.clear();
         self.silent.clear();
         self.sm.forget_times(now);
         self.discovered_at = now;
@@ -274,12 +337,13 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
         let began = self.client.now();
         let is_blind = self.sweep(began)?;
-        if self.sm.is_lost || is_blind {
+        let is_managed = self.is_managed();
+        if !is_managed || is_blind {
             self.growth.fill(None);
         }
-        // While nobody manages the subnet nothing is decided, not even that something is over: all
+        // While no subnet manager answers nothing is decided, not even that something is over: all
         // that was changed is being restored.
-        if !self.sm.is_lost {
+        if is_managed {
             let now = self.client.now();
             let decisions = self.machine.step(now, &self.growth).to_vec();
             for decision in &decisions {
@@ -287,7 +351,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
         }
         self.restore_pending()?;
-        if self.act && self.settings.reset_counters && !self.sm.is_lost {
+        if self.act && self.settings.reset_counters && is_managed {
             let reset = self.meter.reset_full(&mut self.client, &self.watched)?;
             if !reset.is_empty() {
                 self.tell(&Event::CountersReset { ports: reset.len() });
@@ -331,7 +395,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    fn publish(&self) {
+    fn publish(&mut self) {
         for port in &self.watched {
             let victims = self.machine.victims(port.id).len();
             let labels = self.labels(port.id);
@@ -350,6 +414,10 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
         let pending = self.journal.changes().len();
         self.metrics.pending.set(pending as i64);
+        let now = self.client.transport().unix_time();
+        let oldest = self.journal.changes().values().map(|change| change.since);
+        let age = oldest.min().map_or(0, |since| now.saturating_sub(since));
+        self.metrics.pending_seconds.set(age as f64);
         self.metrics.set_datagrams(self.client.statistics());
     }
 

@@ -94,44 +94,111 @@ fn nothing_stays_changed_when_restoring_is_killed_too() {
     }
 }
 
+/// A journal with a change at port 23, in the form of the journal: records after their
+/// checksums, the first 16 digits of SHA-256.
+fn journal_with(guid: silvan_units::Guid) -> String {
+    let setting = |valid, rate| {
+        format!(r#"{{"valid":{valid},"threshold":15,"packet-size":3,"marking-rate":{rate}}}"#)
+    };
+    let (before, after) = (setting(false, 0), setting(true, 0));
+    let records = [
+        r#"{"version":2,"changes":1}"#.to_owned(),
+        format!(
+            r#"{{"switch":"{guid}","port":23,"before":{before},"after":{after},"rate":128,"since":7}}"#
+        ),
+    ];
+    records.iter().map(|json| line(json)).collect()
+}
+
+fn line(json: &str) -> String {
+    use sha2::Digest;
+    let digest = sha2::Sha256::digest(json.as_bytes());
+    let digits: String = digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{digits} {json}\n")
+}
+
 /// Oracle: a dry run has been told to change nothing, and says what is left.
 #[test]
 fn a_dry_run_leaves_the_journal_of_an_earlier_run() {
     let bench = Bench::new(1);
     let guid = bench.subnet.world().guid("S2");
-    let setting = |valid, rate| {
-        format!(r#"{{"valid":{valid},"threshold":15,"packet-size":3,"marking-rate":{rate}}}"#)
-    };
-    let text = format!(
-        r#"{{"version":1,"changes":[{{"switch":"{guid}","port":23,"before":{},"after":{},"rate":128}}]}}"#,
-        setting(false, 0),
-        setting(true, 0),
-    );
+    let text = journal_with(guid);
     bench.disk.put(&text);
     assert_eq!(bench.run(CONFIG, false, Task::Once).unwrap(), 1);
     assert_eq!(bench.disk.text(), text);
     assert!(bench.sets().is_empty());
 }
 
-/// Oracle: what cannot be understood is not thrown away, and nothing is changed on top of it.
+fn open_with(bench: &Bench, text: &str) -> Result<Manager<Shared, FakeDisk>, ManagerError> {
+    bench.disk.put(text);
+    let events = Arc::clone(&bench.events);
+    Manager::new(
+        settings(CONFIG),
+        true,
+        bench.subnet.clone(),
+        bench.disk.clone(),
+        Box::new(move |event: &Event| events.lock().unwrap().push(event.clone())),
+        Arc::clone(&bench.metrics),
+    )
+}
+
+/// Oracle: what cannot be understood is not thrown away, and nothing is changed on top of it. The
+/// error names the line.
 #[test]
-fn a_journal_that_cannot_be_understood_stops_the_start() {
-    for text in ["", "{", r#"{"version":2,"changes":[]}"#, r#"{"version":1}"#] {
-        let bench = Bench::new(1);
-        bench.disk.put(text);
-        let metrics = Arc::clone(&bench.metrics);
-        let log = |_: &Event| {};
-        let refused = Manager::new(
-            settings(CONFIG),
-            true,
-            bench.subnet.clone(),
-            bench.disk.clone(),
-            Box::new(log),
-            metrics,
-        );
-        let error = refused.err().unwrap();
+fn a_damaged_journal_stops_the_start() {
+    let bench = Bench::new(1);
+    let good = journal_with(bench.subnet.world().guid("S2"));
+    assert!(open_with(&bench, &good).is_ok());
+    let header = |json: &str| line(json);
+    let cases = [
+        (String::new(), 1, "not complete"),
+        ("{\n".to_owned(), 1, "no checksum"),
+        (header(r#"{"version":1,"changes":0}"#), 1, "version 1"),
+        (header(r#"{"version":2}"#), 1, "missing field"),
+        (
+            header(r#"{"version":2,"changes":2}"#),
+            2,
+            "0 changes are listed, of 2",
+        ),
+        (format!("{good}{good}"), 3, "unknown field"),
+        (format!("{good}x"), 3, "1 changes are listed, of 1"),
+    ];
+    let damaged = good.char_indices().map(|(place, char)| {
+        let mut text = good.clone();
+        let other = if char == '7' { "8" } else { "7" };
+        text.replace_range(place..=place, other);
+        (text, 1 + good[..place].matches('\n').count(), "")
+    });
+    for (text, line, why) in cases.into_iter().chain(damaged) {
+        // An end of a line that is damaged makes one line of two.
+        let is_torn = !text.ends_with('\n') && text.lines().count() == 2;
+        if is_torn {
+            continue;
+        }
+        let error = open_with(&bench, &text).err().unwrap();
         assert!(matches!(error, ManagerError::Journal(_)), "{error}");
+        let message = error.to_string();
+        let expected = format!("the journal is damaged at line {line}: ");
+        assert!(message.starts_with(&expected), "{message} in {text}");
+        assert!(message.contains(why), "{message} in {text}");
         assert_eq!(bench.disk.text(), text);
+    }
+}
+
+/// Oracle: a change is made after its line is on the disk, so that one with half a line was not made.
+#[test]
+fn a_torn_last_line_is_left_out_and_named() {
+    let bench = Bench::new(1);
+    let good = journal_with(bench.subnet.world().guid("S2"));
+    let first = good.find('\n').unwrap() + 1;
+    for end in first..good.len() {
+        bench.events.lock().unwrap().clear();
+        assert!(open_with(&bench, &good[..end]).is_ok());
+        let text = good[first..end].chars().take(300).collect();
+        assert_eq!(bench.events(), [Event::JournalTorn { line: 2, text }]);
     }
 }
 

@@ -56,7 +56,7 @@ fn a_switch_that_never_comes_back_is_remembered() {
     // S1 still answers, at its own pace.
     assert_eq!(bench.act(CONFIG), 1);
     assert_eq!(bench.events().last(), Some(&Event::Stopped { pending: 1 }));
-    assert!(bench.disk.text().contains("\"port\": 23"));
+    assert!(bench.disk.text().contains("\"port\":23"));
     assert!(bench.subnet.world().now.as_secs_f64() < 20.0 + 30.0 + 10.0);
     let mut world = bench.subnet.world();
     world.incast = false;
@@ -118,9 +118,140 @@ fn everything_is_restored_when_the_sm_is_lost() {
     bench.after(6, Fault::LoseSm);
     bench.after(14, Fault::Sm("B"));
     assert_eq!(bench.act(&config), 0);
-    assert_eq!(bench.count(|event| matches!(event, Event::SmFound)), 1);
+    // At the start, and again.
+    assert_eq!(bench.count(|event| matches!(event, Event::SmFound)), 2);
     assert!(bench.count(lowered) >= 2);
     bench.assert_untouched();
+}
+
+/// Oracle: the definition of `require-sm`: nothing is decided before a subnet manager has answered
+/// for the first time, however long that takes, and logs and metrics say so.
+#[test]
+fn nothing_is_decided_before_an_sm_answers() {
+    for second in [2, 5, 45] {
+        let bench = Bench::new(1);
+        bench.subnet.world().incast = true;
+        bench.subnet.world().sm = None;
+        bench.after(second, Fault::Sm("A"));
+        bench.after(second + 20, Fault::Stop);
+        assert_eq!(bench.act(CONFIG), 0);
+        let events = bench.events();
+        let place = |is: fn(&Event) -> bool| events.iter().position(is).unwrap();
+        let awaited = place(|event| matches!(event, Event::SmAwaited));
+        let found = place(|event| matches!(event, Event::SmFound));
+        let decided = place(|event| matches!(event, Event::Decision(_)));
+        assert!(awaited < found && found < decided);
+        let first = bench.subnet.world().rates_set[0].0;
+        assert!(first > second as f64, "set at {first} s");
+        assert_eq!(bench.count(|event| matches!(event, Event::SmAwaited)), 1);
+        assert_eq!(
+            bench.count(|event| matches!(event, Event::SmLost { .. })),
+            0
+        );
+        bench.assert_untouched();
+    }
+    let config = format!("{CONFIG}\n[subnet]\nsm-lost-after = \"10 s\"\n");
+    let bench = Bench::new(1);
+    bench.subnet.world().incast = true;
+    bench.subnet.world().sm = None;
+    bench.after(9, Fault::Stop);
+    assert_eq!(bench.act(&config), 0);
+    assert!(bench.metrics.text().contains("silvan_dcms_sm_awaited 1\n"));
+    assert!(bench.sets().is_empty());
+    // What decides once waits as long as it takes to count one as lost.
+    let bench = Bench::new(1);
+    bench.subnet.world().incast = true;
+    bench.subnet.world().sm = None;
+    let error = bench.run(&config, true, Task::Once).unwrap_err();
+    assert!(matches!(error, ManagerError::NoSm), "{error}");
+    assert!(bench.sets().is_empty());
+    let patient = Bench::new(1);
+    patient.subnet.world().incast = true;
+    patient.subnet.world().sm = None;
+    patient.after(4, Fault::Sm("A"));
+    assert_eq!(patient.run(&config, true, Task::Once).unwrap(), 0);
+    assert_eq!(patient.count(lowered), 1);
+}
+
+/// Oracle: what is in force. A full disk keeps nothing from being restored, and what is said of it is
+/// that the journal cannot be written, some times and not at every try.
+#[test]
+fn a_full_disk_is_told_from_a_switch_that_is_not_restored() {
+    let failed = |event: &Event| matches!(event, Event::JournalFailed { .. });
+    let not_restored = |event: &Event| matches!(event, Event::NotRestored { .. });
+    // Full from the middle of the first time for which the rate is low, for good.
+    let bench = Bench::congested(1, 40);
+    bench.after(7, Fault::FullDisk(true));
+    let error = bench.run(CONFIG, true, Task::Run).unwrap_err();
+    assert!(matches!(error, ManagerError::JournalOutdated(_)), "{error}");
+    bench.assert_untouched();
+    assert_eq!(bench.count(not_restored), 0);
+    assert_eq!(
+        bench.count(|event| matches!(event, Event::Restored { .. })),
+        1
+    );
+    assert_eq!(bench.count(lowered), 1);
+    // 30 s until the end and 30 s of patience: after 1, 2, 4, ... seconds.
+    assert!(
+        (4..=8).contains(&bench.count(failed)),
+        "{}",
+        bench.count(failed)
+    );
+    let text = bench.metrics.text();
+    let errors = text
+        .lines()
+        .find(|line| line.starts_with("silvan_dcms_journal_errors_total"));
+    let errors: usize = errors.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(errors >= bench.count(failed));
+    // The journal still lists it; the next start finds nothing to restore, and clears it.
+    assert!(bench.disk.text().contains("\"port\":23"));
+    bench.subnet.world().is_disk_full = false;
+    assert_eq!(bench.run(CONFIG, true, Task::Restore).unwrap(), 0);
+    assert!(!bench.disk.text().contains("\"port\":23"));
+    bench.assert_untouched();
+
+    // Full for a while: it is written when there is room, and work goes on.
+    let bench = Bench::congested(1, 60);
+    bench.after(7, Fault::FullDisk(true));
+    bench.after(25, Fault::FullDisk(false));
+    assert_eq!(bench.act(CONFIG), 0);
+    assert_eq!(
+        bench.count(|event| matches!(event, Event::JournalWritten)),
+        1
+    );
+    assert!(bench.count(lowered) >= 2);
+    assert!(bench.disk.text().contains("\"changes\":0}"));
+    bench.assert_untouched();
+}
+
+/// Oracle: the world's clock; a change that cannot be restored gets older, and its failures are
+/// logged less and less often, at the end, too.
+#[test]
+fn pending_restores_have_an_age() {
+    let bench = Bench::congested(1, 20);
+    bench.after(7, Fault::Reboot("S2", seconds(100_000)));
+    assert_eq!(bench.act(CONFIG), 1);
+    let made = bench.subnet.world().rates_set[0].0;
+    let age = bench.subnet.world().now.as_secs_f64() - made;
+    let text = bench.metrics.text();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("silvan_dcms_pending_restores_age_seconds"));
+    let seen: f64 = line.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((seen - age).abs() <= 2.0, "{seen} instead of {age}");
+    let failures = bench.count(|event| matches!(event, Event::NotRestored { .. }));
+    assert!((2..=8).contains(&failures), "{failures}");
+}
+
+/// Oracle: a switch that does not answer without the key is named.
+#[test]
+fn a_switch_without_congestion_control_is_named_once() {
+    let bench = Bench::congested(1, 100);
+    bench.subnet.world().nodes[1].has_congestion_agent = false;
+    assert_eq!(bench.act(CONFIG), 0);
+    let named = |event: &Event| matches!(event, Event::NoCongestionControl { switch } if switch.switch == "S2");
+    assert_eq!(bench.count(named), 1);
+    assert!(bench.sets().is_empty());
 }
 
 /// Oracle: in a quiet subnet with large counters nothing may be decided, whenever another tool

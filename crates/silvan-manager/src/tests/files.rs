@@ -7,7 +7,7 @@ use std::path::Path;
 use super::*;
 use crate::journal::{Disk, StateError, StateFolder};
 use crate::key::{CcKey, KeyError};
-use crate::settings::EXAMPLE;
+use crate::settings::{EXAMPLE, emulated_example};
 
 fn refused(text: &str) -> String {
     Settings::from_toml(text, "dcms.toml")
@@ -15,11 +15,11 @@ fn refused(text: &str) -> String {
         .to_string()
 }
 
-/// Oracle: the empty configuration, which is all defaults.
+/// Oracle: a configuration without a key, which is all defaults.
 #[test]
 fn the_example_spells_out_the_defaults() {
     let example = format!("{:?}", settings(EXAMPLE));
-    assert_eq!(example, format!("{:?}", settings("")));
+    assert_eq!(example, format!("{:?}", settings("[dcms]")));
     // And its commented keys are keys.
     let uncommented: String = EXAMPLE
         .lines()
@@ -33,6 +33,36 @@ fn the_example_spells_out_the_defaults() {
         settings(&uncommented).listen.unwrap().addresses,
         ["127.0.0.1:9684".parse().unwrap()]
     );
+}
+
+/// Oracle: parts of an interval: thresholds in ticks times the tick stay what they are, whatever the
+/// speed of the fabric.
+#[test]
+fn the_emulated_example_compares_the_same_parts_of_an_interval() {
+    let paper = settings("[dcms]").dcms;
+    for scale in [1.0, 0.5, 0.05, 2.0] {
+        let text = emulated_example(scale);
+        assert_eq!(text.lines().count(), EXAMPLE.lines().count() + 1);
+        let emulated = settings(&text);
+        let share = |ticks: u64, tick: Span| ticks as f64 * tick.as_secs_f64();
+        let tick = emulated.dcms.tick;
+        assert_eq!(tick, Span::from_ps((4_000.0 / scale) as u64));
+        for (of_paper, of_emulated) in [
+            (
+                paper.congestion_threshold,
+                emulated.dcms.congestion_threshold,
+            ),
+            (
+                paper.rate_reduction_threshold,
+                emulated.dcms.rate_reduction_threshold,
+            ),
+        ] {
+            let ratio = share(of_emulated, tick) / share(of_paper, paper.tick);
+            assert!((ratio - 1.0).abs() < 1e-4, "{ratio} at {scale}");
+        }
+        assert!(!emulated.require_sm);
+        assert_eq!(emulated.state, Path::new("dcms-state"));
+    }
 }
 
 /// Oracle: errors written by hand.
@@ -67,6 +97,42 @@ fn bad_configurations_are_refused_with_line_and_hint() {
             "[marking]\ncc-key-file = \"no-such-file\"",
             "dcms.toml:2: marking.cc-key-file: the key file no-such-file cannot be read",
         ),
+        (
+            "[datagrams]\nin-flight = 100000000",
+            "dcms.toml:2: datagrams.in-flight: 100000000 requests at once: 1 to 4096 are supported",
+        ),
+        (
+            "[datagrams]\nper-switch = 5000",
+            "dcms.toml:2: datagrams.per-switch: 5000 requests at once: 1 to 4096 are supported",
+        ),
+        (
+            "[datagrams]\ntimeout = \"61 s\"",
+            "dcms.toml:2: datagrams.timeout: 61 s is too long, the limit is 60 s",
+        ),
+        (
+            "[dcms]\n\ncongestion-threshold = 0",
+            "dcms.toml:3: dcms.congestion-threshold: T_C is 0 ticks, which every port",
+        ),
+        (
+            "[dcms]\nrate-reduction-threshold = 0",
+            "dcms.toml:2: dcms.rate-reduction-threshold: T_W is 0 ticks, which every port",
+        ),
+        (
+            "[metrics]\nlisten = \"localhost\"",
+            "dcms.toml:2: metrics.listen: \"localhost\" has no port from 0 to 65535",
+        ),
+        (
+            "[metrics]\nlisten = \"host.invalid:1\"",
+            "dcms.toml:2: metrics.listen: \"host.invalid:1\" cannot be resolved",
+        ),
+        (
+            "",
+            "dcms.toml:1: dcms: the configuration is empty (hint: silvan dcms",
+        ),
+        (
+            " \n# nothing\n",
+            "dcms.toml:1: dcms: the configuration is empty",
+        ),
         ("[dcms", "dcms.toml:1:"),
     ];
     for (text, expected) in cases {
@@ -76,6 +142,10 @@ fn bad_configurations_are_refused_with_line_and_hint() {
     }
     let public = settings("[metrics]\nlisten = \"0.0.0.0:9684\"\npublic = true");
     assert!(public.listen.is_some());
+    let named = settings("[metrics]\nlisten = \"localhost:9684\"");
+    let addresses = named.listen.unwrap().addresses;
+    assert!(!addresses.is_empty());
+    assert!(addresses.iter().all(|address| address.ip().is_loopback()));
 }
 
 fn file(folder: &Path, name: &str, content: &str, mode: u32) -> std::path::PathBuf {
@@ -142,7 +212,7 @@ fn the_journal_is_its_owners_alone() {
     }
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o700);
-    assert_eq!(mode(&path.join("journal.json")), 0o600);
+    assert_eq!(mode(&path.join("journal")), 0o600);
     assert_eq!(mode(&path.join("lock")), 0o600);
     drop(state);
     std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();

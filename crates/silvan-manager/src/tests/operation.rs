@@ -19,7 +19,7 @@ fn lowers_restores_and_lowers_again() {
     let restored = bench.count(|event| matches!(event, Event::Restored { now: 128, .. }));
     assert_eq!(restored, 2);
     bench.assert_untouched();
-    assert!(bench.disk.text().contains("\"changes\": []"));
+    assert!(bench.disk.text().contains("\"changes\":0}"));
     let reasons: Vec<&str> = bench
         .events()
         .iter()
@@ -145,6 +145,11 @@ fn the_key_opens_and_stays_hidden() {
         bench.act(&config);
         assert_eq!(bench.count(lowered) == 1, works);
         assert_eq!(bench.sets().is_empty(), !works);
+        let names_it = |event: &Event| match event {
+            Event::NotLowered { why, .. } => why.starts_with("the CC_Key is wrong"),
+            _ => false,
+        };
+        assert_eq!(bench.count(names_it) > 0, !works);
         bench.assert_untouched();
         let said = format!("{:?} {:?}", bench.events(), settings(&config));
         let json = serde_json::to_string(&bench.events()).unwrap();

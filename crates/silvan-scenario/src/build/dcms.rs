@@ -32,11 +32,12 @@ fn refused(error: &DcmsError) -> ScenarioError {
         ),
         DcmsError::NeverReached {
             parameter: "T_C", ..
-        } => (
+        }
+        | DcmsError::AlwaysReached { parameter: "T_C" } => (
             "congestion-threshold",
             "thresholds are ticks per interval; scale them with the interval",
         ),
-        DcmsError::NeverReached { .. } => (
+        DcmsError::NeverReached { .. } | DcmsError::AlwaysReached { .. } => (
             "rate-reduction-threshold",
             "thresholds are ticks per interval; scale them with the interval",
         ),
