@@ -325,7 +325,13 @@ impl<T: Transport> Client<T> {
             let Some(until) = deadline.into_iter().chain(pause).min() else {
                 continue;
             };
-            if let Some(incoming) = self.transport.receive(until)? {
+            // Read again: the clock may have gone back since, and then the wait would be as long.
+            let now = self.now();
+            if jumps != self.jumps {
+                continue;
+            }
+            let limit = until.checked_since(now).unwrap_or(Span::ZERO);
+            if let Some(incoming) = self.transport.receive(limit)? {
                 self.take(&mut round, &incoming);
             }
         }

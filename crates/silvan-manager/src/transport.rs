@@ -42,13 +42,13 @@ pub trait Transport {
     /// [`TransportError::Lost`] if nothing can be sent any more.
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError>;
 
-    /// Takes what has come in, and waits for it until an instant; `None` if nothing has come by
-    /// then, or if the clock has gone back meanwhile.
+    /// Takes what has come in, and waits for it for some time; `None` if nothing has come by then, or
+    /// if the clock has gone back meanwhile.
     ///
     /// # Errors
     ///
     /// [`TransportError::Lost`] if nothing can come in any more.
-    fn receive(&mut self, until: MonotonicTime) -> Result<Option<Incoming>, TransportError>;
+    fn receive(&mut self, limit: Span) -> Result<Option<Incoming>, TransportError>;
 
     /// Waits for some time.
     fn pause(&mut self, span: Span);

@@ -245,17 +245,17 @@ impl Transport for UmadTransport {
         }
     }
 
-    fn receive(&mut self, until: MonotonicTime) -> Result<Option<Incoming>, TransportError> {
+    fn receive(&mut self, limit: Span) -> Result<Option<Incoming>, TransportError> {
         let began = self.now();
         loop {
             if let Some(incoming) = self.take()? {
                 return Ok(Some(incoming));
             }
-            let now = self.now();
-            let left = until.checked_since(now).filter(|left| !left.is_zero());
-            let Some(left) = left.filter(|_| now >= began) else {
+            let waited = self.now().checked_since(began);
+            let left = waited.map_or(Span::ZERO, |waited| limit.saturating_sub(waited));
+            if left.is_zero() {
                 return Ok(None);
-            };
+            }
             let ms = left.as_ps().div_ceil(1_000_000_000).min(LONGEST_POLL_MS);
             // SAFETY: the port is open. What it returns does not matter: the next pass looks.
             unsafe { (self.functions.poll)(self.port, ms as c_int) };

@@ -423,9 +423,9 @@ impl Transport for Shared {
         Ok(())
     }
 
-    fn receive(&mut self, until: MonotonicTime) -> Result<Option<Incoming>, TransportError> {
+    fn receive(&mut self, limit: Span) -> Result<Option<Incoming>, TransportError> {
         let mut world = self.world();
-        let until = MonotonicTime::from_ns(until.as_ns().saturating_add_signed(-world.clock_ns));
+        let until = world.now + limit;
         let jumps = world.jumps;
         world.step().map_err(TransportError::Lost)?;
         let first = world.arrivals.first_key_value().map(|(key, _)| *key);

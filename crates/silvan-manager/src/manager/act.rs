@@ -244,6 +244,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         let mut deadline = Deadline::new(&mut self.client, self.settings.patience);
         let mut look = Deadline::new(&mut self.client, LEAST_REST);
         loop {
+            self.check_clock()?;
             self.restore_pending()?;
             let left = self.journal.changes().len();
             let is_done = left == 0 && !self.journal.is_outdated();

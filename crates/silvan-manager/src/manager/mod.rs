@@ -268,9 +268,10 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 while !stopped() {
                     let began = self.client.now();
                     self.round()?;
-                    let next = began.saturating_add(self.machine.next_interval());
-                    let now = self.client.now();
-                    let left = next.checked_since(now).unwrap_or(Span::ZERO);
+                    // If the clock has gone back, the next round is due at once.
+                    let took = self.client.now().checked_since(began);
+                    let interval = self.machine.next_interval();
+                    let left = took.map_or(Span::ZERO, |took| interval.saturating_sub(took));
                     self.wait(left, stop);
                 }
             }

@@ -52,7 +52,8 @@ impl Transport for Scripted {
         Ok(())
     }
 
-    fn receive(&mut self, until: MonotonicTime) -> Result<Option<Incoming>, TransportError> {
+    fn receive(&mut self, limit: Span) -> Result<Option<Incoming>, TransportError> {
+        let until = self.now + limit;
         match self.arrivals.front() {
             Some((at, _)) if *at <= until => {
                 self.now = self.now.max(*at);
