@@ -150,8 +150,8 @@ impl Server {
                     open.retain(|connection| !connection.is_finished());
                     if open.len() >= self.limits.connections {
                         if let Some(oldest) = open.pop_front() {
-                            oldest.abort();
                             count_closed(&self.metrics, "too-many");
+                            oldest.abort();
                         }
                     }
                     let metrics = Arc::clone(&self.metrics);
@@ -187,19 +187,20 @@ async fn serve(stream: TcpStream, limits: Limits, metrics: Arc<Metrics>) {
         .half_close(true)
         .max_buf_size(LONGEST_HEADER)
         .serve_connection(TokioIo::new(stream), service);
+    // Counted before the connection is dropped: a client that sees its end finds it in the metrics.
     let deadline = async {
         match timeout(limits.header, has_request.notified()).await {
-            Err(_) => "no-request",
+            Err(_) => count_closed(&metrics, "no-request"),
             Ok(()) => {
                 sleep(limits.response).await;
-                "not-read"
+                count_closed(&metrics, "not-read");
             }
         }
     };
     tokio::select! {
-        // Who has sent garbage or has gone gets nothing more.
+        // A client that has sent garbage or has gone gets nothing more.
         _ = connection => {}
-        reason = deadline => count_closed(&metrics, reason),
+        () = deadline => {}
     }
 }
 
