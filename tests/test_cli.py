@@ -288,3 +288,99 @@ def test_latencies_are_exact_and_percentiles_state_their_resolution(
     shown = command("run", path).stdout
     assert "percentiles: ±0.8%" in shown
     assert "1372.000" in shown
+
+
+OTHER = INCAST.replace("hosts = 4", "hosts = 5")
+
+
+def _other_file(tmp_path: Path, name: str = "other") -> Path:
+    path = tmp_path / "other.toml"
+    path.write_text(OTHER.replace('name = "incast"', f'name = "{name}"'))
+    return path
+
+
+def _snapshot(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_results_of_another_scenario_are_never_mixed(
+    command: Command, incast_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert command("run", incast_file, "--seeds", "2", "--out", out).status == 0
+    before = _snapshot(out)
+    for name in ("other", "incast"):
+        other = _other_file(tmp_path, name)
+        # Also seeds that are not there yet.
+        for seed in ("3", "9"):
+            refused = command("run", other, "--seed", seed, "--out", out)
+            assert refused.status == 2
+            assert f"{out / 'seed-3'}: the result there is of another scenario" in refused.stderr
+            assert "--overwrite" in refused.stderr
+            assert _snapshot(out) == before
+    assert command("run", other, "--seed", "9", "--out", out, "--overwrite").status == 0
+    assert [path.name for path in out.iterdir()] == ["seed-9"]
+    assert silvan.Result.read(out / "seed-9").hosts.num_rows == 5
+
+
+def test_results_of_the_same_scenario_are_replaced_and_added_to(
+    command: Command, incast_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    for seed in ("3", "3", "4"):
+        assert command("run", incast_file, "--seed", seed, "--out", out).status == 0
+    assert sorted(path.name for path in out.iterdir()) == ["seed-3", "seed-4"]
+
+
+def test_results_of_another_version_are_never_mixed(
+    command: Command, incast_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert command("run", incast_file, "--out", out).status == 0
+    manifest = out / "seed-3" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"version": "', '"version": "9.'))
+    refused = command("run", incast_file, "--out", out)
+    assert refused.status == 2
+    assert "of silvan 9." in refused.stderr
+    assert command("run", incast_file, "--out", out, "--overwrite").status == 0
+
+
+def test_points_of_another_sweep_are_never_mixed(
+    command: Command, incast_file: Path, tmp_path: Path
+) -> None:
+    vary = '\n[sweep.vary]\n"host.sink-rate" = ["4 Gbit/s", "8 Gbit/s"]\n'
+    incast_file.write_text(INCAST + vary)
+    out = tmp_path / "out"
+    assert command("run", incast_file, "--out", out).status == 0
+    incast_file.write_text(INCAST + vary.replace("8 Gbit", "6 Gbit"))
+    refused = command("run", incast_file, "--out", out)
+    assert refused.status == 2
+    assert f"{out / 'point-2' / 'seed-3'}: the result there is of another" in refused.stderr
+    incast_file.write_text(INCAST)
+    assert command("run", incast_file, "--out", out).status == 2
+    assert command("run", incast_file, "--out", out, "--overwrite").status == 0
+    assert [path.name for path in out.iterdir()] == ["seed-3"]
+
+
+@pytest.mark.parametrize("words", [("trees",), ("compare", "--schemes", "none"), ("sweep",)])
+def test_no_command_mixes_results(
+    command: Command, incast_file: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    out = tmp_path / "out"
+    options = (*words[1:], "--out", out)
+    first = command(words[0], incast_file, *options)
+    assert first.status == 0, first.stderr
+    other = _other_file(tmp_path, "incast")
+    refused = command(words[0], other, *options)
+    assert refused.status == 2, refused.stderr
+    assert "--overwrite" in refused.stderr
+    assert command(words[0], incast_file, *options).status == 0
+    done = command(words[0], other, *options, "--overwrite")
+    assert done.status == 0, done.stderr
+    assert command(words[0], other, *options).status == 0
+    if words[0] == "sweep":
+        assert command("run", incast_file, "--out", out).status == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import silvan
+from silvan.errors import OutputError
 from silvan.reproduce import (
     Finding,
     Measurement,
@@ -21,6 +22,9 @@ from silvan.reproduce import (
     papers,
 )
 from silvan.reproduce.cache import cached_runs, run_folder, study
+from silvan.reproduce.plan import make_plan
+from silvan.reproduce.reproduction import claim_folder, write_manifest
+from silvan.toml_text import TomlValue
 from tests.conftest import INCAST, Command
 
 SCENARIO = silvan.Scenario.from_toml(INCAST)
@@ -234,3 +238,27 @@ def test_a_difference_is_no_error(command: Command, tmp_path: Path) -> None:
     assert "quick: not comparable" in outcome.stdout
     assert " no " in outcome.stdout
     assert "table2.hot.cc_on.nonhotspots" in outcome.stdout
+
+
+def test_reproductions_of_different_versions_are_never_mixed(tmp_path: Path) -> None:
+    chosen = experiments("gran2012", "table2")
+    changes: list[dict[str, TomlValue]] = [{}, {"run.duration": "20 ms"}]
+    planned, other = (
+        make_plan("gran2012", chosen, seeds=1, quick=True, overrides=one) for one in changes
+    )
+    drawn, report = tmp_path / "table2.png", tmp_path / "report.html"
+    drawn.touch()
+    report.touch()
+    written = write_manifest(planned, [], tmp_path / "reproduction.json")
+    claim_folder(planned, tmp_path, overwrite=False)
+    values = json.loads(written.read_text())
+    values["experiments"] = [{"files": [drawn.name]}]
+    old = values | {"version": "0.0.1"}
+    for text in (json.dumps(values | {"overrides": {"run.duration": "1 ms"}}), json.dumps(old)):
+        written.write_text(text)
+        with pytest.raises(OutputError, match="reproduction there has another") as refused:
+            claim_folder(planned, tmp_path, overwrite=False)
+        assert "--overwrite" in str(refused.value.hint)
+        assert drawn.exists()
+    claim_folder(other, tmp_path, overwrite=True)
+    assert list(tmp_path.iterdir()) == []

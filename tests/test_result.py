@@ -13,6 +13,7 @@ import pytest
 import silvan
 from silvan import _silvan
 from silvan.arrow import table_from_columns
+from silvan.errors import OutputError
 from silvan.measures import (
     Window,
     class_delivered,
@@ -199,3 +200,15 @@ def test_a_result_can_be_sent_to_another_process() -> None:
     assert copy.tables == result.tables
     assert copy.summary == result.summary
     assert (copy.scenario, copy.seed, copy.version) == (result.scenario, 1, result.version)
+
+
+def test_a_result_does_not_replace_that_of_another_scenario(
+    incast: silvan.Result, tmp_path: Path
+) -> None:
+    folder = incast.write(tmp_path / "run")
+    other = silvan.run(silvan.Scenario.from_toml(INCAST.replace("hosts = 4", "hosts = 5")))
+    with pytest.raises(OutputError, match="another scenario"):
+        other.write(folder)
+    assert silvan.Result.read(folder).hosts.num_rows == 4
+    other.write(folder, overwrite=True)
+    assert silvan.Result.read(folder).hosts.num_rows == 5

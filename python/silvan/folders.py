@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from silvan.errors import OutputError
@@ -17,6 +19,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 MANIFEST = "manifest.json"
 """File that marks a folder as a finished result."""
+
+_SWEEP = "sweep.json"
+_ORIGIN = "origin.json"
 
 
 WRITING = threading.RLock()
@@ -62,6 +67,142 @@ def require_replaceable(target: Path) -> None:
             f"{target}: the folder is not empty, and holds no result of silvan",
             hint="name another folder with --out",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Scenario and version that results come from.
+
+    Attributes
+    ----------
+    name : str
+        The scenario's name.
+    scenario_hash : str
+        The scenario's hash.
+    version : str
+        Version of silvan.
+    """
+
+    name: str
+    scenario_hash: str
+    version: str
+
+
+def claim_results(
+    root: Path, planned: Mapping[Path, Origin], *, overwrite: bool, patterns: Sequence[str]
+) -> None:
+    """Make sure that results of different scenarios or versions do not get mixed in a folder.
+
+    Parameters
+    ----------
+    root : Path
+        The output folder. It is made if it is missing.
+    planned : Mapping
+        Where each result goes, and its origin. Other seeds of one scenario lie side by side.
+    overwrite : bool
+        Whether to remove results of another origin instead of refusing.
+    patterns : sequence of str
+        Where results lie in the folder, as for :meth:`pathlib.Path.glob`.
+
+    Raises
+    ------
+    OutputError
+        The folder holds results of another origin, a sweep, or something else where a result goes;
+        or it cannot be written.
+    """
+    if (root / _SWEEP).exists():
+        raise OutputError(
+            f"{root}: the folder holds a sweep", hint="name another folder with --out"
+        )
+    origins = {folder.parent: origin for folder, origin in planned.items()}
+    before = sorted(path for pattern in patterns for path in root.glob(f"{pattern}/{MANIFEST}"))
+    others = []
+    for path in before:
+        found = _origin(path)
+        if found is not None and found != origins.get(path.parent.parent):
+            others.append((path.parent, found))
+    if others and not overwrite:
+        folder, found = others[0]
+        raise another_origin(folder, found, origins.get(folder.parent))
+    for folder in planned:
+        require_replaceable(folder)
+    require_writable(root)
+    for folder, _ in others:
+        _remove_result(folder, root)
+
+
+def claim_result(target: Path, origin: Origin, *, overwrite: bool) -> None:
+    """Make sure that a folder holds no result of another scenario or version.
+
+    Raises
+    ------
+    OutputError
+        It does, and ``overwrite`` is false.
+    """
+    found = _origin(target / MANIFEST)
+    if found is not None and found != origin and not overwrite:
+        raise another_origin(target, found, origin)
+
+
+def claim_figures(folder: Path, stem: str, origin: Origin, *, overwrite: bool) -> None:
+    """Note in a folder of figures where they come from, if no others are there.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder. It is made if it is missing.
+    stem : str
+        Name of the figures' files without their suffix.
+    origin : Origin
+        Scenario and version of the figures.
+    overwrite : bool
+        Whether to remove figures of another origin instead of refusing.
+
+    Raises
+    ------
+    OutputError
+        The folder holds figures of another origin, or cannot be written.
+    """
+    found = _origin(folder / _ORIGIN)
+    if found is not None and found != origin:
+        if not overwrite:
+            raise another_origin(folder, found, origin)
+        for path in folder.glob(f"{stem}.*"):
+            path.unlink(missing_ok=True)
+    require_writable(folder)
+    write_text(folder / _ORIGIN, json.dumps(asdict(origin), indent=2) + "\n")
+
+
+def another_origin(folder: Path, found: Origin, wanted: Origin | None) -> OutputError:
+    """Say how the results in a folder differ from those that are to be written."""
+    if wanted is not None and found.version != wanted.version:
+        what = f"of silvan {found.version}; this is {wanted.version}"
+    elif wanted is not None and found.name == wanted.name:
+        what = f"of another scenario with the name {found.name!r}, or of other values of its keys"
+    else:
+        what = f"of another scenario, {found.name!r}"
+    return OutputError(
+        f"{folder}: the result there is {what}",
+        hint="name another folder with --out, or replace the results there with --overwrite",
+    )
+
+
+def _origin(manifest: Path) -> Origin | None:
+    """Read where a result comes from; None if there is none, or one that cannot be read."""
+    try:
+        values = json.loads(manifest.read_text(encoding="utf-8"))
+        return Origin(*(str(values[key]) for key in ("name", "scenario_hash", "version")))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _remove_result(folder: Path, root: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+        if folder.parent != root and not any(folder.parent.iterdir()):
+            folder.parent.rmdir()
+    except OSError as error:
+        raise unwritable(folder, error) from None
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from silvan import _silvan
 from silvan.errors import OutputError, SilvanError
-from silvan.folders import MANIFEST, replaced_folder
+from silvan.folders import MANIFEST, Origin, claim_result, replaced_folder
 from silvan.scenario import Scenario
 
 # Arrow takes more memory than many a simulation: it is imported only where tables are looked at.
@@ -213,6 +213,11 @@ class Result:
             for name, table in self.tables.items()
         }
 
+    @property
+    def origin(self) -> Origin:
+        """The scenario and the version that made this result."""
+        return Origin(self.scenario.name, self.scenario.hash, self.version)
+
     def manifest(self) -> dict[str, Any]:
         """Say what made this result: scenario, seed, version and the run's own numbers."""
         return {
@@ -225,15 +230,18 @@ class Result:
             "scenario": self.scenario.to_toml(),
         }
 
-    def write(self, directory: str | Path) -> Path:
+    def write(self, directory: str | Path, *, overwrite: bool = False) -> Path:
         """Write Parquet files and a manifest into a folder.
 
-        The folder appears whole or not at all; a result that was there is replaced.
+        The folder appears whole or not at all; a result of the same scenario and version that was
+        there is replaced.
 
         Parameters
         ----------
         directory : str or Path
             The folder to make. Its parents are made too.
+        overwrite : bool, optional
+            Whether to replace a result of another scenario or version, too.
 
         Returns
         -------
@@ -243,11 +251,13 @@ class Result:
         Raises
         ------
         OutputError
-            The folder cannot be made, or holds something else than a result.
+            The folder cannot be made, or holds something else than a result, or one of another
+            scenario or version.
         """
         import pyarrow.parquet as pq
 
         target = Path(directory)
+        claim_result(target, self.origin, overwrite=overwrite)
         with replaced_folder(target) as folder:
             for name, table in self.tables.items():
                 pq.write_table(table, folder / f"{name}.parquet")

@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from silvan import _silvan
 from silvan.errors import SimulationError
+from silvan.folders import Origin
 from silvan.processes import Died, Pool, Raised, Report, cores
 from silvan.scenario import Scenario
 from silvan.simulation import Progress, simulate
@@ -41,6 +43,11 @@ class Job:
     scenario: Scenario
     seed: int
     folder: Path | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """Scenario and version that the result comes from."""
+        return Origin(self.scenario.name, self.scenario.hash, _silvan.version())
 
 
 def run_jobs(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load
+from silvan.cli.options import AsJson, Assignments, Overwrite, ScenarioPath, SchemeFile, load
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def compare(
         typer.Option(metavar="DIR", help="Folder of the figure and of finished runs."),
     ] = Path("out"),
     *,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario with every congestion-control scheme, and set them side by side.
@@ -54,10 +55,11 @@ def compare(
     kept under --out and not run again. Prints a table and draws it as dots. A scheme whose run
     fails has no numbers; the exit status is then 1.
     """
+    from silvan import _silvan
     from silvan.compare import choose
     from silvan.compare import compare as do_compare
     from silvan.figures.compare import draw_comparison
-    from silvan.folders import require_writable, write_text
+    from silvan.folders import Origin, claim_figures, write_text
 
     loaded = load(scenario, set_, scheme)
     names = [name.strip() for name in schemes.split(",")] if schemes else []
@@ -67,7 +69,8 @@ def compare(
         for number in range(seeds)
     ]
     folder = out / f"compare-{loaded.name}"
-    require_writable(folder)
+    origin = Origin(loaded.name, loaded.hash, _silvan.version())
+    claim_figures(folder, "compare", origin, overwrite=overwrite)
     with progress_bars(labels) as on_progress:
         standings = do_compare(
             loaded, names, seeds=seeds, root=out / "runs", on_progress=on_progress

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load
+from silvan.cli.options import AsJson, Assignments, Overwrite, ScenarioPath, SchemeFile, load
 from silvan.cli.printer import note, progress_bars, put, put_json
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def gpcnet(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print all columns, and the congestors' rates.")
     ] = False,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the benchmark GPCNeT on a scenario: its tests alone, its congestors alone, and both.
@@ -46,19 +47,18 @@ def gpcnet(
     The scenario has a table [traffic.gpcnet], which may be empty. Prints the benchmark's own table
     with the congestion impact factors.
     """
-    from silvan.folders import require_replaceable, require_writable
+    from silvan.folders import claim_results
     from silvan.gpcnet import PARTS, part, report, text
     from silvan.workers import Job, run_jobs
 
     loaded = load(scenario, set_, scheme)
-    if out is not None:
-        require_writable(out)
     jobs = []
     for name in PARTS:
         folder = out / name if out else None
-        if folder is not None:
-            require_replaceable(folder)
         jobs.append(Job(part(loaded, name), loaded.seed if seed is None else seed, folder))
+    if out is not None:
+        planned = {job.folder: job.origin for job in jobs if job.folder is not None}
+        claim_results(out, planned, overwrite=overwrite, patterns=PARTS)
     results: dict[Part, Result] = {}
     with (
         progress_bars(list(PARTS)) as on_progress,

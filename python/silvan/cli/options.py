@@ -36,6 +36,13 @@ SchemeFile = Annotated[
         show_default=False,
     ),
 ]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace results of another scenario or version in the output folder.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 

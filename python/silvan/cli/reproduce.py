@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments
+from silvan.cli.options import AsJson, Assignments, Overwrite
 from silvan.cli.printer import fail, note, put_json, put_table
 from silvan.cli.runs_view import runs_view
 
@@ -57,6 +57,7 @@ def reproduce(
             "--quick", help="Fewer points, short runs, one seed: a look, not a reproduction."
         ),
     ] = False,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a paper's experiments, print its numbers beside ours, draw the figures, write a report.
@@ -68,7 +69,7 @@ def reproduce(
     from silvan.report import write_report
     from silvan.reproduce import experiments
     from silvan.reproduce.plan import make_plan
-    from silvan.reproduce.reproduction import stem, write_manifest
+    from silvan.reproduce.reproduction import claim_folder, stem, write_manifest
     from silvan.toml_text import parse_assignments
 
     chosen = experiments(paper, only)
@@ -78,6 +79,7 @@ def reproduce(
         _put_plan(plan, out / "runs", as_json=as_json)
         return
     figures = out / (f"{paper}-{plan.change}" if plan.change else paper)
+    claim_folder(plan, figures, overwrite=overwrite)
     require_writable(figures)
     if quick:
         for remark in dict.fromkeys(experiment.quick_note for experiment in chosen):

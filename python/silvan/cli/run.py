@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, SchemeFile, load, with_trees
+from silvan.cli.options import (
+    AsJson,
+    Assignments,
+    Overwrite,
+    ScenarioPath,
+    SchemeFile,
+    load,
+    with_trees,
+)
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
 from silvan.cli.rates import rate_columns
 
@@ -96,6 +104,7 @@ def run(
             help="Look for congestion trees, as the scenario's probe.trees says or its defaults.",
         ),
     ] = False,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate a scenario, several seeds and the points of its sweep in parallel.
@@ -104,7 +113,7 @@ def run(
     stops the others.
     """
     from silvan._silvan import latency_percentile_resolution
-    from silvan.folders import require_replaceable, require_writable
+    from silvan.folders import claim_results
     from silvan.scenario import warn_without_traffic
     from silvan.workers import run_jobs
 
@@ -115,10 +124,9 @@ def run(
     if any(not one.job.scenario.has_traffic for one in runs):
         warn_without_traffic(loaded.name)
     if out is not None:
-        require_writable(out)
-        for one in runs:
-            assert one.job.folder is not None
-            require_replaceable(one.job.folder)
+        jobs = [one.job for one in runs]
+        planned = {job.folder: job.origin for job in jobs if job.folder is not None}
+        claim_results(out, planned, overwrite=overwrite, patterns=("seed-*", "point-*/seed-*"))
     reports: dict[int, dict[str, Any]] = {}
     with (
         progress_bars([one.label for one in runs]) as on_progress,

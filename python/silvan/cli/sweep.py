@@ -16,6 +16,7 @@ import typer
 from silvan.cli.options import (
     AsJson,
     Assignments,
+    Overwrite,
     ScenarioPath,
     SchemeFile,
     load,
@@ -101,6 +102,7 @@ def sweep(
     tables: Annotated[
         bool, typer.Option("--tables", help="Keep all tables of every point in DIR/tables.")
     ] = False,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario at every point of a grid and of its own sweep table, on all cores.
@@ -127,6 +129,7 @@ def sweep(
             scheduler=scheduler,
             workers=workers,
             tables=tables,
+            overwrite=overwrite,
             point_timeout_s=limit_s,
             progress=progress,
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, load, with_trees
+from silvan.cli.options import AsJson, Assignments, Overwrite, load, with_trees
 from silvan.cli.printer import note, progress_bars, put_json, put_table
 from silvan.errors import SilvanError
 
@@ -56,6 +56,7 @@ def trees(
     animate: Annotated[
         bool, typer.Option("--animate", help="Write an animated forest.gif, too.")
     ] = False,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Draw the congestion trees of a run: the fabric with its forest, and the forest over time.
@@ -77,7 +78,10 @@ def trees(
             f"{source}: a finished run cannot be changed by --set or --seed",
             hint="name the scenario file instead",
         )
-    result = _finished(source) if source.is_dir() else _simulated(source, set_, seed, out)
+    if source.is_dir():
+        result = _finished(source)
+    else:
+        result = _simulated(source, set_, seed, out, overwrite=overwrite)
     forests = Forests(result)
     require_writable(out)
     _draw(forests, instants, out, animated=animate)
@@ -102,11 +106,13 @@ def _finished(folder: Path) -> Result:
     return Result.read(folder)
 
 
-def _simulated(path: Path, set_: list[str] | None, seed: int | None, out: Path) -> Result:
+def _simulated(
+    path: Path, set_: list[str] | None, seed: int | None, out: Path, *, overwrite: bool
+) -> Result:
     """Run a scenario, and keep the result."""
     from contextlib import closing
 
-    from silvan.folders import require_replaceable, require_writable
+    from silvan.folders import claim_results
     from silvan.scenario import warn_without_traffic
     from silvan.workers import Job, run_jobs
 
@@ -114,8 +120,7 @@ def _simulated(path: Path, set_: list[str] | None, seed: int | None, out: Path) 
     if not scenario.has_traffic:
         warn_without_traffic(scenario.name)
     job = Job(scenario, scenario.seed if seed is None else seed, out / "run")
-    require_writable(out)
-    require_replaceable(out / "run")
+    claim_results(out, {out / "run": job.origin}, overwrite=overwrite, patterns=("run",))
     with (
         progress_bars([scenario.name]) as on_progress,
         closing(run_jobs([job], on_progress=on_progress)) as finished,

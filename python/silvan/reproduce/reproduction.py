@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from silvan import _silvan
-from silvan.folders import write_text
+from silvan.errors import OutputError
+from silvan.folders import unwritable, write_text
 from silvan.reproduce.cache import build_id
 from silvan.reproduce.experiment import Experiment, PointTable, Row, ShapeRow, compare
 from silvan.reproduce.plan import FinishedRun, Plan
@@ -153,6 +154,53 @@ def all_costs(outcomes: Sequence[Outcome]) -> list[RunCost]:
     """List the runs of all experiments, each once."""
     costs = {(one.scenario_hash, one.seed): one for each in outcomes for one in each.costs}
     return list(costs.values())
+
+
+def claim_folder(plan: Plan, figures: Path, *, overwrite: bool) -> None:
+    """Make sure that figures of different versions or changes do not get mixed in a folder.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is reproduced.
+    figures : Path
+        Folder of its figures, reports and manifests.
+    overwrite : bool
+        Whether to remove what other reproductions have written instead of refusing.
+
+    Raises
+    ------
+    OutputError
+        The folder holds another reproduction, or cannot be written.
+    """
+    wanted = {
+        "paper": plan.paper,
+        "version": _silvan.version(),
+        "quick": plan.quick,
+        "overrides": dict(plan.overrides),
+    }
+    for path in sorted(figures.glob(f"{stem('reproduction', '')}*.json")):
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            different = [key for key, value in wanted.items() if found[key] != value]
+            files = [name for one in found["experiments"] for name in one["files"]]
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+        if not different:
+            continue
+        if not overwrite:
+            key = different[0]
+            raise OutputError(
+                f"{path}: the reproduction there has another {key}: {found[key]}; this one has "
+                f"{wanted[key]}",
+                hint="name another folder with --out, or replace what is there with --overwrite",
+            )
+        report = path.name.replace("reproduction", "report", 1)
+        for name in (*files, Path(report).with_suffix(".html").name, path.name):
+            try:
+                (figures / Path(name).name).unlink(missing_ok=True)
+            except OSError as error:
+                raise unwritable(figures / name, error) from None
 
 
 def manifest(plan: Plan, outcomes: Sequence[Outcome]) -> dict[str, Any]:

@@ -97,7 +97,9 @@ class SweepFolder:
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path, plan: Plan, simulator: str, *, tables: bool) -> Iterator[SweepFolder]:
+    def open(
+        cls, path: Path, plan: Plan, simulator: str, *, tables: bool, overwrite: bool = False
+    ) -> Iterator[SweepFolder]:
         """Begin a sweep in a folder, or go on with the one that is there.
 
         Parameters
@@ -110,6 +112,8 @@ class SweepFolder:
             The build that is to run it.
         tables : bool
             Whether to keep all tables of every point.
+        overwrite : bool, optional
+            Whether to remove another sweep in the folder instead of refusing.
 
         Yields
         ------
@@ -129,7 +133,13 @@ class SweepFolder:
         with _locked(path):
             before = _manifest(path)
             if before is not None:
-                folder._require_same(before)
+                try:
+                    folder._require_same(before)
+                except OutputError:
+                    if not overwrite:
+                        raise
+                    _clear(path)
+                    before = None
             folder._read(before)
             folder._write_manifest()
             try:
@@ -184,7 +194,7 @@ class SweepFolder:
         return self.path / _TABLES / digest[:16]
 
     def _require_same(self, before: Mapping[str, Any]) -> None:
-        hint = "name another folder with --out, or remove this one if nobody needs it"
+        hint = "name another folder with --out, or replace what is there with --overwrite"
         if before["simulator"] != self._simulator:
             raise OutputError(
                 f"{self.path}: the sweep there was made by silvan {before['simulator']}, this is "
@@ -309,6 +319,18 @@ def _require_free(path: Path) -> None:
             f"{path}: the folder is not empty, and holds no sweep",
             hint="name another folder with --out",
         )
+
+
+def _clear(path: Path) -> None:
+    """Remove a sweep from its folder."""
+    try:
+        for name in (_PARTS, _FAILED, _TABLES):
+            if (path / name).exists():
+                shutil.rmtree(path / name)
+        (path / POINTS).unlink(missing_ok=True)
+        (path / MANIFEST).unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from None
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:

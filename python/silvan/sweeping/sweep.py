@@ -95,6 +95,7 @@ def sweep(
     scheduler: str = "local",
     workers: int | None = None,
     tables: bool = False,
+    overwrite: bool = False,
     point_timeout_s: float | None = None,
     progress: Callable[[SweepProgress], object] | None = None,
 ) -> SweepResult:
@@ -123,6 +124,8 @@ def sweep(
         has its own number.
     tables : bool, optional
         Whether to keep all tables of every point, too, in ``tables/HASH`` of the folder.
+    overwrite : bool, optional
+        Whether to remove another sweep in the folder instead of refusing.
     point_timeout_s : float, optional
         Seconds on the wall clock that a point may take; by default any time. The process of a point
         that takes longer is ended, and the point has failed.
@@ -177,7 +180,13 @@ def sweep(
             else out
         )
         folder = stack.enter_context(
-            SweepFolder.open(path, planned, build_id(), tables=tables and out is not None)
+            SweepFolder.open(
+                path,
+                planned,
+                build_id(),
+                tables=tables and out is not None,
+                overwrite=overwrite,
+            )
         )
         todo = [point for point in planned.points if not folder.is_finished(point)]
         total, kept = len(planned.points), len(planned.points) - len(todo)
