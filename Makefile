@@ -9,7 +9,7 @@ export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check-papers pages lint reference lock install system clean
+.PHONY: help run test check-slow check-papers pages lint reference lock install system clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,13 @@ test: system $(VENV)/test.stamp install ## Set up, and run all tests
 # The tests call programs that come with no Python package: requirements/debian.txt lists them.
 system: ## Install the programs that the tests call (as root), or say how
 	@$(PYTHON) python/tools/system_packages.py
+
+# Without debug assertions the engine's tables are indexed without a check; AddressSanitizer sees what then
+# goes beyond them. RUSTC_BOOTSTRAP lets the stable compiler take the flag.
+check-slow: ## Run the engine's tests as released, under AddressSanitizer (TESTS=name for some)
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --release --locked \
+		-p silvan-engine -p silvan-reference --tests \
+		--target $$(rustc -vV | sed -n 's/^host: //p') $(TESTS)
 
 check-papers: install ## Run all papers in full, and compare with the record (RECORD=1 rewrites it)
 	$(BIN)/python python/tools/check_papers.py $(if $(RECORD),--record)

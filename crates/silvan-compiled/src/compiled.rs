@@ -185,6 +185,10 @@ where
     fn programs(&self) -> Option<&Programs> {
         self.0.workload().programs()
     }
+
+    fn audit(&self) -> Result<(), InvariantError> {
+        self.0.audit()
+    }
 }
 
 impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
@@ -280,9 +284,5 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
 
     fn wake(&mut self, host: HostId) {
         self.0.wake(host);
-    }
-
-    fn audit(&self) -> Result<(), InvariantError> {
-        self.0.audit()
     }
 }

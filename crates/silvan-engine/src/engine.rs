@@ -15,7 +15,7 @@ use crate::plane::Plane;
 use crate::records::LATEST;
 use crate::stats::Statistics;
 use crate::workload::Workload;
-use silvan_interface::{BuildError, EngineConfig, RunError};
+use silvan_interface::{BuildError, EngineConfig, InvariantError, RunError};
 
 /// Simulated time between two looks for a deadlock.
 const DEADLOCK_INTERVAL: u64 = 1_000_000_000;
@@ -180,6 +180,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             }
         }
         Ok(())
+    }
+
+    /// Ends the run because an invariant does not hold.
+    #[cold]
+    pub(crate) fn broken(&mut self, now: u64, error: InvariantError) {
+        if self.fault.is_none() {
+            let at = Time::from_ps(now);
+            self.fault = Some(RunError::Invariant { at, error });
+        }
     }
 
     fn run_events(&mut self, end: u64) {

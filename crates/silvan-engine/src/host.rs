@@ -8,10 +8,11 @@ use crate::events::{Event, phase};
 use crate::form::Form;
 use crate::packet::{ACK, CONTROL, Kind, LAST, MARKED, Packet, service_level};
 use crate::plane::time;
-use crate::records::Credits;
+use crate::records::{Credits, LATEST};
 use crate::stats::Delivery;
 use crate::ways::Ways;
 use crate::workload::{Gate, Offer, Poll, Workload};
+use silvan_interface::InvariantError;
 
 /// Answers a workload's questions about one host.
 struct HostGate<'a, C> {
@@ -140,7 +141,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 return;
             }
             Poll::WaitUntil(at) => {
-                debug_assert!(at > time(now), "a workload waits for the past");
+                if at <= time(now) {
+                    let (host, until) = (host as usize, at);
+                    self.broken(now, InvariantError::WaitsForThePast { host, until });
+                    return;
+                }
                 self.wake_host(host, at.as_ps());
             }
             Poll::Idle => {}
@@ -172,6 +177,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             self.loop_back(now, host, port, offer);
             return;
         }
+        let mtu = self.plane.mtu_wire - self.plane.header;
+        if offer.bytes.wrapping_sub(1) >= mtu {
+            let (host, bytes) = (host as usize, offer.bytes);
+            self.broken(now, InvariantError::PacketSize { host, bytes, mtu });
+            return;
+        }
         let plane = &mut self.plane;
         let vl = plane.host_lanes(host)[offer.sl.index()];
         assert!(
@@ -189,7 +200,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             flags: if offer.last { LAST } else { 0 },
         };
         let packet = Packet::new(now, host, destination, kind);
-        debug_assert!(offer.bytes > 0 && u32::from(packet.wire()) <= plane.mtu_wire);
         let full_size = u32::from(packet.wire()) == plane.mtu_wire;
         let gap = match plane.config.host.injection_rate {
             Some(_) if full_size => plane.injection_mtu,
@@ -341,6 +351,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         };
         plane.hosts[to as usize].sink_free = done;
         let due = done + propagation + plane.config.host.credit_delay.as_ps();
+        // What comes later than the clock can tell never comes.
+        let due = due.min(LATEST - 1);
         plane.credits[lane].give(&mut plane.spill, now, due, packet.blocks());
         if packet.is(CONTROL) {
             self.notification_arrives(done, to, packet);
@@ -359,7 +371,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             },
             &mut plane.hosts[to as usize],
         );
-        if !F::WINDOWED && self.workload.needs_delivery() {
+        if self.workload.needs_delivery() {
             let slot = self.plane.events.stash(packet);
             self.plane
                 .events

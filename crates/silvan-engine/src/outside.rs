@@ -242,12 +242,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         plane.known_port(port);
         let wanted = VlTables::new(tables, data_vls);
         let known = plane.vl_tables.iter().position(|known| *known == wanted);
-        let index = known.unwrap_or_else(|| {
+        let index = known.unwrap_or(plane.vl_tables.len());
+        let number = u16::try_from(index).map_err(|_| BuildError::TooMany {
+            which: "different VL arbitration tables",
+            found: index as u64 + 1,
+            most: 1 << 16,
+        })?;
+        if known.is_none() {
             plane.vl_tables.push(wanted);
-            plane.vl_tables.len() - 1
-        });
+        }
         let output = plane.link_port(port);
-        plane.vl_states[output] = plane.vl_tables[index].start(index as u16);
+        plane.vl_states[output] = plane.vl_tables[index].start(number);
         if plane.outs[output].waiting > 0 {
             self.wake_output(output as u32, self.now);
         }

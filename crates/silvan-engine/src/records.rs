@@ -252,6 +252,7 @@ impl Credits {
     /// Notes that `blocks` credits arrive at `due`.
     #[inline(always)]
     pub fn give(&mut self, spill: &mut Spill, now: u64, due: u64, blocks: i32) {
+        debug_assert!(due < LATEST, "beyond the clock");
         let entry = due << BLOCK_BITS | blocks as u64;
         let places_left = usize::from(self.end) < PLACES && self.spill == NONE;
         if !places_left && !self.make_room(spill, now) {

@@ -8,9 +8,10 @@ use crate::events::{Event, Head, phase};
 use crate::form::Form;
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::time;
-use crate::records::{Element, InPort, Next};
+use crate::records::{Element, InPort, LATEST, Next};
 use crate::resident::ResidentView;
 use crate::workload::Workload;
+use silvan_interface::InvariantError;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// A head is eligible at input `port`: straight on if nothing is in the way, else into its
@@ -378,7 +379,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let credits = &mut plane.credits[lane];
         credits.starved = false;
         credits.in_hand -= blocks;
-        debug_assert!(credits.in_hand >= 0, "credits went negative");
+        if credits.in_hand < 0 {
+            self.without_credits(now, lane);
+        }
+        let plane = &mut self.plane;
         let out = &mut plane.outs[output as usize];
         debug_assert!(out.free_at <= now, "two packets at once on one link");
         out.free_at = tail;
@@ -430,6 +434,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         }
     }
 
+    /// A packet has been started without the credits for it.
+    #[cold]
+    #[inline(never)]
+    fn without_credits(&mut self, now: u64, lane: usize) {
+        let in_hand = self.plane.credits[lane].in_hand;
+        self.broken(now, InvariantError::NegativeCredits { lane, in_hand });
+    }
+
     /// The buffer space that a packet leaves at `tail` goes back to the sender upstream.
     #[inline(always)]
     pub(crate) fn return_credits(&mut self, now: u64, tail: u64, input: u32, packet: &Packet) {
@@ -445,6 +457,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let blocks = packet.blocks();
         if S::ACTIVE && self.switch.delays_credits() {
             due += self.starvation(now, input, lane, packet.wire());
+            due = due.min(LATEST - 1);
         }
         let plane = &mut self.plane;
         let credits = &mut plane.credits[lane];

@@ -132,6 +132,11 @@ impl Ways {
         }
     }
 
+    /// Entries of all tables from service levels to lanes.
+    pub fn table_entries(&self) -> usize {
+        self.lanes.len()
+    }
+
     /// Whether packets keep their lane and their service level all the way.
     pub fn keep_lanes(&self) -> bool {
         !self.changes_lanes && self.rows.is_empty() && self.host_lanes.is_empty()

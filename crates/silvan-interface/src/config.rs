@@ -337,6 +337,16 @@ pub enum BuildError {
     /// A notification takes more of the adapters' rates than the largest packet.
     #[error("a charge of {0} bytes per CNP; it must be at most 4096")]
     NotificationCharge(u64),
+    /// More of something than the engine can number.
+    #[error("{found} {which}; at most {most} are supported")]
+    TooMany {
+        /// What there is too much of.
+        which: &'static str,
+        /// How many there are.
+        found: u64,
+        /// How many are supported.
+        most: u64,
+    },
     /// A switch or host has no cable at all, or a host has not exactly one cabled port.
     #[error("host {0} must have exactly one cabled port")]
     HostPorts(String),

@@ -22,6 +22,14 @@ pub enum RunError {
         /// Dense number of the destination host.
         destination: u32,
     },
+    /// What the design promises does not hold: a fault of the engine or of its workload.
+    #[error("internal error at {at}: {error}")]
+    Invariant {
+        /// When it was found.
+        at: Time,
+        /// The invariant.
+        error: InvariantError,
+    },
     /// The end asked for is beyond the engine's clock.
     #[error("cannot simulate to {0}; the clock ends after about 20 hours")]
     TooLate(Time),
@@ -94,6 +102,36 @@ pub enum InvariantError {
         found: i64,
         /// Blocks of the buffer.
         capacity: i64,
+    },
+    /// A packet was started without the credits for it.
+    #[error(
+        "lane {lane}: a packet was started without the credits for it; {in_hand} blocks are left"
+    )]
+    NegativeCredits {
+        /// Dense lane number.
+        lane: usize,
+        /// Blocks left, less than 0.
+        in_hand: i32,
+    },
+    /// A workload offered a packet without payload, or one larger than the MTU.
+    #[error(
+        "host {host}: a packet with {bytes} B of payload; 1 B to the MTU, {mtu} B, are possible"
+    )]
+    PacketSize {
+        /// Dense number of the host.
+        host: usize,
+        /// Payload offered.
+        bytes: u32,
+        /// Largest payload.
+        mtu: u32,
+    },
+    /// A workload waits for an instant that has passed, so that time would stand still.
+    #[error("host {host}: its traffic waits for {until}, which is not in the future")]
+    WaitsForThePast {
+        /// Dense number of the host.
+        host: usize,
+        /// The instant.
+        until: Time,
     },
     /// The count of waiting bytes disagrees with the packets that wait.
     #[error("lane {lane}: the count of waiting bytes disagrees with the packets that wait")]

@@ -36,7 +36,6 @@ mod ideal;
 mod measure;
 mod programs;
 mod schedule;
-mod sequences;
 mod table;
 mod tables;
 mod trees;
@@ -126,7 +125,6 @@ pub struct Summary {
 /// | `host_series` | one per probe interval and host, by time | from the start |
 /// | `classes` | one per traffic class | from the end of the warm-up |
 /// | `flows` | one per flow with a given number of bytes, if there are any | from the start |
-/// | `sequences` | one per sequence, if there are any | from the start |
 /// | `ports` | one per cabled port | from the end of the warm-up |
 /// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
 /// | `forest`, `trees`, `tree_ports`, `tree_hosts`, `tree_lifetimes` | congestion trees, if asked for | from the start |
@@ -362,10 +360,10 @@ impl<'a> Run<'a> {
             }
         }
         self.check_finished()?;
+        self.check_invariants()?;
         let summary = self.summary(&measurement);
         let mut tables = measurement.tables(self.engine.as_ref());
         tables.extend(flows::table(self.scenario, self.engine.as_ref()));
-        tables.extend(sequences::table(self.scenario, self.engine.as_ref()));
         tables.extend(
             trees
                 .into_iter()
@@ -389,6 +387,14 @@ impl<'a> Run<'a> {
                 at: self.engine.now(),
             }),
         }
+    }
+
+    /// Checks once that nothing was lost or made on the way, whatever the run was compiled for.
+    fn check_invariants(&self) -> Result<(), RunError> {
+        let at = self.engine.now();
+        let audited = self.engine.audit();
+        audited
+            .map_err(|error| RunError::Engine(silvan_interface::RunError::Invariant { at, error }))
     }
 
     /// The first program that should have ended and has not is an error.

@@ -3,8 +3,15 @@
 use std::ops::ControlFlow;
 
 use silvan_compiled::Fastest;
-use silvan_control::seam::{Controller, PortReading, SettingChange};
-use silvan_units::{Bytes, Rate, Span, Time};
+use silvan_control::seam::{Controller, PortReading, PortVl, SettingChange};
+use silvan_interface::{
+    Discards, FlowProgress, Forest, HostCounters, InvariantError, PortCounters,
+};
+use silvan_programs::{Load, Programs};
+use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
+use silvan_simulation::{ClassTotals, LiveSimulation, Network};
+use silvan_traffic::Traffic;
+use silvan_units::{Bytes, HostId, PortId, Rate, Span, Time, Vl};
 
 use super::*;
 use crate::ColumnData;
@@ -415,4 +422,97 @@ fn a_scheme_in_python_is_not_left_out_silently() {
     let refused = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap_err();
     let name = "own".to_owned();
     assert_eq!(refused, RunError::PythonScheme { name });
+}
+
+/// A run that ends as it should, but for the check at its end.
+struct Unsound(Box<dyn Simulation>);
+
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) -> $result {
+            self.0.$name($($argument),*)
+        })*
+    };
+}
+
+impl Simulation for Unsound {
+    fn run_until(&mut self, end: Time) -> Result<(), silvan_interface::RunError> {
+        self.0.run_until(end)
+    }
+
+    fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting> {
+        self.0.apply(change)
+    }
+
+    fn track_flows(&mut self, flows: &[(u16, HostId)]) {
+        self.0.track_flows(flows);
+    }
+
+    fn reset_latency(&mut self) {
+        self.0.reset_latency();
+    }
+
+    fn audit(&self) -> Result<(), InvariantError> {
+        self.0.audit()?;
+        Err(InvariantError::Queue { lane: 7 })
+    }
+
+    forward! {
+        now() -> Time;
+        events() -> u64;
+        packet_hops() -> u64;
+        delivered_packets() -> u64;
+        memory_bytes() -> usize;
+        port_counters(port: PortId) -> PortCounters;
+        reading(port: PortId) -> PortReading;
+        discards(port: PortId) -> Discards;
+        marked(output: PortVl) -> u64;
+        queued(output: PortId, vl: Vl) -> Bytes;
+        host_counters(host: HostId) -> HostCounters;
+        class(class: u16) -> ClassTotals;
+        latency_of_class(class: u16) -> Option<Latencies>;
+        latency_of_host(host: HostId) -> Option<Latencies>;
+        flow(class: u16, source: HostId) -> FlowProgress;
+        forest(threshold: Bytes) -> Forest;
+        traffic() -> &Traffic;
+        classes() -> &[String];
+        programs() -> Option<&Programs>;
+    }
+}
+
+struct UnsoundEngines;
+
+impl Engines for UnsoundEngines {
+    fn start(
+        &self,
+        network: Network<'_>,
+        switch: AnySwitch,
+        source: AnySource,
+        load: Load,
+    ) -> Result<Box<dyn Simulation>, BuildError> {
+        let sound = Fastest.start(network, switch, source, load)?;
+        Ok(Box::new(Unsound(sound)))
+    }
+
+    fn start_live(
+        &self,
+        network: Network<'_>,
+        switch: MeteredSwitch,
+        adapter: MeteredAdapter,
+        traffic: Traffic,
+    ) -> Result<Box<dyn LiveSimulation>, BuildError> {
+        Fastest.start_live(network, switch, adapter, traffic)
+    }
+}
+
+/// Every run is checked at its end, and has no result if an invariant does not hold.
+#[test]
+fn a_run_whose_invariants_do_not_hold_has_no_result() {
+    let scenario = scenario(MINIMAL, &[]);
+    let mut go_on = |_| ControlFlow::Continue(());
+    let error = run(&UnsoundEngines, &scenario, 1, &mut go_on).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "internal error at 1 ms: lane 7: the count of waiting bytes disagrees with the packets that wait"
+    );
 }

@@ -102,6 +102,12 @@ pub trait Simulation {
 
     /// The programs, if there are any.
     fn programs(&self) -> Option<&Programs>;
+
+    /// Checks that bytes, credits and queues of the data plane add up.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    fn audit(&self) -> Result<(), InvariantError>;
 }
 
 /// One whose counters are read and whose fabric is changed while packets move.
@@ -202,10 +208,4 @@ pub trait LiveSimulation: Simulation + Debug + Send {
 
     /// Polls a host at the current instant, after its traffic was changed from outside.
     fn wake(&mut self, host: HostId);
-
-    /// Checks that bytes, credits and queues of the data plane add up.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold.
-    fn audit(&self) -> Result<(), InvariantError>;
 }

@@ -29,6 +29,44 @@ fn is_cut_through(config: &EngineConfig) -> bool {
         .is_some_and(|buffer| buffer.cut_through)
 }
 
+/// Most ports or hosts: the event queue has 28 bits for their numbers.
+const MOST_IDS: u64 = 1 << 28;
+/// Most rows of a table: their numbers have 32 bits, of which the highest stands for none.
+const MOST_ROWS: u64 = (1 << 31) - 1;
+
+/// Checks that ports, hosts, lanes, queues and table entries have numbers that fit.
+fn check_counts(fabric: &Fabric, config: &EngineConfig) -> Result<(), BuildError> {
+    let vls = u64::from(config.data_vls);
+    let ports = fabric.ports.len() as u64;
+    let (mut queues, mut stages, mut most_ports) = (0, 0, 0);
+    for switch in fabric.switch_ids() {
+        let node = fabric.switch(switch);
+        let radix = u64::from(node.port_count);
+        queues += radix * radix;
+        most_ports = most_ports.max(radix);
+        if config.switch.output_buffer.is_some() {
+            let cabled = node
+                .ports()
+                .filter(|&port| fabric.ports[port].peer.is_some());
+            stages += cabled.count() as u64;
+        }
+    }
+    let (hosts, switches) = (fabric.host_count() as u64, fabric.switch_count() as u64);
+    for (which, found, most) in [
+        ("ports at a switch", most_ports, 254),
+        ("ports and output buffers", ports + stages, MOST_IDS),
+        ("hosts", hosts, MOST_IDS),
+        ("Port VLs", (ports + stages) * vls, MOST_ROWS),
+        ("queues of packets", (queues + stages) * vls, MOST_ROWS),
+        ("forwarding entries", switches * (hosts + 1), MOST_ROWS),
+    ] {
+        if found > most {
+            return Err(BuildError::TooMany { which, found, most });
+        }
+    }
+    Ok(())
+}
+
 impl Plane {
     /// Compiles a fabric.
     pub fn build(
@@ -38,6 +76,7 @@ impl Plane {
     ) -> Result<Self, BuildError> {
         config.validate()?;
         config.validate_routes(routes)?;
+        check_counts(fabric, config)?;
         let mtu_wire = config.packet.mtu.as_u64() + config.packet.header.as_u64();
         let mtu_blocks = mtu_wire.div_ceil(64) as i32;
         let blocks = |bytes: Bytes| (bytes.as_u64() / 64) as i32;
@@ -108,7 +147,27 @@ impl Plane {
         plane.finish_ports();
         plane.choose_lanes();
         plane.reach = plane.measure_reach();
+        plane.check_classes()?;
         Ok(plane)
+    }
+
+    /// Checks that the classes into which ports have been sorted have numbers that fit.
+    fn check_classes(&self) -> Result<(), BuildError> {
+        for (which, found, most) in [
+            ("different link rates", self.rates.len(), 1 << 8),
+            ("different credit delays", self.credit_delays.len(), 1 << 16),
+            (
+                "entries of SL to VL tables",
+                self.ways.table_entries(),
+                MOST_ROWS as usize,
+            ),
+        ] {
+            if found > most {
+                let (found, most) = (found as u64, most as u64);
+                return Err(BuildError::TooMany { which, found, most });
+            }
+        }
+        Ok(())
     }
 
     fn rate_index(&mut self, rate: Rate) -> u8 {
