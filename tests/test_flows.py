@@ -64,6 +64,39 @@ duration = "1 ms"
 """
 
 
+SEQUENCES = """\
+[fabric]
+generator = "single-switch"
+hosts = 4
+
+[link]
+width = "4x"
+speed = "DDR"
+length = "20 m"
+
+[switch]
+latency = "150 ns"
+
+[[traffic.sequence]]
+name = "round"
+from = "host-0000"
+to = ["host-0001", "host-0002", "host-0003"]
+message = "2 KiB"
+iterations = 2
+pause = "1 us"
+
+[[traffic.sequence]]
+name = "endless"
+from = "host-0001"
+to = ["host-0000"]
+message = "2 KiB"
+iterations = "unlimited"
+
+[run]
+duration = "1 ms"
+"""
+
+
 @pytest.fixture
 def flows_file(tmp_path: Path) -> Path:
     path = tmp_path / "flows.toml"
@@ -116,6 +149,37 @@ def test_programs_have_ends(command: Command, tmp_path: Path) -> None:
     shown = command("run", path).stdout
     assert f"1 of 2 programs finished; the last one after {done['end_ps'] / 1e6:.3f} us" in shown
     assert "unfinished" in shown
+
+
+def test_sequences_are_closed_loops(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "sequences.toml"
+    path.write_text(SEQUENCES)
+    outcome = command("run", path, "--json", "--out", tmp_path / "out")
+    (run,) = json.loads(outcome.stdout)["runs"]
+    done, endless = run["sequences"]
+    # One packet over two cables and the switch; a microsecond between two messages.
+    message_ps = (100 + 150 + 100 + 1037) * 1000
+    assert (done["name"], done["finished"], done["messages"]) == ("round", True, 6)
+    assert done["end_ps"] == done["last_delivery_ps"] == 6 * message_ps + 5 * 1_000_000
+    assert (endless["finished"], endless["end_ps"]) == (False, None)
+    # A delivery at the end of the run is not part of it.
+    assert endless["messages"] == (10**9 - 1) // message_ps
+    kept = silvan.Result.read(run["folder"])
+    assert kept.sequences.to_pylist() == run["sequences"]
+    shown = command("run", path).stdout
+    assert (
+        f"round: 6 messages of a sequence delivered; finished after {done['end_ps'] / 1e6}" in shown
+    )
+    assert f"endless: {endless['messages']} messages of a sequence delivered" in shown
+
+
+def test_sequences_that_make_no_sense_are_refused(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "sequences.toml"
+    path.write_text(SEQUENCES.replace('["host-0000"]', "[]"))
+    refused = command("run", path)
+    assert refused.status == 2
+    place = f"{path}:24: traffic.sequence.1.to: at least one host is needed"
+    assert place in refused.stderr
 
 
 def test_a_run_without_finite_flows_says_so(incast: silvan.Result) -> None:

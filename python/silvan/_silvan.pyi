@@ -17,10 +17,12 @@ __all__ = [
     "RunOutput",
     "Scenario",
     "collective",
+    "latency_percentile_resolution",
     "pft_injection_rate",
     "reference",
     "run",
     "schema",
+    "stop_runs",
     "version",
 ]
 

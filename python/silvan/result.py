@@ -132,6 +132,11 @@ class Result:
         return self._of("flows", "no traffic entry has a number of bytes", "give one a key bytes")
 
     @property
+    def sequences(self) -> pa.Table:
+        """One row per sequence: messages and iterations delivered, and its end or null."""
+        return self._of("sequences", "there are no sequences", "add [[traffic.sequence]]")
+
+    @property
     def programs(self) -> pa.Table:
         """One row per message-passing program: ranks, and its end, null if it has not ended."""
         return self._of("programs", "there are no programs", "add [[traffic.program]]")

@@ -9,6 +9,7 @@
 
 mod compiled;
 
+use silvan_engine::workload::Workload;
 use silvan_engine::{BuildError, CompiledFabric};
 use silvan_programs::Load;
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
@@ -39,7 +40,9 @@ impl Engines for Fastest {
             return Ok(engine.discarding(network.discards_unroutable));
         }
         Ok(match (switch, source) {
-            (AnySwitch::None(switch), AnySource::None(source)) if fabric.is_windowed() => {
+            (AnySwitch::None(switch), AnySource::None(source))
+                if fabric.is_windowed() && !load.needs_delivery() =>
+            {
                 Compiled::windowed(fabric, switch, source, load.into_traffic())
             }
             (AnySwitch::Ib(switch), AnySource::Ib(source)) => {

@@ -371,7 +371,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             },
             &mut plane.hosts[to as usize],
         );
-        if self.workload.needs_delivery() {
+        if !F::WINDOWED && self.workload.needs_delivery() {
             let slot = self.plane.events.stash(packet);
             self.plane
                 .events

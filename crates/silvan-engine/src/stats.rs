@@ -220,12 +220,14 @@ impl Statistics {
         match self.detail {
             Detail::Nothing => {}
             Detail::Class => class.latency.record(delivery.latency),
-            Detail::More => self.count_more(delivery),
+            Detail::More => self.count_more(*delivery),
         }
     }
 
+    /// By value, so that a delivery is in memory only where it is called.
+    #[cold]
     #[inline(never)]
-    fn count_more(&mut self, delivery: &Delivery) {
+    fn count_more(&mut self, delivery: Delivery) {
         if self.latency != LatencyStats::Off {
             let class = &mut self.classes[usize::from(delivery.class)];
             class.latency.record(delivery.latency);

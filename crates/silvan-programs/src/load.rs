@@ -84,7 +84,7 @@ fn earlier(one: Poll, other: Poll) -> Poll {
 impl Workload for Load {
     #[inline]
     fn needs_delivery(&self) -> bool {
-        self.programs.is_some()
+        self.programs.is_some() || self.traffic.needs_delivery()
     }
 
     #[inline]
@@ -147,7 +147,7 @@ impl Workload for Load {
             Some(programs) if offer.class >= self.first_class => {
                 programs.delivered(src, offer, now, wake);
             }
-            _ => {}
+            _ => self.traffic.on_delivered(src, offer, now, wake),
         }
     }
 }

@@ -36,6 +36,7 @@ mod ideal;
 mod measure;
 mod programs;
 mod schedule;
+mod sequences;
 mod table;
 mod tables;
 mod trees;
@@ -125,6 +126,7 @@ pub struct Summary {
 /// | `host_series` | one per probe interval and host, by time | from the start |
 /// | `classes` | one per traffic class | from the end of the warm-up |
 /// | `flows` | one per flow with a given number of bytes, if there are any | from the start |
+/// | `sequences` | one per sequence, if there are any | from the start |
 /// | `ports` | one per cabled port | from the end of the warm-up |
 /// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
 /// | `forest`, `trees`, `tree_ports`, `tree_hosts`, `tree_lifetimes` | congestion trees, if asked for | from the start |
@@ -364,6 +366,7 @@ impl<'a> Run<'a> {
         let summary = self.summary(&measurement);
         let mut tables = measurement.tables(self.engine.as_ref());
         tables.extend(flows::table(self.scenario, self.engine.as_ref()));
+        tables.extend(sequences::table(self.scenario, self.engine.as_ref()));
         tables.extend(
             trees
                 .into_iter()

@@ -49,8 +49,10 @@ fn as_section(path: &KeyPath) -> String {
 /// Advice on the key `field` that the table at `path` lacks.
 pub(crate) fn on_missing(path: &KeyPath, field: &str) -> String {
     let of_cable = path.starts_with(&KeyPath::from("fabric.cable"));
+    let is_sequence = path.starts_with(&KeyPath::from("traffic.sequence"));
     let example = match field {
         "from" | "to" if of_cable => "\"S1:1\"",
+        "to" if is_sequence => "[\"host-0000\"]",
         "from" | "to" => "\"host-0000\"",
         "name" | "switch" => "\"S1\"",
         "ports" => "36",

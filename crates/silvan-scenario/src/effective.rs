@@ -123,6 +123,7 @@ fn name_entries(file: &mut ScenarioFile) {
     );
     fill("incast", traffic.incast.iter_mut().map(|e| &mut e.name));
     fill("flow", traffic.flow.iter_mut().map(|e| &mut e.name));
+    fill("sequence", traffic.sequence.iter_mut().map(|e| &mut e.name));
     fill("program", traffic.program.iter_mut().map(|e| &mut e.name));
 }
 

@@ -15,9 +15,10 @@ use crate::rng::{Purpose, Stream, shuffle, start_phase, stream};
 use crate::roles::Role;
 use crate::scatter::{Classes, Common, Scatter};
 use crate::send_queue::SendQueue;
+use crate::sequence::{Sequence, SequencePlan};
 use crate::spec::{
-    Environment, FlowSpec, IncastSpec, Load, OnOffSpec, Pattern, PermutationSpec, Spacing,
-    TrafficSpec, UniformSpec,
+    Environment, FlowSpec, IncastSpec, Load, OnOffSpec, Pattern, PermutationSpec, SequenceSpec,
+    Spacing, TrafficSpec, UniformSpec,
 };
 use crate::supply::{Spread, Supply};
 use crate::traffic::{HostSources, Source, Traffic};
@@ -86,6 +87,9 @@ pub(crate) fn build(
     }
     for (index, entry) in spec.flow.iter().enumerate() {
         builder.flow(index, entry)?;
+    }
+    for (index, entry) in spec.sequence.iter().enumerate() {
+        builder.sequence(index, entry)?;
     }
     Ok(builder.finish(roles, followers, hotspots))
 }
@@ -313,6 +317,46 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
+    fn sequence(&mut self, index: usize, entry: &SequenceSpec) -> Result<(), TrafficError> {
+        let check = self.checker(Entry::Sequence(index));
+        let from = check.host("from", entry.from)?;
+        if entry.to.is_empty() {
+            return check.fail("to", Reason::NoHosts);
+        }
+        for &dst in &entry.to {
+            check.host("to", dst)?;
+            if dst == from && !self.spec.loopback {
+                return check.fail("to", Reason::ToItself(from));
+            }
+        }
+        if entry.iterations == Some(0) {
+            return check.fail("iterations", Reason::ZeroIterations);
+        }
+        let message = check.message(entry.message, self.spec.message)?;
+        let window = check.window(entry.window)?;
+        let class = self.class(&check, named(&entry.name, "sequence", index))?;
+        for dst in &entry.to {
+            self.receives[dst.index()] = true;
+        }
+        let sequence = Sequence::new(SequencePlan {
+            to: entry.to.clone(),
+            iterations: entry.iterations.unwrap_or(u64::MAX),
+            sl: entry.sl,
+            class,
+            message,
+            mtu: self.mtu,
+            pause: entry.pause,
+            window,
+        });
+        let contribution = Contribution {
+            rate: 0.0,
+            uniform: 0.0,
+            window,
+        };
+        self.add(from, Source::Sequence(Box::new(sequence)), contribution);
+        Ok(())
+    }
+
     /// Each of these hosts sends to all others, and to itself if hosts do.
     pub(crate) fn reach_all_from(&mut self, senders: &[HostId]) {
         for (host, receives) in self.receives.iter_mut().enumerate() {
@@ -361,6 +405,7 @@ impl<'a> Builder<'a> {
             sources.extend(of_host.into_iter().map(|(source, _)| source));
         }
         Traffic {
+            has_sequences: !self.spec.sequence.is_empty(),
             hosts,
             sources,
             commons: self.commons,

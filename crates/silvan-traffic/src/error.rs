@@ -31,6 +31,8 @@ pub enum Entry {
     Incast(usize),
     /// A flow, counted from 0.
     Flow(usize),
+    /// A sequence, counted from 0.
+    Sequence(usize),
 }
 
 /// Entries are counted from 1 in the text.
@@ -43,6 +45,7 @@ impl fmt::Display for Entry {
             Self::Permutation(index) => write!(f, "traffic.permutation {}", index + 1),
             Self::Incast(index) => write!(f, "traffic.incast {}", index + 1),
             Self::Flow(index) => write!(f, "traffic.flow {}", index + 1),
+            Self::Sequence(index) => write!(f, "traffic.sequence {}", index + 1),
         }
     }
 }
@@ -91,6 +94,9 @@ pub enum Reason {
     /// A size beyond what the packet format can hold.
     #[error("{0} is more than 4 GiB")]
     TooLarge(Bytes),
+    /// A list that is gone through zero times.
+    #[error("zero iterations send nothing")]
+    ZeroIterations,
     /// A span of zero where time must pass.
     #[error("zero time")]
     ZeroSpan,

@@ -11,6 +11,7 @@
 //! | B node | its hotspot with probability p, else any other host | saturating, each class capped by its share of time |
 //! | uniform | any other host, uniformly | saturating, Poisson or periodic |
 //! | permutation, incast, flow | always the same | saturating, Poisson or periodic |
+//! | sequence | each host of a list in turn | closed loop: the next message when the last was delivered |
 //!
 //! The V, C and B nodes are those of Gran et al., "Exploring the Scope of the InfiniBand Congestion
 //! Control Mechanism" (IPDPS 2012), sections III to V and Frame I. Where the paper is silent:
@@ -88,6 +89,7 @@ pub mod rng;
 mod roles;
 mod scatter;
 mod send_queue;
+mod sequence;
 mod share;
 mod spec;
 mod supply;
@@ -96,8 +98,9 @@ mod traffic;
 pub use error::{Entry, Reason, TrafficError};
 pub use finite::FiniteFlow;
 pub use roles::Role;
+pub use sequence::{SequenceProgress, SequenceState};
 pub use spec::{
     CatchUp, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, OnOffSpec, Pattern,
-    PermutationSpec, Roles, Selection, Spacing, TrafficSpec, UniformSpec, Window,
+    PermutationSpec, Roles, Selection, SequenceSpec, Spacing, TrafficSpec, UniformSpec, Window,
 };
 pub use traffic::Traffic;

@@ -41,6 +41,8 @@ pub struct TrafficSpec {
     pub incast: Vec<IncastSpec>,
     /// Single flows.
     pub flow: Vec<FlowSpec>,
+    /// Hosts that send to a list of hosts in turn, one message at a time.
+    pub sequence: Vec<SequenceSpec>,
 }
 
 impl TrafficSpec {
@@ -61,6 +63,7 @@ impl Default for TrafficSpec {
             permutation: Vec::new(),
             incast: Vec::new(),
             flow: Vec::new(),
+            sequence: Vec::new(),
         }
     }
 }
@@ -285,6 +288,28 @@ pub struct FlowSpec {
     pub window: Window,
     /// When within that it is on, if not all the time; only a saturating load can come and go.
     pub on_off: Option<OnOffSpec>,
+    /// Size of a message, instead of [`TrafficSpec::message`].
+    pub message: Option<Bytes>,
+    /// Service level.
+    pub sl: Sl,
+}
+
+/// A host that sends one message to each host of a list in turn. Each message starts when the one
+/// before has been delivered completely (a closed loop).
+#[derive(Clone, Debug, PartialEq)]
+pub struct SequenceSpec {
+    /// Name in the statistics; `None`: `sequence-1`, ...
+    pub name: Option<String>,
+    /// The sender.
+    pub from: HostId,
+    /// The receivers, in the order of their messages. A host may stand in the list more than once.
+    pub to: Vec<HostId>,
+    /// How often the sender goes through the list; `None`: until the end.
+    pub iterations: Option<u64>,
+    /// Time from the delivery of a message to the start of the next one.
+    pub pause: Span,
+    /// When.
+    pub window: Window,
     /// Size of a message, instead of [`TrafficSpec::message`].
     pub message: Option<Bytes>,
     /// Service level.

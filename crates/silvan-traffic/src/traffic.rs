@@ -13,6 +13,7 @@ use crate::offered::OfferedLoad;
 use crate::roles::Role;
 use crate::scatter::{Common, Scatter};
 use crate::send_queue::{OpenGate, SendQueue};
+use crate::sequence::{Sequence, SequenceState};
 use crate::spec::{Environment, TrafficSpec};
 
 /// One source of messages of one host.
@@ -22,6 +23,8 @@ pub(crate) enum Source {
     Scatter(Scatter),
     /// One destination.
     Fixed(Fixed),
+    /// One destination after the other, in a closed loop.
+    Sequence(Box<Sequence>),
 }
 
 impl Source {
@@ -41,6 +44,7 @@ impl Source {
         match self {
             Self::Scatter(scatter) => scatter.ready(now, commons, hotspots, gate),
             Self::Fixed(fixed) => fixed.ready(now, gate),
+            Self::Sequence(sequence) => sequence.ready(now, gate),
         }
     }
 
@@ -49,6 +53,7 @@ impl Source {
         match self {
             Self::Scatter(scatter) => scatter.emit(commons),
             Self::Fixed(fixed) => fixed.emit(),
+            Self::Sequence(sequence) => sequence.emit(),
         }
     }
 }
@@ -85,6 +90,8 @@ pub struct Traffic {
     pub(crate) receives: Vec<bool>,
     pub(crate) incast_targets: Vec<HostId>,
     pub(crate) finite: Vec<FiniteFlow>,
+    /// Whether there are sequences, which start messages because of deliveries.
+    pub(crate) has_sequences: bool,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
     /// By host, where each has one queue for all messages; else empty.
@@ -133,6 +140,22 @@ impl Traffic {
         &self.finite
     }
 
+    /// The sequences, ordered by class.
+    pub fn sequences(&self) -> Vec<SequenceState> {
+        let of_host = |(host, record): (usize, &HostSources)| {
+            let first = record.first as usize;
+            let end = first + (record.count + record.stopped) as usize;
+            let sources = self.sources[first..end].iter();
+            sources.filter_map(move |source| match source {
+                Source::Sequence(sequence) => Some(sequence.state(HostId::new(host))),
+                _ => None,
+            })
+        };
+        let mut states: Vec<_> = self.hosts.iter().enumerate().flat_map(of_host).collect();
+        states.sort_unstable_by_key(|state| state.class);
+        states
+    }
+
     /// Whether a host is a destination of some traffic at some time. Panics if the fabric has no such
     /// host.
     pub fn receives(&self, host: HostId) -> bool {
@@ -141,7 +164,7 @@ impl Traffic {
 
     /// What `host` offers at an instant [bit/s of payload]: the sum over its sources, each by itself
     /// at most its injection rate. Flows with a given number of bytes count until their end, if they
-    /// have one. Panics if the fabric has no such host.
+    /// have one, and sequences, which offer what the fabric lets them, as nothing. Panics if the fabric has no such host.
     pub fn offered_load(&self, host: HostId, at: Time) -> f64 {
         self.offered.of(host, at)
     }
@@ -235,6 +258,11 @@ fn waiting(now: Time, wait: Time) -> Poll {
 
 impl Workload for Traffic {
     #[inline]
+    fn needs_delivery(&self) -> bool {
+        self.has_sequences
+    }
+
+    #[inline]
     fn foresee_poll(&self, host: HostId) {
         prefetch(&self.hosts, host.index());
     }
@@ -276,6 +304,23 @@ impl Workload for Traffic {
             match source {
                 Source::Scatter(scatter) => scatter.forget_releases(),
                 Source::Fixed(fixed) => fixed.forget_releases(),
+                Source::Sequence(sequence) => sequence.forget_releases(),
+            }
+        }
+    }
+
+    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
+        let record = &self.hosts[src.index()];
+        let first = record.first as usize;
+        let end = first + (record.count + record.stopped) as usize;
+        for source in &mut self.sources[first..end] {
+            if let Source::Sequence(sequence) = source
+                && sequence.class() == offer.class
+            {
+                if sequence.deliver(offer.bytes, now) {
+                    wake.push(src);
+                }
+                return;
             }
         }
     }

@@ -204,6 +204,8 @@ def _ends(result: Result) -> dict[str, Any]:
     ends: dict[str, Any] = {}
     if "flows" in result.tables:
         ends["flows"] = result.flows.to_pylist()
+    if "sequences" in result.tables:
+        ends["sequences"] = result.sequences.to_pylist()
     if "programs" in result.tables:
         ranks = result.ranks.to_pylist()
         ends["programs"] = [
@@ -230,6 +232,11 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
         if slowdowns:
             mean = statistics.fmean(slowdowns)
             line += f"; slowdown mean {mean:.2f}, max {max(slowdowns):.2f}"
+        lines.append(line)
+    for one in report.get("sequences", ()):
+        line = f"{one['name']}: {one['messages']:,} messages of a sequence delivered"
+        if one["finished"]:
+            line += f"; finished after {one['end_ps'] / 1e6:.3f} us"
         lines.append(line)
     if programs := report.get("programs"):
         line = f"{_finished(programs)} programs finished"

@@ -163,7 +163,7 @@ pub(super) fn on_traffic(reason: &Reason) -> String {
         Reason::OutsideFabric { .. } => "name a host of the fabric",
         Reason::Repeated(_) => "name each host once",
         Reason::ToItself(_) => {
-            "choose another receiver, or for a flow set traffic.loopback to true"
+            "choose another receiver, or for a flow or a sequence set traffic.loopback to true"
         }
         Reason::TooFewHosts { available, .. } => {
             return format!("ask for at most {available}, or enlarge the fabric");
@@ -174,6 +174,7 @@ pub(super) fn on_traffic(reason: &Reason) -> String {
         Reason::FractionSum(_) => "lower one of them",
         Reason::ZeroBytes => "write e.g. \"4 KiB\"",
         Reason::TooLarge(_) => "write e.g. \"4 KiB\"; a flow's bytes may be more",
+        Reason::ZeroIterations => "write 1 or more, or \"unlimited\"",
         Reason::ZeroSpan => "write e.g. \"1 ms\", or \"unlimited\" where that is allowed",
         Reason::OnOffUnsaturated => "leave out the load or rate, or the times on and off",
         Reason::ZeroBacklog => "write 1 or more",

@@ -58,6 +58,10 @@ pub(super) fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, S
             traffic.flow.iter().map(|entry| entry.sl).collect(),
         ))
         .chain(list(
+            "sequence",
+            traffic.sequence.iter().map(|entry| entry.sl).collect(),
+        ))
+        .chain(list(
             "program",
             traffic.program.iter().map(|entry| entry.sl).collect(),
         ))

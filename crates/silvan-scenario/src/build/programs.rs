@@ -289,7 +289,8 @@ fn check_names(plan: &Plan, traffic: &TrafficSection) -> Result<(), ScenarioErro
     let others = others
         .chain(traffic.permutation.iter().map(|entry| &entry.name))
         .chain(traffic.incast.iter().map(|entry| &entry.name))
-        .chain(traffic.flow.iter().map(|entry| &entry.name));
+        .chain(traffic.flow.iter().map(|entry| &entry.name))
+        .chain(traffic.sequence.iter().map(|entry| &entry.name));
     let mut taken: Vec<&str> = others.flatten().map(String::as_str).collect();
     for (index, job) in plan.jobs.iter().enumerate() {
         if taken.contains(&job.name.as_str()) {

@@ -4,8 +4,8 @@ use silvan_fabric::Fabric;
 use silvan_interface::{HostParams, PacketParams};
 use silvan_traffic::{
     CatchUp, Entry, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, OnOffSpec,
-    Pattern, PermutationSpec, Roles, Selection, Spacing, TrafficError, TrafficSpec, UniformSpec,
-    Window,
+    Pattern, PermutationSpec, Roles, Selection, SequenceSpec, Spacing, TrafficError, TrafficSpec,
+    UniformSpec, Window,
 };
 use silvan_units::{Bytes, HostId, Rate, Span, Time};
 
@@ -123,6 +123,19 @@ pub(crate) fn build_traffic(
                 sl: entry.sl,
             })
         })?,
+        sequence: each(&section.sequence, |index, entry| {
+            let key = entry_key("sequence", index);
+            Ok(SequenceSpec {
+                name: entry.name.clone(),
+                from: host_named(fabric, &entry.from, key.key("from"))?,
+                to: names.hosts(&entry.to, &key.key("to"))?,
+                iterations: entry.iterations.value(),
+                pause: entry.pause,
+                window: window(entry.start, entry.end),
+                message: entry.message,
+                sl: entry.sl,
+            })
+        })?,
     })
 }
 
@@ -137,6 +150,7 @@ pub(crate) fn traffic_error(error: &TrafficError) -> ScenarioError {
         Entry::Permutation(index) => at("traffic.permutation").index(index),
         Entry::Incast(index) => at("traffic.incast").index(index),
         Entry::Flow(index) => at("traffic.flow").index(index),
+        Entry::Sequence(index) => at("traffic.sequence").index(index),
     };
     ScenarioError::new(entry.key(error.key), error.reason.to_string())
         .with_hint(advice::on_traffic(&error.reason))

@@ -47,8 +47,8 @@ pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, 
 pub use scheme::Scheme;
 pub use settings::{PortOverride, SettingChangeEntry};
 pub use traffic::{
-    FlowEntry, IncastEntry, NodesSection, OnOffSection, PatternKind, PermutationEntry, SpacingKind,
-    TrafficSection, UniformEntry,
+    FlowEntry, IncastEntry, NodesSection, OnOffSection, PatternKind, PermutationEntry,
+    SequenceEntry, SpacingKind, TrafficSection, UniformEntry,
 };
 
 /// Everything that a scenario file says.

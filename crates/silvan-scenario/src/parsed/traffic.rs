@@ -39,6 +39,9 @@ pub struct TrafficSection {
     /// Single flows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flow: Vec<FlowEntry>,
+    /// Hosts that send to a list of hosts in turn, each message when the last one was delivered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sequence: Vec<SequenceEntry>,
     /// Message-passing programs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub program: Vec<ProgramEntry>,
@@ -64,6 +67,7 @@ impl Default for TrafficSection {
             permutation: Vec::new(),
             incast: Vec::new(),
             flow: Vec::new(),
+            sequence: Vec::new(),
             program: Vec::new(),
             gpcnet: None,
             hpcc: None,
@@ -345,6 +349,48 @@ pub struct FlowEntry {
     #[serde(default = "zero_sl")]
     #[schemars(with = "schema::SlNumber")]
     pub sl: Sl,
+}
+
+/// A host that sends one message to each host of a list in turn, in a closed loop: a message starts when
+/// the one before has been delivered completely.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct SequenceEntry {
+    /// Name in the statistics. Default: `sequence-1`, `sequence-2`, ...
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The sender.
+    pub from: String,
+    /// The receivers, in the order of their messages; a host may be listed more than once.
+    pub to: Vec<String>,
+    /// How often the sender goes through the list.
+    #[serde(default = "one_iteration")]
+    pub iterations: Limit<u64>,
+    /// Time from the delivery of a message to the start of the next one: the delay of the acknowledgement
+    /// and the overhead of the sender.
+    #[serde(default)]
+    #[schemars(with = "schema::SpanText")]
+    pub pause: Span,
+    /// Time of the first message.
+    #[serde(default)]
+    #[schemars(with = "schema::SpanText")]
+    pub start: Span,
+    /// Time from which on no message starts.
+    #[serde(default)]
+    #[schemars(with = "Limit<schema::SpanText>")]
+    pub end: Limit<Span>,
+    /// Size of a message, if it is not that of the section `traffic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub message: Option<Bytes>,
+    /// Service level.
+    #[serde(default = "zero_sl")]
+    #[schemars(with = "schema::SlNumber")]
+    pub sl: Sl,
+}
+
+fn one_iteration() -> Limit<u64> {
+    Limit::At(1)
 }
 
 pub(super) fn zero_sl() -> Sl {

@@ -306,7 +306,7 @@ fn traffic_entries() {
     assert_eq!(
         message("[[traffic.flow]]\nfrom = \"host-0001\"\nto = \"host-0001\""),
         "file.toml:3: traffic.flow.0.to: host 1 would send to itself (hint: choose another \
-         receiver, or for a flow set traffic.loopback to true)"
+         receiver, or for a flow or a sequence set traffic.loopback to true)"
     );
     assert_eq!(
         message(
@@ -315,6 +315,52 @@ fn traffic_entries() {
         ),
         "file.toml:5: traffic.flow.0.end: the end (1 us) is not after the start (2 us) (hint: \
          choose a later end, or leave it out)"
+    );
+}
+
+#[test]
+fn sequences() {
+    let check = |keys: &str, expected: &str| {
+        let text = format!("[[traffic.sequence]]\nfrom = \"host-0001\"\n{keys}");
+        assert_eq!(message(&text), format!("file.toml:{expected}"));
+    };
+    check(
+        "to = []",
+        "3: traffic.sequence.0.to: at least one host is needed (hint: name at least one host)",
+    );
+    check(
+        "to = [\"host-0002\", \"host-0009\"]",
+        "3: traffic.sequence.0.to.1: there is no host named \"host-0009\" (hint: did you mean \
+         \"host-0000\"?)",
+    );
+    check(
+        "to = [\"host-0002\", \"host-0001\"]",
+        "3: traffic.sequence.0.to: host 1 would send to itself (hint: choose another receiver, or \
+         for a flow or a sequence set traffic.loopback to true)",
+    );
+    check(
+        "to = [\"host-0002\"]\niterations = 0",
+        "4: traffic.sequence.0.iterations: zero iterations send nothing (hint: write 1 or more, \
+         or \"unlimited\")",
+    );
+    check(
+        "to = [\"host-0002\"]\nmessage = \"0 B\"",
+        "4: traffic.sequence.0.message: zero bytes (hint: write e.g. \"4 KiB\")",
+    );
+    check(
+        "to = [\"host-0002\"]\nstart = \"2 us\"\nend = \"1 us\"",
+        "5: traffic.sequence.0.end: the end (1 us) is not after the start (2 us) (hint: choose a \
+         later end, or leave it out)",
+    );
+    check(
+        "to = [\"host-0002\"]\nname = \"flow-1\"\n[[traffic.flow]]\nfrom = \"host-0001\"\nto = \
+         \"host-0002\"",
+        "4: traffic.sequence.0.name: the name \"flow-1\" is taken (hint: choose another name, or \
+         leave it out)",
+    );
+    check(
+        "",
+        "1: traffic.sequence.0.to: missing key (hint: add it, e.g. to = [\"host-0000\"])",
     );
 }
 
