@@ -7,7 +7,7 @@ import os
 import pickle
 import signal
 import subprocess
-import time
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -190,7 +190,7 @@ LATER = ["if state[0] == 2 and now > LATE:", "    return now + 1", "return now"]
 @pytest.mark.parametrize("body", [ENDLESS, LATER], ids=["loop", "later"])
 @pytest.mark.parametrize("words", [["run"], ["run", "--seeds", "2"], ["sweep", "--seeds", "2"]])
 def test_ctrl_c_ends_what_never_ends(words: list[str], body: list[str], files: Path) -> None:
-    """Workers end by themselves: their caller would wait for them for ten seconds."""
+    """Workers end by themselves: the caller of these would wait for them for an hour."""
     # The first call that never comes back says so.
     first = ["if state[0] == 2 and now > LATE and state[1] == 0:", "    state[1] = 1"]
     first += ["    print('in the function')"]
@@ -198,19 +198,20 @@ def test_ctrl_c_ends_what_never_ends(words: list[str], body: list[str], files: P
     command, *more = words
     scheme = ["--scheme", str(files / "mine.py"), "--out", str(files / "out")]
     scheme += ["--set", "control.python.parameters.which=2"]
+    program = "import sys, silvan.cli, silvan.processes as processes; processes._PATIENCE_S = 3600"
+    program += "; sys.exit(silvan.cli.main())"
     process = subprocess.Popen(
-        silvan_command(command, files / "incast.toml", *scheme, *more),
+        [sys.executable, "-c", program, command, str(files / "incast.toml"), *scheme, *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == "in the function\n"
+    # Two workers may write theirs into one line.
+    assert process.stdout.readline().startswith("in the function")
     process.send_signal(signal.SIGINT)
-    begin = time.monotonic()
     _, stderr = process.communicate(timeout=PATIENCE_S)
-    assert time.monotonic() - begin < 8
     assert process.returncode == 130
     assert stderr.endswith("stopped; results that were finished are kept\n")
     assert "Traceback" not in stderr
