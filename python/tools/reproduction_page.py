@@ -60,9 +60,10 @@ def _cost(reproduction: dict[str, Any]) -> Iterator[str]:
     runs = reproduction["runs"]
     hops = sum(run["packet_hops"] for run in runs)
     wall_s = sum(run["wall_s"] for run in runs)
+    wall = f"{wall_s / 60:.0f} minutes" if wall_s >= 120 else f"{wall_s:.0f} seconds"
     yield (
         f"{len(runs)} runs of silvan {reproduction['version']}, {hops / 1e9:.1f} G packet-hops, "
-        f"{wall_s / 60:.0f} minutes of wall time, added up."
+        f"{wall} of wall time, added up."
     )
 
 
