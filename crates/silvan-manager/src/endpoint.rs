@@ -99,7 +99,7 @@ impl Endpoint {
                 runtime.block_on(async {
                     tokio::select! {
                         () = server.run() => {}
-                        // Sent by nobody: the sender is dropped with the endpoint.
+                        // Nothing is sent: the sender is dropped with the endpoint.
                         _ = stopped => {}
                     }
                 });

@@ -147,7 +147,7 @@ impl Connection {
     }
 
     /// Answers the lines that have come in, each when the answer before has been taken. Says whether all
-    /// have been; `None` if nobody is there any more.
+    /// have been; `None` if the client has gone.
     fn answer_lines(&mut self, at: &mut Counter<'_>) -> Option<bool> {
         while self.flush()? {
             let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {
@@ -168,7 +168,7 @@ impl Connection {
         Some(false)
     }
 
-    /// Sends what is taken, and says whether that was all; `None` if nobody is there any more.
+    /// Sends what is taken, and says whether that was all; `None` if the client has gone.
     fn flush(&mut self) -> Option<bool> {
         while !self.output.is_empty() {
             let (first, _) = self.output.as_slices();

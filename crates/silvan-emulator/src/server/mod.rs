@@ -275,7 +275,7 @@ impl Server {
                 }
                 Received::Foreign(user, from) => {
                     self.options.notices.refused(user, "attach");
-                    // Whoever is refused shall not wait for an answer.
+                    // A refused client gets an answer at once.
                     self.refuse(&buffer[..CONTROL_LEN], from.as_ref());
                 }
                 Received::Gone => {}

@@ -11,7 +11,7 @@ use silvan_units::{Bytes, HostId, Length, Sl, Span, Time};
 
 use crate::common::{MTU, Routed, at, cable, room};
 
-/// Host 0 answers whatever it is asked with this, and asks nobody.
+/// Host 0 answers every request with this, and sends none.
 #[derive(Debug)]
 struct Stubborn(Poll);
 

@@ -279,7 +279,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.finish()
     }
 
-    /// Waits until the subnet is managed or the task shall stop; gives false if that takes as long as
+    /// Waits until the subnet is managed or the task is stopped; returns false if that takes as long as
     /// it takes to count a subnet manager as lost.
     fn await_sm(&mut self, stop: &AtomicBool) -> Result<bool, ManagerError> {
         let mut deadline = Deadline::new(&mut self.client, self.settings.sm_lost_after);
