@@ -16,6 +16,7 @@ import pytest
 
 import silvan
 from silvan.measures import PS_PER_MS, BoolArray, FloatArray
+from tests.needs import Needs
 
 # The same examples on every machine, so that a failure is never a matter of luck.
 hypothesis.settings.register_profile(
@@ -27,6 +28,12 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("fixed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Check the needs of tests, and list those that are missing."""
+    config.pluginmanager.register(Needs(), "needs")
+
 
 INCAST = """\
 name = "incast"

@@ -72,6 +72,7 @@ def browse(page: Path, folder: Path) -> tuple[str, str, list[str]]:
     return done.stdout, console, [one["url"] for one in of_pages]
 
 
+@pytest.mark.needs("chromium")
 def test_the_report_is_complete_and_alone(report: Path, tmp_path: Path) -> None:
     document, console, addresses = browse(report, tmp_path)
     assert console == ""
@@ -93,6 +94,7 @@ def test_the_report_is_complete_and_alone(report: Path, tmp_path: Path) -> None:
     assert "6 runs" in document
 
 
+@pytest.mark.needs("chromium")
 def test_the_browser_test_would_notice(tmp_path: Path) -> None:
     # A page that asks the network and complains, to show that the test above can fail.
     page = tmp_path / "bad.html"

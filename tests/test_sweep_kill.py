@@ -59,6 +59,7 @@ MOMENTS = [
 ]
 
 
+@pytest.mark.needs("strace")
 def test_killed_at_any_moment_a_sweep_still_ends_the_same(
     incast_file: Path, tmp_path: Path
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -16,21 +15,11 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.emulation import Emulation, preload_library
+from silvan.emulation import Emulation
+from tests.needs import PATH
 
-TOOLS = (
-    "ibnetdiscover",
-    "perfquery",
-    "ibccquery",
-    "ibccconfig",
-    "ibportstate",
-    "opensm",
-    "saquery",
-    "sminfo",
-    "smpquery",
-)
-# Where Debian puts them; not everybody has it in the path.
-PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+REAL_TOOLS = pytest.mark.needs("opensm", "infiniband-diags", "ibsim-utils")
+"""For tests that run OpenSM or a program of infiniband-diags in a live fabric."""
 
 LINE = """\
 name = "line"
@@ -49,20 +38,6 @@ cable = [
 routing = "min-hop"
 """
 """Two switches with two cables between them, two hosts each, no traffic."""
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _tools() -> None:
-    """Fail, and say how to install them, if the real tools are missing."""
-    missing = [tool for tool in TOOLS if shutil.which(tool, path=PATH) is None]
-    try:
-        preload_library()
-    except silvan.EmulationError:
-        missing.append("libumad2sim.so")
-    if missing:
-        pytest.fail(
-            f"{', '.join(missing)} missing: apt-get install opensm infiniband-diags libumad2sim0"
-        )
 
 
 @dataclass

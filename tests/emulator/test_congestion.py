@@ -10,7 +10,9 @@ import pytest
 
 import silvan
 from silvan.reproduce.targets import load_targets
-from tests.emulator.conftest import Fabric, Serve, values
+from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve, values
+
+pytestmark = REAL_TOOLS
 
 
 def test_settings_are_read_back_as_they_were_set(line: Fabric) -> None:

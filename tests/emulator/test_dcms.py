@@ -17,8 +17,10 @@ from typing import Any
 
 import pytest
 
-from tests.emulator.conftest import Fabric, Serve
+from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
 from tests.emulator.test_opensm import opensm
+
+pytestmark = REAL_TOOLS
 
 # Simulated time is slowed down so that the processor keeps up, and the tick is longer as much.
 SCALE = 0.05
@@ -347,6 +349,7 @@ def restore(fabric: Fabric, config: Path) -> list[int]:
     return [one["now"] for one in manager.seen("restored")]
 
 
+@pytest.mark.needs("strace")
 def test_killed_at_every_step_of_the_journal_nothing_stays_changed(serve: Serve) -> None:
     fabric = serve(TESTBED, time_scale=SCALE)
     config = quick(fabric)

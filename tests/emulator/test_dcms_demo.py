@@ -10,6 +10,9 @@ import silvan
 from silvan import dcms_benchmark
 from silvan.demos import dcms as demo
 from silvan.figures.dcms_live import draw
+from tests.emulator.conftest import REAL_TOOLS
+
+pytestmark = REAL_TOOLS
 
 
 def test_experiment_2_goes_as_in_the_paper(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 
-from tests.emulator.conftest import Fabric, Serve
+from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
 from tests.emulator.test_dcms import (
     SCALE,
     TESTBED,
@@ -23,6 +23,8 @@ from tests.emulator.test_dcms import (
     until,
 )
 from tests.emulator.test_opensm import opensm
+
+pytestmark = REAL_TOOLS
 
 ROOT = ("S2", 23)
 SEED = 7

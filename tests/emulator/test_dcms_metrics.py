@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from tests.emulator.conftest import Fabric, Serve
+from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
 from tests.emulator.test_dcms import TESTBED, Manager, configure, managed, stop, until
+
+pytestmark = REAL_TOOLS
 
 QUIET = "[subnet]\nrequire-sm = false\n"
 

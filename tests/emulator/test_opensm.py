@@ -11,7 +11,9 @@ import pytest
 
 import silvan
 from silvan.opensm_routing import route
-from tests.emulator.conftest import LINE, Fabric, Serve, values
+from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve, values
+
+pytestmark = REAL_TOOLS
 
 TREE = """\
 [fabric]

@@ -8,7 +8,7 @@ import pytest
 
 from silvan.live_programs import opensm
 from tests.conftest import Command
-from tests.emulator.conftest import LINE, Fabric, Serve
+from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve
 
 # As much as the link to b carries, of which payload is 2048 of 2074 bytes. Hosts could do more.
 SATURATED = f"""
@@ -34,6 +34,7 @@ def not_active(fabric: Fabric) -> list[str]:
     return [*status["links_down"], *status["ports_not_active"]]
 
 
+@REAL_TOOLS
 @pytest.mark.parametrize("operations", [("reset",), ("down",), ("disable", "enable")])
 @pytest.mark.parametrize("port", [1, 5], ids=["host", "switch"])
 def test_links_come_back_by_themselves_without_a_subnet_manager(
@@ -46,6 +47,7 @@ def test_links_come_back_by_themselves_without_a_subnet_manager(
     assert not_active(line) == []
 
 
+@REAL_TOOLS
 @pytest.mark.parametrize("operations", [("reset",), ("down",), ("disable", "enable")])
 def test_opensm_brings_the_link_of_a_host_back(serve: Serve, operations: tuple[str, ...]) -> None:
     """Nobody but the switch can report it: the host's own traps would not arrive."""
@@ -59,6 +61,7 @@ def test_opensm_brings_the_link_of_a_host_back(serve: Serve, operations: tuple[s
         assert state(fabric, left, 1) == "Active"
 
 
+@REAL_TOOLS
 def test_a_change_of_its_own_port_is_reported_by_a_switch(serve: Serve) -> None:
     fabric = serve()
     left = str(fabric.lids()["left"])
@@ -75,6 +78,7 @@ def rate(fabric: Fabric) -> float:
     return float(flows[0]["receive_gbps"])
 
 
+@REAL_TOOLS
 @pytest.mark.parametrize(
     ("setting", "shown", "gbps"),
     [
@@ -102,6 +106,7 @@ def test_enabled_width_and_speed_take_effect(
     fabric.wait(lambda: rate(fabric) == pytest.approx(16 * PAYLOAD, rel=0.01))
 
 
+@REAL_TOOLS
 def test_a_width_that_the_port_does_not_have_is_refused(line: Fabric) -> None:
     left = str(line.lids()["left"])
     before = line.values("smpquery", "portinfo", left, "2")["LinkWidthEnabled"]
@@ -109,6 +114,7 @@ def test_a_width_that_the_port_does_not_have_is_refused(line: Fabric) -> None:
     assert line.values("smpquery", "portinfo", left, "2")["LinkWidthEnabled"] == before
 
 
+@REAL_TOOLS
 def test_status_names_ports_that_are_not_active(serve: Serve, command: Command) -> None:
     fabric = serve(blank=True)
     at = ("--sockname", fabric.emulation.sockname)

@@ -19,7 +19,7 @@ import silvan
 from silvan import _silvan
 from silvan.emulation import Emulation, control
 from tests.conftest import Command
-from tests.emulator.conftest import LINE, Fabric, Serve
+from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve
 
 MAGIC = 0xDEADBEEF
 NOBODY = 65534
@@ -46,17 +46,18 @@ def connect_as(user: int, sockname: str) -> int:
         return int(struct.unpack("=IIII", control_socket.recv(80)[:16])[2])
 
 
+@pytest.mark.needs("root")  # Only root can become another user.
 def test_another_user_is_refused_unless_allowed(serve: Serve) -> None:
-    if os.geteuid() == 0:
-        fabric = serve()
-        assert connect_as(os.getuid(), fabric.emulation.sockname) == 1
-        assert connect_as(NOBODY, fabric.emulation.sockname) == 0
-        allowing = serve(users=[NOBODY])
-        assert connect_as(NOBODY, allowing.emulation.sockname) == 1
-        everybody = serve(everybody=True)
-        assert connect_as(NOBODY, everybody.emulation.sockname) == 1
-        return
-    # Who cannot become somebody else can let in nobody but somebody else.
+    fabric = serve()
+    assert connect_as(os.getuid(), fabric.emulation.sockname) == 1
+    assert connect_as(NOBODY, fabric.emulation.sockname) == 0
+    allowing = serve(users=[NOBODY])
+    assert connect_as(NOBODY, allowing.emulation.sockname) == 1
+    everybody = serve(everybody=True)
+    assert connect_as(NOBODY, everybody.emulation.sockname) == 1
+
+
+def test_only_the_listed_users_are_served() -> None:
     name = f"test-{os.getpid()}-other"
     scenario = silvan.Scenario.from_toml(LINE)
     other = _silvan.Emulation(
@@ -87,7 +88,7 @@ def control_as(user: int, sockname: str) -> dict[str, Any]:
         os.seteuid(own)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.needs("root")  # Only root can become another user.
 def test_to_attach_is_not_to_control(serve: Serve) -> None:
     fabric = serve(users=[NOBODY]).emulation
     assert connect_as(NOBODY, fabric.sockname) == 1
@@ -152,7 +153,7 @@ def test_answers_that_are_none_are_named(answer: bytes) -> None:
         control(name, "status")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.needs("root")  # Only root can become another user.
 def test_another_users_fabric_is_not_trusted(command: Command) -> None:
     forged = b'{"ok": {"hosts": 4}}\n'
     for option, status in (((), 2), (("--server-user", str(NOBODY)), 0)):
@@ -163,6 +164,7 @@ def test_another_users_fabric_is_not_trusted(command: Command) -> None:
                 assert "--server-user" in done.stderr
 
 
+@REAL_TOOLS
 def test_a_client_that_never_reads_is_disconnected(line: Fabric) -> None:
     base = line.emulation.sockname
     with (
@@ -191,6 +193,7 @@ def test_a_client_that_never_reads_is_disconnected(line: Fabric) -> None:
     assert "left" in line.tool("ibnetdiscover")
 
 
+@REAL_TOOLS
 def test_a_hundred_tools_at_once(line: Fabric) -> None:
     lids = line.lids()
     tools = [line.popen("perfquery", str(lids["c"]), "1") for _ in range(100)]
@@ -201,6 +204,7 @@ def test_a_hundred_tools_at_once(line: Fabric) -> None:
     line.wait(lambda: line.emulation.control("status")["clients"] == 0)
 
 
+@REAL_TOOLS
 def test_killed_tools_cost_nothing(line: Fabric) -> None:
     dice = random.Random(1)
     for _ in range(3):
@@ -214,6 +218,7 @@ def test_killed_tools_cost_nothing(line: Fabric) -> None:
     line.wait(lambda: line.emulation.control("status")["clients"] == 0)
 
 
+@REAL_TOOLS
 def test_tools_killed_over_udp_cost_nothing(serve: Serve) -> None:
     fabric = serve(udp_port=27070)
     tools = [fabric.popen("ibnetdiscover") for _ in range(6)]
@@ -225,6 +230,7 @@ def test_tools_killed_over_udp_cost_nothing(serve: Serve) -> None:
     assert "left" in fabric.tool("ibnetdiscover")
 
 
+@REAL_TOOLS
 def test_a_subnet_manager_killed_at_work_leaves_the_fabric_to_the_next(serve: Serve) -> None:
     fabric = serve(blank=True)
     dice = random.Random(3)
@@ -239,6 +245,7 @@ def test_a_subnet_manager_killed_at_work_leaves_the_fabric_to_the_next(serve: Se
     assert "SUBNET UP" in log.read_text()
 
 
+@REAL_TOOLS
 def test_who_does_not_read_answers_holds_up_nobody(line: Fabric) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lazy:
         lazy.connect(f"\0{line.emulation.sockname}:silvan\0")
@@ -259,6 +266,7 @@ def test_impossible_time_scales_are_refused() -> None:
             Emulation(silvan.Scenario.from_toml(LINE), sockname="test-scale", time_scale=scale)
 
 
+@REAL_TOOLS
 def test_a_stopped_tool_holds_up_nobody(line: Fabric) -> None:
     lids = line.lids()
     stopped = line.popen("ibnetdiscover")
@@ -269,6 +277,7 @@ def test_a_stopped_tool_holds_up_nobody(line: Fabric) -> None:
     stopped.communicate(timeout=60)
 
 
+@REAL_TOOLS
 def test_garbage_is_dropped(line: Fabric) -> None:
     dice = random.Random(2)
     base = line.emulation.sockname
@@ -331,6 +340,7 @@ def test_a_restored_link_works_without_a_subnet_manager(serve: Serve) -> None:
     fabric.wait(lambda: control("status")["delivered_bytes"] > before)
 
 
+@REAL_TOOLS
 def test_time_can_be_paused_and_scaled(line: Fabric) -> None:
     line.emulation.control("pause")
     before = line.emulation.control("status")["simulated_s"]

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import silvan
-from tests.emulator.conftest import LINE, Serve
+from tests.emulator.conftest import LINE, REAL_TOOLS, Serve
+
+pytestmark = REAL_TOOLS
 
 TREE = """\
 [fabric]

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 import silvan
+from tests.emulator.conftest import REAL_TOOLS
+
+pytestmark = REAL_TOOLS
 
 RING = """\
 [fabric]

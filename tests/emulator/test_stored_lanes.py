@@ -9,8 +9,10 @@ import pytest
 
 import silvan
 from silvan.opensm_routing import route
-from tests.emulator.conftest import Fabric, Serve
+from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
 from tests.emulator.test_opensm import opensm
+
+pytestmark = REAL_TOOLS
 
 OWN = 'routing = "min-hop"\nallow-credit-loops = true\n'
 LOAD = """\

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from tests.emulator.conftest import Fabric, Serve
+from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
+
+pytestmark = REAL_TOOLS
 
 # Payload, and words of four bytes on the wire, without the last two bytes, of a full packet.
 PAYLOAD = 2048

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Command
-from tests.emulator.conftest import LINE, PATH
+from tests.emulator.conftest import LINE, REAL_TOOLS
+from tests.needs import PATH
+
+pytestmark = REAL_TOOLS
 
 
 @pytest.fixture
