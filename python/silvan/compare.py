@@ -236,7 +236,13 @@ def _watched(scenario: Scenario) -> Scenario:
     if "gpcnet" in keys["traffic"] or keys["traffic"].get("program"):
         # The run ends with its programs, long before its duration; how often to look stands in the
         # scenario.
-        return scenario.override({"probe.trees": {"interval": keys["probe"]["interval"]}})
+        return scenario.override(
+            {
+                "probe.trees": {"interval": keys["probe"]["interval"]},
+                # The ends of the programs are compared with those of the other schemes.
+                "probe.slowdown": False,
+            }
+        )
     duration = scenario.duration_ps
     # An interval must divide the duration and the warm-up.
     common = math.gcd(duration, scenario.warm_up_ps)

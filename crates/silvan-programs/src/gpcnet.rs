@@ -13,7 +13,7 @@
 mod measuring;
 
 use silvan_traffic::rng::{Purpose, shuffle, stream};
-use silvan_units::{HostId, Sl, Span};
+use silvan_units::{HostId, Sl, Span, Time};
 
 use crate::collective;
 use crate::op::{Group, Op, Steps};
@@ -175,6 +175,7 @@ impl Gpcnet {
             name: JOBS[usize::from(number)].to_owned(),
             class: class + number,
             sl: if tests { self.sl.0 } else { self.sl.1 },
+            start: Time::ZERO,
             background: !tests,
             ranks: ranks.collect(),
             labels: labels.map(|test| test.label().to_owned()).collect(),

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use silvan_traffic::rng::{Purpose, shuffle, stream};
-use silvan_units::{HostId, Sl, Span};
+use silvan_units::{HostId, Sl, Span, Time};
 
 use crate::collective;
 use crate::op::{Group, Op, Steps};
@@ -117,6 +117,7 @@ impl Hpcc {
             name: JOB.to_owned(),
             class,
             sl: self.sl,
+            start: Time::ZERO,
             background: false,
             ranks: ranks.collect(),
             labels: TESTS.map(str::to_owned).to_vec(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use silvan_units::{HostId, Sl, Span};
+use silvan_units::{HostId, Sl, Span, Time};
 
 use crate::gpcnet::{self, Gpcnet};
 use crate::hpcc::{self, Hpcc};
@@ -74,7 +74,16 @@ impl JobPlan {
         (0..count.min(places)).map(host).collect()
     }
 
-    fn job(&self, class: u16) -> JobSpec {
+    /// When its ranks begin; the operations of a schedule begin at once.
+    fn start(&self) -> Time {
+        match self.work {
+            Work::Pattern { start, .. } => Time::ZERO + start,
+            Work::Schedules(_) => Time::ZERO,
+        }
+    }
+
+    /// The job, whose packets have this class.
+    pub fn job(&self, class: u16) -> JobSpec {
         let hosts = self.rank_hosts();
         let group = Group::all(hosts.len() as u32);
         let script = |rank: usize| match &self.work {
@@ -100,6 +109,7 @@ impl JobPlan {
             name: self.name.clone(),
             class,
             sl: self.sl,
+            start: self.start(),
             background: self.background,
             ranks: ranks.map(|(rank, host)| (host, script(rank))).collect(),
             labels: vec!["operation".to_owned()],

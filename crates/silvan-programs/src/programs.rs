@@ -20,6 +20,7 @@ pub(crate) struct Job {
     pub name: String,
     pub class: u16,
     pub sl: silvan_units::Sl,
+    pub start: Time,
     pub background: bool,
     pub labels: Vec<String>,
     /// Number of its first rank over all jobs.
@@ -117,6 +118,7 @@ impl Programs {
             name: spec.name,
             class: spec.class,
             sl: spec.sl,
+            start: spec.start,
             background: spec.background,
             labels: spec.labels,
             first: self.ranks.len() as u32,

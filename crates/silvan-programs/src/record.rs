@@ -56,6 +56,8 @@ pub struct JobRecord<'a> {
     pub name: &'a str,
     /// How many ranks it has.
     pub ranks: u32,
+    /// When its ranks begin.
+    pub start: Time,
     /// Whether the run may end before it does.
     pub background: bool,
     /// When it came to its end, if it has.
@@ -70,6 +72,7 @@ impl Programs {
         self.jobs.iter().map(|job| JobRecord {
             name: &job.name,
             ranks: job.size,
+            start: job.start,
             background: job.background,
             done_at: job.done_at,
             labels: &job.labels,

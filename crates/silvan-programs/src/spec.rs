@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use silvan_units::{Bytes, HostId, Rate, Sl, Span};
+use silvan_units::{Bytes, HostId, Rate, Sl, Span, Time};
 
 use crate::op::Steps;
 use crate::schedule::Schedule;
@@ -57,6 +57,8 @@ pub struct JobSpec {
     pub class: u16,
     /// Service level of its packets.
     pub sl: Sl,
+    /// When the ranks begin.
+    pub start: Time,
     /// Whether the run may end before this job does.
     pub background: bool,
     /// Host and program of every rank.

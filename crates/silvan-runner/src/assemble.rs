@@ -5,11 +5,11 @@ use silvan_control::ecn::{EcnSource, EcnSwitch};
 use silvan_control::ib::{IbAdapter, IbSwitch};
 use silvan_control::pft::PftSource;
 use silvan_control::seam::{NoControl, Settings};
-use silvan_programs::{Load, Programs};
+use silvan_programs::{JobPlan, Load, Messaging, Programs};
 use silvan_scenario::{IbControl, Scenario, switch_ports};
 use silvan_schemes::Setup;
 use silvan_simulation::{AnySource, AnySwitch, Engines, Network, Simulation};
-use silvan_traffic::Traffic;
+use silvan_traffic::{Traffic, TrafficSpec};
 use silvan_units::Time;
 
 use crate::RunError;
@@ -93,6 +93,32 @@ pub fn build_ib(
     Ok((switch, adapter))
 }
 
+/// The simulation of one job alone in the fabric of a scenario, without congestion control.
+pub(crate) fn assemble_alone(
+    engines: &dyn Engines,
+    scenario: &Scenario,
+    messaging: Messaging,
+    job: &JobPlan,
+) -> Result<Box<dyn Simulation>, RunError> {
+    let hosts = scenario.fabric().host_count();
+    // The seed draws nothing where there is no traffic.
+    let traffic = Traffic::new(&TrafficSpec::default(), &scenario.environment(0))?;
+    let programs = Programs::new(vec![job.job(0)], messaging, hosts);
+    let load = Load::new(traffic, programs, vec![job.name.clone()], hosts);
+    let (switch, source) = (AnySwitch::None(NoControl), AnySource::None(NoControl));
+    Ok(engines.start(network(scenario), switch, source, load)?)
+}
+
+/// The fabric of a scenario as an engine takes it.
+fn network(scenario: &Scenario) -> Network<'_> {
+    Network {
+        fabric: scenario.fabric(),
+        routes: scenario.forwarding(),
+        config: scenario.engine_config(),
+        discards_unroutable: scenario.discards_unroutable(),
+    }
+}
+
 /// The simulation of a scenario with this control.
 pub(crate) fn assemble(
     engines: &dyn Engines,
@@ -111,13 +137,7 @@ pub(crate) fn assemble(
         }
         None => Load::of_traffic(traffic, hosts),
     };
-    let network = Network {
-        fabric: scenario.fabric(),
-        routes: scenario.forwarding(),
-        config: scenario.engine_config(),
-        discards_unroutable: scenario.discards_unroutable(),
-    };
-    let mut engine = engines.start(network, switch, source, load)?;
+    let mut engine = engines.start(network(scenario), switch, source, load)?;
     let flows = engine.traffic().finite_flows().iter();
     let keys: Vec<_> = flows.map(|flow| (flow.class(), flow.source())).collect();
     engine.track_flows(&keys);

@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod alone;
 mod assemble;
 mod decisions;
 mod flows;
@@ -274,7 +275,7 @@ pub fn run_controlled(
 ) -> Result<RunOutput, RunError> {
     let control = build_control(scenario, seed)?;
     let engine = assemble(engines, scenario, seed, control)?;
-    Run::new(scenario, seed, engine).complete(controller, observer)
+    Run::new(engines, scenario, seed, engine).complete(controller, observer)
 }
 
 /// Runs a scenario with functions in place of its own scheme.
@@ -294,13 +295,14 @@ pub fn run_callbacks(
         AnySource::Callbacks(callbacks.clone()),
     );
     let engine = assemble(engines, scenario, seed, control)?;
-    let mut run = Run::new(scenario, seed, engine);
+    let mut run = Run::new(engines, scenario, seed, engine);
     run.callbacks = Some(callbacks);
     run.complete(None, observer)
 }
 
 /// A run under way.
 struct Run<'a> {
+    engines: &'a dyn Engines,
     scenario: &'a Scenario,
     seed: u64,
     engine: Box<dyn Simulation>,
@@ -309,8 +311,14 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(scenario: &'a Scenario, seed: u64, engine: Box<dyn Simulation>) -> Self {
+    fn new(
+        engines: &'a dyn Engines,
+        scenario: &'a Scenario,
+        seed: u64,
+        engine: Box<dyn Simulation>,
+    ) -> Self {
         Self {
+            engines,
             scenario,
             seed,
             engine,
@@ -372,12 +380,23 @@ impl<'a> Run<'a> {
                 .into_iter()
                 .flat_map(|trees| trees.tables(self.engine.now())),
         );
-        tables.extend(
-            self.engine
-                .programs()
-                .into_iter()
-                .flat_map(programs::tables),
-        );
+        if let Some(programs) = self.engine.programs() {
+            let finished: Vec<bool> = programs.jobs().map(|job| job.done_at.is_some()).collect();
+            let progress = self.progress();
+            let alone =
+                alone::completions(
+                    self.engines,
+                    self.scenario,
+                    &finished,
+                    &mut || match observer(progress) {
+                        ControlFlow::Continue(()) => Ok(()),
+                        ControlFlow::Break(()) => Err(RunError::Interrupted {
+                            at: self.engine.now(),
+                        }),
+                    },
+                )?;
+            tables.extend(programs::tables(programs, &alone));
+        }
         Ok(RunOutput { tables, summary })
     }
 

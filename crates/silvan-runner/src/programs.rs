@@ -1,7 +1,7 @@
 //! What programs have done, as tables.
 
-use silvan_programs::{Fault, Programs};
-use silvan_units::Time;
+use silvan_programs::{Fault, JobRecord, Programs};
+use silvan_units::{Span, Time};
 
 use crate::table::Table;
 
@@ -39,9 +39,9 @@ fn push_ends(table: &mut Table, ends: impl Iterator<Item = Option<Time>>) {
     table.push("end_ps", ends);
 }
 
-/// The tables of the programs.
-pub(crate) fn tables(programs: &Programs) -> Vec<Table> {
-    let mut tables = vec![jobs(programs), ranks(programs), marks(programs)];
+/// The tables of the programs, with their completion times alone where these are known.
+pub(crate) fn tables(programs: &Programs, alone: &[Option<Span>]) -> Vec<Table> {
+    let mut tables = vec![jobs(programs, alone), ranks(programs), marks(programs)];
     let times = programs.op_times();
     if !times.is_empty() {
         let (jobs, numbers) = places(programs);
@@ -72,7 +72,7 @@ fn places(programs: &Programs) -> (Vec<u32>, Vec<u32>) {
     programs.ranks().map(|rank| (rank.job, rank.rank)).unzip()
 }
 
-fn jobs(programs: &Programs) -> Table {
+fn jobs(programs: &Programs, alone: &[Option<Span>]) -> Table {
     let mut table = Table::new("programs");
     table.push("job", (0..programs.jobs().len() as u32).collect::<Vec<_>>());
     table.push(
@@ -88,7 +88,24 @@ fn jobs(programs: &Programs) -> Table {
     );
     let background = programs.jobs().map(|job| u32::from(job.background));
     table.push("background", background.collect::<Vec<_>>());
+    let starts = programs.jobs().map(|job| job.start.as_ps());
+    table.push("start_ps", starts.collect::<Vec<_>>());
     push_ends(&mut table, programs.jobs().map(|job| job.done_at));
+    let completion = |job: JobRecord<'_>| Some(job.done_at?.since(job.start).as_ps());
+    let completions: Vec<Option<u64>> = programs.jobs().map(completion).collect();
+    // The benchmarks among the jobs, which come last, are not simulated alone.
+    let alone = alone.iter().map(|span| span.map(Span::as_ps));
+    let ideals: Vec<Option<u64>> = alone
+        .chain(std::iter::repeat(None))
+        .take(completions.len())
+        .collect();
+    let pairs = completions.iter().zip(&ideals);
+    let slowdowns: Vec<Option<f64>> = pairs
+        .map(|(completion, ideal)| Some((*completion)? as f64 / (*ideal)? as f64))
+        .collect();
+    table.push("completion_ps", completions);
+    table.push("ideal_ps", ideals);
+    table.push("slowdown", slowdowns);
     table
 }
 

@@ -104,3 +104,75 @@ fn programs_run_beside_traffic() {
         assert_eq!(delivered[1], data + 4 * 3 * 6 * 2 * 64, "{scheme}");
     }
 }
+
+fn slowdowns(output: &RunOutput) -> Vec<Option<f64>> {
+    match output
+        .table("programs")
+        .unwrap()
+        .column("slowdown")
+        .unwrap()
+    {
+        ColumnData::OptionalF64(values) => values.clone(),
+        _ => panic!("slowdowns are numbers or null"),
+    }
+}
+
+/// A program without other load takes what it takes alone, whenever it starts; so do two programs whose
+/// hosts share a switch that does not block.
+#[test]
+fn a_program_alone_has_slowdown_1() {
+    let at_once = output(QUIET, &[]).unwrap();
+    let later = output(QUIET, &[("traffic.program.0.start", "\"7 us\"")]).unwrap();
+    let [first, second] = [&at_once, &later].map(|output| output.table("programs").unwrap());
+    assert_eq!(numbers(first, "start_ps"), [0]);
+    assert_eq!(numbers(second, "start_ps"), [7_000_000]);
+    let completion = numbers(first, "completion_ps");
+    assert_eq!(completion, numbers(first, "end_ps"));
+    assert_eq!(completion, numbers(second, "completion_ps"));
+    assert_eq!(numbers(second, "end_ps")[0], completion[0] + 7_000_000);
+    for table in [first, second] {
+        assert_eq!(completion, numbers(table, "ideal_ps"));
+    }
+    let apart = QUIET.replace("hosts = 4", "hosts = 8").replace(
+        "kind =",
+        "hosts = [\"host-0000\", \"host-0001\", \"host-0002\", \"host-0003\"]\nkind =",
+    );
+    let second = "[[traffic.program]]\nkind = \"alltoall\"\nbytes = \"9 KiB\"\nstart = \"3 us\"\n\
+        hosts = [\"host-0004\", \"host-0005\", \"host-0006\", \"host-0007\"]\n";
+    let both = output(&format!("{apart}\n{second}"), &[]).unwrap();
+    for output in [&at_once, &later, &both] {
+        assert!(
+            slowdowns(output)
+                .iter()
+                .all(|slowdown| *slowdown == Some(1.0))
+        );
+    }
+}
+
+/// The time alone depends neither on other load nor on the scheme, so the slowdown is the ratio of two runs.
+#[test]
+fn slowdown_is_the_ratio_to_a_run_alone() {
+    let alone = output(QUIET, &[]).unwrap();
+    let alone = numbers(alone.table("programs").unwrap(), "completion_ps");
+    let incast = "[[traffic.incast]]\nto = \"host-0001\"\nfrom = [\"host-0002\", \"host-0003\"]\n\
+        [[traffic.program]]\nname = \"endless\"\nkind = \"alltoall\"\nbytes = \"1 KiB\"\n\
+        iterations = \"unlimited\"\nbackground = true\n";
+    for scheme in ["none", "ib-cc"] {
+        let overrides = [("control.scheme", scheme), ("run.duration", "100 ms")];
+        let output = output(&format!("{QUIET}\n{incast}"), &overrides).unwrap();
+        let programs = output.table("programs").unwrap();
+        let ColumnData::OptionalU64(ideals) = programs.column("ideal_ps").unwrap() else {
+            panic!("times are numbers or null");
+        };
+        // The endless program has neither.
+        assert_eq!(*ideals, [Some(alone[0]), None]);
+        let ColumnData::OptionalU64(completions) = programs.column("completion_ps").unwrap() else {
+            panic!("times are numbers or null");
+        };
+        let ratio = completions[0].unwrap() as f64 / alone[0] as f64;
+        assert!(ratio > 1.1, "{scheme}: {ratio}");
+        assert_eq!(slowdowns(&output), [Some(ratio), None]);
+    }
+    let off = output(QUIET, &[("probe.slowdown", "false")]).unwrap();
+    assert_eq!(slowdowns(&off), [None]);
+}

@@ -243,6 +243,8 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
         ends = [program["end_ps"] / 1e6 for program in programs if program["finished"]]
         if ends:
             line += f"; the last one after {max(ends):.3f} us"
+        if slowdowns := [one["slowdown"] for one in programs if one["slowdown"] is not None]:
+            line += f"; slowdown max {max(slowdowns):.2f}"
         lines.append(line)
     return lines
 
@@ -286,7 +288,9 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
         return None
     table = Table(title="programs")
     table.add_column("program")
-    for heading in ("ranks", "ranks finished", "first rank's end, us", "end, us"):
+    for heading in ("ranks", "ranks finished", "start, us", "first rank's end, us", "end, us"):
+        table.add_column(heading, justify="right")
+    for heading in ("completion, us", "slowdown"):
         table.add_column(heading, justify="right")
     for program in programs[:_MOST_LINES]:
         ends = [end for end in program["rank_end_ps"] if end is not None]
@@ -294,8 +298,11 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
             program["name"],
             str(program["ranks"]),
             str(len(ends)),
+            f"{program['start_ps'] / 1e6:.3f}",
             f"{min(ends) / 1e6:.3f}" if ends else "",
             f"{program['end_ps'] / 1e6:.3f}" if program["finished"] else "unfinished",
+            f"{program['completion_ps'] / 1e6:.3f}" if program["finished"] else "",
+            "" if program["slowdown"] is None else f"{program['slowdown']:.3f}",
         )
     return table
 

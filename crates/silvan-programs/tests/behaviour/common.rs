@@ -60,6 +60,7 @@ pub fn job(ranks: Vec<(usize, Script)>) -> JobSpec {
         name: "job".to_owned(),
         class: 0,
         sl: Sl::ZERO,
+        start: Time::ZERO,
         background: false,
         ranks: ranks
             .map(|(host, script)| (HostId::new(host), script))

@@ -22,7 +22,7 @@ pub enum LatencyDetail {
 }
 
 /// What is measured.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ProbeSection {
     /// Time between samples of the time series. Must divide both the warm-up and the duration of
@@ -37,9 +37,25 @@ pub struct ProbeSection {
     pub classes: bool,
     /// Which latency histograms are kept.
     pub latency: LatencyDetail,
+    /// Whether each finished program is simulated once more, alone in the empty fabric and without
+    /// congestion control, to state its slowdown.
+    pub slowdown: bool,
     /// How congestion trees are looked for; without this table they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trees: Option<TreesSection>,
+}
+
+impl Default for ProbeSection {
+    fn default() -> Self {
+        Self {
+            interval: None,
+            ports: false,
+            classes: false,
+            latency: LatencyDetail::default(),
+            slowdown: true,
+            trees: None,
+        }
+    }
 }
 
 /// How congestion trees are looked for.
