@@ -55,7 +55,7 @@ reference: install ## Write the generated reference pages anew
 lock: ## Pin the Python dependencies anew
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip install --quiet pip-tools
-	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/run.txt pyproject.toml requirements/build.in
+	$(VENV)/lock/bin/pip-compile $(LOCK) --all-extras --output-file requirements/run.txt pyproject.toml requirements/build.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/test.txt requirements/test.in
 
 LOCK := --quiet --generate-hashes --strip-extras --no-header --no-emit-index-url \

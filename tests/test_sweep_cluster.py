@@ -164,9 +164,9 @@ assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 def test_dask_jobqueue_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
-    with pytest.raises(silvan.SchedulerError) as caught:
+    with pytest.raises(silvan.MissingExtraError, match="need dask_jobqueue") as caught:
         silvan.sweep(silvan.Scenario.from_toml(INCAST), scheduler="slurm")
-    assert caught.value.hint == "pip install 'silvan[slurm]'"
+    assert caught.value.hint == "pip install 'silvan[cluster]'"
 
 
 @pytest.fixture

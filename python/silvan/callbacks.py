@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from silvan.errors import SchemeError, SilvanError
+from silvan.extras import require_extra
 from silvan.hook_failure import HookFailure, explain
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Callbacks:
     """A scheme in functions: what happens at switches and hosts, and when flows may send.
 
     Every function takes the state and whole numbers; times are in picoseconds. numba compiles them,
-    which ``pip install "silvan[numba]"`` brings, and they run without the interpreter. One that is
+    which ``pip install "silvan[schemes]"`` brings; they run without the interpreter. One that is
     left out does nothing. The first call that raises an exception or returns a value that is not
     valid, such as NaN or a negative time, ends the run with a :class:`SchemeError`.
 
@@ -126,12 +127,8 @@ class Callbacks:
 @lru_cache(_FUNCTIONS_KEPT)
 def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...]) -> Any:
     """Compile a function for the C calling convention, with the state as an array of its shape."""
-    try:
-        import numba
-    except ImportError:
-        raise SilvanError(
-            "numba is not installed", 'pip install "silvan[numba]" brings it'
-        ) from None
+    require_extra("schemes", "schemes in Python")
+    import numba
     from numba import types
 
     arguments, value = HOOKS[name]

@@ -144,6 +144,10 @@ class ManagerError(SilvanError):
     """A congestion manager of a real subnet that cannot start, or cannot go on."""
 
 
+class MissingExtraError(SilvanError):
+    """A package that only an extra of silvan installs, such as ``silvan[figures]``."""
+
+
 class OutputError(SilvanError):
     """A folder that results cannot be written to or read from."""
 

@@ -64,8 +64,11 @@ def trees(
     A scenario is simulated first, and its result kept in DIR/run, from where it can be drawn again.
     Prints the largest trees.
     """
+    from silvan.extras import require_extra
     from silvan.folders import require_writable
     from silvan.forest import Forests
+
+    require_extra("figures", "pictures of trees")
 
     instants = [_picoseconds(text) for text in at or ()]
     if len(instants) > _MOST_PANELS:

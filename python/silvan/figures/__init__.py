@@ -1,1 +1,5 @@
-"""Figures, all in one style."""
+"""Figures, all in one style. They need the extra ``figures``."""
+
+from silvan.extras import require_extra
+
+require_extra("figures", "figures")

@@ -155,7 +155,7 @@ def run_on_slurm(tasks: Sequence[Task], jobs: int | None = None) -> Iterator[Out
     Raises
     ------
     SchedulerError
-        dask-jobqueue or Slurm is missing, or Slurm takes no jobs.
+        Slurm is missing, or takes no jobs.
     """
     cluster = slurm_cluster()
 
@@ -184,17 +184,12 @@ def slurm_cluster() -> SLURMCluster:
     Raises
     ------
     SchedulerError
-        dask-jobqueue or Slurm is missing, or the configuration is wrong.
+        Slurm is missing, or the configuration is wrong.
     """
     interrupts = signal.getsignal(signal.SIGINT)
-    try:
-        import dask.config
-        from dask_jobqueue import SLURMCluster
-    except ImportError:
-        raise SchedulerError(
-            "sweeps on Slurm need dask-jobqueue",
-            hint="pip install 'silvan[slurm]'",
-        ) from None
+    import dask.config
+    from dask_jobqueue import SLURMCluster
+
     # Being imported, dask-jobqueue makes Ctrl-C end the process as if all were well.
     if signal.getsignal(signal.SIGINT) is not interrupts:
         signal.signal(signal.SIGINT, interrupts)

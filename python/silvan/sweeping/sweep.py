@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from silvan.errors import SchedulerError
+from silvan.extras import require_extra
 from silvan.reproduce.cache import build_id
 from silvan.scenario import Scenario
 from silvan.scheme_file import scheme_of
@@ -171,6 +172,8 @@ def sweep(
             f"{scheduler!r} is no scheduler",
             hint="use local, slurm, or an address such as tcp://login1:8786",
         )
+    if scheduler != "local":
+        require_extra("cluster", "sweeps on a cluster")
     planned = plan(scenario, grid, seeds=seeds, seed=seed)
     _require_scheme(planned)
     with ExitStack() as stack:

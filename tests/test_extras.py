@@ -1,0 +1,74 @@
+"""Without an extra silvan runs, and what needs the extra names it before any run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from silvan.extras import EXTRAS
+from tests.conftest import Outcome
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# An import of a module whose entry is None fails as if the module were not installed.
+_WITHOUT = """\
+import sys
+sys.modules.update(dict.fromkeys({modules!r}))
+from silvan.cli import main
+sys.exit(main({words!r}))
+"""
+_SCHEME = """\
+import silvan
+
+
+def scheme(setup):
+    return silvan.Callbacks(1, on_credit=lambda state, now, host, used, capacity: None)
+"""
+
+
+def run_without(modules: tuple[str, ...], *words: str | Path, cwd: Path) -> Outcome:
+    """Run a command in a process that cannot import some modules."""
+    code = _WITHOUT.format(modules=modules, words=[str(word) for word in words])
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=120
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ("figures", ["trees", "incast.toml"]),
+        ("figures", ["compare", "incast.toml"]),
+        ("figures", ["reproduce", "gran2012", "--only", "table2", "--quick"]),
+        ("cluster", ["sweep", "incast.toml", "--scheduler", "tcp://127.0.0.1:1"]),
+        ("cluster", ["sweep", "incast.toml", "--scheduler", "slurm"]),
+        ("schemes", ["sweep", "incast.toml", "--scheme", "scheme.py"]),
+    ],
+)
+def test_a_command_names_the_extra_that_it_needs(
+    incast_file: Path, extra: str, words: list[str]
+) -> None:
+    folder = incast_file.parent
+    (folder / "scheme.py").write_text(_SCHEME)
+    done = run_without(EXTRAS[extra], *words, cwd=folder)
+    assert done.status == 2, done.stderr
+    error, hint = done.stderr.splitlines()
+    assert error.startswith("error: ")
+    assert error.endswith(f"need {', '.join(EXTRAS[extra])}, which is not installed")
+    assert hint == f"hint: pip install 'silvan[{extra}]'"
+    assert list(folder.rglob("*.parquet")) == []
+
+
+def test_a_run_needs_no_extra(incast_file: Path) -> None:
+    everything = tuple(module for modules in EXTRAS.values() for module in modules)
+    folder = incast_file.parent
+    done = run_without(everything, "run", incast_file, "--out", "results", cwd=folder)
+    assert done.status == 0, done.stderr
+    assert run_without(everything, "--help", cwd=folder).status == 0
+    words = ("sweep", incast_file, "--grid", "switch.latency=100 ns,200 ns")
+    assert run_without(everything, *words, cwd=folder).status == 0
+    assert run_without(everything, "gpcnet", "--help", cwd=folder).status == 0
