@@ -17,7 +17,7 @@ from tests.test_guide import ROOT, blocks
 
 GUIDE = ROOT / "docs" / "guide" / "own-scheme.md"
 EXAMPLE = ROOT / "examples" / "own-scheme"
-SCHEMES = ROOT / "crates" / "silvan-schemes" / "src"
+SCHEMES = ROOT / "crates" / "silvan-cc" / "src" / "schemes"
 
 INCAST = silvan.Scenario(
     fabric={"generator": "single-switch", "hosts": 6},
@@ -39,7 +39,7 @@ def test_the_guide_lists_the_file_that_is_compiled() -> None:
         assert textwrap.dedent(block) in source
     # Together they are all of it but the first lines.
     assert sum(map(len, listed)) > 0.95 * len(source.replace("\n\n", "\n"))
-    assert 'half::Half = "half"' in (SCHEMES / "lib.rs").read_text()
+    assert 'half::Half = "half"' in (SCHEMES / "mod.rs").read_text()
 
 
 def test_schemes_of_one_file_change_what_happens() -> None:

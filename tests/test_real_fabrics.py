@@ -8,7 +8,7 @@ from pathlib import Path
 import silvan
 from tests.conftest import Command
 
-SAMPLES = Path(__file__).parents[1] / "crates" / "silvan-import" / "tests" / "samples"
+SAMPLES = Path(__file__).parents[1] / "crates" / "silvan-fabric" / "tests" / "samples"
 
 WORN = f"""\
 [fabric]

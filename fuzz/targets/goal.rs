@@ -5,9 +5,9 @@
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "other tests need the rest")]
-#[path = "../../crates/silvan-programs/tests/behaviour/common.rs"]
+#[path = "../../crates/silvan-workload/tests/programs/common.rs"]
 mod common;
-#[path = "../../crates/silvan-programs/tests/behaviour/goal_law.rs"]
+#[path = "../../crates/silvan-workload/tests/programs/goal_law.rs"]
 mod goal_law;
 
 fuzz_target!(|bytes: &[u8]| goal_law::check(bytes));

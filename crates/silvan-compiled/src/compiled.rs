@@ -1,19 +1,19 @@
 //! The engine behind the traits of `silvan-simulation`.
 
-use silvan_control::seam::{
+use silvan_cc::seam::{
     PortReading, PortVl, SettingChange, Settings, SourceControl, SwitchControl, UnknownSetting,
 };
+use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
 use silvan_engine::workload::Workload;
 use silvan_engine::{
     BuildError, ClassStats, CompiledFabric, Discards, Engine, FlowProgress, Forest, Form, General,
     HostCounters, InvariantError, Latencies, OnWire, Plain, PortCounters, RunError, VlArbitration,
     Windowed,
 };
-use silvan_programs::{Load, Programs};
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_simulation::{ClassTotals, LiveSimulation, Simulation};
-use silvan_traffic::Traffic;
-use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
+use silvan_workload::programs::{Load, Programs};
+use silvan_workload::traffic::Traffic;
 
 /// A workload that consists of traffic, and perhaps of programs.
 pub(crate) trait HostLoad: Workload {

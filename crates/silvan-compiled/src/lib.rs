@@ -11,10 +11,10 @@ mod compiled;
 
 use silvan_engine::workload::Workload;
 use silvan_engine::{BuildError, CompiledFabric};
-use silvan_programs::Load;
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_simulation::{AnySource, AnySwitch, Engines, LiveSimulation, Network, Simulation};
-use silvan_traffic::Traffic;
+use silvan_workload::programs::Load;
+use silvan_workload::traffic::Traffic;
 
 use compiled::Compiled;
 

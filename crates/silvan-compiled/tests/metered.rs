@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use silvan_control::seam::{
+use silvan_cc::seam::{
     Feedback, Flow, PacketView, PortVl, QueueView, Resident, SourceControl, SwitchControl,
 };
+use silvan_core::{HostId, PortId, Span, Time, Vl};
 use silvan_engine::Engine;
 use silvan_scenario::Scenario;
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
-use silvan_traffic::Traffic;
-use silvan_units::{HostId, PortId, Span, Time, Vl};
+use silvan_workload::traffic::Traffic;
 
 const SCENARIO: &str = r#"
 [fabric]

@@ -7,8 +7,8 @@ mod paths;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use silvan_core::NodeId;
 use silvan_mad::smp::PortInfo;
-use silvan_units::NodeId;
 
 use self::paths::Questions;
 use crate::error::EmulatorError;
@@ -234,7 +234,7 @@ impl Clients {
         let mut info = self.subnet.state(node).info;
         info.local_port = self.subnet.own_port(node);
         let offset = u64::from(info.local_port.as_u8());
-        info.node_guid = silvan_units::Guid::new(info.port_guid.as_u64().wrapping_sub(offset));
+        info.node_guid = silvan_core::Guid::new(info.port_guid.as_u64().wrapping_sub(offset));
         let mut data = [0; CONTROL_DATA];
         data[..silvan_mad::smp::NodeInfo::LEN].copy_from_slice(&info.emit());
         data

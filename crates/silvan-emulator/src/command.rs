@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use silvan_core::{Bytes, PortId, PortNumber, Rate, Sl, Time};
 use silvan_fabric::NodeKind;
 use silvan_mad::smp::PortState;
-use silvan_units::{Bytes, PortId, PortNumber, Rate, Sl, Time};
 
 use crate::clients::Clients;
 use crate::pace::Pace;
@@ -289,7 +289,7 @@ impl Desk<'_> {
             .collect()
     }
 
-    fn host(&self, name: &str) -> Result<silvan_units::HostId, String> {
+    fn host(&self, name: &str) -> Result<silvan_core::HostId, String> {
         let fabric = &self.clients.subnet.fabric;
         let node = fabric.node_by_name(name);
         let host = node.and_then(|node| fabric.nodes[node].as_host());

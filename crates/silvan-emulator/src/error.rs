@@ -5,7 +5,7 @@ use std::io;
 use silvan_interface::BuildError;
 use silvan_runner::RunError;
 use silvan_scenario::ScenarioError;
-use silvan_traffic::TrafficError;
+use silvan_workload::traffic::TrafficError;
 use thiserror::Error;
 
 /// Why a fabric cannot be emulated, or no longer.

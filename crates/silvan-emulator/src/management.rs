@@ -1,9 +1,9 @@
 //! The management plane without sockets and clock.
 
+use silvan_core::Span;
 use silvan_interface::InvariantError;
 use silvan_scenario::Scenario;
 use silvan_simulation::Engines;
-use silvan_units::Span;
 
 use crate::clients::{Clients, ControlAction};
 use crate::error::EmulatorError;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use silvan_units::{Span, Time};
+use silvan_core::{Span, Time};
 
 /// Wall time that a step of the data plane shall take: as long as a datagram may have to wait.
 const SLICE: Duration = Duration::from_micros(50);

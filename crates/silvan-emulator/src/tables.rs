@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use silvan_core::{HostId, Lid, PortId, PortNumber};
 use silvan_fabric::routing::SlToVlTables;
 use silvan_fabric::{Node, NodeKind};
-use silvan_units::{HostId, Lid, PortId, PortNumber};
 
 use crate::subnet::{Sources, Subnet};
 
@@ -67,7 +67,9 @@ pub(crate) fn dump(subnet: &Subnet, sources: Option<Sources>) -> String {
         let lanes = set_lanes(subnet);
         if maps_lanes(subnet, &lanes, used) {
             text += "\n";
-            text += &silvan_import::sl_to_vl_dump(&subnet.fabric, &lanes, |node| subnet.lid(node));
+            text += &silvan_fabric::import::sl_to_vl_dump(&subnet.fabric, &lanes, |node| {
+                subnet.lid(node)
+            });
         }
     }
     text

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use silvan_compiled::Fastest;
 
+use silvan_core::{Lid, PortNumber, Span, Time};
 use silvan_mad::congestion::{
     CongestionAttribute, CongestionControl, CongestionKeyInfo, SwitchCongestionSetting,
     switch_control_map,
@@ -17,7 +18,6 @@ use silvan_mad::smp::{
 };
 use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet, Status};
 use silvan_scenario::Scenario;
-use silvan_units::{Lid, PortNumber, Span, Time};
 
 use crate::clients::{Clients, ControlAction};
 use crate::subnet::{Start, Subnet};
@@ -332,12 +332,10 @@ fn counters_saturate_or_wrap_by_their_width() {
     };
     ask(&mut clients, me, a, &performance(wide, Method::SET));
     pass(&mut clients, Span::from_us(100));
-    let sent = clients.subnet.plane.counters(
-        clients
-            .subnet
-            .fabric
-            .host_port(silvan_units::HostId::new(0)),
-    );
+    let sent = clients
+        .subnet
+        .plane
+        .counters(clients.subnet.fabric.host_port(silvan_core::HostId::new(0)));
     assert!(sent.xmit_packets > 10);
     let get = |clients: &mut Clients, attribute: PerformanceAttribute| match ask(
         clients,

@@ -12,8 +12,8 @@
 //!                                            32  datagram
 //! ```
 
+use silvan_core::Lid;
 use silvan_mad::MAD_LEN;
-use silvan_units::Lid;
 
 /// Length of a control message.
 pub(crate) const CONTROL_LEN: usize = 80;

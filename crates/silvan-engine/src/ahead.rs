@@ -5,8 +5,8 @@
 //! port, an output the queue whose turn it is, a queue its first packet), so they are asked for in
 //! stages, some events apart: each looks only at what an earlier one has asked for.
 
-use silvan_control::seam::{PortVl, SourceControl, SwitchControl};
-use silvan_units::HostId;
+use silvan_cc::seam::{PortVl, SourceControl, SwitchControl};
+use silvan_core::HostId;
 
 use crate::engine::Engine;
 use crate::events::{Head, phase};
@@ -16,7 +16,7 @@ use crate::packet::Queue;
 use crate::plane::{Plane, UNREAD};
 use crate::records::{Credits, Next, OutLane, OutPort};
 use crate::workload::Workload;
-use silvan_prefetch::{prefetch, prefetch_item};
+use silvan_core::prefetch::{prefetch, prefetch_item};
 
 /// How far away the records of a fabric are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

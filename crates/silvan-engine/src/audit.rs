@@ -1,6 +1,6 @@
 //! The invariants of a lossless fabric, checked on the whole state.
 
-use silvan_control::seam::{SourceControl, SwitchControl};
+use silvan_cc::seam::{SourceControl, SwitchControl};
 use silvan_interface::InvariantError;
 
 use crate::engine::Engine;

@@ -2,10 +2,10 @@
 
 use std::marker::PhantomData;
 
-use silvan_control::seam::{SourceControl, SwitchControl};
+use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_core::{HostId, Time};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
-use silvan_units::{HostId, Time};
 
 use crate::ahead::Reach;
 use crate::events::{Event, Head, Source, phase};

@@ -19,7 +19,7 @@ use crate::packet::Packet;
 use crate::table::Table;
 pub(crate) use calendar::{Calendar, HEAD_WINDOWS};
 use ring::{Keyed, Ring};
-use silvan_prefetch::prefetch;
+use silvan_core::prefetch::prefetch;
 use wheel::{BUCKET_SHIFT, Wheel};
 
 /// What happens at an instant, in the order in which it happens.

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use silvan_control::ib::Coalescer;
-use silvan_control::seam::{Feedback, Flow, SourceControl, SwitchControl};
-use silvan_units::HostId;
+use silvan_cc::ib::Coalescer;
+use silvan_cc::seam::{Feedback, Flow, SourceControl, SwitchControl};
+use silvan_core::HostId;
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};

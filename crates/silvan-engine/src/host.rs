@@ -1,7 +1,7 @@
 //! The hosts: injection and sink.
 
-use silvan_control::seam::{Flow, SourceControl, SwitchControl};
-use silvan_units::{Bytes, HostId, Sl, Span, Time};
+use silvan_cc::seam::{Flow, SourceControl, SwitchControl};
+use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};

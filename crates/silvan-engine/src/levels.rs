@@ -1,7 +1,7 @@
 //! Service levels and virtual lanes, set from outside while packets move.
 
-use silvan_control::seam::{SourceControl, SwitchControl};
-use silvan_units::{HostId, NodeId, PortNumber, Sl};
+use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_core::{HostId, NodeId, PortNumber, Sl};
 
 use crate::engine::Engine;
 use crate::events::Head;

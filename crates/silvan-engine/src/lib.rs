@@ -3,7 +3,7 @@
 //! An [`Engine`] moves packets through a fabric the way InfiniBand switches and channel adapters do:
 //! virtual cut-through, credits per virtual lane, virtual output queues or one FIFO per input,
 //! round-robin or oldest-first arbitration, rate-limited hosts. It knows nothing of congestion control beyond
-//! the two traits of `silvan_control::seam`, and nothing of traffic beyond [`workload::Workload`];
+//! the two traits of `silvan_cc::seam`, and nothing of traffic beyond [`workload::Workload`];
 //! both are type parameters, so that the hot loop is compiled for the scheme in use.
 //!
 //! # The model in ten sentences
@@ -55,11 +55,12 @@ mod windows;
 
 pub use engine::Engine;
 pub use form::{CompiledFabric, Form, General, Plain, Windowed};
+pub use silvan_cc::workload;
 pub use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig,
     FeedbackParams, FlowProgress, Forest, HostCounters, HostParams, HostShare, InvariantError,
     Latencies, LatencyStats, Member, OnWire, OutputBuffer, PacketParams, PortCounters, Queueing,
-    Role, RunError, Sink, SwitchParams, Tree, VlArbitration, workload,
+    Role, RunError, Sink, SwitchParams, Tree, VlArbitration,
 };
 pub use stats::ClassStats;
 pub use waiting::WaitingPacket;

@@ -1,7 +1,7 @@
 //! Telling a scheme of every packet that starts on a link, for those that count them.
 
-use silvan_control::seam::{LinkView, PortVl, SourceControl, SwitchControl};
-use silvan_units::{HostId, Span};
+use silvan_cc::seam::{LinkView, PortVl, SourceControl, SwitchControl};
+use silvan_core::{HostId, Span};
 
 use crate::engine::Engine;
 use crate::form::Form;

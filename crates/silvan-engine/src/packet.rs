@@ -1,9 +1,9 @@
 //! Packets, and the pool in which those that wait are kept.
 
-use silvan_units::Sl;
+use silvan_core::Sl;
 
 use crate::table::Table;
-use silvan_prefetch::prefetch;
+use silvan_core::prefetch::prefetch;
 
 /// No node, no port, no time: the absent value of the engine's `u32` indices.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -2,7 +2,7 @@
 
 mod build;
 
-use silvan_units::{Bytes, HostId, PortId, Rate, Time, Vl};
+use silvan_core::{Bytes, HostId, PortId, Rate, Time, Vl};
 
 use crate::ahead::Reach;
 use crate::bypass::Bypass;

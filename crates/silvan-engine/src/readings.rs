@@ -1,8 +1,8 @@
 //! What can be read of a running engine: port counters, deliveries, buffers, cost.
 
-use silvan_control::seam::{PortReading, PortVl, SourceControl, SwitchControl};
+use silvan_cc::seam::{PortReading, PortVl, SourceControl, SwitchControl};
+use silvan_core::{Bytes, HostId, PortId, Span, Time, Vl};
 use silvan_interface::{FlowProgress, HostCounters, Latencies, PortCounters};
-use silvan_units::{Bytes, HostId, PortId, Span, Time, Vl};
 
 use crate::engine::Engine;
 use crate::form::Form;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::form::Form;
 use crate::packet::NONE;
-use silvan_prefetch::prefetch;
+use silvan_core::prefetch::prefetch;
 
 /// What stands at the far end of a port's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

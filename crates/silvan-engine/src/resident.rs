@@ -1,7 +1,7 @@
 //! The packets of a switch as a marking scheme sees them.
 
-use silvan_control::seam::Resident;
-use silvan_units::{PortId, Vl};
+use silvan_cc::seam::Resident;
+use silvan_core::{PortId, Vl};
 
 use crate::packet::MARKED;
 use crate::plane::Plane;

@@ -1,7 +1,7 @@
 //! The switches: from a head at an input to its packet on the next link.
 
-use silvan_control::seam::{PacketView, PortVl, QueueView, SourceControl, SwitchControl};
-use silvan_units::{PortId, Span, Vl};
+use silvan_cc::seam::{PacketView, PortVl, QueueView, SourceControl, SwitchControl};
+use silvan_core::{PortId, Span, Vl};
 
 use crate::engine::Engine;
 use crate::events::{Event, Head, phase};

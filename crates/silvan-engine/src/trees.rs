@@ -3,9 +3,9 @@
 
 mod grow;
 
-use silvan_control::seam::{SourceControl, SwitchControl};
+use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_core::Bytes;
 use silvan_interface::Forest;
-use silvan_units::Bytes;
 
 use crate::engine::Engine;
 use crate::form::Form;

@@ -1,7 +1,7 @@
 //! Virtual-lane arbitration: two weighted round-robin tables and the Limit of High Priority
 //! (IBA 7.6.9).
 
-use silvan_units::Vl;
+use silvan_core::Vl;
 
 use silvan_interface::VlArbitration;
 

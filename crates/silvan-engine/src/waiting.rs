@@ -1,7 +1,7 @@
 //! The packets that wait in the switches, one by one.
 
-use silvan_control::seam::{SourceControl, SwitchControl};
-use silvan_units::{Bytes, HostId, PortId, Sl, Vl};
+use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_core::{Bytes, HostId, PortId, Sl, Vl};
 
 use crate::engine::Engine;
 use crate::form::Form;

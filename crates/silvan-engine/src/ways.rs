@@ -5,10 +5,10 @@
 //! change it joins the queue of its next lane while it takes space on its last one, and takes the
 //! next when it starts.
 
-use silvan_control::seam::{SourceControl, SwitchControl};
+use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_core::{HostId, PortNumber};
 use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, Node};
-use silvan_units::{HostId, PortNumber};
 
 use crate::engine::Engine;
 use crate::events::Head;

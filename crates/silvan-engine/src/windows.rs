@@ -12,7 +12,7 @@
 //! sender may find credits noted that in the order of time were not noted yet; they arrive after
 //! the window all the same.
 
-use silvan_control::seam::{SourceControl, SwitchControl};
+use silvan_cc::seam::{SourceControl, SwitchControl};
 
 use crate::ahead::Reach;
 use crate::engine::Engine;
@@ -22,7 +22,7 @@ use crate::packet::NONE;
 use crate::plane::{Plane, UNREAD};
 use crate::records::Next;
 use crate::workload::Workload;
-use silvan_prefetch::prefetch;
+use silvan_core::prefetch::prefetch;
 
 /// Shortest window that is worth opening, 2^14 ps.
 const SHORTEST: u32 = 14;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use silvan_units::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, SwitchId};
+use silvan_core::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, SwitchId};
 use thiserror::Error;
 
 use crate::fabric::nearest;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use silvan_units::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, SwitchId};
+use silvan_core::{Guid, HostId, IdVec, Lid, LinkId, NodeId, PortId, PortNumber, SwitchId};
 
 use crate::Link;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use silvan_units::{Length, PortId, Rate, Span};
+use silvan_core::{Length, PortId, Rate, Span};
 use thiserror::Error;
 
 /// A text that names no link width or speed.

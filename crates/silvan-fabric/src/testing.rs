@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed helper is a failed test")]
 
 use proptest::prelude::*;
-use silvan_units::{HostId, IdVec, Length, NodeId, PortId};
+use silvan_core::{HostId, IdVec, Length, NodeId, PortId};
 
 use crate::{Fabric, FabricBuilder, ForwardingTables, LinkKind, Speed, Width};
 

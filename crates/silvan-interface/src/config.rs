@@ -1,7 +1,7 @@
 //! Parameters of the data plane, and the errors of values that cannot be simulated.
 
+use silvan_core::{Bytes, Rate, Sl, Span, Vl};
 use silvan_fabric::routing::Routes;
-use silvan_units::{Bytes, Rate, Sl, Span, Vl};
 
 /// Everything that the engine must know besides fabric, tables, control and traffic.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use silvan_core::{PortId, Time, Vl};
 use silvan_fabric::Fabric;
-use silvan_units::{PortId, Time, Vl};
 
 /// Why a run cannot go on. The engine keeps the state of the instant of the fault, for inspection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -18,7 +18,6 @@ mod faults;
 mod latencies;
 mod readings;
 mod trees;
-pub mod workload;
 
 pub use config::{
     Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,

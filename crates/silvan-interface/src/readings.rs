@@ -1,6 +1,6 @@
 //! What can be read of a running engine, and what closing a port does to it.
 
-use silvan_units::{Span, Time};
+use silvan_core::{Span, Time};
 
 /// Counters of one port (IBA 16.1.3 and 16.1.4), in natural units. A packet counts as sent when it
 /// starts, and as received when its sender has started it.

@@ -21,7 +21,7 @@
 //!   that of this tree, or else to the first on the way. Any other one is a **victim** of the tree in
 //!   which it waits (head-of-line blocking, section I). A host can be both (footnote 3).
 
-use silvan_units::{Bytes, HostId, PortId, Time, Vl};
+use silvan_core::{Bytes, HostId, PortId, Time, Vl};
 
 /// All congestion trees of an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]

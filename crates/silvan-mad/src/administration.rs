@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use silvan_units::{Lid, Sl};
+use silvan_core::{Lid, Sl};
 
 use crate::field::{attribute, attributes};
 use crate::packet::field;

@@ -10,7 +10,7 @@
 //! The check sums at the end of each packet (ICRC and VCRC) are written as zeros: datagrams that were
 //! never on a wire have none.
 
-use silvan_units::{Lid, Sl, Time};
+use silvan_core::{Lid, Sl, Time};
 
 use crate::{Bits, MAD_LEN};
 

@@ -1,6 +1,6 @@
 //! ClassPortInfo, which every class but subnet management has.
 
-use silvan_units::{Lid, Sl};
+use silvan_core::{Lid, Sl};
 
 use crate::Bits;
 use crate::field::attribute;

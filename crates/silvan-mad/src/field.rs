@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use silvan_units::{Guid, Lid, PortNumber, Sl};
+use silvan_core::{Guid, Lid, PortNumber, Sl};
 
 /// A value that stands at a bit offset of a big-endian byte string. Every bit pattern is a value.
 pub trait Field: Sized {

@@ -4,9 +4,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
+use silvan_core::{Lid, MonotonicTime, Span};
 use silvan_mad::smp::{DirectedRoute, Smp, SmpAttribute, SmpRoute};
 use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet, Status};
-use silvan_units::{Lid, MonotonicTime, Span};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 

@@ -7,11 +7,11 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use silvan_core::{Guid, Lid, PortNumber};
 use silvan_mad::smp::{
     NodeDescription, NodeInfo, NodeType, PortInfo, PortState, link_speed, link_speed_ext,
     link_speed_ext2, link_width,
 };
-use silvan_units::{Guid, Lid, PortNumber};
 
 use crate::client::{Answer, Client, Outcome, Query};
 use crate::transport::{Transport, TransportError};

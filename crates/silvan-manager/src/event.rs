@@ -6,8 +6,8 @@ mod text;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use silvan_control::dcms::{PortGrowth, Reason};
-use silvan_units::Guid;
+use silvan_cc::dcms::{PortGrowth, Reason};
+use silvan_core::Guid;
 
 use crate::client::Failure;
 
@@ -360,7 +360,7 @@ impl Event {
         port: Name,
         action: Do,
         dry_run: bool,
-        name: impl Fn(silvan_units::PortId) -> Name,
+        name: impl Fn(silvan_core::PortId) -> Name,
     ) -> Self {
         let (mut counters, mut victim_counters, mut before, mut low_for) = (None, None, None, None);
         match *reason {

@@ -15,9 +15,9 @@ use std::io;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use silvan_core::Guid;
 use silvan_mad::Bits;
 use silvan_mad::congestion::SwitchPortCongestionElement;
-use silvan_units::Guid;
 use thiserror::Error;
 
 pub use folder::{StateError, StateFolder};

@@ -1,6 +1,6 @@
 //! The congestion manager of a real subnet: what `silvan dcms` runs.
 //!
-//! The DCMS itself is a state machine of `silvan-control` that is told counters and gives decisions.
+//! The DCMS itself is a state machine of `silvan-cc` that is told counters and gives decisions.
 //! Here is everything around it:
 //!
 //! - [`transport`]: how management datagrams leave and arrive; [`umad`] is the kernel's way, and the

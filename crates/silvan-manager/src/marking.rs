@@ -1,12 +1,12 @@
 //! Changes of Marking_Rate on switches, each in the journal before it is made.
 
+use silvan_core::Lid;
 use silvan_mad::congestion::{
     CongestionAttribute, CongestionControl, CongestionKeyInfo, SwitchCongestionSetting,
     SwitchPortCongestionSetting, switch_control_map,
 };
 use silvan_mad::smp::NodeInfo;
 use silvan_mad::{Body, Method, Status};
-use silvan_units::Lid;
 
 use crate::client::{Answer, Client, Failure, Outcome, Query};
 use crate::journal::{Change, Disk, Journal, JournalError, Setting, Target};

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use silvan_units::Guid;
+use silvan_core::Guid;
 
 /// A switch or a port of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,9 +38,7 @@ impl FromStr for Rule {
             "*" => Named::Any,
             guid if guid.starts_with("0x") => {
                 let guid = guid.parse();
-                Named::Guid(
-                    guid.map_err(|error: silvan_units::ParseWireIdError| error.to_string())?,
-                )
+                Named::Guid(guid.map_err(|error: silvan_core::ParseWireIdError| error.to_string())?)
             }
             name => Named::Name(name.to_owned()),
         };

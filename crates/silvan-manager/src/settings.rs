@@ -4,10 +4,10 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use silvan_control::dcms::{DcmsError, DcmsParameters};
+use silvan_cc::dcms::{DcmsError, DcmsParameters};
+use silvan_core::Span;
 use silvan_scenario::parsed::DcmsSection;
 use silvan_scenario::{Document, ScenarioError};
-use silvan_units::Span;
 
 use crate::client::Limits;
 use crate::key::{CcKey, KeyError};

@@ -1,10 +1,10 @@
 //! Sweeps of the counters, and what they have grown by.
 
-use silvan_control::dcms::{CounterTracker, PortGrowth, RawCounter, RawReading};
+use silvan_cc::dcms::{CounterTracker, PortGrowth, RawCounter, RawReading};
+use silvan_core::{MonotonicTime, PortId, PortNumber, Span, SwitchId};
 use silvan_mad::performance::{PortCounters, PortCountersExtended, PortXmitConCtrl};
 use silvan_mad::smp::{NodeInfo, Smp, SmpRoute};
 use silvan_mad::{Body, Method};
-use silvan_units::{MonotonicTime, PortId, PortNumber, Span, SwitchId};
 
 use crate::client::{Answer, Client, Outcome, Query};
 use crate::settings::DataCounter;

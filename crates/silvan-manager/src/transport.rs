@@ -1,7 +1,7 @@
 //! How management datagrams leave and arrive, and what time it is.
 
+use silvan_core::{Lid, MonotonicTime, Span};
 use silvan_mad::MAD_LEN;
-use silvan_units::{Lid, MonotonicTime, Span};
 use thiserror::Error;
 
 /// A request on its way out.

@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use libloading::os::unix::{Library, Symbol};
 use rustix::time::{ClockId, clock_gettime};
+use silvan_core::{Lid, MonotonicTime, Span};
 use silvan_mad::{Class, MAD_LEN, Packet};
-use silvan_units::{Lid, MonotonicTime, Span};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 

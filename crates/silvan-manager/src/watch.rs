@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use silvan_control::dcms::{MarkingScope, Neighbour, SwitchPortInfo, Topology};
-use silvan_units::{Guid, Lid, PortId, SwitchId};
+use silvan_cc::dcms::{MarkingScope, Neighbour, SwitchPortInfo, Topology};
+use silvan_core::{Guid, Lid, PortId, SwitchId};
 
 use crate::discovery::{Peer, Subnet, Switch};
 use crate::rights::Rights;

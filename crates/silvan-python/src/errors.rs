@@ -3,10 +3,10 @@
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use silvan_cc::schemes::callbacks::Failure;
 use silvan_emulator::EmulatorError;
 use silvan_runner::RunError;
 use silvan_scenario::ScenarioError;
-use silvan_schemes::callbacks::Failure;
 
 /// The exception class of this name. A missing one would be a mistake in the package, and is
 /// reported as the import error that it is.

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use silvan_programs::{Group, Op, Pattern};
+use silvan_workload::programs::{Group, Op, Pattern};
 
 /// What the rank `me` of `ranks` does in a collective operation: `("send", to, bytes, tag)`,
 /// `("recv", from, bytes, tag)`, and `("wait", 0, 0, 0)` for all that it has started.

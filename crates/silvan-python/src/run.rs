@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use silvan_cc::schemes::callbacks::{Addresses, Callbacks};
 use silvan_compiled::Fastest;
+use silvan_core::{Span, Time};
 use silvan_runner::{ColumnData, Progress, Table};
-use silvan_schemes::callbacks::{Addresses, Callbacks};
-use silvan_units::{Span, Time};
 
 use crate::column::Column;
 use crate::errors::run_error;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
+use silvan_core::Time;
 use silvan_scenario::Override;
-use silvan_units::Time;
 
 use crate::errors::scenario_error;
 

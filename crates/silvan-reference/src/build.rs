@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use silvan_core::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, SwitchId, Time, Vl};
 use silvan_fabric::routing::Vls;
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_units::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, SwitchId, Time, Vl};
 
 use crate::crossbar::{Crossbar, CrossbarId, Output, OutputLane};
 use crate::event::{Agenda, Event};

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use silvan_core::{HostId, IdVec, Sl, Span, Time, Vl, define_id};
 use silvan_fabric::routing::Vls;
-use silvan_units::{HostId, IdVec, Sl, Span, Time, Vl, define_id};
 
 use crate::link::{PacketId, ReceiverId, TransmitterId};
 use crate::params::{Arbitration, Queueing};

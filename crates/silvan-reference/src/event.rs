@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use silvan_units::{HostId, Time};
+use silvan_core::{HostId, Time};
 
 use crate::link::{PacketId, ReceiverId, TransmitterId};
 

@@ -1,6 +1,6 @@
 //! Hosts: flows that take turns at the link, and a sink that takes one packet after the other.
 
-use silvan_units::{Bytes, HostId, Sl, Span, Time, Vl};
+use silvan_core::{Bytes, HostId, Sl, Span, Time, Vl};
 
 use crate::link::{ReceiverId, TransmitterId};
 use crate::params::Flow;

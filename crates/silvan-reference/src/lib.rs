@@ -52,7 +52,7 @@
 //!     Arbitration, FlitModel, Flow, HostParameters, Parameters, Queueing, Sink,
 //!     SwitchParameters, VlArbitration,
 //! };
-//! use silvan_units::{HostId, Sl, Span, Time};
+//! use silvan_core::{HostId, Sl, Span, Time};
 //!
 //! let link = LinkKind { width: Width::X4, speed: Speed::Sdr, length: "2 m".parse()? };
 //! let fabric = generators::SingleSwitch { hosts: 2, link }.build()?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use silvan_units::{Bytes, Credits, HostId, Rate, Sl, Span, Time, Vl, define_id};
+use silvan_core::{Bytes, Credits, HostId, Rate, Sl, Span, Time, Vl, define_id};
 
 use crate::crossbar::CrossbarId;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use silvan_units::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, Time, Vl};
+use silvan_core::{Bytes, Credits, HostId, IdVec, PortId, Rate, Span, Time, Vl};
 
 use crate::crossbar::{Crossbar, CrossbarId, Pick};
 use crate::event::{Agenda, Event};

@@ -1,7 +1,7 @@
 //! What the reference model is told: switch and host parameters, and the packets to send.
 
+use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time, Vl};
 use silvan_fabric::routing::SlToVlTables;
-use silvan_units::{Bytes, HostId, Rate, Sl, Span, Time, Vl};
 
 /// Every parameter of the data plane.
 ///

@@ -1,6 +1,6 @@
 //! What a run has shown.
 
-use silvan_units::{Bytes, Span, Time};
+use silvan_core::{Bytes, Span, Time};
 
 /// One delivered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

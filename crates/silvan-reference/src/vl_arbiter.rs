@@ -1,6 +1,6 @@
 //! Virtual-lane arbitration of one output (IBA 7.6.9).
 
-use silvan_units::{Credits, Vl};
+use silvan_core::{Credits, Vl};
 
 use crate::params::VlArbitration;
 

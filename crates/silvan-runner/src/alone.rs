@@ -4,10 +4,10 @@
 //! compete for its own hosts. So its own fabric simulates it once more, without other load and without
 //! congestion control: all schemes are compared with the same time.
 
-use silvan_programs::JobPlan;
+use silvan_core::{Span, Time};
 use silvan_scenario::Scenario;
 use silvan_simulation::Engines;
-use silvan_units::{Span, Time};
+use silvan_workload::programs::JobPlan;
 
 use crate::RunError;
 use crate::assemble::assemble_alone;

@@ -1,16 +1,16 @@
 //! From a scenario to a simulation: control and workload built, and an engine started with them.
 
-use silvan_control::Both;
-use silvan_control::ecn::{EcnSource, EcnSwitch};
-use silvan_control::ib::{IbAdapter, IbSwitch};
-use silvan_control::pft::PftSource;
-use silvan_control::seam::{NoControl, Settings};
-use silvan_programs::{JobPlan, Load, Messaging, Programs};
+use silvan_cc::Both;
+use silvan_cc::ecn::{EcnSource, EcnSwitch};
+use silvan_cc::ib::{IbAdapter, IbSwitch};
+use silvan_cc::pft::PftSource;
+use silvan_cc::schemes::Setup;
+use silvan_cc::seam::{NoControl, Settings};
+use silvan_core::Time;
 use silvan_scenario::{IbControl, Scenario, switch_ports};
-use silvan_schemes::Setup;
 use silvan_simulation::{AnySource, AnySwitch, Engines, Network, Simulation};
-use silvan_traffic::{Traffic, TrafficSpec};
-use silvan_units::Time;
+use silvan_workload::programs::{JobPlan, Load, Messaging, Programs};
+use silvan_workload::traffic::{Traffic, TrafficSpec};
 
 use crate::RunError;
 

@@ -1,7 +1,7 @@
 //! What the DCMS decided, as a table.
 
-use silvan_control::dcms::{DcmsController, Decision, PortGrowth, Reason};
-use silvan_units::PortId;
+use silvan_cc::dcms::{DcmsController, Decision, PortGrowth, Reason};
+use silvan_core::PortId;
 
 use crate::table::Table;
 use silvan_scenario::Scenario;

@@ -1,8 +1,8 @@
 //! What has become of the flows that have an end, as a table.
 
+use silvan_core::{HostId, Span, Time};
 use silvan_simulation::Simulation;
-use silvan_traffic::FiniteFlow;
-use silvan_units::{HostId, Span, Time};
+use silvan_workload::traffic::FiniteFlow;
 
 use crate::ideal;
 use crate::table::Table;

@@ -4,10 +4,10 @@
 //! the recursion. Buffers are never full and nothing else is on the way; so this is a lower bound for
 //! any run, and what a flow takes that is alone, as long as its buffers cover the round trip of credits.
 
+use silvan_core::{Bytes, HostId, Rate, Span};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_interface::{EngineConfig, Sink};
-use silvan_traffic::FiniteFlow;
-use silvan_units::{Bytes, HostId, Rate, Span};
+use silvan_workload::traffic::FiniteFlow;
 
 /// Bytes of a flit: a sink that cuts through begins with the first one.
 const FLIT: u64 = 64;
@@ -51,7 +51,7 @@ pub(crate) fn completion(
         let (next, end) = chain.pass(start.as_ps(), u64::from(payload));
         delivered += u64::from(payload);
         done = end;
-        silvan_units::Time::from_ps(next)
+        silvan_core::Time::from_ps(next)
     });
     (delivered == flow.bytes()).then(|| Span::from_ps(done - flow.start().as_ps()))
 }

@@ -46,16 +46,16 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::Serialize;
-use silvan_control::dcms::DcmsController;
-use silvan_control::ecn::EcnError;
-use silvan_control::ib::ParameterError;
-use silvan_control::pft::PftError;
-use silvan_control::seam::{Controller, PortReading, UnknownSetting};
+use silvan_cc::dcms::DcmsController;
+use silvan_cc::ecn::EcnError;
+use silvan_cc::ib::ParameterError;
+use silvan_cc::pft::PftError;
+use silvan_cc::seam::{Controller, PortReading, UnknownSetting};
+use silvan_core::{PortId, Span, Time};
 use silvan_interface::BuildError;
 pub use silvan_interface::Latencies;
-use silvan_programs::{Fault, JobRecord};
-use silvan_traffic::TrafficError;
-use silvan_units::{PortId, Span, Time};
+use silvan_workload::programs::{Fault, JobRecord};
+use silvan_workload::traffic::TrafficError;
 use thiserror::Error;
 
 pub use assemble::build_ib;
@@ -65,8 +65,8 @@ use assemble::{assemble, build_control};
 use measure::Measurement;
 use programs::{ProgramState, program_state};
 use schedule::Schedule;
+use silvan_cc::schemes::callbacks::{Callbacks, Failure, Stopped};
 use silvan_scenario::Scenario;
-use silvan_schemes::callbacks::{Callbacks, Failure, Stopped};
 use silvan_simulation::{AnySource, AnySwitch, Engines, Simulation};
 use trees::TreeLog;
 

@@ -1,9 +1,9 @@
 //! Counters read at the right instants.
 
-use silvan_control::seam::PortVl;
+use silvan_cc::seam::PortVl;
+use silvan_core::{HostId, PortId, Time, Vl};
 use silvan_fabric::Fabric;
 use silvan_interface::{HostCounters, PortCounters};
-use silvan_units::{HostId, PortId, Time, Vl};
 
 use super::tables::{PortSeries, Series};
 use silvan_scenario::Scenario;

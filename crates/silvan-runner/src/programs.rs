@@ -1,7 +1,7 @@
 //! What programs have done, as tables.
 
-use silvan_programs::{Fault, JobRecord, Programs};
-use silvan_units::{Span, Time};
+use silvan_core::{Span, Time};
+use silvan_workload::programs::{Fault, JobRecord, Programs};
 
 use crate::table::Table;
 

@@ -1,7 +1,7 @@
 //! When the runner stops the engine, and what it does then.
 
-use silvan_control::seam::SettingChange;
-use silvan_units::{Span, Time};
+use silvan_cc::seam::SettingChange;
+use silvan_core::{Span, Time};
 
 use silvan_scenario::Scenario;
 

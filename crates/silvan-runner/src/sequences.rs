@@ -1,8 +1,8 @@
 //! How far the closed loops of a run have come, as a table.
 
+use silvan_core::Time;
 use silvan_simulation::Simulation;
-use silvan_traffic::SequenceState;
-use silvan_units::Time;
+use silvan_workload::traffic::SequenceState;
 
 use crate::table::Table;
 use silvan_scenario::Scenario;

@@ -1,8 +1,8 @@
 //! The tables of a result, as the Python package and the files on disk have them.
 
+use silvan_core::{HostId, Time};
 use silvan_interface::Latencies;
-use silvan_traffic::Role;
-use silvan_units::{HostId, Time};
+use silvan_workload::traffic::Role;
 
 use super::measure::{Measurement, PortTotals};
 use crate::table::Table;

@@ -2,16 +2,16 @@
 
 use std::ops::ControlFlow;
 
+use silvan_cc::seam::{Controller, PortReading, PortVl, SettingChange};
 use silvan_compiled::Fastest;
-use silvan_control::seam::{Controller, PortReading, PortVl, SettingChange};
+use silvan_core::{Bytes, HostId, PortId, Rate, Span, Time, Vl};
 use silvan_interface::{
     Discards, FlowProgress, Forest, HostCounters, InvariantError, PortCounters,
 };
-use silvan_programs::{Load, Programs};
 use silvan_simulation::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_simulation::{ClassTotals, LiveSimulation, Network};
-use silvan_traffic::Traffic;
-use silvan_units::{Bytes, HostId, PortId, Rate, Span, Time, Vl};
+use silvan_workload::programs::{Load, Programs};
+use silvan_workload::traffic::Traffic;
 
 use super::*;
 use crate::ColumnData;

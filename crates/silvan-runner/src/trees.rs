@@ -12,10 +12,10 @@ mod columns;
 
 use std::collections::BTreeMap;
 
+use silvan_core::{Bytes, HostId, PortId, Time, Vl};
 use silvan_interface::{Forest, Role, Tree};
 use silvan_scenario::Scenario;
 use silvan_simulation::Simulation;
-use silvan_units::{Bytes, HostId, PortId, Time, Vl};
 
 use columns::{ForestColumns, HostColumns, PortColumns, TreeColumns};
 

@@ -5,9 +5,9 @@
 use std::ops::ControlFlow;
 
 use silvan_compiled::Fastest;
+use silvan_core::{Bytes, Rate, Span};
 use silvan_runner::{ColumnData, RunOutput, run};
 use silvan_scenario::{Override, Scenario};
-use silvan_units::{Bytes, Rate, Span};
 
 /// Time between samples, and samples in each phase of a run.
 const SAMPLE: Span = Span::from_us(100);

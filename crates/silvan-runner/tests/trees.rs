@@ -4,10 +4,10 @@
 use std::ops::ControlFlow;
 
 use silvan_compiled::Fastest;
+use silvan_core::{Span, Time};
 use silvan_runner::{ColumnData, RunOutput, Table, run};
 use silvan_scenario::{Override, Scenario};
-use silvan_traffic::Traffic;
-use silvan_units::{Span, Time};
+use silvan_workload::traffic::Traffic;
 
 /// A silent tree in a fat tree of 16 hosts: twelve C nodes send to host 0, whose sink is slower than
 /// its link, and two V nodes to everyone.

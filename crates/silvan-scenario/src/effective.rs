@@ -1,11 +1,11 @@
 //! The effective scenario: every default spelled out, as TOML, and its hash.
 
 use sha2::{Digest, Sha256};
-use silvan_units::{Bytes, Span};
+use silvan_core::{Bytes, Span};
 use toml_edit::visit_mut::VisitMut;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-use silvan_schemes::Feedback;
+use silvan_cc::schemes::Feedback;
 
 use crate::parsed::{
     Carrier, ControlSection, FabricSection, Generator, Limit, Routing, ScenarioFile, Scheme,

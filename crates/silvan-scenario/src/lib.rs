@@ -25,7 +25,7 @@
 //! let overrides = [Override::new("run.duration", "100 us")];
 //! let scenario = Scenario::from_toml(text, "incast.toml", &overrides)?;
 //! assert_eq!(scenario.fabric().host_count(), 8);
-//! assert_eq!(scenario.duration(), silvan_units::Span::from_us(100));
+//! assert_eq!(scenario.duration(), silvan_core::Span::from_us(100));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

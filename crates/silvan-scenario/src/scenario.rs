@@ -4,17 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use silvan_control::dcms::Dcms;
-use silvan_control::pft::PftParameters;
-use silvan_control::seam::SettingChange;
+use silvan_cc::dcms::Dcms;
+use silvan_cc::pft::PftParameters;
+use silvan_cc::schemes::{Choice, Parameters};
+use silvan_cc::seam::SettingChange;
+use silvan_core::{Span, Time};
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_interface::EngineConfig;
-use silvan_programs::Plan;
-use silvan_schemes::{Choice, Parameters};
-use silvan_traffic::{Environment, Traffic, TrafficSpec};
-use silvan_units::{Span, Time};
+use silvan_workload::programs::Plan;
+use silvan_workload::traffic::{Environment, Traffic, TrafficSpec};
 
 use crate::build::at;
 use crate::build::classes::check_classes;
@@ -263,7 +263,7 @@ impl Scenario {
 
     /// The fabric as a net file that ibsim serves.
     pub fn ibsim_net(&self) -> String {
-        silvan_import::ibsim_net(&self.fabric)
+        silvan_fabric::import::ibsim_net(&self.fabric)
     }
 
     /// What the scenario builds: counts of hosts, switches, cables and ports, and the lengths of

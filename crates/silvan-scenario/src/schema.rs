@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
+pub(crate) use silvan_cc::schemes::quantity::{BytesText, LengthText, RateText, SpanText};
 use silvan_fabric::{Speed, Width};
-pub(crate) use silvan_schemes::quantity::{BytesText, LengthText, RateText, SpanText};
 
 use crate::parsed::quantity::{ALL, RUN_SEED, SATURATING, UNLIMITED};
 use crate::parsed::{

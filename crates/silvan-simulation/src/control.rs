@@ -1,14 +1,14 @@
 //! Any scheme, as one type for the switches and one for the hosts.
 
-use silvan_control::Both;
-use silvan_control::ecn::{EcnSource, EcnSwitch};
-use silvan_control::ib::{IbAdapter, IbSwitch};
-use silvan_control::pft::PftSource;
-use silvan_control::seam::NoControl;
-use silvan_schemes::callbacks::Callbacks;
-use silvan_schemes::{OwnSource, OwnSwitch};
+use silvan_cc::Both;
+use silvan_cc::ecn::{EcnSource, EcnSwitch};
+use silvan_cc::ib::{IbAdapter, IbSwitch};
+use silvan_cc::pft::PftSource;
+use silvan_cc::schemes::callbacks::Callbacks;
+use silvan_cc::schemes::{OwnSource, OwnSwitch};
+use silvan_cc::seam::NoControl;
 
-silvan_control::one_of_switches! {
+silvan_cc::one_of_switches! {
     /// What runs at the switches.
     pub enum AnySwitch {
         /// Nothing.
@@ -24,7 +24,7 @@ silvan_control::one_of_switches! {
     }
 }
 
-silvan_control::one_of_sources! {
+silvan_cc::one_of_sources! {
     /// What runs at the hosts.
     pub enum AnySource {
         /// Nothing.

@@ -14,8 +14,8 @@ mod simulation;
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 use silvan_interface::{BuildError, EngineConfig};
-use silvan_programs::Load;
-use silvan_traffic::Traffic;
+use silvan_workload::programs::Load;
+use silvan_workload::traffic::Traffic;
 
 pub use control::{AnySource, AnySwitch};
 use meter::{MeteredAdapter, MeteredSwitch};

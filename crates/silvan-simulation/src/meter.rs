@@ -6,12 +6,12 @@
 
 use std::collections::VecDeque;
 
-use silvan_control::ib::{IbAdapter, IbSwitch};
-use silvan_control::seam::{
+use silvan_cc::ib::{IbAdapter, IbSwitch};
+use silvan_cc::seam::{
     Feedback, Flow, LinkView, PacketView, PortVl, QueueView, SettingChange, Settings,
     SourceControl, SwitchControl, UnknownSetting,
 };
-use silvan_units::{HostId, PortId, Sl, Span, SwitchId, Time};
+use silvan_core::{HostId, PortId, Sl, Span, SwitchId, Time};
 
 use crate::paths::Paths;
 
@@ -74,7 +74,7 @@ impl<S> MeteredSwitch<S> {
     }
 }
 
-silvan_control::chain_switches! {
+silvan_cc::chain_switches! {
     impl [S: SwitchControl] for MeteredSwitch<S> { inner: S, meter: SwitchMeter }
 }
 
@@ -176,7 +176,7 @@ impl<C> MeteredAdapter<C> {
     }
 }
 
-silvan_control::chain_sources! {
+silvan_cc::chain_sources! {
     impl [C: SourceControl] for MeteredAdapter<C> { inner: C, meter: AdapterMeter }
 }
 

@@ -1,6 +1,6 @@
 //! What the hosts of a live fabric know of the paths to each other.
 
-use silvan_units::HostId;
+use silvan_core::HostId;
 
 /// What one host knows.
 #[derive(Clone, Debug, Default)]

@@ -2,14 +2,14 @@
 
 use std::fmt::Debug;
 
-use silvan_control::seam::{PortReading, PortVl, SettingChange, UnknownSetting};
+use silvan_cc::seam::{PortReading, PortVl, SettingChange, UnknownSetting};
+use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
 use silvan_interface::{
     BuildError, Discards, FlowProgress, Forest, HostCounters, InvariantError, Latencies, OnWire,
     PortCounters, RunError, VlArbitration,
 };
-use silvan_programs::Programs;
-use silvan_traffic::Traffic;
-use silvan_units::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
+use silvan_workload::programs::Programs;
+use silvan_workload::traffic::Traffic;
 
 use crate::meter::{MeteredAdapter, MeteredSwitch};
 

@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
-use silvan_control::ib::{
+use silvan_cc::ib::{
     CctEntry, CongestionControlTable as Table, CongestionEntry, ControlLevel, MarkingSetting,
     PortMask, StarvationSetting, SwitchCongestionSetting as Setting, ThresholdWeight,
 };
+use silvan_core::{HostId, NodeId, PortNumber, Sl, SwitchId};
 use silvan_mad::congestion::{
     CaCongestionEntry, CaCongestionSetting, CongestionControlTable, CongestionControlTableEntry,
     CongestionInfo, CongestionKeyInfo, CongestionLog, PortBits, SwitchCongestionSetting,
     SwitchPortCongestionElement, SwitchPortCongestionSetting, TimeStamp, switch_control_map,
 };
 use silvan_mad::{Bits, ClassPortInfo};
-use silvan_units::{HostId, NodeId, PortNumber, Sl, SwitchId};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
 use crate::subnet::Subnet;

@@ -1,9 +1,9 @@
 //! CongestionLog and TimeStamp: what congestion control has seen.
 
+use silvan_core::{HostId, SwitchId, Time};
 use silvan_mad::congestion::{
     CaLog, CaLogEvent, CongestionLog, PortBits, SwitchLog, SwitchLogEvent,
 };
-use silvan_units::{HostId, SwitchId, Time};
 
 use super::Exchange;
 use crate::subnet::Subnet;

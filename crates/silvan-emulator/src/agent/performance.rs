@@ -4,6 +4,7 @@
 //! set, cut to the width of its field: fields of 64 bits wrap around, all others stay at their
 //! largest value. Each attribute has a start of its own, so that resetting one leaves the others alone.
 
+use silvan_core::{NodeId, PortId, PortNumber, Sl, Vl};
 use silvan_mad::performance::{
     PortCounters, PortCountersExtended, PortExtendedSpeedsCounters, PortFlowCtlCounters,
     PortOpRcvCounters, PortRcvConCtrl, PortRcvDataSl, PortRcvErrorDetails, PortSamplesControl,
@@ -12,7 +13,6 @@ use silvan_mad::performance::{
     PortXmitDiscardDetails, SwPortVlCongestion,
 };
 use silvan_mad::{Bits, ClassPortInfo, Field, performance_capability as capability};
-use silvan_units::{NodeId, PortId, PortNumber, Sl, Vl};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
 use crate::subnet::Subnet;

@@ -1,12 +1,12 @@
 //! The subnet management agent (volume 1, chapter 14).
 
+use silvan_core::{Guid, NodeId, PortNumber};
 use silvan_mad::smp::{
     GuidInfo, MulticastBlock, MulticastForwardingTable, NodeDescription, NodeInfo, PKeyBlock,
     PKeyTable, PortInfo, PortPair, SlToVlMappingTable, SwitchInfo, VlArbitrationBlock,
     VlArbitrationTable,
 };
 use silvan_mad::{Bits, smp::LinearForwardingTable};
-use silvan_units::{Guid, NodeId, PortNumber};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
 use crate::subnet::{Subnet, SwitchRecord};

@@ -1,8 +1,8 @@
 //! The ways of data messages: to a node's agent, to a subnet manager, back, or nowhere.
 
+use silvan_core::NodeId;
 use silvan_mad::smp::{DirectedRoute, Notice, SmInfo};
 use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet};
-use silvan_units::NodeId;
 
 use super::paths::HOSTS;
 use super::{Clients, Forwarded};

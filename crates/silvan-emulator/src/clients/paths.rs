@@ -12,9 +12,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use silvan_core::{HostId, Lid, Sl};
 use silvan_mad::administration::{AdministrationAttribute, PathRecord, SubnetAdministration};
 use silvan_mad::{Body, Mad, Method, Packet, Status};
-use silvan_units::{HostId, Lid, Sl};
 
 use super::Clients;
 use crate::subnet::{Needs, Sources};

@@ -1,15 +1,15 @@
 //! The data plane behind the management plane: the engine with its counters, steps of simulated
 //! time, and what management changes in it.
 
-use silvan_control::seam::PortVl;
+use silvan_cc::seam::PortVl;
+use silvan_cc::workload::Workload;
+use silvan_core::{Bytes, HostId, PortId, Rate, Sl, Time, Vl};
 use silvan_fabric::Fabric;
-use silvan_interface::workload::Workload;
 use silvan_interface::{Discards, OnWire, PortCounters};
 use silvan_scenario::{Override, Scenario, switch_ports};
 use silvan_simulation::meter::{BySl, MeteredAdapter, MeteredSwitch};
 use silvan_simulation::{Engines, LiveSimulation, Network};
-use silvan_traffic::{Environment, FlowSpec, Load, Traffic, Window};
-use silvan_units::{Bytes, HostId, PortId, Rate, Sl, Time, Vl};
+use silvan_workload::traffic::{Environment, FlowSpec, Load, Traffic, Window};
 
 use crate::error::EmulatorError;
 
@@ -188,7 +188,7 @@ impl DataPlane {
 
     /// Time that a switch's Port VL has been in the congestion state, in ps.
     pub fn congested_ps(&self, port: PortId, vl: Vl) -> u64 {
-        use silvan_control::seam::SwitchControl;
+        use silvan_cc::seam::SwitchControl;
         if vl.index() >= self.data_vls() {
             return 0;
         }

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use silvan_core::{Guid, NodeId, PortNumber};
 use silvan_fabric::{Fabric, Node, NodeKind};
-use silvan_units::{Guid, NodeId, PortNumber};
 
 use super::Subnet;
 

@@ -14,10 +14,10 @@
 //! Data leaves a port that is Active, for a neighbour that is Armed or Active; for everything else
 //! a switch discards it and a host keeps it. Management packets pass from Initialize on.
 
+use silvan_core::{NodeId, PortId};
 use silvan_fabric::{LinkKind, Width};
 use silvan_interface::OnWire;
 use silvan_mad::smp::{PhysicalState, PortState};
-use silvan_units::{NodeId, PortId};
 
 use super::Subnet;
 use super::node::{fastest_speed, set_active, width_bit};

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use silvan_core::{HostId, Lid, NodeId, PortId, PortNumber, SwitchId, Time};
 use silvan_fabric::Fabric;
 use silvan_scenario::Scenario;
 use silvan_simulation::Engines;
-use silvan_units::{HostId, Lid, NodeId, PortId, PortNumber, SwitchId, Time};
 
 use crate::agent::congestion::{AdapterSetting, SwitchSetting};
 use crate::error::EmulatorError;

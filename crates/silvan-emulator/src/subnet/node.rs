@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use silvan_core::{Guid, Lid, NodeId, PortNumber, SwitchId};
 use silvan_fabric::{LinkKind, NodeKind, Speed, Width};
 use silvan_mad::Bits;
 use silvan_mad::smp::{
@@ -9,7 +10,6 @@ use silvan_mad::smp::{
     VlArbitrationTable, capability, link_speed, link_speed_ext, link_speed_ext2, link_width,
 };
 use silvan_scenario::Scenario;
-use silvan_units::{Guid, Lid, NodeId, PortNumber, SwitchId};
 
 use super::adapters::{Adapters, own_number};
 use crate::agent::congestion::KeyState;

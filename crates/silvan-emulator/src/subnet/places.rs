@@ -1,8 +1,8 @@
 //! Where ports stand and cables lead, as management counts. Every request asks for it at every hop of
 //! its way, so it is kept in small tables beside the fabric, whose records hold names and GUIDs, too.
 
+use silvan_core::{NodeId, PortId, PortNumber};
 use silvan_fabric::Fabric;
-use silvan_units::{NodeId, PortId, PortNumber};
 
 use super::Subnet;
 use super::adapters::own_number;

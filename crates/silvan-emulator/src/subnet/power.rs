@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use silvan_core::{NodeId, SwitchId};
 use silvan_mad::smp::{PhysicalState, PortState};
-use silvan_units::{NodeId, SwitchId};
 
 use super::{NodeState, Subnet};
 

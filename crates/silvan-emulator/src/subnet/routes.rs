@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use silvan_core::{HostId, Lid, NodeId, PortNumber};
 use silvan_mad::smp::DirectedRoute;
-use silvan_units::{HostId, Lid, NodeId, PortNumber};
 
 use super::{Arrival, Subnet, SwitchRecord};
 

@@ -1,9 +1,9 @@
 //! The hosts' questions for paths, with a subnet manager played by hand.
 
+use silvan_core::{HostId, PortId, Sl, SwitchId};
 use silvan_mad::Bits;
 use silvan_mad::administration::{AdministrationAttribute, PathRecord, SubnetAdministration};
 use silvan_mad::smp::SlToVlMappingTable;
-use silvan_units::{HostId, PortId, Sl, SwitchId};
 
 use super::*;
 use crate::subnet::Sources;
@@ -298,7 +298,7 @@ fn what_is_dumped_tells_hosts_and_ports_apart() {
     // At the left switch to c and d, at the right one to c.
     assert_eq!(levels, ["3", "0 1:2", "1"]);
     assert!(!text.contains("base LID"), "nobody has set any: {text}");
-    let read = silvan_import::routes(&text, &fabric).unwrap();
+    let read = silvan_fabric::import::routes(&text, &fabric).unwrap();
     for (from, to) in [(a, c), (b, c), (d, c), (a, d), (b, d), (a, b), (c, a)] {
         let level = clients.subnet.plane.engine.path_level(from, to);
         assert_eq!(read.levels.level(from, to), level.as_u8());
@@ -318,7 +318,7 @@ fn what_is_dumped_tells_hosts_and_ports_apart() {
     assert!(!dump(&clients, None).contains("base LID"));
     let text = dump(&clients, Some(Sources::Hosts));
     assert!(text.contains("\n1-2 5   : 0  0  1  1  2  2  3"), "{text}");
-    let read = silvan_import::routes(&text, &fabric).unwrap();
+    let read = silvan_fabric::import::routes(&text, &fabric).unwrap();
     for switch in [0, 1].map(SwitchId::new) {
         let node = fabric.node_of_switch(switch);
         for (input, output) in [(1, 5), (2, 5), (5, 1), (1, 2), (6, 8)] {

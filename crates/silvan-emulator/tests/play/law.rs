@@ -1,9 +1,9 @@
 //! What holds whatever clients send; the fuzz target includes this file, too.
 
 use silvan_compiled::Fastest;
+use silvan_core::Span;
 use silvan_emulator::{ControlAnswer, ManagementPlane, Start};
 use silvan_scenario::Scenario;
-use silvan_units::Span;
 
 /// Hosts a, b, c at two switches with two cables between them, and traffic.
 const FABRIC: &str = r#"

@@ -3,7 +3,7 @@
 use super::Head;
 use crate::packet::NONE;
 use crate::table::Table;
-use silvan_prefetch::prefetch;
+use silvan_core::prefetch::prefetch;
 
 /// Windows ahead that have a place of their own for outputs and hosts.
 const WINDOWS: u64 = 256;

@@ -4,9 +4,9 @@
 //! element per port behind them: a one-by-one switch without latency, fed by the crossbar and feeding
 //! the link, so that the hot loop needs no case for it.
 
+use silvan_core::{Bytes, HostId, PortId, Rate};
 use silvan_fabric::routing::Routes;
 use silvan_fabric::{Fabric, ForwardingTables, NodeKind};
-use silvan_units::{Bytes, HostId, PortId, Rate};
 
 use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
 use crate::ahead::Reach;

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use silvan_units::{Bytes, HostId, PortId, Vl};
+use silvan_core::{Bytes, HostId, PortId, Vl};
 
 use crate::packet::{NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane};

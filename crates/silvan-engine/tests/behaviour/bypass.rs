@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use silvan_control::seam::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
+use silvan_cc::seam::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
+use silvan_core::{PortId, Span, Time};
 use silvan_engine::{Arbitration, EngineConfig, Queueing};
-use silvan_units::{PortId, Span, Time};
 
 use crate::common::{Routed, at, cable, room};
 use crate::script::Flow;

@@ -1,8 +1,8 @@
 //! What a CNP takes of the adapters: closed forms for hosts that send or receive many of them.
 
-use silvan_control::seam::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
+use silvan_cc::seam::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
+use silvan_core::{Bytes, HostId, Span, Time};
 use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig};
-use silvan_units::{Bytes, HostId, Span, Time};
 
 use crate::common::{MTU, Routed, at, cable, mbit, payload_time};
 use crate::script::{Flow, Script};

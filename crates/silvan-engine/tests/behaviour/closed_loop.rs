@@ -1,10 +1,10 @@
 //! InfiniBand's congestion control around the whole loop: mark, notify, throttle, recover.
 
-use silvan_control::ib::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
-use silvan_control::seam::Flow as QueuePair;
+use silvan_cc::ib::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
+use silvan_cc::seam::Flow as QueuePair;
+use silvan_core::{Bytes, HostId, Sl, Span, Time};
 use silvan_engine::{BecnPath, Engine, EngineConfig, FeedbackParams};
 use silvan_fabric::generators::{Chain, TwoSwitchTestbed};
-use silvan_units::{Bytes, HostId, Sl, Span, Time};
 
 use crate::common::{MTU, Routed, WIRE, at, cable, room, ser, two_lanes};
 use crate::script::{Flow, Script};

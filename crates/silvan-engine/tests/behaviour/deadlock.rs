@@ -1,9 +1,9 @@
 //! Credit loops end as an error that names them; nothing else does.
 
+use silvan_core::{HostId, PortId, PortNumber, Span, Vl};
 use silvan_engine::{Deadlock, EngineConfig, Queueing, RunError};
 use silvan_fabric::generators::{Chain, Ring};
 use silvan_fabric::routing::{ExplicitTable, explicit};
-use silvan_units::{HostId, PortId, PortNumber, Span, Vl};
 
 use crate::common::{
     MTU, PlainEngine, Routed, at, cable, mbit, payload_time, periods, room, two_lanes, vl,

@@ -2,14 +2,14 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use silvan_control::ib::{
+use silvan_cc::ib::{
     IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap, ThresholdWeight,
 };
+use silvan_core::{Bytes, HostId, Sl, Span, Time};
 use silvan_engine::{
     BecnCarrier, BecnPath, Engine, EngineConfig, FeedbackParams, HostCounters, PortCounters,
 };
 use silvan_fabric::generators::Chain;
-use silvan_units::{Bytes, HostId, Sl, Span, Time};
 
 use crate::common::{MTU, Routed, at, cable, mbit, room, two_lanes, vl};
 use crate::lossless::runner;

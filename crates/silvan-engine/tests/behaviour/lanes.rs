@@ -1,8 +1,8 @@
 //! Virtual lanes: one does not feel the congestion of another, and they divide a link by weight.
 
+use silvan_core::Span;
 use silvan_engine::{EngineConfig, VlArbitration};
 use silvan_fabric::generators::TwoSwitchTestbed;
-use silvan_units::Span;
 
 use crate::common::{MTU, Routed, at, cable, periods, ser, two_lanes, vl};
 use crate::script::{Flow, Script};

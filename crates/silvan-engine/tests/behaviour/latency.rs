@@ -1,8 +1,8 @@
 //! Latency of packets that meet no other, to the picosecond.
 
+use silvan_core::{Bytes, Span};
 use silvan_engine::{EngineConfig, OutputBuffer, Sink};
 use silvan_fabric::LinkKind;
-use silvan_units::{Bytes, Span};
 
 use crate::common::{HEADER, MTU, Routed, at, cable, mbit, payload_time, propagation, room, ser};
 use crate::script::Flow;

@@ -1,11 +1,11 @@
 //! Service levels of paths that are set from outside, as a subnet manager gives them.
 
-use silvan_control::seam::NoControl;
+use silvan_cc::seam::NoControl;
+use silvan_core::{HostId, PortNumber, Sl, Span, SwitchId};
 use silvan_engine::{Engine, EngineConfig, RunError};
 use silvan_fabric::generators::Grid;
 use silvan_fabric::routing::{PathLanes, PathLevels, Routes, SlToVlTables, dimension_order};
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_units::{HostId, PortNumber, Sl, Span, SwitchId};
 
 use crate::common::{PlainEngine, at, cable, room};
 use crate::script::{Flow, Script};

@@ -1,12 +1,12 @@
 //! Which packets a switch marks: Marking_Rate, Packet_Size, Threshold, Victim_Mask.
 
-use silvan_control::ib::{
+use silvan_cc::ib::{
     IbSwitch, MarkingCounters, MarkingMode, MarkingSetting, PortSelection, StarvationSetting,
     SwitchParameters, ThresholdMap, ThresholdWeight,
 };
-use silvan_control::seam::{NoControl, SettingChange, Settings};
+use silvan_cc::seam::{NoControl, SettingChange, Settings};
+use silvan_core::{HostId, PortId, Span};
 use silvan_engine::{Engine, EngineConfig};
-use silvan_units::{HostId, PortId, Span};
 
 use crate::common::{MTU, Routed, at, cable, mbit, only_lane, room};
 use crate::script::{Flow, Script};

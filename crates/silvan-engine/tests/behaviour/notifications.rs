@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use silvan_control::ib::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
-use silvan_control::seam::{Feedback, Flow as QueuePair, SourceControl};
+use silvan_cc::ib::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
+use silvan_cc::seam::{Feedback, Flow as QueuePair, SourceControl};
+use silvan_core::{Bytes, HostId, Sl, Span, Time};
 use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig};
 use silvan_fabric::generators::TwoSwitchTestbed;
-use silvan_units::{Bytes, HostId, Sl, Span, Time};
 
 use crate::common::{MTU, Routed, at, two_lanes};
 use crate::script::{Flow, Script};

@@ -3,13 +3,13 @@
 use proptest::array::{uniform2, uniform16};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use silvan_control::seam::{
+use silvan_cc::seam::{
     LinkView, NoControl, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
 };
+use silvan_core::{HostId, NodeId, PortId, PortNumber, Span, Time};
 use silvan_engine::workload::Workload;
 use silvan_engine::{Engine, EngineConfig, OnWire, Queueing, RunError, VlArbitration};
 use silvan_fabric::Fabric;
-use silvan_units::{HostId, NodeId, PortId, PortNumber, Span, Time};
 
 use crate::common::{MTU, Routed, WIRE, at, cable, periods, room, ser, two_lanes, vl};
 use crate::lossless::case::{Case, cases};
@@ -490,7 +490,7 @@ fn apply(
     let fabric = &routed.fabric;
     let link = |index: usize| fabric.links.as_slice()[index % fabric.links.len()].a;
     let switch = |index: usize| {
-        fabric.node_of_switch(silvan_units::SwitchId::new(index % fabric.switch_count()))
+        fabric.node_of_switch(silvan_core::SwitchId::new(index % fabric.switch_count()))
     };
     let host = |index: usize| HostId::new(index % fabric.host_count());
     match *change {
@@ -557,7 +557,7 @@ fn nothing_is_lost_track_of() {
         prop_assert_eq!(engine.audit(), Ok(()));
         prop_assert_eq!(engine.notifications_inside(), 0);
         for port in routed.fabric.ports.ids() {
-            for lane in silvan_units::Vl::all().take(usize::from(case.config.data_vls)) {
+            for lane in silvan_core::Vl::all().take(usize::from(case.config.data_vls)) {
                 prop_assert!(engine.queued(port, lane).is_zero());
             }
         }

@@ -1,7 +1,7 @@
 //! Scripted traffic that notes when each packet starts and when it is delivered.
 
+use silvan_core::{HostId, Sl, Span, Time};
 use silvan_engine::workload::{Gate, Offer, Poll, Workload};
-use silvan_units::{HostId, Sl, Span, Time};
 
 use crate::common::MTU;
 

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use silvan_control::seam::{
+use silvan_cc::seam::{
     Feedback, Flow as QueuePair, NoControl, PacketView, PortVl, QueueView, Resident, SourceControl,
     SwitchControl,
 };
+use silvan_core::{HostId, PortId, Sl, Span, Time, Vl};
 use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig};
-use silvan_units::{HostId, PortId, Sl, Span, Time, Vl};
 
 use crate::common::{MTU, Routed, WIRE, at, blocks, cable, mbit, propagation, room, ser};
 use crate::script::{Flow, Script};
@@ -281,7 +281,7 @@ fn a_window_of_one_keeps_one_packet_in_the_fabric() {
     flows.push(Flow::saturating(0, 1));
     let mut config = acknowledged(BecnPath::InBand {
         sl: None,
-        bytes: silvan_units::Bytes::from_bytes(64),
+        bytes: silvan_core::Bytes::from_bytes(64),
         priority: true,
     });
     config.host.sink_rate = Some(mbit(10_000));

@@ -1,8 +1,8 @@
 //! How flows share what they meet in: round-robin, oldest-first, read limits.
 
+use silvan_core::Span;
 use silvan_engine::{Arbitration, EngineConfig, OutputBuffer};
 use silvan_fabric::generators::Chain;
-use silvan_units::Span;
 
 use crate::common::{MTU, Routed, at, cable, periods, room, ser};
 use crate::script::{Flow, Script};

@@ -1,12 +1,12 @@
 //! Credit_Mask: credits that come back late, and what that leaves of the throughput.
 
-use silvan_control::ib::{
+use silvan_cc::ib::{
     CctEntry, IbSwitch, MarkingMode, MarkingSetting, PortSelection, StarvationSetting,
     SwitchParameters, ThresholdMap, ThresholdWeight,
 };
-use silvan_control::seam::{NoControl, SettingChange, Settings};
+use silvan_cc::seam::{NoControl, SettingChange, Settings};
+use silvan_core::{PortId, Span, Time};
 use silvan_engine::EngineConfig;
-use silvan_units::{PortId, Span, Time};
 
 use crate::common::{MTU, Routed, at, cable, periods, propagation, room, ser};
 use crate::script::{Flow, Script};

@@ -1,7 +1,7 @@
 //! Throughput of a single flow, by what limits it: periods exact to the picosecond.
 
+use silvan_core::{Bytes, HostId, Span, Time};
 use silvan_engine::{EngineConfig, OutputBuffer};
-use silvan_units::{Bytes, HostId, Span, Time};
 
 use crate::common::{
     HEADER, MTU, Routed, at, blocks, cable, mbit, payload_time, periods, propagation, room, ser,

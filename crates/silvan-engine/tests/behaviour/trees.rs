@@ -5,9 +5,9 @@ mod brute;
 use std::cell::Cell;
 
 use proptest::prelude::*;
+use silvan_core::{Bytes, HostId, PortId, Span, Time};
 use silvan_engine::{EngineConfig, Forest, HostShare, Member, Queueing, Role, Tree};
 use silvan_fabric::{generators, routing};
-use silvan_units::{Bytes, HostId, PortId, Span, Time};
 
 use crate::common::{PlainEngine, Routed, WIRE, at, cable, vl};
 use crate::lossless::{case::cases, runner};

@@ -1,8 +1,8 @@
 //! Notifications without priority take their turn with the data of their host.
 
-use silvan_control::seam::NoControl;
+use silvan_cc::seam::NoControl;
+use silvan_core::{Bytes, HostId, Span};
 use silvan_engine::{BecnCarrier, BecnPath, EngineConfig};
-use silvan_units::{Bytes, HostId, Span};
 
 use crate::common::{MTU, Routed, at, cable, periods, ser};
 use crate::script::Flow;

@@ -1,14 +1,14 @@
 //! Lanes that change along the way keep tori moving; switches that choose share the load.
 
 use proptest::prelude::*;
-use silvan_control::seam::NoControl;
+use silvan_cc::seam::NoControl;
+use silvan_core::{PortNumber, Span, SwitchId};
 use silvan_engine::{BecnCarrier, BuildError, Engine, EngineConfig, RunError};
 use silvan_fabric::generators::{Grid, Xgft};
 use silvan_fabric::routing::{
     Alternatives, PathLanes, Routes, d_mod_k, dimension_order, minimal_alternatives,
 };
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_units::{PortNumber, Span, SwitchId};
 
 use crate::common::{PlainEngine, Routed, at, cable, room};
 use crate::script::{Flow, Script};

@@ -1,6 +1,6 @@
 //! The channel-dependency graph between switches.
 
-use silvan_units::{HostId, PortId, PortNumber, SwitchId};
+use silvan_core::{HostId, PortId, PortNumber, SwitchId};
 
 use super::RouteError;
 use super::tree::DestinationTree;

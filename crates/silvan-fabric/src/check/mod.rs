@@ -22,7 +22,7 @@
 mod dependencies;
 mod tree;
 
-use silvan_units::{IdVec, PortId, PortNumber};
+use silvan_core::{IdVec, PortId, PortNumber};
 use thiserror::Error;
 
 use crate::Fabric;

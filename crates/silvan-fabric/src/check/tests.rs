@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use silvan_units::{HostId, Sl, SwitchId};
+use silvan_core::{HostId, Sl, SwitchId};
 
 use super::*;
 use crate::ForwardingTables;

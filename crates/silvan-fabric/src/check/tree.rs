@@ -1,6 +1,6 @@
 //! The tree that the routes to one destination form.
 
-use silvan_units::{HostId, IdVec, PortId, SwitchId};
+use silvan_core::{HostId, IdVec, PortId, SwitchId};
 
 use super::RouteError;
 use crate::{Fabric, ForwardingTables};

@@ -1,6 +1,6 @@
 //! Meshes and tori of any number of dimensions.
 
-use silvan_units::{Lid, PortNumber, SwitchId};
+use silvan_core::{Lid, PortNumber, SwitchId};
 
 use super::{host_name, port_number};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind};

@@ -1,6 +1,6 @@
 //! Switches in a row or a ring, each with the same number of hosts.
 
-use silvan_units::Lid;
+use silvan_core::Lid;
 
 use super::{host_name, port_number, switch_name};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind, NodeHandle};

@@ -1,6 +1,6 @@
 //! The two-switch fabrics of two papers.
 
-use silvan_units::Length;
+use silvan_core::Length;
 
 use super::port_number;
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind, Speed, Width};

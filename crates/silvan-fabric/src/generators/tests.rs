@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
-use silvan_units::{Length, SwitchId};
+use silvan_core::{Length, SwitchId};
 
 use super::*;
 use crate::{Fabric, LinkKind, NodeKind, Speed, Width};

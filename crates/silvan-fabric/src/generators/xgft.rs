@@ -1,6 +1,6 @@
 //! Fat trees: extended generalised fat trees and their well-known special cases.
 
-use silvan_units::Lid;
+use silvan_core::Lid;
 
 use super::{host_name, port_number, switch_name};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind};

@@ -1,6 +1,6 @@
 //! Adaptive routing: the ports that a switch may choose among.
 
-use silvan_units::{Lid, PortNumber, SwitchId};
+use silvan_core::{Lid, PortNumber, SwitchId};
 
 use super::RoutingError;
 use super::distance::SwitchGraph;

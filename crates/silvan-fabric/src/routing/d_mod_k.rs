@@ -1,6 +1,6 @@
 //! d-mod-k: the up-port of a fat tree is chosen by the destination's index.
 
-use silvan_units::{HostId, IdVec, PortNumber, SwitchId};
+use silvan_core::{HostId, IdVec, PortNumber, SwitchId};
 
 use super::distance::{SwitchGraph, UNREACHABLE, route_to_switches};
 use super::{ForwardingTables, RoutingError};

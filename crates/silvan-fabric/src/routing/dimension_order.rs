@@ -1,6 +1,6 @@
 //! Dimension-order routing on meshes and tori, without deadlock.
 
-use silvan_units::{HostId, SwitchId};
+use silvan_core::{HostId, SwitchId};
 
 use super::distance::{SwitchGraph, route_to_switches};
 use super::{ForwardingTables, PathLanes, PathLevels, RoutingError};

@@ -1,6 +1,6 @@
 //! The graph of switches and shortest distances in it.
 
-use silvan_units::{IdVec, Lid, PortNumber, SwitchId};
+use silvan_core::{IdVec, Lid, PortNumber, SwitchId};
 
 use super::{ForwardingTables, RoutingError};
 use crate::Fabric;

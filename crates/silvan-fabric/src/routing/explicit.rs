@@ -1,6 +1,6 @@
 //! Forwarding tables given by hand.
 
-use silvan_units::{Lid, NodeId, PortNumber, SwitchId};
+use silvan_core::{Lid, NodeId, PortNumber, SwitchId};
 
 use super::{ForwardingTables, RoutingError};
 use crate::Fabric;

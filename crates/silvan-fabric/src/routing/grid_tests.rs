@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use silvan_units::{HostId, NodeId, PortId, SwitchId};
+use silvan_core::{HostId, NodeId, PortId, SwitchId};
 
 use super::*;
 use crate::check::{CheckOptions, RouteError, check, dependency_cycle};

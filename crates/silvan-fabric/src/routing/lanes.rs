@@ -1,6 +1,6 @@
 //! Virtual lanes that change along the way, and the service levels that say how.
 
-use silvan_units::{HostId, IdVec, PortNumber, Sl, SwitchId};
+use silvan_core::{HostId, IdVec, PortNumber, Sl, SwitchId};
 
 use super::{PathLevels, SlToVlTables, Vls};
 use crate::Fabric;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use silvan_units::{HostId, IdVec, SwitchId};
+use silvan_core::{HostId, IdVec, SwitchId};
 
 use crate::Fabric;
 

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use silvan_units::{IdVec, Lid, PortId, PortNumber, SwitchId};
+use silvan_core::{IdVec, Lid, PortId, PortNumber, SwitchId};
 
 use super::distance::{SwitchGraph, route_to_switches};
 use super::{ForwardingTables, RoutingError};

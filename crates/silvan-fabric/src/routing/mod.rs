@@ -25,7 +25,7 @@ pub use levels::PathLevels;
 pub use min_hop::min_hop_balanced;
 pub use sl_to_vl::{ParsePortNumbersError, PortNumbers, SlToVlGroup, SlToVlTables, Vls};
 
-use silvan_units::{Lid, PortNumber, SwitchId};
+use silvan_core::{Lid, PortNumber, SwitchId};
 use thiserror::Error;
 
 use crate::Fabric;

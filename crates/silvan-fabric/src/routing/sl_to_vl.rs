@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use silvan_units::{HostId, PortNumber, SwitchId};
+use silvan_core::{HostId, PortNumber, SwitchId};
 use thiserror::Error;
 
 /// The virtual lane of each service level, 0 to 15; no data is sent on lane 15.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use proptest::prelude::*;
-use silvan_units::{HostId, NodeId};
+use silvan_core::{HostId, NodeId};
 
 use super::*;
 use crate::check::{CheckOptions, check};

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use silvan_units::{Lid, Sl};
+use silvan_core::{Lid, Sl};
 
 use super::settings::PortBits;
 use crate::field::attribute;

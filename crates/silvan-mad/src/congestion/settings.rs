@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use silvan_units::{PortNumber, Sl};
+use silvan_core::{PortNumber, Sl};
 
 use crate::field::attribute;
 use crate::{Bits, Field};

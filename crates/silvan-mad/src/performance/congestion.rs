@@ -1,6 +1,6 @@
 //! Counters of congestion control (annex A10).
 
-use silvan_units::{PortNumber, Sl};
+use silvan_core::{PortNumber, Sl};
 
 use crate::field::attribute;
 

@@ -1,6 +1,6 @@
 //! Counters of a whole port.
 
-use silvan_units::PortNumber;
+use silvan_core::PortNumber;
 
 use crate::Bits;
 use crate::field::attribute;

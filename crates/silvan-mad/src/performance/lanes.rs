@@ -1,6 +1,6 @@
 //! Counters per virtual lane and service level. Of virtual lanes, 15 is the management lane.
 
-use silvan_units::{PortNumber, Sl};
+use silvan_core::{PortNumber, Sl};
 
 use crate::Bits;
 use crate::field::attribute;

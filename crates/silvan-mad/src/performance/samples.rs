@@ -1,6 +1,6 @@
 //! Sampling of counters over an interval.
 
-use silvan_units::PortNumber;
+use silvan_core::PortNumber;
 
 use crate::Bits;
 use crate::field::attribute;

@@ -7,7 +7,7 @@ mod tables;
 
 use std::borrow::Borrow;
 
-use silvan_units::Lid;
+use silvan_core::Lid;
 
 use crate::field::attributes;
 use crate::packet::field;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use silvan_units::{Guid, PortNumber};
+use silvan_core::{Guid, PortNumber};
 use thiserror::Error;
 
 use crate::field::{attribute, code_points};

@@ -1,6 +1,6 @@
 //! What subnet managers say of themselves, and what nodes tell them unasked.
 
-use silvan_units::{Guid, Lid};
+use silvan_core::{Guid, Lid};
 
 use super::node::NodeType;
 use crate::field::{attribute, code_points};

@@ -1,6 +1,6 @@
 //! PortInfo: a port's addresses, link, lanes and limits.
 
-use silvan_units::{Lid, PortNumber, Sl};
+use silvan_core::{Lid, PortNumber, Sl};
 
 use crate::Bits;
 use crate::field::{attribute, code_points};

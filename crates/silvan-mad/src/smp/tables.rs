@@ -1,6 +1,6 @@
 //! Tables, and how their blocks and ports stand in an attribute modifier.
 
-use silvan_units::{Guid, PortNumber, Sl};
+use silvan_core::{Guid, PortNumber, Sl};
 
 use crate::Bits;
 use crate::field::attribute;

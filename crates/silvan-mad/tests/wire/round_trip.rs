@@ -1,6 +1,7 @@
 //! Values through bytes and back, attribute by attribute, and what may not be lost on the way.
 
 use proptest::prelude::*;
+use silvan_core::{Lid, PortNumber};
 use silvan_mad::administration::AdministrationAttribute;
 use silvan_mad::congestion::{CongestionLog, ManagementAttribute};
 use silvan_mad::performance::PerformanceAttribute;
@@ -9,7 +10,6 @@ use silvan_mad::smp::{
     VlArbitrationBlock,
 };
 use silvan_mad::{Bits, Mad, MadError, Packet, Status};
-use silvan_units::{Lid, PortNumber};
 
 /// Any bytes as this attribute: emitting drops reserved bits only, so a second pass changes nothing.
 /// `defined` is what comes back of all ones, that is the bits that are not reserved.

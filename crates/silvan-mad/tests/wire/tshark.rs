@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use silvan_core::{Lid, PortNumber, Sl, Time};
 use silvan_mad::administration::{PathRecord, SubnetAdministration};
 use silvan_mad::capture::{Addresses, FILE_HEADER, record};
 use silvan_mad::performance::PortCounters;
@@ -11,7 +12,6 @@ use silvan_mad::smp::{
     SlToVlMappingTable, Smp, SmpAttribute, SmpRoute, SwitchInfo, VlArbitrationTable,
 };
 use silvan_mad::{Bits, Body, Mad, Method};
-use silvan_units::{Lid, PortNumber, Sl, Time};
 
 /// What tshark says about the datagrams: one line each, the fields separated by `|`.
 fn tshark(datagrams: &[(Addresses, [u8; 256])], fields: &[&str]) -> Vec<String> {

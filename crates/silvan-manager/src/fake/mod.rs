@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use silvan_core::{Guid, Lid, MonotonicTime, Span};
 use silvan_mad::smp::DirectedRoute;
 use silvan_mad::{Class, MAD_LEN, Mad, Method, Packet};
-use silvan_units::{Guid, Lid, MonotonicTime, Span};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 

@@ -1,5 +1,6 @@
 //! Switches and hosts that answer.
 
+use silvan_core::{Guid, Lid, PortNumber};
 use silvan_mad::congestion::{
     CongestionAttribute, CongestionKeyInfo, ManagementAttribute, SwitchCongestionSetting,
     SwitchPortCongestionElement, SwitchPortCongestionSetting, switch_control_map,
@@ -10,7 +11,6 @@ use silvan_mad::smp::{
     link_speed, link_width,
 };
 use silvan_mad::{Bits, Body, ClassPortInfo, Mad, Method, Status, performance_capability};
-use silvan_units::{Guid, Lid, PortNumber};
 
 /// What grows per second: words, ticks, ticks.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Lowering and restoring.
 
-use silvan_units::{PortId, Span};
+use silvan_core::{PortId, Span};
 
 use super::{Backoff, Deadline, FIRST_BACKOFF, Failing, LEAST_REST, Manager, ManagerError, double};
 use crate::client::Failure;

@@ -1,13 +1,13 @@
 //! Following the subnet: its manager, its switches and cables, what the switches can do.
 
-use silvan_control::dcms::{Dcms, MarkingScope, MarkingState};
+use silvan_cc::dcms::{Dcms, MarkingScope, MarkingState};
+use silvan_core::{Lid, MonotonicTime, PortNumber, Span, SwitchId};
 use silvan_mad::congestion::{
     CongestionControl, SwitchCongestionSetting, SwitchPortCongestionSetting,
 };
 use silvan_mad::performance::PortXmitConCtrl;
 use silvan_mad::smp::{SmInfo, SmState, Smp, SmpRoute};
 use silvan_mad::{Body, ClassPortInfo, Method, performance_capability};
-use silvan_units::{Lid, MonotonicTime, PortNumber, Span, SwitchId};
 
 use super::{LEAST_REST, Manager, ManagerError};
 use crate::client::{Failure, Outcome, Query};

@@ -1,7 +1,7 @@
 //! Sweeps, and switches that do not answer them.
 
-use silvan_control::dcms::PortGrowth;
-use silvan_units::{MonotonicTime, Span, SwitchId};
+use silvan_cc::dcms::PortGrowth;
+use silvan_core::{MonotonicTime, Span, SwitchId};
 
 use super::{Backoff, FIRST_BACKOFF, Manager, ManagerError, double};
 use crate::event::Event;

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use silvan_control::dcms::{Dcms, DcmsError, Decision, MarkingScope, PortGrowth, Topology};
-use silvan_units::{MonotonicTime, PortId, Span, SwitchId};
+use silvan_cc::dcms::{Dcms, DcmsError, Decision, MarkingScope, PortGrowth, Topology};
+use silvan_core::{MonotonicTime, PortId, Span, SwitchId};
 use thiserror::Error;
 
 use crate::client::Client;

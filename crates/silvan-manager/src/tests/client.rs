@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
+use silvan_core::{Lid, MonotonicTime, Span};
 use silvan_mad::smp::NodeInfo;
 use silvan_mad::{Method, Packet, Status};
-use silvan_units::{Lid, MonotonicTime, Span};
 
 use crate::client::{Client, Failure, Limits, Query};
 use crate::sweep::node_info;

@@ -96,7 +96,7 @@ fn nothing_stays_changed_when_restoring_is_killed_too() {
 
 /// A journal with a change at port 23, in the form of the journal: records after their
 /// checksums, the first 16 digits of SHA-256.
-fn journal_with(guid: silvan_units::Guid) -> String {
+fn journal_with(guid: silvan_core::Guid) -> String {
     let setting = |valid, rate| {
         format!(r#"{{"valid":{valid},"threshold":15,"packet-size":3,"marking-rate":{rate}}}"#)
     };

@@ -13,7 +13,7 @@ mod text;
 
 use std::sync::{Arc, Mutex};
 
-use silvan_units::Span;
+use silvan_core::Span;
 
 use crate::event::Event;
 use crate::fake::{FakeDisk, Fault, Shared, World};

@@ -1,11 +1,11 @@
 //! Fabrics, parameters and flows that the tests share.
 
+use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time};
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 use silvan_reference::{
     Arbitration, FlitModel, Flow, HostParameters, Parameters, Queueing, Sink, SwitchParameters,
     VlArbitration,
 };
-use silvan_units::{Bytes, HostId, Rate, Sl, Span, Time};
 
 pub const HEADER: u64 = 26;
 pub const LATENCY: Span = Span::from_ns(200);

@@ -1,7 +1,7 @@
 //! Throughput that credits limit, and the counters of a port that waits for them.
 
+use silvan_core::{Credits, Rate, Span, Time, Vl};
 use silvan_reference::Arbitration;
-use silvan_units::{Credits, Rate, Span, Time, Vl};
 
 use crate::common::{
     CREDIT_DELAY, LATENCY, Routed, at, burst, cable, done_times, gbit, host, parameters, room,

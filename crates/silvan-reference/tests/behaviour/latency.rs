@@ -1,7 +1,7 @@
 //! Latency of packets that meet no other.
 
+use silvan_core::{Bytes, Span, Time};
 use silvan_reference::OutputBuffer;
-use silvan_units::{Bytes, Span, Time};
 
 use crate::common::{
     LATENCY, Routed, at, burst, cable, done_times, gbit, parameters, room, wire_time,

@@ -1,7 +1,7 @@
 //! Who gets how much of a link that several want.
 
+use silvan_core::{Span, Time, Vl};
 use silvan_reference::{Arbitration, FlitModel, VlArbitration};
-use silvan_units::{Span, Time, Vl};
 
 use crate::common::{
     LATENCY, Routed, at, burst, cable, gbit, parameters, room, saturating, sl, two_lanes, wire_time,

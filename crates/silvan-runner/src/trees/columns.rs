@@ -1,7 +1,7 @@
 //! The tables of congestion trees, column by column.
 
+use silvan_core::{Bytes, HostId, Time};
 use silvan_interface::{Forest, HostShare, Role, Tree};
-use silvan_units::{Bytes, HostId, Time};
 
 use crate::table::Table;
 

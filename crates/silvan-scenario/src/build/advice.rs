@@ -1,11 +1,11 @@
 //! What to do about each error of the crates below, whose messages say only what is wrong.
 
-use silvan_control::ib::ParameterError;
+use silvan_cc::ib::ParameterError;
 use silvan_fabric::FabricError;
 use silvan_fabric::check::RouteError;
 use silvan_fabric::routing::RoutingError;
 use silvan_interface::BuildError;
-use silvan_traffic::Reason;
+use silvan_workload::traffic::Reason;
 
 use crate::parsed::{FabricSection, Routing};
 

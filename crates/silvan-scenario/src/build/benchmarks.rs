@@ -1,7 +1,7 @@
 //! The benchmarks GPCNeT and HPCC.
 
-use silvan_programs::gpcnet::{Gpcnet, Part, Test};
-use silvan_programs::hpcc::Hpcc;
+use silvan_workload::programs::gpcnet::{Gpcnet, Part, Test};
+use silvan_workload::programs::hpcc::Hpcc;
 
 use super::at;
 use super::programs::{hosts, size, span};

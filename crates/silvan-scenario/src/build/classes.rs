@@ -1,7 +1,7 @@
 //! Service levels where the routes take some of their bits.
 
+use silvan_core::Sl;
 use silvan_fabric::routing::PathLanes;
-use silvan_units::Sl;
 
 use super::at;
 use crate::error::ScenarioError;

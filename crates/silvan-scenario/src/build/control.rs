@@ -1,16 +1,16 @@
 //! Congestion control: the parameters that hold everywhere.
 
-use silvan_control::dcms::Dcms;
-use silvan_control::ib::{
+use silvan_cc::dcms::Dcms;
+use silvan_cc::ib::{
     AdapterParameters, CctEntry, CongestionControlTable, CongestionEntry, ControlLevel,
     IbParameters, MarkingMode, MarkingSetting, ParameterError, PortSelection, StarvationSetting,
     SwitchParameters, SwitchPort, ThresholdMap, ThresholdWeight,
 };
-use silvan_control::pft::PftParameters;
-use silvan_control::seam::SettingChange;
+use silvan_cc::pft::PftParameters;
+use silvan_cc::schemes::Choice;
+use silvan_cc::seam::SettingChange;
+use silvan_core::{Bytes, Sl, Time};
 use silvan_fabric::Fabric;
-use silvan_schemes::Choice;
-use silvan_units::{Bytes, Sl, Time};
 
 use super::dcms::build_dcms;
 use super::ecn::{EcnControl, build_ecn};

@@ -1,6 +1,6 @@
 //! The Dynamic Congestion Management System and what it knows of the cables.
 
-use silvan_control::dcms::{Dcms, DcmsError, Neighbour, SwitchPortInfo, Topology};
+use silvan_cc::dcms::{Dcms, DcmsError, Neighbour, SwitchPortInfo, Topology};
 use silvan_fabric::Fabric;
 
 use super::at;
@@ -49,7 +49,7 @@ fn refused(error: &DcmsError) -> ScenarioError {
 /// All cabled switch ports and what they are cabled to. All may be changed.
 fn dcms_topology(fabric: &Fabric) -> Topology {
     let switch_of = |port| {
-        let node: silvan_units::NodeId = fabric.ports[port].node;
+        let node: silvan_core::NodeId = fabric.ports[port].node;
         fabric.nodes[node].as_switch()
     };
     Topology::new(fabric.ports.iter_enumerated().filter_map(|(id, port)| {

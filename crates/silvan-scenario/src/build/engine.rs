@@ -1,11 +1,11 @@
 //! Parameters of the data plane.
 
+use silvan_core::Vl;
 use silvan_fabric::routing::Routes;
 use silvan_interface::{
     Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
     LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
-use silvan_units::Vl;
 
 use super::{advice, at};
 use crate::error::ScenarioError;

@@ -1,5 +1,6 @@
 //! The fabric and its forwarding tables.
 
+use silvan_core::PortNumber;
 use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
 use silvan_fabric::generators::{
     Chain, Grid, KAryNTree, Ring, SantosTwoSwitches, SingleSwitch, TwoSwitchTestbed, Xgft,
@@ -8,7 +9,6 @@ use silvan_fabric::generators::{
 use silvan_fabric::routing::{self, Alternatives, ExplicitTable, PathLanes, Routes, RoutingError};
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
 use silvan_interface::EngineConfig;
-use silvan_units::PortNumber;
 
 use super::levels::given_lanes;
 use super::{Parameter, advice, at, check_parameters, linear};

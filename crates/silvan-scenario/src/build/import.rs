@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use silvan_core::Bytes;
 use silvan_fabric::Fabric;
-use silvan_import::{ImportError, ImportedFabric, ImportedNode};
-use silvan_units::Bytes;
+use silvan_fabric::import::{ImportError, ImportedFabric, ImportedNode};
 
 use super::{at, levels, limits, linear};
 use crate::error::ScenarioError;
@@ -41,9 +41,9 @@ pub(crate) fn import_fabric(
     let (name, text) = read(&file, base, &key, limits::FILE)?;
     let import = match section.format.take() {
         None | Some(FileFormat::Ibnetdiscover | FileFormat::Ibsim) => {
-            silvan_import::topology(&text)
+            silvan_fabric::import::topology(&text)
         }
-        Some(FileFormat::IbnetdiscoverPorts) => silvan_import::ports(&text),
+        Some(FileFormat::IbnetdiscoverPorts) => silvan_fabric::import::ports(&text),
     };
     let import = import.map_err(|error| in_file(&name, &error))?;
     // What the builder finds is about the file, not about the lists that it turns into.
@@ -78,8 +78,8 @@ pub(crate) fn import_tables(
     match (section.routing, section.routing_file.take()) {
         (Routing::Lfts, Some(file)) => {
             let (name, text) = read(&file, base, &key, limits::TABLES_FILE)?;
-            let routes =
-                silvan_import::routes(&text, fabric).map_err(|error| in_file(&name, &error))?;
+            let routes = silvan_fabric::import::routes(&text, fabric)
+                .map_err(|error| in_file(&name, &error))?;
             section.linear_tables = linear::encode(fabric, &routes.tables);
             section.path_levels = levels::encode_levels(fabric, &routes.levels);
             section.sl_to_vl = levels::encode_tables(fabric, &routes.lanes);

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use silvan_core::{HostId, PortNumber, Sl, SwitchId};
 use silvan_fabric::routing::{
     ParsePortNumbersError, PathLanes, PathLevels, PortNumbers, SlToVlTables, Vls,
 };
 use silvan_fabric::{Fabric, Node, NodeKind};
 use silvan_interface::EngineConfig;
-use silvan_units::{HostId, PortNumber, Sl, SwitchId};
 
 use super::classes::asked_for;
 use super::{at, node_named};

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use silvan_core::Bytes;
 use silvan_fabric::Fabric;
-use silvan_units::Bytes;
 
 use super::at;
 use crate::error::ScenarioError;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use silvan_core::{Lid, PortNumber};
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_units::{Lid, PortNumber};
 
 use super::{at, switch_named};
 use crate::error::ScenarioError;

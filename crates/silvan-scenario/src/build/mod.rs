@@ -23,8 +23,8 @@ mod settings;
 pub(crate) mod sweep;
 pub(crate) mod traffic;
 
+use silvan_core::{HostId, SwitchId};
 use silvan_fabric::{Fabric, Node, NodeKind};
-use silvan_units::{HostId, SwitchId};
 
 use crate::error::{ScenarioError, suggest};
 use crate::path::KeyPath;

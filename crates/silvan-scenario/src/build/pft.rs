@@ -1,7 +1,7 @@
 //! Proactive flow throttling.
 
-use silvan_control::pft::{PftError, PftParameters, Sending, Shift, Spell, Threshold};
-use silvan_units::Bytes;
+use silvan_cc::pft::{PftError, PftParameters, Sending, Shift, Spell, Threshold};
+use silvan_core::Bytes;
 
 use super::at;
 use crate::error::ScenarioError;

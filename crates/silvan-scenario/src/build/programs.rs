@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use silvan_core::{Bytes, HostId, Span};
 use silvan_fabric::Fabric;
-use silvan_programs::goal::{self, GoalError};
-use silvan_programs::{JobPlan, Messaging, Pattern, Placement, Plan, Schedule, Work};
-use silvan_units::{Bytes, HostId, Span};
+use silvan_workload::programs::goal::{self, GoalError};
+use silvan_workload::programs::{JobPlan, Messaging, Pattern, Placement, Plan, Schedule, Work};
 
 use super::benchmarks::{gpcnet_of, hpcc_of};
 use super::import::read;

@@ -1,6 +1,6 @@
 //! Checks of duration, warm-up and probe intervals.
 
-use silvan_units::Span;
+use silvan_core::Span;
 
 use super::at;
 use crate::error::ScenarioError;

@@ -1,9 +1,9 @@
 //! Settings of single ports, and settings that change during the run.
 
-use silvan_control::ib::CctEntry;
-use silvan_control::seam::SettingChange;
+use silvan_cc::ib::CctEntry;
+use silvan_cc::seam::SettingChange;
+use silvan_core::{PortId, PortNumber, Sl, SwitchId, Time};
 use silvan_fabric::Fabric;
-use silvan_units::{PortId, PortNumber, Sl, SwitchId, Time};
 
 use super::control::{return_delay, weight};
 use super::{at, switch_named};

@@ -1,13 +1,13 @@
 //! The traffic.
 
+use silvan_core::{Bytes, HostId, Rate, Span, Time};
 use silvan_fabric::Fabric;
 use silvan_interface::{HostParams, PacketParams};
-use silvan_traffic::{
+use silvan_workload::traffic::{
     CatchUp, Entry, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, OnOffSpec,
     Pattern, PermutationSpec, Roles, Selection, SequenceSpec, Spacing, TrafficError, TrafficSpec,
     UniformSpec, Window,
 };
-use silvan_units::{Bytes, HostId, Rate, Span, Time};
 
 use super::{Parameter, advice, at, check_parameters, host_named};
 use crate::error::ScenarioError;

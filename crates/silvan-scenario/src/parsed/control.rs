@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_units::{Bytes, Sl, Span};
+use silvan_core::{Bytes, Sl, Span};
 
 use super::quantity::ALL;
 use super::{
@@ -26,7 +26,7 @@ pub struct ControlSection {
     /// The scheme `pft`.
     pub pft: PftSection,
     /// Schemes of one file each, by name.
-    pub own: silvan_schemes::Parameters,
+    pub own: silvan_cc::schemes::Parameters,
     /// The scheme `python`; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub python: Option<PythonSection>,

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_control::dcms::{CongestionTimeReads, DcmsParameters};
-use silvan_units::Span;
+use silvan_cc::dcms::{CongestionTimeReads, DcmsParameters};
+use silvan_core::Span;
 
 use super::Limit;
 use crate::schema;

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use silvan_core::{Bytes, Length, Rate, Span};
 use silvan_fabric::{LinkKind, Speed, Width};
-use silvan_units::{Bytes, Length, Rate, Span};
 
 use super::Limit;
 use crate::schema;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use silvan_core::{Guid, Length, Lid, PortNumber};
 use silvan_fabric::{Speed, Width};
-use silvan_units::{Guid, Length, Lid, PortNumber};
 
 use crate::schema;
 

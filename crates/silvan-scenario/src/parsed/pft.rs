@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_units::Bytes;
+use silvan_core::Bytes;
 
 use crate::schema;
 

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_units::{Bytes, Rate, Sl, Span};
+use silvan_core::{Bytes, Rate, Sl, Span};
 
 use super::{HostChoice, Limit};
 use crate::schema;

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::de::value::{SeqAccessDeserializer, StrDeserializer};
 use serde::de::{Error, IntoDeserializer, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use silvan_units::Rate;
+use silvan_core::Rate;
 
 pub(crate) const UNLIMITED: &str = "unlimited";
 pub(crate) const ALL: &str = "all";

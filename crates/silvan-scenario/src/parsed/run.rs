@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_units::{Bytes, Span};
+use silvan_core::{Bytes, Span};
 
 use crate::schema;
 

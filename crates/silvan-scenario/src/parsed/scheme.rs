@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{EnumAccess, Error, VariantAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
-use silvan_schemes::Choice;
+use silvan_cc::schemes::Choice;
 
 /// A congestion-control scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

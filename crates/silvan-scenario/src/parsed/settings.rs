@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_units::{Sl, Span};
+use silvan_core::{Sl, Span};
 
 use crate::schema;
 

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_units::{Bytes, Sl, Span};
+use silvan_core::{Bytes, Sl, Span};
 
 use super::{
     GpcnetSection, HostChoice, Hotspots, HpccSection, Limit, LoadValue, MessagingSection,
@@ -60,7 +60,7 @@ impl Default for TrafficSection {
     fn default() -> Self {
         Self {
             message: None,
-            backlog: silvan_traffic::TrafficSpec::DEFAULT_BACKLOG,
+            backlog: silvan_workload::traffic::TrafficSpec::DEFAULT_BACKLOG,
             loopback: false,
             nodes: None,
             uniform: Vec::new(),

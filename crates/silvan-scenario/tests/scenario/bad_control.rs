@@ -1,7 +1,7 @@
 //! Congestion control that cannot be: each mistake with its place and its message.
 
+use silvan_core::Span;
 use silvan_scenario::Scenario;
-use silvan_units::Span;
 
 use crate::bad_values::check;
 use crate::message;

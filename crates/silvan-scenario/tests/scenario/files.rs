@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use silvan_core::Lid;
 use silvan_scenario::Scenario;
-use silvan_units::Lid;
 
 /// A scenario beside the samples of the import crate.
 fn read(fabric: &str) -> Result<Scenario, silvan_scenario::ScenarioError> {
     let text = format!("[fabric]\n{fabric}\n[run]\nduration = \"1 ms\"\n");
-    Scenario::from_toml(&text, "../silvan-import/tests/samples/test.toml", &[])
+    Scenario::from_toml(&text, "../silvan-fabric/tests/samples/test.toml", &[])
 }
 
 fn message(fabric: &str) -> String {
@@ -69,46 +69,46 @@ fn what_is_wrong_is_named_with_its_file() {
     for (fabric, expected) in [
         (
             "file = \"nowhere.txt\"",
-            "../silvan-import/tests/samples/test.toml:2: fabric.file: \
-             ../silvan-import/tests/samples/nowhere.txt cannot be read: ",
+            "../silvan-fabric/tests/samples/test.toml:2: fabric.file: \
+             ../silvan-fabric/tests/samples/nowhere.txt cannot be read: ",
         ),
         (
             "file = \"dump_lfts.txt\"",
-            "../silvan-import/tests/samples/dump_lfts.txt:1: ",
+            "../silvan-fabric/tests/samples/dump_lfts.txt:1: ",
         ),
         (
             "file = \"ibnetdiscover.txt\"\ngenerator = \"fat-tree-648\"",
-            "../silvan-import/tests/samples/test.toml:2: fabric.file: there is a file beside a \
+            "../silvan-fabric/tests/samples/test.toml:2: fabric.file: there is a file beside a \
              generator or lists (hint: use either of them)",
         ),
         (
             "format = \"ibsim\"",
-            "../silvan-import/tests/samples/test.toml:2: fabric.format: there is no file of this format",
+            "../silvan-fabric/tests/samples/test.toml:2: fabric.format: there is no file of this format",
         ),
         (
             "routing = \"lfts\"",
-            "../silvan-import/tests/samples/test.toml:2: fabric.routing: lfts needs routing-file",
+            "../silvan-fabric/tests/samples/test.toml:2: fabric.routing: lfts needs routing-file",
         ),
         (
             "routing-file = \"dump_lfts.txt\"",
-            "../silvan-import/tests/samples/test.toml:2: fabric.routing-file: there is a file of tables",
+            "../silvan-fabric/tests/samples/test.toml:2: fabric.routing-file: there is a file of tables",
         ),
         (
             "routing = \"lfts\"\nrouting-file = \"dump_lfts.txt\"",
-            "../silvan-import/tests/samples/dump_lfts.txt:1: a table for switch \
+            "../silvan-fabric/tests/samples/dump_lfts.txt:1: a table for switch \
              0x0002c90200423e70 (leaf-2), which the fabric does not have",
         ),
         (
             "routing = \"explicit\"\nlinear-tables = { switch-0000 = \"0g\" }",
-            "../silvan-import/tests/samples/test.toml:3: fabric.linear-tables",
+            "../silvan-fabric/tests/samples/test.toml:3: fabric.linear-tables",
         ),
         (
             "path-levels = { switch-0000 = \"01\" }",
-            "../silvan-import/tests/samples/test.toml:2: fabric.path-levels: levels of paths are given",
+            "../silvan-fabric/tests/samples/test.toml:2: fabric.path-levels: levels of paths are given",
         ),
         (
             "linear-tables = { switch-0000 = \"00\" }",
-            "../silvan-import/tests/samples/test.toml:2: fabric.linear-tables: forwarding tables are given",
+            "../silvan-fabric/tests/samples/test.toml:2: fabric.linear-tables: forwarding tables are given",
         ),
     ] {
         let message = message(fabric);
@@ -121,7 +121,7 @@ fn what_is_wrong_is_named_with_its_file() {
 #[test]
 fn a_missing_entry_is_an_error_unless_packets_may_be_dropped() {
     let folder = tempfile::tempdir().unwrap();
-    let samples = Path::new("../silvan-import/tests/samples");
+    let samples = Path::new("../silvan-fabric/tests/samples");
     fs::copy(
         samples.join("ibnetdiscover.txt"),
         folder.path().join("net.txt"),
@@ -183,7 +183,7 @@ fn warnings_name_the_file() {
     assert_eq!(scenario.warnings().len(), 6);
     for warning in scenario.warnings() {
         assert!(
-            warning.starts_with("../silvan-import/tests/samples/worn.txt:"),
+            warning.starts_with("../silvan-fabric/tests/samples/worn.txt:"),
             "{warning}"
         );
     }

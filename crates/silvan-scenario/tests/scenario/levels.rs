@@ -1,7 +1,7 @@
 //! Service levels that paths have, beside the forwarding tables.
 
+use silvan_core::{HostId, PortNumber, SwitchId};
 use silvan_scenario::Scenario;
-use silvan_units::{HostId, PortNumber, SwitchId};
 
 use super::{message, read};
 
@@ -20,7 +20,7 @@ fn ring(levels: &str, rest: &str) -> String {
     let fabric = scenario.fabric();
     let rows = fabric.switch_ids().map(|switch| {
         let ports = (0..=fabric.max_lid().as_u16()).map(|lid| {
-            let port = scenario.tables().get(switch, silvan_units::Lid::new(lid));
+            let port = scenario.tables().get(switch, silvan_core::Lid::new(lid));
             format!("{:02x}", port.map_or(255, PortNumber::as_u8))
         });
         let digits: String = ports.collect();

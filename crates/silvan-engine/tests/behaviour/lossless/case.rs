@@ -3,13 +3,13 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use silvan_control::ib::{IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap};
+use silvan_cc::ib::{IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap};
+use silvan_core::{Bytes, Length, Rate, Sl, Span, Time, Vl};
 use silvan_engine::{
     Arbitration, BecnCarrier, BecnPath, EngineConfig, FeedbackParams, HostParams, LatencyStats,
     OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
 use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width, check};
-use silvan_units::{Bytes, Length, Rate, Sl, Span, Time, Vl};
 
 use crate::common::Routed;
 use crate::script::Flow;

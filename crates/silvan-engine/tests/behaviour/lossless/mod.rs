@@ -6,17 +6,17 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use silvan_control::seam::{NoControl, SourceControl, SwitchControl};
+use silvan_cc::seam::{NoControl, SourceControl, SwitchControl};
+use silvan_core::{Length, PortId, Time, Vl};
 use silvan_engine::{
     Arbitration, BecnCarrier, CompiledFabric, Engine, EngineConfig, Form, Queueing, SwitchParams,
 };
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
-use silvan_units::{Length, PortId, Time, Vl};
 
 use self::case::{Case, cases};
 use crate::common::{Routed, at, two_lanes};
 use crate::script::Script;
-use silvan_units::Span;
+use silvan_core::Span;
 
 /// The same cases in every run.
 pub fn runner(cases: u32) -> TestRunner {

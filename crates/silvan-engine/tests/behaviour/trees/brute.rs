@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use silvan_core::{Bytes, HostId, PortId, Vl};
 use silvan_engine::{EngineConfig, HostShare, Member, Queueing, Role, Tree, WaitingPacket};
-use silvan_units::{Bytes, HostId, PortId, Vl};
 
 use crate::common::{PlainEngine, Routed};
 

@@ -3,13 +3,13 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use silvan_core::{Bytes, HostId, Length, PortId, Rate, Sl, Span, Time, Vl};
 use silvan_fabric::routing::{SlToVlTables, Vls};
 use silvan_fabric::{Fabric, FabricBuilder, LinkKind, Speed, Width};
 use silvan_reference::{
     Arbitration, Flow, HostParameters, OutputBuffer, Parameters, Queueing, Sink, SwitchParameters,
     VlArbitration,
 };
-use silvan_units::{Bytes, HostId, Length, PortId, Rate, Sl, Span, Time, Vl};
 
 use crate::common::Routed;
 

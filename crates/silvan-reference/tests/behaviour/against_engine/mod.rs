@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use silvan_control::seam::NoControl;
+use silvan_cc::seam::NoControl;
+use silvan_core::{Sl, Span, Time};
 use silvan_engine::{self as engine, Engine, EngineConfig};
 use silvan_fabric::routing::{PathLanes, PathLevels, Routes};
 use silvan_reference::{Arbitration, FlitModel, Parameters, Queueing, Sink};
-use silvan_units::{Sl, Span, Time};
 
 use self::case::{Case, Load, cases};
 use self::traffic::{Flows, Record};

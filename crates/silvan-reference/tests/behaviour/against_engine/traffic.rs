@@ -1,8 +1,8 @@
 //! The reference model's flows as the engine's workload, by the same rule: flows take turns.
 
+use silvan_core::{HostId, Time};
 use silvan_engine::workload::{Gate, Offer, Poll, Workload};
 use silvan_reference::Flow;
-use silvan_units::{HostId, Time};
 
 /// A packet as both models report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,0 +1,95 @@
+//! The DCMS inside a simulation.
+
+use silvan_core::{PortId, Span, Time};
+
+use super::counters::PortGrowth;
+use super::machine::{Action, Dcms, Decision};
+use crate::seam::{Controller, PortReading, SettingChange};
+
+/// Bytes of a word of PortXmitData.
+const WORD: u64 = 4;
+
+/// A [`Dcms`] that reads the simulated ports' own counters, which never saturate, and changes settings
+/// at once.
+#[derive(Debug, Clone)]
+pub struct DcmsController {
+    machine: Dcms,
+    swept: Time,
+    last: Vec<PortReading>,
+    growth: Vec<Option<PortGrowth>>,
+    log: Vec<Decision>,
+}
+
+impl DcmsController {
+    /// Drives a machine, whose topology must have port scope on all switches.
+    pub fn new(machine: Dcms) -> Self {
+        Self {
+            machine,
+            swept: Time::ZERO,
+            last: Vec::new(),
+            growth: Vec::new(),
+            log: Vec::new(),
+        }
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Dcms {
+        &self.machine
+    }
+
+    /// All decisions so far, in order.
+    pub fn log(&self) -> &[Decision] {
+        &self.log
+    }
+
+    fn growth_of(&mut self, span: Span, reading: &PortReading) -> PortGrowth {
+        let index = reading.port.index();
+        if self.last.len() <= index {
+            let zero = |index| PortReading {
+                port: PortId::new(index),
+                xmit_bytes: 0,
+                xmit_wait: Span::ZERO,
+                xmit_cong: Span::ZERO,
+            };
+            self.last.extend((self.last.len()..=index).map(zero));
+        }
+        let before = std::mem::replace(&mut self.last[index], *reading);
+        let tick = self.machine.parameters().tick.as_ps();
+        let ticks = |now: Span, before: Span| now.as_ps() / tick - before.as_ps() / tick;
+        let wants = self.machine.wants_congestion_time(reading.port);
+        PortGrowth {
+            span,
+            xmit_wait: Some(ticks(reading.xmit_wait, before.xmit_wait)),
+            xmit_data: Some(reading.xmit_bytes / WORD - before.xmit_bytes / WORD),
+            xmit_time_cong: wants.then(|| ticks(reading.xmit_cong, before.xmit_cong)),
+        }
+    }
+}
+
+impl Controller for DcmsController {
+    fn interval(&self) -> Span {
+        self.machine.next_interval()
+    }
+
+    fn step(&mut self, now: Time, readings: &[PortReading], changes: &mut Vec<SettingChange>) {
+        let span = now.since(self.swept);
+        self.swept = now;
+        for reading in readings {
+            let growth = self.growth_of(span, reading);
+            let index = reading.port.index();
+            if self.growth.len() <= index {
+                self.growth.resize(index + 1, None);
+            }
+            self.growth[index] = Some(growth);
+        }
+        let decisions = self.machine.step(now, &self.growth);
+        self.log.extend_from_slice(decisions);
+        changes.extend(decisions.iter().filter_map(|decision| {
+            let Action {
+                port, marking_rate, ..
+            } = decision.action?;
+            let port = port.unwrap_or(decision.port);
+            Some(SettingChange::PortMarkingRate { port, marking_rate })
+        }));
+    }
+}

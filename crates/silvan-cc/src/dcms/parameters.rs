@@ -1,0 +1,153 @@
+//! Thresholds and settings of the DCMS.
+
+use silvan_core::Span;
+use thiserror::Error;
+
+/// Of which ports PortXmitTimeCong is read (mizero2017, section 3.2: "the DCMS can build up
+/// historical information on ports that experience congestion").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CongestionTimeReads {
+    /// Of all switch ports, at every sweep.
+    Everywhere,
+    /// Of ports that were seen congested before; of all ports at every `rescan`-th sweep, the first
+    /// one included.
+    WhereSeen {
+        /// Sweeps from one look at all ports to the next.
+        rescan: u32,
+    },
+}
+
+/// What the DCMS compares counters with, and what it sets.
+///
+/// Thresholds hold for one nominal inter-sweep interval (the paper's tau). Differences over another
+/// span are compared as rates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DcmsParameters {
+    /// Nominal inter-sweep interval, for which the thresholds hold.
+    pub interval: Span,
+    /// Inter-sweep interval while a congestion event is in progress; `None` for the nominal one.
+    pub busy_interval: Option<Span>,
+    /// What one tick of PortXmitWait and PortXmitTimeCong stands for.
+    pub tick: Span,
+    /// T_C: a port whose congestion time grows by more ticks than this is congested.
+    pub congestion_threshold: u64,
+    /// T_W: a port that waits for credits for more ticks than this has its rate reduced.
+    pub rate_reduction_threshold: u64,
+    /// T_D: a victim whose PortXmitData (4-byte words) grows by this much less than in the sweep
+    /// before carries victim flows no more.
+    pub utilization_change_threshold: u64,
+    /// T_I: longest time for which a Marking_Rate is kept low.
+    pub low_duration: Span,
+    /// The low Marking_Rate.
+    pub low_marking_rate: u16,
+    /// The default Marking_Rate.
+    pub default_marking_rate: u16,
+    /// Of which ports PortXmitTimeCong is read.
+    pub congestion_time: CongestionTimeReads,
+    /// Most switches with a lowered Marking_Rate at once; `None` for no limit.
+    pub max_low_switches: Option<u32>,
+}
+
+impl DcmsParameters {
+    /// The settings of mizero2017's Experiment II (section 4.3) with the longer of its two limits.
+    ///
+    /// The paper states T_W = 27.4 million and T_C = 8 million, but neither T_D nor the inter-sweep
+    /// interval; an interval of one second agrees with its counter rates in figure 5(b), and T_D is
+    /// 10 % of what a 4x QDR link can carry in it.
+    pub const fn mizero2017() -> Self {
+        Self {
+            interval: Span::from_secs(1),
+            busy_interval: None,
+            tick: Span::from_ns(22),
+            congestion_threshold: 8_000_000,
+            rate_reduction_threshold: 27_400_000,
+            utilization_change_threshold: 100_000_000,
+            low_duration: Span::from_secs(12),
+            low_marking_rate: 0,
+            default_marking_rate: 128,
+            congestion_time: CongestionTimeReads::Everywhere,
+            max_low_switches: None,
+        }
+    }
+
+    /// Checks that the parameters can be used.
+    ///
+    /// # Errors
+    /// [`DcmsError`] for the first that cannot.
+    pub fn validate(&self) -> Result<(), DcmsError> {
+        for (parameter, span) in [
+            ("interval", self.interval),
+            ("busy interval", self.busy_interval.unwrap_or(self.interval)),
+            ("tick", self.tick),
+            ("low-rate duration", self.low_duration),
+        ] {
+            if span.is_zero() {
+                return Err(DcmsError::Zero(parameter));
+            }
+        }
+        if self.low_marking_rate >= self.default_marking_rate {
+            return Err(DcmsError::LowNotBelowDefault {
+                low: self.low_marking_rate,
+                default: self.default_marking_rate,
+            });
+        }
+        let most = self.interval.as_ps() / self.tick.as_ps();
+        for (parameter, threshold) in [
+            ("T_C", self.congestion_threshold),
+            ("T_W", self.rate_reduction_threshold),
+        ] {
+            if threshold == 0 {
+                return Err(DcmsError::AlwaysReached { parameter });
+            }
+            if threshold >= most {
+                return Err(DcmsError::NeverReached {
+                    parameter,
+                    threshold,
+                    most,
+                });
+            }
+        }
+        if self.congestion_time == (CongestionTimeReads::WhereSeen { rescan: 0 }) {
+            return Err(DcmsError::Zero(
+                "number of sweeps between looks at all ports",
+            ));
+        }
+        if self.max_low_switches == Some(0) {
+            return Err(DcmsError::Zero("number of switches that may be lowered"));
+        }
+        Ok(())
+    }
+}
+
+/// A parameter of the DCMS that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum DcmsError {
+    /// Something is zero that must not be.
+    #[error("the {0} is zero")]
+    Zero(&'static str),
+    /// Lowering would not lower.
+    #[error("the low Marking_Rate is {low}, it must be below the default, which is {default}")]
+    LowNotBelowDefault {
+        /// The low rate.
+        low: u16,
+        /// The default rate.
+        default: u16,
+    },
+    /// Every port would be congested, or a victim.
+    #[error("{parameter} is 0 ticks, which every port that carries traffic exceeds")]
+    AlwaysReached {
+        /// The threshold's name in the paper.
+        parameter: &'static str,
+    },
+    /// A counter of time cannot grow faster than time.
+    #[error("{parameter} is {threshold} ticks, but an interval has only {most}")]
+    NeverReached {
+        /// The threshold's name in the paper.
+        parameter: &'static str,
+        /// What was given, in ticks.
+        threshold: u64,
+        /// Ticks of an interval.
+        most: u64,
+    },
+}

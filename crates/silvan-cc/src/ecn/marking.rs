@@ -1,0 +1,123 @@
+//! Which packets a switch marks when an input buffer becomes full.
+
+use silvan_core::{PortId, Time, Vl};
+
+use crate::seam::{
+    PacketView, PortVl, QueueView, Resident, SettingChange, Settings, SwitchControl, UnknownSetting,
+};
+
+mod naive;
+mod proposed_counters;
+mod proposed_scan;
+
+pub use naive::NaiveMarking;
+pub use proposed_counters::ProposedCounters;
+pub use proposed_scan::ProposedScan;
+
+/// A way of marking (santos2003, section IV-A).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marking {
+    /// The packets in the full buffer.
+    Naive,
+    /// All packets bound for a congested output, found by scanning the input buffers.
+    ProposedScan,
+    /// As many packets to each congested output as wait for it, the next ones that leave.
+    ProposedCounters,
+}
+
+#[derive(Clone, Debug)]
+enum Scheme {
+    Naive(NaiveMarking),
+    ProposedScan(ProposedScan),
+    ProposedCounters(ProposedCounters),
+}
+
+/// One of the marking schemes at all switches of a fabric, with a count of what leaves marked.
+///
+/// The schemes share one type so that an engine is compiled once for all of them.
+#[derive(Clone, Debug)]
+pub struct EcnSwitch {
+    scheme: Scheme,
+    /// Packets that left marked, by Port VL.
+    marked: Vec<u64>,
+}
+
+impl EcnSwitch {
+    /// The scheme at a fabric of that many ports with that many data virtual lanes.
+    pub fn new(marking: Marking, ports: usize, data_vls: u8) -> Self {
+        Self {
+            scheme: match marking {
+                Marking::Naive => Scheme::Naive(NaiveMarking),
+                Marking::ProposedScan => Scheme::ProposedScan(ProposedScan),
+                Marking::ProposedCounters => {
+                    Scheme::ProposedCounters(ProposedCounters::new(ports, data_vls))
+                }
+            },
+            marked: vec![0; ports * usize::from(data_vls)],
+        }
+    }
+}
+
+impl SwitchControl for EcnSwitch {
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
+        match &mut self.scheme {
+            Scheme::Naive(scheme) => scheme.on_queued(now, output, queue, packet),
+            Scheme::ProposedScan(scheme) => scheme.on_queued(now, output, queue, packet),
+            Scheme::ProposedCounters(scheme) => scheme.on_queued(now, output, queue, packet),
+        }
+    }
+
+    #[inline]
+    fn on_departure(
+        &mut self,
+        now: Time,
+        output: PortVl,
+        queue: QueueView,
+        packet: PacketView,
+    ) -> bool {
+        let mark = match &mut self.scheme {
+            Scheme::Naive(scheme) => scheme.on_departure(now, output, queue, packet),
+            Scheme::ProposedScan(scheme) => scheme.on_departure(now, output, queue, packet),
+            Scheme::ProposedCounters(scheme) => scheme.on_departure(now, output, queue, packet),
+        };
+        if mark || packet.marked {
+            self.marked[output.0 as usize] += 1;
+        }
+        mark
+    }
+
+    /// Packets that have left this Port VL marked, by this switch or one before it.
+    fn marked(&self, output: PortVl) -> u64 {
+        self.marked.get(output.0 as usize).copied().unwrap_or(0)
+    }
+
+    fn on_discarded(&mut self, now: Time, output: PortVl) {
+        if let Scheme::ProposedCounters(scheme) = &mut self.scheme {
+            scheme.on_discarded(now, output);
+        }
+    }
+
+    fn on_buffer_full<R: Resident>(&mut self, now: Time, input: PortId, vl: Vl, resident: &mut R) {
+        match &mut self.scheme {
+            Scheme::Naive(scheme) => scheme.on_buffer_full(now, input, vl, resident),
+            Scheme::ProposedScan(scheme) => scheme.on_buffer_full(now, input, vl, resident),
+            Scheme::ProposedCounters(scheme) => scheme.on_buffer_full(now, input, vl, resident),
+        }
+    }
+}
+
+/// The schemes have nothing to set.
+impl Settings for EcnSwitch {
+    fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
+        Err(UnknownSetting(change.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! Marking the packets in a full buffer.
+
+use silvan_core::{PortId, Time, Vl};
+
+use crate::seam::{PacketView, PortVl, QueueView, Resident, SwitchControl};
+
+/// Marks every packet that waits in an input buffer whenever the buffer becomes full (santos2003,
+/// section IV-A, "naive"). Right for output buffers; with input buffers it spares the packets that
+/// contend for the same output from buffers that are not full.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NaiveMarking;
+
+impl SwitchControl for NaiveMarking {
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
+
+    /// Packets are marked while they wait.
+    #[inline]
+    fn on_departure(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) -> bool {
+        false
+    }
+
+    fn on_buffer_full<R: Resident>(&mut self, _: Time, input: PortId, vl: Vl, resident: &mut R) {
+        resident.mark_input(input, vl);
+    }
+}

@@ -1,0 +1,81 @@
+//! Marking as many packets to a congested output as wait for it, without looking at the buffers.
+
+use silvan_core::{PortId, Time, Vl};
+
+use crate::seam::{PacketView, PortVl, QueueView, Resident, SwitchControl};
+
+/// The two counters of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counters {
+    /// cnt1: packets in the switch that wait for this output.
+    waiting: u32,
+    /// cnt2: how many of the next packets to be sent are marked.
+    to_mark: u32,
+}
+
+/// The implementation of santos2003, section IV-A, that needs no scan. Each output counts the
+/// packets that wait for it (cnt1). When an input buffer becomes full, cnt1 is copied to cnt2 at
+/// every output that a packet in the buffer waits for; then each packet that such an output sends
+/// is marked and takes one off cnt2, until it is zero.
+///
+/// Packets that overtake others may so be marked in their stead; the source hears of the congestion
+/// earlier. A further full buffer copies cnt1 anew, which adds the packets that have come since.
+#[derive(Clone, Debug)]
+pub struct ProposedCounters {
+    counters: Vec<Counters>,
+    data_vls: u32,
+}
+
+impl ProposedCounters {
+    /// Zero at every Port VL of a fabric of that many ports with that many data virtual lanes.
+    pub fn new(ports: usize, data_vls: u8) -> Self {
+        Self {
+            counters: vec![Counters::default(); ports * usize::from(data_vls)],
+            data_vls: u32::from(data_vls),
+        }
+    }
+
+    /// cnt1 of an output: packets that wait for it.
+    pub fn cnt1(&self, output: PortVl) -> u32 {
+        self.counters[output.0 as usize].waiting
+    }
+
+    /// cnt2 of an output: how many of the next packets that it sends are marked.
+    pub fn cnt2(&self, output: PortVl) -> u32 {
+        self.counters[output.0 as usize].to_mark
+    }
+}
+
+impl SwitchControl for ProposedCounters {
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn on_queued(&mut self, _: Time, output: PortVl, _: QueueView, _: PacketView) {
+        self.counters[output.0 as usize].waiting += 1;
+    }
+
+    #[inline]
+    fn on_departure(&mut self, _: Time, output: PortVl, _: QueueView, _: PacketView) -> bool {
+        let counters = &mut self.counters[output.0 as usize];
+        // A packet that leaves without having waited was never counted; nobody waits then.
+        counters.waiting = counters.waiting.saturating_sub(1);
+        let mark = counters.to_mark > 0;
+        counters.to_mark -= u32::from(mark);
+        mark
+    }
+
+    fn on_discarded(&mut self, _: Time, output: PortVl) {
+        self.counters[output.0 as usize] = Counters::default();
+    }
+
+    fn on_buffer_full<R: Resident>(&mut self, _: Time, input: PortId, vl: Vl, resident: &mut R) {
+        resident.outputs_of(input, vl, &mut |output| {
+            let index = output.index() * self.data_vls as usize + vl.index();
+            let counters = &mut self.counters[index];
+            counters.to_mark = counters.waiting;
+        });
+    }
+}

@@ -1,0 +1,53 @@
+//! Marking all packets bound for a congested output, by looking at every buffer.
+
+use silvan_core::{PortId, Time, Vl};
+
+use crate::seam::{PacketView, PortVl, QueueView, Resident, SwitchControl};
+
+/// When an input buffer becomes full, every output that a packet in it waits for is congested, and
+/// every packet that waits anywhere in the switch for a congested output is marked (santos2003,
+/// section IV-A, the three steps).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProposedScan;
+
+/// Outputs looked at in one pass over a full buffer.
+const BATCH: usize = 32;
+
+impl SwitchControl for ProposedScan {
+    #[inline]
+    fn needs_buffer_full(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
+
+    /// Packets are marked while they wait.
+    #[inline]
+    fn on_departure(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) -> bool {
+        false
+    }
+
+    fn on_buffer_full<R: Resident>(&mut self, _: Time, input: PortId, vl: Vl, resident: &mut R) {
+        // The outputs are noted first, a batch at a time: marking needs the packets to itself, and
+        // the hot loop must not allocate.
+        let mut done = 0;
+        loop {
+            let mut outputs = [input; BATCH];
+            let mut seen = 0;
+            resident.outputs_of(input, vl, &mut |output| {
+                if (done..done + BATCH).contains(&seen) {
+                    outputs[seen - done] = output;
+                }
+                seen += 1;
+            });
+            for &output in &outputs[..(seen - done).min(BATCH)] {
+                resident.mark_output(output, vl);
+            }
+            done += BATCH;
+            if done >= seen {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Explicit congestion notification for input-buffered switches, with rate control and a window
+//! limit at the source (J. R. Santos, Y. Turner and G. Janakiraman, "End-to-end congestion control
+//! for InfiniBand", INFOCOM 2003; *santos2003* below).
+//!
+//! 1. The switch marks packets when an input buffer becomes full. Three ways of choosing which
+//!    ([`Marking`]): those in the full buffer ([`NaiveMarking`]), all that are bound for an output
+//!    that the full buffer has a packet for, found by a scan ([`ProposedScan`]) or with two counters
+//!    per output ([`ProposedCounters`]).
+//! 2. The destination returns the mark in the acknowledgement of the packet.
+//! 3. The source ([`EcnSource`]) raises the flow's rate at each acknowledgement without a mark and
+//!    lowers it at each with one, as a [`Response`] says, and never has more packets under way than
+//!    the flow's window.
+//!
+//! Rates are fractions of Rmax, the rate of the host's link; times are packet times, that of one
+//! packet of MTU size at Rmax. In these units a flow at rate r sends a packet every 1/r, and the
+//! recovery time Trec = 1/Rmin of the paper is 256 for Rmin = Rmax/256.
+//!
+//! [`conditions::check`] puts any response function to the paper's design conditions before
+//! anything is simulated:
+//!
+//! ```
+//! use silvan_cc::ecn::conditions::{Condition, check};
+//! use silvan_cc::ecn::{Fimd, MIN_RATE};
+//!
+//! let fimd = Fimd::new(2.0, MIN_RATE)?;
+//! assert!(check(&fimd).iter().all(|finding| finding.holds));
+//! # Ok::<(), silvan_cc::ecn::EcnError>(())
+//! ```
+
+pub mod conditions;
+mod error;
+mod marking;
+mod response;
+mod source;
+
+pub use error::EcnError;
+pub use marking::{EcnSwitch, Marking, NaiveMarking, ProposedCounters, ProposedScan};
+pub use response::{
+    Aimd, Fimd, Fixed, Increase, Lipd, MIN_RATE, RATES, RateTables, Response, ResponseFunction,
+};
+pub use source::{EcnSource, Rates, SourceParameters, WindowLimit};

@@ -1,0 +1,316 @@
+//! The source's part: a rate limit and a window limit per flow.
+//!
+//! A packet that starts at s at rate r lets the next one of its flow start at s + T/r, T being its
+//! own time on the link, and only while fewer packets than the window are under way. The gap is fixed
+//! when the packet starts, as the inter-packet delay of a channel adapter is, so that a rate that an
+//! acknowledgement raises holds from the next packet on: the n-th acknowledgement then finds the flow
+//! on the curve `Finc` of its response function.
+
+use silvan_core::{Span, Time};
+
+use super::response::{RateTables, Response, ResponseFunction};
+use super::{EcnError, MIN_RATE};
+use crate::flow_table::FlowTable;
+use crate::seam::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
+
+/// Which rates a flow can have.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rates {
+    /// Any.
+    Continuous(Response),
+    /// The 256 rates of InfiniBand's inter-packet delay.
+    Discrete(RateTables),
+}
+
+/// Most packets of a flow that are under way at once.
+///
+/// The paper keeps one packet. With different bounds the window is adjusted together with the rate, as
+/// its conclusion envisions: at full rate, each window's worth of unmarked acknowledgements opens the
+/// window by one packet; a mark halves the window, and lowers the rate only once the window is at
+/// its smallest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowLimit {
+    /// Smallest window, in packets; the first one.
+    pub min: u16,
+    /// Largest window, in packets.
+    pub max: u16,
+}
+
+/// Everything about the sources.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceParameters {
+    /// Rates and response function.
+    pub rates: Rates,
+    /// Window.
+    pub window: WindowLimit,
+    /// First rate of a flow, as a fraction of Rmax; with discrete rates the next one not above it.
+    pub initial_rate: f64,
+    /// Whether a flow starts with what the last flow between its two hosts on its service level left
+    /// (santos2003, section VI-B.2), instead of the first rate.
+    pub persistent: bool,
+    /// Payload of a packet of MTU size: an acknowledgement of fewer bytes raises the rate by that
+    /// much less (santos2003, footnote 9).
+    pub mtu: u32,
+}
+
+impl SourceParameters {
+    /// Checks what does not depend on the fabric.
+    ///
+    /// # Errors
+    /// [`EcnError::Window`], [`EcnError::InitialRate`].
+    pub fn validate(&self) -> Result<(), EcnError> {
+        let WindowLimit { min, max } = self.window;
+        if min == 0 || max < min {
+            return Err(EcnError::Window { min, max });
+        }
+        let lowest = match &self.rates {
+            Rates::Continuous(function) => function.min_rate(),
+            Rates::Discrete(_) => MIN_RATE,
+        };
+        if !(lowest..=1.0).contains(&self.initial_rate) {
+            return Err(EcnError::InitialRate {
+                rate: self.initial_rate,
+                min: lowest,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The rate of a flow. Only the fields of the kind of rate in use mean anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct RateState {
+    /// Continuous: fraction of Rmax.
+    rate: f64,
+    /// Discrete: inter-packet delay in packet times.
+    ipd: u8,
+    /// Discrete: payload acknowledged without a mark since the last step.
+    acknowledged: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct FlowState {
+    rate: RateState,
+    window: u16,
+    /// Payload acknowledged without a mark at full rate since the window last changed.
+    window_acknowledged: u64,
+    /// Packets under way.
+    under_way: u16,
+    /// Packets under way of an earlier flow, whose acknowledgements are still to come and mean
+    /// nothing to this one.
+    stale: u16,
+    /// The rate limit lets the next packet start then.
+    next: Time,
+}
+
+/// The sources of all hosts.
+#[derive(Clone, Debug)]
+pub struct EcnSource {
+    parameters: SourceParameters,
+    /// The rate of a flow without state.
+    first: RateState,
+    flows: Vec<FlowTable<FlowState>>,
+}
+
+impl EcnSource {
+    /// The sources of that many hosts.
+    ///
+    /// # Errors
+    /// Whatever [`SourceParameters::validate`] finds; [`EcnError::TooManyHosts`].
+    pub fn new(parameters: SourceParameters, hosts: usize) -> Result<Self, EcnError> {
+        parameters.validate()?;
+        // A flow's key is its destination in the upper 28 bits and its SL in the lower 4.
+        if hosts >= 1 << 28 {
+            return Err(EcnError::TooManyHosts(hosts));
+        }
+        let rate = parameters.initial_rate;
+        // 1e-9 for what the inverse of a rate such as 1/10 loses.
+        let ipd = (1.0 / rate - 1.0 - 1e-9).ceil().clamp(0.0, 255.0) as u8;
+        Ok(Self {
+            first: RateState {
+                rate,
+                ipd,
+                acknowledged: 0,
+            },
+            parameters,
+            flows: vec![FlowTable::new(); hosts],
+        })
+    }
+
+    /// The rate limit of a flow, as a fraction of Rmax.
+    pub fn rate(&self, flow: Flow) -> f64 {
+        let state = self.flows[flow.source.index()].get(key(flow));
+        let rate = state.map_or(self.first, |state| state.rate);
+        match &self.parameters.rates {
+            Rates::Continuous(_) => rate.rate,
+            Rates::Discrete(_) => 1.0 / (1.0 + f64::from(rate.ipd)),
+        }
+    }
+
+    /// The window of a flow, in packets.
+    pub fn window(&self, flow: Flow) -> u16 {
+        let state = self.flows[flow.source.index()].get(key(flow));
+        state.map_or(self.parameters.window.min, |state| state.window)
+    }
+
+    /// Packets of a flow that are under way.
+    pub fn under_way(&self, flow: Flow) -> u16 {
+        let state = self.flows[flow.source.index()].get(key(flow));
+        state.map_or(0, |state| state.under_way)
+    }
+
+    fn fresh(&self) -> FlowState {
+        FlowState {
+            rate: self.first,
+            window: self.parameters.window.min,
+            ..FlowState::default()
+        }
+    }
+
+    /// From the start of a packet to where the rate limit lets the next one start.
+    #[inline]
+    fn gap(&self, rate: &RateState, wire_time: Span) -> Span {
+        match &self.parameters.rates {
+            Rates::Continuous(_) => {
+                Span::from_ps((wire_time.as_ps() as f64 / rate.rate).round() as u64)
+            }
+            Rates::Discrete(_) => wire_time * (1 + u64::from(rate.ipd)),
+        }
+    }
+}
+
+/// What of a flow tells it apart from the others of its host.
+#[inline]
+fn key(flow: Flow) -> u32 {
+    (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
+}
+
+impl SourceParameters {
+    /// An acknowledgement with a mark.
+    fn marked(&self, state: &mut FlowState) {
+        state.window_acknowledged = 0;
+        if state.window > self.window.min {
+            state.window = (state.window / 2).max(self.window.min);
+            return;
+        }
+        let rate = &mut state.rate;
+        match &self.rates {
+            Rates::Continuous(function) => rate.rate = function.decrease(rate.rate),
+            Rates::Discrete(tables) => {
+                rate.ipd = tables.decrease(rate.ipd);
+                rate.acknowledged = 0;
+            }
+        }
+    }
+
+    /// An acknowledgement of this much payload without a mark.
+    fn unmarked(&self, state: &mut FlowState, bytes: u32) {
+        let rate = &mut state.rate;
+        let mtu = u64::from(self.mtu);
+        let at_full_rate = match &self.rates {
+            Rates::Continuous(function) => {
+                let was_full = rate.rate >= 1.0;
+                let step = function.increase(rate.rate) - rate.rate;
+                // Of a packet of MTU size the share is exactly one.
+                rate.rate += step * (f64::from(bytes) / f64::from(self.mtu)).min(1.0);
+                was_full
+            }
+            Rates::Discrete(tables) => {
+                let was_full = rate.ipd == 0;
+                let increase = tables.increase(rate.ipd);
+                rate.acknowledged += u64::from(bytes);
+                if rate.acknowledged >= u64::from(increase.packets) * mtu {
+                    rate.ipd = increase.next;
+                    rate.acknowledged = 0;
+                }
+                was_full
+            }
+        };
+        if at_full_rate && state.window < self.window.max {
+            state.window_acknowledged += u64::from(bytes);
+            if state.window_acknowledged >= u64::from(state.window) * mtu {
+                state.window += 1;
+                state.window_acknowledged = 0;
+            }
+        }
+    }
+}
+
+impl SourceControl for EcnSource {
+    #[inline]
+    fn release(&mut self, now: Time, flow: Flow) -> Time {
+        match self.flows[flow.source.index()].get(key(flow)) {
+            None => now,
+            Some(state) if state.under_way >= state.window => Time::MAX,
+            Some(state) => state.next,
+        }
+    }
+
+    fn on_flow_start(&mut self, now: Time, flow: Flow) {
+        if self.parameters.persistent {
+            return;
+        }
+        let fresh = self.fresh();
+        if let Some(state) = self.flows[flow.source.index()].get_mut(key(flow)) {
+            *state = FlowState {
+                stale: state.stale.saturating_add(state.under_way),
+                next: now,
+                ..fresh
+            };
+        }
+    }
+
+    #[inline]
+    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, _: u32) {
+        let (host, key) = (flow.source.index(), key(flow));
+        let mut state = match self.flows[host].get(key) {
+            Some(state) => *state,
+            None => self.fresh(),
+        };
+        state.under_way += 1;
+        state.next = now.saturating_add(self.gap(&state.rate, wire_time));
+        if let Some(known) = self.flows[host].get_mut(key) {
+            *known = state;
+            return;
+        }
+        let (first, window) = (self.first, self.parameters.window.min);
+        self.flows[host].insert(key, state, |_, state| {
+            let is_idle = state.under_way == 0 && state.stale == 0 && state.next <= now;
+            !is_idle || state.rate != first || state.window != window
+        });
+    }
+
+    #[inline]
+    fn on_feedback(&mut self, _: Time, flow: Flow, feedback: Feedback) -> bool {
+        // Only acknowledgements tell of a packet that has arrived.
+        let Feedback::Ack { bytes, becn } = feedback else {
+            return false;
+        };
+        let Some(state) = self.flows[flow.source.index()].get_mut(key(flow)) else {
+            return false;
+        };
+        // Packets of a flow arrive in order, and so do their acknowledgements.
+        if state.stale > 0 {
+            state.stale -= 1;
+            return false;
+        }
+        let was_shut = state.under_way >= state.window;
+        state.under_way = state.under_way.saturating_sub(1);
+        if becn {
+            self.parameters.marked(state);
+        } else {
+            self.parameters.unmarked(state, bytes);
+        }
+        was_shut && state.under_way < state.window
+    }
+}
+
+/// The sources have nothing to set during a run.
+impl Settings for EcnSource {
+    fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
+        Err(UnknownSetting(change.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,526 @@
+//! The source adapter's part: how long a flow waits between packets.
+//!
+//! A BECN raises the CCTI of its flow by CCTI_Increase, up to CCTI_Limit; each expiry of the SL's
+//! CCTI_Timer lowers every CCTI by one, down to CCTI_Min. A packet that ends at `e` lets the next
+//! packet of its flow start at `e` plus the table's delay at the CCTI that held when it was sent
+//! (gran2012, section II.2). A BECN never shortens or lengthens a delay that is already running.
+//!
+//! Most flows are at CCTI 0 at any time and have no state. The throttled ones stand in one small
+//! table per host, behind a bitmap of the host's destinations, so that a flow without state costs
+//! a bit test.
+//!
+//! The timer makes no events. It runs freely from a phase of its own for each host and SL: it
+//! expires at `phase`, `phase + period` and so on. A flow remembers how many expiries had passed
+//! when it was last looked at, and catches up when it is looked at again. An expiry at an instant
+//! acts on what comes after that instant.
+
+use silvan_core::{HostId, Sl, Span, Time};
+
+use super::cct::CongestionControlTable;
+use super::error::ParameterError;
+use super::log::{CongestionLog, ThresholdEvent};
+use super::settings::{CongestionEntry, ControlLevel};
+use crate::flow_table::FlowTable;
+use crate::seam::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
+use crate::stream::SplitMix64;
+use silvan_core::prefetch::prefetch;
+
+mod service_level;
+
+use service_level::{FlowState, ServiceLevel};
+
+/// Everything about the channel adapters that must be known before the fabric is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdapterParameters {
+    /// CCTI_Timer, CCTI_Increase, Trigger_Threshold and CCTI_Min of every adapter, by SL.
+    pub entries: [CongestionEntry; Sl::COUNT],
+    /// What a BECN throttles.
+    pub level: ControlLevel,
+    /// The table of every adapter, with CCTI_Limit.
+    pub table: CongestionControlTable,
+}
+
+impl AdapterParameters {
+    /// Checks the entries against the table.
+    ///
+    /// # Errors
+    /// [`ParameterError::MinAboveLimit`] for the first SL at fault.
+    pub fn validate(&self) -> Result<(), ParameterError> {
+        self.entries
+            .iter()
+            .try_for_each(|entry| validate_entry(entry, &self.table))
+    }
+}
+
+/// The bits of a destination that tell flows apart.
+const fn destination_mask(level: ControlLevel) -> u32 {
+    match level {
+        ControlLevel::QueuePair => u32::MAX,
+        ControlLevel::ServiceLevel => 0,
+    }
+}
+
+fn validate_entry(
+    entry: &CongestionEntry,
+    table: &CongestionControlTable,
+) -> Result<(), ParameterError> {
+    if u16::from(entry.ccti_min) > table.limit() {
+        return Err(ParameterError::MinAboveLimit {
+            min: entry.ccti_min,
+            limit: table.limit(),
+        });
+    }
+    Ok(())
+}
+
+/// What one adapter has seen since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdapterCounters {
+    /// BECNs received, in acknowledgements and CNPs.
+    pub becns: u64,
+    /// The highest CCTI that a BECN led to.
+    pub max_ccti: u16,
+}
+
+/// InfiniBand congestion control at all channel adapters of a fabric.
+#[derive(Clone, Debug)]
+pub struct IbAdapter {
+    /// The flows with state, per host.
+    flows: Vec<FlowTable<FlowState>>,
+    /// A bit per host and destination: some flow there may have state.
+    active: Vec<u64>,
+    /// Words of `active` per host.
+    words: usize,
+    /// Whether some SL has a CCTI_Min that delays, so that flows without state are delayed, too.
+    floor_delays: bool,
+    /// What of a destination tells flows of a host apart: all bits at QP level, none at SL level.
+    destination_masks: Vec<u32>,
+    /// The table of adapters without one of their own.
+    table: CongestionControlTable,
+    own_tables: Vec<Option<Box<CongestionControlTable>>>,
+    /// Per host and SL.
+    service_levels: Vec<ServiceLevel>,
+    counters: Vec<AdapterCounters>,
+    logs: Vec<CongestionLog>,
+}
+
+impl IbAdapter {
+    /// The adapters of that many hosts, with timer phases from `seed`.
+    ///
+    /// # Errors
+    /// Whatever [`AdapterParameters::validate`] finds; [`ParameterError::OutOfRange`] for more than
+    /// 2^28 - 1 hosts.
+    pub fn new(
+        parameters: &AdapterParameters,
+        hosts: usize,
+        seed: u64,
+    ) -> Result<Self, ParameterError> {
+        // A flow's key is its destination in the upper 28 bits and its SL in the lower 4.
+        const MAX_HOSTS: usize = (1 << 28) - 1;
+        if hosts > MAX_HOSTS {
+            return Err(ParameterError::OutOfRange {
+                parameter: "number of hosts",
+                value: hosts as u64,
+                min: 0,
+                max: MAX_HOSTS as u64,
+            });
+        }
+        parameters.validate()?;
+        let words = hosts.div_ceil(64);
+        let mut adapter = Self {
+            flows: vec![FlowTable::new(); hosts],
+            active: vec![0; hosts * words],
+            words,
+            floor_delays: false,
+            destination_masks: vec![destination_mask(parameters.level); hosts],
+            table: parameters.table.clone(),
+            own_tables: vec![None; hosts],
+            service_levels: (0..hosts as u64)
+                .flat_map(|host| {
+                    let mut stream = SplitMix64::for_stream(seed, host);
+                    parameters
+                        .entries
+                        .map(|entry| ServiceLevel::new(entry, &mut stream))
+                })
+                .collect(),
+            counters: vec![AdapterCounters::default(); hosts],
+            logs: vec![CongestionLog::EMPTY; hosts],
+        };
+        adapter.refresh_floor();
+        Ok(adapter)
+    }
+
+    /// The parameters of one host on one SL, `None` if there is no such host.
+    pub fn entry(&self, host: HostId, sl: Sl) -> Option<CongestionEntry> {
+        let level = self.service_levels.get(Self::level_index(host, sl))?;
+        Some(level.entry)
+    }
+
+    /// Replaces the parameters of one host on one SL (CACongestionSetting). Every CCTI first
+    /// catches up with the timer as it was; a new CCTI_Timer then runs as if it always had, from
+    /// the same fraction of its period; a new CCTI_Min lifts the flows below it, and flows without
+    /// state follow it at once.
+    ///
+    /// # Errors
+    /// [`ParameterError::NoSuchHost`] or [`ParameterError::MinAboveLimit`].
+    pub fn set_entry(
+        &mut self,
+        now: Time,
+        host: HostId,
+        sl: Sl,
+        entry: CongestionEntry,
+    ) -> Result<(), ParameterError> {
+        if host.index() >= self.flows.len() {
+            return Err(ParameterError::NoSuchHost { host });
+        }
+        validate_entry(&entry, self.table_of(host.index()))?;
+        let level = &mut self.service_levels[Self::level_index(host, sl)];
+        let old = *level;
+        level.set(entry);
+        self.flows[host.index()].retain(|key, flow| {
+            if Self::key_sl(key) == sl.index() {
+                old.catch_up(flow, now);
+                flow.expiries = level.expiries(now);
+                flow.ccti = flow.ccti.max(level.floor());
+            }
+            true
+        });
+        if entry.ccti_min != old.entry.ccti_min {
+            self.refresh_floor();
+        }
+        Ok(())
+    }
+
+    /// The table that all adapters share that have none of their own.
+    pub fn table(&self) -> &CongestionControlTable {
+        &self.table
+    }
+
+    /// Gives the adapter of one host a table of its own (CongestionControlTable). Every CCTI first
+    /// catches up with the timer; one beyond the new CCTI_Limit is lowered to it. Delays that
+    /// run already stay as they are.
+    ///
+    /// # Errors
+    /// [`ParameterError::NoSuchHost`], or [`ParameterError::MinAboveLimit`] for the first SL at fault.
+    pub fn set_table(
+        &mut self,
+        now: Time,
+        host: HostId,
+        table: CongestionControlTable,
+    ) -> Result<(), ParameterError> {
+        if host.index() >= self.flows.len() {
+            return Err(ParameterError::NoSuchHost { host });
+        }
+        let first = Self::level_index(host, Sl::ZERO);
+        let levels = &self.service_levels[first..first + Sl::COUNT];
+        levels
+            .iter()
+            .try_for_each(|level| validate_entry(&level.entry, &table))?;
+        self.flows[host.index()].retain(|key, flow| {
+            levels[Self::key_sl(key)].catch_up(flow, now);
+            flow.ccti = flow.ccti.min(table.limit());
+            true
+        });
+        self.own_tables[host.index()] = Some(Box::new(table));
+        self.refresh_floor();
+        Ok(())
+    }
+
+    /// What a BECN throttles at one host; queue pairs if there is no such host.
+    pub fn level(&self, host: HostId) -> ControlLevel {
+        match self.destination_masks.get(host.index()) {
+            Some(0) => ControlLevel::ServiceLevel,
+            _ => ControlLevel::QueuePair,
+        }
+    }
+
+    /// Changes what a BECN throttles at one host (Port_Control of CACongestionSetting). If that is a
+    /// change, all of its flows start at CCTI_Min again.
+    ///
+    /// # Errors
+    /// [`ParameterError::NoSuchHost`].
+    pub fn set_level(&mut self, host: HostId, level: ControlLevel) -> Result<(), ParameterError> {
+        let mask = self
+            .destination_masks
+            .get_mut(host.index())
+            .ok_or(ParameterError::NoSuchHost { host })?;
+        if std::mem::replace(mask, destination_mask(level)) != destination_mask(level) {
+            self.flows[host.index()] = FlowTable::new();
+            self.rebuild_bitmap(host.index());
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn table_of(&self, host: usize) -> &CongestionControlTable {
+        self.own_tables[host].as_deref().unwrap_or(&self.table)
+    }
+
+    /// The CCTI of a flow at `now`, which must not be earlier than the last call about it.
+    pub fn ccti(&self, now: Time, flow: Flow) -> u16 {
+        let level = self.service_level(flow);
+        let state = self.flows[flow.source.index()].get(self.key(flow));
+        let mut state = state.copied().unwrap_or_else(|| level.fresh(now));
+        level.catch_up(&mut state, now);
+        state.ccti
+    }
+
+    /// How many flows of a host (SLs, at SL level) have a CCTI above CCTI_Min at `now`.
+    pub fn throttled_flows(&self, now: Time, host: HostId) -> usize {
+        let first = Self::level_index(host, Sl::ZERO);
+        let throttled = |(key, state): (u32, &FlowState)| {
+            let level = &self.service_levels[first + Self::key_sl(key)];
+            let mut state = *state;
+            level.catch_up(&mut state, now);
+            state.ccti > level.floor()
+        };
+        let flows = self.flows[host.index()].iter();
+        flows.filter(|&entry| throttled(entry)).count()
+    }
+
+    /// What the adapter of this host has seen.
+    pub fn counters(&self, host: HostId) -> AdapterCounters {
+        self.counters[host.index()]
+    }
+
+    /// The log of the adapter of this host.
+    pub fn log(&self, host: HostId) -> &CongestionLog {
+        &self.logs[host.index()]
+    }
+
+    #[inline]
+    fn key(&self, flow: Flow) -> u32 {
+        let mask = self.destination_masks[flow.source.index()];
+        ((flow.destination.index() as u32) & mask) << 4 | flow.sl.index() as u32
+    }
+
+    #[inline]
+    fn key_sl(key: u32) -> usize {
+        (key & 0xf) as usize
+    }
+
+    #[inline]
+    fn level_index(host: HostId, sl: Sl) -> usize {
+        host.index() * Sl::COUNT + sl.index()
+    }
+
+    #[inline]
+    fn service_level(&self, flow: Flow) -> &ServiceLevel {
+        &self.service_levels[Self::level_index(flow.source, flow.sl)]
+    }
+
+    /// The word and bit of `active` for a key of this host.
+    #[inline]
+    fn active_bit(&self, host: usize, key: u32) -> (usize, u64) {
+        let destination = (key >> 4) as usize;
+        (
+            host * self.words + destination / 64,
+            1 << (destination % 64),
+        )
+    }
+
+    /// The key of a flow that may have state. A host with no throttled flow, the common case, does
+    /// not even touch its bitmap.
+    #[inline]
+    fn key_with_state(&self, flow: Flow) -> Option<u32> {
+        let host = flow.source.index();
+        if self.flows[host].is_empty() {
+            return None;
+        }
+        let key = self.key(flow);
+        let (word, bit) = self.active_bit(host, key);
+        (self.active[word] & bit != 0).then_some(key)
+    }
+
+    /// Starts to keep state for a flow that has none.
+    fn insert(&mut self, now: Time, host: usize, key: u32, state: FlowState) {
+        let first = host * Sl::COUNT;
+        let levels = &self.service_levels[first..first + Sl::COUNT];
+        let swept = self.flows[host].insert(key, state, |key, flow| {
+            let level = &levels[Self::key_sl(key)];
+            level.catch_up(flow, now);
+            !level.is_over(flow, now)
+        });
+        if swept {
+            self.rebuild_bitmap(host);
+        } else {
+            let (word, bit) = self.active_bit(host, key);
+            self.active[word] |= bit;
+        }
+    }
+
+    fn remove(&mut self, host: usize, key: u32) {
+        self.flows[host].remove(key);
+        let siblings = (0..Sl::COUNT as u32).map(|sl| key & !0xf | sl);
+        if siblings
+            .into_iter()
+            .all(|key| self.flows[host].get(key).is_none())
+        {
+            let (word, bit) = self.active_bit(host, key);
+            self.active[word] &= !bit;
+        }
+    }
+
+    fn rebuild_bitmap(&mut self, host: usize) {
+        self.active[host * self.words..(host + 1) * self.words].fill(0);
+        for (key, _) in self.flows[host].iter() {
+            let (word, bit) = self.active_bit(host, key);
+            self.active[word] |= bit;
+        }
+    }
+
+    fn refresh_floor(&mut self) {
+        let mut levels = self.service_levels.iter().enumerate();
+        self.floor_delays = levels.any(|(index, level)| {
+            let table = self.table_of(index / Sl::COUNT);
+            table.entry(level.floor()).multiplier() != 0
+        });
+    }
+
+    fn becn(&mut self, now: Time, flow: Flow) {
+        let key = self.key(flow);
+        let host = flow.source.index();
+        let limit = self.table_of(host).limit();
+        let level = &self.service_levels[Self::level_index(flow.source, flow.sl)];
+        let entry = level.entry;
+        let raise = |state: &mut FlowState| {
+            state.ccti = (state.ccti.saturating_add(u16::from(entry.ccti_increase))).min(limit);
+            state.ccti
+        };
+        let ccti = match self.flows[host].get_mut(key) {
+            Some(state) => {
+                level.catch_up(state, now);
+                raise(state)
+            }
+            None => {
+                let mut state = level.fresh(now);
+                let ccti = raise(&mut state);
+                if ccti > level.floor() {
+                    self.insert(now, host, key, state);
+                }
+                ccti
+            }
+        };
+        let counters = &mut self.counters[host];
+        counters.becns += 1;
+        counters.max_ccti = counters.max_ccti.max(ccti);
+        if entry.trigger_threshold != 0 && ccti >= u16::from(entry.trigger_threshold) {
+            self.logs[host].push(ThresholdEvent {
+                at: now,
+                destination: flow.destination,
+                sl: flow.sl,
+                ccti,
+            });
+        }
+    }
+
+    /// A flow with state sends.
+    fn send_throttled(&mut self, now: Time, flow: Flow, wire_time: Span) {
+        let key = self.key(flow);
+        let host = flow.source.index();
+        let level = &self.service_levels[Self::level_index(flow.source, flow.sl)];
+        let table = self.own_tables[host].as_deref().unwrap_or(&self.table);
+        let Some(state) = self.flows[host].get_mut(key) else {
+            return self.send_unthrottled(now, flow, wire_time);
+        };
+        level.catch_up(state, now);
+        let delay = table.delay(state.ccti, wire_time);
+        state.release = now.saturating_add(wire_time).saturating_add(delay);
+        if state.ccti == level.floor() && delay.is_zero() {
+            // The link is busy until the release anyhow.
+            self.remove(host, key);
+        }
+    }
+
+    /// A flow without state sends: it is delayed only by CCTI_Min.
+    fn send_unthrottled(&mut self, now: Time, flow: Flow, wire_time: Span) {
+        let level = self.service_level(flow);
+        let table = self.table_of(flow.source.index());
+        let delay = table.delay(level.floor(), wire_time);
+        if delay.is_zero() {
+            return;
+        }
+        let mut state = level.fresh(now);
+        state.release = now.saturating_add(wire_time).saturating_add(delay);
+        self.insert(now, flow.source.index(), self.key(flow), state);
+    }
+}
+
+impl SourceControl for IbAdapter {
+    #[inline]
+    fn expect_release(&self, host: HostId) {
+        prefetch(&self.flows, host.index());
+        // Bits of 2048 destinations; more would crowd out other things.
+        let first = host.index() * self.words;
+        for word in (first..first + self.words).step_by(8).take(4) {
+            prefetch(&self.active, word);
+        }
+    }
+
+    #[inline]
+    fn expect_feedback(&self, flow: Flow) {
+        self.flows[flow.source.index()].prefetch(self.key(flow));
+        prefetch(&self.counters, flow.source.index());
+        let level = Self::level_index(flow.source, flow.sl);
+        prefetch(&self.service_levels, level);
+    }
+
+    #[inline]
+    fn release(&mut self, now: Time, flow: Flow) -> Time {
+        let Some(key) = self.key_with_state(flow) else {
+            return now;
+        };
+        let host = flow.source.index();
+        self.flows[host].get(key).map_or(now, |state| state.release)
+    }
+
+    #[inline]
+    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, _: u32) {
+        if self.key_with_state(flow).is_some() {
+            self.send_throttled(now, flow, wire_time);
+        } else if self.floor_delays {
+            self.send_unthrottled(now, flow, wire_time);
+        }
+    }
+
+    /// Never lets a flow send earlier: a delay that runs already stays as it is.
+    #[inline]
+    fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
+        match feedback {
+            Feedback::Cnp | Feedback::Ack { becn: true, .. } => self.becn(now, flow),
+            Feedback::Ack { becn: false, .. } => {}
+        }
+        false
+    }
+}
+
+/// CCTI_Timer and CCTI_Increase of every adapter on one SL, as [`IbAdapter::set_entry`].
+impl Settings for IbAdapter {
+    fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
+        let (sl, set): (Sl, &dyn Fn(&mut CongestionEntry)) = match change {
+            SettingChange::CctiTimer { sl, timer } => (*sl, &|entry| entry.ccti_timer = *timer),
+            SettingChange::CctiIncrease { sl, increase } => {
+                (*sl, &|entry| entry.ccti_increase = *increase)
+            }
+            SettingChange::PortMarkingRate { .. }
+            | SettingChange::PortThreshold { .. }
+            | SettingChange::PortPacketSize { .. }
+            | SettingChange::PortVictimMask { .. }
+            | SettingChange::PortCreditMask { .. }
+            | SettingChange::PortCreditThreshold { .. }
+            | SettingChange::PortCreditReturnDelay { .. } => {
+                return Err(UnknownSetting(change.clone()));
+            }
+        };
+        for host in (0..self.flows.len()).map(HostId::new) {
+            let mut entry = self.service_levels[Self::level_index(host, sl)].entry;
+            set(&mut entry);
+            self.set_entry(now, host, sl, entry)
+                .map_err(|_| UnknownSetting(change.clone()))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! The timer of one SL at one host, and the flows that it lowers.
+
+use silvan_core::{Span, Time};
+
+use crate::ib::settings::CongestionEntry;
+use crate::stream::SplitMix64;
+
+/// The unit of CCTI_Timer, 1.024 us.
+const TIMER_UNIT: Span = Span::from_ps(1_024_000);
+
+/// A throttled flow, as of when it was last looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FlowState {
+    /// Before this the next packet must not start.
+    pub(super) release: Time,
+    /// Timer expiries that `ccti` accounts for.
+    pub(super) expiries: u64,
+    pub(super) ccti: u16,
+}
+
+/// The parameters and the timer of one SL at one host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServiceLevel {
+    /// Zero: the timer is stopped.
+    pub(super) period: Span,
+    /// The first expiry.
+    pub(super) phase: Time,
+    pub(super) entry: CongestionEntry,
+    /// Where in a timer unit the phase lies, whatever the period: phase = `offset` * CCTI_Timer.
+    pub(super) offset: u32,
+}
+
+impl ServiceLevel {
+    pub(super) fn new(entry: CongestionEntry, stream: &mut SplitMix64) -> Self {
+        let offset = (u128::from(stream.next()) * u128::from(TIMER_UNIT.as_ps())) >> 64;
+        let mut level = Self {
+            period: Span::ZERO,
+            phase: Time::ZERO,
+            entry,
+            offset: offset as u32,
+        };
+        level.set(entry);
+        level
+    }
+
+    pub(super) fn set(&mut self, entry: CongestionEntry) {
+        let timer = u64::from(entry.ccti_timer);
+        self.entry = entry;
+        self.period = TIMER_UNIT * timer;
+        self.phase = Time::from_ps(u64::from(self.offset) * timer);
+    }
+
+    /// Expiries before `now`.
+    #[inline]
+    pub(super) fn expiries(&self, now: Time) -> u64 {
+        if self.period.is_zero() {
+            return 0;
+        }
+        let past = now.as_ps().saturating_sub(self.phase.as_ps());
+        past.div_ceil(self.period.as_ps())
+    }
+
+    #[inline]
+    pub(super) fn floor(&self) -> u16 {
+        u16::from(self.entry.ccti_min)
+    }
+
+    /// A flow of this SL that nothing has happened to.
+    #[inline]
+    pub(super) fn fresh(&self, now: Time) -> FlowState {
+        FlowState {
+            release: Time::ZERO,
+            expiries: self.expiries(now),
+            ccti: self.floor(),
+        }
+    }
+
+    /// Applies the expiries that `flow` has not seen.
+    #[inline]
+    pub(super) fn catch_up(&self, flow: &mut FlowState, now: Time) {
+        let expiries = self.expiries(now);
+        let missed = expiries - flow.expiries;
+        flow.expiries = expiries;
+        let lowered = u64::from(flow.ccti).saturating_sub(missed);
+        flow.ccti = (lowered as u16).max(self.floor());
+    }
+
+    /// Whether the state says nothing that [`fresh`](Self::fresh) does not.
+    #[inline]
+    pub(super) fn is_over(&self, flow: &FlowState, now: Time) -> bool {
+        flow.ccti == self.floor() && flow.release <= now
+    }
+}

@@ -1,0 +1,285 @@
+//! The Congestion Control Table: how long a throttled flow waits between packets.
+//!
+//! Every channel adapter port has one. A flow holds an index into it, the CCTI; the entry says by
+//! how much the flow's next packet is delayed, relative to the length of the packet before it
+//! (InfiniBand Architecture Specification, volume 1, annex A10, CongestionControlTable; gran2012,
+//! section II.2).
+
+use silvan_core::Span;
+
+use super::error::ParameterError;
+
+/// One entry of the table, as it stands in a management datagram:
+///
+/// ```text
+///  15 14 13                      0
+/// +-----+------------------------+
+/// |shift|       multiplier       |
+/// +-----+------------------------+
+/// ```
+///
+/// The injection rate delay is `packet time * multiplier / 2^shift`, the packet time being how
+/// long the packet occupies the link (Linux's hfi1 driver, `set_link_ipg`, computes the same but
+/// shifts the packet time first, which rounds to its clock). Shift 3 gives steps of 1/8 packet time up to 2047 7/8, shift
+/// 0 whole packet times up to 16383.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct CctEntry(u16);
+
+impl CctEntry {
+    /// No delay at all.
+    pub const ZERO: Self = Self(0);
+    /// The largest shift, 2 bits.
+    pub const MAX_SHIFT: u8 = 3;
+    /// The largest multiplier, 14 bits.
+    pub const MAX_MULTIPLIER: u16 = 0x3fff;
+
+    const MULTIPLIER_BITS: u32 = 14;
+
+    /// The entry of this shift and multiplier.
+    ///
+    /// # Errors
+    /// [`ParameterError::OutOfRange`] if one of them does not fit in its field.
+    pub const fn try_new(shift: u8, multiplier: u16) -> Result<Self, ParameterError> {
+        if shift > Self::MAX_SHIFT {
+            return Err(ParameterError::OutOfRange {
+                parameter: "CCT_Shift",
+                value: shift as u64,
+                min: 0,
+                max: Self::MAX_SHIFT as u64,
+            });
+        }
+        if multiplier > Self::MAX_MULTIPLIER {
+            return Err(ParameterError::OutOfRange {
+                parameter: "CCT_Multiplier",
+                value: multiplier as u64,
+                min: 0,
+                max: Self::MAX_MULTIPLIER as u64,
+            });
+        }
+        Ok(Self((shift as u16) << Self::MULTIPLIER_BITS | multiplier))
+    }
+
+    /// The entry with these 16 bits; every value is legal.
+    pub const fn from_raw(raw: u16) -> Self {
+        Self(raw)
+    }
+
+    /// The 16 bits of the entry.
+    pub const fn as_raw(self) -> u16 {
+        self.0
+    }
+
+    /// CCT_Shift, 0 to 3.
+    #[inline]
+    pub const fn shift(self) -> u8 {
+        (self.0 >> Self::MULTIPLIER_BITS) as u8
+    }
+
+    /// CCT_Multiplier, 0 to 16383.
+    #[inline]
+    pub const fn multiplier(self) -> u16 {
+        self.0 & Self::MAX_MULTIPLIER
+    }
+
+    /// The delay in packet times; exact.
+    pub fn packet_times(self) -> f64 {
+        f64::from(self.multiplier()) / f64::from(1u16 << self.shift())
+    }
+
+    /// The entry whose delay is nearest to this number of packet times, `None` if the number
+    /// is negative, not finite or above 16383. The finest step that reaches so far is used (the
+    /// largest shift), so the error is at most 1/16 packet time below 2048, and at most half a
+    /// packet time anywhere.
+    pub fn nearest(packet_times: f64) -> Option<Self> {
+        if !(packet_times >= 0.0 && packet_times.is_finite()) {
+            return None;
+        }
+        for shift in (0..=Self::MAX_SHIFT).rev() {
+            let multiplier = (packet_times * f64::from(1u16 << shift)).round();
+            if multiplier == 0.0 {
+                return Some(Self::ZERO);
+            }
+            if multiplier <= f64::from(Self::MAX_MULTIPLIER) {
+                return Self::try_new(shift, multiplier as u16).ok();
+            }
+        }
+        None
+    }
+
+    /// The injection rate delay behind a packet that occupies the link for `packet_time`, rounded
+    /// down to a whole picosecond; [`Span::MAX`] if it is longer than that.
+    #[inline]
+    pub const fn delay(self, packet_time: Span) -> Span {
+        let multiplier = self.multiplier() as u64;
+        match packet_time.as_ps().checked_mul(multiplier) {
+            Some(product) => Span::from_ps(product >> self.shift()),
+            None => {
+                let delay = (packet_time.as_ps() as u128 * multiplier as u128) >> self.shift();
+                if delay > u64::MAX as u128 {
+                    Span::MAX
+                } else {
+                    Span::from_ps(delay as u64)
+                }
+            }
+        }
+    }
+}
+
+/// The table and the largest index that may be used of it.
+///
+/// ```
+/// use silvan_cc::ib::CongestionControlTable;
+/// use silvan_core::Span;
+///
+/// // Each step of the index adds 0.95 packet times, to the nearest 1/8.
+/// let table = CongestionControlTable::linear(0.95, 127)?;
+/// let packet_time = Span::from_ns(1_024);
+/// assert_eq!(table.delay(0, packet_time), Span::ZERO);
+/// assert_eq!(table.delay(1, packet_time), packet_time);
+/// assert_eq!(table.delay(127, packet_time), Span::from_ps(1_024_000 * 965 / 8));
+/// assert!(table.quantisation_error() <= 1.0 / 16.0);
+/// # Ok::<(), silvan_cc::ib::ParameterError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct CongestionControlTable {
+    entries: Box<[CctEntry]>,
+    limit: u16,
+    quantisation_error: f64,
+}
+
+impl CongestionControlTable {
+    /// The most entries that a table can have: 256 blocks of 64, the reach of the 8-bit block
+    /// number of the CongestionControlTable attribute.
+    pub const MAX_ENTRIES: usize = 16_384;
+
+    /// A table of given entries. The entries need not increase, though useful ones do.
+    ///
+    /// # Errors
+    /// - [`ParameterError::OutOfRange`] if there is no entry or more than
+    ///   [`MAX_ENTRIES`](Self::MAX_ENTRIES);
+    /// - [`ParameterError::LimitBeyondTable`] if `limit` is not the index of an entry;
+    /// - [`ParameterError::FirstEntryDelays`] if entry 0 is not zero.
+    pub fn from_entries(
+        entries: impl Into<Box<[CctEntry]>>,
+        limit: u16,
+    ) -> Result<Self, ParameterError> {
+        let table = Self::from_device(entries, limit)?;
+        if table.entries[0].multiplier() != 0 {
+            return Err(ParameterError::FirstEntryDelays {
+                packet_times: table.entries[0].packet_times(),
+            });
+        }
+        Ok(table)
+    }
+
+    /// A table as an adapter may have been given it: like [`from_entries`](Self::from_entries), but
+    /// entry 0 may delay, too.
+    ///
+    /// # Errors
+    /// [`ParameterError::OutOfRange`] or [`ParameterError::LimitBeyondTable`] as there.
+    pub fn from_device(
+        entries: impl Into<Box<[CctEntry]>>,
+        limit: u16,
+    ) -> Result<Self, ParameterError> {
+        let entries = entries.into();
+        if entries.is_empty() || entries.len() > Self::MAX_ENTRIES {
+            return Err(ParameterError::OutOfRange {
+                parameter: "number of congestion control table entries",
+                value: entries.len() as u64,
+                min: 1,
+                max: Self::MAX_ENTRIES as u64,
+            });
+        }
+        if usize::from(limit) >= entries.len() {
+            return Err(ParameterError::LimitBeyondTable {
+                limit,
+                entries: entries.len(),
+            });
+        }
+        Ok(Self {
+            entries,
+            limit,
+            quantisation_error: 0.0,
+        })
+    }
+
+    /// A table of `limit + 1` entries in which entry `i` delays by `slope * i` packet times,
+    /// to the nearest that an entry can express.
+    ///
+    /// # Errors
+    /// [`ParameterError::DelayNotRepresentable`] names the first entry that is negative, no number
+    /// or beyond 16383 packet times; [`ParameterError::OutOfRange`] if `limit` is beyond the
+    /// largest table.
+    pub fn linear(slope: f64, limit: u16) -> Result<Self, ParameterError> {
+        Self::quantised((0..=limit).map(|i| slope * f64::from(i)), limit)
+    }
+
+    /// A table of `limit + 1` entries in which entry 1 delays by `first` packet times and each
+    /// further one by `ratio` times the one before it, to the nearest that an entry can express.
+    ///
+    /// # Errors
+    /// As for [`linear`](Self::linear).
+    pub fn geometric(first: f64, ratio: f64, limit: u16) -> Result<Self, ParameterError> {
+        // Products one by one: IEEE 754 fixes their value on every machine, unlike that of `powf`.
+        let delays = std::iter::successors(Some(first), |delay| Some(delay * ratio));
+        let delays = std::iter::once(0.0).chain(delays);
+        Self::quantised(delays.take(usize::from(limit) + 1), limit)
+    }
+
+    fn quantised(delays: impl Iterator<Item = f64>, limit: u16) -> Result<Self, ParameterError> {
+        let mut entries = Vec::new();
+        let mut error: f64 = 0.0;
+        for (index, packet_times) in delays.enumerate() {
+            let entry =
+                CctEntry::nearest(packet_times).ok_or(ParameterError::DelayNotRepresentable {
+                    index,
+                    packet_times,
+                })?;
+            error = error.max((entry.packet_times() - packet_times).abs());
+            entries.push(entry);
+        }
+        let mut table = Self::from_entries(entries, limit)?;
+        table.quantisation_error = error;
+        Ok(table)
+    }
+
+    /// CCTI_Limit, the largest index in use.
+    #[inline]
+    pub const fn limit(&self) -> u16 {
+        self.limit
+    }
+
+    /// All entries, those behind the limit included.
+    pub fn entries(&self) -> &[CctEntry] {
+        &self.entries
+    }
+
+    /// The largest difference between a delay that a constructor was asked for and the entry that
+    /// stands for it, in packet times; 0 for given entries.
+    pub const fn quantisation_error(&self) -> f64 {
+        self.quantisation_error
+    }
+
+    /// The entry at this index.
+    ///
+    /// # Panics
+    /// If there is none; indices up to [`limit`](Self::limit) always exist.
+    #[inline]
+    pub fn entry(&self, ccti: u16) -> CctEntry {
+        self.entries[usize::from(ccti)]
+    }
+
+    /// The injection rate delay of a flow at index `ccti` behind a packet that occupies the link
+    /// for `packet_time`; rounds as [`CctEntry::delay`].
+    ///
+    /// # Panics
+    /// As [`entry`](Self::entry).
+    #[inline]
+    pub fn delay(&self, ccti: u16, packet_time: Span) -> Span {
+        self.entry(ccti).delay(packet_time)
+    }
+}
+
+#[cfg(test)]
+mod tests;

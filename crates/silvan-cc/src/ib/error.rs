@@ -1,0 +1,87 @@
+//! What can be wrong with congestion-control parameters.
+
+use thiserror::Error;
+
+/// A parameter that cannot be used. Nothing has been changed when one is returned.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// A number outside the range of its field.
+    #[error("{parameter} is {value}, it must be {min} to {max}")]
+    OutOfRange {
+        /// The field's name in the InfiniBand specification.
+        parameter: &'static str,
+        /// What was given.
+        value: u64,
+        /// The smallest legal value.
+        min: u64,
+        /// The largest legal value.
+        max: u64,
+    },
+    /// CCTI_Limit points behind the last entry of the table.
+    #[error("CCTI_Limit is {limit}, but the congestion control table has {entries} entries")]
+    LimitBeyondTable {
+        /// CCTI_Limit.
+        limit: u16,
+        /// Entries in the table.
+        entries: usize,
+    },
+    /// CCTI_Min lies above CCTI_Limit.
+    #[error("CCTI_Min is {min}, it must not be above CCTI_Limit, which is {limit}")]
+    MinAboveLimit {
+        /// CCTI_Min.
+        min: u8,
+        /// CCTI_Limit.
+        limit: u16,
+    },
+    /// Entry 0 delays packets, but a flow at CCTI 0 experiences no delay (gran2012, section II.2).
+    #[error(
+        "entry 0 of the congestion control table must be 0, it delays by {packet_times} packet times"
+    )]
+    FirstEntryDelays {
+        /// The delay of entry 0, in packet times.
+        packet_times: f64,
+    },
+    /// A delay that no table entry can express.
+    #[error(
+        "entry {index} of the congestion control table is {packet_times} packet times, it must be 0 to 16383"
+    )]
+    DelayNotRepresentable {
+        /// Index of the entry.
+        index: usize,
+        /// The delay asked for, in packet times.
+        packet_times: f64,
+    },
+    /// A higher threshold weight must not stand for more bytes than a lower one.
+    #[error("threshold weight {weight} stands for {bytes} bytes, more than weight {} does", weight - 1)]
+    ThresholdsIncrease {
+        /// The weight that breaks the order.
+        weight: u8,
+        /// Its bytes.
+        bytes: u32,
+    },
+    /// A threshold of no bytes would put idle ports in the congestion state.
+    #[error("threshold weight {weight} stands for 0 bytes, write at least 1")]
+    ThresholdZero {
+        /// The weight.
+        weight: u8,
+    },
+    /// The port is not a switch port.
+    #[error("{port} is not a port of a switch")]
+    NotASwitchPort {
+        /// The port.
+        port: silvan_core::PortId,
+    },
+    /// The switch is not in the fabric.
+    #[error("there is no {switch}")]
+    NoSuchSwitch {
+        /// The switch.
+        switch: silvan_core::SwitchId,
+    },
+    /// The host is not in the fabric.
+    #[error("there is no {host}")]
+    NoSuchHost {
+        /// The host.
+        host: silvan_core::HostId,
+    },
+}

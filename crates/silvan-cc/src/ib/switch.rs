@@ -1,0 +1,378 @@
+//! The switch's part: which Port VLs are congested, and which packets say so.
+//!
+//! ```text
+//!                    queued >= threshold, and credits left or Victim_Mask set
+//!                  ┌──────────────────────────────────────────────────────────┐
+//!                  │                                                          ▼
+//!           ┌─────────────┐                                          ┌──────────────────┐
+//!           │ uncongested │                                          │ congestion state │
+//!           └─────────────┘                                          └──────────────────┘
+//!                  ▲                                                          │
+//!                  └──────────────────────────────────────────────────────────┘
+//!                                            otherwise
+//! ```
+//!
+//! A Port VL that is over its threshold and has credits is a root of congestion. One without
+//! credits is a victim: it waits for somebody further down, and marking its packets would throttle
+//! the wrong flows. Victim_Mask overrides the distinction at ports that lead to adapters, because
+//! an adapter that drains slowly never marks (gran2012, section II.1 and footnote 2).
+//!
+//! The state is looked at when a packet joins the queues and when one leaves them. A leaving
+//! packet is eligible for marking if the state holds with it still counted; the state that stays
+//! behind, and whose duration [`congested_time`](IbSwitch::congested_time) sums, is that of the
+//! packets left. Credits that arrive in between are seen at the next of these events.
+
+use silvan_core::{PortId, Span, SwitchId, Time};
+
+use super::error::ParameterError;
+use super::settings::{
+    EffectivePortSetting, MarkingMode, MarkingSetting, PortMask, PortSelection, StarvationSetting,
+    SwitchCongestionSetting, SwitchPort,
+};
+use super::threshold::ThresholdMap;
+use crate::seam::{PacketView, PortVl, QueueView, SwitchControl};
+use crate::stream::SplitMix64;
+use silvan_core::prefetch::prefetch;
+
+mod changes;
+mod record;
+
+use record::{PortVlRecord, StarvationRecord};
+
+/// Everything about the switches that must be known before the fabric is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchParameters {
+    /// Threshold, Packet_Size and Marking_Rate of every switch.
+    pub marking: MarkingSetting,
+    /// CS_Threshold and CS_ReturnDelay of every switch.
+    pub starvation: StarvationSetting,
+    /// The ports whose bit is set in Victim_Mask.
+    pub victim_ports: PortSelection,
+    /// The ports whose bit is set in Credit_Mask.
+    pub credit_ports: PortSelection,
+    /// What the threshold weights mean in bytes.
+    pub threshold_map: ThresholdMap,
+    /// How Marking_Rate chooses packets.
+    pub marking_mode: MarkingMode,
+}
+
+/// What one Port VL has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MarkingCounters {
+    /// Packets that left in the congestion state and were large enough to be marked.
+    pub eligible: u64,
+    /// Those of them that were chosen, whether or not a switch before had marked them already.
+    pub marked: u64,
+}
+
+/// InfiniBand congestion control at all switches of a fabric.
+#[derive(Clone, Debug)]
+pub struct IbSwitch {
+    /// Hot: one record per Port VL.
+    port_vls: Vec<PortVlRecord>,
+    /// Touched by eligible packets only.
+    counters: Vec<MarkingCounters>,
+    /// One stream per Port VL in random mode, empty otherwise.
+    streams: Vec<SplitMix64>,
+    /// Per port: what starves its neighbour of credits.
+    starvation: Vec<StarvationRecord>,
+    /// How many of them ever do.
+    starving: usize,
+    ports: Vec<Option<PortRecord>>,
+    switches: Vec<SwitchCongestionSetting>,
+    threshold_map: ThresholdMap,
+    data_vls: usize,
+}
+
+/// Where a port stands and what has been set for it alone.
+#[derive(Clone, Copy, Debug)]
+struct PortRecord {
+    at: SwitchPort,
+    marking: Option<MarkingSetting>,
+    starvation: Option<StarvationSetting>,
+}
+
+impl IbSwitch {
+    /// Switches with these parameters in a fabric with these ports, listed in the order of their
+    /// [`PortId`]; `None` stands for a host's port. A Port VL is `port * data_vls + vl`.
+    ///
+    /// # Errors
+    /// Whatever [`ThresholdMap::validate`] finds.
+    ///
+    /// # Panics
+    /// If there are more than 2^32 Port VLs.
+    pub fn new(
+        parameters: &SwitchParameters,
+        ports: &[Option<SwitchPort>],
+        data_vls: u8,
+        seed: u64,
+    ) -> Result<Self, ParameterError> {
+        parameters.threshold_map.validate()?;
+        let data_vls = usize::from(data_vls);
+        let port_vls = ports.len() * data_vls;
+        assert!(u32::try_from(port_vls).is_ok(), "more than 2^32 Port VLs");
+        let mut switch = Self {
+            port_vls: vec![PortVlRecord::IDLE; port_vls],
+            counters: vec![MarkingCounters::default(); port_vls],
+            streams: match parameters.marking_mode {
+                MarkingMode::Counter => Vec::new(),
+                MarkingMode::Random => (0..port_vls as u64)
+                    .map(|stream| SplitMix64::for_stream(seed, stream))
+                    .collect(),
+            },
+            starvation: vec![StarvationRecord::NEVER; ports.len()],
+            starving: 0,
+            ports: ports
+                .iter()
+                .map(|port| {
+                    port.map(|at| PortRecord {
+                        at,
+                        marking: None,
+                        starvation: None,
+                    })
+                })
+                .collect(),
+            switches: initial_switches(parameters, ports),
+            threshold_map: parameters.threshold_map.clone(),
+            data_vls,
+        };
+        for port in 0..ports.len() {
+            switch.refresh(port);
+        }
+        for record in &mut switch.port_vls {
+            record.gap = record.marking_rate;
+        }
+        Ok(switch)
+    }
+
+    /// The setting of a switch, `None` if there is no such switch.
+    pub fn switch_setting(&self, switch: SwitchId) -> Option<&SwitchCongestionSetting> {
+        self.switches.get(switch.index())
+    }
+
+    /// Replaces the setting of a switch. Ports with a setting of their own keep it. As with every
+    /// change, the state of a Port VL changes at its next arrival or departure.
+    ///
+    /// # Errors
+    /// [`ParameterError::NoSuchSwitch`].
+    pub fn set_switch(
+        &mut self,
+        switch: SwitchId,
+        setting: SwitchCongestionSetting,
+    ) -> Result<(), ParameterError> {
+        *self
+            .switches
+            .get_mut(switch.index())
+            .ok_or(ParameterError::NoSuchSwitch { switch })? = setting;
+        for port in 0..self.ports.len() {
+            if self.ports[port].is_some_and(|record| record.at.switch == switch) {
+                self.refresh(port);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a port marking parameters of its own, or with `None` its switch's back
+    /// (SwitchPortCongestionSetting with Control_Type 0, or with Valid 0).
+    ///
+    /// # Errors
+    /// [`ParameterError::NotASwitchPort`].
+    pub fn set_port_marking(
+        &mut self,
+        port: PortId,
+        setting: Option<MarkingSetting>,
+    ) -> Result<(), ParameterError> {
+        self.port_mut(port)?.marking = setting;
+        self.refresh(port.index());
+        Ok(())
+    }
+
+    /// Gives a port credit-starvation parameters of its own, or with `None` its switch's back
+    /// (SwitchPortCongestionSetting with Control_Type 1, or with Valid 0).
+    ///
+    /// # Errors
+    /// [`ParameterError::NotASwitchPort`].
+    pub fn set_port_starvation(
+        &mut self,
+        port: PortId,
+        setting: Option<StarvationSetting>,
+    ) -> Result<(), ParameterError> {
+        self.port_mut(port)?.starvation = setting;
+        self.refresh(port.index());
+        Ok(())
+    }
+
+    /// The marking parameters that the port has of its own, if it has any.
+    pub fn port_marking(&self, port: PortId) -> Option<MarkingSetting> {
+        self.ports.get(port.index()).copied().flatten()?.marking
+    }
+
+    /// The credit-starvation parameters that the port has of its own, if it has any.
+    pub fn port_starvation(&self, port: PortId) -> Option<StarvationSetting> {
+        self.ports.get(port.index()).copied().flatten()?.starvation
+    }
+
+    /// What holds at a port, `None` if it is not a switch port.
+    pub fn effective(&self, port: PortId) -> Option<EffectivePortSetting> {
+        let record = self.ports.get(port.index()).copied().flatten()?;
+        let switch = &self.switches[record.at.switch.index()];
+        Some(EffectivePortSetting {
+            marking: record.marking.unwrap_or(switch.marking),
+            starvation: record.starvation.unwrap_or(switch.starvation),
+            victim: switch.victim_mask.contains(record.at.number),
+            credit: switch.credit_mask.contains(record.at.number),
+        })
+    }
+
+    /// Whether this Port VL is in the congestion state.
+    pub fn in_congestion(&self, output: PortVl) -> bool {
+        self.port_vls[output.0 as usize].in_congestion
+    }
+
+    /// How often this Port VL has entered the congestion state since the start, modulo 2^32.
+    pub fn congestion_events(&self, output: PortVl) -> u32 {
+        self.port_vls[output.0 as usize].entries
+    }
+
+    /// What this Port VL has marked since the start.
+    pub fn counters(&self, output: PortVl) -> MarkingCounters {
+        self.counters[output.0 as usize]
+    }
+
+    /// Derives the hot records of a port from its settings.
+    fn refresh(&mut self, port: usize) {
+        let Some(effective) = self.effective(PortId::new(port)) else {
+            return;
+        };
+        let first = port * self.data_vls;
+        for record in &mut self.port_vls[first..first + self.data_vls] {
+            record.configure(&effective, &self.threshold_map);
+        }
+        let record = StarvationRecord::new(&effective, &self.threshold_map);
+        let before = std::mem::replace(&mut self.starvation[port], record);
+        self.starving = self.starving + usize::from(record.acts()) - usize::from(before.acts());
+    }
+
+    fn port_mut(&mut self, port: PortId) -> Result<&mut PortRecord, ParameterError> {
+        self.ports
+            .get_mut(port.index())
+            .and_then(Option::as_mut)
+            .ok_or(ParameterError::NotASwitchPort { port })
+    }
+
+    /// Decides about a packet that leaves in the congestion state.
+    fn marks(&mut self, index: usize, wire_bytes: u32) -> bool {
+        let record = &mut self.port_vls[index];
+        if wire_bytes < u32::from(record.packet_bytes) {
+            return false;
+        }
+        let marked = match self.streams.get_mut(index) {
+            Some(stream) => stream.one_in(u32::from(record.marking_rate) + 1),
+            None => record.count_down(),
+        };
+        let counters = &mut self.counters[index];
+        counters.eligible += 1;
+        counters.marked += u64::from(marked);
+        marked
+    }
+}
+
+impl SwitchControl for IbSwitch {
+    #[inline]
+    fn expect_packet(&self, output: PortVl) {
+        prefetch(&self.port_vls, output.0 as usize);
+        prefetch(&self.counters, output.0 as usize);
+    }
+
+    #[inline]
+    fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, _: PacketView) {
+        let record = &mut self.port_vls[output.0 as usize];
+        let congested = record.is_congested(queue.queued_bytes, queue.has_credit);
+        record.enter(now, congested);
+    }
+
+    #[inline]
+    fn on_departure(
+        &mut self,
+        now: Time,
+        output: PortVl,
+        queue: QueueView,
+        packet: PacketView,
+    ) -> bool {
+        let index = output.0 as usize;
+        let record = &mut self.port_vls[index];
+        let eligible = record.is_congested(queue.queued_bytes, queue.has_credit);
+        let left = queue.queued_bytes.saturating_sub(packet.wire_bytes);
+        let congested = record.is_congested(left, queue.has_credit);
+        record.enter(now, congested);
+        eligible && self.marks(index, packet.wire_bytes)
+    }
+
+    fn on_discarded(&mut self, now: Time, output: PortVl) {
+        self.port_vls[output.0 as usize].enter(now, false);
+    }
+
+    #[inline]
+    fn delays_credits(&self) -> bool {
+        self.starving > 0
+    }
+
+    /// Zero unless the port is in Credit_Mask and the buffer has reached CS_Threshold (see
+    /// [`StarvationSetting`]).
+    fn credit_return_delay(&self, input: PortId, occupied_bytes: u32, packet_time: Span) -> Span {
+        let record = &self.starvation[input.index()];
+        if occupied_bytes < record.threshold_bytes {
+            return Span::ZERO;
+        }
+        record.return_delay.delay(packet_time)
+    }
+
+    fn marked(&self, output: PortVl) -> u64 {
+        self.counters(output).marked
+    }
+
+    fn congested_time(&self, now: Time, output: PortVl) -> Span {
+        let record = &self.port_vls[output.0 as usize];
+        if record.in_congestion {
+            record.congested + now.since(record.since)
+        } else {
+            record.congested
+        }
+    }
+}
+
+/// The setting that every switch starts with; the masks differ by where its hosts are.
+fn initial_switches(
+    parameters: &SwitchParameters,
+    ports: &[Option<SwitchPort>],
+) -> Vec<SwitchCongestionSetting> {
+    let ports = || ports.iter().flatten();
+    let count = ports()
+        .map(|port| port.switch.index() + 1)
+        .max()
+        .unwrap_or(0);
+    let base = |selection| match selection {
+        PortSelection::None | PortSelection::ToHosts => PortMask::NONE,
+        PortSelection::All => PortMask::ALL,
+    };
+    let setting = SwitchCongestionSetting {
+        marking: parameters.marking,
+        starvation: parameters.starvation,
+        victim_mask: base(parameters.victim_ports),
+        credit_mask: base(parameters.credit_ports),
+    };
+    let mut switches = vec![setting; count];
+    for port in ports().filter(|port| port.to_host) {
+        let switch = &mut switches[port.switch.index()];
+        if parameters.victim_ports == PortSelection::ToHosts {
+            switch.victim_mask.set(port.number, true);
+        }
+        if parameters.credit_ports == PortSelection::ToHosts {
+            switch.credit_mask.set(port.number, true);
+        }
+    }
+    switches
+}
+
+#[cfg(test)]
+mod tests;

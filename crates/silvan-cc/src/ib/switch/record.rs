@@ -1,0 +1,121 @@
+//! What the hot loop reads: settings worked out per Port VL and port, and the state beside them.
+
+use silvan_core::{Span, Time};
+
+use crate::ib::cct::CctEntry;
+use crate::ib::settings::EffectivePortSetting;
+use crate::ib::threshold::{NEVER, ThresholdMap};
+
+/// Bytes per unit of Packet_Size.
+const PACKET_SIZE_UNIT: u16 = 64;
+
+/// What the hot loop needs of a Port VL, half a cache line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PortVlRecord {
+    /// Since when the state holds, if it does.
+    pub(super) since: Time,
+    /// How long it has held before that.
+    pub(super) congested: Span,
+    /// Queued bytes from which on the port is congested, [`NEVER`] if marking is off.
+    pub(super) threshold_bytes: u32,
+    /// Smallest packet that is marked, in bytes.
+    pub(super) packet_bytes: u16,
+    pub(super) marking_rate: u16,
+    /// Counter mode: eligible packets that still go unmarked before the next mark.
+    pub(super) gap: u16,
+    victim: bool,
+    pub(super) in_congestion: bool,
+    /// How often the state has begun.
+    pub(super) entries: u32,
+}
+
+/// When the credits of an input port are late.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StarvationRecord {
+    /// Bytes in the input buffer from which on credits are late, [`NEVER`] if they never are.
+    pub(super) threshold_bytes: u32,
+    pub(super) return_delay: CctEntry,
+}
+
+impl PortVlRecord {
+    pub(super) const IDLE: Self = Self {
+        since: Time::ZERO,
+        congested: Span::ZERO,
+        threshold_bytes: NEVER,
+        packet_bytes: 0,
+        marking_rate: 0,
+        gap: 0,
+        victim: false,
+        in_congestion: false,
+        entries: 0,
+    };
+
+    #[inline]
+    pub(super) fn is_congested(&self, queued_bytes: u32, has_credit: bool) -> bool {
+        queued_bytes >= self.threshold_bytes && (self.victim || has_credit)
+    }
+
+    #[inline]
+    pub(super) fn enter(&mut self, now: Time, in_congestion: bool) {
+        if in_congestion == self.in_congestion {
+            return;
+        }
+        self.in_congestion = in_congestion;
+        if in_congestion {
+            self.since = now;
+            self.entries = self.entries.wrapping_add(1);
+        } else {
+            self.congested += now.since(self.since);
+        }
+    }
+
+    /// Counter mode: whether the next eligible packet is the one that the count is for.
+    #[inline]
+    pub(super) fn count_down(&mut self) -> bool {
+        match self.gap.checked_sub(1) {
+            Some(gap) => {
+                self.gap = gap;
+                false
+            }
+            None => {
+                self.gap = self.marking_rate;
+                true
+            }
+        }
+    }
+
+    /// Takes over the settings of the port.
+    pub(super) fn configure(&mut self, port: &EffectivePortSetting, map: &ThresholdMap) {
+        let marking = &port.marking;
+        self.threshold_bytes = map.limit(marking.threshold);
+        self.packet_bytes = u16::from(marking.packet_size) * PACKET_SIZE_UNIT;
+        self.marking_rate = marking.marking_rate;
+        // A lower rate must not wait for the end of a longer gap begun before.
+        self.gap = self.gap.min(marking.marking_rate);
+        self.victim = port.victim;
+    }
+}
+
+impl StarvationRecord {
+    pub(super) const NEVER: Self = Self {
+        threshold_bytes: NEVER,
+        return_delay: CctEntry::ZERO,
+    };
+
+    /// Whether credits are ever late.
+    pub(super) fn acts(&self) -> bool {
+        self.threshold_bytes != NEVER
+    }
+
+    /// What follows from the settings of the port.
+    pub(super) fn new(port: &EffectivePortSetting, map: &ThresholdMap) -> Self {
+        let starvation = &port.starvation;
+        if !port.credit || starvation.return_delay.multiplier() == 0 {
+            return Self::NEVER;
+        }
+        Self {
+            threshold_bytes: map.limit(starvation.threshold),
+            return_delay: starvation.return_delay,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Congestion control as sans-IO state machines, and the seam through which an engine drives them.
+//!
+//! Nothing here knows a clock, a thread, a queue or a packet's contents. A control is told what
+//! happens and when (`now` is always an argument), and answers. So the same code runs in a
+//! simulation, behind a live fabric's management interface, and in a test that plays the events
+//! by hand.
+//!
+//! # The seam
+//!
+//! [`seam`] is where a scheme plugs in: [`seam::SwitchControl`] decides at the switches which
+//! packets to mark, [`seam::SourceControl`] decides at the adapters when a flow may send,
+//! [`seam::Controller`] watches counters from outside and changes [`seam::Settings`]. Each is a
+//! type parameter of the engine, so a scheme costs only the calls that it asks for. [`workload`] is
+//! the same for the load: how the engine polls the hosts for packets.
+//!
+//! # A manager from outside
+//!
+//! [`dcms`] is such a controller: it lowers the Marking_Rate of congested ports that slow their
+//! neighbours down, and restores it (mizero2017).
+//!
+//! # Schemes
+//!
+//! [`schemes`] has those of one file each, such as DCQCN, and the list of them.
+//!
+//! [`ecn`] is the proposal of santos2003: packets that contend for a congested output are marked when
+//! an input buffer fills, and sources answer with a rate and a window.
+//!
+//! [`pft`] throttles a host by the credits that it has taken of the switch next to it, with nothing
+//! else from the fabric (pft2021).
+//!
+//! [`ib`] is the scheme of the InfiniBand specification. Here it is played by hand: a Port VL goes
+//! over its threshold, a packet leaves marked, its notification throttles the flow, and the
+//! timer lets the flow go again.
+//!
+//! ```
+//! use silvan_cc::ib::{IbParameters, SwitchPort, ThresholdMap};
+//! use silvan_cc::seam::{
+//!     Feedback, Flow, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
+//! };
+//! use silvan_core::{HostId, PortId, PortNumber, Sl, Span, SwitchId, Time};
+//!
+//! let threshold_map = ThresholdMap::Linear { lowest_bytes: 6_222, highest_bytes: 65_536 };
+//! let parameters = IbParameters::gran2012(1.0, threshold_map)?;
+//!
+//! // One switch port that leads to a host, one data VL, two hosts.
+//! let port = SwitchPort {
+//!     switch: SwitchId::new(0),
+//!     number: PortNumber::new(1),
+//!     to_host: true,
+//! };
+//! let mut switch = parameters.build_switch(&[Some(port)], 1, 1)?;
+//! let mut adapter = parameters.build_adapter(2, 1)?;
+//!
+//! // Three packets wait: the threshold of weight 15 is reached, and the one that leaves is marked.
+//! let now = Time::ZERO + Span::from_us(10);
+//! let queue = QueueView { queued_bytes: 3 * 2_074, has_credit: true };
+//! let packet = PacketView { wire_bytes: 2_074, marked: false, input: PortId::new(0) };
+//! assert!(switch.on_departure(now, PortVl(0), queue, packet));
+//!
+//! // Its destination notifies the source, whose flow now leaves a gap of one packet time.
+//! let flow = Flow { source: HostId::new(0), destination: HostId::new(1), sl: Sl::ZERO };
+//! adapter.on_feedback(now, flow, Feedback::Cnp);
+//! assert_eq!(adapter.ccti(now, flow), 1);
+//! let packet_time = Span::from_ns(1_037);
+//! adapter.on_send(now, flow, packet_time, 2_048);
+//! assert_eq!(adapter.release(now, flow), now + packet_time * 2);
+//!
+//! // One expiry of the timer (150 x 1.024 us) later the flow is free.
+//! assert_eq!(adapter.ccti(now + Span::from_us(154), flow), 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+// The file of a scheme reads the same here and in another crate.
+extern crate self as silvan_cc;
+
+// The macros below are used by the modules after them.
+#[macro_use]
+#[doc(hidden)]
+pub mod hooks;
+#[macro_use]
+pub mod seam;
+
+mod both;
+pub mod dcms;
+pub mod ecn;
+pub mod ib;
+mod one_of;
+pub mod pft;
+pub mod schemes;
+
+pub mod flow_table;
+pub mod stream;
+pub mod workload;
+
+pub use both::Both;
+// The macros' expansions name its types.
+#[doc(hidden)]
+pub use silvan_core as units;

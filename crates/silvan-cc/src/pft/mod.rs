@@ -1,0 +1,46 @@
+//! Proactive flow throttling at the host's interface (C. Ma et al., "Proactive flow throttling",
+//! IFIP 2021; *pft2021* below): no marks and no messages, only the credits that the host itself has
+//! taken of the switch next to it.
+//!
+//! 1. [`Detector`] is the interface's state, normal or congested. With a fixed threshold it is
+//!    congested from the clock cycle in which more than [`enter`](PftParameters::enter) credits are
+//!    taken until fewer than [`escape`](PftParameters::escape) are (Algorithm 1); with an average
+//!    threshold that must be so for long enough within a time (Algorithm 2).
+//! 2. Only a congested interface throttles: it leaves f(c) clock cycles between two flits, or sends
+//!    in a cycle in which a random number is at least f(c), with [`Shift`] for
+//!    f(c) = 2^(m - n) c + k of the c credits taken.
+//!
+//! A clock cycle is the time of a flit on the link. The engine moves whole packets: one that starts
+//! owes its remaining flits, which the interface then lets go one by one, as the throttle has it, and
+//! the next packet may start when it could send another. Between two changes of c everything is
+//! computed at once, not cycle by cycle; the result is the same.
+//!
+//! ```
+//! use silvan_cc::pft::{PftParameters, Sending, Shift, Threshold, injection_rate};
+//! use silvan_core::Span;
+//!
+//! let parameters = PftParameters {
+//!     threshold: Threshold::Fixed,
+//!     enter: 0,
+//!     escape: 0,
+//!     shift: Shift { m: 0, n: 8, k: 0 },
+//!     sending: Sending::Interval,
+//!     flit_time: Span::from_ps(1_280),
+//!     credit_bytes: 64,
+//! };
+//! // 768 credits taken: three idle cycles behind each flit.
+//! assert_eq!(injection_rate(&parameters, 768, 4_000, 1), 0.25);
+//! ```
+
+mod detector;
+mod draws;
+mod interface;
+mod parameters;
+mod source;
+
+pub use detector::Detector;
+pub use parameters::{PftError, PftParameters, Sending, Shift, Spell, Threshold};
+pub use source::{PftSource, injection_rate};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,571 @@
+//! DCQCN (Y. Zhu et al., "Congestion control for large-scale RDMA deployments", SIGCOMM 2015).
+//!
+//! - **CP**, the switch: a packet is marked with a probability that rises with its output's queue, as in
+//!   RED: 0 up to Kmin, Pmax at Kmax, 1 beyond (figure 5).
+//! - **NP**, the receiver: one notification per flow in N microseconds if marked packets arrive
+//!   (figure 6): `control.feedback.coalesce`.
+//! - **RP**, the sender: a notification cuts the flow's rate by alpha / 2 and raises alpha; alpha falls
+//!   while none come; the rate is raised by a timer and a byte counter, in five steps of fast
+//!   recovery, then additively, then faster (section 3.1, figure 7).
+//!
+//! The queue that marks is that of an output over all input buffers of its switch. A flow at the rate
+//! of its link again is forgotten, as the adapter frees its rate limiter.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Bytes, Rate, Span, Time};
+
+use crate::flow_table::FlowTable;
+use crate::schemes::quantity;
+use crate::schemes::scheme::{Defaults, Feedback as Carrier, Scheme, SchemeError, Setup};
+use crate::seam::{
+    Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
+    SwitchControl, UnknownSetting,
+};
+use crate::stream::SplitMix64;
+
+/// DCQCN; the defaults are those of the paper (section 5.2), for links of 40 Gbit/s.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Dcqcn {
+    /// Queue of an output up to which nothing is marked (Kmin).
+    #[schemars(with = "quantity::BytesText")]
+    pub k_min: Bytes,
+    /// Queue from which on all packets are marked (Kmax).
+    #[schemars(with = "quantity::BytesText")]
+    pub k_max: Bytes,
+    /// Probability of a mark just below `k-max` (Pmax).
+    pub p_max: f64,
+    /// Weight of a notification in alpha (g).
+    pub g: f64,
+    /// Time without a notification after which alpha falls (K).
+    #[schemars(with = "quantity::SpanText")]
+    pub alpha_timer: Span,
+    /// Time between two raises of the rate (T).
+    #[schemars(with = "quantity::SpanText")]
+    pub rate_timer: Span,
+    /// Payload between two raises of the rate (B).
+    #[schemars(with = "quantity::BytesText")]
+    pub byte_counter: Bytes,
+    /// Raises of fast recovery (F).
+    pub fast_recovery: u32,
+    /// Step of additive increase (R_AI).
+    #[schemars(with = "quantity::RateText")]
+    pub rate_ai: Rate,
+    /// Step of hyper increase (R_HAI).
+    #[schemars(with = "quantity::RateText")]
+    pub rate_hai: Rate,
+    /// Smallest rate of a flow.
+    #[schemars(with = "quantity::RateText")]
+    pub min_rate: Rate,
+}
+
+/// A rate that stands in the source.
+fn mbit(rate: u64) -> Rate {
+    Rate::from_bits_per_sec(rate * 1_000_000).expect("a rate above zero")
+}
+
+impl Default for Dcqcn {
+    fn default() -> Self {
+        Self {
+            k_min: Bytes::from_bytes(5_000),
+            k_max: Bytes::from_bytes(200_000),
+            p_max: 0.01,
+            g: 1.0 / 256.0,
+            alpha_timer: Span::from_us(55),
+            rate_timer: Span::from_us(55),
+            byte_counter: Bytes::from_bytes(10_000_000),
+            fast_recovery: 5,
+            rate_ai: mbit(40),
+            rate_hai: mbit(400),
+            min_rate: mbit(10),
+        }
+    }
+}
+
+impl Scheme for Dcqcn {
+    type Switch = CongestionPoint;
+    type Source = ReactionPoint;
+
+    const DEFAULTS: Defaults = Defaults {
+        feedback: Carrier::Notification,
+        coalesce: Some(Span::from_us(50)),
+    };
+
+    fn check(&self) -> Result<(), SchemeError> {
+        if self.k_max <= self.k_min {
+            let message = format!("{} is not above k-min, {}", self.k_max, self.k_min);
+            return Err(SchemeError::new("k-max", message, "write e.g. \"200 kB\""));
+        }
+        let is_part = |value: f64| value > 0.0 && value <= 1.0;
+        for (key, value) in [("p-max", self.p_max), ("g", self.g)] {
+            if !is_part(value) {
+                let message = format!("{value} is not above 0 and at most 1");
+                return Err(SchemeError::new(key, message, "write e.g. 0.01"));
+            }
+        }
+        for (key, span) in [
+            ("alpha-timer", self.alpha_timer),
+            ("rate-timer", self.rate_timer),
+        ] {
+            if span < Span::from_ns(1) {
+                let message = format!("{span} is less than a nanosecond");
+                return Err(SchemeError::new(key, message, "write e.g. \"55 us\""));
+            }
+        }
+        if self.byte_counter == Bytes::ZERO {
+            return Err(SchemeError::new(
+                "byte-counter",
+                "it counts nothing",
+                "write e.g. \"10 MB\"",
+            ));
+        }
+        Ok(())
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> (CongestionPoint, ReactionPoint) {
+        let port_vls = setup.ports.len() * setup.data_vls;
+        let switch = CongestionPoint {
+            k_min: self.k_min.as_u64() as f64,
+            slope: self.p_max / (self.k_max.as_u64() - self.k_min.as_u64()) as f64,
+            k_max: self.k_max.as_u64(),
+            streams: (0..port_vls as u64)
+                .map(|port_vl| SplitMix64::for_stream(setup.switch_seed, port_vl))
+                .collect(),
+            marked: vec![0; port_vls],
+        };
+        let link = setup.link_rate.bits_per_sec() as f64;
+        let part = |rate: Rate| (rate.bits_per_sec() as f64 / link).min(1.0);
+        let source = ReactionPoint {
+            g: self.g,
+            alpha_timer: self.alpha_timer,
+            rate_timer: self.rate_timer,
+            byte_counter: self.byte_counter.as_u64(),
+            fast_recovery: self.fast_recovery,
+            additive: part(self.rate_ai),
+            hyper: part(self.rate_hai),
+            min_rate: part(self.min_rate),
+            flows: vec![FlowTable::new(); setup.hosts],
+        };
+        (switch, source)
+    }
+}
+
+/// The switches.
+#[derive(Clone, Debug)]
+pub struct CongestionPoint {
+    k_min: f64,
+    /// Probability of a mark per byte beyond `k_min`.
+    slope: f64,
+    k_max: u64,
+    streams: Vec<SplitMix64>,
+    marked: Vec<u64>,
+}
+
+impl SwitchControl for CongestionPoint {
+    #[inline]
+    fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
+
+    #[inline]
+    fn on_departure(&mut self, _: Time, output: PortVl, queue: QueueView, _: PacketView) -> bool {
+        let queued = f64::from(queue.queued_bytes);
+        if queued <= self.k_min {
+            return false;
+        }
+        let output = output.0 as usize;
+        let mark = u64::from(queue.queued_bytes) >= self.k_max
+            || self.streams[output].part() < (queued - self.k_min) * self.slope;
+        self.marked[output] += u64::from(mark);
+        mark
+    }
+
+    fn marked(&self, output: PortVl) -> u64 {
+        self.marked[output.0 as usize]
+    }
+}
+
+/// Nothing of it changes during a run.
+impl Settings for CongestionPoint {
+    fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
+        Err(UnknownSetting(change.clone()))
+    }
+}
+
+/// A flow that has been notified, until it is at the rate of its link again. Rates are parts of the
+/// link's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limiter {
+    /// R_C, at which it sends.
+    current: f64,
+    /// R_T, which it recovers to.
+    target: f64,
+    alpha: f64,
+    /// When alpha falls next.
+    alpha_due: Time,
+    /// When the timer raises the rate next.
+    rate_due: Time,
+    /// Payload since the byte counter last raised the rate.
+    bytes: u64,
+    /// Raises by the timer and by the byte counter since the last notification.
+    by_timer: u32,
+    by_bytes: u32,
+    /// When the next packet may start.
+    next: Time,
+}
+
+/// The hosts.
+#[derive(Clone, Debug)]
+pub struct ReactionPoint {
+    g: f64,
+    alpha_timer: Span,
+    rate_timer: Span,
+    byte_counter: u64,
+    fast_recovery: u32,
+    additive: f64,
+    hyper: f64,
+    min_rate: f64,
+    flows: Vec<FlowTable<Limiter>>,
+}
+
+/// What of a flow tells it apart from the others of its host.
+#[inline]
+fn key(flow: Flow) -> u32 {
+    (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
+}
+
+impl ReactionPoint {
+    /// The rate of a flow, as a part of its link's, when it was last looked at.
+    pub fn rate(&self, flow: Flow) -> f64 {
+        let known = self.flows[flow.source.index()].get(key(flow));
+        known.map_or(1.0, |limiter| limiter.current)
+    }
+
+    /// Lets the timers of a flow expire that have by `now`, in their order.
+    fn catch_up(&self, limiter: &mut Limiter, now: Time) {
+        while limiter.current < 1.0 && limiter.alpha_due.min(limiter.rate_due) <= now {
+            if limiter.alpha_due <= limiter.rate_due {
+                limiter.alpha *= 1.0 - self.g;
+                limiter.alpha_due += self.alpha_timer;
+            } else {
+                limiter.by_timer += 1;
+                limiter.rate_due += self.rate_timer;
+                self.raise(limiter);
+            }
+        }
+    }
+
+    /// One raise of the rate (figure 7 of the paper).
+    fn raise(&self, limiter: &mut Limiter) {
+        let (least, most) = if limiter.by_timer < limiter.by_bytes {
+            (limiter.by_timer, limiter.by_bytes)
+        } else {
+            (limiter.by_bytes, limiter.by_timer)
+        };
+        if least > self.fast_recovery {
+            limiter.target += f64::from(least - self.fast_recovery) * self.hyper;
+        } else if most >= self.fast_recovery {
+            limiter.target += self.additive;
+        }
+        limiter.target = limiter.target.min(1.0);
+        limiter.current = (limiter.target + limiter.current) / 2.0;
+        // Halving the distance never arrives; a millionth of the rate is nothing to a packet's time.
+        if limiter.current > 1.0 - 1e-6 {
+            limiter.current = 1.0;
+        }
+    }
+
+    /// A notification (equation (1) of the paper).
+    fn cut(&self, limiter: &mut Limiter, now: Time) {
+        limiter.target = limiter.current;
+        limiter.current = (limiter.current * (1.0 - limiter.alpha / 2.0)).max(self.min_rate);
+        limiter.alpha = (1.0 - self.g) * limiter.alpha + self.g;
+        limiter.alpha_due = now.saturating_add(self.alpha_timer);
+        limiter.rate_due = now.saturating_add(self.rate_timer);
+        limiter.bytes = 0;
+        limiter.by_timer = 0;
+        limiter.by_bytes = 0;
+    }
+}
+
+impl SourceControl for ReactionPoint {
+    #[inline]
+    fn release(&mut self, now: Time, flow: Flow) -> Time {
+        match self.flows[flow.source.index()].get(key(flow)) {
+            None => now,
+            Some(limiter) => limiter.next,
+        }
+    }
+
+    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
+        let host = flow.source.index();
+        let Some(mut limiter) = self.flows[host].get(key(flow)).copied() else {
+            return;
+        };
+        self.catch_up(&mut limiter, now);
+        limiter.bytes += u64::from(payload);
+        if limiter.bytes >= self.byte_counter && limiter.current < 1.0 {
+            limiter.bytes -= self.byte_counter;
+            limiter.by_bytes += 1;
+            self.raise(&mut limiter);
+        }
+        if limiter.current >= 1.0 {
+            self.flows[host].remove(key(flow));
+            return;
+        }
+        let gap = wire_time.as_ps() as f64 / limiter.current;
+        limiter.next = now.saturating_add(Span::from_ps(gap.round() as u64));
+        if let Some(known) = self.flows[host].get_mut(key(flow)) {
+            *known = limiter;
+        }
+    }
+
+    fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
+        if matches!(feedback, Feedback::Ack { becn: false, .. }) {
+            return false;
+        }
+        let host = flow.source.index();
+        // At the first notification alpha is 1.
+        let mut limiter = Limiter {
+            current: 1.0,
+            alpha: 1.0,
+            next: now,
+            ..Limiter::default()
+        };
+        let known = self.flows[host].get(key(flow)).copied();
+        if let Some(found) = known {
+            limiter = found;
+            self.catch_up(&mut limiter, now);
+        }
+        self.cut(&mut limiter, now);
+        match self.flows[host].get_mut(key(flow)) {
+            Some(place) => *place = limiter,
+            None => {
+                self.flows[host].insert(key(flow), limiter, |_, _| true);
+            }
+        }
+        false
+    }
+}
+
+/// Nothing of it changes during a run.
+impl Settings for ReactionPoint {
+    fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
+        Err(UnknownSetting(change.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+    use silvan_core::{HostId, PortId, Sl};
+
+    use super::*;
+
+    fn setup(link_rate: Rate) -> Setup<'static> {
+        Setup {
+            ports: &[None, None],
+            data_vls: 1,
+            hosts: 2,
+            link_rate,
+            mtu: 1_000,
+            switch_seed: 1,
+            host_seed: 2,
+        }
+    }
+
+    fn flow() -> Flow {
+        Flow {
+            source: HostId::new(0),
+            destination: HostId::new(1),
+            sl: Sl::ZERO,
+        }
+    }
+
+    /// A part of departures that are marked with so many bytes waiting.
+    fn marked_part(queued_bytes: u32) -> f64 {
+        let (mut switch, _) = Dcqcn::default().build(&setup(mbit(40_000)));
+        let queue = QueueView {
+            queued_bytes,
+            has_credit: true,
+        };
+        let packet = PacketView {
+            wire_bytes: 1_000,
+            marked: false,
+            input: PortId::new(0),
+        };
+        let draws = 200_000;
+        let port = PortVl(1);
+        let marked = (0..draws)
+            .filter(|_| switch.on_departure(Time::ZERO, port, queue, packet))
+            .count();
+        assert_eq!(switch.marked(port), marked as u64);
+        marked as f64 / f64::from(draws)
+    }
+
+    #[test]
+    fn marks_follow_figure_5() {
+        assert_eq!(marked_part(5_000), 0.0);
+        assert_eq!(marked_part(200_000), 1.0);
+        // Half-way from Kmin to Kmax half of Pmax, and nearly Pmax before the step to 1; five
+        // standard deviations of 200,000 draws.
+        for (queued, expected) in [(102_500, 0.005), (199_999, 0.01)] {
+            let part = marked_part(queued);
+            let deviation = (expected * (1.0 - expected) / 200_000f64).sqrt();
+            assert!(
+                (part - expected).abs() < 5.0 * deviation,
+                "{queued}: {part}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_notification_halves_the_rate() {
+        let (_, mut source) = Dcqcn::default().build(&setup(mbit(40_000)));
+        let now = Time::ZERO + Span::from_us(10);
+        source.on_feedback(now, flow(), Feedback::Cnp);
+        assert_eq!(source.rate(flow()), 0.5);
+        // alpha was 1 and stays 1: (1 - g) + g.
+        source.on_feedback(now, flow(), Feedback::Cnp);
+        assert_eq!(source.rate(flow()), 0.25);
+        // A packet of one microsecond now takes four.
+        source.on_send(now, flow(), Span::from_us(1), 1_000);
+        assert_eq!(source.release(now, flow()), now + Span::from_us(4));
+        // An acknowledgement without a mark means nothing, one with a mark is a notification.
+        let ack = |becn| Feedback::Ack { bytes: 1_000, becn };
+        source.on_feedback(now, flow(), ack(false));
+        assert_eq!(source.rate(flow()), 0.25);
+        source.on_feedback(now, flow(), ack(true));
+        assert_eq!(source.rate(flow()), 0.125);
+    }
+
+    #[test]
+    fn five_raises_of_fast_recovery_halve_the_distance() {
+        let (_, mut source) = Dcqcn::default().build(&setup(mbit(40_000)));
+        source.on_feedback(Time::ZERO, flow(), Feedback::Cnp);
+        // Of the rate 1/2 before, 1/64 is missing after five expiries of the timer; from the fifth
+        // on, additive increase raises the target, which is at the link's rate already.
+        for (expiries, rate) in [(1, 0.75), (2, 0.875), (4, 0.968_75), (5, 0.984_375)] {
+            let at = Time::ZERO + Span::from_us(55) * expiries;
+            source.on_send(at, flow(), Span::from_ps(1), 0);
+            assert_eq!(source.rate(flow()), rate, "after {expiries}");
+        }
+        // In the end the flow is forgotten.
+        let late = Time::ZERO + Span::from_us(55) * 30;
+        source.on_send(late, flow(), Span::from_us(1), 0);
+        assert!(source.flows[0].is_empty());
+        assert_eq!(source.release(late, flow()), late);
+    }
+
+    #[test]
+    fn additive_and_hyper_increase_raise_the_target() {
+        let dcqcn = Dcqcn {
+            byte_counter: Bytes::from_bytes(1_000),
+            ..Dcqcn::default()
+        };
+        let (_, mut source) = dcqcn.build(&setup(mbit(40_000)));
+        // Two cuts: the target is 1/2, the rate 1/4.
+        source.on_feedback(Time::ZERO, flow(), Feedback::Cnp);
+        source.on_feedback(Time::ZERO, flow(), Feedback::Cnp);
+        let mut expected = (0.25, 0.5);
+        // R_AI is 1/1000 of the link, R_HAI 1/100. Byte counter alone: additive from the fifth raise on.
+        for raise in 1..=7 {
+            if raise >= 5 {
+                expected.1 += 0.001;
+            }
+            expected.0 = (expected.0 + expected.1) / 2.0;
+            source.on_send(Time::ZERO, flow(), Span::from_ps(1), 1_000);
+            assert!(
+                (source.rate(flow()) - expected.0).abs() < 1e-12,
+                "raise {raise}"
+            );
+        }
+        // Seven expiries of the timer: additive up to the fifth, then 1 and 2 steps of hyper increase.
+        for expiry in 1..=7u64 {
+            expected.1 += match expiry {
+                6 => 0.01,
+                7 => 0.02,
+                _ => 0.001,
+            };
+            expected.0 = (expected.0 + expected.1) / 2.0;
+            let at = Time::ZERO + Span::from_us(55) * expiry;
+            source.on_send(at, flow(), Span::from_ps(1), 0);
+            assert!(
+                (source.rate(flow()) - expected.0).abs() < 1e-12,
+                "expiry {expiry}"
+            );
+        }
+    }
+
+    #[test]
+    fn alpha_falls_while_nothing_is_notified() {
+        // A rate timer so slow that only alpha moves.
+        let dcqcn = Dcqcn {
+            rate_timer: Span::from_ms(100),
+            ..Dcqcn::default()
+        };
+        let (_, mut source) = dcqcn.build(&setup(mbit(40_000)));
+        source.on_feedback(Time::ZERO, flow(), Feedback::Cnp);
+        let later = Time::ZERO + Span::from_us(55) * 256;
+        source.on_feedback(later, flow(), Feedback::Cnp);
+        let alpha = (255.0f64 / 256.0).powi(256);
+        let expected = 0.5 * (1.0 - alpha / 2.0);
+        assert!((source.rate(flow()) - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_flow_never_falls_below_the_smallest_rate() {
+        let (_, mut source) = Dcqcn::default().build(&setup(mbit(40_000)));
+        (0..100).for_each(|_| {
+            source.on_feedback(Time::ZERO, flow(), Feedback::Cnp);
+        });
+        assert_eq!(source.rate(flow()), 10.0 / 40_000.0);
+    }
+
+    #[test]
+    fn impossible_parameters_are_refused() {
+        let base = Dcqcn::default;
+        let cases = [
+            (
+                Dcqcn {
+                    k_max: base().k_min,
+                    ..base()
+                },
+                "k-max",
+            ),
+            (
+                Dcqcn {
+                    p_max: 0.0,
+                    ..base()
+                },
+                "p-max",
+            ),
+            (Dcqcn { g: 1.5, ..base() }, "g"),
+            (
+                Dcqcn {
+                    alpha_timer: Span::ZERO,
+                    ..base()
+                },
+                "alpha-timer",
+            ),
+            (
+                Dcqcn {
+                    rate_timer: Span::ZERO,
+                    ..base()
+                },
+                "rate-timer",
+            ),
+            (
+                Dcqcn {
+                    byte_counter: Bytes::ZERO,
+                    ..base()
+                },
+                "byte-counter",
+            ),
+        ];
+        for (case, key) in cases {
+            assert_eq!(case.check().unwrap_err().key, key);
+        }
+        assert_eq!(base().check(), Ok(()));
+    }
+}

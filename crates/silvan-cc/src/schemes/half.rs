@@ -1,0 +1,196 @@
+//! A mark halves a flow's rate, an acknowledgement without one raises it by a step: the worked example
+//! of the guide's page "A scheme of one's own".
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_cc::flow_table::FlowTable;
+use silvan_cc::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
+use silvan_cc::seam::{
+    Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
+    SwitchControl, UnknownSetting,
+};
+use silvan_core::{Bytes, Span, Time};
+
+/// Marks from a queue length on; a mark halves a flow's rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Half {
+    /// Queue of an output from which on packets are marked.
+    #[schemars(with = "quantity::BytesText")]
+    pub threshold: Bytes,
+    /// What an acknowledgement without a mark adds to a flow's rate, as a part of its link's.
+    pub step: f64,
+}
+
+impl Default for Half {
+    fn default() -> Self {
+        Self {
+            threshold: Bytes::from_bytes(10_000),
+            step: 0.001,
+        }
+    }
+}
+
+impl Scheme for Half {
+    type Switch = Marker;
+    type Source = Rates;
+
+    // Every packet is acknowledged, and its acknowledgement carries the mark back.
+    const DEFAULTS: Defaults = Defaults {
+        feedback: silvan_cc::schemes::Feedback::AckPerPacket,
+        coalesce: None,
+    };
+
+    fn check(&self) -> Result<(), SchemeError> {
+        if self.step > 0.0 && self.step <= 1.0 {
+            return Ok(());
+        }
+        let message = format!("{} is not above 0 and at most 1", self.step);
+        Err(SchemeError::new("step", message, "write e.g. 0.001"))
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> (Marker, Rates) {
+        let marker = Marker {
+            threshold: self.threshold.as_u64(),
+        };
+        let rates = Rates {
+            step: self.step,
+            flows: vec![FlowTable::new(); setup.hosts],
+        };
+        (marker, rates)
+    }
+}
+
+/// What runs at the switches.
+#[derive(Clone, Debug)]
+pub struct Marker {
+    threshold: u64,
+}
+
+impl SwitchControl for Marker {
+    fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
+
+    fn on_departure(&mut self, _: Time, _: PortVl, queue: QueueView, _: PacketView) -> bool {
+        u64::from(queue.queued_bytes) >= self.threshold
+    }
+}
+
+/// A flow that is below the rate of its link.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slow {
+    /// As a part of the link's rate.
+    rate: f64,
+    /// When its next packet may start.
+    next: Time,
+}
+
+/// What runs at the hosts: the slow flows of each.
+#[derive(Clone, Debug)]
+pub struct Rates {
+    step: f64,
+    flows: Vec<FlowTable<Slow>>,
+}
+
+/// What of a flow tells it apart from the others of its host.
+fn key(flow: Flow) -> u32 {
+    (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
+}
+
+impl SourceControl for Rates {
+    fn release(&mut self, now: Time, flow: Flow) -> Time {
+        let slow = self.flows[flow.source.index()].get(key(flow));
+        slow.map_or(now, |slow| slow.next)
+    }
+
+    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, _: u32) {
+        if let Some(slow) = self.flows[flow.source.index()].get_mut(key(flow)) {
+            let gap = wire_time.as_ps() as f64 / slow.rate;
+            slow.next = now.saturating_add(Span::from_ps(gap as u64));
+        }
+    }
+
+    fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
+        let flows = &mut self.flows[flow.source.index()];
+        let marked = match feedback {
+            Feedback::Cnp => true,
+            Feedback::Ack { becn, .. } => becn,
+        };
+        match (flows.get_mut(key(flow)), marked) {
+            (None, false) => {}
+            (None, true) => {
+                let slow = Slow {
+                    rate: 0.5,
+                    next: now,
+                };
+                flows.insert(key(flow), slow, |_, _| true);
+            }
+            (Some(slow), true) => slow.rate = (slow.rate / 2.0).max(1.0 / 256.0),
+            (Some(slow), false) => {
+                slow.rate += self.step;
+                if slow.rate >= 1.0 {
+                    flows.remove(key(flow));
+                }
+            }
+        }
+        // A gap that runs is not changed, so the host need not be asked again.
+        false
+    }
+}
+
+// No manager changes anything of it during a run.
+impl Settings for Marker {
+    fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
+        Err(UnknownSetting(change.clone()))
+    }
+}
+
+impl Settings for Rates {
+    fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
+        Err(UnknownSetting(change.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use silvan_core::{HostId, Rate, Sl};
+
+    use super::*;
+
+    #[test]
+    fn a_mark_halves_and_acknowledgements_restore() {
+        let setup = Setup {
+            ports: &[],
+            data_vls: 1,
+            hosts: 2,
+            link_rate: Rate::from_bits_per_sec(100_000_000_000).expect("a rate above zero"),
+            mtu: 2_048,
+            switch_seed: 1,
+            host_seed: 1,
+        };
+        let half = Half {
+            step: 0.25,
+            ..Half::default()
+        };
+        let (_, mut rates) = half.build(&setup);
+        let flow = Flow {
+            source: HostId::new(0),
+            destination: HostId::new(1),
+            sl: Sl::ZERO,
+        };
+        let now = Time::ZERO + Span::from_us(1);
+        let packet_time = Span::from_ns(100);
+        let ack = |becn| Feedback::Ack { bytes: 2_048, becn };
+
+        rates.on_feedback(now, flow, ack(true));
+        rates.on_send(now, flow, packet_time, 2_048);
+        assert_eq!(rates.release(now, flow), now + packet_time * 2);
+        rates.on_feedback(now, flow, ack(true));
+        rates.on_send(now, flow, packet_time, 2_048);
+        assert_eq!(rates.release(now, flow), now + packet_time * 4);
+        // Three steps of a quarter lead from a quarter to all.
+        (0..3).for_each(|_| {
+            rates.on_feedback(now, flow, ack(false));
+        });
+        assert_eq!(rates.release(now, flow), now);
+    }
+}

@@ -1,0 +1,124 @@
+//! The seam between the data plane and the traffic: who sends what next.
+//!
+//! The engine owns the links, credits and flow-control state of every host; a [`Workload`] owns the
+//! messages. Whenever a host could start a packet the engine asks with [`Workload::poll`] and the
+//! workload answers at once: a packet, an instant to be asked again, or nothing. The workload may
+//! ask back through [`Gate`] whether a flow is allowed to send, so that a throttled queue pair never
+//! blocks the others of the same host.
+//!
+//! A workload sees no packets in flight, no ports and no random stream but its own, which
+//! keeps a run a function of its seed.
+
+use silvan_core::{HostId, Sl, Time};
+
+/// One packet that a host wants to send next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The host that receives the packet. What a host sends to itself does not enter the fabric.
+    pub dst: HostId,
+    /// Payload of this packet in bytes, from 1 to the MTU; the wire header comes on top.
+    pub bytes: u32,
+    /// Service level of the packet; with `dst` it names the flow (the queue pair).
+    pub sl: Sl,
+    /// Which traffic class the packet is counted under in the statistics.
+    pub class: u16,
+    /// Whether this is the last packet of its message.
+    pub last: bool,
+}
+
+/// What a host does next, the answer to [`Workload::poll`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Poll {
+    /// Start this packet now. The answer commits the packet: the workload counts it as sent.
+    Send(Offer),
+    /// Nothing may start now; poll again at this instant (later than `now`), or earlier if
+    /// something happens to the host before.
+    WaitUntil(Time),
+    /// Nothing to send until [`Workload::apply_change`] or [`Workload::on_delivered`] wakes the
+    /// host, or a credit or a congestion notification arrives for it.
+    Idle,
+}
+
+/// What the source side of the data plane and of congestion control answers about the polled host.
+///
+/// The two questions are apart because their consequences are: a flow that must wait steps aside
+/// for the other flows of the host, a virtual lane without credits stops all flows on it.
+pub trait Gate {
+    /// The earliest instant at which congestion control lets a packet from the polled host to
+    /// `dst` on `sl` start; credits are not looked at.
+    ///
+    /// An instant not later than now means at once. [`Time::MAX`] means not before some feedback.
+    /// A later answer holds, so a workload may remember it and not ask again before, until
+    /// the flow sends or [`Workload::on_release_moved`] is called for the host.
+    fn release(&mut self, dst: HostId, sl: Sl) -> Time;
+
+    /// Tells congestion control that a new flow from the polled host to `dst` on `sl` starts now.
+    /// Flows that last as long as the run need not say so.
+    fn begin(&mut self, dst: HostId, sl: Sl) {
+        let _ = (dst, sl);
+    }
+
+    /// Whether the virtual lane that `sl` maps to has credits for a packet of `bytes` payload
+    /// bytes now. After a `false` the engine polls the host again when credits of the lane arrive.
+    fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool;
+}
+
+/// The traffic of all hosts, as the engine asks for it.
+pub trait Workload {
+    /// Whether the workload needs [`on_delivered`](Self::on_delivered); always the same answer. One that
+    /// the compiler knows to be `false` lets it drop the call.
+    #[inline]
+    fn needs_delivery(&self) -> bool {
+        false
+    }
+
+    /// Asks for the memory that tells [`expect_poll`](Self::expect_poll) where to look, some events
+    /// before it is called. Changes nothing.
+    #[inline]
+    fn foresee_poll(&self, host: HostId) {
+        let _ = host;
+    }
+
+    /// Asks for the memory that [`poll`](Self::poll) of `host` will need, some events before it is
+    /// called, as `silvan_core::prefetch::prefetch_item` does. Changes nothing.
+    #[inline]
+    fn expect_poll(&self, host: HostId) {
+        let _ = host;
+    }
+
+    /// Decides what `host` does at `now`.
+    ///
+    /// Called when the host could start a packet: its link is free and the injection pace allows it.
+    /// [`Poll::Send`] commits the packet, and the engine starts it at `now`. After
+    /// [`Poll::WaitUntil`] the host is polled at that instant or earlier; after [`Poll::Idle`] only
+    /// when the host is woken, gets a credit that it was blocked on, or gets a congestion
+    /// notification. Calls for one host come with non-decreasing `now`.
+    fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll;
+
+    /// The next instant later than `now` at which the traffic changes by itself (a flow starts,
+    /// hotspots move), so that hosts which said [`Poll::Idle`] must be polled again; `None` when
+    /// there is none left. Asked at the start, after each change and after each delivery that the
+    /// workload was told of.
+    fn next_change(&self, now: Time) -> Option<Time>;
+
+    /// Lets the workload take the change at `now` and add the hosts to be polled because of it to
+    /// `wake`.
+    ///
+    /// Called at each instant that [`next_change`](Self::next_change) named, before any host is
+    /// polled at that instant.
+    fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>);
+
+    /// Tells that congestion control may let some flow of `host` send earlier than
+    /// [`Gate::release`] last said; the engine polls the host afterwards.
+    fn on_release_moved(&mut self, host: HostId) {
+        let _ = host;
+    }
+
+    /// Tells that the packet `offer` of host `src` was delivered completely at `now`, and lets the
+    /// workload add hosts to be polled because of it to `wake`.
+    ///
+    /// Called only if [`needs_delivery`](Self::needs_delivery) says so.
+    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
+        let _ = (src, offer, now, wake);
+    }
+}

@@ -1,0 +1,51 @@
+//! What all crates share: time, spans, bytes, rates and identifiers, one newtype each; and [`prefetch`].
+//!
+//! A number that means something has a type that says what it means, so that a span cannot be
+//! added to a byte count and a [`PortId`] cannot index the nodes. Every raw value is an integer:
+//!
+//! | type | raw value | written |
+//! |---|---|---|
+//! | [`Time`], [`Span`] | picoseconds | `"150 us"` |
+//! | [`MonotonicTime`], of a real clock | nanoseconds | |
+//! | [`Bytes`] | bytes | `"64 KiB"` |
+//! | [`Credits`] | blocks of 64 bytes | |
+//! | [`Rate`] | bits per second, never zero | `"13.5 Gbit/s"` |
+//! | [`Length`] | millimetres | `"3.5 m"` |
+//!
+//! # Quantities as text
+//!
+//! [`Span`], [`Bytes`], [`Rate`] and [`Length`] parse from a decimal number and a unit, and print
+//! so that parsing the printed text gives the same value back. Nothing is guessed: a bare number, a
+//! unit that could be bits or bytes (`"Gb/s"`) and a fraction that the integer unit cannot hold
+//! (`"0.5 ps"`) are errors that say what to write instead. Serde reads and writes the same text.
+//!
+//! ```
+//! use silvan_core::{Bytes, Rate, Span};
+//!
+//! let link: Rate = "16 Gbit/s".parse()?;
+//! let mtu: Bytes = "2048 B".parse()?;
+//! assert_eq!(link.span_for(mtu), "1.024 us".parse::<Span>()?);
+//!
+//! let error = "150".parse::<Span>().unwrap_err();
+//! assert_eq!(error.to_string(), r#"invalid time span "150": the unit is missing (write e.g. "150 us")"#);
+//! # Ok::<(), silvan_core::ParseQuantityError>(())
+//! ```
+
+mod bytes;
+mod id;
+mod length;
+mod monotonic;
+pub mod prefetch;
+mod quantity;
+mod rate;
+mod time;
+mod wire;
+
+pub use bytes::{Bytes, Credits};
+pub use id::{HostId, Id, IdVec, LinkId, NodeId, PortId, SwitchId};
+pub use length::Length;
+pub use monotonic::{Instant, MonotonicTime};
+pub use quantity::{ParseQuantityError, ParseQuantityReason};
+pub use rate::Rate;
+pub use time::{Span, Time};
+pub use wire::{Guid, Lid, ParseWireIdError, PortNumber, Sl, Vl, WireIdRangeError};

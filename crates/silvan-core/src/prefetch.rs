@@ -1,0 +1,33 @@
+//! Prefetching of cache lines.
+//!
+//! The engine knows some events ahead which records an event will touch. A large fabric does not fit
+//! into the cache; an early request hides much of the latency of the memory. Congestion control and
+//! workloads prefetch their own records, so this module is below all of them.
+
+/// Asks for the cache line of `slice[index]`, whether there is such an item or not.
+#[inline(always)]
+pub fn prefetch<T>(slice: &[T], index: usize) {
+    request(slice.as_ptr().wrapping_add(index).cast());
+}
+
+/// Asks for the cache lines of an item of up to 256 bytes, or the first ones of a larger one.
+#[inline(always)]
+pub fn prefetch_item<T>(item: &T) {
+    let first = std::ptr::from_ref(item).cast::<u8>();
+    for offset in (0..size_of::<T>().min(256)).step_by(64) {
+        request(first.wrapping_add(offset));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+#[allow(unsafe_code, reason = "there is no safe way to ask the processor")]
+fn request(address: *const u8) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a prefetch reads and writes nothing and cannot fault, whatever the address.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn request(_: *const u8) {}

@@ -1,0 +1,107 @@
+//! Pieces of lines that several formats share, as winnow parsers.
+
+use silvan_core::{Guid, Lid};
+use winnow::Parser;
+use winnow::ascii::{dec_uint, hex_digit1, space0};
+use winnow::combinator::{delimited, preceded};
+use winnow::error::ContextError;
+use winnow::token::take_till;
+
+use crate::import::ImportWarning;
+use crate::{Speed, Width};
+
+/// The result of a piece; what went wrong does not matter, lines are short.
+pub(crate) type Piece<T> = winnow::Result<T, ContextError>;
+
+/// Lines with their numbers from 1, without the ends that editors and systems leave (`\r`, spaces).
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.trim_end()))
+}
+
+/// A message that a tool has printed to stderr, in a file that holds both: `src/query_smp.c:195; ...` of
+/// libibnetdisc, `ibwarn: [123] ...` and `ibpanic: [123] ...` of libibmad.
+pub(crate) fn is_message(line: &str) -> bool {
+    let line = line.trim_start();
+    let of_mad = ["ibwarn: [", "ibpanic: [", "ibdebug: ["];
+    let of_source = || {
+        let (file, rest) = line.split_once(':')?;
+        let (number, _) = rest.split_once([';', ':'])?;
+        let is_path = file.ends_with(".c") && !file.contains([' ', '"']);
+        Some(is_path && number.parse::<u32>().is_ok())
+    };
+    of_mad.iter().any(|start| line.starts_with(start)) || of_source() == Some(true)
+}
+
+/// Names such a message as left out.
+pub(crate) fn left_out(line: &str, number: usize) -> ImportWarning {
+    let cut = line.char_indices().nth(60).map(|(end, _)| &line[..end]);
+    ImportWarning {
+        line: number,
+        message: match cut {
+            Some(start) => format!("the message \"{start}...\" is left out"),
+            None => format!("the message {line:?} is left out"),
+        },
+    }
+}
+
+/// The speeds and widths that are known, for hints.
+pub(crate) fn known_rates() -> String {
+    let speeds: Vec<&str> = Speed::ALL.iter().map(|speed| speed.name()).collect();
+    let widths: Vec<&str> = Width::ALL.iter().map(|width| width.name()).collect();
+    format!(
+        "known speeds are {}, widths {}",
+        speeds.join(", "),
+        widths.join(", ")
+    )
+}
+
+/// `"text"`, without a quote inside.
+pub(crate) fn quoted<'s>(input: &mut &'s str) -> Piece<&'s str> {
+    delimited('"', take_till(0.., '"'), '"').parse_next(input)
+}
+
+/// `[7]`.
+pub(crate) fn bracketed_number(input: &mut &str) -> Piece<u8> {
+    delimited('[', preceded(space0, dec_uint::<_, u8, _>), (space0, ']')).parse_next(input)
+}
+
+/// `(2c90200423e70)`.
+pub(crate) fn bracketed_guid(input: &mut &str) -> Piece<Guid> {
+    delimited('(', hex_guid, ')').parse_next(input)
+}
+
+/// Hexadecimal digits without `0x`.
+pub(crate) fn hex_guid(input: &mut &str) -> Piece<Guid> {
+    hex_digit1
+        .try_map(|digits| u64::from_str_radix(digits, 16))
+        .map(Guid::new)
+        .parse_next(input)
+}
+
+/// `0x` and hexadecimal digits.
+pub(crate) fn prefixed_guid(input: &mut &str) -> Piece<Guid> {
+    preceded("0x", hex_guid).parse_next(input)
+}
+
+/// The unicast LID after the word `lid`; tools print 0 for ports without one.
+pub(crate) fn lid_in(comment: &str) -> Option<Lid> {
+    let mut words = comment.split_whitespace();
+    words.by_ref().find(|&word| word == "lid")?;
+    let lid = Lid::new(words.next()?.parse().ok()?);
+    lid.is_unicast().then_some(lid)
+}
+
+/// `4xFDR`, as width and speed; `None` if it is neither.
+pub(crate) fn rate(text: &str) -> Option<(Width, Speed)> {
+    let lanes = text.find('x')? + 1;
+    Some((text[..lanes].parse().ok()?, text[lanes..].parse().ok()?))
+}
+
+/// What lies between the first and the last quote: a description may have quotes of its own.
+pub(crate) fn description(comment: &str) -> Option<&str> {
+    let start = comment.find('"')? + 1;
+    let end = comment.rfind('"')?;
+    (start <= end).then(|| comment[start..end].trim())
+}

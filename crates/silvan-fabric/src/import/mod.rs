@@ -1,0 +1,56 @@
+//! Fabrics and forwarding tables from the files of InfiniBand's tools, and back.
+//!
+//! | file | read by | written by |
+//! |---|---|---|
+//! | `ibnetdiscover`, also with `-g` | [`topology`] | |
+//! | `ibnetdiscover -p` | [`ports`] | |
+//! | net file of ibsim | [`topology`] | [`ibsim_net`] |
+//! | `dump_lfts`, `dump_fts`, `opensm-lfts.dump`, `opensm.fdbs` | [`routes`] | |
+//! | `opensm-sl2vl.dump`, in one file with these | [`routes`] | [`sl_to_vl_dump`] |
+//!
+//! Real files have odd names, dead ports, adapters with several ports and ends cut off. What has one
+//! meaning is read; what has none is an [`ImportError`] with the line and a hint. Nothing is guessed, and
+//! what contradicts itself is named as an [`ImportWarning`]:
+//!
+//! - Every cabled port of an adapter or router becomes a host. One with several cabled ports becomes
+//!   hosts `NAME/P1`, `NAME/P2` that share its node GUID.
+//! - Nodes of one name get their GUID, or their id in the file, behind it: `NAME (0x0002c903...)`.
+//! - A cable that only one end lists counts, unless the other end lists another one.
+//! - A link whose ends have different widths or speeds has the lower of each.
+//! - Cables from a switch to itself, and messages of the tools between the lines, are left out.
+//! - GUIDs, LIDs, and port numbers stay as they are. With LMC above 0 only base LIDs count.
+//!
+//! The module reads no files: text in, fabric out.
+//!
+//! ```
+//! let text = r#"
+//! Switch 36 "S-0002c90200423e70" # "leaf" base port 0 lid 6 lmc 0
+//! [1] "H-0000000000100003"[1](100004) # "node-1" lid 4 4xFDR
+//!
+//! Ca 1 "H-0000000000100003" # "node-1"
+//! [1](100004) "S-0002c90200423e70"[1] # lid 4 lmc 0 "leaf" lid 6 4xFDR
+//! "#;
+//! let import = silvan_fabric::import::topology(text)?;
+//! assert_eq!(import.nodes[0].name, "leaf");
+//! assert_eq!(import.nodes[1].lid.map(|lid| lid.as_u16()), Some(4));
+//! # Ok::<(), silvan_fabric::import::ImportError>(())
+//! ```
+
+mod assemble;
+mod error;
+mod export;
+mod levels;
+mod lfts;
+mod line;
+mod model;
+mod ports;
+mod sl_to_vl;
+mod topology;
+
+pub use error::{ImportError, ImportWarning};
+pub use export::ibsim_net;
+pub use lfts::{ImportedRoutes, routes};
+pub use model::{ImportedCable, ImportedFabric, ImportedNode};
+pub use ports::ports;
+pub use sl_to_vl::sl_to_vl_dump;
+pub use topology::topology;

@@ -1,0 +1,256 @@
+//! The output of `ibnetdiscover`, and the net files of ibsim, which are almost the same.
+//!
+//! A record is a line for the node and a line for each cabled port:
+//!
+//! ```text
+//! switchguid=0x2c90200423e70(2c90200423e70)
+//! Switch  36 "S-0002c90200423e70"         # "leaf" base port 0 lid 6 lmc 0
+//! [1]     "H-0000000000100003"[1](100004)         # "node-1" lid 4 4xFDR
+//!
+//! caguid=0x100003
+//! Ca      1 "H-0000000000100003"          # "node-1"
+//! [1](100004)     "S-0002c90200423e70"[1]         # lid 4 lmc 0 "leaf" lid 6 4xFDR
+//! ```
+//!
+//! Net files of ibsim have names for ids, no LIDs, and `s=` and `w=` for speed and width behind a
+//! port.
+
+use silvan_core::Guid;
+use winnow::Parser;
+use winnow::ascii::{alpha1, dec_uint, space0, space1};
+use winnow::combinator::{opt, preceded};
+
+use crate::import::assemble::{Kind, Record, RecordPort, assemble};
+use crate::import::line::{
+    Piece, bracketed_guid, bracketed_number, description, hex_guid, is_message, known_rates,
+    left_out, lid_in, lines, prefixed_guid, quoted, rate,
+};
+use crate::import::{ImportError, ImportedFabric};
+use crate::{Speed, Width};
+
+/// Reads the output of `ibnetdiscover`, with or without `-g`, or a net file of ibsim.
+///
+/// # Errors
+///
+/// If a line cannot be understood, lines contradict each other, or a node is cabled but not described.
+pub fn topology(text: &str) -> Result<ImportedFabric, ImportError> {
+    let mut records: Vec<Record> = Vec::new();
+    let mut guid = None;
+    let mut in_record = false;
+    let mut warnings = Vec::new();
+    for (number, line) in lines(text) {
+        if is_message(line) {
+            warnings.push(left_out(line, number));
+            continue;
+        }
+        let (body, comment) = split_comment(line);
+        if body.is_empty() {
+            // A line of nothing but a comment may stand inside a record.
+            in_record &= !line.trim().is_empty() || !comment.is_empty();
+        } else if body.starts_with('[') {
+            let record = records.last_mut().filter(|_| in_record).ok_or_else(|| {
+                ImportError::new(
+                    number,
+                    "a port without a node before it",
+                    "a line such as 'Switch 36 \"S-...\"' opens the list of ports",
+                )
+            })?;
+            let port = port(body, comment, number, record.kind)?;
+            record.ports.push(port);
+        } else if let Some((key, value)) = body.split_once('=') {
+            if matches!(key.trim(), "switchguid" | "caguid" | "hcaguid" | "rtguid") {
+                guid = Some(attribute_guid(value).ok_or_else(|| {
+                    ImportError::new(
+                        number,
+                        format!("{key} is not followed by a GUID"),
+                        "write e.g. switchguid=0x2c90200423e70",
+                    )
+                })?);
+            }
+        } else if !is_chassis_heading(body) {
+            let record = node(body, comment, number, guid.take())?;
+            records.push(record);
+            in_record = true;
+        }
+    }
+    assemble(records, warnings)
+}
+
+/// The line before and after the `#` that starts a comment; a `#` in quotes starts none.
+fn split_comment(line: &str) -> (&str, &str) {
+    let mut quoted = false;
+    for (at, character) in line.char_indices() {
+        match character {
+            '"' => quoted = !quoted,
+            '#' if !quoted => return (line[..at].trim(), line[at + 1..].trim()),
+            _ => {}
+        }
+    }
+    (line.trim(), "")
+}
+
+/// What `ibnetdiscover -g` writes between groups of nodes.
+fn is_chassis_heading(line: &str) -> bool {
+    const HEADINGS: [&str; 5] = [
+        "Chassis ",
+        "Spine Nodes",
+        "Line Nodes",
+        "Chassis CAs",
+        "Non-Chassis Nodes",
+    ];
+    HEADINGS
+        .iter()
+        .any(|heading| line.starts_with(heading.trim_end()))
+}
+
+fn attribute_guid(value: &str) -> Option<Guid> {
+    let mut value = value.trim();
+    prefixed_guid(&mut value).ok()
+}
+
+/// `Switch 36 "S-0002c90200423e70"`, and its comment.
+fn node(
+    line: &str,
+    comment: &str,
+    number: usize,
+    guid: Option<Guid>,
+) -> Result<Record, ImportError> {
+    let mut input = line;
+    let parsed: Piece<(&str, u8, &str)> =
+        (alpha1, preceded(space1, dec_uint), preceded(space0, quoted)).parse_next(&mut input);
+    let bad = |message: String| {
+        ImportError::new(
+            number,
+            message,
+            "nodes are written as e.g. 'Switch 36 \"S-0002c90200423e70\"', with 1 to 254 ports",
+        )
+    };
+    let (kind, ports, id) =
+        parsed.map_err(|_| bad(format!("{line:?} is neither node, port nor attribute")))?;
+    let kind = match kind.to_ascii_lowercase().as_str() {
+        "switch" => Kind::Switch,
+        "ca" | "hca" => Kind::Adapter,
+        "rt" | "router" => Kind::Adapter,
+        _ => return Err(bad(format!("unknown kind of node {kind:?}"))),
+    };
+    if ports == 0 || ports == 255 {
+        return Err(bad(format!("{id:?} has {ports} ports")));
+    }
+    let name = description(comment)
+        .filter(|name| !name.is_empty())
+        .unwrap_or(id);
+    // After the description: it may have any words in it.
+    let facts = comment.rfind('"').map_or("", |end| &comment[end + 1..]);
+    Ok(Record {
+        kind,
+        id: id.to_owned(),
+        name: name.to_owned(),
+        guid: guid.or_else(|| guid_of_id(id)),
+        lid: lid_in(facts),
+        port_count: ports,
+        line: number,
+        ports: Vec::new(),
+    })
+}
+
+/// The GUID in an id such as `S-0002c90200423e70`.
+fn guid_of_id(id: &str) -> Option<Guid> {
+    let mut digits = id.strip_prefix(['S', 'H', 'R'])?.strip_prefix('-')?;
+    let guid = hex_guid(&mut digits).ok()?;
+    digits.is_empty().then_some(guid)
+}
+
+/// `[1](100004) [ext 3] "S-0002c90200423e70"[1](...) s=4 w=2`, and its comment.
+fn port(line: &str, comment: &str, number: usize, kind: Kind) -> Result<RecordPort, ImportError> {
+    let mut input = line;
+    let external = || {
+        opt(preceded(
+            space0,
+            ("[ext", space1, dec_uint::<_, u32, _>, "]"),
+        ))
+    };
+    let parsed: Piece<_> = (
+        bracketed_number,
+        external(),
+        opt(bracketed_guid),
+        preceded(space0, quoted),
+        preceded(space0, bracketed_number),
+        external(),
+        opt(bracketed_guid),
+    )
+        .parse_next(&mut input);
+    let (port, _, port_guid, peer, peer_port, _, _) = parsed.map_err(|_| {
+        ImportError::new(
+            number,
+            format!("{line:?} is not a port and what it is cabled to"),
+            "ports are written as e.g. '[1] \"H-0002c903000e0b72\"[1]'",
+        )
+    })?;
+    let (mut width, mut speed) = options(input, number)?;
+    if let Some(text) = comment.split_whitespace().last() {
+        match rate(text) {
+            Some((lanes, rate)) => (width, speed) = (Some(lanes), Some(rate)),
+            None if text.starts_with(|first: char| first.is_ascii_digit())
+                && text.contains('x') =>
+            {
+                return Err(ImportError::new(
+                    number,
+                    format!("{text:?} is no known width and speed"),
+                    format!("write e.g. 4xFDR; {}", known_rates()),
+                ));
+            }
+            None => {}
+        }
+    }
+    // The LID before the description is that of this port, which only adapters have.
+    let own = comment.find('"').map_or(comment, |start| &comment[..start]);
+    Ok(RecordPort {
+        number: port,
+        guid: port_guid,
+        lid: if kind == Kind::Adapter {
+            lid_in(own)
+        } else {
+            None
+        },
+        peer: peer.to_owned(),
+        peer_port,
+        width,
+        speed,
+        line: number,
+    })
+}
+
+/// What ibsim has behind a port: `s=` and `w=`, the bits of LinkSpeedEnabled and LinkWidthEnabled, of
+/// which the highest counts.
+fn options(text: &str, number: usize) -> Result<(Option<Width>, Option<Speed>), ImportError> {
+    let (mut width, mut speed) = (None, None);
+    for option in text.split_whitespace() {
+        let bits = option.get(2..).and_then(|digits| digits.parse::<u8>().ok());
+        match (option.get(..2), bits) {
+            (Some("s="), Some(1..=7)) => {
+                speed = bits.map(|bits| match bits {
+                    4.. => Speed::Qdr,
+                    2 | 3 => Speed::Ddr,
+                    _ => Speed::Sdr,
+                });
+            }
+            (Some("w="), Some(1..=31)) => {
+                width = bits.map(|bits| match bits & 15 {
+                    8.. => Width::X12,
+                    4.. => Width::X8,
+                    2 | 3 => Width::X4,
+                    1 => Width::X1,
+                    _ => Width::X2,
+                });
+            }
+            _ => {
+                return Err(ImportError::new(
+                    number,
+                    format!("{option:?} behind a port is not understood"),
+                    "known are s=1 (SDR), s=2 (DDR), s=4 (QDR) and w=1, w=2 (4x), w=4 (8x), w=8 (12x)",
+                ));
+            }
+        }
+    }
+    Ok((width, speed))
+}

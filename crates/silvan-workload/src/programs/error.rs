@@ -1,0 +1,138 @@
+//! What goes wrong in programs.
+
+use std::fmt::Write;
+
+use silvan_core::Time;
+
+use crate::programs::matching::{Arrived, Posted};
+use crate::programs::message::Message;
+use crate::programs::rank::Work;
+use crate::programs::ranks::Programs;
+
+/// Why programs cannot go on, in words that name ranks and operations.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Ranks wait for what will never come.
+    #[error("job {job:?} is stuck at {at}: {what}")]
+    Stuck {
+        /// Name of the job.
+        job: String,
+        /// When the last thing happened in it.
+        at: Time,
+        /// Who waits for what.
+        what: String,
+    },
+    /// A job has ended with messages that nobody has received.
+    #[error("job {job:?} has ended, but {what}")]
+    LeftOver {
+        /// Name of the job.
+        job: String,
+        /// The messages.
+        what: String,
+    },
+    /// A message is longer than its receive has room for.
+    #[error("job {job:?}: {what}")]
+    TooLong {
+        /// Name of the job.
+        job: String,
+        /// The message and the receive.
+        what: String,
+    },
+}
+
+/// How many waiting receives, and how many unwanted messages, an error names.
+const NAMED: usize = 4;
+
+/// Lists the first few of many.
+fn join(items: Vec<String>) -> String {
+    let more = items.len().saturating_sub(NAMED);
+    let mut text = items[..items.len() - more].join("; ");
+    if more > 0 {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "; and {more} more");
+    }
+    text
+}
+
+impl Programs {
+    /// An operation of a rank: its number, or the line that it stands in.
+    fn operation(&self, rank: u32, token: u32) -> String {
+        let number = rank - self.first_of(rank);
+        match &self.ranks[rank as usize].work {
+            Work::Sequence(_) => format!("rank {number}, operation {token}"),
+            Work::Schedule(run) => {
+                let line = run.schedule.ops()[token as usize].line;
+                format!("rank {number}, line {line}")
+            }
+        }
+    }
+
+    fn waiting(&self, rank: u32, posted: &Posted) -> String {
+        let from = posted
+            .from
+            .map_or("any rank".to_owned(), |from| format!("rank {from}"));
+        let tag = posted
+            .tag
+            .map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
+        let operation = self.operation(rank, posted.token);
+        format!("{operation}: nobody sends what is to be received from {from} with {tag}")
+    }
+
+    fn unwanted(&self, rank: u32, arrived: &Arrived) -> String {
+        let sender = self.message(arrived.message);
+        let operation = self.operation(sender.source, sender.source_token);
+        let (to, tag, bytes) = (rank - self.first_of(rank), arrived.tag, arrived.bytes);
+        format!("{operation}: rank {to} does not receive the {bytes} bytes with tag {tag}")
+    }
+
+    fn unwanted_of(&self, ranks: std::ops::Range<u32>) -> Vec<String> {
+        let each = ranks.flat_map(|rank| {
+            let arrived = self.ranks[rank as usize].matcher.arrived();
+            arrived.map(move |message| self.unwanted(rank, message))
+        });
+        each.collect()
+    }
+
+    /// Nothing will happen in a job any more, but it is not done.
+    pub(crate) fn stuck(&self, job: u32, at: Time) -> Fault {
+        let job = &self.jobs[job as usize];
+        let ranks = job.first..job.first + job.size;
+        let items: Vec<String> = ranks
+            .clone()
+            .flat_map(|rank| {
+                let posted = self.ranks[rank as usize].matcher.posted();
+                posted.map(move |receive| self.waiting(rank, receive))
+            })
+            .collect();
+        let unwanted = self.unwanted_of(ranks);
+        let parts = [items, unwanted].map(join);
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        Fault::Stuck {
+            job: job.name.clone(),
+            at,
+            what: parts.join("; "),
+        }
+    }
+
+    /// What nobody has received of a job that is done, if there is anything.
+    pub(crate) fn left_over(&self, job: u32) -> Option<Fault> {
+        let job = &self.jobs[job as usize];
+        let items = self.unwanted_of(job.first..job.first + job.size);
+        (!items.is_empty()).then(|| Fault::LeftOver {
+            job: job.name.clone(),
+            what: join(items),
+        })
+    }
+
+    pub(crate) fn too_long(&self, message: &Message, posted: &Posted) -> Fault {
+        let job = self.ranks[message.source as usize].job;
+        let send = self.operation(message.source, message.source_token);
+        let receive = self.operation(message.target, posted.token);
+        let (bytes, room) = (message.bytes, posted.bytes);
+        Fault::TooLong {
+            job: self.jobs[job as usize].name.clone(),
+            what: format!("{send} sends {bytes} bytes, but {receive} has room for {room} only"),
+        }
+    }
+}

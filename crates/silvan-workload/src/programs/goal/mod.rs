@@ -1,0 +1,300 @@
+//! GOAL schedules, the text format of LogGOPSim and ATLAHS: traces of real applications.
+//!
+//! T. Hoefler, C. Siebert and A. Lumsdaine, "Group Operation Assembly Language", ICPP 2009; the grammar is
+//! that of LogGOPSim's `txt2bin`.
+//!
+//! ```text
+//! num_ranks 2
+//!
+//! rank 0 {
+//! l1: calc 100 cpu 0
+//! l2: send 10b to 1 tag 3
+//! l2 requires l1
+//! }
+//!
+//! rank 1 {
+//! l1: recv 10b from 0 tag 3
+//! }
+//! ```
+//!
+//! A `calc` takes nanoseconds. `requires` waits for the end of an operation, `irequires` for its
+//! start. `from -1` and `tag -1` receive from anyone and with any tag. Operations of one `cpu` of a rank
+//! follow each other in the order in which they become ready. A host has one port, so that `nic 0` is the
+//! only network interface; another one is refused rather than taken for that.
+//!
+//! Beyond `txt2bin`, labels may be used before the line that defines them, and ranks may stand in
+//! any order.
+
+mod line;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
+use line::{Line, statement};
+
+/// Ranks that a schedule may have: far more than hosts can hold, and few enough to be listed.
+const MOST_RANKS: u32 = 1 << 24;
+
+/// Processors that a rank may have.
+const MOST_CPUS: u32 = 256;
+
+/// A schedule that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct GoalError {
+    /// The line at fault, from 1; `None` if something is missing altogether.
+    pub line: Option<u32>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: &'static str,
+}
+
+fn wrong(line: u32, message: impl Into<String>, hint: &'static str) -> GoalError {
+    GoalError {
+        line: Some(line),
+        message: message.into(),
+        hint,
+    }
+}
+
+/// The rank whose block is open.
+struct Block<'a> {
+    rank: u32,
+    opened: u32,
+    ops: Vec<ScheduleOp>,
+    labels: BTreeMap<&'a str, u32>,
+    /// Later label, earlier label, whether the start is enough, line.
+    waits: Vec<(&'a str, &'a str, bool, u32)>,
+}
+
+/// Reads the schedules of all ranks, in the order of the ranks.
+///
+/// # Errors
+///
+/// The first line that cannot be understood, a rank or label that does not exist, a rank without a block,
+/// a block that is not closed, operations that wait for each other in a circle.
+pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, GoalError> {
+    let plain = without_comments(text);
+    let mut ranks: Vec<Option<Arc<Schedule>>> = Vec::new();
+    let mut declared = None;
+    let mut open: Option<Block<'_>> = None;
+    for (number, line) in (1..).zip(plain.lines()) {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        let statement = statement(line).map_err(|expected| {
+            let message = format!("{line:?} is not understood; expected {expected}");
+            wrong(number, message, "see LogGOPSim's description of GOAL")
+        })?;
+        match (statement, &mut open) {
+            (Line::Ranks(count), None) if declared.is_none() => {
+                if count == 0 || count > MOST_RANKS {
+                    let message = format!("{count} ranks are none, or too many");
+                    return Err(wrong(
+                        number,
+                        message,
+                        "write the number of ranks of the program",
+                    ));
+                }
+                declared = Some(count);
+                ranks = vec![None; count as usize];
+            }
+            (Line::Rank(rank), None) => {
+                let slot = ranks.get(rank as usize);
+                let count = ranks.len();
+                match slot {
+                    _ if declared.is_none() => {
+                        let hint = "write num_ranks before the first rank";
+                        return Err(wrong(number, "the number of ranks is not known yet", hint));
+                    }
+                    None => {
+                        let message =
+                            format!("rank {rank} is out of range: there are {count} ranks");
+                        return Err(wrong(number, message, "ranks are numbered from 0"));
+                    }
+                    Some(Some(_)) => {
+                        let message = format!("rank {rank} has a second block");
+                        return Err(wrong(number, message, "join the two"));
+                    }
+                    Some(None) => {}
+                }
+                open = Some(Block {
+                    rank,
+                    opened: number,
+                    ops: Vec::new(),
+                    labels: BTreeMap::new(),
+                    waits: Vec::new(),
+                });
+            }
+            (Line::End, Some(block)) => {
+                let rank = block.rank as usize;
+                ranks[rank] = Some(Arc::new(close(block)?));
+                open = None;
+            }
+            (Line::Op { nic, .. }, Some(_)) if nic > 0 => {
+                let message = format!("network interface {nic} is out of range: a host has one");
+                let hint = "write nic 0 or leave it out, and give each interface's ranks a host";
+                return Err(wrong(number, message, hint));
+            }
+            (
+                Line::Op {
+                    label, action, cpu, ..
+                },
+                Some(block),
+            ) => {
+                add(block, ranks.len() as u32, label, action, cpu, number)?;
+            }
+            (
+                Line::Requires {
+                    later,
+                    earlier,
+                    start_only,
+                },
+                Some(block),
+            ) => {
+                block.waits.push((later, earlier, start_only, number));
+            }
+            (Line::Ranks(_), None) => {
+                return Err(wrong(
+                    number,
+                    "num_ranks stands here a second time",
+                    "leave it out",
+                ));
+            }
+            (Line::Ranks(_) | Line::Rank(_), Some(block)) => {
+                let message = format!("the block of rank {} is still open", block.rank);
+                return Err(wrong(number, message, "close it with } first"));
+            }
+            (Line::End | Line::Op { .. } | Line::Requires { .. }, None) => {
+                let hint = "open one with: rank 0 {";
+                return Err(wrong(number, "this stands in no rank's block", hint));
+            }
+        }
+    }
+    finish(ranks, open)
+}
+
+const TRUNCATED: &str = "the file may have been cut off";
+
+fn finish(
+    ranks: Vec<Option<Arc<Schedule>>>,
+    open: Option<Block<'_>>,
+) -> Result<Vec<Arc<Schedule>>, GoalError> {
+    if let Some(block) = open {
+        let message = format!("the block of rank {} is never closed", block.rank);
+        return Err(wrong(block.opened, message, TRUNCATED));
+    }
+    let count = ranks.len();
+    let missing = ranks.iter().position(Option::is_none);
+    match missing {
+        Some(rank) => Err(GoalError {
+            line: None,
+            message: format!("of {count} ranks, rank {rank} has no block"),
+            hint: TRUNCATED,
+        }),
+        None if count == 0 => Err(GoalError {
+            line: None,
+            message: "there is no rank in the schedule".to_owned(),
+            hint: "a schedule starts with num_ranks",
+        }),
+        None => Ok(ranks.into_iter().flatten().collect()),
+    }
+}
+
+fn add<'a>(
+    block: &mut Block<'a>,
+    ranks: u32,
+    label: Option<&'a str>,
+    action: Action,
+    cpu: u32,
+    line: u32,
+) -> Result<(), GoalError> {
+    let partner = match action {
+        Action::Calc(_) => None,
+        Action::Send { to, .. } => Some(to),
+        Action::Receive { from, .. } => from,
+    };
+    if let Some(partner) = partner {
+        if partner >= ranks {
+            let message = format!("rank {partner} is out of range: there are {ranks} ranks");
+            return Err(wrong(line, message, "ranks are numbered from 0"));
+        }
+        if partner == block.rank {
+            let message = format!("rank {partner} talks to itself");
+            return Err(wrong(line, message, "use calc for what it does alone"));
+        }
+    }
+    if cpu >= MOST_CPUS {
+        let message = format!("processor {cpu} is out of range: a rank has {MOST_CPUS} at most");
+        return Err(wrong(line, message, "processors are numbered from 0"));
+    }
+    let op = block.ops.len() as u32;
+    if let Some(label) = label {
+        if block.labels.insert(label, op).is_some() {
+            let message = format!(
+                "label {label} stands for two operations of rank {}",
+                block.rank
+            );
+            return Err(wrong(line, message, "give one of them another label"));
+        }
+    }
+    block.ops.push(ScheduleOp { action, cpu, line });
+    Ok(())
+}
+
+fn close(block: &mut Block<'_>) -> Result<Schedule, GoalError> {
+    let mut dependencies = Vec::with_capacity(block.waits.len());
+    for &(later, earlier, start_only, line) in &block.waits {
+        let find = |label: &str| {
+            block.labels.get(label).copied().ok_or_else(|| {
+                let message = format!("rank {} has no operation labelled {label}", block.rank);
+                wrong(line, message, "labels are those of the same rank")
+            })
+        };
+        dependencies.push(Dependency {
+            later: find(later)?,
+            earlier: find(earlier)?,
+            start_only,
+        });
+    }
+    let lines: Vec<u32> = block.ops.iter().map(|op| op.line).collect();
+    let ops = std::mem::take(&mut block.ops);
+    Schedule::new(ops, &dependencies).map_err(|op| {
+        let message = format!(
+            "this operation of rank {} waits for itself in the end",
+            block.rank
+        );
+        wrong(
+            lines[op],
+            message,
+            "remove one of the dependencies of the circle",
+        )
+    })
+}
+
+/// The text with `//` and `/* */` comments replaced by spaces, line by line.
+fn without_comments(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('/') {
+        let (before, comment) = rest.split_at(start);
+        plain.push_str(before);
+        let end = if comment.starts_with("//") {
+            comment.find('\n').unwrap_or(comment.len())
+        } else if comment.starts_with("/*") {
+            comment.find("*/").map_or(comment.len(), |end| end + 2)
+        } else {
+            plain.push('/');
+            1
+        };
+        let dropped = &comment[..end];
+        plain.push(' ');
+        plain.extend(dropped.chars().filter(|character| *character == '\n'));
+        rest = &comment[end..];
+    }
+    plain.push_str(rest);
+    plain
+}

@@ -1,0 +1,211 @@
+//! GPCNeT: how much a network slows down what is sensitive while others congest it.
+//!
+//! S. Chunduri, T. Groves, P. Mendygral, B. Austin, J. Balma, K. Kandalla, K. Kumaran, G. Lockwood,
+//! S. Parker, S. Warren, N. Wichmann and N. Wright, "GPCNeT: Designing a Benchmark Suite for Inducing and
+//! Measuring Contention in HPC Networks", SC 2019, and the programs `network_load_test` and `network_test`
+//! of version 1.2.
+//!
+//! Four fifths of the hosts, drawn at random, congest the network, the others measure it. Ranks with the
+//! same number on their hosts form a communicator (a *slice*): 16 ranks per host make 16 random rings at
+//! once. In every slice each of the congesting hosts has one of four patterns. The iterations are fewer
+//! than the original's, which runs each test for ten seconds.
+
+mod measuring;
+
+use crate::traffic::rng::{Purpose, shuffle, stream};
+use silvan_core::{HostId, Sl, Span, Time};
+
+use crate::programs::collective;
+use crate::programs::op::{Group, Op, Steps};
+use crate::programs::pattern::part;
+use crate::programs::spec::{JobSpec, Script};
+use measuring::Measuring;
+pub use measuring::{OUTSTANDING, SMALL, Test};
+
+/// Which ranks take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The tests alone.
+    Isolated,
+    /// The congestors alone.
+    Congestors,
+    /// The tests among the congestors.
+    Congested,
+}
+
+/// A benchmark run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gpcnet {
+    /// The hosts, in their order.
+    pub hosts: Vec<HostId>,
+    /// Ranks on each: processes per port.
+    pub ranks_per_host: u32,
+    /// Which ranks take part.
+    pub part: Part,
+    /// Share of the hosts that congest, 0.8 in the original.
+    pub congestor_share: f64,
+    /// Time for the congestors to do their work before the tests start.
+    pub settle: Span,
+    /// What is measured, in this order; none of them twice.
+    pub tests: Vec<Test>,
+    /// Rings per ring test, 30 in the original.
+    pub rings: u32,
+    /// Iterations of a test that are not measured.
+    pub warm_up: u32,
+    /// Iterations of a latency test per ring, 200 in the original.
+    pub latency_iterations: u32,
+    /// Iterations of a bandwidth test per ring, 8 in the original.
+    pub bandwidth_iterations: u32,
+    /// Iterations of the allreduce test, 200 in the original.
+    pub allreduce_iterations: u32,
+    /// Iterations of the all-to-all test, 64 in the original, which does fewer in proportion on more than
+    /// 64 hosts.
+    pub alltoall_iterations: u32,
+    /// Bytes of a message of the bandwidth tests, 131072 in the original.
+    pub bandwidth_bytes: u64,
+    /// Bytes of a message of the all-to-all test, 4096 in the original.
+    pub alltoall_bytes: u64,
+    /// Bytes of a congestor's message, 4096 in the original.
+    pub congestor_bytes: u64,
+    /// Service level of the tests and of the congestors.
+    pub sl: (Sl, Sl),
+}
+
+/// Names of jobs and traffic classes: the tests, then the congestors.
+pub const JOBS: [&str; 5] = [
+    "gpcnet-tests",
+    "alltoall",
+    "p2p-incast",
+    "put-incast",
+    "get-broadcast",
+];
+
+/// What a congestor does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Congestor {
+    Alltoall,
+    TwoSidedIncast,
+    PutIncast,
+    GetBroadcast,
+}
+
+const CONGESTORS: [Congestor; 4] = [
+    Congestor::Alltoall,
+    Congestor::TwoSidedIncast,
+    Congestor::PutIncast,
+    Congestor::GetBroadcast,
+];
+
+impl Gpcnet {
+    /// The hosts that congest, those of the four congestors in turn, and the hosts that measure.
+    pub fn split(&self, seed: u64) -> ([Vec<HostId>; 4], Vec<HostId>) {
+        let mut hosts = self.hosts.clone();
+        let mut random = stream(seed, Purpose::Programs(0), 0);
+        shuffle(&mut random, &mut hosts);
+        let share = (self.congestor_share * hosts.len() as f64).floor() as usize;
+        let tests = hosts.split_off(share.min(hosts.len()));
+        let mut colours: Vec<usize> = (0..hosts.len()).collect();
+        shuffle(&mut random, &mut colours);
+        let mut congestors: [Vec<HostId>; 4] = Default::default();
+        for (host, colour) in hosts.into_iter().zip(colours) {
+            congestors[colour % 4].push(host);
+        }
+        (congestors, tests)
+    }
+
+    /// Whether there are hosts enough: two for the tests and two for each congestor.
+    pub fn has_hosts_enough(&self) -> bool {
+        let share = (self.congestor_share * self.hosts.len() as f64).floor() as usize;
+        share >= 8 && self.hosts.len() >= share + 2
+    }
+
+    /// The jobs; their packets have the classes from `class` on, one each for [`JOBS`].
+    pub fn jobs(&self, seed: u64, class: u16) -> Vec<JobSpec> {
+        let (congestors, tests) = self.split(seed);
+        let mut jobs = Vec::new();
+        if self.part != Part::Congestors {
+            jobs.push(self.job(0, class, &tests, |slice, me, size| {
+                Box::new(Measuring {
+                    spec: self.clone(),
+                    seed,
+                    slice,
+                    me,
+                    size,
+                })
+            }));
+        }
+        if self.part != Part::Isolated {
+            for ((number, hosts), congestor) in (1..).zip(&congestors).zip(CONGESTORS) {
+                jobs.push(self.job(number, class, hosts, |slice, me, size| {
+                    let group = Group {
+                        first: slice * size,
+                        size,
+                    };
+                    let bytes = self.congestor_bytes;
+                    Box::new(Congesting {
+                        congestor,
+                        group,
+                        me,
+                        bytes,
+                    })
+                }));
+            }
+        }
+        jobs
+    }
+
+    /// A job whose ranks are numbered slice by slice.
+    fn job(
+        &self,
+        number: u16,
+        class: u16,
+        hosts: &[HostId],
+        steps: impl Fn(u32, u32, u32) -> Box<dyn Steps>,
+    ) -> JobSpec {
+        let size = hosts.len() as u32;
+        let slices = 0..self.ranks_per_host;
+        let places = slices.flat_map(|slice| (0..size).map(move |me| (slice, me)));
+        let ranks = places.map(|(slice, me)| {
+            let script = Script::Sequence(steps(slice, me, size));
+            (hosts[me as usize], script)
+        });
+        let tests = number == 0;
+        let labels = self.tests.iter().filter(|_| tests);
+        JobSpec {
+            name: JOBS[usize::from(number)].to_owned(),
+            class: class + number,
+            sl: if tests { self.sl.0 } else { self.sl.1 },
+            start: Time::ZERO,
+            background: !tests,
+            ranks: ranks.collect(),
+            labels: labels.map(|test| test.label().to_owned()).collect(),
+        }
+    }
+}
+
+/// A rank that congests, without end.
+#[derive(Debug)]
+struct Congesting {
+    congestor: Congestor,
+    group: Group,
+    me: u32,
+    bytes: u64,
+}
+
+impl Steps for Congesting {
+    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
+        let (root, bytes) = (self.group.first, self.bytes);
+        match self.congestor {
+            Congestor::Alltoall => {
+                let (_, steps, _) = part(collective::alltoall_length(self.group), step);
+                collective::alltoall_steps(out, self.group, self.me, bytes, steps);
+            }
+            Congestor::TwoSidedIncast => collective::incast(out, self.group, self.me, 0, bytes),
+            // The root of the one-sided patterns has nothing to do.
+            Congestor::PutIncast | Congestor::GetBroadcast if self.me == 0 => return false,
+            Congestor::PutIncast => out.extend([Op::Put { to: root, bytes }, Op::Wait]),
+            Congestor::GetBroadcast => out.extend([Op::Get { from: root, bytes }, Op::Wait]),
+        }
+        true
+    }
+}

@@ -1,0 +1,219 @@
+//! The tests of GPCNeT, and the ranks that do them.
+
+use crate::traffic::rng::{Purpose, shuffle, stream};
+
+use super::Gpcnet;
+use crate::programs::collective;
+use crate::programs::op::{Group, Op, Steps};
+use crate::programs::pattern::{part, parts};
+
+/// Messages of a bandwidth test that are under way at once in each direction.
+pub const OUTSTANDING: u32 = 8;
+
+/// Bytes of a message of the latency tests and of the allreduce test.
+pub const SMALL: u64 = 8;
+
+/// A test: the eight of `network_test`, of which `network_load_test` does the first, the fifth and the
+/// seventh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// Small messages to and from both neighbours in random rings.
+    RingLatency,
+    /// Small reads from both neighbours in random rings.
+    RingGetLatency,
+    /// Large messages to and from both neighbours in random rings.
+    RingBandwidth,
+    /// Large writes to both neighbours in random rings.
+    RingPutBandwidth,
+    /// [`RingBandwidth`](Self::RingBandwidth) with a barrier in every iteration.
+    RingBandwidthSync,
+    /// [`RingBandwidth`](Self::RingBandwidth) in the ring of ranks in their order.
+    NaturalBandwidth,
+    /// A small allreduce in every slice at once.
+    Allreduce,
+    /// An all-to-all in every slice at once.
+    Alltoall,
+}
+
+impl Test {
+    /// All of them, in the order of `network_test`.
+    pub const ALL: [Self; 8] = [
+        Self::RingLatency,
+        Self::RingGetLatency,
+        Self::RingBandwidth,
+        Self::RingPutBandwidth,
+        Self::RingBandwidthSync,
+        Self::NaturalBandwidth,
+        Self::Allreduce,
+        Self::Alltoall,
+    ];
+
+    /// Its name: what its measurements are counted under.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::RingLatency => "rr-latency",
+            Self::RingGetLatency => "rr-get-latency",
+            Self::RingBandwidth => "rr-bandwidth",
+            Self::RingPutBandwidth => "rr-put-bandwidth",
+            Self::RingBandwidthSync => "rr-bandwidth-sync",
+            Self::NaturalBandwidth => "nat-bandwidth",
+            Self::Allreduce => "allreduce",
+            Self::Alltoall => "alltoall",
+        }
+    }
+
+    /// Measured iterations: of the whole test, or per ring.
+    pub const fn iterations(self, spec: &Gpcnet) -> u32 {
+        match self {
+            Self::RingLatency | Self::RingGetLatency => spec.latency_iterations,
+            Self::Allreduce => spec.allreduce_iterations,
+            Self::Alltoall => spec.alltoall_iterations,
+            _ => spec.bandwidth_iterations,
+        }
+    }
+}
+
+/// A rank that measures.
+#[derive(Debug)]
+pub(super) struct Measuring {
+    pub spec: Gpcnet,
+    pub seed: u64,
+    pub slice: u32,
+    /// Place within the slice.
+    pub me: u32,
+    /// Ranks of a slice.
+    pub size: u32,
+}
+
+impl Measuring {
+    /// The neighbours in a ring of the slice; all ring tests have the same random rings.
+    fn neighbours(&self, test: Test, ring: u32) -> (u32, u32) {
+        let mut order: Vec<u32> = (0..self.size).collect();
+        if test != Test::NaturalBandwidth {
+            let purpose = Purpose::Programs(1 + self.slice as usize);
+            shuffle(&mut stream(self.seed, purpose, ring.into()), &mut order);
+        }
+        let place = order.iter().position(|rank| *rank == self.me).unwrap_or(0);
+        let at = |offset: usize| self.slice * self.size + order[(place + offset) % order.len()];
+        (at(order.len() - 1), at(1))
+    }
+
+    /// What is done in one iteration between two neighbours.
+    fn beside(&self, test: Test, (left, right): (u32, u32), out: &mut Vec<Op>) {
+        let bytes = self.spec.bandwidth_bytes;
+        match test {
+            Test::RingGetLatency => {
+                let get = |from| Op::Get { from, bytes: SMALL };
+                out.extend([get(left), get(right), Op::Wait]);
+            }
+            Test::RingPutBandwidth => {
+                let put = |to| Op::Put { to, bytes };
+                (0..OUTSTANDING).for_each(|_| out.extend([put(left), put(right)]));
+                out.push(Op::Wait);
+            }
+            Test::RingLatency => collective::neighbours(out, left, right, SMALL, 1),
+            _ => collective::neighbours(out, left, right, bytes, OUTSTANDING),
+        }
+        if test == Test::RingBandwidthSync {
+            collective::barrier(out, self.group(), self.me);
+        }
+    }
+
+    /// Everyone starts a test together.
+    fn meet(&self, out: &mut Vec<Op>) {
+        let all = Group::all(self.size * self.spec.ranks_per_host);
+        collective::barrier(out, all, self.slice * self.size + self.me);
+    }
+
+    fn measured(
+        &self,
+        out: &mut Vec<Op>,
+        label: u16,
+        first: u32,
+        iterations: u32,
+        once: impl Fn(&mut Vec<Op>),
+    ) {
+        self.meet(out);
+        for _ in 0..self.spec.warm_up {
+            once(out);
+        }
+        out.push(Op::Begin);
+        for index in first..first + iterations {
+            once(out);
+            out.push(Op::End { label, index });
+        }
+        collective::barrier(out, self.group(), self.me);
+    }
+
+    /// One part of the all-to-all test: with many ranks, a single all-to-all has too many messages to be
+    /// made at once.
+    fn alltoall(&self, out: &mut Vec<Op>, label: u16, step: u64) {
+        let (operation, steps, is_last) = part(collective::alltoall_length(self.group()), step);
+        let warm_up = u64::from(self.spec.warm_up);
+        if step == 0 {
+            self.meet(out);
+        }
+        if steps.start == 0 && operation == warm_up {
+            out.push(Op::Begin);
+        }
+        let bytes = self.spec.alltoall_bytes;
+        collective::alltoall_steps(out, self.group(), self.me, bytes, steps);
+        if is_last && operation >= warm_up {
+            let index = (operation - warm_up) as u32;
+            out.push(Op::End { label, index });
+        }
+    }
+
+    fn group(&self) -> Group {
+        Group {
+            first: self.slice * self.size,
+            size: self.size,
+        }
+    }
+
+    /// Steps of a test.
+    fn length(&self, test: Test) -> u64 {
+        match test {
+            Test::Allreduce => 1,
+            Test::Alltoall => {
+                let times = u64::from(self.spec.warm_up) + u64::from(test.iterations(&self.spec));
+                times * parts(collective::alltoall_length(self.group()))
+            }
+            _ => self.spec.rings.into(),
+        }
+    }
+}
+
+impl Steps for Measuring {
+    /// One test after the other, with every ring of it.
+    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
+        if step == 0 {
+            out.push(Op::Compute(self.spec.settle));
+        }
+        let mut step = step;
+        for (label, test) in (0..).zip(self.spec.tests.iter().copied()) {
+            let length = self.length(test);
+            if step >= length {
+                step -= length;
+                continue;
+            }
+            let iterations = test.iterations(&self.spec);
+            match test {
+                Test::Allreduce => self.measured(out, label, 0, iterations, |out| {
+                    collective::allreduce_doubling(out, self.group(), self.me, SMALL);
+                }),
+                Test::Alltoall => self.alltoall(out, label, step),
+                _ => {
+                    // Far fewer rings than 32 bits can number.
+                    let ring = step as u32;
+                    let neighbours = self.neighbours(test, ring);
+                    self.measured(out, label, ring * iterations, iterations, |out| {
+                        self.beside(test, neighbours, out);
+                    });
+                }
+            }
+            return true;
+        }
+        false
+    }
+}

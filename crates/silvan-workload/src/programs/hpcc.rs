@@ -1,0 +1,429 @@
+//! The communication of the HPC Challenge benchmark (P. Luszczek et al., 2005; version 1.4).
+//!
+//! Latency and bandwidth are those of its `bench_lat_bw`: ping-pong between all ordered pairs of
+//! ranks, one pair after the other, and exchange with both neighbours in the naturally ordered ring and in
+//! random ones. Of PTRANS, MPIRandomAccess and MPIFFT only the messages are here, without what the
+//! processors compute in between:
+//!
+//! - PTRANS adds a matrix's transpose to another one. Ranks form a grid, as square as can be; each
+//!   sends what others need of its blocks.
+//! - MPIRandomAccess updates words of a table that is spread over all ranks. Updates for one rank are
+//!   collected; when 1024 are waiting, the most numerous leave. Here all ranks send at once, to
+//!   partners drawn anew each time.
+//! - MPIFFT transposes its vector three times, each an all-to-all.
+
+use std::sync::Arc;
+
+use crate::traffic::rng::{Purpose, shuffle, stream};
+use silvan_core::{HostId, Sl, Span, Time};
+
+use crate::programs::collective;
+use crate::programs::op::{Group, Op, Steps};
+use crate::programs::spec::{JobSpec, Script};
+
+/// A benchmark run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hpcc {
+    /// The hosts, in their order.
+    pub hosts: Vec<HostId>,
+    /// Ranks on each; a host gets its ranks one after the other.
+    pub ranks_per_host: u32,
+    /// Time before the first test.
+    pub settle: Span,
+    /// Random rings for latency and for bandwidth, 30 and 10 in the original.
+    pub rings: (u32, u32),
+    /// Bytes of a message of the bandwidth tests, 2,000,000 in the original.
+    pub bandwidth_bytes: u64,
+    /// Rows of PTRANS's matrix of 8-byte numbers.
+    pub ptrans_rows: u64,
+    /// Messages of each rank in MPIRandomAccess.
+    pub access_rounds: u32,
+    /// Complex numbers of MPIFFT's vector, 16 bytes each.
+    pub fft_length: u64,
+    /// Service level.
+    pub sl: Sl,
+}
+
+/// Bytes of a message of the latency tests.
+pub const SMALL: u64 = 8;
+
+/// Names of the tests, as the benchmark's labels.
+pub const TESTS: [&str; 7] = [
+    "ping-pong-latency",
+    "ping-pong-bandwidth",
+    "ring-latency",
+    "ring-bandwidth",
+    "ptrans",
+    "random-access",
+    "fft",
+];
+
+/// Name of the job and of its traffic class.
+pub const JOB: &str = "hpcc";
+
+/// Iterations of one measurement, and measurements of which the shortest counts, for latency and for
+/// bandwidth (`bench_lat_bw`).
+pub const LATENCY_LOOPS: (u32, u32) = (5, 8);
+/// The same for bandwidth.
+pub const BANDWIDTH_LOOPS: (u32, u32) = (2, 3);
+
+/// Updates that may wait at a rank of MPIRandomAccess.
+const LOOK_AHEAD: u64 = 1024;
+
+/// Part of a test that all ranks do in the same order.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// One pair's ping-pong. `after` is the client before, which passes its turn on.
+    PingPong {
+        client: u32,
+        server: u32,
+        after: Option<u32>,
+        latency: bool,
+        index: u32,
+    },
+    /// One measurement in one ring: the natural one, or a random one. The original exchanges in two
+    /// ways, blocking and not, and takes the better.
+    Ring {
+        ring: u32,
+        latency: bool,
+        blocking: bool,
+        index: u32,
+    },
+    Transpose,
+    Access,
+    Fft,
+}
+
+impl Hpcc {
+    /// Number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.hosts.len() as u32 * self.ranks_per_host
+    }
+
+    /// The job, whose packets have this class.
+    pub fn job(&self, seed: u64, class: u16) -> JobSpec {
+        let phases: Arc<[Phase]> = self.phases().into();
+        let ranks = (0..self.ranks()).map(|me| {
+            let host = self.hosts[(me / self.ranks_per_host) as usize];
+            let steps = Rank {
+                spec: self.clone(),
+                phases: Arc::clone(&phases),
+                seed,
+                me,
+            };
+            (host, Script::Sequence(Box::new(steps)))
+        });
+        JobSpec {
+            name: JOB.to_owned(),
+            class,
+            sl: self.sl,
+            start: Time::ZERO,
+            background: false,
+            ranks: ranks.collect(),
+            labels: TESTS.map(str::to_owned).to_vec(),
+        }
+    }
+
+    fn phases(&self) -> Vec<Phase> {
+        let mut phases = Vec::new();
+        for latency in [true, false] {
+            let (_, measurements) = if latency {
+                LATENCY_LOOPS
+            } else {
+                BANDWIDTH_LOOPS
+            };
+            for measurement in 0..measurements {
+                self.ping_pongs(&mut phases, latency, measurement);
+            }
+        }
+        for latency in [true, false] {
+            let (_, measurements) = if latency {
+                LATENCY_LOOPS
+            } else {
+                BANDWIDTH_LOOPS
+            };
+            let rings = 1 + if latency { self.rings.0 } else { self.rings.1 };
+            let each =
+                (0..rings).flat_map(|ring| (0..measurements).map(move |which| (ring, which)));
+            phases.extend(each.flat_map(|(ring, which)| {
+                let index = ring * measurements + which;
+                [true, false].map(|blocking| Phase::Ring {
+                    ring,
+                    latency,
+                    blocking,
+                    index,
+                })
+            }));
+        }
+        phases.extend([Phase::Transpose, Phase::Access, Phase::Fft]);
+        phases
+    }
+
+    fn ping_pongs(&self, phases: &mut Vec<Phase>, latency: bool, measurement: u32) {
+        let n = self.ranks();
+        let mut after = None;
+        for client in 0..n {
+            for server in (0..n).filter(|server| *server != client) {
+                let index = measurement * n * n + client * n + server;
+                phases.push(Phase::PingPong {
+                    client,
+                    server,
+                    after,
+                    latency,
+                    index,
+                });
+                after = Some(client);
+            }
+        }
+    }
+
+    /// The grid of PTRANS: rows and columns of ranks.
+    fn grid(&self) -> (u32, u32) {
+        let n = self.ranks();
+        let rows = (1..=n).rev().find(|rows| n % rows == 0 && rows * rows <= n);
+        let rows = rows.unwrap_or(1);
+        (rows, n / rows)
+    }
+
+    /// Bytes that a rank sends to each other one to transpose the matrix. With blocks dealt to the grid in
+    /// turn, block (i, j) is at rank (i mod P, j mod Q) and goes to (j mod P, i mod Q).
+    pub fn transposed(&self, me: u32) -> Vec<u64> {
+        let (p, q) = self.grid();
+        let period = u64::from(p) * u64::from(q);
+        let share = self.ptrans_rows * self.ptrans_rows * 8 / (period * period);
+        let (row, column) = (u64::from(me / q), u64::from(me % q));
+        let mut sent = vec![0; self.ranks() as usize];
+        for i in (row..period).step_by(p as usize) {
+            for j in (column..period).step_by(q as usize) {
+                let to = (j % u64::from(p)) * u64::from(q) + i % u64::from(q);
+                sent[to as usize] += share;
+            }
+        }
+        sent[me as usize] = 0;
+        sent
+    }
+
+    /// Bytes of one message of MPIRandomAccess: the fullest of the others' buckets, about their mean.
+    pub fn access_bytes(&self) -> u64 {
+        LOOK_AHEAD / u64::from(self.ranks()) * 8
+    }
+}
+
+/// A rank of the benchmark.
+#[derive(Debug)]
+struct Rank {
+    spec: Hpcc,
+    phases: Arc<[Phase]>,
+    seed: u64,
+    me: u32,
+}
+
+fn loops(latency: bool) -> u32 {
+    if latency {
+        LATENCY_LOOPS.0
+    } else {
+        BANDWIDTH_LOOPS.0
+    }
+}
+
+impl Rank {
+    fn bytes(&self, latency: bool) -> u64 {
+        if latency {
+            SMALL
+        } else {
+            self.spec.bandwidth_bytes
+        }
+    }
+
+    fn ping_pong(
+        &self,
+        out: &mut Vec<Op>,
+        pair: (u32, u32),
+        after: Option<u32>,
+        latency: bool,
+        index: u32,
+    ) {
+        let (client, server) = pair;
+        let (bytes, tag) = (self.bytes(latency), 0);
+        // A client passes its turn to the next one, which waits for that.
+        if let Some(before) = after.filter(|before| *before != client) {
+            let turn = 1;
+            if self.me == before {
+                out.extend([
+                    Op::Send {
+                        to: client,
+                        bytes: 0,
+                        tag: turn,
+                    },
+                    Op::Wait,
+                ]);
+            } else if self.me == client {
+                out.extend([
+                    Op::Receive {
+                        from: Some(before),
+                        bytes: 0,
+                        tag: Some(turn),
+                    },
+                    Op::Wait,
+                ]);
+            }
+        }
+        let other = if self.me == client { server } else { client };
+        let send = [
+            Op::Send {
+                to: other,
+                bytes,
+                tag,
+            },
+            Op::Wait,
+        ];
+        let receive = [
+            Op::Receive {
+                from: Some(other),
+                bytes,
+                tag: Some(tag),
+            },
+            Op::Wait,
+        ];
+        for iteration in 0..=loops(latency) {
+            if self.me == client {
+                // The first exchange does not count.
+                out.extend((iteration == 1).then_some(Op::Begin));
+                out.extend(send.iter().chain(&receive));
+            } else if self.me == server {
+                out.extend(receive.iter().chain(&send));
+            }
+        }
+        if self.me == client {
+            out.push(Op::End {
+                label: u16::from(!latency),
+                index,
+            });
+        }
+    }
+
+    /// Neighbours in the natural ring (0) or a random one.
+    fn neighbours(&self, ring: u32) -> (u32, u32) {
+        let n = self.spec.ranks();
+        let mut order: Vec<u32> = (0..n).collect();
+        if ring > 0 {
+            shuffle(
+                &mut stream(self.seed, Purpose::Programs(0), ring.into()),
+                &mut order,
+            );
+        }
+        let place = order.iter().position(|rank| *rank == self.me).unwrap_or(0);
+        let at = |offset: u32| order[(place + offset as usize) % order.len()];
+        (at(n - 1), at(1))
+    }
+
+    fn ring(&self, out: &mut Vec<Op>, ring: u32, latency: bool, blocking: bool, index: u32) {
+        let (left, right) = self.neighbours(ring);
+        let bytes = self.bytes(latency);
+        collective::barrier(out, Group::all(self.spec.ranks()), self.me);
+        for iteration in 0..=loops(latency) {
+            out.extend((iteration == 1).then_some(Op::Begin));
+            if blocking {
+                for (to, from, tag) in [(right, left, 2), (left, right, 3)] {
+                    out.push(Op::Receive {
+                        from: Some(from),
+                        bytes,
+                        tag: Some(tag),
+                    });
+                    out.extend([Op::Send { to, bytes, tag }, Op::Wait]);
+                }
+            } else {
+                collective::neighbours(out, left, right, bytes, 1);
+            }
+        }
+        out.push(Op::End {
+            label: 2 + u16::from(!latency),
+            index: 2 * index + u32::from(blocking),
+        });
+    }
+
+    fn measured(&self, out: &mut Vec<Op>, label: u16, what: impl FnOnce(&mut Vec<Op>)) {
+        let all = Group::all(self.spec.ranks());
+        collective::barrier(out, all, self.me);
+        out.push(Op::Begin);
+        what(out);
+        collective::barrier(out, all, self.me);
+        out.push(Op::End { label, index: 0 });
+    }
+
+    fn transpose(&self, out: &mut Vec<Op>) {
+        let tag = 4;
+        for from in 0..self.spec.ranks() {
+            let bytes = self.spec.transposed(from)[self.me as usize];
+            if bytes > 0 {
+                out.push(Op::Receive {
+                    from: Some(from),
+                    bytes,
+                    tag: Some(tag),
+                });
+            }
+        }
+        for (to, bytes) in (0..).zip(self.spec.transposed(self.me)) {
+            if bytes > 0 {
+                out.push(Op::Send { to, bytes, tag });
+            }
+        }
+        out.push(Op::Wait);
+    }
+
+    /// In every round each rank sends to one other and receives from one: a random ring.
+    fn access(&self, out: &mut Vec<Op>) {
+        let (bytes, tag) = (self.spec.access_bytes(), 5);
+        for round in 0..self.spec.access_rounds {
+            let (from, to) = self.neighbours(1 + self.spec.rings.0.max(self.spec.rings.1) + round);
+            out.push(Op::Receive {
+                from: Some(from),
+                bytes,
+                tag: Some(tag),
+            });
+            out.extend([Op::Send { to, bytes, tag }, Op::Wait]);
+        }
+    }
+
+    fn fft(&self, out: &mut Vec<Op>) {
+        let n = u64::from(self.spec.ranks());
+        let all = Group::all(self.spec.ranks());
+        for _ in 0..3 {
+            collective::alltoall(out, all, self.me, self.spec.fft_length * 16 / (n * n));
+        }
+    }
+}
+
+impl Steps for Rank {
+    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
+        if step == 0 {
+            out.push(Op::Compute(self.spec.settle));
+        }
+        let Some(phase) = self.phases.get(step as usize) else {
+            return false;
+        };
+        match *phase {
+            Phase::PingPong {
+                client,
+                server,
+                after,
+                latency,
+                index,
+            } => {
+                self.ping_pong(out, (client, server), after, latency, index);
+            }
+            Phase::Ring {
+                ring,
+                latency,
+                blocking,
+                index,
+            } => {
+                self.ring(out, ring, latency, blocking, index);
+            }
+            Phase::Transpose => self.measured(out, 4, |out| self.transpose(out)),
+            Phase::Access => self.measured(out, 5, |out| self.access(out)),
+            Phase::Fft => self.measured(out, 6, |out| self.fft(out)),
+        }
+        true
+    }
+}

@@ -1,0 +1,153 @@
+//! Programs beside other traffic, behind the engine's [`Workload`] seam.
+
+use crate::traffic::Traffic;
+use silvan_cc::workload::{Gate, Offer, Poll, Workload};
+use silvan_core::{HostId, Time};
+
+use crate::programs::ranks::Programs;
+
+/// Traffic, and programs that run beside it, if there are any. A host with both sends a packet of each in
+/// turn.
+#[derive(Debug)]
+pub struct Load {
+    traffic: Traffic,
+    programs: Option<Programs>,
+    /// The first class of the programs' packets.
+    first_class: u16,
+    /// Whether it is the programs' turn, by host.
+    turn: Vec<bool>,
+    class_names: Vec<String>,
+    /// When the traffic changes by itself.
+    traffic_change: Option<Time>,
+}
+
+impl Load {
+    /// Joins programs, whose packets have the classes behind those of the traffic, with the traffic.
+    pub fn new(traffic: Traffic, programs: Programs, classes: Vec<String>, hosts: usize) -> Self {
+        Self::join(traffic, Some(programs), classes, hosts)
+    }
+
+    fn join(
+        traffic: Traffic,
+        programs: Option<Programs>,
+        classes: Vec<String>,
+        hosts: usize,
+    ) -> Self {
+        let mut class_names = traffic.classes().to_vec();
+        // The traffic refuses more classes than 16 bits can number.
+        let first_class = class_names.len() as u16;
+        class_names.extend(classes);
+        Self {
+            traffic_change: traffic.next_change(Time::ZERO),
+            traffic,
+            programs,
+            first_class,
+            turn: vec![false; hosts],
+            class_names,
+        }
+    }
+
+    /// Traffic without programs, of that many hosts.
+    pub fn of_traffic(traffic: Traffic, hosts: usize) -> Self {
+        Self::join(traffic, None, Vec::new(), hosts)
+    }
+
+    /// The traffic, without the programs.
+    pub fn into_traffic(self) -> Traffic {
+        self.traffic
+    }
+
+    /// The traffic beside the programs.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    /// The programs, if there are any.
+    pub fn programs(&self) -> Option<&Programs> {
+        self.programs.as_ref()
+    }
+
+    /// Names of all traffic classes.
+    pub fn classes(&self) -> &[String] {
+        &self.class_names
+    }
+}
+
+/// What to do when neither of two has a packet now.
+fn earlier(one: Poll, other: Poll) -> Poll {
+    match (one, other) {
+        (Poll::WaitUntil(a), Poll::WaitUntil(b)) => Poll::WaitUntil(a.min(b)),
+        (Poll::Idle, answer) | (answer, _) => answer,
+    }
+}
+
+impl Workload for Load {
+    #[inline]
+    fn needs_delivery(&self) -> bool {
+        self.programs.is_some() || self.traffic.needs_delivery()
+    }
+
+    #[inline]
+    fn foresee_poll(&self, host: HostId) {
+        if self.programs.is_none() {
+            self.traffic.foresee_poll(host);
+        }
+    }
+
+    #[inline]
+    fn expect_poll(&self, host: HostId) {
+        if self.programs.is_none() {
+            self.traffic.expect_poll(host);
+        }
+    }
+
+    fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+        let turn = self.turn[host.index()];
+        let mut answer = Poll::Idle;
+        for programs in [turn, !turn] {
+            let next = match &mut self.programs {
+                _ if !programs => self.traffic.poll(host, now, gate),
+                Some(programs) => programs.poll(host, now, gate),
+                None => continue,
+            };
+            if let Poll::Send(_) = next {
+                self.turn[host.index()] = !programs;
+                return next;
+            }
+            answer = earlier(answer, next);
+        }
+        answer
+    }
+
+    fn next_change(&self, _now: Time) -> Option<Time> {
+        let timer = self.programs.as_ref().and_then(Programs::next_timer);
+        let changes = [self.traffic_change, timer];
+        changes.into_iter().flatten().min()
+    }
+
+    fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>) {
+        if self.traffic_change.take_if(|at| *at <= now).is_some() {
+            self.traffic.apply_change(now, wake);
+            self.traffic_change = self.traffic.next_change(now);
+        }
+        if let Some(programs) = &mut self.programs {
+            programs.wake_at(now, wake);
+        }
+    }
+
+    fn on_release_moved(&mut self, host: HostId) {
+        self.traffic.on_release_moved(host);
+        if let Some(programs) = &mut self.programs {
+            programs.forget_releases(host);
+        }
+    }
+
+    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
+        match &mut self.programs {
+            Some(programs) if offer.class >= self.first_class => {
+                programs.delivered(src, offer, now, wake);
+            }
+            _ => self.traffic.on_delivered(src, offer, now, wake),
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Message-passing programs on the hosts of a fabric.
+//!
+//! A [job](JobSpec) is a group of ranks, several on a host if asked, each with a [script](Script): a
+//! sequence of [operations](Op) that is made while it runs, or a [`Schedule`] of operations that wait
+//! for each other, as [GOAL](goal) describes it. Messages match as MPI's do, small ones are sent
+//! at once, large ones ask first. [`Programs`] is driven by time and by deliveries; [`Load`] puts it
+//! behind the engine's seam, beside other traffic.
+//!
+//! [`collective`] has the usual algorithms, [`gpcnet`] and [`hpcc`] two benchmarks.
+
+pub mod collective;
+mod error;
+pub mod goal;
+pub mod gpcnet;
+pub mod hpcc;
+mod load;
+mod matching;
+mod message;
+mod op;
+mod pattern;
+mod plan;
+mod queues;
+mod rank;
+mod ranks;
+mod record;
+mod schedule;
+mod scheduled;
+mod sequence;
+mod spec;
+
+pub use error::Fault;
+pub use load::Load;
+pub use matching::{Arrived, Matcher, Posted};
+pub use op::{Group, Op, Repeated, Steps};
+pub use pattern::{Looped, Pattern};
+pub use plan::{JobPlan, Placement, Plan, Work};
+pub use rank::RankTotals;
+pub use ranks::Programs;
+pub use record::{JobRecord, Mark, OpTimes, RankRecord};
+pub use schedule::{Action, Dependency, Schedule, ScheduleOp};
+pub use spec::{JobSpec, Messaging, Script};

@@ -1,0 +1,105 @@
+//! What a rank does, one operation after the other.
+
+use silvan_core::Span;
+
+/// What the rank of a sequential program does next. Ranks are numbered within their job.
+///
+/// Sends, receives, puts and gets only start here; [`Wait`](Self::Wait) waits for all that the rank has
+/// started. A blocking operation is one followed by a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Computes for this long.
+    Compute(Span),
+    /// Starts to send a message.
+    Send {
+        /// The receiving rank.
+        to: u32,
+        /// Size of the message in bytes.
+        bytes: u64,
+        /// Tag, as MPI has them.
+        tag: u32,
+    },
+    /// Starts to receive a message.
+    Receive {
+        /// The sending rank; `None` is any.
+        from: Option<u32>,
+        /// Room for the message in bytes.
+        bytes: u64,
+        /// Tag; `None` is any.
+        tag: Option<u32>,
+    },
+    /// Starts to write into the memory of another rank, which need not do anything.
+    Put {
+        /// The rank written to.
+        to: u32,
+        /// Bytes to write.
+        bytes: u64,
+    },
+    /// Starts to read from the memory of another rank, which need not do anything.
+    Get {
+        /// The rank read from.
+        from: u32,
+        /// Bytes to read.
+        bytes: u64,
+    },
+    /// Waits until everything that this rank has started is complete.
+    Wait,
+    /// Starts a measurement.
+    Begin,
+    /// Ends a measurement and starts the next one.
+    End {
+        /// Which of the job's [labels](crate::programs::JobSpec::labels) it is counted under.
+        label: u16,
+        /// Number of the measurement.
+        index: u32,
+    },
+}
+
+/// A part of a job's ranks, numbered side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The first rank.
+    pub first: u32,
+    /// How many there are.
+    pub size: u32,
+}
+
+impl Group {
+    /// All ranks of a job of this size.
+    pub const fn all(size: u32) -> Self {
+        Self { first: 0, size }
+    }
+
+    /// The rank that is `place` places after the first, wrapping around.
+    pub const fn rank(self, place: u32) -> u32 {
+        self.first + place % self.size
+    }
+}
+
+/// The operations of one rank, made when they are needed: a program may be longer than memory.
+///
+/// Called once for many operations, never for a packet.
+pub trait Steps: std::fmt::Debug {
+    /// Appends the operations of a step to `out`; steps are counted from 0. Returns whether there may
+    /// be another step.
+    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool;
+}
+
+/// A given list of operations, done some number of times.
+#[derive(Clone, Debug)]
+pub struct Repeated {
+    /// The operations.
+    pub ops: Vec<Op>,
+    /// How often they are done; `None` is without end.
+    pub times: Option<u64>,
+}
+
+impl Steps for Repeated {
+    fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
+        if self.times.is_some_and(|times| step >= times) {
+            return false;
+        }
+        out.extend_from_slice(&self.ops);
+        self.times.is_none_or(|times| step + 1 < times)
+    }
+}

@@ -1,0 +1,157 @@
+//! Programs as a scenario asks for them: jobs can be made of it for any seed.
+
+use std::sync::Arc;
+
+use silvan_core::{HostId, Sl, Span, Time};
+
+use crate::programs::gpcnet::{self, Gpcnet};
+use crate::programs::hpcc::{self, Hpcc};
+use crate::programs::op::Group;
+use crate::programs::pattern::{Looped, Pattern};
+use crate::programs::schedule::Schedule;
+use crate::programs::spec::{JobSpec, Messaging, Script};
+
+/// How ranks are dealt to hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// A host gets its ranks one after the other.
+    Block,
+    /// Each host gets one rank, then each a second one.
+    Cyclic,
+}
+
+/// What the ranks of a job do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// A collective operation over and over.
+    Pattern {
+        /// Which.
+        pattern: Pattern,
+        /// Bytes.
+        bytes: u64,
+        /// How often; `None` is without end.
+        iterations: Option<u64>,
+        /// Computing before each operation.
+        compute: Span,
+        /// Time before the first one.
+        start: Span,
+    },
+    /// A schedule for each rank.
+    Schedules(Vec<Arc<Schedule>>),
+}
+
+/// A job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobPlan {
+    /// Its name.
+    pub name: String,
+    /// Its hosts, in the order of the ranks.
+    pub hosts: Vec<HostId>,
+    /// Ranks on each host.
+    pub ranks_per_host: u32,
+    /// How ranks are dealt to hosts.
+    pub placement: Placement,
+    /// What they do.
+    pub work: Work,
+    /// Whether the run may end before the job does.
+    pub background: bool,
+    /// Service level of its packets.
+    pub sl: Sl,
+}
+
+impl JobPlan {
+    /// Host of each rank, as many as there are programs or places.
+    pub fn rank_hosts(&self) -> Vec<HostId> {
+        let places = self.hosts.len() * self.ranks_per_host as usize;
+        let count = match &self.work {
+            Work::Pattern { .. } => places,
+            Work::Schedules(schedules) => schedules.len(),
+        };
+        let host = |rank: usize| match self.placement {
+            Placement::Block => self.hosts[rank / self.ranks_per_host as usize],
+            Placement::Cyclic => self.hosts[rank % self.hosts.len()],
+        };
+        (0..count.min(places)).map(host).collect()
+    }
+
+    /// When its ranks begin; the operations of a schedule begin at once.
+    fn start(&self) -> Time {
+        match self.work {
+            Work::Pattern { start, .. } => Time::ZERO + start,
+            Work::Schedules(_) => Time::ZERO,
+        }
+    }
+
+    /// The job, whose packets have this class.
+    pub fn job(&self, class: u16) -> JobSpec {
+        let hosts = self.rank_hosts();
+        let group = Group::all(hosts.len() as u32);
+        let script = |rank: usize| match &self.work {
+            Work::Schedules(schedules) => Script::Schedule(schedules[rank].clone()),
+            &Work::Pattern {
+                pattern,
+                bytes,
+                iterations,
+                compute,
+                start,
+            } => Script::Sequence(Box::new(Looped {
+                pattern,
+                group,
+                me: rank as u32,
+                bytes,
+                start,
+                compute,
+                iterations,
+            })),
+        };
+        let ranks = hosts.into_iter().enumerate();
+        JobSpec {
+            name: self.name.clone(),
+            class,
+            sl: self.sl,
+            start: self.start(),
+            background: self.background,
+            ranks: ranks.map(|(rank, host)| (host, script(rank))).collect(),
+            labels: vec!["operation".to_owned()],
+        }
+    }
+}
+
+/// Everything that runs on the hosts beside the traffic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// How messages become packets.
+    pub messaging: Messaging,
+    /// Jobs.
+    pub jobs: Vec<JobPlan>,
+    /// The benchmark GPCNeT, if it runs.
+    pub gpcnet: Option<Gpcnet>,
+    /// The benchmark HPCC, if it runs.
+    pub hpcc: Option<Hpcc>,
+}
+
+impl Plan {
+    /// Names of the traffic classes of the jobs' packets, in order.
+    pub fn classes(&self) -> Vec<String> {
+        let jobs = self.jobs.iter().map(|job| job.name.clone());
+        let gpcnet = self.gpcnet.iter().flat_map(|_| gpcnet::JOBS);
+        let hpcc = self.hpcc.iter().map(|_| hpcc::JOB.to_owned());
+        jobs.chain(gpcnet.map(str::to_owned)).chain(hpcc).collect()
+    }
+
+    /// The jobs of a run with this seed, with traffic classes from `class` on.
+    pub fn jobs(&self, seed: u64, class: u16) -> Vec<JobSpec> {
+        let mut next = class;
+        let mut jobs = Vec::new();
+        for plan in &self.jobs {
+            jobs.push(plan.job(next));
+            next += 1;
+        }
+        if let Some(gpcnet) = &self.gpcnet {
+            jobs.extend(gpcnet.jobs(seed, next));
+            next += gpcnet::JOBS.len() as u16;
+        }
+        jobs.extend(self.hpcc.as_ref().map(|hpcc| hpcc.job(seed, next)));
+        jobs
+    }
+}

@@ -1,0 +1,173 @@
+//! What is known of a rank during a run.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use silvan_core::{HostId, Span, Time};
+
+use crate::programs::matching::Matcher;
+use crate::programs::op::{Op, Steps};
+use crate::programs::schedule::Schedule;
+use crate::programs::spec::Script;
+
+/// A rank: where it is, what it does, and what has come of it.
+#[derive(Debug)]
+pub(crate) struct Rank {
+    pub host: HostId,
+    pub job: u32,
+    pub work: Work,
+    pub matcher: Matcher,
+    /// Messages sent at once that have not met their receives, by target.
+    pub unmet: BTreeMap<u32, u32>,
+    /// When the last copy to a rank of the same host ends.
+    pub copies_end: Time,
+    pub done_at: Option<Time>,
+    pub totals: RankTotals,
+}
+
+/// What a rank has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RankTotals {
+    /// Messages sent, with puts and gets.
+    pub sends: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Messages received.
+    pub receives: u64,
+    /// Time spent computing.
+    pub compute: Span,
+    /// Time spent waiting for others.
+    pub waiting: Span,
+}
+
+/// How a rank goes on.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Sequence(Sequence),
+    Schedule(ScheduleRun),
+}
+
+impl Work {
+    pub fn new(script: Script) -> Self {
+        match script {
+            Script::Sequence(steps) => Self::Sequence(Sequence::new(steps)),
+            Script::Schedule(schedule) => Self::Schedule(ScheduleRun::new(schedule)),
+        }
+    }
+}
+
+/// What the processor of a sequential rank is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Taking the next operation.
+    Ready,
+    /// Computing, or at the overhead of a message.
+    Busy,
+    /// Waiting for its operations to be complete.
+    Waiting,
+    Done,
+}
+
+/// A rank that does one operation after the other.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    steps: Box<dyn Steps>,
+    step: u64,
+    more: bool,
+    buffer: Vec<Op>,
+    place: usize,
+    /// Operations taken so far: the number of the one at hand, from 1.
+    pub taken: u32,
+    pub state: State,
+    /// Operations started and not complete.
+    pub outstanding: u32,
+    /// Overhead of received messages that has not been paid.
+    pub unpaid: Span,
+    /// When the overhead of what has been received is paid.
+    pub paid_at: Time,
+    pub waiting_since: Time,
+    pub begun: Time,
+}
+
+impl Sequence {
+    fn new(steps: Box<dyn Steps>) -> Self {
+        Self {
+            steps,
+            step: 0,
+            more: true,
+            buffer: Vec::new(),
+            place: 0,
+            taken: 0,
+            state: State::Ready,
+            outstanding: 0,
+            unpaid: Span::ZERO,
+            paid_at: Time::ZERO,
+            waiting_since: Time::ZERO,
+            begun: Time::ZERO,
+        }
+    }
+
+    /// The operation at hand; `None` at the end.
+    pub fn peek(&mut self) -> Option<Op> {
+        while self.place == self.buffer.len() {
+            if !self.more {
+                return None;
+            }
+            self.buffer.clear();
+            self.place = 0;
+            self.more = self.steps.step(self.step, &mut self.buffer);
+            self.step += 1;
+        }
+        Some(self.buffer[self.place])
+    }
+
+    /// Goes on to the next operation.
+    pub fn advance(&mut self) {
+        self.place += 1;
+        self.taken = self.taken.wrapping_add(1);
+    }
+}
+
+/// What a processor of a rank with a schedule does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// An operation that computes or sends.
+    Do(u32),
+    /// Goes through the bytes of what an operation sends; whether the operation then ends.
+    Leave(u32, bool),
+    /// Takes in the message of an operation that receives, for so long.
+    TakeIn(u32, Span),
+}
+
+/// A processor and its tasks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Cpu {
+    pub queue: VecDeque<Task>,
+    pub task: Option<Task>,
+}
+
+/// A rank whose operations wait for each other.
+#[derive(Debug)]
+pub(crate) struct ScheduleRun {
+    pub schedule: Arc<Schedule>,
+    /// How many others each operation still waits for.
+    pub waits: Vec<u32>,
+    pub cpus: Vec<Cpu>,
+    /// Operations not complete.
+    pub left: u32,
+    /// Start and end of every operation, as far as they are known.
+    pub times: Vec<(Time, Time)>,
+}
+
+impl ScheduleRun {
+    fn new(schedule: Arc<Schedule>) -> Self {
+        let ops = schedule.ops().len();
+        Self {
+            waits: schedule.waits().to_vec(),
+            cpus: vec![Cpu::default(); schedule.cpus() as usize],
+            left: ops as u32,
+            times: vec![(Time::MAX, Time::MAX); ops],
+            schedule,
+        }
+    }
+}

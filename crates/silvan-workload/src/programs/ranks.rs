@@ -1,0 +1,472 @@
+//! All ranks of all jobs at work.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use silvan_cc::workload::{Gate, Offer, Poll};
+use silvan_core::{Bytes, HostId, Span, Time};
+
+use crate::programs::error::Fault;
+use crate::programs::matching::{Arrived, Matcher, Posted};
+use crate::programs::message::{Message, Messages, NONE, Stage};
+use crate::programs::queues::{Queues, Way};
+use crate::programs::rank::{Rank, RankTotals, Work};
+use crate::programs::record::{Mark, OpTimes};
+use crate::programs::spec::{JobSpec, Messaging};
+
+/// A group of ranks that only talk to each other.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub name: String,
+    pub class: u16,
+    pub sl: silvan_core::Sl,
+    pub start: Time,
+    pub background: bool,
+    pub labels: Vec<String>,
+    /// Number of its first rank over all jobs.
+    pub first: u32,
+    pub size: u32,
+    /// Ranks that have not come to their end.
+    pub running: u32,
+    /// Timers and messages on their way: as long as there are any, something will happen by itself.
+    pub pending: u32,
+    pub done_at: Option<Time>,
+}
+
+/// What happens when a timer goes off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    /// A sequential rank goes on.
+    GoOn,
+    /// A sequential rank has paid the overhead of the operation at hand.
+    Start,
+    /// A processor of a rank with a schedule has done its task.
+    Task(u32),
+    /// A message between ranks of a host is there.
+    Local(u32),
+}
+
+/// Timers at one instant go off by rank, and those of a rank in the order in which they were set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Timer {
+    at: Time,
+    rank: u32,
+    set: u64,
+    due: Due,
+}
+
+/// Message-passing programs at work, told of time and deliveries from outside.
+///
+/// Nothing here depends on which host is polled when: a rank goes on when a timer of its own goes off or
+/// a message for it has arrived.
+#[derive(Debug)]
+pub struct Programs {
+    pub(crate) messaging: Messaging,
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) ranks: Vec<Rank>,
+    messages: Messages,
+    queues: Queues,
+    timers: BinaryHeap<Reverse<Timer>>,
+    timers_set: u64,
+    /// Hosts with something new to send.
+    woken: Vec<HostId>,
+    /// Operations of schedules that wait for no other any more.
+    pub(crate) ready: VecDeque<(u32, u32)>,
+    pub(crate) marks: Vec<Mark>,
+    fault: Option<Fault>,
+    /// Jobs that the run waits for.
+    running: u32,
+}
+
+impl Programs {
+    /// Starts all ranks of all jobs at time zero, on a fabric with this many hosts.
+    pub fn new(jobs: Vec<JobSpec>, messaging: Messaging, hosts: usize) -> Self {
+        let mut programs = Self {
+            messaging,
+            jobs: Vec::with_capacity(jobs.len()),
+            ranks: Vec::new(),
+            messages: Messages::default(),
+            queues: Queues::new(hosts, messaging.mtu.as_u64()),
+            timers: BinaryHeap::new(),
+            timers_set: 0,
+            woken: Vec::new(),
+            ready: VecDeque::new(),
+            marks: Vec::new(),
+            fault: None,
+            running: 0,
+        };
+        for spec in jobs {
+            programs.add(spec);
+        }
+        for rank in 0..programs.ranks.len() as u32 {
+            programs.start_rank(rank);
+        }
+        programs.settle(Time::ZERO);
+        for job in 0..programs.jobs.len() as u32 {
+            programs.look_at(job, Time::ZERO);
+        }
+        // The engine polls every host at time zero anyway.
+        programs.woken.clear();
+        programs
+    }
+
+    fn add(&mut self, spec: JobSpec) {
+        let job = self.jobs.len() as u32;
+        let size = spec.ranks.len() as u32;
+        self.running += u32::from(!spec.background);
+        self.jobs.push(Job {
+            name: spec.name,
+            class: spec.class,
+            sl: spec.sl,
+            start: spec.start,
+            background: spec.background,
+            labels: spec.labels,
+            first: self.ranks.len() as u32,
+            size,
+            running: size,
+            pending: 0,
+            done_at: None,
+        });
+        for (host, script) in spec.ranks {
+            self.ranks.push(Rank {
+                host,
+                job,
+                work: Work::new(script),
+                matcher: Matcher::default(),
+                unmet: BTreeMap::new(),
+                copies_end: Time::ZERO,
+                done_at: None,
+                totals: RankTotals::default(),
+            });
+        }
+    }
+
+    fn start_rank(&mut self, rank: u32) {
+        match self.ranks[rank as usize].work {
+            Work::Sequence(_) => self.go_on(rank, Time::ZERO),
+            Work::Schedule(_) => self.start_schedule(rank, Time::ZERO),
+        }
+    }
+
+    /// Whether all jobs that the run waits for are done.
+    pub fn is_finished(&self) -> bool {
+        self.running == 0
+    }
+
+    /// What has gone wrong, if anything has.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
+    }
+
+    /// Start and end of every operation of ranks with schedules, by rank.
+    pub fn op_times(&self) -> Vec<OpTimes> {
+        crate::programs::record::op_times(self)
+    }
+
+    /// The next instant at which something happens by itself.
+    pub fn next_timer(&self) -> Option<Time> {
+        self.timers.peek().map(|timer| timer.0.at)
+    }
+
+    /// Lets all timers up to `now` go off, and adds hosts with something new to send to `wake`.
+    pub fn wake_at(&mut self, now: Time, wake: &mut Vec<HostId>) {
+        self.settle(now);
+        wake.append(&mut self.woken);
+    }
+
+    /// The next packet of a host.
+    pub fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+        self.queues.poll(&mut self.messages, host, now, gate)
+    }
+
+    /// Takes in that a packet has arrived, and adds hosts with something new to send to `wake`.
+    pub fn delivered(&mut self, from: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
+        if let Some(flow) = self.queues.delivered(from, offer.dst, offer.sl) {
+            while let Some(message) = self.queues.take_whole(flow) {
+                self.arrived(message, now);
+            }
+        }
+        wake.append(&mut self.woken);
+    }
+
+    /// Congestion control may let flows of the host send earlier than it said.
+    pub fn forget_releases(&mut self, host: HostId) {
+        self.queues.forget_releases(host);
+    }
+
+    pub(crate) fn set_timer(&mut self, rank: u32, at: Time, due: Due) {
+        let set = self.timers_set;
+        self.timers_set += 1;
+        self.jobs[self.ranks[rank as usize].job as usize].pending += 1;
+        self.timers.push(Reverse(Timer { at, rank, set, due }));
+    }
+
+    fn settle(&mut self, now: Time) {
+        while let Some(Reverse(timer)) = self.timers.peek().copied() {
+            if timer.at > now {
+                return;
+            }
+            self.timers.pop();
+            let job = self.ranks[timer.rank as usize].job;
+            match timer.due {
+                Due::GoOn => self.go_on(timer.rank, timer.at),
+                Due::Start => self.start_paid(timer.rank, timer.at),
+                Due::Task(cpu) => self.task_done(timer.rank, cpu, timer.at),
+                Due::Local(message) => self.take_in(message, timer.at),
+            }
+            self.jobs[job as usize].pending -= 1;
+            self.look_at(job, timer.at);
+        }
+    }
+
+    /// Sends a stage of a message on its way.
+    pub(crate) fn launch(&mut self, slot: u32, now: Time) {
+        let message = self.messages.at_mut(slot);
+        let bytes = if message.stage.is_control() {
+            self.messaging.control.as_u64()
+        } else {
+            message.bytes
+        };
+        // A packet carries at least one byte.
+        message.left = bytes.max(1);
+        let (from, to) = message.way();
+        let (sender, receiver) = (&self.ranks[from as usize], &self.ranks[to as usize]);
+        let (source, target) = (sender.host, receiver.host);
+        if source == target {
+            let copied = self.messaging.local_rate.span_for(Bytes::from_bytes(bytes));
+            let sender = &mut self.ranks[from as usize];
+            sender.copies_end = sender.copies_end.max(now).saturating_add(copied);
+            let latency = self.messaging.local_latency;
+            let at = sender.copies_end.saturating_add(latency);
+            self.set_timer(from, at, Due::Local(slot));
+            return;
+        }
+        let job = &mut self.jobs[sender.job as usize];
+        job.pending += 1;
+        let way = Way {
+            from: source,
+            to: target,
+            sl: job.sl,
+            class: job.class,
+        };
+        self.queues.push(&mut self.messages, slot, way);
+        self.woken.push(source);
+    }
+
+    /// A message has come over the fabric.
+    fn arrived(&mut self, slot: u32, now: Time) {
+        let job = self.ranks[self.messages.at(slot).source as usize].job;
+        self.take_in(slot, now);
+        self.settle(now);
+        self.jobs[job as usize].pending -= 1;
+        self.look_at(job, now);
+    }
+
+    /// A stage of a message has reached its end.
+    fn take_in(&mut self, slot: u32, now: Time) {
+        let message = *self.messages.at(slot);
+        match message.stage {
+            Stage::Eager | Stage::RequestToSend => {
+                let target = &mut self.ranks[message.target as usize];
+                let first = self.jobs[target.job as usize].first;
+                let arrived = Arrived {
+                    from: message.source - first,
+                    tag: message.tag,
+                    message: slot,
+                    bytes: message.bytes,
+                };
+                if let Some(posted) = target.matcher.arrive(arrived) {
+                    self.matched(posted, arrived, now);
+                }
+            }
+            Stage::ClearToSend => self.next_stage(slot, Stage::Data, now),
+            Stage::GetRequest => self.next_stage(slot, Stage::GetReply, now),
+            Stage::Data => {
+                self.messages.remove(slot);
+                self.complete(message.source, message.source_token, None, now);
+                self.complete(
+                    message.target,
+                    message.target_token,
+                    Some(message.bytes),
+                    now,
+                );
+            }
+            Stage::Put => {
+                self.messages.remove(slot);
+                self.complete(message.source, message.source_token, None, now);
+            }
+            Stage::GetReply => {
+                self.messages.remove(slot);
+                self.complete(message.target, message.target_token, None, now);
+            }
+        }
+    }
+
+    fn next_stage(&mut self, slot: u32, stage: Stage, now: Time) {
+        self.messages.at_mut(slot).stage = stage;
+        self.launch(slot, now);
+    }
+
+    /// A message and its receive have found each other.
+    fn matched(&mut self, posted: Posted, arrived: Arrived, now: Time) {
+        let message = *self.messages.at(arrived.message);
+        if arrived.bytes > posted.bytes && self.fault.is_none() {
+            self.fault = Some(self.too_long(&message, &posted));
+        }
+        self.ranks[message.target as usize].totals.receives += 1;
+        if message.stage == Stage::Eager {
+            self.messages.remove(arrived.message);
+            self.give_credit(message.source, message.target);
+            self.complete(message.target, posted.token, Some(message.bytes), now);
+        } else {
+            self.messages.at_mut(arrived.message).target_token = posted.token;
+            self.next_stage(arrived.message, Stage::ClearToSend, now);
+        }
+    }
+
+    /// Starts to send a message; returns whether that is complete at once, as the message goes unasked.
+    pub(crate) fn send(
+        &mut self,
+        rank: u32,
+        token: u32,
+        to: u32,
+        bytes: u64,
+        tag: u32,
+        now: Time,
+    ) -> bool {
+        let target = self.first_of(rank) + to;
+        let eager = bytes <= self.messaging.eager_limit.as_u64() && self.take_credit(rank, target);
+        let stage = if eager {
+            Stage::Eager
+        } else {
+            Stage::RequestToSend
+        };
+        let slot = self.messages.add(Message {
+            stage,
+            source: rank,
+            target,
+            tag,
+            bytes,
+            source_token: token,
+            target_token: 0,
+            left: 0,
+            next: NONE,
+        });
+        self.count_send(rank, bytes);
+        self.launch(slot, now);
+        eager
+    }
+
+    /// Takes one of the credits for messages that go unasked, if there is one.
+    fn take_credit(&mut self, rank: u32, target: u32) -> bool {
+        let unmet = self.ranks[rank as usize].unmet.entry(target).or_insert(0);
+        let may = *unmet < self.messaging.eager_credits;
+        *unmet += u32::from(may);
+        may
+    }
+
+    fn give_credit(&mut self, rank: u32, target: u32) {
+        let unmet = &mut self.ranks[rank as usize].unmet;
+        if let Some(count) = unmet.get_mut(&target) {
+            *count -= 1;
+            if *count == 0 {
+                unmet.remove(&target);
+            }
+        }
+    }
+
+    /// Starts to read (`read`) or write the memory of another rank.
+    pub(crate) fn access(
+        &mut self,
+        rank: u32,
+        token: u32,
+        other: u32,
+        bytes: u64,
+        read: bool,
+        now: Time,
+    ) {
+        let other = self.first_of(rank) + other;
+        let (stage, source, target) = if read {
+            (Stage::GetRequest, other, rank)
+        } else {
+            (Stage::Put, rank, other)
+        };
+        let slot = self.messages.add(Message {
+            stage,
+            source,
+            target,
+            tag: 0,
+            bytes,
+            source_token: token,
+            target_token: token,
+            left: 0,
+            next: NONE,
+        });
+        self.count_send(rank, bytes);
+        self.launch(slot, now);
+    }
+
+    fn count_send(&mut self, rank: u32, bytes: u64) {
+        let totals = &mut self.ranks[rank as usize].totals;
+        totals.sends += 1;
+        totals.sent_bytes += bytes;
+    }
+
+    /// Posts a receive.
+    pub(crate) fn receive(&mut self, rank: u32, posted: Posted, now: Time) {
+        if let Some(arrived) = self.ranks[rank as usize].matcher.post(posted) {
+            self.matched(posted, arrived, now);
+        }
+    }
+
+    /// An operation that a rank has started is complete; one that received, but for its overhead.
+    fn complete(&mut self, rank: u32, token: u32, received: Option<u64>, now: Time) {
+        let to_pay = received.map(|bytes| self.overhead_of(bytes));
+        match self.ranks[rank as usize].work {
+            Work::Sequence(_) => self.sequence_complete(rank, to_pay, now),
+            Work::Schedule(_) => self.schedule_complete(rank, token, to_pay, now),
+        }
+    }
+
+    /// What it costs the processor to receive a message.
+    fn overhead_of(&self, bytes: u64) -> Span {
+        let messaging = &self.messaging;
+        messaging.overhead + messaging.bytes_overhead(bytes)
+    }
+
+    pub(crate) fn first_of(&self, rank: u32) -> u32 {
+        self.jobs[self.ranks[rank as usize].job as usize].first
+    }
+
+    /// A rank has come to its end.
+    pub(crate) fn rank_done(&mut self, rank: u32, now: Time) {
+        self.ranks[rank as usize].done_at = Some(now);
+        let job = self.ranks[rank as usize].job;
+        self.jobs[job as usize].running -= 1;
+    }
+
+    /// Looks whether a job is done, or can never be.
+    fn look_at(&mut self, job: u32, now: Time) {
+        let state = &mut self.jobs[job as usize];
+        if state.pending > 0 || state.done_at.is_some() {
+            return;
+        }
+        if state.running == 0 {
+            state.done_at = Some(now);
+            self.running -= u32::from(!state.background);
+            if self.fault.is_none() {
+                self.fault = self.left_over(job);
+            }
+        } else if self.fault.is_none() {
+            self.fault = Some(self.stuck(job, now));
+        }
+    }
+
+    pub(crate) fn message(&self, slot: u32) -> &Message {
+        self.messages.at(slot)
+    }
+
+    pub(crate) fn add_compute(&mut self, rank: u32, span: Span) {
+        self.ranks[rank as usize].totals.compute += span;
+    }
+}

@@ -1,0 +1,156 @@
+//! Ranks that do one operation after the other.
+
+use silvan_core::{Span, Time};
+
+use crate::programs::matching::Posted;
+use crate::programs::op::Op;
+use crate::programs::rank::{Sequence, State, Work};
+use crate::programs::ranks::{Due, Programs};
+use crate::programs::record::Mark;
+
+impl Programs {
+    fn sequence(&mut self, rank: u32) -> &mut Sequence {
+        match &mut self.ranks[rank as usize].work {
+            Work::Sequence(sequence) => sequence,
+            Work::Schedule(_) => unreachable!("only sequential ranks come here"),
+        }
+    }
+
+    /// Does operations until one takes time.
+    pub(crate) fn go_on(&mut self, rank: u32, now: Time) {
+        self.sequence(rank).state = State::Ready;
+        loop {
+            let Some(op) = self.sequence(rank).peek() else {
+                self.sequence(rank).state = State::Done;
+                self.rank_done(rank, now);
+                return;
+            };
+            let takes_time = match op {
+                Op::Compute(span) => {
+                    self.add_compute(rank, span);
+                    self.sequence(rank).advance();
+                    self.be_busy(rank, now, span, Due::GoOn)
+                }
+                Op::Send { .. } | Op::Put { .. } | Op::Get { .. } => {
+                    let overhead = self.messaging.overhead;
+                    self.be_busy(rank, now, overhead, Due::Start) || self.start(rank, op, now)
+                }
+                Op::Receive { from, bytes, tag } => {
+                    let sequence = self.sequence(rank);
+                    sequence.advance();
+                    sequence.outstanding += 1;
+                    let token = sequence.taken;
+                    let posted = Posted {
+                        from,
+                        tag,
+                        token,
+                        bytes,
+                    };
+                    self.receive(rank, posted, now);
+                    false
+                }
+                Op::Wait => self.wait(rank, now),
+                Op::Begin => {
+                    let sequence = self.sequence(rank);
+                    sequence.begun = now;
+                    sequence.advance();
+                    false
+                }
+                Op::End { label, index } => {
+                    let sequence = self.sequence(rank);
+                    let begin = std::mem::replace(&mut sequence.begun, now);
+                    sequence.advance();
+                    self.marks.push(Mark {
+                        rank,
+                        label,
+                        index,
+                        begin,
+                        end: now,
+                    });
+                    false
+                }
+            };
+            if takes_time {
+                return;
+            }
+        }
+    }
+
+    /// Lets a rank be busy for a time; returns whether there is any.
+    fn be_busy(&mut self, rank: u32, now: Time, span: Span, then: Due) -> bool {
+        if span.is_zero() {
+            return false;
+        }
+        self.sequence(rank).state = State::Busy;
+        self.set_timer(rank, now + span, then);
+        true
+    }
+
+    /// The overhead of the send, put or get at hand is paid.
+    pub(crate) fn start_paid(&mut self, rank: u32, now: Time) {
+        let next = self.sequence(rank).peek();
+        if !next.is_some_and(|op| self.start(rank, op, now)) {
+            self.go_on(rank, now);
+        }
+    }
+
+    /// Starts what its overhead has been paid for; returns whether its bytes keep the rank busy.
+    fn start(&mut self, rank: u32, op: Op, now: Time) -> bool {
+        let sequence = self.sequence(rank);
+        sequence.advance();
+        let token = sequence.taken;
+        match op {
+            Op::Send { to, bytes, tag } => {
+                if !self.send(rank, token, to, bytes, tag, now) {
+                    self.sequence(rank).outstanding += 1;
+                }
+                let span = self.messaging.bytes_overhead(bytes);
+                self.be_busy(rank, now, span, Due::GoOn)
+            }
+            Op::Put { to: other, bytes } | Op::Get { from: other, bytes } => {
+                sequence.outstanding += 1;
+                let read = matches!(op, Op::Get { .. });
+                self.access(rank, token, other, bytes, read, now);
+                false
+            }
+            _ => unreachable!("only what has an overhead comes here"),
+        }
+    }
+
+    /// Starts to wait; returns whether that takes time.
+    fn wait(&mut self, rank: u32, now: Time) -> bool {
+        let sequence = self.sequence(rank);
+        sequence.advance();
+        let to_pay = std::mem::take(&mut sequence.unpaid);
+        sequence.paid_at = now + to_pay;
+        if sequence.outstanding == 0 {
+            return self.be_busy(rank, now, to_pay, Due::GoOn);
+        }
+        sequence.state = State::Waiting;
+        sequence.waiting_since = now;
+        true
+    }
+
+    /// Something that a rank has started is complete; if it was a receive, but for this overhead.
+    pub(crate) fn sequence_complete(&mut self, rank: u32, received: Option<Span>, now: Time) {
+        let sequence = self.sequence(rank);
+        sequence.outstanding -= 1;
+        if sequence.state != State::Waiting {
+            sequence.unpaid += received.unwrap_or(Span::ZERO);
+            return;
+        }
+        if let Some(overhead) = received {
+            sequence.paid_at = sequence.paid_at.max(now) + overhead;
+        }
+        if sequence.outstanding > 0 {
+            return;
+        }
+        let (paid_at, since) = (sequence.paid_at, sequence.waiting_since);
+        self.ranks[rank as usize].totals.waiting += now.since(since);
+        if paid_at > now {
+            self.be_busy(rank, now, paid_at.since(now), Due::GoOn);
+        } else {
+            self.go_on(rank, now);
+        }
+    }
+}

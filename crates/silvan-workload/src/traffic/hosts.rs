@@ -1,0 +1,327 @@
+//! All traffic of a run behind the engine's [`Workload`] seam.
+
+use silvan_cc::workload::{Gate, Offer, Poll, Workload};
+use silvan_core::prefetch::{prefetch, prefetch_item};
+use silvan_core::{HostId, Time};
+
+use crate::traffic::build::build;
+use crate::traffic::error::TrafficError;
+use crate::traffic::finite::FiniteFlow;
+use crate::traffic::fixed::Fixed;
+use crate::traffic::hotspots::HotspotTable;
+use crate::traffic::offered::OfferedLoad;
+use crate::traffic::roles::Role;
+use crate::traffic::scatter::{Common, Scatter};
+use crate::traffic::send_queue::{OpenGate, SendQueue};
+use crate::traffic::sequence::{Sequence, SequenceState};
+use crate::traffic::spec::{Environment, TrafficSpec};
+
+/// One source of messages of one host.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// Destinations change from message to message.
+    Scatter(Scatter),
+    /// One destination.
+    Fixed(Fixed),
+    /// One destination after the other, in a closed loop.
+    Sequence(Box<Sequence>),
+}
+
+impl Source {
+    /// Whether a packet can start now; otherwise the earliest instant at which one may.
+    ///
+    /// Apart from [`emit`](Self::emit) so that answers stay in registers: a packet that passes
+    /// through several results is copied through memory each time, which costs more than all
+    /// the rest.
+    #[inline]
+    fn ready<G: Gate>(
+        &mut self,
+        now: Time,
+        commons: &[Common],
+        hotspots: &mut HotspotTable,
+        gate: &mut G,
+    ) -> Result<(), Time> {
+        match self {
+            Self::Scatter(scatter) => scatter.ready(now, commons, hotspots, gate),
+            Self::Fixed(fixed) => fixed.ready(now, gate),
+            Self::Sequence(sequence) => sequence.ready(now, gate),
+        }
+    }
+
+    #[inline]
+    fn emit(&mut self, commons: &[Common]) -> Offer {
+        match self {
+            Self::Scatter(scatter) => scatter.emit(commons),
+            Self::Fixed(fixed) => fixed.emit(),
+            Self::Sequence(sequence) => sequence.emit(),
+        }
+    }
+}
+
+/// The sources of one host: a range of all sources, and whose turn it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostSources {
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    /// Sources behind those that take turns, which have been stopped.
+    pub(crate) stopped: u32,
+    pub(crate) turn: u32,
+}
+
+/// The traffic of all hosts: V, C and B nodes, uniform traffic, permutations, incasts and flows, in
+/// any combination.
+///
+/// A host that is part of several entries serves them round robin, packet by packet; one that
+/// cannot send (throttled, no credits on its lane, nothing due) loses its turn to the next. Memory is
+/// some 200 bytes per host and entry, and up to 6 KB more for a source with hundreds of throttled
+/// queue pairs; nothing grows with the square of the number of hosts.
+///
+/// What a host sends depends on the seed and on what its own gate answered, never on when or
+/// whether other hosts were polled.
+#[derive(Clone, Debug)]
+pub struct Traffic {
+    pub(crate) hosts: Vec<HostSources>,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) commons: Vec<Common>,
+    pub(crate) hotspots: HotspotTable,
+    /// Hosts that send to hotspots, and so have something new to send when those move.
+    pub(crate) followers: Vec<HostId>,
+    pub(crate) roles: Vec<Role>,
+    pub(crate) receives: Vec<bool>,
+    pub(crate) incast_targets: Vec<HostId>,
+    pub(crate) finite: Vec<FiniteFlow>,
+    /// Whether there are sequences, which start messages because of deliveries.
+    pub(crate) has_sequences: bool,
+    pub(crate) classes: Vec<String>,
+    pub(crate) offered: OfferedLoad,
+    /// By host, where each has one queue for all messages; else empty.
+    pub(crate) send_queues: Vec<SendQueue>,
+}
+
+impl Traffic {
+    /// Checks the description and builds the traffic.
+    ///
+    /// # Errors
+    ///
+    /// [`TrafficError`] names the first entry and key at fault.
+    pub fn new(spec: &TrafficSpec, environment: &Environment) -> Result<Self, TrafficError> {
+        build(spec, environment)
+    }
+
+    /// Names of the traffic classes for the statistics, indexed by [`Offer::class`]: `v`, `c-hot`,
+    /// `b-hot` and `b-uniform` as far as there are such nodes, then the names of the other entries.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// Whether a host is a V, C or B node. Panics if the fabric has no such host.
+    ///
+    /// Fractions become counts by largest remainder: each role gets the whole part of fraction times
+    /// hosts, the hosts left over go one each to the largest fractional parts, on a tie in the order
+    /// V, C, B, idle. Of 648 hosts, 20 % and 80 % are 130 and 518. The roles are then placed at
+    /// random by the placement seed; the V nodes of a seed are the same whatever the C and B nodes do.
+    pub fn role(&self, host: HostId) -> Role {
+        self.roles[host.index()]
+    }
+
+    /// The hotspots at an instant, one per subset of the C and of the B nodes; empty if there are none.
+    pub fn hotspots(&self, at: Time) -> Vec<HostId> {
+        let hotspots = self.hotspots.at(at).into_iter();
+        hotspots.map(|host| HostId::new(host as usize)).collect()
+    }
+
+    /// The receivers of incasts, each once.
+    pub fn incast_targets(&self) -> &[HostId] {
+        &self.incast_targets
+    }
+
+    /// The flows of the description that have a given number of bytes, as they are at the start.
+    pub fn finite_flows(&self) -> &[FiniteFlow] {
+        &self.finite
+    }
+
+    /// The sequences, ordered by class.
+    pub fn sequences(&self) -> Vec<SequenceState> {
+        let of_host = |(host, record): (usize, &HostSources)| {
+            let first = record.first as usize;
+            let end = first + (record.count + record.stopped) as usize;
+            let sources = self.sources[first..end].iter();
+            sources.filter_map(move |source| match source {
+                Source::Sequence(sequence) => Some(sequence.state(HostId::new(host))),
+                _ => None,
+            })
+        };
+        let mut states: Vec<_> = self.hosts.iter().enumerate().flat_map(of_host).collect();
+        states.sort_unstable_by_key(|state| state.class);
+        states
+    }
+
+    /// Whether a host is a destination of some traffic at some time. Panics if the fabric has no such
+    /// host.
+    pub fn receives(&self, host: HostId) -> bool {
+        self.receives[host.index()]
+    }
+
+    /// What `host` offers at an instant [bit/s of payload]: the sum over its sources, each by itself
+    /// at most its injection rate. Flows with a given number of bytes count until their end, if they
+    /// have one, and sequences, which offer what the fabric lets them, as nothing. Panics if the fabric has no such host.
+    pub fn offered_load(&self, host: HostId, at: Time) -> f64 {
+        self.offered.of(host, at)
+    }
+
+    /// The theoretical maximum average receive rate of the hosts that are not hotspots at `at`
+    /// [bit/s of payload]: `tmax` of gran2012, section V-B, "the maximum average receive rate the
+    /// non-hotspots could possibly achieve if the hotspots were not present".
+    ///
+    /// Follows from the definition of the traffic. A host s with injection rate R(s) sends the share
+    /// u(s) of it uniformly: 1 for a V node, 1 - p for a B node, 0 for a C node, the load for a uniform
+    /// entry. Each of the n - 1 other hosts gets an equal part of that, so with H the set of hotspots
+    ///
+    /// tmax = sum over d not in H, sum over s other than d, of u(s) R(s) / (n - 1), over (n - |H|)
+    ///
+    /// which for large n is R times the sum of u over n. At R = 13.5 Gbit/s: 20 % V nodes give 2.7
+    /// (Table II); 25 % B nodes at p = 0 and 20 % of the others V give 13.5 * (0.25 + 0.15) = 5.4.
+    /// The rate at which a host can receive is not considered. 0 if every host is a hotspot.
+    pub fn tmax(&self, at: Time) -> f64 {
+        self.offered.tmax(&self.hotspots.at(at), at)
+    }
+}
+
+impl Traffic {
+    /// The source whose turn it is to start a packet now; otherwise the earliest instant at which one may.
+    #[inline]
+    fn ready_source<G: Gate>(
+        &mut self,
+        host: HostId,
+        now: Time,
+        gate: &mut G,
+    ) -> Result<usize, Time> {
+        let HostSources {
+            first, count, turn, ..
+        } = self.hosts[host.index()];
+        let sources = &mut self.sources[first as usize..(first + count) as usize];
+        let mut wait = Time::MAX;
+        for step in 0..count {
+            let place = if turn + step < count {
+                turn + step
+            } else {
+                turn + step - count
+            };
+            let source = &mut sources[place as usize];
+            match source.ready(now, &self.commons, &mut self.hotspots, gate) {
+                Ok(()) => {
+                    if count > 1 {
+                        self.hosts[host.index()].turn = (place + 1) % count;
+                    }
+                    return Ok((first + place) as usize);
+                }
+                Err(instant) => wait = wait.min(instant),
+            }
+        }
+        Err(wait)
+    }
+
+    /// The next packet of the only queue of a host, for which a message is made if it is empty.
+    fn poll_queue<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+        if self.send_queues[host.index()].is_empty() {
+            let mut open = OpenGate { gate, now };
+            let source = match self.ready_source(host, now, &mut open) {
+                Ok(source) => &mut self.sources[source],
+                Err(wait) => return waiting(now, wait),
+            };
+            let first = source.emit(&self.commons);
+            let (mut bytes, mut last) = (u64::from(first.bytes), first.last);
+            while !last
+                && source
+                    .ready(now, &self.commons, &mut self.hotspots, &mut open)
+                    .is_ok()
+            {
+                let packet = source.emit(&self.commons);
+                bytes += u64::from(packet.bytes);
+                last = packet.last;
+            }
+            self.send_queues[host.index()].push(first, bytes);
+        }
+        self.send_queues[host.index()].poll(now, gate)
+    }
+}
+
+/// What a host without a packet to start does.
+#[inline]
+fn waiting(now: Time, wait: Time) -> Poll {
+    if wait == Time::MAX {
+        return Poll::Idle;
+    }
+    debug_assert!(wait > now, "a source waits for the past");
+    Poll::WaitUntil(wait)
+}
+
+impl Workload for Traffic {
+    #[inline]
+    fn needs_delivery(&self) -> bool {
+        self.has_sequences
+    }
+
+    #[inline]
+    fn foresee_poll(&self, host: HostId) {
+        prefetch(&self.hosts, host.index());
+    }
+
+    #[inline]
+    fn expect_poll(&self, host: HostId) {
+        let first = self.hosts[host.index()].first as usize;
+        if let Some(source) = self.sources.get(first) {
+            prefetch_item(source);
+        }
+    }
+
+    #[inline]
+    fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+        if !self.send_queues.is_empty() {
+            return self.poll_queue(host, now, gate);
+        }
+        match self.ready_source(host, now, gate) {
+            Ok(source) => Poll::Send(self.sources[source].emit(&self.commons)),
+            Err(wait) => waiting(now, wait),
+        }
+    }
+
+    fn next_change(&self, now: Time) -> Option<Time> {
+        if self.followers.is_empty() {
+            return None;
+        }
+        self.hotspots.next_move(now)
+    }
+
+    fn apply_change(&mut self, now: Time, wake: &mut Vec<HostId>) {
+        self.hotspots.advance(now);
+        wake.extend_from_slice(&self.followers);
+    }
+
+    fn on_release_moved(&mut self, host: HostId) {
+        let HostSources { first, count, .. } = self.hosts[host.index()];
+        for source in &mut self.sources[first as usize..(first + count) as usize] {
+            match source {
+                Source::Scatter(scatter) => scatter.forget_releases(),
+                Source::Fixed(fixed) => fixed.forget_releases(),
+                Source::Sequence(sequence) => sequence.forget_releases(),
+            }
+        }
+    }
+
+    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
+        let record = &self.hosts[src.index()];
+        let first = record.first as usize;
+        let end = first + (record.count + record.stopped) as usize;
+        for source in &mut self.sources[first..end] {
+            if let Source::Sequence(sequence) = source
+                && sequence.class() == offer.class
+            {
+                if sequence.deliver(offer.bytes, now) {
+                    wake.push(src);
+                }
+                return;
+            }
+        }
+    }
+}

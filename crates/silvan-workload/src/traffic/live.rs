@@ -1,0 +1,151 @@
+//! Traffic that is started and stopped from outside while the hosts send.
+
+use silvan_core::{Bytes, HostId, Time};
+
+use crate::traffic::build::flow_source;
+use crate::traffic::check::Checker;
+use crate::traffic::error::{Entry, Reason, TrafficError};
+use crate::traffic::hosts::{Source, Traffic};
+use crate::traffic::rng::Purpose;
+use crate::traffic::spec::{Environment, FlowSpec, TrafficSpec};
+
+impl Source {
+    fn has_class(&self, class: u16) -> bool {
+        match self {
+            Self::Scatter(scatter) => scatter.has_class(class),
+            Self::Fixed(fixed) => fixed.class() == class,
+            Self::Sequence(sequence) => sequence.class() == class,
+        }
+    }
+
+    fn resume(&mut self, now: Time) {
+        match self {
+            Self::Scatter(scatter) => scatter.resume(now),
+            Self::Fixed(fixed) => fixed.resume(now),
+            // The delivery of its last message decides when the next one starts.
+            Self::Sequence(_) => {}
+        }
+    }
+}
+
+impl Traffic {
+    /// Adds a flow beside what there is; the engine must poll its host. `message` is the size for
+    /// entries that name none, as [`TrafficSpec::message`](crate::traffic::TrafficSpec::message). Gives the
+    /// number of its class. What [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax)
+    /// tell stays what the description said.
+    ///
+    /// # Errors
+    ///
+    /// [`TrafficError`] names the key at fault; nothing has been added then.
+    pub fn add_flow(
+        &mut self,
+        flow: &FlowSpec,
+        message: Option<Bytes>,
+        environment: &Environment,
+    ) -> Result<u16, TrafficError> {
+        let check = Checker {
+            entry: Entry::Flow(0),
+            environment,
+        };
+        let mtu = check.size("mtu", environment.mtu)?;
+        // Every flow of the description has a class, so the number of classes is no flow's of these.
+        let purpose = Purpose::FlowOnOff(self.classes.len());
+        let general = TrafficSpec {
+            message,
+            ..TrafficSpec::default()
+        };
+        let make = flow_source(&check, flow, &general, mtu, purpose)?;
+        let name = flow.name.clone().unwrap_or_else(|| self.free_name());
+        if self.classes.contains(&name) {
+            return check.fail("name", Reason::NameTaken(name));
+        }
+        let Ok(class) = u16::try_from(self.classes.len()) else {
+            return check.fail("name", Reason::TooManyClasses);
+        };
+        self.classes.push(name);
+        let (fixed, _) = make(class);
+        self.append(flow.from, Source::Fixed(fixed));
+        Ok(class)
+    }
+
+    fn free_name(&self) -> String {
+        let mut names = (1..).map(|number| format!("flow-{number}"));
+        let free = names.find(|name| !self.classes.contains(name));
+        free.unwrap_or_default()
+    }
+
+    /// Puts a source in front of those of a host that have been stopped. The sources of a host stand
+    /// side by side, so they move to where there is room.
+    fn append(&mut self, host: HostId, source: Source) {
+        let record = &mut self.hosts[host.index()];
+        let first = record.first as usize;
+        let running = first + record.count as usize;
+        let end = running + record.stopped as usize;
+        if end != self.sources.len() {
+            record.first = self.sources.len() as u32;
+            let moved = self.sources[first..end].to_vec();
+            self.sources.extend(moved);
+        }
+        let at = record.first as usize + record.count as usize;
+        self.sources.insert(at, source);
+        record.count += 1;
+    }
+
+    /// Stops every source of a class where it is, perhaps within a message. Gives the hosts concerned;
+    /// empty if the class was stopped already.
+    pub fn stop(&mut self, class: u16) -> Vec<HostId> {
+        let mut stopped = Vec::new();
+        for (index, record) in self.hosts.iter_mut().enumerate() {
+            let first = record.first as usize;
+            let mut place = 0;
+            let before = record.count;
+            while place < record.count as usize {
+                if self.sources[first + place].has_class(class) {
+                    record.count -= 1;
+                    record.stopped += 1;
+                    self.sources
+                        .swap(first + place, first + record.count as usize);
+                } else {
+                    place += 1;
+                }
+            }
+            if record.count < before {
+                record.turn = 0;
+                stopped.push(HostId::new(index));
+            }
+        }
+        stopped
+    }
+
+    /// Lets the sources of a class go on. Gives the hosts concerned, which the engine must poll.
+    pub fn resume(&mut self, class: u16, now: Time) -> Vec<HostId> {
+        let mut resumed = Vec::new();
+        for (index, record) in self.hosts.iter_mut().enumerate() {
+            let first = record.first as usize;
+            let end = first + (record.count + record.stopped) as usize;
+            let before = record.count;
+            for place in first + record.count as usize..end {
+                if self.sources[place].has_class(class) {
+                    self.sources[place].resume(now);
+                    self.sources.swap(place, first + record.count as usize);
+                    record.count += 1;
+                    record.stopped -= 1;
+                }
+            }
+            if record.count > before {
+                record.turn = 0;
+                resumed.push(HostId::new(index));
+            }
+        }
+        resumed
+    }
+
+    /// Whether some source of a class is running. A source with an end counts also after it.
+    pub fn is_running(&self, class: u16) -> bool {
+        self.hosts.iter().any(|record| {
+            let first = record.first as usize;
+            let running = &self.sources[first..first + record.count as usize];
+            running.iter().any(|source| source.has_class(class))
+        })
+    }
+}

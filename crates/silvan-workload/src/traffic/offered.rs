@@ -1,0 +1,87 @@
+//! What the hosts offer, by definition of the traffic alone.
+
+use silvan_core::{HostId, Time};
+
+use crate::traffic::spec::Window;
+
+/// The offer of one source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contribution {
+    /// Offered payload rate [bit/s].
+    pub(crate) rate: f64,
+    /// Part of it that goes to all other hosts uniformly [bit/s].
+    pub(crate) uniform: f64,
+    pub(crate) window: Window,
+}
+
+/// The offers of all sources, by host.
+#[derive(Clone, Debug)]
+pub(crate) struct OfferedLoad {
+    /// End of each host's part of `contributions`; it starts where the one before ends.
+    ends: Vec<usize>,
+    contributions: Vec<Contribution>,
+    /// Whether uniform traffic goes to the own host too.
+    loopback: bool,
+}
+
+impl OfferedLoad {
+    pub(crate) fn new(loopback: bool) -> Self {
+        Self {
+            loopback,
+            ends: Vec::new(),
+            contributions: Vec::new(),
+        }
+    }
+
+    /// Adds the next host with its sources.
+    pub(crate) fn push_host(&mut self, contributions: impl IntoIterator<Item = Contribution>) {
+        self.contributions.extend(contributions);
+        self.ends.push(self.contributions.len());
+    }
+
+    /// Total offer of a host at an instant [bit/s].
+    pub(crate) fn of(&self, host: HostId, at: Time) -> f64 {
+        self.active(host.index(), at)
+            .map(|source| source.rate)
+            .sum()
+    }
+
+    /// See [`crate::traffic::Traffic::tmax`].
+    pub(crate) fn tmax(&self, hotspots: &[u32], at: Time) -> f64 {
+        let hosts = self.ends.len();
+        let uniform: Vec<f64> = (0..hosts)
+            .map(|host| self.active(host, at).map(|source| source.uniform).sum())
+            .collect();
+        let total: f64 = uniform.iter().sum();
+        let mut counted = vec![true; hosts];
+        for &hotspot in hotspots {
+            counted[hotspot as usize] = false;
+        }
+        let receivers = counted.iter().filter(|&&counted| counted).count();
+        if receivers == 0 || hosts < 2 {
+            return 0.0;
+        }
+        let received: f64 = uniform
+            .iter()
+            .zip(&counted)
+            .filter(|&(_, &counted)| counted)
+            .map(|(own, _)| {
+                if self.loopback {
+                    total / hosts as f64
+                } else {
+                    (total - own) / (hosts - 1) as f64
+                }
+            })
+            .sum();
+        received / receivers as f64
+    }
+
+    fn active(&self, host: usize, at: Time) -> impl Iterator<Item = &Contribution> {
+        let first = host.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.contributions[first..self.ends[host]]
+            .iter()
+            .filter(move |source| {
+                at >= source.window.start && source.window.end.is_none_or(|end| at < end)
+            })
+    }
+}

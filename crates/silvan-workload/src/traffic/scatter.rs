@@ -1,0 +1,179 @@
+//! Sources whose destination changes from message to message: V, C and B nodes and uniform
+//! entries.
+//!
+//! A poll goes through three steps and takes the first packet it finds:
+//!
+//! 1. the message in progress, unless its queue pair got throttled: then its rest is held back;
+//! 2. messages held back on queue pairs that are released;
+//! 3. a new message. A drawn destination that is throttled takes the message into its queue,
+//!    and another is drawn.
+
+use silvan_cc::workload::{Gate, Offer};
+use silvan_core::{Sl, Time};
+
+use crate::traffic::hotspots::HotspotTable;
+use crate::traffic::parking::Kind;
+use crate::traffic::spec::Window;
+use crate::traffic::supply::{Spread, Supply};
+
+/// What the sources of one entry have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Common {
+    /// Number of hosts of the fabric.
+    pub(crate) hosts: u32,
+    /// Whether the own host is among the destinations.
+    pub(crate) loopback: bool,
+    /// Payload bytes of a message.
+    pub(crate) message: u32,
+    /// Largest payload of a packet in bytes.
+    pub(crate) mtu: u32,
+    pub(crate) sl: Sl,
+    /// Messages that one throttled queue pair holds.
+    pub(crate) backlog: u16,
+    pub(crate) window: Window,
+}
+
+/// The statistics classes of a source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Classes {
+    pub(crate) uniform: u16,
+    pub(crate) hot: u16,
+}
+
+/// One source of one host.
+#[derive(Clone, Debug)]
+pub(crate) struct Scatter {
+    classes: Classes,
+    /// Index of the [`Common`] of its entry.
+    common: u32,
+    /// No message is drawn before.
+    start: Time,
+    spread: Spread,
+    supply: Supply,
+}
+
+impl Scatter {
+    pub(crate) fn new(
+        common: u32,
+        classes: Classes,
+        start: Time,
+        spread: Spread,
+        supply: Supply,
+    ) -> Self {
+        Self {
+            classes,
+            common,
+            start,
+            spread,
+            supply,
+        }
+    }
+
+    /// Whether [`emit`](Self::emit) has a packet to start now; otherwise the earliest instant at
+    /// which it may have. `commons` are those of all entries.
+    #[inline]
+    pub(crate) fn ready<G: Gate>(
+        &mut self,
+        now: Time,
+        commons: &[Common],
+        hotspots: &mut HotspotTable,
+        gate: &mut G,
+    ) -> Result<(), Time> {
+        let common = &commons[self.common as usize];
+        let Spread {
+            current, parking, ..
+        } = &mut self.spread;
+        if current.left > 0 {
+            let release = gate.release(current.dst, common.sl);
+            if release <= now {
+                return lane_open(current.left, common, gate);
+            }
+            parking.hold_started(*current, release);
+            current.left = 0;
+        }
+        if parking.next_release() <= now {
+            let released =
+                parking.take_released(now, common.message, |dst| gate.release(dst, common.sl));
+            if let Some(message) = released {
+                *current = message;
+                return lane_open(message.left, common, gate);
+            }
+        }
+        // Before a destination is drawn, so that want of credits does not fill the queues.
+        lane_open(common.message, common, gate)?;
+        self.draw(now, common, hotspots, gate)
+    }
+
+    /// The next packet of the current message. Only after [`ready`](Self::ready) said so.
+    #[inline]
+    pub(crate) fn emit(&mut self, commons: &[Common]) -> Offer {
+        let common = &commons[self.common as usize];
+        let current = &mut self.spread.current;
+        let bytes = current.left.min(common.mtu);
+        current.left -= bytes;
+        Offer {
+            dst: current.dst,
+            bytes,
+            sl: common.sl,
+            class: match current.kind {
+                Kind::Uniform => self.classes.uniform,
+                Kind::Hot => self.classes.hot,
+            },
+            last: current.left == 0,
+        }
+    }
+
+    /// Whether messages of the statistics class come from here.
+    pub(crate) fn has_class(&self, class: u16) -> bool {
+        self.classes.uniform == class || self.classes.hot == class
+    }
+
+    /// Goes on after a stop: messages that would have come meanwhile do not.
+    pub(crate) fn resume(&mut self, now: Time) {
+        if let Supply::Paced(pace) = &mut self.supply {
+            pace.skip_to(now);
+        }
+    }
+
+    /// Congestion control may let some flow send earlier than it said.
+    pub(crate) fn forget_releases(&mut self) {
+        self.spread.parking.forget_releases();
+    }
+
+    /// Makes a new message that can start now the current one, or gives the earliest instant at
+    /// which there may be a packet.
+    #[inline]
+    fn draw<G: Gate>(
+        &mut self,
+        now: Time,
+        common: &Common,
+        hotspots: &mut HotspotTable,
+        gate: &mut G,
+    ) -> Result<(), Time> {
+        let wait = if now < self.start {
+            self.start
+        } else if common.window.end.is_some_and(|end| now >= end) {
+            Time::MAX
+        } else {
+            match self
+                .supply
+                .draw(&mut self.spread, now, common, hotspots, gate)
+            {
+                Ok(()) => return Ok(()),
+                Err(wait) => wait,
+            }
+        };
+        Err(wait.min(self.spread.parking.next_release()))
+    }
+}
+
+/// Whether there are credits for the next packet of a message with `left` bytes to send; the engine
+/// polls again when they come.
+#[inline]
+fn lane_open<G: Gate>(left: u32, common: &Common, gate: &mut G) -> Result<(), Time> {
+    if gate.lane_open(common.sl, left.min(common.mtu)) {
+        Ok(())
+    } else {
+        Err(Time::MAX)
+    }
+}

@@ -1,0 +1,257 @@
+//! What V, C and B nodes and uniform entries make their messages of, and when.
+//!
+//! Hotspot traffic is never made ahead: its destination is known, so a message is made at the
+//! instant it can start, and follows the hotspot when that moves. Only a message that has started
+//! still goes to the old one. Uniform traffic is drawn first and held back if it must be, so
+//! that throttled destinations get the same share of the messages as all others.
+
+use rand_core::RngCore;
+use silvan_cc::workload::Gate;
+use silvan_core::{HostId, Span, Time};
+
+use crate::traffic::hotspots::HotspotTable;
+use crate::traffic::pace::Pace;
+use crate::traffic::parking::{Append, Kind, Message, Parking};
+use crate::traffic::rng::{Stream, below};
+use crate::traffic::scatter::Common;
+use crate::traffic::share::{CapLimits, ShareCap, WHOLE};
+
+/// Most uniform destinations drawn in one poll. With all of them throttled, the host waits for the
+/// earliest release: with 8 hotspots among 648 hosts that is once in 10^15 polls.
+const MAX_DRAWS: u32 = 8;
+
+/// The host's place among the destinations, its random stream, its message in progress and its
+/// throttled queue pairs.
+#[derive(Clone, Debug)]
+pub(crate) struct Spread {
+    host: HostId,
+    stream: Stream,
+    pub(crate) current: Message,
+    pub(crate) parking: Parking,
+}
+
+/// What became of a drawn destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Drawn {
+    /// The message can start and is the current one.
+    Start,
+    /// The destination is throttled, the message is held back.
+    Held,
+    /// The destination is throttled and its queue is full; there is no message.
+    Refused,
+}
+
+impl Spread {
+    pub(crate) fn new(host: HostId, stream: Stream) -> Self {
+        Self {
+            host,
+            stream,
+            current: Message {
+                dst: host,
+                left: 0,
+                kind: Kind::Uniform,
+            },
+            parking: Parking::new(),
+        }
+    }
+
+    /// Makes a message to a host drawn from all others.
+    #[inline]
+    fn draw<G: Gate>(&mut self, now: Time, common: &Common, gate: &mut G) -> Drawn {
+        if self.parking.is_full() {
+            return Drawn::Refused;
+        }
+        let own = u32::from(!common.loopback);
+        let drawn = below(&mut self.stream, common.hosts - own) as usize;
+        // Without the own host, those above it move down by one to close its gap.
+        let above = !common.loopback && drawn >= self.host.index();
+        let dst = HostId::new(drawn + usize::from(above));
+        match self.parking.append(dst, common.backlog) {
+            Append::Held => return Drawn::Held,
+            Append::Full => return Drawn::Refused,
+            Append::NoQueue => {}
+        }
+        let release = gate.release(dst, common.sl);
+        if release <= now {
+            self.start(dst, Kind::Uniform, common);
+            return Drawn::Start;
+        }
+        self.parking.hold(dst, release);
+        Drawn::Held
+    }
+
+    /// Makes a message to a hotspot the current one, or says until when that is throttled.
+    fn start_hot<G: Gate>(
+        &mut self,
+        hotspot: HostId,
+        now: Time,
+        common: &Common,
+        gate: &mut G,
+    ) -> Result<(), Time> {
+        let release = match self.parking.release_of(hotspot, Kind::Hot) {
+            Some(release) => release,
+            None => gate.release(hotspot, common.sl),
+        };
+        if release > now {
+            return Err(release);
+        }
+        self.start(hotspot, Kind::Hot, common);
+        Ok(())
+    }
+
+    #[inline]
+    fn start(&mut self, dst: HostId, kind: Kind, common: &Common) {
+        self.current.dst = dst;
+        self.current.left = common.message;
+        self.current.kind = kind;
+    }
+}
+
+/// What a source makes messages of, and when.
+#[derive(Clone, Debug)]
+pub(crate) enum Supply {
+    /// Always a message to a random host (V node).
+    Uniform,
+    /// Always a message to the hotspot of the subset (C node).
+    Hot { subset: u32 },
+    /// Both (B node).
+    Mixed(Box<Mixed>),
+    /// A message to a random host whenever one arrives.
+    Paced(Box<Pace>),
+}
+
+impl Supply {
+    /// Makes a new message that can start now the current one of `spread`, or gives the earliest
+    /// instant at which there may be one, queues of `spread` apart.
+    #[inline]
+    pub(crate) fn draw<G: Gate>(
+        &mut self,
+        spread: &mut Spread,
+        now: Time,
+        common: &Common,
+        hotspots: &mut HotspotTable,
+        gate: &mut G,
+    ) -> Result<(), Time> {
+        match self {
+            Self::Uniform => {
+                for _ in 0..MAX_DRAWS {
+                    if spread.draw(now, common, gate) == Drawn::Start {
+                        return Ok(());
+                    }
+                }
+                Err(Time::MAX)
+            }
+            Self::Hot { subset } => {
+                hotspots.advance(now);
+                let target = hotspots.target(spread.host, *subset).ok_or(Time::MAX)?;
+                spread.start_hot(target, now, common, gate)
+            }
+            Self::Mixed(mixed) => {
+                hotspots.advance(now);
+                let target = hotspots.target(spread.host, mixed.subset);
+                mixed.draw(spread, target, now, common, gate)
+            }
+            Self::Paced(pace) => {
+                for _ in 0..MAX_DRAWS {
+                    if !pace.ready(now) {
+                        return Err(pace.due());
+                    }
+                    let drawn = spread.draw(now, common, gate);
+                    if drawn != Drawn::Refused {
+                        pace.advance();
+                    }
+                    if drawn == Drawn::Start {
+                        return Ok(());
+                    }
+                }
+                Err(Time::MAX)
+            }
+        }
+    }
+}
+
+/// The state of a B node (gran2012, Frame I).
+#[derive(Clone, Debug)]
+pub(crate) struct Mixed {
+    subset: u32,
+    /// Probability that a message is for the hotspot, in units of 1 / [`WHOLE`].
+    probability: u64,
+    /// Time that a message takes at the host's injection rate.
+    message_time: Span,
+    limits: CapLimits,
+    hot: ShareCap,
+    uniform: ShareCap,
+}
+
+impl Mixed {
+    /// `probability` is strictly between 0 and [`WHOLE`].
+    pub(crate) fn new(
+        subset: u32,
+        probability: u64,
+        message_time: Span,
+        limits: CapLimits,
+    ) -> Self {
+        Self {
+            subset,
+            probability,
+            message_time,
+            limits,
+            hot: ShareCap::new(probability),
+            uniform: ShareCap::new(WHOLE - probability),
+        }
+    }
+
+    /// A message of the class that chance chooses among those within their share of time; of the
+    /// other one if the chosen one is throttled.
+    fn draw<G: Gate>(
+        &mut self,
+        spread: &mut Spread,
+        mut target: Option<HostId>,
+        now: Time,
+        common: &Common,
+        gate: &mut G,
+    ) -> Result<(), Time> {
+        let limits = &self.limits;
+        let mut hot_release = Time::MAX;
+        let mut draws_left = MAX_DRAWS;
+        loop {
+            let hot_ready = target.filter(|_| self.hot.ready(now, limits));
+            let uniform_ready = draws_left > 0 && self.uniform.ready(now, limits);
+            match hot_ready {
+                Some(hotspot)
+                    if !uniform_ready || u64::from(spread.stream.next_u32()) < self.probability =>
+                {
+                    match spread.start_hot(hotspot, now, common, gate) {
+                        Ok(()) => {
+                            self.hot.charge(now, self.message_time, limits);
+                            return Ok(());
+                        }
+                        Err(release) => {
+                            hot_release = release;
+                            target = None;
+                        }
+                    }
+                }
+                _ if uniform_ready => {
+                    draws_left -= 1;
+                    let drawn = spread.draw(now, common, gate);
+                    if drawn != Drawn::Refused {
+                        self.uniform.charge(now, self.message_time, limits);
+                    }
+                    if drawn == Drawn::Start {
+                        return Ok(());
+                    }
+                }
+                _ => break,
+            }
+        }
+        let mut wait = hot_release;
+        if target.is_some() {
+            wait = wait.min(self.hot.due(limits));
+        }
+        if !self.uniform.ready(now, limits) {
+            wait = wait.min(self.uniform.due(limits));
+        }
+        Err(wait)
+    }
+}

@@ -1,0 +1,140 @@
+//! A fabric to run programs on, and what the tests need of it.
+
+use std::sync::Arc;
+
+use silvan_cc::seam::NoControl;
+use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time};
+use silvan_engine::{Engine, EngineConfig};
+use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
+use silvan_workload::programs::{
+    Fault, JobSpec, Load, Messaging, Op, Programs, Repeated, Script, goal,
+};
+use silvan_workload::traffic::{Environment, Traffic, TrafficSpec};
+
+pub fn cable() -> LinkKind {
+    LinkKind {
+        width: "4x".parse().unwrap(),
+        speed: "DDR".parse().unwrap(),
+        length: "2 m".parse().unwrap(),
+    }
+}
+
+/// Hosts at one switch.
+pub fn star(hosts: usize) -> (Fabric, ForwardingTables) {
+    let mut builder = FabricBuilder::new();
+    let switch = builder.add_switch("S".to_owned(), hosts).unwrap();
+    for port in 1..=hosts {
+        let host = builder.add_host(format!("H{port}")).unwrap();
+        let port = u8::try_from(port).unwrap();
+        builder
+            .connect(host.port(1), switch.port(port), cable())
+            .unwrap();
+    }
+    let fabric = builder.build().unwrap();
+    let tables = routing::min_hop_balanced(&fabric).unwrap();
+    (fabric, tables)
+}
+
+pub fn messaging() -> Messaging {
+    Messaging {
+        eager_limit: Bytes::from_bytes(4096),
+        eager_credits: 16,
+        overhead: Span::from_ns(250),
+        overhead_per_byte: Span::ZERO,
+        control: Bytes::from_bytes(64),
+        local_latency: Span::from_ns(300),
+        local_rate: Rate::from_bits_per_sec(40_000_000_000).unwrap(),
+        mtu: Bytes::from_bytes(2048),
+    }
+}
+
+pub fn sequence(ops: &[Op]) -> Script {
+    let ops = ops.to_vec();
+    Script::Sequence(Box::new(Repeated {
+        ops,
+        times: Some(1),
+    }))
+}
+
+pub fn job(ranks: Vec<(usize, Script)>) -> JobSpec {
+    let ranks = ranks.into_iter();
+    JobSpec {
+        name: "job".to_owned(),
+        class: 0,
+        sl: Sl::ZERO,
+        start: Time::ZERO,
+        background: false,
+        ranks: ranks
+            .map(|(host, script)| (HostId::new(host), script))
+            .collect(),
+        labels: vec!["time".to_owned()],
+    }
+}
+
+/// A job with the ranks of a GOAL schedule on hosts 0, 1, 2 and so on.
+pub fn scheduled(text: &str) -> JobSpec {
+    let schedules = goal::parse(text).unwrap().into_iter().enumerate();
+    job(schedules
+        .map(|(host, schedule)| (host, Script::Schedule(Arc::clone(&schedule))))
+        .collect())
+}
+
+/// What a run has come to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// End of every rank.
+    pub ends: Vec<Option<Time>>,
+    /// Length of every measurement, in the order of time.
+    pub marks: Vec<(u32, u32, Span)>,
+    /// Start and end of every operation of a schedule, by line.
+    pub ops: Vec<(u32, Time, Time)>,
+    pub fault: Option<Fault>,
+    pub finished: bool,
+    pub delivered_bytes: u64,
+}
+
+/// Runs jobs for at most ten milliseconds.
+pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
+    let (fabric, tables) = star(hosts);
+    let environment = Environment {
+        injection: vec!["13.5 Gbit/s".parse().unwrap(); hosts],
+        mtu: messaging.mtu,
+        seed: 1,
+    };
+    let traffic = Traffic::new(&TrafficSpec::default(), &environment).unwrap();
+    let programs = Programs::new(jobs, messaging, hosts);
+    let load = Load::new(traffic, programs, vec!["job".to_owned()], hosts);
+    let config = EngineConfig::default();
+    let mut engine = Engine::new(&fabric, &tables, &config, NoControl, NoControl, load).unwrap();
+    engine.run_until(Time::ZERO + Span::from_ms(10)).unwrap();
+    engine.audit().unwrap();
+    let delivered = (0..hosts).map(|host| engine.host_counters(HostId::new(host)).delivered_bytes);
+    let programs = engine.workload().programs().unwrap();
+    Outcome {
+        ends: programs.ranks().map(|rank| rank.done_at).collect(),
+        marks: programs
+            .marks()
+            .iter()
+            .map(|mark| (mark.rank, mark.index, mark.end.since(mark.begin)))
+            .collect(),
+        ops: programs
+            .op_times()
+            .iter()
+            .map(|op| (op.line, op.start, op.end))
+            .collect(),
+        fault: programs.fault().cloned(),
+        finished: programs.is_finished(),
+        delivered_bytes: delivered.sum(),
+    }
+}
+
+/// Time of one packet from a host to another at the same switch, when nothing is in its way.
+pub fn wire(payload: u64) -> Span {
+    let header = 26;
+    let kind = cable();
+    kind.length.propagation() * 2
+        + EngineConfig::default().switch.latency
+        + kind
+            .data_rate()
+            .span_for(Bytes::from_bytes(payload + header))
+}

@@ -1,0 +1,117 @@
+//! What holds for any text as a GOAL schedule: here for random ones, in `fuzz/targets/goal.rs` for those
+//! that libFuzzer finds.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use silvan_core::{Bytes, Span};
+use silvan_workload::programs::{Action, Schedule, goal};
+
+use crate::common::{messaging, run, scheduled};
+
+/// Largest programs that are run.
+const MOST_RANKS: usize = 4;
+const MOST_OPS: usize = 64;
+/// What they take alone: far less than the 10 ms that they are given.
+const MOST_COMPUTING: Span = Span::from_ms(1);
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A text is a schedule or one mistake with its place. A schedule that is written out and read again is the
+/// same, and a small one comes to its end or to a fault: it does not hang.
+pub fn check(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match goal::parse(&text) {
+        Err(error) => {
+            let lines = text.lines().count() as u32;
+            assert!(error.line.is_none_or(|line| (1..=lines).contains(&line)));
+            assert!(!error.message.is_empty() && !error.message.contains('\n'));
+            assert!(!error.hint.is_empty());
+        }
+        Ok(schedules) => {
+            let written = written(&schedules);
+            let again = goal::parse(&written).expect("what was understood can be written");
+            assert_eq!(schedules.len(), again.len());
+            for (one, other) in schedules.iter().zip(&again) {
+                assert_eq!(facts(one), facts(other), "{written}");
+            }
+            comes_to_an_end(&text, &schedules);
+        }
+    }
+}
+
+type Facts = (Vec<(Action, u32)>, Vec<Vec<u32>>, Vec<Vec<u32>>);
+
+/// Everything but the lines.
+fn facts(schedule: &Schedule) -> Facts {
+    let ops = schedule.ops();
+    let after = |waiting: &dyn Fn(u32) -> Vec<u32>| {
+        let every = 0..ops.len() as u32;
+        let sorted = every.map(|op| {
+            let mut later = waiting(op);
+            later.sort_unstable();
+            later
+        });
+        sorted.collect()
+    };
+    (
+        ops.iter().map(|op| (op.action, op.cpu)).collect(),
+        after(&|op| schedule.after_end(op).collect()),
+        after(&|op| schedule.after_start(op).collect()),
+    )
+}
+
+fn written(schedules: &[Arc<Schedule>]) -> String {
+    let mut text = format!("num_ranks {}\n", schedules.len());
+    let any = |number: Option<u32>| number.map_or("-1".to_owned(), |number| number.to_string());
+    for (rank, schedule) in schedules.iter().enumerate() {
+        text += &format!("rank {rank} {{\n");
+        for (op, entry) in schedule.ops().iter().enumerate() {
+            let action = match entry.action {
+                Action::Calc(span) => format!("calc {}", span.as_ps() / 1000),
+                Action::Send { to, bytes, tag } => format!("send {bytes}b to {to} tag {tag}"),
+                Action::Receive { from, bytes, tag } => {
+                    format!("recv {bytes}b from {} tag {}", any(from), any(tag))
+                }
+            };
+            let _ = writeln!(text, "l{op}: {action} cpu {}", entry.cpu);
+        }
+        for op in 0..schedule.ops().len() as u32 {
+            for later in schedule.after_end(op) {
+                let _ = writeln!(text, "l{later} requires l{op}");
+            }
+            for later in schedule.after_start(op) {
+                let _ = writeln!(text, "l{later} irequires l{op}");
+            }
+        }
+        text += "}\n";
+    }
+    text
+}
+
+fn comes_to_an_end(text: &str, schedules: &[Arc<Schedule>]) {
+    let every = || schedules.iter().flat_map(|one| one.ops());
+    let computing = every().try_fold(Span::ZERO, |sum, op| match op.action {
+        Action::Calc(span) => sum.checked_add(span),
+        _ => Some(sum),
+    });
+    let bytes = every().try_fold(0_u64, |sum, op| match op.action {
+        Action::Send { bytes, .. } => sum.checked_add(bytes),
+        _ => Some(sum),
+    });
+    let is_small = schedules.len() <= MOST_RANKS
+        && every().count() <= MOST_OPS
+        && computing.is_some_and(|span| span <= MOST_COMPUTING)
+        && bytes.is_some_and(|bytes| bytes <= MOST_BYTES);
+    if !is_small {
+        return;
+    }
+    let mut settings = messaging();
+    // Some messages ask first, and some bytes cost.
+    settings.eager_limit = Bytes::from_bytes(1 << (text.len() % 13));
+    settings.overhead_per_byte = Span::from_ps(text.len() as u64 % 3);
+    let outcome = run(schedules.len().max(2), vec![scheduled(text)], settings);
+    assert!(
+        outcome.finished || outcome.fault.is_some(),
+        "{text}: {outcome:?}"
+    );
+}

@@ -1,0 +1,265 @@
+//! A host of a mock engine: injection pace, random congestion control, credits that come and go.
+
+use std::collections::BTreeMap;
+
+use silvan_cc::workload::{Gate, Offer, Poll, Workload};
+use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time};
+use silvan_workload::traffic::{
+    CatchUp, Environment, FlowSpec, Hotspots, Load, NodesSpec, Roles, Traffic, TrafficSpec, Window,
+};
+
+pub const MTU: u64 = 2048;
+
+/// Injection rate of every host of these tests.
+pub fn injection() -> Rate {
+    Rate::from_bits_per_sec(13_500_000_000).unwrap()
+}
+
+pub fn environment(hosts: usize, seed: u64) -> Environment {
+    Environment {
+        injection: vec![injection(); hosts],
+        mtu: Bytes::from_bytes(MTU),
+        seed,
+    }
+}
+
+pub fn host(index: usize) -> HostId {
+    HostId::new(index)
+}
+
+/// The span in which a host injects `bytes` bytes.
+pub fn injection_time(bytes: u64) -> Span {
+    injection().span_for(Bytes::from_bytes(bytes))
+}
+
+/// Nodes by fractions of all hosts, 8 hotspots that stay, everything else at its default.
+pub fn nodes(v: f64, c: f64, b: f64, p: f64) -> NodesSpec {
+    NodesSpec {
+        roles: Roles::Fractions { v, c, b, idle: 0.0 },
+        p,
+        hotspots: Hotspots::Random(8),
+        hotspot_lifetime: None,
+        catch_up: CatchUp::Unlimited,
+        run_ahead: None,
+        placement_seed: None,
+        message: None,
+        sl: Sl::ZERO,
+    }
+}
+
+pub fn only_nodes(nodes: NodesSpec) -> TrafficSpec {
+    TrafficSpec {
+        nodes: Some(nodes),
+        ..TrafficSpec::default()
+    }
+}
+
+/// A saturating flow without end.
+pub fn flow(from: usize, to: usize) -> FlowSpec {
+    FlowSpec {
+        name: None,
+        from: host(from),
+        to: host(to),
+        bytes: None,
+        load: Load::Saturating,
+        window: Window::default(),
+        on_off: None,
+        message: None,
+        sl: Sl::ZERO,
+    }
+}
+
+pub fn flows(flow: Vec<FlowSpec>) -> TrafficSpec {
+    TrafficSpec {
+        flow,
+        ..TrafficSpec::default()
+    }
+}
+
+/// A packet that a host started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub at: Time,
+    pub offer: Offer,
+}
+
+/// Random numbers of the mock, apart from those under test (an LCG of Knuth's, upper half).
+#[derive(Clone)]
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// How the mock's congestion control and credits behave.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Weather {
+    /// Of 100 packets, so many throttle their own flow.
+    pub throttle_percent: u64,
+    /// Longest throttling.
+    pub throttle: Span,
+    /// Of 100 packets, so many are followed by a time without credits.
+    pub close_percent: u64,
+    /// Longest time without credits.
+    pub close: Span,
+    /// Of 100 packets, so many are followed by the release of all throttled flows.
+    pub amnesty_percent: u64,
+}
+
+/// One host and its gate.
+pub struct MockHost {
+    host: HostId,
+    pub now: Time,
+    /// The last change of the traffic that was applied.
+    changed: Time,
+    /// Flows throttled until an instant.
+    pub throttled: BTreeMap<(HostId, Sl), Time>,
+    /// Service levels without credits until an instant.
+    pub closed: BTreeMap<Sl, Time>,
+    weather: Weather,
+    dice: Dice,
+    pub log: Vec<Sent>,
+}
+
+struct MockGate<'a> {
+    now: Time,
+    throttled: &'a BTreeMap<(HostId, Sl), Time>,
+    closed: &'a BTreeMap<Sl, Time>,
+}
+
+impl Gate for MockGate<'_> {
+    fn release(&mut self, dst: HostId, sl: Sl) -> Time {
+        self.throttled.get(&(dst, sl)).copied().unwrap_or(self.now)
+    }
+
+    fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
+        assert!(bytes > 0 && u64::from(bytes) <= MTU);
+        self.closed.get(&sl).is_none_or(|&until| until <= self.now)
+    }
+}
+
+impl MockHost {
+    pub fn new(host: usize, weather: Weather, seed: u64) -> Self {
+        Self {
+            host: HostId::new(host),
+            now: Time::ZERO,
+            changed: Time::ZERO,
+            throttled: BTreeMap::new(),
+            closed: BTreeMap::new(),
+            weather,
+            dice: Dice::new(seed),
+            log: Vec::new(),
+        }
+    }
+
+    /// A host whose gate never closes.
+    pub fn unthrottled(host: usize) -> Self {
+        Self::new(host, Weather::default(), 0)
+    }
+
+    /// Polls until `end` as the engine does, or until the host has nothing to do for ever.
+    pub fn run(&mut self, traffic: &mut Traffic, end: Time) {
+        while self.now < end && self.step(traffic) {}
+    }
+
+    /// Sends `count` packets, waiting as long as it takes.
+    pub fn send_packets(&mut self, traffic: &mut Traffic, count: usize) {
+        let wanted = self.log.len() + count;
+        while self.log.len() < wanted {
+            assert!(self.step(traffic), "nothing left to send");
+        }
+    }
+
+    /// One poll and the time until the next one; `false` if nothing can ever follow.
+    pub fn step(&mut self, traffic: &mut Traffic) -> bool {
+        while let Some(at) = traffic
+            .next_change(self.changed)
+            .filter(|&at| at <= self.now)
+        {
+            let mut wake = Vec::new();
+            traffic.apply_change(at, &mut wake);
+            assert!(wake.is_sorted_by(|a, b| a < b), "nobody is woken twice");
+            self.changed = at;
+        }
+        let mut gate = MockGate {
+            now: self.now,
+            throttled: &self.throttled,
+            closed: &self.closed,
+        };
+        let reopens = self
+            .closed
+            .values()
+            .filter(|&&until| until > self.now)
+            .min();
+        let moves = traffic.next_change(self.now);
+        let woken = reopens.copied().into_iter().chain(moves).min();
+        let next = match traffic.poll(self.host, self.now, &mut gate) {
+            Poll::Send(offer) => {
+                self.check(&offer, &mut gate);
+                self.log.push(Sent {
+                    at: self.now,
+                    offer,
+                });
+                let next = self.now + injection_time(u64::from(offer.bytes));
+                self.change_weather(&offer, next, traffic);
+                next
+            }
+            Poll::WaitUntil(until) => {
+                assert!(until > self.now, "waits for the past");
+                woken.map_or(until, |woken| woken.min(until))
+            }
+            Poll::Idle => match woken {
+                Some(woken) => woken,
+                None => return false,
+            },
+        };
+        self.now = next;
+        true
+    }
+
+    fn check(&self, offer: &Offer, gate: &mut MockGate) {
+        assert_ne!(offer.dst, self.host);
+        assert!(offer.bytes > 0 && u64::from(offer.bytes) <= MTU);
+        assert!(gate.release(offer.dst, offer.sl) <= self.now, "throttled");
+        assert!(gate.lane_open(offer.sl, offer.bytes), "no credits");
+    }
+
+    fn change_weather(&mut self, offer: &Offer, next: Time, traffic: &mut Traffic) {
+        let weather = self.weather;
+        if self.dice.below(100) < weather.throttle_percent {
+            let throttled = Span::from_ps(self.dice.below(weather.throttle.as_ps()) + 1);
+            self.throttled
+                .insert((offer.dst, offer.sl), next + throttled);
+        }
+        if self.dice.below(100) < weather.close_percent {
+            let closed = Span::from_ps(self.dice.below(weather.close.as_ps()) + 1);
+            self.closed.insert(offer.sl, next + closed);
+        }
+        if self.dice.below(100) < weather.amnesty_percent {
+            self.throttled.clear();
+            traffic.on_release_moved(self.host);
+        }
+    }
+
+    /// Payload bytes sent in a class.
+    pub fn bytes_of_class(&self, class: u16) -> u64 {
+        let of_class = self.log.iter().filter(|sent| sent.offer.class == class);
+        of_class.map(|sent| u64::from(sent.offer.bytes)).sum()
+    }
+}
+
+/// The index of a class by its name.
+pub fn class(traffic: &Traffic, name: &str) -> u16 {
+    let found = traffic.classes().iter().position(|class| class == name);
+    found.unwrap() as u16
+}

@@ -1,0 +1,152 @@
+"""Digest every table of scenarios drawn at random, to compare the results of two builds.
+
+Write the digests of one build, and compare those of another with them::
+
+    python/tools/digest_tables.py --write before.json
+    python/tools/digest_tables.py --compare before.json
+
+The scenarios are a function of ``--seed`` and of this file alone. A change that must not move any
+result gives the same digests. A scenario that a build refuses counts with the text of the refusal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import silvan
+
+FABRICS: list[dict[str, Any]] = [
+    {"generator": "single-switch", "hosts": 6},
+    {"generator": "xgft", "children": [3, 4], "parents": [1, 2]},
+    {"generator": "k-ary-n-tree", "k": 2, "n": 3},
+    {"generator": "chain", "switches": 3, "hosts-per-switch": 2, "routing": "min-hop"},
+    {"generator": "ring", "switches": 4, "hosts-per-switch": 2, "routing": "min-hop"},
+    {"generator": "mesh", "sizes": [3, 2], "hosts-per-switch": 2, "routing": "dimension-order"},
+    {"generator": "torus", "sizes": [3, 3], "hosts-per-switch": 1, "routing": "dimension-order"},
+]
+SCHEMES = ["none", "ib-cc", "ib-cc-pft", "pft", "ecn", "dcqcn", "half"]
+ALLTOALL = {"kind": "alltoall", "bytes": "4 KiB", "iterations": 2}
+ALLREDUCE = {"kind": "allreduce-ring", "bytes": "64 KiB", "iterations": 2}
+
+
+def drawn(dice: random.Random) -> dict[str, Any]:
+    """Draw the sections of a scenario."""
+    fabric = dict(dice.choice(FABRICS))
+    torus = fabric["generator"] == "torus"
+    if fabric["generator"] in {"xgft", "k-ary-n-tree"} and dice.random() < 0.2:
+        fabric["adaptive"] = "per-packet"
+    if fabric["generator"] == "ring":
+        fabric["allow-credit-loops"] = True
+    scheme = dice.choice(SCHEMES)
+    sections: dict[str, Any] = {
+        "fabric": fabric,
+        "link": {"speed": dice.choice(["DDR", "QDR", "EDR", "HDR"])},
+        "switch": {
+            "buffer": dice.choice(["16 KiB", "32 KiB", "64 KiB"]),
+            "queueing": dice.choice(["voq", "fifo"]),
+            "arbitration": dice.choice(["round-robin", "oldest-first"]),
+        },
+        "packet": {"mtu": dice.choice(["256 B", "1 KiB", "2 KiB"])},
+        "vl": {"data-vls": 2 if torus else dice.choice([1, 1, 2])},
+        "control": {"scheme": scheme},
+        "traffic": traffic(dice),
+        "probe": {
+            "interval": "50 us",
+            "ports": dice.random() < 0.5,
+            "classes": dice.random() < 0.5,
+            "latency": dice.choice(["class", "host", "off"]),
+        },
+        "run": {"duration": "300 us", "warm-up": "50 us", "seed": dice.randrange(1000)},
+    }
+    if sections["vl"]["data-vls"] == 2 and not torus:
+        sections["vl"]["sl-to-vl"] = [0, 1] * 8
+    if dice.random() < 0.3:
+        sections["probe"]["trees"] = {"interval": "20 us", "threshold": "8 KiB"}
+    if scheme in {"ib-cc", "ib-cc-pft"}:
+        sections["control"]["switch"] = {
+            "threshold": dice.randrange(1, 16),
+            "marking-rate": dice.choice([0, 3, 128]),
+        }
+        if dice.random() < 0.3:
+            sections["control"]["switch"]["marking-rate"] = 128
+            sections["control"]["dcms"] = {
+                "interval": "40 us",
+                "tick": "4 ns",
+                "congestion-threshold": 100,
+                "rate-reduction-threshold": 100,
+                "utilization-change-threshold": 100,
+                "low-duration": "100 us",
+            }
+    return sections
+
+
+def traffic(dice: random.Random) -> dict[str, Any]:
+    """Draw one to three kinds of traffic."""
+    kinds: dict[str, Any] = {
+        "uniform": [{"load": dice.choice([0.2, 0.6, 1.0]), "sl": dice.choice([0, 1])}],
+        "incast": [{"to": "host-0000", "load": dice.choice([0.3, 1.0])}],
+        "permutation": [{"pattern": "shift", "shift": 1, "spacing": "periodic", "load": 0.5}],
+        "flow": [{"from": "host-0001", "to": "host-0003", "bytes": "64 KiB"}],
+        "sequence": [{"from": "host-0002", "to": ["host-0000", "host-0003"], "iterations": 2}],
+        "nodes": {"v": 0.3, "c": 0.4, "b": 0.3, "p": 40, "hotspots": 1},
+        "program": [{"name": "job", "background": True, **dice.choice([ALLTOALL, ALLREDUCE])}],
+    }
+    return {kind: kinds[kind] for kind in sorted(dice.sample(sorted(kinds), dice.randint(1, 3)))}
+
+
+def digest(sections: dict[str, Any]) -> dict[str, str]:
+    """Run a scenario and digest each of its tables: names, types and values of the columns."""
+    try:
+        result = silvan.run(silvan.Scenario(**sections))
+    except silvan.SilvanError as error:
+        return {"error": str(error)}
+    digests = {}
+    for name, table in sorted(result.tables.items()):
+        state = hashlib.sha256(str(table.schema.remove_metadata()).encode())
+        for column in table.columns:
+            values = column.to_pylist()
+            state.update(repr(values).encode())
+        digests[name] = state.hexdigest()[:16]
+    return digests
+
+
+def main() -> int:
+    """Write or compare digests."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=200, help="number of scenarios")
+    parser.add_argument("--seed", type=int, default=1, help="random seed of the scenarios")
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--write", type=Path, metavar="FILE", help="write the digests")
+    action.add_argument("--compare", type=Path, metavar="FILE", help="compare with these digests")
+    options = parser.parse_args()
+    digests = []
+    for number in range(options.count):
+        dice = random.Random(f"{options.seed}/{number}")
+        digests.append(digest(drawn(dice)))
+    refused = sum("error" in tables for tables in digests)
+    print(f"{len(digests)} scenarios, {refused} of them refused, {sum(map(len, digests))} digests")
+    if options.write:
+        options.write.write_text(json.dumps(digests, indent=1) + "\n")
+        return 0
+    before = json.loads(options.compare.read_text())
+    if len(before) != len(digests):
+        print(f"{options.compare} has {len(before)} scenarios", file=sys.stderr)
+        return 2
+    differing = 0
+    for number, (old, new) in enumerate(zip(before, digests, strict=True)):
+        for name in sorted(old.keys() | new.keys()):
+            if old.get(name) != new.get(name):
+                differing += 1
+                print(f"scenario {number}: table {name} differs", file=sys.stderr)
+    print(f"{differing} digests differ")
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
