@@ -9,7 +9,7 @@ export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check-slow check-papers pages lint reference lock install system clean
+.PHONY: help run test wheel check-slow check-papers pages lint reference lock install system clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,13 @@ $(VENV)/run.stamp: requirements/run.txt
 $(VENV)/test.stamp: requirements/test.txt $(VENV)/run.stamp
 	$(PIP) install --require-hashes --requirement $<
 	touch $@
+
+# The newest wheel is checked as a user meets it: installed without a compiler, away from this folder.
+wheel: $(VENV)/run.stamp ## Build wheel and sdist into target/wheels, and try the wheel
+	rm -rf target/wheels
+	$(BIN)/maturin build --quiet --release --locked --strip --out target/wheels
+	$(BIN)/maturin sdist --out target/wheels 2>/dev/null
+	$(BIN)/python python/tools/check_wheel.py target/wheels/silvan-*.whl
 
 clean: ## Remove everything that was built or written
 	rm -rf $(VENV) target out

@@ -17,7 +17,7 @@ use super::*;
 use crate::ColumnData;
 use silvan_scenario::Override;
 
-const MINIMAL: &str = include_str!("../../../examples/minimal.toml");
+const MINIMAL: &str = include_str!("../../../examples/incast.toml");
 const PARKING_LOT: &str = include_str!("../../../examples/parking-lot.toml");
 const TWO_VL: &str = include_str!("../../../examples/two-vl.toml");
 const EXPLICIT: &str = include_str!("../../../examples/explicit-fabric.toml");

@@ -16,6 +16,7 @@ from silvan.cli import (
     dcms,
     demo,
     emulate,
+    example,
     gpcnet,
     inspect,
     reproduce,
@@ -50,6 +51,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Grow, show and prune congestion trees in lossless fabrics.",
 )
+app.command("example")(example.example)
 app.command("run")(run.run)
 app.command("sweep")(sweep.sweep)
 app.command("trees")(trees.trees)

@@ -20,7 +20,7 @@ const ALL_KEYS: &str = include_str!("all-keys.toml");
 
 /// Scenario files that are shipped, by path.
 const SHIPPED: [(&str, &str); 8] = [
-    ("minimal", include_str!("../../../../examples/minimal.toml")),
+    ("minimal", include_str!("../../../../examples/incast.toml")),
     (
         "parking-lot",
         include_str!("../../../../examples/parking-lot.toml"),

@@ -1,0 +1,140 @@
+"""The scenarios that silvan ships as examples, and copies of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from silvan.errors import OutputError, SilvanError
+from silvan.folders import require_writable
+
+_FOLDER = Path(__file__).parent / "examples"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A scenario that is shipped.
+
+    Attributes
+    ----------
+    name : str
+        The name of its file, without the ending.
+    path : Path
+        The scenario file.
+    """
+
+    name: str
+    path: Path
+
+    @property
+    def comment(self) -> list[str]:
+        """The lines of the comment at the start of the file."""
+        lines = []
+        for line in self.path.read_text("utf-8").splitlines():
+            if not line.startswith("#"):
+                break
+            lines.append(line.removeprefix("#").removeprefix(" "))
+        return lines
+
+    @property
+    def description(self) -> str:
+        """The first paragraph of the comment."""
+        lines: list[str] = []
+        for line in self.comment:
+            if not line.strip() or line.startswith(" "):
+                break
+            lines.append(line)
+        return " ".join(lines).removeprefix(f"{self.path.name}: ")
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that the comment gives, of which the first runs the example."""
+        calls = [line.split("  #")[0].strip() for line in self.comment if line.startswith("  ")]
+        return calls or [f"silvan run {self.path.name}"]
+
+    def files(self) -> list[Path]:
+        """List the scenario file and the files that it names, as paths in its folder."""
+        folder = self.path.parent
+        document = tomllib.loads(self.path.read_text("utf-8"))
+        named = (folder / text for text in _strings(document))
+        companions = sorted({path.relative_to(folder) for path in named if path.is_file()})
+        return [Path(self.path.name), *companions]
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Give all strings in a TOML document."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+def examples() -> list[Example]:
+    """List all examples, by name."""
+    paths = _FOLDER.rglob("*.toml")
+    return sorted((Example(path.stem, path) for path in paths), key=lambda one: one.name)
+
+
+def example(name: str) -> Example:
+    """Return the example of a name.
+
+    Raises
+    ------
+    SilvanError
+        No example has this name.
+    """
+    known = {one.name: one for one in examples()}
+    wanted = name.removesuffix(".toml")
+    if wanted in known:
+        return known[wanted]
+    close = get_close_matches(wanted, known, n=1)
+    raise SilvanError(
+        f"there is no example {name!r}",
+        hint=f"did you mean {close[0]!r}?" if close else "silvan example lists all examples",
+    )
+
+
+def copy_example(one: Example, folder: Path) -> list[Path]:
+    """Copy an example with the files that it names.
+
+    Parameters
+    ----------
+    one : Example
+        What to copy.
+    folder : Path
+        Where to; it is made where it is missing.
+
+    Returns
+    -------
+    list of Path
+        The files that were written, the scenario first.
+
+    Raises
+    ------
+    OutputError
+        A file of this name is there already, or the folder cannot be written to. Nothing is
+        written.
+    """
+    files = one.files()
+    for file in files:
+        if os.path.lexists(folder / file):
+            raise OutputError(
+                f"{folder / file} exists already",
+                hint="remove it, or choose another folder with --out",
+            )
+    require_writable(folder)
+    for file in files:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        # Without its permissions: the installed file may be read-only.
+        shutil.copyfile(one.path.parent / file, folder / file)
+    return [folder / file for file in files]
