@@ -266,3 +266,83 @@ def test_time_limits_that_cannot_be(
 ) -> None:
     assert run_command(["sweep", str(files / "incast.toml"), "--point-timeout", text]) == 2
     assert "is not a time above 0 with a unit of ms, s, min, h" in capsys.readouterr().err
+
+
+HOSTILE = {
+    "lone surrogate": ("raise ValueError('\\ud800 bad')", "ValueError: \\ud800 bad"),
+    "toml": (
+        "raise ValueError('first\\nname = 3 [[[\\n\\x00')",
+        "ValueError: first name = 3 [[[ \\x00",
+    ),
+    "terminal": (
+        "raise ValueError('\\x1b[31m\\nerror: second')",
+        "ValueError: \\x1b[31m error: second",
+    ),
+    "long": ("raise ValueError(LONG)", "ValueError: " + "x" * 300 + "..."),
+    "no text": ("raise Bad(3)", "Bad: (its text cannot be made: ZeroDivisionError)"),
+}
+BAD = """
+LONG = "x" * 10_000_000
+class Bad(Exception):
+    def __str__(self):
+        return 1 / 0
+"""
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_any_exception_is_one_printable_line(
+    case: str, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a command, in the file of the point that failed, and in the sweep's record."""
+    raising, message = HOSTILE[case]
+    body = ["if state[0] == 2 and now > LATE:", f"    {raising}", "return now"]
+    (files / "mine.py").write_text(scheme_text("release", *body) + BAD)
+    scheme = ["--scheme", str(files / "mine.py")]
+    which = ["--set", "control.python.parameters.which=2"]
+    assert run_command(["run", str(files / "incast.toml"), *scheme, *which]) == 1
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: mine.py:7: release at ")
+    assert error.endswith(f" us: {message}")
+    assert hint == "hint: correct the function; nothing of the run is kept"
+
+    words = ["--grid", "control.python.parameters.which=1,2,3", "--out", str(files / "out")]
+    sweep = ["sweep", str(files / "incast.toml"), *scheme, *words, "--workers", "1", "--json"]
+    assert run_command(sweep) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert len(report["points"]) == 2
+    (failed,) = report["failed"]
+    assert f"error: {failed['error']}" == error
+    # The file of the failed point can be read, and fails in the same way.
+    assert run_command(["run", str(files / "out" / failed["scenario"])]) == 1
+    assert capsys.readouterr().err.splitlines() == [error, hint]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("raise SystemExit(0)\n", 1, "SystemExit: 0"),
+        ("import sys\n\ndef scheme(setup):\n    sys.exit(0)\n", 4, "SystemExit: 0"),
+        ("raise GeneratorExit\n", 1, "GeneratorExit"),
+        (f"{BAD}\nraise Bad\n", 7, "Bad: (its text cannot be made: ZeroDivisionError)"),
+        ("raise ValueError('a\\n\\x1bb\\ud800')\n", 1, "ValueError: a \\x1bb\\ud800"),
+    ],
+)
+@pytest.mark.parametrize("command", ["validate", "run", "sweep"])
+def test_a_file_that_ends_the_program_is_refused(
+    command: str,
+    text: str,
+    line: int,
+    message: str,
+    files: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (files / "mine.py").write_text(text)
+    named = ['control.scheme="python"', f"control.python.file={json.dumps(str(files / 'mine.py'))}"]
+    words = [command, str(files / "incast.toml"), "--set", named[0], "--set", named[1]]
+    out = [] if command == "validate" else ["--out", str(files / "out")]
+    assert run_command([*words, *out]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    error, hint = printed.err.splitlines()
+    assert error == f"error: mine.py:{line}: {message}"
+    assert hint == "hint: the file is run before the simulation; correct it"

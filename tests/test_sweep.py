@@ -146,6 +146,34 @@ def test_a_point_that_fails_stops_no_other_and_can_be_run_again(
     assert json.loads(outcome.stdout) == report
 
 
+FAILED = {"hash": "a", "seed": 1, "values": {}, "error": "", "attempts": 1, "scenario": "b"}
+"""A point that failed, as ``sweep.json`` has it."""
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("failed", 3),
+        ("failed", [3]),
+        ("failed", [{"hash": "a"}]),
+        ("failed", [FAILED | {"hash": []}]),
+        ("failed", [FAILED | {"values": 3}]),
+        ("grid", 3),
+        ("base", [1]),
+    ],
+)
+def test_a_damaged_record_of_a_sweep_is_refused(key: str, value: object, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    silvan.sweep(SCENARIO, out=out)
+    record = json.loads((out / "sweep.json").read_text())
+    (out / "sweep.json").write_text(json.dumps({**record, key: value}))
+    before = (out / "points.parquet").read_bytes()
+    with pytest.raises(silvan.OutputError, match=r"sweep\.json: not readable") as caught:
+        silvan.sweep(SCENARIO, out=out)
+    assert caught.value.hint == "name another folder with --out"
+    assert (out / "points.parquet").read_bytes() == before
+
+
 def test_the_command_agrees_with_the_function(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:

@@ -6,6 +6,63 @@ advice stands apart from it, in ``hint``. Tracebacks show it as a note.
 
 from __future__ import annotations
 
+import re
+
+LONGEST_TEXT = 300
+"""Characters of an exception's text that an error shows, if the exception is not silvan's."""
+
+_LONGEST_OWN_TEXT = 10_000
+
+_BREAK = re.compile(r"\s*[^\S ]\s*")
+
+
+def one_line(text: str) -> str:
+    r"""Return a text as one line of printable characters; others are shown as escapes.
+
+    Examples
+    --------
+    >>> one_line("first\n  second \x1b[31m")
+    'first second \\x1b[31m'
+    """
+    if text.isprintable():
+        return text
+    joined = _BREAK.sub(" ", text).strip()
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in joined
+    )
+
+
+def shown(value: object, longest: int = LONGEST_TEXT) -> str:
+    """Return any object as text of one line and limited length, even if its ``__str__`` fails.
+
+    Examples
+    --------
+    >>> shown(0.5), shown("x" * 1000)[-4:]
+    ('0.5', 'x...')
+    """
+    try:
+        text = str(value)
+    except (Exception, SystemExit, GeneratorExit) as error:
+        text = f"(its text cannot be made: {type(error).__name__})"
+    # Escapes are longer than what they stand for.
+    line = one_line(text[: longest + 1])
+    return line if len(line) <= longest else f"{line[:longest]}..."
+
+
+def describe(error: BaseException) -> str:
+    r"""Say in one line of limited length what an exception says, and of which type it is.
+
+    Errors of silvan are complete without their type.
+
+    Examples
+    --------
+    >>> describe(ValueError("first\nsecond")), describe(KeyError())
+    ('ValueError: first second', 'KeyError')
+    """
+    if isinstance(error, SilvanError):
+        return shown(error, _LONGEST_OWN_TEXT)
+    return f"{shown(type(error).__name__)}: {shown(error)}".removesuffix(": ")
+
 
 class SilvanError(Exception):
     """Base of all errors that silvan raises on purpose.
@@ -19,11 +76,11 @@ class SilvanError(Exception):
     """
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message, hint)
-        self.message = message
-        self.hint = hint
-        if hint:
-            self.add_note(f"hint: {hint}")
+        self.message = one_line(message)
+        self.hint = None if hint is None else one_line(hint)
+        super().__init__(self.message, self.hint)
+        if self.hint:
+            self.add_note(f"hint: {self.hint}")
 
     def __str__(self) -> str:
         return self.message
@@ -66,13 +123,13 @@ class ScenarioError(SilvanError):
     ) -> None:
         super().__init__(message, hint)
         # Pickling rebuilds an exception from its arguments.
-        self.args = (message, source, line, hint)
+        self.args = (self.message, source, line, self.hint)
         self.source = source
         self.line = line
 
     def __str__(self) -> str:
         where = [str(part) for part in (self.source, self.line) if part is not None]
-        return ":".join([*where, " " + self.message]) if where else self.message
+        return one_line(":".join([*where, " " + self.message])) if where else self.message
 
 
 class SchemeError(ScenarioError):
@@ -128,7 +185,7 @@ class SimulationError(SilvanError):
 
     def __init__(self, message: str, cycle: tuple[str, ...] = (), hint: str | None = None) -> None:
         super().__init__(message, hint)
-        self.args = (message, cycle, hint)
+        self.args = (self.message, cycle, self.hint)
         self.cycle = tuple(cycle)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from silvan.errors import SchemeError
+from silvan.errors import SchemeError, describe, shown
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -144,15 +144,15 @@ def explain(
         error = raised[0] if raised else value
         reason = "an exception"
         if isinstance(error, BaseException):
-            reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+            reason = describe(error)
         message = f"{where}: {reason}"
         hint = "correct the function; nothing of the run is kept"
     elif isinstance(value, BaseException):
-        message = f"{where}: {type(value).__name__}: {value}"
+        message = f"{where}: {describe(value)}"
         hint = f"its value must be {valid}"
     else:
-        shown = "a value that is not valid" if value is None else f"{value}"
-        message = f"{where} returned {shown}"
+        returned = "a value that is not valid" if value is None else shown(value)
+        message = f"{where} returned {returned}"
         hint = f"its value must be {valid}"
     return SchemeError(
         message,

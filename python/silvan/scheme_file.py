@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from silvan.errors import SchemeError, SilvanError
+from silvan.errors import SchemeError, SilvanError, describe, shown
 
 if TYPE_CHECKING:
     from silvan.callbacks import Callbacks
@@ -71,7 +71,10 @@ def scheme_of(scenario: Scenario, seed: int) -> Callbacks | None:
     source, name, wanted, parameters = scheme
     try:
         function = _run(source, name).get(wanted)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # sys.exit must not end the caller either.
         raise _located(error, name) from error
     if not callable(function):
         raise SchemeError(
@@ -84,7 +87,10 @@ def scheme_of(scenario: Scenario, seed: int) -> Callbacks | None:
     setup = SchemeSetup(scenario, seed, facts["hosts"], facts["ports"] * lanes, parameters)
     try:
         made = function(setup)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # sys.exit must not end the caller either.
         raise _located(error, name) from error
     return _checked(made, name, wanted)
 
@@ -110,12 +116,12 @@ def _run(source: str, name: str) -> dict[str, Any]:
     return names
 
 
-def _located(error: Exception, name: str) -> SchemeError:
+def _located(error: BaseException, name: str) -> SchemeError:
     """Say where in the file an exception comes from."""
     if isinstance(error, SchemeError):
         return error
     if isinstance(error, SyntaxError) and error.filename == name:
-        return SchemeError(error.msg, name, error.lineno, "the file has to be Python")
+        return SchemeError(shown(error.msg), name, error.lineno, "the file has to be Python")
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == name]
     line = lines[-1] if lines else None
@@ -124,4 +130,4 @@ def _located(error: Exception, name: str) -> SchemeError:
     hint = "the file is run before the simulation; correct it"
     if isinstance(error, KeyError) and lines:
         hint = "parameters stand in the table control.python.parameters"
-    return SchemeError(f"{type(error).__name__}: {error}", name, line, hint)
+    return SchemeError(describe(error), name, line, hint)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from silvan.errors import SimulationError
+from silvan.errors import SimulationError, describe
 from silvan.folders import WRITING
 from silvan.simulation import Progress
 
@@ -71,7 +71,7 @@ def serve(connection: Connection) -> None:
             answer = ("raised", _sendable(error))
         except BaseException as error:
             # A panic of the compiled module is no Exception.
-            answer = ("raised", SimulationError(f"{type(error).__name__}: {error}"))
+            answer = ("raised", SimulationError(describe(error)))
         try:
             connection.send(answer)
         except OSError:
@@ -99,7 +99,7 @@ def _sendable(error: Exception) -> Exception:
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
-        return SimulationError(f"{type(error).__name__}: {error}")
+        return SimulationError(describe(error))
     return error
 
 

@@ -6,8 +6,9 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
+from silvan.errors import describe
 from silvan.processes import Died, Pool, Raised, Report, cores
-from silvan.sweeping.outcome import Failed, Outcome, Succeeded, describe
+from silvan.sweeping.outcome import Failed, Outcome, Succeeded
 from silvan.sweeping.work import Task, run_task, too_long
 
 ATTEMPTS = 3

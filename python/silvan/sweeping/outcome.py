@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from silvan.errors import SilvanError
 from silvan.sweeping.work import Finished
 
 
@@ -46,9 +45,3 @@ class Failed:
 
 Outcome: TypeAlias = Succeeded | Failed
 """What becomes of a task."""
-
-
-def describe(error: BaseException) -> str:
-    """Say in one line what a task failed of."""
-    text = str(error) if isinstance(error, SilvanError) else f"{type(error).__name__}: {error}"
-    return " ".join(text.split())

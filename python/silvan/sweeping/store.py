@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from silvan.errors import OutputError
+from silvan.errors import OutputError, one_line, shown
 from silvan.folders import require_writable, unwritable, write_bytes, write_text
 from silvan.result import Result
 from silvan.sweeping.plan import Plan, Point
@@ -180,7 +180,7 @@ class SweepFolder:
             path.parent.mkdir(exist_ok=True)
         except OSError as problem:
             raise unwritable(path.parent, problem) from None
-        head = f"# {point.label}: {error}\n# Run it again: silvan run {path.name}\n"
+        head = f"# {one_line(f'{point.label}: {error}')}\n# Run it again: silvan run {path.name}\n"
         write_text(path, head + point.scenario().to_toml())
         where = str(path.relative_to(self.path))
         failure = Failure(point.hash, point.seed, point.values, error, attempts, where)
@@ -193,21 +193,21 @@ class SweepFolder:
     def _tables_of(self, digest: str) -> Path:
         return self.path / _TABLES / digest[:16]
 
-    def _require_same(self, before: Mapping[str, Any]) -> None:
+    def _require_same(self, before: _Manifest) -> None:
         hint = "name another folder with --out, or replace what is there with --overwrite"
-        if before["simulator"] != self._simulator:
+        if before.simulator != self._simulator:
             raise OutputError(
-                f"{self.path}: the sweep there was made by silvan {before['simulator']}, this is "
+                f"{self.path}: the sweep there was made by silvan {before.simulator}, this is "
                 f"{self._simulator}; their points are not to be mixed",
                 hint=hint,
             )
-        now, then = list(self._plan.axes), before["grid"]
+        now, then = list(self._plan.axes), before.grid
         if now != list(then):
             raise OutputError(
                 f"{self.path}: the sweep there varies {_names(then)}, this one {_names(now)}",
                 hint=hint,
             )
-        difference = _difference(before["base"], _base(self._plan))
+        difference = _difference(before.base, _base(self._plan))
         if difference is not None:
             key, old, new = difference
             raise OutputError(
@@ -216,7 +216,7 @@ class SweepFolder:
                 hint=hint,
             )
 
-    def _read(self, before: Mapping[str, Any] | None) -> None:
+    def _read(self, before: _Manifest | None) -> None:
         parts = self.path / _PARTS
         try:
             # What a killed sweep was just writing.
@@ -230,7 +230,7 @@ class SweepFolder:
             raise unwritable(self.path, error) from None
         self.rows = read_rows(self.path, list(self._plan.axes))
         if before is not None:
-            failures = (Failure(**one) for one in before["failed"])
+            failures = before.failures
             self.failures = {one.hash: one for one in failures if one.hash not in self.rows}
 
     def _ordered(self) -> list[Row]:
@@ -333,15 +333,31 @@ def _clear(path: Path) -> None:
         raise unwritable(path, error) from None
 
 
-def _manifest(path: Path) -> dict[str, Any] | None:
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """What ``sweep.json`` says of the sweep before."""
+
+    simulator: str
+    grid: Mapping[str, object]
+    base: Mapping[str, TomlValue]
+    failures: Sequence[Failure]
+
+
+def _manifest(path: Path) -> _Manifest | None:
     file = path / MANIFEST
     try:
-        manifest: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        for key in ("simulator", "grid", "base", "failed"):
-            manifest[key]
+        read = json.loads(file.read_text(encoding="utf-8"))
+        failures = [Failure(**one) for one in read["failed"]]
+        manifest = _Manifest(read["simulator"], read["grid"], read["base"], failures)
+        tables = (manifest.grid, manifest.base, *(one.values for one in failures))
+        texts = (text for one in failures for text in (one.hash, one.error, one.scenario))
+        if not all(isinstance(one, dict) for one in tables):
+            raise TypeError("a table is missing")
+        if not all(isinstance(one, str) for one in texts):
+            raise TypeError("a text is missing")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise OutputError(
             f"{file}: not readable: {_one_line(error)}",
             hint="name another folder with --out",
@@ -351,7 +367,7 @@ def _manifest(path: Path) -> dict[str, Any] | None:
 
 def _one_line(error: Exception) -> str:
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split()).lower()
+    return shown(text).lower()
 
 
 @contextmanager
