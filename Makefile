@@ -9,28 +9,71 @@ export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test wheel check-slow check-papers pages lint reference lock install system clean
+.PHONY: help run test test-fast fast-rust fast-python test-setup wheel check-slow check-memory \
+	check-drawn check-fuzz check-mutants coverage check-papers pages lint reference lock install system clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: install ## Set up, and reproduce Table II of gran2012
 	$(BIN)/silvan reproduce gran2012 --only table2
 
-test: system $(VENV)/test.stamp install ## Set up, and run all tests
-	cargo test --workspace --locked
-	$(BIN)/python -m pytest
+test: system test-setup ## Set up, and run all tests (Python's line coverage is printed)
+	cargo test --workspace --locked -- $$($(PYTHON) python/tools/system_packages.py --rust)
+	$(BIN)/python -m pytest $(COVERAGE)
+
+# The Rust tests of the modules `tshark` and `served` call a Debian program.
+test-fast: test-setup ## Run the tests that need neither root, Debian packages nor network (1 minute)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync fast-rust fast-python
+
+fast-rust:
+	cargo test --workspace --locked --lib --tests -- $(NO_PROGRAMS)
+
+fast-python:
+	$(BIN)/python -m pytest -m "not slow and not needs"
+
+test-setup: $(VENV)/test.stamp install
+
+# Of what runs in the tests' own process; a tracer in other processes would count among their system calls.
+COVERAGE := --cov=silvan --cov-report=term:skip-covered
 
 # The tests call programs that come with no Python package: requirements/debian.txt lists them.
 system: ## Install the programs that the tests call (as root), or say how
 	@$(PYTHON) python/tools/system_packages.py
 
+# The checks that take minutes to hours. Where a cargo command is missing, this is said; where CI is set it fails.
+check-slow: check-memory check-drawn check-fuzz check-mutants ## Sanitizer, other drawn cases, fuzzing, mutants
+
 # Without debug assertions the engine's tables are indexed without a check; AddressSanitizer sees what then
 # goes beyond them. RUSTC_BOOTSTRAP lets the stable compiler take the flag.
-check-slow: ## Run the engine's tests as released, under AddressSanitizer (TESTS=name for some)
+check-memory: ## Run the engine's tests as released, under AddressSanitizer (TESTS=name for some)
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --release --locked \
 		-p silvan-engine -p silvan-reference --tests \
 		--target $$(rustc -vV | sed -n 's/^host: //p') $(TESTS)
+
+SEEDS ?= 2 3 4 5 6 7 8
+check-drawn: ## Run the property tests of Rust on other cases (SEEDS="9 10")
+	for seed in $(SEEDS); do \
+		PROPTEST_RNG_SEED=$$seed cargo test --workspace --locked --lib --tests -- $(NO_PROGRAMS) || exit 1; \
+	done
+
+NO_PROGRAMS := --skip tshark:: --skip served::
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/targets/*.rs)))
+check-fuzz: ## Fuzz each target (FUZZ_SECONDS=60, FUZZ_TARGETS=mad); needs cargo-fuzz and a nightly compiler
+	@$(call with-cargo,fuzz,+nightly,for target in $(FUZZ_TARGETS); do \
+		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done)
+
+coverage: ## Print the line coverage of the Rust tests; needs cargo-llvm-cov
+	@$(call with-cargo,llvm-cov,,cargo llvm-cov --workspace --locked --summary-only)
+
+MUTANTS ?= -p silvan-cc -p silvan-engine
+check-mutants: ## Change cc and engine in small ways, and see that a test fails (hours); needs cargo-mutants
+	@$(call with-cargo,mutants,,cargo mutants $(MUTANTS) --output target)
+
+# The third argument is run if `cargo $(1)` exists; otherwise what is missing is said, and fails where CI is set.
+with-cargo = if cargo $(2) $(1) --version >/dev/null 2>&1; then $(3); \
+	else echo "not run: $@ needs cargo-$(1): cargo install cargo-$(1)"; test -z "$$CI"; fi
 
 check-papers: install ## Run all papers in full, and compare with the record (RECORD=1 rewrites it)
 	$(BIN)/python python/tools/check_papers.py $(if $(RECORD),--record)

@@ -12,6 +12,8 @@ import pytest
 from silvan.reproduce import load_targets
 from tests.test_documents import ROOT, load_tool
 
+pytestmark = pytest.mark.slow
+
 tool = load_tool("check_papers")
 
 

@@ -31,6 +31,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
     listed = re.findall(r"^  ([a-z]+)  ", outcome.stdout, re.MULTILINE)
     assert listed == (
         [
+            "example",
             "run",
             "sweep",
             "trees",
@@ -130,6 +131,7 @@ def test_run_keeps_every_seed(command: Command, incast_file: Path, tmp_path: Pat
         assert result.classes.to_pylist() == one["classes"]
 
 
+@pytest.mark.slow
 def test_bench_prints_every_measure(command: Command) -> None:
     words = ("bench", "--only", "uniform-50", "--repeats", "1", "--json")
     (one,) = json.loads(command(*words).stdout)
@@ -141,6 +143,7 @@ def test_bench_prints_every_measure(command: Command) -> None:
     )
 
 
+@pytest.mark.slow
 def test_bench_prints_the_throughput_of_sweeps(command: Command) -> None:
     one, two = json.loads(command("bench", "--only", "sweep", "--repeats", "1", "--json").stdout)
     assert (one["workers"], two["workers"]) == (1, 2)
@@ -227,6 +230,7 @@ duration = "1 ms"
 """
 
 
+@pytest.mark.slow
 def test_the_target_of_an_incast_is_a_hotspot(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "incast.toml"
     path.write_text(README_INCAST)
@@ -242,6 +246,7 @@ def test_the_target_of_an_incast_is_a_hotspot(command: Command, tmp_path: Path) 
     assert "other receivers" not in shown
 
 
+@pytest.mark.slow
 def test_the_mean_of_other_receivers_leaves_out_hosts_without_traffic(
     command: Command, tmp_path: Path
 ) -> None:
@@ -260,6 +265,7 @@ def test_the_mean_of_other_receivers_leaves_out_hosts_without_traffic(
     assert "mean of other receivers" in command("run", path).stdout
 
 
+@pytest.mark.slow
 def test_latencies_are_exact_and_percentiles_state_their_resolution(
     command: Command, tmp_path: Path
 ) -> None:
@@ -307,6 +313,7 @@ def _snapshot(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_results_of_another_scenario_are_never_mixed(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
@@ -327,6 +334,7 @@ def test_results_of_another_scenario_are_never_mixed(
     assert silvan.Result.read(out / "seed-9").hosts.num_rows == 5
 
 
+@pytest.mark.slow
 def test_results_of_the_same_scenario_are_replaced_and_added_to(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
@@ -336,6 +344,7 @@ def test_results_of_the_same_scenario_are_replaced_and_added_to(
     assert sorted(path.name for path in out.iterdir()) == ["seed-3", "seed-4"]
 
 
+@pytest.mark.slow
 def test_results_of_another_version_are_never_mixed(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
@@ -349,6 +358,7 @@ def test_results_of_another_version_are_never_mixed(
     assert command("run", incast_file, "--out", out, "--overwrite").status == 0
 
 
+@pytest.mark.slow
 def test_points_of_another_sweep_are_never_mixed(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
@@ -366,6 +376,7 @@ def test_points_of_another_sweep_are_never_mixed(
     assert [path.name for path in out.iterdir()] == ["seed-3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("trees",), ("compare", "--schemes", "none"), ("sweep",)])
 def test_no_command_mixes_results(
     command: Command, incast_file: Path, tmp_path: Path, words: tuple[str, ...]

@@ -111,6 +111,7 @@ def test_words_that_make_no_sense(command: Command, incast_file: Path, words: li
     refused(command(*(str(incast_file) if word == "FILE" else word for word in words)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [["run", "FILE"], ["sweep", "FILE"], ["reproduce", "gran2012"]], ids=" ".join
 )
@@ -152,6 +153,7 @@ def test_a_grid_over_an_unknown_key_names_the_nearest(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -175,6 +177,7 @@ def test_a_sweep_goes_on_only_with_what_it_was(
     assert command(*same, "--seed", "5").status == 0
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_build_or_use_is_refused(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
@@ -328,6 +331,7 @@ TOO_MUCH = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TOO_MUCH)
 def test_what_is_too_much_is_refused_before_memory_is_taken(tmp_path: Path, case: str) -> None:
     text, words, problem = TOO_MUCH[case]
@@ -377,6 +381,7 @@ def test_the_limit_of_the_time_series_is_the_size_of_its_rows(
     assert limited("validate", path, *times, cwd=tmp_path).status == status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -414,6 +419,7 @@ def test_a_full_disk_behind_stdout_is_one_line(
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["run", "sweep", "trees"])
 def test_a_scenario_without_traffic_is_warned_of(
     command: Command, tmp_path: Path, name: str

@@ -115,6 +115,7 @@ def test_numbers_of_a_case_that_can_be_told_in_advance(
     assert none.to_dict()["dissolved_ms"] == "never"
 
 
+@pytest.mark.slow
 def test_deviations_are_those_over_the_seeds(tmp_path: Path) -> None:
     """Oracle: the same comparison one seed at a time."""
     scenario = silvan.Scenario(
@@ -136,6 +137,7 @@ def test_deviations_are_those_over_the_seeds(tmp_path: Path) -> None:
     assert several[0].to_dict()["standard_deviations"]["victims_gbps"] is not None
 
 
+@pytest.mark.slow
 def test_a_scheme_in_a_python_file_is_compared(command: Command, tmp_path: Path) -> None:
     """Oracle: the same scheme in Rust."""
     (tmp_path / "small.toml").write_text(SCENARIO)
@@ -179,6 +181,7 @@ def test_times_are_those_from_which_on_something_holds() -> None:
     assert _smooth(np.array([0.0, 5.0, 5.0, 5.0, 5.0, 5.0])).tolist() == pytest.approx([4, 5])
 
 
+@pytest.mark.slow
 def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SCENARIO)
     words = ["compare", "small.toml", "--schemes", "PFT,DCQCN", "--json"]

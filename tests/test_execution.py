@@ -16,6 +16,8 @@ from silvan.reproduce.plan import Plan, make_plan
 from tests.conftest import Command, made_up_result
 from tests.test_interrupt import interrupted
 
+pytestmark = pytest.mark.slow
+
 HOTSPOTS = np.arange(648) < 8
 
 

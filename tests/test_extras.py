@@ -63,6 +63,7 @@ def test_a_command_names_the_extra_that_it_needs(
     assert list(folder.rglob("*.parquet")) == []
 
 
+@pytest.mark.slow
 def test_a_run_needs_no_extra(incast_file: Path) -> None:
     everything = tuple(module for modules in EXTRAS.values() for module in modules)
     folder = incast_file.parent

@@ -129,6 +129,7 @@ def test_finished_flows_have_an_end_and_a_slowdown(
     assert kept.flows.to_pylist() == run["flows"]
 
 
+@pytest.mark.slow
 def test_the_summary_tells_what_has_not_finished(command: Command, flows_file: Path) -> None:
     shown = command("run", flows_file).stdout
     assert "3 of 4 flows finished; completion time" in shown
@@ -136,6 +137,7 @@ def test_the_summary_tells_what_has_not_finished(command: Command, flows_file: P
     assert "3 of 4" in command("run", flows_file, "--seeds", "2").stdout
 
 
+@pytest.mark.slow
 def test_programs_have_ends(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "programs.toml"
     path.write_text(PROGRAMS)
@@ -151,6 +153,7 @@ def test_programs_have_ends(command: Command, tmp_path: Path) -> None:
     assert "unfinished" in shown
 
 
+@pytest.mark.slow
 def test_sequences_are_closed_loops(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "sequences.toml"
     path.write_text(SEQUENCES)

@@ -278,6 +278,7 @@ def test_every_target_is_measured_by_its_experiment() -> None:
     assert given == asked
 
 
+@pytest.mark.slow
 def test_quick_points_suffice_for_every_number_and_figure(tmp_path: Path) -> None:
     curves = [one for one in experiments("gran2012", "fig") if one.tabulate is not None]
     assert len(curves) > 5

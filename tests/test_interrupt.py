@@ -18,6 +18,8 @@ from silvan.reproduce.registry import experiments
 from tests.conftest import INCAST, silvan_command
 from tests.gate import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def interrupted(
     words: list[str | Path],

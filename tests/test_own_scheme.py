@@ -159,6 +159,7 @@ def test_a_scenario_names_a_python_file() -> None:
     assert free.classes.equals(none.classes)
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_a_python_file_in_other_processes(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def test_more_than_127_contributors_are_never_slowed_down_enough() -> None:
     assert pruning_bound(TABLE2, 128)[1] == math.inf
 
 
+@pytest.mark.slow
 def test_no_tree_is_removed_before_the_bound(command: Command, tmp_path: Path) -> None:
     """Oracle: the bound from below; from above, twice the bound and the time to drain."""
     outcome = command("reproduce", "gran2012", "--only", "beyond.pruning", "--out", tmp_path)

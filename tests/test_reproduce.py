@@ -37,6 +37,7 @@ def test_every_target_is_a_number_with_a_tolerance_or_a_shape(paper: str) -> Non
         assert is_number != (target.shape is not None), target.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", papers())
 def test_every_study_is_a_valid_scenario(paper: str) -> None:
     for experiment in experiments(paper):
@@ -156,6 +157,7 @@ def test_other_scenarios_seeds_and_simulators_have_other_folders(
     assert len(folders) == 4
 
 
+@pytest.mark.slow
 def test_quick_table2(command: Command, tmp_path: Path) -> None:
     words = ("reproduce", "gran2012", "--only", "table2", "--quick", "--json", "--out", tmp_path)
     outcome = command(*words)
@@ -192,6 +194,7 @@ def test_quick_table2(command: Command, tmp_path: Path) -> None:
     assert again.stdout == outcome.stdout
 
 
+@pytest.mark.slow
 def test_the_whole_paper_with_its_own_numbers_of_seeds(command: Command, tmp_path: Path) -> None:
     """Every table and figure of the default command, on 16 hosts for a millisecond."""
     changes = {
@@ -230,6 +233,7 @@ def test_the_whole_paper_with_its_own_numbers_of_seeds(command: Command, tmp_pat
     assert again["finished"] == again["runs"] == plan["runs"]
 
 
+@pytest.mark.slow
 def test_a_difference_is_no_error(command: Command, tmp_path: Path) -> None:
     # Ten milliseconds are too few for congestion control to do its work, so some row is off.
     words = ("reproduce", "gran2012", "--only", "table2", "--quick", "--out", tmp_path)

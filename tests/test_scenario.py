@@ -59,6 +59,7 @@ CHANGES: list[dict[str, object]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_written_scenario_changes_as_the_scenario_does(path: Path) -> None:
     """Oracle: the scenario that was read from the file."""

@@ -19,6 +19,8 @@ from silvan.cli.app import run_command
 from silvan.toml_text import TomlValue
 from tests.conftest import silvan_command
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 60
 """Long enough for any machine; only a hang takes so long."""
 

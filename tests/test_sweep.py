@@ -96,6 +96,7 @@ def test_a_sweep_gives_what_single_runs_give(tmp_path: Path) -> None:
     assert result.to_pandas()["hash"].tolist() == [row["hash"] for row in rows]
 
 
+@pytest.mark.slow
 def test_finished_points_are_not_run_again_when_a_sweep_grows(tmp_path: Path) -> None:
     counts: list[tuple[int, int, int]] = []
 
@@ -113,6 +114,7 @@ def test_finished_points_are_not_run_again_when_a_sweep_grows(tmp_path: Path) ->
     assert sorted(third.points["hash"].to_pylist()) == sorted(second.points["hash"].to_pylist())
 
 
+@pytest.mark.slow
 def test_any_number_of_workers_gives_the_same_points() -> None:
     grid = {"switch.latency": ["50 ns", "60 ns", "70 ns"]}
     one, three = (silvan.sweep(SCENARIO, grid, workers=count).points for count in (1, 3))
@@ -120,6 +122,7 @@ def test_any_number_of_workers_gives_the_same_points() -> None:
     assert one.num_rows == 3
 
 
+@pytest.mark.slow
 def test_a_point_that_fails_stops_no_other_and_can_be_run_again(
     command: Command, tmp_path: Path
 ) -> None:
@@ -174,6 +177,7 @@ def test_a_damaged_record_of_a_sweep_is_refused(key: str, value: object, tmp_pat
     assert (out / "points.parquet").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_command_agrees_with_the_function(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
@@ -189,6 +193,7 @@ def test_the_command_agrees_with_the_function(
     assert "4 Gbit/s" in shown.stdout
 
 
+@pytest.mark.slow
 def test_a_sweep_table_is_enough(command: Command, incast_file: Path, tmp_path: Path) -> None:
     incast_file.write_text(INCAST + '[sweep.vary]\n"host.sink-rate" = ["4 Gbit/s"]\n')
     assert command("sweep", incast_file, cwd=tmp_path).status == 0
@@ -223,6 +228,7 @@ def test_grids_that_make_no_sense(word: str) -> None:
     assert repr(word) in str(caught.value)
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_any_grid_is_read_or_refused(text: str) -> None:
     try:

@@ -19,6 +19,8 @@ from silvan.sweeping import cluster as module
 from tests.conftest import INCAST, silvan_command
 from tests.gate import PATIENCE_S, Gate, wait_until
 
+pytestmark = pytest.mark.slow
+
 KEY = "switch.latency"
 GRID = {KEY: [f"{number} ns" for number in range(50, 66)]}
 

@@ -23,6 +23,8 @@ from silvan.sweeping.store import read_rows
 from tests.conftest import INCAST, silvan_command
 from tests.gate import PATIENCE_S, Gate, wait_until
 
+pytestmark = pytest.mark.slow
+
 LATENCIES = [f"{number} ns" for number in range(50, 62)]
 KEY = "switch.latency"
 

@@ -32,6 +32,26 @@ def test_others_than_root_are_told_the_line() -> None:
     assert "coreutils" not in words
 
 
+def test_rust_tests_are_left_out_only_where_their_program_is_missing() -> None:
+    wanted = {"tshark": "no-such-command", "ibsim-utils": "ls", "opensm": "no-such-command"}
+    assert tool.rust_options(wanted, is_ci=False) == ["--skip", "tshark::"]
+    assert tool.rust_options(wanted, is_ci=True) == []
+
+
+def test_the_rust_tests_that_call_programs_are_listed() -> None:
+    crates = tool.LIST.parents[1] / "crates"
+    programs = tool.packages(tool.LIST.read_text())
+    calling = {
+        (package, f"{path.stem}::")
+        for path in crates.glob("*/tests/**/*.rs")
+        for package in tool.RUST_TESTS
+        if f'Command::new("{programs[package]}")' in path.read_text("utf-8")
+    }
+    assert calling == set(tool.RUST_TESTS.items())
+    others = (path for path in crates.rglob("*.rs") if "Command::new(" in path.read_text("utf-8"))
+    assert {f"{path.stem}::" for path in others} == set(tool.RUST_TESTS.values())
+
+
 @pytest.mark.parametrize("works", [True, False])
 def test_root_installs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, works: bool) -> None:
     monkeypatch.setattr(tool, "_FOLDERS", str(tmp_path))

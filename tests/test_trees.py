@@ -209,6 +209,7 @@ def test_numbers_beside_the_plot_are_those_of_the_table(forests: Forests, tmp_pa
         assert float(row["waiting_mib"]) == pytest.approx(known["queued_bytes"] / 2**20, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_command_draws_a_scenario_and_then_its_run(command: Command, tmp_path: Path) -> None:
     scenario = tmp_path / "fat-tree.toml"
     scenario.write_text(FAT_TREE)
@@ -233,6 +234,7 @@ def test_the_command_draws_a_scenario_and_then_its_run(command: Command, tmp_pat
     assert (out / "forest.svg").read_bytes() != picture
 
 
+@pytest.mark.slow
 def test_run_writes_trees_if_asked(command: Command, incast_file: Path, tmp_path: Path) -> None:
     assert command("run", incast_file, "--out", tmp_path / "plain").status == 0
     assert not (tmp_path / "plain" / "seed-3" / "trees.parquet").exists()

@@ -1,4 +1,8 @@
-"""Provide the programs that the tests call: as root install them, otherwise say how."""
+"""Provide the programs that the tests call: as root install them, otherwise say how.
+
+With ``--rust``, print the options that leave out the Rust tests whose programs are missing. In
+continuous integration (``CI`` is set), a missing program is an error, and no test is left out.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 LIST = Path(__file__).resolve().parents[2] / "requirements" / "debian.txt"
+
+# Rust tests that call a program, by its package: a prefix of their names.
+RUST_TESTS = {"tshark": "tshark::", "ibsim-utils": "served::"}
 
 # Some programs are for administrators, whose folders are not on everyone's path.
 _FOLDERS = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
@@ -67,16 +74,33 @@ def provide(
     return 1, f"the tests need {', '.join(names)}; install with: sudo {line}"
 
 
+def rust_options(wanted: dict[str, str], *, is_ci: bool) -> list[str]:
+    """Give the options of a Rust test program that leave out what cannot run here."""
+    if is_ci:
+        return []
+    return [
+        word
+        for name in missing(wanted)
+        if name in RUST_TESTS
+        for word in ("--skip", RUST_TESTS[name])
+    ]
+
+
 def main() -> int:
-    """Provide the packages of the list."""
+    """Provide the packages of the list, or print the options for the Rust tests."""
+    wanted, is_ci = packages(LIST.read_text("utf-8")), bool(os.environ.get("CI"))
+    if "--rust" in sys.argv[1:]:
+        print(*rust_options(wanted, is_ci=is_ci))
+        return 0
     status, words = provide(
-        packages(LIST.read_text("utf-8")),
+        wanted,
         is_root=os.geteuid() == 0,
         run=lambda line: subprocess.call(line, shell=True, stdout=subprocess.DEVNULL),
     )
     if words:
         print(words, file=sys.stderr)
-    return status
+    # Elsewhere the tests that can run do, and list what they lack.
+    return status if is_ci else 0
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from tests.conftest import Command
 from tests.emulator.conftest import Fabric
 
 
+@pytest.mark.slow
 def test_faults_are_brought_from_the_command_line(line: Fabric, command: Command) -> None:
     at = ("--sockname", line.emulation.sockname)
     assert "lost: 10 %" in command("ctl", "lose", "10%", "--seed", "3", *at).stdout
