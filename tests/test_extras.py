@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from silvan.extras import EXTRAS
-from tests.conftest import Outcome
+from tests.conftest import Outcome, silvan_command
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# An import of a module whose entry is None fails as if the module were not installed.
+# An import of a module whose entry is None fails as if the module were not installed. Every
+# process, also a worker, runs this file when it starts.
 _WITHOUT = """\
 import sys
 sys.modules.update(dict.fromkeys({modules!r}))
-from silvan.cli import main
-sys.exit(main({words!r}))
 """
 _SCHEME = """\
 import silvan
@@ -30,10 +29,18 @@ def scheme(setup):
 
 
 def run_without(modules: tuple[str, ...], *words: str | Path, cwd: Path) -> Outcome:
-    """Run a command in a process that cannot import some modules."""
-    code = _WITHOUT.format(modules=modules, words=[str(word) for word in words])
+    """Run a command in processes that cannot import some modules."""
+    folder = cwd / "without"
+    folder.mkdir(exist_ok=True)
+    (folder / "sitecustomize.py").write_text(_WITHOUT.format(modules=modules))
+    environment = os.environ | {"PYTHONPATH": str(folder)}
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=120
+        silvan_command(*words),
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 

@@ -221,6 +221,39 @@ def test_ctrl_c_ends_what_never_ends(words: list[str], body: list[str], files: P
     assert not list((files / "out").rglob("points/*"))
 
 
+HOG = "print('in the file', flush=True); sum(range(10**13))"
+"""Code in C that never releases the interpreter's lock."""
+
+
+@pytest.mark.parametrize("place", ["file", "function"])
+@pytest.mark.parametrize("command", ["validate", "run", "sweep"])
+def test_ctrl_c_ends_a_file_that_never_ends(command: str, place: str, files: Path) -> None:
+    """The caller would wait an hour for a worker to end by itself."""
+    text = scheme_text("release", "return now")
+    inside = text.replace("    state = np.zeros(8)", f"    {HOG}\n    state = np.zeros(8)")
+    (files / "mine.py").write_text(f"{HOG}\n{text}" if place == "file" else inside)
+    scheme = ["--set", 'control.scheme="python"']
+    scheme += ["--set", f"control.python.file={json.dumps(str(files / 'mine.py'))}"]
+    out = [] if command == "validate" else ["--out", str(files / "out")]
+    program = "import sys, silvan.cli, silvan.processes as processes; processes._PATIENCE_S = 3600"
+    program += "; sys.exit(silvan.cli.main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, command, str(files / "incast.toml"), *scheme, *out],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "in the file\n"
+    process.send_signal(signal.SIGINT)
+    try:
+        stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    finally:
+        process.kill()
+    assert (process.returncode, stdout) == (130, "")
+    assert stderr == "stopped; results that were finished are kept\n"
+
+
 def test_ctrl_c_ends_a_run_whose_time_does_not_pass(files: Path) -> None:
     """The run is one of this process, as a script has it."""
     (files / "mine.py").write_text(scheme_text("release", "return now + 1"))
@@ -260,6 +293,36 @@ def test_a_point_has_a_time_limit(files: Path, capsys: pytest.CaptureFixture[str
     (failed,) = report["failed"]
     assert failed["error"] == "not finished within the time limit per point of 20 s"
     assert failed["values"] == {"control.python.parameters.which": 2}
+
+
+def test_a_file_that_never_ends_at_the_first_point_stops_no_other(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("silvan.sweeping.sweep.SCHEME_LIMIT_S", 0.5)
+    text = scheme_text("release", "return now")
+    endless = "    while setup.parameters['which'] == 2:\n        pass\n    state = np.zeros(8)"
+    (files / "mine.py").write_text(text.replace("    state = np.zeros(8)", endless))
+    words = [
+        *("sweep", str(files / "incast.toml"), "--scheme", str(files / "mine.py"), "--workers"),
+        *("1", "--grid", "control.python.parameters.which=2,1,3", "--point-timeout", "20 s"),
+        *("--out", str(files / "out"), "--json"),
+    ]
+    assert run_command(words) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert [one["control.python.parameters.which"] for one in report["points"]] == [1, 3]
+    (failed,) = report["failed"]
+    assert failed["values"] == {"control.python.parameters.which": 2}
+    assert failed["error"] == "not finished within the time limit per point of 20 s"
+
+
+def test_a_file_that_ends_its_process_is_named(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "mine.py").write_text("import os\nos._exit(0)\n")
+    words = ["--scheme", str(files / "mine.py"), "--out", str(files / "out")]
+    assert run_command(["sweep", str(files / "incast.toml"), *words]) == 2
+    error = capsys.readouterr().err.splitlines()[0]
+    assert error == "error: mine.py: the file ended its process (status 0)"
 
 
 @pytest.mark.parametrize("text", ["10", "0 s", "-3 s", "5 parsecs", "nan s"])

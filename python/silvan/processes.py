@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,10 +21,14 @@ from multiprocessing.connection import Connection, wait
 from types import FrameType
 from typing import Any, TypeAlias
 
+from silvan.foreign_code import END_NOW
 from silvan.simulation import Progress
 
 _PATIENCE_S = 10.0
 """How long a worker may take to stop by itself: a result that is being written is finished."""
+
+_GRACE_S = 0.5
+"""Time between the signals that end a worker while it runs code of a scheme file."""
 
 
 def cores() -> int:
@@ -249,12 +254,20 @@ class _Worker:
 
     def end(self) -> str:
         """Wait until the process has ended, and say how."""
-        try:
-            status = self.process.wait(_PATIENCE_S)
-        except subprocess.TimeoutExpired:
+        deadline = time.monotonic() + _PATIENCE_S
+        status = self._status_after(_GRACE_S)
+        while status is None and time.monotonic() < deadline:
+            self.process.send_signal(END_NOW)
+            status = self._status_after(_GRACE_S)
+        if status is None:
             self.process.kill()
             status = self.process.wait()
         return f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+
+    def _status_after(self, timeout_s: float) -> int | None:
+        with suppress(subprocess.TimeoutExpired):
+            return self.process.wait(timeout_s)
+        return None
 
 
 class _Interrupts:

@@ -10,6 +10,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from silvan.errors import SchemeError, SilvanError, describe, shown
+from silvan.foreign_code import foreign_code
 
 if TYPE_CHECKING:
     from silvan.callbacks import Callbacks
@@ -70,7 +71,8 @@ def scheme_of(scenario: Scenario, seed: int) -> Callbacks | None:
         return None
     source, name, wanted, parameters = scheme
     try:
-        function = _run(source, name).get(wanted)
+        with foreign_code():
+            function = _run(source, name).get(wanted)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -86,7 +88,8 @@ def scheme_of(scenario: Scenario, seed: int) -> Callbacks | None:
     lanes = int(scenario.to_dict()["vl"]["data-vls"])
     setup = SchemeSetup(scenario, seed, facts["hosts"], facts["ports"] * lanes, parameters)
     try:
-        made = function(setup)
+        with foreign_code():
+            made = function(setup)
     except KeyboardInterrupt:
         raise
     except BaseException as error:

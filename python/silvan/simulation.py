@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from silvan import _silvan
+from silvan.foreign_code import foreign_code
 from silvan.result import Result
 from silvan.scenario import (
     Scenario,
@@ -154,5 +155,6 @@ def _run_callbacks(
         try:
             return _silvan.run(scenario._native, seed, report, callbacks)
         except HookFailure as failure:
-            error = control.explain(failure, state, raised)
+            with foreign_code():
+                error = control.explain(failure, state, raised)
     raise error

@@ -14,6 +14,7 @@ from typing import Any
 
 from silvan.errors import SimulationError, describe
 from silvan.folders import WRITING
+from silvan.foreign_code import ignore_end_now
 from silvan.simulation import Progress
 
 _GRACE_S = 0.25
@@ -104,6 +105,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 if __name__ == "__main__":
+    ignore_end_now()
     serve(Connection(int(sys.argv[1])))
     # The listening thread may still hold the connection; there is nothing left to tidy up.
     sys.stdout.flush()

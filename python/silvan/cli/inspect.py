@@ -16,10 +16,10 @@ def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJso
 
     A scheme in a Python file is compiled.
     """
-    from silvan.scheme_file import scheme_of
+    from silvan.scheme_check import require_scheme
 
     loaded = load(scenario, set_)
-    scheme_of(loaded, loaded.seed)
+    require_scheme(loaded, loaded.seed)
     facts = loaded.describe()
     if as_json:
         put_json({**facts, "warnings": loaded.warnings})

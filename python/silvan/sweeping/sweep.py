@@ -15,7 +15,7 @@ from silvan.errors import SchedulerError
 from silvan.extras import require_extra
 from silvan.reproduce.cache import build_id
 from silvan.scenario import Scenario
-from silvan.scheme_file import scheme_of
+from silvan.scheme_check import require_scheme
 from silvan.sweeping.local import run_here
 from silvan.sweeping.outcome import Outcome, Succeeded
 from silvan.sweeping.plan import Grid, Plan, plan
@@ -26,6 +26,10 @@ from silvan.sweeping.work import Task
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+
+SCHEME_LIMIT_S = 60.0
+"""Seconds on the wall clock in which the scheme of the first point is checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +179,7 @@ def sweep(
     if scheduler != "local":
         require_extra("cluster", "sweeps on a cluster")
     planned = plan(scenario, grid, seeds=seeds, seed=seed)
-    _require_scheme(planned)
+    _require_scheme(planned, point_timeout_s)
     with ExitStack() as stack:
         path = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="silvan-"))
@@ -217,12 +221,16 @@ def sweep(
         return SweepResult(folder.to_arrow(), tuple(failures), None if out is None else path)
 
 
-def _require_scheme(planned: Plan) -> None:
-    """Make the scheme in Python of the first point that has one: it would fail at all others."""
+def _require_scheme(planned: Plan, point_timeout_s: float | None) -> None:
+    """Make the scheme in Python of the first point that has one: it would fail at all others.
+
+    A file that takes too long may do so at this point only, so the sweep goes on.
+    """
+    limit_s = min(SCHEME_LIMIT_S, point_timeout_s or SCHEME_LIMIT_S)
     own = "python" if planned.scenario.has_python_scheme else None
     for point in planned.points:
         if point.values.get("control.scheme", own) == "python":
-            scheme_of(point.scenario(), point.seed)
+            require_scheme(point.scenario(), point.seed, limit_s)
             return
 
 
