@@ -9,7 +9,7 @@ export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast fast-rust fast-python test-setup wheel check-slow check-memory \
+.PHONY: help workflows run test test-fast fast-rust fast-python test-setup wheel check-slow check-memory \
 	check-drawn check-fuzz check-mutants coverage check-papers pages lint reference lock install system clean
 
 help: ## Show this list
@@ -124,6 +124,11 @@ wheel: $(VENV)/run.stamp ## Build wheel and sdist into target/wheels, and try th
 	$(BIN)/maturin build --quiet --release --locked --strip --out target/wheels
 	$(BIN)/maturin sdist --out target/wheels 2>/dev/null
 	$(BIN)/python python/tools/check_wheel.py target/wheels/silvan-*.whl
+
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+workflows: ## Check the GitHub workflows with actionlint; needs Go
+	GOBIN=$(CURDIR)/target/go go install $(ACTIONLINT)
+	target/go/actionlint
 
 clean: ## Remove everything that was built or written
 	rm -rf $(VENV) target out
