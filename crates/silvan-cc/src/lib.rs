@@ -13,11 +13,6 @@
 //! type parameter of the engine, so a scheme costs only the calls that it asks for. [`workload`] is
 //! the same for the load: how the engine polls the hosts for packets.
 //!
-//! # A manager from outside
-//!
-//! [`dcms`] is such a controller: it lowers the Marking_Rate of congested ports that slow their
-//! neighbours down, and restores it (mizero2017).
-//!
 //! # Schemes
 //!
 //! [`schemes`] has those of one file each, such as DCQCN, and the list of them.
@@ -81,7 +76,6 @@ pub mod hooks;
 pub mod seam;
 
 mod both;
-pub mod dcms;
 pub mod ecn;
 pub mod ib;
 mod one_of;

@@ -1,4 +1,5 @@
-//! What all crates share: time, spans, bytes, rates and identifiers, one newtype each; and [`prefetch`].
+//! What all crates share: time, spans, bytes, rates and identifiers, one newtype each;
+//! TOML [documents](document) with places and hints, and [`prefetch`].
 //!
 //! A number that means something has a type that says what it means, so that a span cannot be
 //! added to a byte count and a [`PortId`] cannot index the nodes. Every raw value is an integer:
@@ -32,12 +33,14 @@
 //! ```
 
 mod bytes;
+pub mod document;
 mod id;
 mod length;
 mod monotonic;
 pub mod prefetch;
 mod quantity;
 mod rate;
+pub mod schema;
 mod time;
 mod wire;
 

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
-use silvan_manager::daemon::Daemon;
-use silvan_manager::event::Level;
-use silvan_manager::log::{Format, LineLog};
-use silvan_manager::manager::{ManagerError, Task};
-use silvan_manager::settings::{EXAMPLE, Settings, emulated_example};
+use silvan_dcms::daemon::Daemon;
+use silvan_dcms::event::Level;
+use silvan_dcms::log::{Format, LineLog};
+use silvan_dcms::manager::{ManagerError, Task};
+use silvan_dcms::settings::{EXAMPLE, Settings, emulated_example};
 
 use crate::errors::{manager_error, scenario_error};
 
@@ -54,7 +54,7 @@ impl Manager {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
-            .name("silvan-manager".into())
+            .name("silvan-dcms".into())
             .spawn(move || daemon.run(task, &seen))?;
         Ok(Self {
             stop,

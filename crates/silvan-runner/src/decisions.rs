@@ -1,10 +1,11 @@
 //! What the DCMS decided, as a table.
 
-use silvan_cc::dcms::{DcmsController, Decision, PortGrowth, Reason};
 use silvan_core::PortId;
-
-use crate::table::Table;
+use silvan_dcms::machine::{Decision, PortGrowth, Reason};
 use silvan_scenario::Scenario;
+
+use crate::dcms::DcmsController;
+use crate::table::Table;
 
 /// The counters that a decision rests on, 0 where it rests on none: growth of the root's
 /// PortXmitTimeCong, and of the victim's PortXmitWait and PortXmitData.

@@ -31,6 +31,7 @@
 
 mod alone;
 mod assemble;
+mod dcms;
 mod decisions;
 mod flows;
 mod ideal;
@@ -46,7 +47,6 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::Serialize;
-use silvan_cc::dcms::DcmsController;
 use silvan_cc::ecn::EcnError;
 use silvan_cc::ib::ParameterError;
 use silvan_cc::pft::PftError;
@@ -62,6 +62,7 @@ pub use assemble::build_ib;
 pub use table::{Column, ColumnData, Table};
 
 use assemble::{assemble, build_control};
+use dcms::DcmsController;
 use measure::Measurement;
 use programs::{ProgramState, program_state};
 use schedule::Schedule;

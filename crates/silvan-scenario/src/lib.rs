@@ -29,26 +29,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod advice;
 mod build;
-mod de;
-mod document;
 mod effective;
-mod error;
 mod given;
 pub mod parsed;
-mod path;
 mod reference;
 mod scenario;
 mod schema;
-mod source;
 
 pub use build::control::{IbControl, switch_ports};
 pub use build::ecn::EcnControl;
-pub use document::Document;
-pub use error::ScenarioError;
-pub use path::{KeyPath, Step};
 pub use reference::reference_markdown;
 pub use scenario::Scenario;
 pub use schema::json_schema;
-pub use source::Override;
+pub use silvan_core::document::{DocumentError as ScenarioError, KeyPath, Override, Step};

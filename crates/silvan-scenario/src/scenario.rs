@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use silvan_cc::dcms::Dcms;
 use silvan_cc::pft::PftParameters;
 use silvan_cc::schemes::{Choice, Parameters};
 use silvan_cc::seam::SettingChange;
+use silvan_core::document::Source;
 use silvan_core::{Span, Time};
+use silvan_dcms::machine::Dcms;
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, ForwardingTables};
@@ -29,11 +30,10 @@ use crate::build::python::import_python;
 use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traffic::{build_traffic, environment, traffic_error};
-use crate::error::ScenarioError;
+use crate::effective;
 use crate::given::{self, Given};
 use crate::parsed::{PythonSection, Routing, ScenarioFile, Scheme, SweepSection, Unreachable};
-use crate::source::{Override, Source};
-use crate::{de, effective};
+use crate::{Override, ScenarioError};
 
 /// A scenario that can be run: every name is known, every value possible, every pair of hosts
 /// connected by routes without loops.
@@ -139,7 +139,7 @@ impl Scenario {
         source_name: &str,
         overrides: &[Override],
     ) -> Result<Self, ScenarioError> {
-        let mut file: ScenarioFile = de::from_item(source.root())?;
+        let mut file: ScenarioFile = source.read()?;
         check_name(&file.name)?;
         check_runs(&file)?;
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));

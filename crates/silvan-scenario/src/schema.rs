@@ -7,16 +7,15 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
-pub(crate) use silvan_cc::schemes::quantity::{BytesText, LengthText, RateText, SpanText};
+pub(crate) use silvan_core::schema::{
+    BytesText, LengthText, RateText, SpanText, TYPE_KEY, UNIT_KEY,
+};
 use silvan_fabric::{Speed, Width};
 
-use crate::parsed::quantity::{ALL, RUN_SEED, SATURATING, UNLIMITED};
+use crate::parsed::quantity::{ALL, RUN_SEED, SATURATING};
 use crate::parsed::{
-    HostChoice, Hotspots, Limit, LoadValue, PortSet, RoleShare, ScenarioFile, SeedSource,
+    HostChoice, Hotspots, LoadValue, PortSet, RoleShare, ScenarioFile, SeedSource,
 };
-
-pub(crate) const TYPE_KEY: &str = "x-type";
-pub(crate) const UNIT_KEY: &str = "x-unit";
 
 /// The JSON schema of a scenario file (draft 2020-12), for editors and validators.
 pub fn json_schema() -> Value {
@@ -110,31 +109,6 @@ described!(PortSet, "ports", |generator| json_schema!({
     ],
     "x-type": "`\"none\"`, `\"hosts\"`, `\"all\"`, or list of `\"switch:port\"`",
 }));
-
-impl<T: JsonSchema> JsonSchema for Limit<T> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("Limit_{}", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let value = T::json_schema(generator);
-        let what = value.get(TYPE_KEY).and_then(Value::as_str);
-        let what = format!("{} or `\"unlimited\"`", what.unwrap_or("whole number"));
-        let unit = value.get(UNIT_KEY).cloned();
-        let mut schema = json_schema!({
-            "anyOf": [{ "const": UNLIMITED }, value],
-            TYPE_KEY: what,
-        });
-        if let Some(unit) = unit {
-            schema.insert(UNIT_KEY.to_owned(), unit);
-        }
-        schema
-    }
-}
 
 fn names(names: impl Iterator<Item = &'static str>) -> Schema {
     let names: Vec<Value> = names.map(|name| json!(name)).collect();

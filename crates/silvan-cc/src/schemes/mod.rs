@@ -21,8 +21,9 @@
 //! ```
 
 pub mod callbacks;
-pub mod quantity;
 mod scheme;
+
+pub use silvan_core::schema as quantity;
 
 pub use scheme::{Defaults, Feedback, Scheme, SchemeError, Setup};
 

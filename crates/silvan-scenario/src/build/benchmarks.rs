@@ -6,9 +6,8 @@ use silvan_workload::programs::hpcc::Hpcc;
 use super::at;
 use super::programs::{hosts, size, span};
 use super::traffic::Names;
-use crate::error::ScenarioError;
 use crate::parsed::{GpcnetPart, GpcnetSection, GpcnetTest, HpccSection};
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// Iterations of a test.
 const MOST_ITERATIONS: u32 = 1 << 20;

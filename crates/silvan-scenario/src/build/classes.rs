@@ -4,9 +4,8 @@ use silvan_core::Sl;
 use silvan_fabric::routing::PathLanes;
 
 use super::at;
-use crate::error::ScenarioError;
 use crate::parsed::ScenarioFile;
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// Checks that every service level that is asked for fits beside the bits of the path.
 pub(crate) fn check_classes(

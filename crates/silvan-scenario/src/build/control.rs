@@ -1,6 +1,5 @@
 //! Congestion control: the parameters that hold everywhere.
 
-use silvan_cc::dcms::Dcms;
 use silvan_cc::ib::{
     AdapterParameters, CctEntry, CongestionControlTable, CongestionEntry, ControlLevel,
     IbParameters, MarkingMode, MarkingSetting, ParameterError, PortSelection, StarvationSetting,
@@ -10,6 +9,7 @@ use silvan_cc::pft::PftParameters;
 use silvan_cc::schemes::Choice;
 use silvan_cc::seam::SettingChange;
 use silvan_core::{Bytes, Sl, Time};
+use silvan_dcms::machine::Dcms;
 use silvan_fabric::Fabric;
 
 use super::dcms::build_dcms;
@@ -17,12 +17,11 @@ use super::ecn::{EcnControl, build_ecn};
 use super::pft::build_pft;
 use super::settings::{initial_changes, timed_changes};
 use super::{Parameter, advice, at, check_parameters};
-use crate::error::ScenarioError;
 use crate::parsed::{
     AdapterSection, CctSection, CctShape, Level, Marking, PortSet, ScenarioFile, Scheme,
     SwitchControlSection,
 };
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// InfiniBand congestion control as a scenario sets it up.
 #[derive(Debug, Clone)]

@@ -1,10 +1,10 @@
 //! The Dynamic Congestion Management System and what it knows of the cables.
 
-use silvan_cc::dcms::{Dcms, DcmsError, Neighbour, SwitchPortInfo, Topology};
+use silvan_dcms::machine::{Dcms, DcmsError, Neighbour, SwitchPortInfo, Topology};
 use silvan_fabric::Fabric;
 
 use super::at;
-use crate::error::ScenarioError;
+use crate::ScenarioError;
 use crate::parsed::{ControlSection, Scheme};
 
 /// The manager that the section `control.dcms` describes, `None` if there is none.

@@ -6,9 +6,8 @@ use silvan_cc::ecn::{
 };
 
 use super::{Parameter, at, check_parameters};
-use crate::error::ScenarioError;
 use crate::parsed::{Carrier, EcnMarking, EcnRates, EcnResponse, EcnSection, ScenarioFile, Scheme};
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// The scheme as a scenario sets it up.
 #[derive(Debug, Clone)]

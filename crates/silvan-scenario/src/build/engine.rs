@@ -8,9 +8,8 @@ use silvan_interface::{
 };
 
 use super::{advice, at};
-use crate::error::ScenarioError;
 use crate::parsed::{self, LatencyDetail, Limit, OutputBufferSection, ScenarioFile, VlWeight};
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// The engine's configuration, checked, from a file whose defaults are filled in.
 pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, ScenarioError> {

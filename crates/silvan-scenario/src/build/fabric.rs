@@ -13,11 +13,10 @@ use silvan_interface::EngineConfig;
 use super::levels::given_lanes;
 use super::{Parameter, advice, at, check_parameters, linear};
 use crate::effective::has_datelines;
-use crate::error::ScenarioError;
 use crate::parsed::{
     Adaptive, CableEntry, FabricSection, Generator, LinkSection, Routing, ScenarioFile, Unreachable,
 };
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// Builds the fabric of a section whose defaults are filled in.
 pub(crate) fn build_fabric(

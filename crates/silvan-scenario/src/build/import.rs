@@ -7,11 +7,10 @@ use silvan_fabric::Fabric;
 use silvan_fabric::import::{ImportError, ImportedFabric, ImportedNode};
 
 use super::{at, levels, limits, linear};
-use crate::error::ScenarioError;
 use crate::parsed::{
     CableEntry, FabricSection, FileFormat, HostEntry, LinkSection, Routing, SwitchEntry,
 };
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// How files start that xz, gzip, zstd and bzip2 have compressed.
 const COMPRESSED: [&[u8]; 4] = [b"\xfd7zXZ\0", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh"];

@@ -12,9 +12,8 @@ use silvan_interface::EngineConfig;
 
 use super::classes::asked_for;
 use super::{at, node_named};
-use crate::error::ScenarioError;
 use crate::parsed::ScenarioFile;
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// The lanes that a scenario with given forwarding tables gives to its paths; `None` if packets keep theirs.
 pub(super) fn given_lanes(

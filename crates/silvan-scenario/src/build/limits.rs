@@ -11,9 +11,8 @@ use silvan_core::Bytes;
 use silvan_fabric::Fabric;
 
 use super::at;
-use crate::error::ScenarioError;
+use crate::ScenarioError;
 use crate::parsed::ScenarioFile;
-use crate::path::KeyPath;
 
 /// Largest file of a fabric, of a GOAL schedule, or of a scheme in Python.
 pub(crate) const FILE: Bytes = Bytes::from_bytes(256 << 20);
@@ -25,9 +24,6 @@ const SERIES: Bytes = Bytes::from_bytes(4 << 30);
 const RUNS: u64 = 100_000;
 /// Longest name of a scenario, in bytes: file systems allow 255, and folder names add some.
 const NAME: usize = 200;
-
-/// Most values of a text in TOML.
-const VALUES: usize = 2_000_000;
 
 /// Bytes that are read at first of a file that does not tell its size.
 const FIRST_PIECE: u64 = 64 << 10;
@@ -67,20 +63,6 @@ pub(super) fn read_limited(path: &Path, limit: Bytes) -> io::Result<Vec<u8>> {
         }
         room = bytes.len() as u64;
     }
-}
-
-/// Checks the number of values of a text in TOML, each of which takes hundreds of bytes once it is read.
-pub(crate) fn check_values(text: &str) -> Result<(), ScenarioError> {
-    let values = text
-        .bytes()
-        .filter(|byte| matches!(byte, b',' | b'=' | b'['));
-    let count = values.count();
-    if count <= VALUES {
-        return Ok(());
-    }
-    let message = format!("the text has about {count} values; at most {VALUES} are read");
-    let error = ScenarioError::new(KeyPath::ROOT, message);
-    Err(error.with_hint("shorten its lists; a forwarding table is one text in linear-tables"))
 }
 
 /// Checks the name of a scenario, which becomes part of the names of folders.

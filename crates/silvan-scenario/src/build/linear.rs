@@ -6,7 +6,7 @@ use silvan_core::{Lid, PortNumber};
 use silvan_fabric::{Fabric, ForwardingTables};
 
 use super::{at, switch_named};
-use crate::error::ScenarioError;
+use crate::ScenarioError;
 
 /// What stands for a LID without a route.
 const NO_ROUTE: u8 = 255;

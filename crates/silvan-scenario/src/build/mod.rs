@@ -23,11 +23,11 @@ mod settings;
 pub(crate) mod sweep;
 pub(crate) mod traffic;
 
+use silvan_core::document::suggest;
 use silvan_core::{HostId, SwitchId};
 use silvan_fabric::{Fabric, Node, NodeKind};
 
-use crate::error::{ScenarioError, suggest};
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// The path of a key given in the dotted form.
 pub(crate) fn at(path: &str) -> KeyPath {

@@ -4,7 +4,7 @@ use silvan_cc::pft::{PftError, PftParameters, Sending, Shift, Spell, Threshold};
 use silvan_core::Bytes;
 
 use super::at;
-use crate::error::ScenarioError;
+use crate::ScenarioError;
 use crate::parsed::{PftInterval, PftThreshold, ScenarioFile, Scheme};
 
 /// Checks the section, and gives what it amounts to if the scheme is in force.

@@ -13,12 +13,11 @@ use super::import::read;
 use super::limits;
 use super::traffic::Names;
 use super::{Parameter, at, check_parameters};
-use crate::error::ScenarioError;
 use crate::parsed::{
     HostChoice, Limit, MessagingSection, PlacementKind, ProgramEntry, ProgramKind, ScenarioFile,
     TrafficSection,
 };
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// Ranks of all jobs: more would not fit into any host's memory either.
 const MOST_RANKS: u64 = 1 << 20;

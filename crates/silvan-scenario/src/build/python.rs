@@ -5,7 +5,7 @@ use std::path::Path;
 use super::at;
 use super::import::read;
 use super::limits;
-use crate::error::ScenarioError;
+use crate::ScenarioError;
 use crate::parsed::{ControlSection, PythonSection, Scheme};
 
 /// What errors call a text that comes without a file.

@@ -3,7 +3,7 @@
 use silvan_core::Span;
 
 use super::at;
-use crate::error::ScenarioError;
+use crate::ScenarioError;
 use crate::parsed::ScenarioFile;
 
 /// The longest run: the engine's clock ends after 2^56 ps, about 20 hours.

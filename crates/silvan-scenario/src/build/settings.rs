@@ -7,9 +7,8 @@ use silvan_fabric::Fabric;
 
 use super::control::{return_delay, weight};
 use super::{at, switch_named};
-use crate::error::ScenarioError;
 use crate::parsed::{ControlSection, PortSet, SettingChangeEntry};
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// The settings of single ports that hold from the start.
 pub(super) fn initial_changes(

@@ -1,10 +1,10 @@
 //! The sweep table: its keys must be keys of a scenario, and each of its values must be readable.
 
+use silvan_core::document::Source;
+
 use super::at;
-use crate::de;
-use crate::error::ScenarioError;
 use crate::parsed::{AxisValue, ScenarioFile, SweepSection};
-use crate::source::{Override, Source};
+use crate::{Override, ScenarioError};
 
 /// The override that gives an axis one of its values.
 pub(crate) fn assignment(key: &str, value: &AxisValue) -> Override {
@@ -28,7 +28,7 @@ pub(crate) fn check_sweep(
             let mut all = overrides.to_vec();
             all.push(assignment(key, value));
             let read = Source::parse(text, "", &all)
-                .and_then(|source| de::from_item::<ScenarioFile>(source.root()).map(drop));
+                .and_then(|source| source.read::<ScenarioFile>().map(drop));
             if let Err(error) = read {
                 let hint = error.hint().map(str::to_owned);
                 let error = ScenarioError::new(path.index(index), error.message());

@@ -10,12 +10,11 @@ use silvan_workload::traffic::{
 };
 
 use super::{Parameter, advice, at, check_parameters, host_named};
-use crate::error::ScenarioError;
 use crate::parsed::{
     self, HostChoice, Limit, LoadValue, NodesSection, OnOffSection, PatternKind, PermutationEntry,
     RoleShare, SeedSource, SendQueue, SpacingKind, TrafficSection,
 };
-use crate::path::KeyPath;
+use crate::{KeyPath, ScenarioError};
 
 /// What the traffic must know of fabric and run.
 pub(crate) fn environment(

@@ -6,7 +6,6 @@
 //! [`Scenario`](crate::Scenario) is made of them.
 
 mod control;
-mod dcms;
 mod ecn;
 mod equipment;
 mod fabric;
@@ -26,7 +25,6 @@ pub use control::{
     AdapterSection, Carrier, CctSection, CctShape, ControlSection, FeedbackPath, FeedbackSection,
     Level, Marking, PortSet, SwitchControlSection,
 };
-pub use dcms::DcmsSection;
 pub use ecn::{EcnMarking, EcnRates, EcnResponse, EcnSection};
 pub use equipment::{
     Arbitration, CrossbarFeed, HostSection, LinkSection, OutputBufferSection, PacketSection,
@@ -42,10 +40,12 @@ pub use programs::{
     ProgramEntry, ProgramKind,
 };
 pub use python::PythonSection;
-pub use quantity::{HostChoice, Hotspots, Limit, LoadValue, RoleShare, SeedSource};
+pub use quantity::{HostChoice, Hotspots, LoadValue, RoleShare, SeedSource};
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};
 pub use scheme::Scheme;
 pub use settings::{PortOverride, SettingChangeEntry};
+pub use silvan_core::document::Limit;
+pub use silvan_dcms::section::DcmsSection;
 pub use traffic::{
     FlowEntry, IncastEntry, NodesSection, OnOffSection, PatternKind, PermutationEntry,
     SequenceEntry, SpacingKind, TrafficSection, UniformEntry,

@@ -1,80 +1,16 @@
-//! Values that several sections share and that may be of more than one kind: a limit or none, a
+//! Values that several sections share and that may be of more than one kind: a
 //! list of hosts or their number, a load as a fraction or as a rate.
 
 use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::value::{SeqAccessDeserializer, StrDeserializer};
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, IntoDeserializer, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use silvan_core::Rate;
 
-pub(crate) const UNLIMITED: &str = "unlimited";
 pub(crate) const ALL: &str = "all";
 pub(crate) const RUN_SEED: &str = "run";
 pub(crate) const SATURATING: &str = "saturating";
-
-/// A value, or `"unlimited"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Limit<T> {
-    /// `"unlimited"`: nothing bounds it here.
-    #[default]
-    Unlimited,
-    /// At most this much.
-    At(T),
-}
-
-impl<T> Limit<T> {
-    /// The bound, `None` where there is none.
-    pub fn value(self) -> Option<T> {
-        match self {
-            Self::Unlimited => None,
-            Self::At(value) => Some(value),
-        }
-    }
-}
-
-impl<T: Serialize> Serialize for Limit<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Unlimited => serializer.serialize_str(UNLIMITED),
-            Self::At(value) => value.serialize(serializer),
-        }
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limit<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct LimitVisitor<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for LimitVisitor<T> {
-            type Value = Limit<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value with its unit or \"unlimited\" (write e.g. \"unlimited\")")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Limit<T>, E> {
-                if text == UNLIMITED {
-                    return Ok(Limit::Unlimited);
-                }
-                let text: StrDeserializer<'_, E> = text.into_deserializer();
-                T::deserialize(text).map(Limit::At)
-            }
-
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Limit<T>, E> {
-                T::deserialize(number.into_deserializer()).map(Limit::At)
-            }
-
-            // No limit is such a number; the refusal of the bound itself knows its unit.
-            fn visit_f64<E: Error>(self, number: f64) -> Result<Limit<T>, E> {
-                T::deserialize(number.into_deserializer()).map(Limit::At)
-            }
-        }
-
-        deserializer.deserialize_any(LimitVisitor(PhantomData))
-    }
-}
 
 /// A choice of hosts: `"all"`, a list of names, or how many to draw at random.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,12 +1,17 @@
 //! How quantities look in a JSON schema.
 //!
-//! The units crate does not know of schemas, so that a field says what it is:
-//! `#[schemars(with = "quantity::SpanText")]`. Two keys beside the standard ones carry what the
+//! Quantities are not described themselves, so that a field states what it is:
+//! `#[schemars(with = "schema::SpanText")]`. Two keys beside the standard ones carry what the
 //! reference of scenario keys shows: `x-type`, the type in words, and `x-unit`, the units.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+
+/// Key of a schema: the type in words.
+pub const TYPE_KEY: &str = "x-type";
+/// Key of a schema: the units of a quantity, or the unit of a number.
+pub const UNIT_KEY: &str = "x-unit";
 
 /// Defines a stand-in for a quantity.
 macro_rules! quantity {

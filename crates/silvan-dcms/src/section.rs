@@ -1,12 +1,11 @@
-//! The Dynamic Congestion Management System.
+//! The section of a configuration or scenario that describes the DCMS.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_cc::dcms::{CongestionTimeReads, DcmsParameters};
-use silvan_core::Span;
+use silvan_core::document::Limit;
+use silvan_core::{Span, schema};
 
-use super::Limit;
-use crate::schema;
+use crate::machine::{CongestionTimeReads, DcmsParameters};
 
 /// The Dynamic Congestion Management System (mizero2017, section 3). Its thresholds are in the
 /// counters' own units and hold for one `interval`. The Marking_Rate that it restores is

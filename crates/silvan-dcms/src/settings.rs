@@ -4,14 +4,14 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use silvan_cc::dcms::{DcmsError, DcmsParameters};
 use silvan_core::Span;
-use silvan_scenario::parsed::DcmsSection;
-use silvan_scenario::{Document, ScenarioError};
+use silvan_core::document::{Document, DocumentError};
 
 use crate::client::Limits;
 use crate::key::{CcKey, KeyError};
+use crate::machine::{DcmsError, DcmsParameters};
 use crate::rights::{Rights, Rule};
+use crate::section::DcmsSection;
 
 /// A complete configuration with every default spelled out and commented.
 pub const EXAMPLE: &str = include_str!("example.toml");
@@ -261,7 +261,7 @@ pub struct Listen {
 
 impl Listen {
     /// Resolves `host:port`, the host by name or by number.
-    fn resolve(document: &Document, section: &MetricsSection) -> Result<Self, ScenarioError> {
+    fn resolve(document: &Document, section: &MetricsSection) -> Result<Self, DocumentError> {
         let text = &section.listen;
         let refused = |message: String, hint: &str| document.error("metrics.listen", message, hint);
         let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
@@ -297,7 +297,7 @@ impl Settings {
     /// # Errors
     ///
     /// The first thing found wrong, with its line and a hint.
-    pub fn from_toml(text: &str, name: &str) -> Result<Self, ScenarioError> {
+    pub fn from_toml(text: &str, name: &str) -> Result<Self, DocumentError> {
         let document = Document::parse(text, name)?;
         let is_content = |line: &str| !line.trim().is_empty() && !line.trim().starts_with('#');
         if !text.lines().any(is_content) {
@@ -347,7 +347,7 @@ impl Settings {
     }
 }
 
-fn rules(document: &Document, key: &str, texts: &[String]) -> Result<Vec<Rule>, ScenarioError> {
+fn rules(document: &Document, key: &str, texts: &[String]) -> Result<Vec<Rule>, DocumentError> {
     let rules = texts.iter().enumerate().map(|(index, text)| {
         text.parse().map_err(|error: String| {
             let hint = "write \"*\", \"switch\" or \"switch:port\", the switch by GUID or name";
@@ -357,7 +357,7 @@ fn rules(document: &Document, key: &str, texts: &[String]) -> Result<Vec<Rule>, 
     rules.collect()
 }
 
-fn check(document: &Document, file: &File) -> Result<(), ScenarioError> {
+fn check(document: &Document, file: &File) -> Result<(), DocumentError> {
     let above_zero = [
         ("datagrams.in-flight", file.datagrams.in_flight == 0),
         ("datagrams.per-switch", file.datagrams.per_switch == 0),
@@ -396,7 +396,7 @@ fn check(document: &Document, file: &File) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-fn refused(document: &Document, error: &DcmsError) -> ScenarioError {
+fn refused(document: &Document, error: &DcmsError) -> DocumentError {
     let (key, hint) = match error {
         DcmsError::LowNotBelowDefault { .. } => ("dcms.low-marking-rate", "give a low one, e.g. 0"),
         DcmsError::NeverReached { parameter, .. } | DcmsError::AlwaysReached { parameter } => (

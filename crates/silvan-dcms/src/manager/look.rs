@@ -1,6 +1,6 @@
 //! Sweeps, and switches that do not answer them.
 
-use silvan_cc::dcms::PortGrowth;
+use crate::machine::PortGrowth;
 use silvan_core::{MonotonicTime, Span, SwitchId};
 
 use super::{Backoff, FIRST_BACKOFF, Manager, ManagerError, double};

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use silvan_cc::dcms::{Dcms, DcmsError, Decision, MarkingScope, PortGrowth, Topology};
+use crate::machine::{Dcms, DcmsError, Decision, MarkingScope, PortGrowth, Topology};
 use silvan_core::{MonotonicTime, PortId, Span, SwitchId};
 use thiserror::Error;
 

@@ -14,7 +14,7 @@ pub enum Step {
 /// The way from the root of a scenario to one value: `switch.buffer`, `traffic.flow.0.rate`.
 ///
 /// ```
-/// use silvan_scenario::KeyPath;
+/// use silvan_core::document::KeyPath;
 /// let path: KeyPath = "traffic.flow.0.rate".into();
 /// assert_eq!(path.to_string(), "traffic.flow.0.rate");
 /// assert_eq!(path.len(), 4);

@@ -1,6 +1,6 @@
 //! Following the subnet: its manager, its switches and cables, what the switches can do.
 
-use silvan_cc::dcms::{Dcms, MarkingScope, MarkingState};
+use crate::machine::{Dcms, MarkingScope, MarkingState};
 use silvan_core::{Lid, MonotonicTime, PortNumber, Span, SwitchId};
 use silvan_mad::congestion::{
     CongestionControl, SwitchCongestionSetting, SwitchPortCongestionSetting,

@@ -5,8 +5,8 @@ mod text;
 
 use std::fmt;
 
+use crate::machine::{PortGrowth, Reason};
 use serde::{Serialize, Serializer};
-use silvan_cc::dcms::{PortGrowth, Reason};
 use silvan_core::Guid;
 
 use crate::client::Failure;

@@ -1,15 +1,15 @@
-//! The one error of this crate that is about the scenario's text.
+//! The error about the text of a document.
 
 use std::fmt;
 
-use crate::KeyPath;
+use super::path::KeyPath;
 
-/// What is wrong with a scenario, where, and what to do about it.
+/// What is wrong with a document, where, and what to do about it.
 ///
 /// Displays as one line, `file:line: message (hint: advice)`, so that editors and people find the
 /// place. Nothing has been built or written when it is returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScenarioError(Box<Details>);
+pub struct DocumentError(Box<Details>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Details {
@@ -21,10 +21,10 @@ struct Details {
     hint: Option<String>,
 }
 
-impl ScenarioError {
+impl DocumentError {
     /// An error about the value that `key` names, at an unknown place. The message starts with the
     /// key unless that is the root.
-    pub(crate) fn new(key: KeyPath, message: impl Into<String>) -> Self {
+    pub fn new(key: KeyPath, message: impl Into<String>) -> Self {
         let message = message.into();
         let message = match key.is_empty() {
             true => message,
@@ -42,7 +42,7 @@ impl ScenarioError {
 
     /// An error whose text ends with its advice in parentheses, as those of the crates below do; the
     /// advice becomes the hint. Without advice there the hint is `otherwise`.
-    pub(crate) fn with_advice(
+    pub fn with_advice(
         key: KeyPath,
         text: impl ToString,
         otherwise: impl FnOnce() -> String,
@@ -54,14 +54,14 @@ impl ScenarioError {
 
     /// The same error with advice.
     #[must_use]
-    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(one_line(hint.into()));
         self
     }
 
     /// The same error with `hint` as its advice if there is any.
     #[must_use]
-    pub(crate) fn with_hint_if(self, hint: Option<String>) -> Self {
+    pub fn with_hint_if(self, hint: Option<String>) -> Self {
         match hint {
             Some(hint) => self.with_hint(hint),
             None => self,
@@ -70,7 +70,7 @@ impl ScenarioError {
 
     /// The same error, found in `source`, at `line` and `column` where they are known.
     #[must_use]
-    pub(crate) fn at(mut self, source: &str, position: Option<(usize, usize)>) -> Self {
+    pub fn at(mut self, source: &str, position: Option<(usize, usize)>) -> Self {
         self.0.source = one_line(source.to_owned());
         self.0.line = position.map(|(line, _)| line);
         self.0.column = position.map(|(_, column)| column);
@@ -109,7 +109,7 @@ impl ScenarioError {
 }
 
 /// Splits `message (advice)`.
-pub(crate) fn split_advice(text: &str) -> (&str, Option<&str>) {
+pub(super) fn split_advice(text: &str) -> (&str, Option<&str>) {
     let split = text
         .strip_suffix(')')
         .and_then(|rest| rest.rsplit_once(" ("));
@@ -131,7 +131,7 @@ fn one_line(text: String) -> String {
     lines.join(", ")
 }
 
-impl fmt::Display for ScenarioError {
+impl fmt::Display for DocumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Details {
             message,
@@ -152,14 +152,11 @@ impl fmt::Display for ScenarioError {
     }
 }
 
-impl std::error::Error for ScenarioError {}
+impl std::error::Error for DocumentError {}
 
 /// `did you mean "x"?` for the known name nearest to `name`, or all of them if none is near and
 /// they are few.
-pub(crate) fn suggest<'a>(
-    name: &str,
-    known: impl IntoIterator<Item = &'a str> + Clone,
-) -> Option<String> {
+pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
     const FEW: usize = 16;
     let lower = name.to_lowercase();
     // Of names with as many changes, the one with more in common.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use silvan_cc::dcms::{MarkingScope, Neighbour, SwitchPortInfo, Topology};
 use silvan_core::{Guid, Lid, PortId, SwitchId};
 
 use crate::discovery::{Peer, Subnet, Switch};
+use crate::machine::{MarkingScope, Neighbour, SwitchPortInfo, Topology};
 use crate::rights::Rights;
 
 /// What a switch can do, as far as it has told.

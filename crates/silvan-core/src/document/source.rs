@@ -2,12 +2,15 @@
 
 use std::ops::Range;
 
+use serde::de::DeserializeOwned;
 use toml_edit::{Document, Item, Table, Value};
 
-use crate::advice;
-use crate::build::limits::check_values;
-use crate::error::ScenarioError;
-use crate::path::{KeyPath, Step};
+use super::error::DocumentError;
+use super::path::{KeyPath, Step};
+use super::{advice, de};
+
+/// Most values of a text in TOML.
+const VALUES: usize = 2_000_000;
 
 /// One `--set key=value`, kept as written for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,15 +39,15 @@ impl Override {
         }
     }
 
-    fn error(&self, path: KeyPath, message: String, hint: &str) -> ScenarioError {
-        let error = ScenarioError::new(path, message).with_hint(hint);
+    fn error(&self, path: KeyPath, message: String, hint: &str) -> DocumentError {
+        let error = DocumentError::new(path, message).with_hint(hint);
         error.at(&self.source_name(), None)
     }
 }
 
 /// The TOML document after the overrides. Items that stand in the file keep their spans.
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
+pub struct Source {
     name: String,
     text: String,
     root: Item,
@@ -53,15 +56,14 @@ pub(crate) struct Source {
 
 impl Source {
     /// Parses `text` and applies `overrides` in order.
-    pub(crate) fn parse(
-        text: &str,
-        name: &str,
-        overrides: &[Override],
-    ) -> Result<Self, ScenarioError> {
+    ///
+    /// # Errors
+    /// The first thing that is not TOML, or an override that has no place.
+    pub fn parse(text: &str, name: &str, overrides: &[Override]) -> Result<Self, DocumentError> {
         check_values(text).map_err(|error| error.at(name, None))?;
         let document = Document::parse(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
-            ScenarioError::new(KeyPath::ROOT, error.message())
+            DocumentError::new(KeyPath::ROOT, error.message())
                 .with_hint(advice::on_syntax(error.message()))
                 .at(name, Some(position(text, start)))
         })?;
@@ -78,15 +80,23 @@ impl Source {
     }
 
     /// The root table.
-    pub(crate) fn root(&self) -> &Item {
+    pub fn root(&self) -> &Item {
         &self.root
+    }
+
+    /// Reads the values.
+    ///
+    /// # Errors
+    /// The first unknown key, missing key or wrong value. [`locate`](Self::locate) adds its place.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
+        de::from_item(&self.root)
     }
 
     /// Puts a place to an error that knows its key: the override that set the value or the table
     /// around it, the line of the value, or the line of the section that the value is missing from.
     ///
     /// Errors in other files have their place already.
-    pub(crate) fn locate(&self, error: ScenarioError) -> ScenarioError {
+    pub fn locate(&self, error: DocumentError) -> DocumentError {
         if !error.source_name().is_empty() {
             return error;
         }
@@ -120,7 +130,7 @@ impl Source {
         span
     }
 
-    fn apply(&mut self, change: &Override) -> Result<(), ScenarioError> {
+    fn apply(&mut self, change: &Override) -> Result<(), DocumentError> {
         let path = KeyPath::from(change.key.as_str());
         let empty = |step: &Step| matches!(step, Step::Key(key) if key.is_empty());
         if path.steps().iter().any(empty) {
@@ -154,6 +164,20 @@ impl Source {
         self.overrides.push((path, change.clone()));
         Ok(())
     }
+}
+
+/// Checks the number of values of a text in TOML, each of which takes hundreds of bytes once it is read.
+fn check_values(text: &str) -> Result<(), DocumentError> {
+    let values = text
+        .bytes()
+        .filter(|byte| matches!(byte, b',' | b'=' | b'['));
+    let count = values.count();
+    if count <= VALUES {
+        return Ok(());
+    }
+    let message = format!("the text has about {count} values; at most {VALUES} are read");
+    let error = DocumentError::new(KeyPath::ROOT, message);
+    Err(error.with_hint("shorten its lists; a forwarding table is one text in linear-tables"))
 }
 
 /// Line and column, both from 1, of a byte offset.

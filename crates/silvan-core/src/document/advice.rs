@@ -1,9 +1,9 @@
 //! What to do about text that cannot be read as a scenario.
 
-use crate::path::{KeyPath, Step};
+use super::path::{KeyPath, Step};
 
 /// Advice on text that is not TOML, by the parser's message.
-pub(crate) fn on_syntax(message: &str) -> &'static str {
+pub(super) fn on_syntax(message: &str) -> &'static str {
     if message.contains("duplicate key") {
         "keep one of them; entries of a list have double brackets, e.g. [[traffic.flow]]"
     } else if message.contains("unclosed") || message.contains(" string, expected") {
@@ -17,7 +17,7 @@ pub(crate) fn on_syntax(message: &str) -> &'static str {
 }
 
 /// Advice on a value at `path` of another kind than `expected`, which is in an author's words.
-pub(crate) fn on_kind(path: &KeyPath, expected: &str) -> String {
+pub(super) fn on_kind(path: &KeyPath, expected: &str) -> String {
     if let Some((_, example)) = expected.split_once(", e.g. ") {
         return format!("write it in quotes with its unit, e.g. {example}");
     }
@@ -47,7 +47,7 @@ fn as_section(path: &KeyPath) -> String {
 }
 
 /// Advice on the key `field` that the table at `path` lacks.
-pub(crate) fn on_missing(path: &KeyPath, field: &str) -> String {
+pub(super) fn on_missing(path: &KeyPath, field: &str) -> String {
     let of_cable = path.starts_with(&KeyPath::from("fabric.cable"));
     let is_sequence = path.starts_with(&KeyPath::from("traffic.sequence"));
     let example = match field {

@@ -2,9 +2,8 @@
 
 use silvan_core::{PortId, Span, Time};
 
-use super::counters::PortGrowth;
-use super::machine::{Action, Dcms, Decision};
-use crate::seam::{Controller, PortReading, SettingChange};
+use silvan_cc::seam::{Controller, PortReading, SettingChange};
+use silvan_dcms::machine::{Action, Dcms, Decision, PortGrowth};
 
 /// Bytes of a word of PortXmitData.
 const WORD: u64 = 4;
@@ -12,7 +11,7 @@ const WORD: u64 = 4;
 /// A [`Dcms`] that reads the simulated ports' own counters, which never saturate, and changes settings
 /// at once.
 #[derive(Debug, Clone)]
-pub struct DcmsController {
+pub(crate) struct DcmsController {
     machine: Dcms,
     swept: Time,
     last: Vec<PortReading>,
@@ -22,7 +21,7 @@ pub struct DcmsController {
 
 impl DcmsController {
     /// Drives a machine, whose topology must have port scope on all switches.
-    pub fn new(machine: Dcms) -> Self {
+    pub(crate) fn new(machine: Dcms) -> Self {
         Self {
             machine,
             swept: Time::ZERO,
@@ -33,12 +32,12 @@ impl DcmsController {
     }
 
     /// The machine.
-    pub fn machine(&self) -> &Dcms {
+    pub(crate) fn machine(&self) -> &Dcms {
         &self.machine
     }
 
     /// All decisions so far, in order.
-    pub fn log(&self) -> &[Decision] {
+    pub(crate) fn log(&self) -> &[Decision] {
         &self.log
     }
 

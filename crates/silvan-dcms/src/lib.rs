@@ -1,7 +1,7 @@
 //! The congestion manager of a real subnet: what `silvan dcms` runs.
 //!
-//! The DCMS itself is a state machine of `silvan-cc` that is told counters and gives decisions.
-//! Here is everything around it:
+//! The DCMS itself is a state machine, [`machine`], that takes counters and returns decisions. A
+//! simulation runs the same one. Everything else here is around it:
 //!
 //! - [`transport`]: how management datagrams leave and arrive; [`umad`] is the kernel's way, and the
 //!   preload library umad2sim makes it lead into an emulated fabric.
@@ -26,10 +26,12 @@ mod fake;
 pub mod journal;
 pub mod key;
 pub mod log;
+pub mod machine;
 pub mod manager;
 pub mod marking;
 pub mod metrics;
 pub mod rights;
+pub mod section;
 pub mod settings;
 pub mod sweep;
 #[cfg(test)]

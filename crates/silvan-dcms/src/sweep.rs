@@ -1,12 +1,12 @@
 //! Sweeps of the counters, and what they have grown by.
 
-use silvan_cc::dcms::{CounterTracker, PortGrowth, RawCounter, RawReading};
 use silvan_core::{MonotonicTime, PortId, PortNumber, Span, SwitchId};
 use silvan_mad::performance::{PortCounters, PortCountersExtended, PortXmitConCtrl};
 use silvan_mad::smp::{NodeInfo, Smp, SmpRoute};
 use silvan_mad::{Body, Method};
 
 use crate::client::{Answer, Client, Outcome, Query};
+use crate::machine::{CounterTracker, PortGrowth, RawCounter, RawReading};
 use crate::settings::DataCounter;
 use crate::transport::{Transport, TransportError};
 use crate::watch::WatchedPort;

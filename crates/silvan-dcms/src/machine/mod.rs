@@ -28,17 +28,15 @@
 //!   credits again, as Algorithm 2 says; that neither lowers the port anew nor extends its
 //!   time.
 
-mod controller;
 mod counters;
-mod machine;
+mod dcms;
 mod parameters;
 mod topology;
 
 #[cfg(test)]
 mod tests;
 
-pub use controller::DcmsController;
 pub use counters::{CounterTracker, PortGrowth, RawCounter, RawReading, Width};
-pub use machine::{Action, Dcms, Decision, MarkingState, Reason};
+pub use dcms::{Action, Dcms, Decision, MarkingState, Reason};
 pub use parameters::{CongestionTimeReads, DcmsError, DcmsParameters};
 pub use topology::{MarkingScope, Neighbour, SwitchPortInfo, Topology};

@@ -13,15 +13,15 @@ use serde::de::{
 };
 use toml_edit::{Item, Table, TableLike, Value};
 
-use crate::advice;
-use crate::error::{ScenarioError, split_advice, suggest};
-use crate::path::KeyPath;
+use super::advice;
+use super::error::{DocumentError, split_advice, suggest};
+use super::path::KeyPath;
 
 /// Characters of the longest abbreviation.
 const ABBREVIATION: usize = 3;
 
 /// Reads `T` from a document; the error has a key path but no place yet.
-pub(crate) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, ScenarioError> {
+pub(super) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, DocumentError> {
     let node = Node {
         kind: Kind::of(item),
         path: KeyPath::ROOT,
@@ -29,9 +29,9 @@ pub(crate) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, ScenarioE
     T::deserialize(node).map_err(|error| error.0)
 }
 
-/// A [`ScenarioError`] under construction; without a path until it passes a [`Node`].
+/// A [`DocumentError`] under construction; without a path until it passes a [`Node`].
 #[derive(Debug)]
-struct DeError(ScenarioError, Shape);
+struct DeError(DocumentError, Shape);
 
 /// What remains to be filled in when the path becomes known.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ enum Shape {
 
 impl DeError {
     fn open(shape: Shape) -> Self {
-        Self(ScenarioError::new(KeyPath::ROOT, ""), shape)
+        Self(DocumentError::new(KeyPath::ROOT, ""), shape)
     }
 
     fn message(text: String, hint: String) -> Self {
@@ -66,19 +66,19 @@ impl DeError {
     fn within(self, path: &KeyPath) -> Self {
         let error = match self.1 {
             Shape::Finished => self.0,
-            Shape::Message { text, hint } => ScenarioError::new(path.clone(), text).with_hint(hint),
+            Shape::Message { text, hint } => DocumentError::new(path.clone(), text).with_hint(hint),
             Shape::Unknown { field, expected } => {
                 let hint = suggest_or_list(&field, expected);
-                ScenarioError::new(path.key(&field), "unknown key").with_hint(hint)
+                DocumentError::new(path.key(&field), "unknown key").with_hint(hint)
             }
             Shape::Missing(field) => {
-                let error = ScenarioError::new(path.key(field), "missing key");
+                let error = DocumentError::new(path.key(field), "missing key");
                 error.with_hint(advice::on_missing(path, field))
             }
             Shape::Kind { text, expected } => {
                 let (_, own) = split_advice(&expected);
                 let hint = own.map_or_else(|| advice::on_kind(path, &expected), str::to_owned);
-                ScenarioError::new(path.clone(), text).with_hint(hint)
+                DocumentError::new(path.clone(), text).with_hint(hint)
             }
         };
         Self(error, Shape::Finished)

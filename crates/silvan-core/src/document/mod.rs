@@ -1,0 +1,47 @@
+//! TOML files read with errors that name file, line and key, and give a hint.
+//!
+//! Scenarios and the configuration of the daemon are read with it.
+
+mod advice;
+mod de;
+mod error;
+mod limit;
+mod path;
+mod source;
+
+use serde::de::DeserializeOwned;
+
+pub use error::{DocumentError, suggest};
+pub use limit::Limit;
+pub use path::{KeyPath, Step};
+pub use source::{Override, Source};
+
+/// A TOML file without overrides, and where in it each value stands.
+#[derive(Debug, Clone)]
+pub struct Document(Source);
+
+impl Document {
+    /// Parses the text; `name` is what errors call it, usually the path of its file.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is not TOML, with its line and a hint.
+    pub fn parse(text: &str, name: &str) -> Result<Self, DocumentError> {
+        Source::parse(text, name, &[]).map(Self)
+    }
+
+    /// Reads the values.
+    ///
+    /// # Errors
+    ///
+    /// The first unknown key, missing key or wrong value, with its line and a hint.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
+        self.0.read().map_err(|error| self.0.locate(error))
+    }
+
+    /// An error about the value of a key such as `ports.allow.0`, with its line.
+    pub fn error(&self, key: &str, message: impl Into<String>, hint: &str) -> DocumentError {
+        let error = DocumentError::new(KeyPath::from(key), message).with_hint(hint);
+        self.0.locate(error)
+    }
+}
