@@ -2,9 +2,9 @@
 
 use std::io;
 
-use silvan_interface::BuildError;
-use silvan_runner::RunError;
+use silvan_model::BuildError;
 use silvan_scenario::ScenarioError;
+use silvan_sim::RunError;
 use silvan_workload::traffic::TrafficError;
 use thiserror::Error;
 
@@ -29,7 +29,7 @@ pub enum EmulatorError {
     Traffic(#[from] TrafficError),
     /// The data plane cannot go on.
     #[error(transparent)]
-    Engine(#[from] silvan_interface::RunError),
+    Engine(#[from] silvan_model::EngineError),
     /// There is no node of this name.
     #[error("there is no host or switch named {0:?}")]
     NoSuchNode(String),

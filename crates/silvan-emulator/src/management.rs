@@ -1,9 +1,9 @@
 //! The management plane without sockets and clock.
 
 use silvan_core::Span;
-use silvan_interface::InvariantError;
+use silvan_model::Engines;
+use silvan_model::InvariantError;
 use silvan_scenario::Scenario;
-use silvan_simulation::Engines;
 
 use crate::clients::{Clients, ControlAction};
 use crate::error::EmulatorError;

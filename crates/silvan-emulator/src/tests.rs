@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use silvan_compiled::Fastest;
+use silvan_instances::Fastest;
 
 use silvan_core::{Lid, PortNumber, Span, Time};
 use silvan_mad::congestion::{

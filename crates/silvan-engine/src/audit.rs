@@ -1,7 +1,7 @@
 //! The invariants of a lossless fabric, checked on the whole state.
 
 use silvan_cc::seam::{SourceControl, SwitchControl};
-use silvan_interface::InvariantError;
+use silvan_model::InvariantError;
 
 use crate::engine::Engine;
 use crate::form::Form;

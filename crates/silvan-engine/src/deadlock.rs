@@ -8,7 +8,7 @@
 
 use silvan_cc::seam::{SourceControl, SwitchControl};
 use silvan_core::{PortId, Vl};
-use silvan_interface::Deadlock;
+use silvan_model::Deadlock;
 
 use crate::engine::Engine;
 use crate::form::{Form, General};

@@ -15,7 +15,7 @@ use crate::plane::Plane;
 use crate::records::LATEST;
 use crate::stats::Statistics;
 use crate::workload::Workload;
-use silvan_interface::{BuildError, EngineConfig, InvariantError, RunError};
+use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError};
 
 /// Simulated time between two looks for a deadlock.
 const DEADLOCK_INTERVAL: u64 = 1_000_000_000;
@@ -34,7 +34,7 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) notifications: Notifications,
     pub(crate) now: u64,
     pub(crate) events: u64,
-    pub(crate) fault: Option<RunError>,
+    pub(crate) fault: Option<EngineError>,
     next_deadlock_check: u64,
     /// Events up to the last look for a deadlock that has found none.
     moving_at: u64,
@@ -131,8 +131,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// Processes every event before `end`; events at `end` itself belong to the next call.
     ///
     /// # Errors
-    /// [`RunError`]; the same one again if the run is continued after it.
-    pub fn run_until(&mut self, end: Time) -> Result<(), RunError> {
+    /// [`EngineError`]; the same one again if the run is continued after it.
+    pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, true)
     }
 
@@ -141,17 +141,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     ///
     /// # Errors
     /// As [`run_until`](Self::run_until).
-    pub fn step_until(&mut self, end: Time) -> Result<(), RunError> {
+    pub fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
         self.run_to(end, false)
     }
 
-    fn run_to(&mut self, end: Time, look_at_end: bool) -> Result<(), RunError> {
+    fn run_to(&mut self, end: Time, look_at_end: bool) -> Result<(), EngineError> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
         let end_ps = end.as_ps();
         if end_ps >= LATEST {
-            return Err(RunError::TooLate(end));
+            return Err(EngineError::TooLate(end));
         }
         self.plane.redirect_heads();
         self.stats.set_boundary(end_ps, &mut self.plane.hosts);
@@ -187,7 +187,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     pub(crate) fn broken(&mut self, now: u64, error: InvariantError) {
         if self.fault.is_none() {
             let at = Time::from_ps(now);
-            self.fault = Some(RunError::Invariant { at, error });
+            self.fault = Some(EngineError::Invariant { at, error });
         }
     }
 

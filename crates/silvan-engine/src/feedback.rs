@@ -16,7 +16,7 @@ use crate::form::Form;
 use crate::packet::{ACK, BECN, CONTROL, Kind, LAST, MARKED, Packet, service_level};
 use crate::plane::time;
 use crate::workload::Workload;
-use silvan_interface::{BecnCarrier, BecnPath, FeedbackParams};
+use silvan_model::{BecnCarrier, BecnPath, FeedbackParams};
 
 /// Second argument of a feedback event: the notification arrives at its source.
 const ARRIVES: u32 = 0;

@@ -4,7 +4,7 @@ use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 
 use crate::plane::Plane;
-use silvan_interface::{BecnCarrier, BuildError, EngineConfig};
+use silvan_model::{BecnCarrier, BuildError, EngineConfig};
 
 mod sealed {
     pub trait Sealed {}

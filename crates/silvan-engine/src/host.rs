@@ -12,7 +12,7 @@ use crate::records::{Credits, LATEST};
 use crate::stats::Delivery;
 use crate::ways::Ways;
 use crate::workload::{Gate, Offer, Poll, Workload};
-use silvan_interface::InvariantError;
+use silvan_model::InvariantError;
 
 /// Answers a workload's questions about one host.
 struct HostGate<'a, C> {

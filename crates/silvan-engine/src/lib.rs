@@ -56,11 +56,11 @@ mod windows;
 pub use engine::Engine;
 pub use form::{CompiledFabric, Form, General, Plain, Windowed};
 pub use silvan_cc::workload;
-pub use silvan_interface::{
-    Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig,
+pub use silvan_model::{
+    Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig, EngineError,
     FeedbackParams, FlowProgress, Forest, HostCounters, HostParams, HostShare, InvariantError,
     Latencies, LatencyStats, Member, OnWire, OutputBuffer, PacketParams, PortCounters, Queueing,
-    Role, RunError, Sink, SwitchParams, Tree, VlArbitration,
+    Role, Sink, SwitchParams, Tree, VlArbitration,
 };
 pub use stats::ClassStats;
 pub use waiting::WaitingPacket;

@@ -22,7 +22,7 @@ use crate::records::{Element, Next};
 use crate::vlarb::VlTables;
 use crate::ways::CHOOSE;
 use crate::workload::Workload;
-use silvan_interface::{BuildError, Discards, OnWire, RunError, VlArbitration};
+use silvan_model::{BuildError, Discards, EngineError, OnWire, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
 const HELD: i32 = 1 << 28;
@@ -345,7 +345,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// at the ports of the circle is discarded there, and the run can go on. Gives the number of
     /// packets, 0 if there is no deadlock.
     pub fn break_deadlock(&mut self) -> usize {
-        let Some(RunError::Deadlock(deadlock)) = self.fault.take() else {
+        let Some(EngineError::Deadlock(deadlock)) = self.fault.take() else {
             return 0;
         };
         let ports = deadlock.cycle.iter().map(|(port, _)| port.index() as u32);
@@ -446,7 +446,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             let entry = plane.elements[element as usize].table + packet.destination();
             let set = plane.outside.tables.get(entry as usize);
             if set.is_none_or(|&local| local == NO_ROUTE) {
-                self.fault = Some(RunError::NoRoute {
+                self.fault = Some(EngineError::NoRoute {
                     at: time(now),
                     port: PortId::new(port as usize),
                     destination: packet.destination(),

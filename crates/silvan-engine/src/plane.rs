@@ -15,7 +15,7 @@ use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::table::Table;
 use crate::vlarb::{VlState, VlTables};
 use crate::ways::{CHOOSE, Ways};
-use silvan_interface::EngineConfig;
+use silvan_model::EngineConfig;
 
 /// A table entry that leads nowhere.
 pub(crate) const NO_ROUTE: u8 = 0xff;

@@ -2,7 +2,7 @@
 
 use silvan_cc::seam::{PortReading, PortVl, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortId, Span, Time, Vl};
-use silvan_interface::{FlowProgress, HostCounters, Latencies, PortCounters};
+use silvan_model::{FlowProgress, HostCounters, Latencies, PortCounters};
 
 use crate::engine::Engine;
 use crate::form::Form;

@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 
 use crate::plane::Host;
 use silvan_core::Time;
-use silvan_interface::{FlowProgress, Latencies, LatencyStats};
+use silvan_model::{FlowProgress, Latencies, LatencyStats};
 
 /// A data packet taken in by its destination.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ use crate::plane::time;
 use crate::records::{Element, InPort, LATEST, Next};
 use crate::resident::ResidentView;
 use crate::workload::Workload;
-use silvan_interface::InvariantError;
+use silvan_model::InvariantError;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// A head is eligible at input `port`: straight on if nothing is in the way, else into its

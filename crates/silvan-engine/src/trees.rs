@@ -5,7 +5,7 @@ mod grow;
 
 use silvan_cc::seam::{SourceControl, SwitchControl};
 use silvan_core::Bytes;
-use silvan_interface::Forest;
+use silvan_model::Forest;
 
 use crate::engine::Engine;
 use crate::form::Form;

@@ -3,7 +3,7 @@
 
 use silvan_core::Vl;
 
-use silvan_interface::VlArbitration;
+use silvan_model::VlArbitration;
 
 /// The tables of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]

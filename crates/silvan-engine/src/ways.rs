@@ -17,7 +17,7 @@ use crate::packet::{NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane};
 use crate::records::Element;
 use crate::workload::Workload;
-use silvan_interface::EngineConfig;
+use silvan_model::EngineConfig;
 
 /// A table entry that leaves the choice to the switch. No switch has a port of this number.
 pub(crate) const CHOOSE: u8 = 0xfe;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
-use silvan_compiled::Fastest;
 use silvan_emulator::{Address, AllowedUsers, EmulatorError, Notices, Options, Server, Start};
+use silvan_instances::Fastest;
 
 use crate::errors::emulator_error;
 use crate::scenario::Scenario;

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use silvan_cc::schemes::callbacks::Failure;
 use silvan_emulator::EmulatorError;
-use silvan_runner::RunError;
 use silvan_scenario::ScenarioError;
+use silvan_sim::RunError;
 
 /// The exception class of this name. A missing one would be a mistake in the package, and is
 /// reported as the import error that it is.

@@ -37,7 +37,7 @@ fn reference() -> String {
 /// Largest relative error of a latency percentile.
 #[pyfunction]
 fn latency_percentile_resolution() -> f64 {
-    silvan_runner::Latencies::PERCENTILE_RESOLUTION
+    silvan_sim::Latencies::PERCENTILE_RESOLUTION
 }
 
 /// Version of silvan.

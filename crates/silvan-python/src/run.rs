@@ -12,9 +12,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use silvan_cc::schemes::callbacks::{Addresses, Callbacks};
-use silvan_compiled::Fastest;
 use silvan_core::{Span, Time};
-use silvan_runner::{ColumnData, Progress, Table};
+use silvan_instances::Fastest;
+use silvan_sim::{ColumnData, Progress, Table};
 
 use crate::column::Column;
 use crate::errors::run_error;
@@ -55,14 +55,14 @@ pub fn run(
     };
     let finished = py.detach(|| {
         let finished = match callbacks {
-            None => silvan_runner::run(&Fastest, scenario, seed, &mut observe),
+            None => silvan_sim::run(&Fastest, scenario, seed, &mut observe),
             Some(addresses) => {
                 let outside = Arc::clone(&outside);
                 let alive = Box::new(move |now: Time| outside.look_again(now));
                 // SAFETY: the package has compiled the functions for these arguments, and holds them
                 // and a table of its own until this call is over.
                 let callbacks = unsafe { Callbacks::at(addresses, alive) };
-                silvan_runner::run_callbacks(&Fastest, scenario, seed, callbacks, &mut observe)
+                silvan_sim::run_callbacks(&Fastest, scenario, seed, callbacks, &mut observe)
             }
         };
         outside.active.check();

@@ -2,7 +2,7 @@
 //!
 //! A scenario file (TOML) says everything about a run. It goes through two forms: [`parsed`], the
 //! file as it is written, and [`Scenario`], in which every name is known and every value possible.
-//! `silvan-runner` takes a [`Scenario`] and a seed, and gives tables.
+//! `silvan-sim` takes a [`Scenario`] and a seed, and gives tables.
 //!
 //! What is wrong with a file is one [`ScenarioError`]: one line with the place (file and line, or the
 //! `--set` that did it), the key path, what is the matter, and usually a hint. The key paths in it are

@@ -13,7 +13,7 @@ use silvan_dcms::machine::Dcms;
 use silvan_fabric::check::RouteReport;
 use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_interface::EngineConfig;
+use silvan_model::EngineConfig;
 use silvan_workload::programs::Plan;
 use silvan_workload::traffic::{Environment, Traffic, TrafficSpec};
 

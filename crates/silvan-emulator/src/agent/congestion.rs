@@ -17,7 +17,7 @@ use silvan_mad::{Bits, ClassPortInfo};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
 use crate::subnet::Subnet;
-use silvan_simulation::meter::MarkLog;
+use silvan_model::meter::MarkLog;
 
 /// Bytes of an attribute.
 const ROOM: usize = 192;

@@ -16,7 +16,7 @@ use silvan_mad::{Bits, ClassPortInfo, Field, performance_capability as capabilit
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
 use crate::subnet::Subnet;
-use silvan_simulation::meter::VCRC;
+use silvan_model::meter::VCRC;
 
 /// The unit of PortXmitWait and PortXmitTimeCong: 4 ns, what a symbol takes at 2.5 Gbit/s.
 pub const TICK_PS: u64 = 4_000;

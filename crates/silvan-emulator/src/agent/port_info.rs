@@ -1,9 +1,9 @@
 //! PortInfo (volume 1, section 14.2.5.6): what a subnet manager sets, and what comes of it.
 
 use silvan_core::{NodeId, PortNumber, Vl};
-use silvan_interface::{OnWire, VlArbitration};
 use silvan_mad::Bits;
 use silvan_mad::smp::{PhysicalState, PortInfo, PortState, capability};
+use silvan_model::{OnWire, VlArbitration};
 
 use super::subnet::ROOM;
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal};

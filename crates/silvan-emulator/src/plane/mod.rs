@@ -5,10 +5,10 @@ use silvan_cc::seam::PortVl;
 use silvan_cc::workload::Workload;
 use silvan_core::{Bytes, HostId, PortId, Rate, Sl, Time, Vl};
 use silvan_fabric::Fabric;
-use silvan_interface::{Discards, OnWire, PortCounters};
+use silvan_model::meter::{BySl, MeteredAdapter, MeteredSwitch};
+use silvan_model::{Discards, OnWire, PortCounters};
+use silvan_model::{Engines, LiveSimulation, Network};
 use silvan_scenario::{Override, Scenario, switch_ports};
-use silvan_simulation::meter::{BySl, MeteredAdapter, MeteredSwitch};
-use silvan_simulation::{Engines, LiveSimulation, Network};
 use silvan_workload::traffic::{Environment, FlowSpec, Load, Traffic, Window};
 
 use crate::error::EmulatorError;
@@ -61,7 +61,7 @@ impl DataPlane {
         let fabric = scenario.fabric();
         let config = scenario.engine_config();
         let control = scenario.ib_control().ok_or(EmulatorError::NoControl)?;
-        let (switch, adapter) = silvan_runner::build_ib(scenario, control, seed)?;
+        let (switch, adapter) = silvan_sim::build_ib(scenario, control, seed)?;
         let ports = switch_ports(fabric);
         let switch_of = ports.iter().map(|port| port.map(|port| port.switch));
         let vls = usize::from(config.data_vls);

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
 use rustix::net::{SendFlags, SocketAddrAny};
+use silvan_model::Engines;
 use silvan_scenario::Scenario;
-use silvan_simulation::Engines;
 
 use crate::clients::{Clients, ControlAction};
 use crate::command::Rates;

@@ -16,8 +16,8 @@
 
 use silvan_core::{NodeId, PortId};
 use silvan_fabric::{LinkKind, Width};
-use silvan_interface::OnWire;
 use silvan_mad::smp::{PhysicalState, PortState};
+use silvan_model::OnWire;
 
 use super::Subnet;
 use super::node::{fastest_speed, set_active, width_bit};

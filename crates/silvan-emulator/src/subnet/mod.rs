@@ -15,8 +15,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, Lid, NodeId, PortId, PortNumber, SwitchId, Time};
 use silvan_fabric::Fabric;
+use silvan_model::Engines;
 use silvan_scenario::Scenario;
-use silvan_simulation::Engines;
 
 use crate::agent::congestion::{AdapterSetting, SwitchSetting};
 use crate::error::EmulatorError;
@@ -147,7 +147,7 @@ impl Subnet {
             }
         } else {
             for port in subnet.fabric.ports.ids() {
-                subnet.sync_port(port, silvan_interface::OnWire::Arrive);
+                subnet.sync_port(port, silvan_model::OnWire::Arrive);
             }
         }
         Ok(subnet)

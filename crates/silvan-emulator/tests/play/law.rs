@@ -1,8 +1,8 @@
 //! What holds whatever clients send; the fuzz target includes this file, too.
 
-use silvan_compiled::Fastest;
 use silvan_core::Span;
 use silvan_emulator::{ControlAnswer, ManagementPlane, Start};
+use silvan_instances::Fastest;
 use silvan_scenario::Scenario;
 
 /// Hosts a, b, c at two switches with two cables between them, and traffic.

@@ -19,7 +19,7 @@ use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
 use crate::table::Table;
 use crate::vlarb::VlTables;
 use crate::ways::Ways;
-use silvan_interface::{Arbitration, BuildError, EngineConfig, Queueing, Sink};
+use silvan_model::{Arbitration, BuildError, EngineConfig, Queueing, Sink};
 
 /// Whether packets pass crossbars in front of output buffers as they arrive.
 fn is_cut_through(config: &EngineConfig) -> bool {

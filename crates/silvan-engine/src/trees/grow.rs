@@ -7,7 +7,7 @@ use silvan_core::{Bytes, HostId, PortId, Vl};
 use crate::packet::{NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane};
 use crate::records::Next;
-use silvan_interface::{HostShare, Member, Role, Tree};
+use silvan_model::{HostShare, Member, Role, Tree};
 
 /// All trees of an instant, by Port VL of their roots.
 pub(super) fn trees(plane: &Plane, now: u64, threshold: Bytes) -> Vec<Tree> {

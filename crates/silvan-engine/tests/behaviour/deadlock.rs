@@ -1,7 +1,7 @@
 //! Credit loops end as an error that names them; nothing else does.
 
 use silvan_core::{HostId, PortId, PortNumber, Span, Vl};
-use silvan_engine::{Deadlock, EngineConfig, Queueing, RunError};
+use silvan_engine::{Deadlock, EngineConfig, EngineError, Queueing};
 use silvan_fabric::generators::{Chain, Ring};
 use silvan_fabric::routing::{ExplicitTable, explicit};
 
@@ -64,7 +64,7 @@ fn tight(packets: u64) -> EngineConfig {
 
 fn deadlock_of(engine: &mut PlainEngine) -> Deadlock {
     match engine.run_until(at(Span::from_ms(5))) {
-        Err(RunError::Deadlock(deadlock)) => deadlock,
+        Err(EngineError::Deadlock(deadlock)) => deadlock,
         other => panic!("{other:?}"),
     }
 }

@@ -5,7 +5,7 @@ use silvan_cc::seam::NoControl;
 use silvan_core::{Bytes, HostId, Length, Sl, Span, Time};
 use silvan_engine::workload::{Gate, Offer, Poll, Workload};
 use silvan_engine::{
-    BuildError, CompiledFabric, Engine, EngineConfig, InvariantError, OutputBuffer, RunError,
+    BuildError, CompiledFabric, Engine, EngineConfig, EngineError, InvariantError, OutputBuffer,
 };
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 
@@ -58,10 +58,10 @@ fn fault(answer: Poll) -> InvariantError {
     assert_eq!(general.run_until(end), Err(error.clone()));
     let mut windowed = Engine::windowed(compiled(), NoControl, NoControl, Stubborn(answer));
     let same = windowed.run_until(end).unwrap_err();
-    let RunError::Invariant { error, .. } = error else {
+    let EngineError::Invariant { error, .. } = error else {
         panic!("{error}");
     };
-    assert!(matches!(same, RunError::Invariant { error: other, .. } if other == error));
+    assert!(matches!(same, EngineError::Invariant { error: other, .. } if other == error));
     error
 }
 

@@ -2,7 +2,7 @@
 
 use silvan_cc::seam::NoControl;
 use silvan_core::{HostId, PortNumber, Sl, Span, SwitchId};
-use silvan_engine::{Engine, EngineConfig, RunError};
+use silvan_engine::{Engine, EngineConfig, EngineError};
 use silvan_fabric::generators::Grid;
 use silvan_fabric::routing::{PathLanes, PathLevels, Routes, SlToVlTables, dimension_order};
 use silvan_fabric::{Fabric, ForwardingTables};
@@ -79,7 +79,7 @@ fn levels_set_from_outside_are_those_of_the_routes() {
     let (fabric, tables) = ring();
     let mut plain = start(&fabric, (&tables).into(), alternating());
     match plain.run_until(at(Span::from_ms(5))) {
-        Err(RunError::Deadlock(deadlock)) => assert_eq!(deadlock.cycle.len(), SWITCHES),
+        Err(EngineError::Deadlock(deadlock)) => assert_eq!(deadlock.cycle.len(), SWITCHES),
         other => panic!("{other:?}"),
     }
 

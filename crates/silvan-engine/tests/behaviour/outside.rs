@@ -8,7 +8,7 @@ use silvan_cc::seam::{
 };
 use silvan_core::{HostId, NodeId, PortId, PortNumber, Span, Time};
 use silvan_engine::workload::Workload;
-use silvan_engine::{Engine, EngineConfig, OnWire, Queueing, RunError, VlArbitration};
+use silvan_engine::{Engine, EngineConfig, EngineError, OnWire, Queueing, VlArbitration};
 use silvan_fabric::Fabric;
 
 use crate::common::{MTU, Routed, WIRE, at, cable, periods, room, ser, two_lanes, vl};
@@ -212,7 +212,7 @@ fn packets_without_a_route_end_the_run_or_are_counted() {
     };
     let (_, outcome) = run(false);
     assert!(
-        matches!(outcome, Err(RunError::NoRoute { destination: 1, .. })),
+        matches!(outcome, Err(EngineError::NoRoute { destination: 1, .. })),
         "{outcome:?}"
     );
     let (engine, outcome) = run(true);
@@ -377,7 +377,7 @@ fn break_deadlocks(queueing: Queueing) {
     let mut broken = 0;
     let mut discarded = 0;
     while let Err(error) = engine.run_until(at(Span::from_ms(400))) {
-        assert!(matches!(error, RunError::Deadlock(_)), "{error}");
+        assert!(matches!(error, EngineError::Deadlock(_)), "{error}");
         let packets = engine.break_deadlock();
         assert!(packets > 0);
         discarded += packets;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use silvan_cc::seam::NoControl;
 use silvan_core::{PortNumber, Span, SwitchId};
-use silvan_engine::{BecnCarrier, BuildError, Engine, EngineConfig, RunError};
+use silvan_engine::{BecnCarrier, BuildError, Engine, EngineConfig, EngineError};
 use silvan_fabric::generators::{Grid, Xgft};
 use silvan_fabric::routing::{
     Alternatives, PathLanes, Routes, d_mod_k, dimension_order, minimal_alternatives,
@@ -78,7 +78,9 @@ fn a_full_torus_stands_without_datelines_and_moves_with_them() {
 
         let mut plain = start(&fabric, (&tables).into(), &tight(), &flows);
         match plain.run_until(at(Span::from_ms(5))) {
-            Err(RunError::Deadlock(deadlock)) => assert_eq!(deadlock.cycle.len(), sizes[dimension]),
+            Err(EngineError::Deadlock(deadlock)) => {
+                assert_eq!(deadlock.cycle.len(), sizes[dimension])
+            }
             other => panic!("{other:?}"),
         }
 

@@ -4,7 +4,7 @@ use silvan_cc::ib::ParameterError;
 use silvan_fabric::FabricError;
 use silvan_fabric::check::RouteError;
 use silvan_fabric::routing::RoutingError;
-use silvan_interface::BuildError;
+use silvan_model::BuildError;
 use silvan_workload::traffic::Reason;
 
 use crate::parsed::{FabricSection, Routing};

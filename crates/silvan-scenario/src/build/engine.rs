@@ -2,7 +2,7 @@
 
 use silvan_core::Vl;
 use silvan_fabric::routing::Routes;
-use silvan_interface::{
+use silvan_model::{
     Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
     LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };

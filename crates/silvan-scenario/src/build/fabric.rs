@@ -8,7 +8,7 @@ use silvan_fabric::generators::{
 };
 use silvan_fabric::routing::{self, Alternatives, ExplicitTable, PathLanes, Routes, RoutingError};
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
-use silvan_interface::EngineConfig;
+use silvan_model::EngineConfig;
 
 use super::levels::given_lanes;
 use super::{Parameter, advice, at, check_parameters, linear};

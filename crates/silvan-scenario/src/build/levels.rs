@@ -8,7 +8,7 @@ use silvan_fabric::routing::{
     ParsePortNumbersError, PathLanes, PathLevels, PortNumbers, SlToVlTables, Vls,
 };
 use silvan_fabric::{Fabric, Node, NodeKind};
-use silvan_interface::EngineConfig;
+use silvan_model::EngineConfig;
 
 use super::classes::asked_for;
 use super::{at, node_named};

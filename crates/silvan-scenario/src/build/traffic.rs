@@ -2,7 +2,7 @@
 
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 use silvan_fabric::Fabric;
-use silvan_interface::{HostParams, PacketParams};
+use silvan_model::{HostParams, PacketParams};
 use silvan_workload::traffic::{
     CatchUp, Entry, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, OnOffSpec,
     Pattern, PermutationSpec, Roles, Selection, SequenceSpec, Spacing, TrafficError, TrafficSpec,

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use silvan_compiled::Fastest;
-use silvan_runner::run;
+use silvan_instances::Fastest;
 use silvan_scenario::parsed::ScenarioFile;
 use silvan_scenario::{Override, Scenario};
+use silvan_sim::run;
 
 use crate::{ALL_KEYS, SHIPPED, read, read_with};
 

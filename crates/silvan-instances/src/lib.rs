@@ -1,0 +1,92 @@
+//! The engine compiled for what simulations choose.
+//!
+//! Nothing but this crate is generic over control and workload all the way down to the hot loop. What is
+//! used most, no control and InfiniBand's with ordinary traffic on a plain fabric, has an engine of its
+//! own, and so has the live fabric. Everything else shares one, which is compiled for every fabric, for an
+//! enum of all schemes and for traffic with or without programs: each call of a scheme costs it a
+//! predictable branch, and so does whatever a plain fabric does not have.
+//! Results do not depend on which engine it is.
+
+mod compiled;
+
+use silvan_engine::workload::Workload;
+use silvan_engine::{BuildError, CompiledFabric};
+use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
+use silvan_model::{AnySource, AnySwitch, Engines, LiveSimulation, Network, Simulation};
+use silvan_workload::programs::Load;
+use silvan_workload::traffic::Traffic;
+
+use compiled::Compiled;
+
+fn compile(network: Network<'_>) -> Result<CompiledFabric, BuildError> {
+    CompiledFabric::new(network.fabric, network.routes, network.config)
+}
+
+/// The fastest engine that there is for what is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fastest;
+
+impl Engines for Fastest {
+    fn start(
+        &self,
+        network: Network<'_>,
+        switch: AnySwitch,
+        source: AnySource,
+        load: Load,
+    ) -> Result<Box<dyn Simulation>, BuildError> {
+        let fabric = compile(network)?;
+        if !fabric.is_plain() || load.programs().is_some() || network.discards_unroutable {
+            let engine = Compiled::general(fabric, switch, source, load);
+            return Ok(engine.discarding(network.discards_unroutable));
+        }
+        Ok(match (switch, source) {
+            (AnySwitch::None(switch), AnySource::None(source))
+                if fabric.is_windowed() && !load.needs_delivery() =>
+            {
+                Compiled::windowed(fabric, switch, source, load.into_traffic())
+            }
+            (AnySwitch::Ib(switch), AnySource::Ib(source)) => {
+                Compiled::plain(fabric, switch, source, load.into_traffic())
+            }
+            (switch, source) => Compiled::general(fabric, switch, source, load),
+        })
+    }
+
+    fn start_live(
+        &self,
+        network: Network<'_>,
+        switch: MeteredSwitch,
+        adapter: MeteredAdapter,
+        traffic: Traffic,
+    ) -> Result<Box<dyn LiveSimulation>, BuildError> {
+        let engine = Compiled::general(compile(network)?, switch, adapter, traffic);
+        Ok(engine.discarding(network.discards_unroutable))
+    }
+}
+
+/// The engine that serves everything, also where there is a faster one: what that one is compared with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shared;
+
+impl Engines for Shared {
+    fn start(
+        &self,
+        network: Network<'_>,
+        switch: AnySwitch,
+        source: AnySource,
+        load: Load,
+    ) -> Result<Box<dyn Simulation>, BuildError> {
+        let engine = Compiled::general(compile(network)?, switch, source, load);
+        Ok(engine.discarding(network.discards_unroutable))
+    }
+
+    fn start_live(
+        &self,
+        network: Network<'_>,
+        switch: MeteredSwitch,
+        adapter: MeteredAdapter,
+        traffic: Traffic,
+    ) -> Result<Box<dyn LiveSimulation>, BuildError> {
+        Fastest.start_live(network, switch, adapter, traffic)
+    }
+}

@@ -1,0 +1,156 @@
+//! What can go wrong with a run, whatever was asked for.
+
+use std::fmt;
+
+use silvan_core::{PortId, Time, Vl};
+use silvan_fabric::Fabric;
+
+/// Why a run cannot go on. The engine keeps the state of the instant of the fault, for inspection.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// Packets wait for each other's buffers in a circle and can never move again.
+    #[error(transparent)]
+    Deadlock(#[from] Deadlock),
+    /// A switch has no table entry for a destination.
+    #[error("at {at}: the switch of port {port} has no route to host {destination}")]
+    NoRoute {
+        /// When the packet's head arrived.
+        at: Time,
+        /// The input port at which it arrived.
+        port: PortId,
+        /// Dense number of the destination host.
+        destination: u32,
+    },
+    /// What the design promises does not hold: a fault of the engine or of its workload.
+    #[error("internal error at {at}: {error}")]
+    Invariant {
+        /// When it was found.
+        at: Time,
+        /// The invariant.
+        error: InvariantError,
+    },
+    /// The end asked for is beyond the engine's clock.
+    #[error("cannot simulate to {0}; the clock ends after about 20 hours")]
+    TooLate(Time),
+}
+
+/// Outputs that wait for each other in a circle: each for buffer space behind it, which only the
+/// next one can free.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Deadlock {
+    /// When it was found; it may have begun up to 1 ms of simulated time before.
+    pub at: Time,
+    /// The circle, each output port with its virtual lane.
+    pub cycle: Vec<(PortId, Vl)>,
+    /// How many Port VLs can never send again, those of the circle included.
+    pub stuck: usize,
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "deadlock at {}: a credit loop over ports", self.at)?;
+        for (port, vl) in &self.cycle {
+            write!(f, " {}/VL{vl} ->", port.index())?;
+        }
+        write!(f, " and back")
+    }
+}
+
+impl Deadlock {
+    /// The same in the fabric's names.
+    pub fn describe(&self, fabric: &Fabric) -> String {
+        let ports: Vec<String> = self
+            .cycle
+            .iter()
+            .map(|&(port, vl)| format!("{} (VL {vl})", fabric.port_name(port)))
+            .collect();
+        format!(
+            "deadlock at {}: credit loop {} -> back to {}; {} Port VLs can never send again",
+            self.at,
+            ports.join(" -> "),
+            ports.first().map_or("", String::as_str),
+            self.stuck
+        )
+    }
+}
+
+/// An invariant does not hold: a fault of the engine, never of its input.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvariantError {
+    /// Payload was lost or made.
+    #[error(
+        "{injected} payload bytes were injected, but {delivered} delivered, {discarded} discarded and {inside} are inside"
+    )]
+    Conservation {
+        /// Injected.
+        injected: u64,
+        /// Delivered.
+        delivered: u64,
+        /// Discarded because a port was closed or a route missing.
+        discarded: u64,
+        /// In queues and on links.
+        inside: u64,
+    },
+    /// Credits in hand, under way and taken by packets do not add up to the buffer.
+    #[error("lane {lane}: {found} blocks accounted for, the buffer has {capacity}")]
+    Credits {
+        /// Dense lane number.
+        lane: usize,
+        /// Blocks found.
+        found: i64,
+        /// Blocks of the buffer.
+        capacity: i64,
+    },
+    /// A packet was started without the credits for it.
+    #[error(
+        "lane {lane}: a packet was started without the credits for it; {in_hand} blocks are left"
+    )]
+    NegativeCredits {
+        /// Dense lane number.
+        lane: usize,
+        /// Blocks left, less than 0.
+        in_hand: i32,
+    },
+    /// A workload offered a packet without payload, or one larger than the MTU.
+    #[error(
+        "host {host}: a packet with {bytes} B of payload; 1 B to the MTU, {mtu} B, are possible"
+    )]
+    PacketSize {
+        /// Dense number of the host.
+        host: usize,
+        /// Payload offered.
+        bytes: u32,
+        /// Largest payload.
+        mtu: u32,
+    },
+    /// A workload waits for an instant that has passed, so that time would stand still.
+    #[error("host {host}: its traffic waits for {until}, which is not in the future")]
+    WaitsForThePast {
+        /// Dense number of the host.
+        host: usize,
+        /// The instant.
+        until: Time,
+    },
+    /// The count of waiting bytes disagrees with the packets that wait.
+    #[error("lane {lane}: the count of waiting bytes disagrees with the packets that wait")]
+    Queue {
+        /// Dense lane number.
+        lane: usize,
+    },
+    /// Packets of a FIFO input buffer are not behind its first packet, or it has several.
+    #[error("input port {port}, VL {vl}: the packets of the FIFO do not wait behind its first one")]
+    Order {
+        /// Dense number of the input port.
+        port: usize,
+        /// Virtual lane of the buffer.
+        vl: usize,
+    },
+    /// Packets wait and nothing is going to wake their port.
+    #[error("packets wait at port {port}, but no event or credit will wake it")]
+    Asleep {
+        /// The port.
+        port: usize,
+    },
+}

@@ -1,0 +1,88 @@
+//! What a simulation consists of, and how its callers see it; no engine.
+//!
+//! - Values that an engine takes and returns: its parameters ([`EngineConfig`]), counters, latencies,
+//!   congestion trees, and the errors that end a run ([`EngineError`]).
+//! - [`AnySwitch`] and [`AnySource`]: any congestion-control scheme, as one type each.
+//! - [`Simulation`] and [`LiveSimulation`]: a running engine, whatever it was compiled for. [`Engines`]
+//!   starts one.
+//!
+//! The engine is generic over congestion control and workload, and compiled for each combination in
+//! `silvan-instances`. The callers depend on this crate instead, so a change of the engine does not
+//! compile them again.
+//!
+//! ```
+//! use silvan_model::{BuildError, EngineConfig};
+//!
+//! let mut config = EngineConfig::default();
+//! assert_eq!(config.validate(), Ok(()));
+//! config.data_vls = 16;
+//! assert_eq!(config.validate(), Err(BuildError::DataVls(16)));
+//! ```
+
+mod config;
+mod control;
+mod faults;
+mod latencies;
+pub mod meter;
+pub mod paths;
+mod readings;
+mod simulation;
+mod trees;
+
+use silvan_fabric::Fabric;
+use silvan_fabric::routing::Routes;
+use silvan_workload::programs::Load;
+use silvan_workload::traffic::Traffic;
+
+pub use config::{
+    Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
+    LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
+};
+pub use control::{AnySource, AnySwitch};
+pub use faults::{Deadlock, EngineError, InvariantError};
+pub use latencies::Latencies;
+pub use readings::{Discards, FlowProgress, HostCounters, OnWire, PortCounters};
+pub use simulation::{ClassTotals, LiveSimulation, Simulation};
+pub use trees::{Forest, HostShare, Member, Role, Tree};
+
+use meter::{MeteredAdapter, MeteredSwitch};
+
+/// The fabric of a simulation, and all that is set of its data plane.
+#[derive(Clone, Copy, Debug)]
+pub struct Network<'a> {
+    /// What is cabled to what.
+    pub fabric: &'a Fabric,
+    /// Where packets go.
+    pub routes: Routes<'a>,
+    /// Parameters of the data plane.
+    pub config: &'a EngineConfig,
+    /// Whether packets without a forwarding entry are discarded and counted; else they end the run.
+    pub discards_unroutable: bool,
+}
+
+/// A set of compiled engines.
+pub trait Engines {
+    /// Starts a run.
+    ///
+    /// # Errors
+    /// A value of the configuration that cannot be simulated, or a host without exactly one cable.
+    fn start(
+        &self,
+        network: Network<'_>,
+        switch: AnySwitch,
+        source: AnySource,
+        load: Load,
+    ) -> Result<Box<dyn Simulation>, BuildError>;
+
+    /// Starts one for a live fabric.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    fn start_live(
+        &self,
+        network: Network<'_>,
+        switch: MeteredSwitch,
+        adapter: MeteredAdapter,
+        traffic: Traffic,
+    ) -> Result<Box<dyn LiveSimulation>, BuildError>;
+}

@@ -1,0 +1,211 @@
+//! What all compiled engines have in common.
+
+use std::fmt::Debug;
+
+use crate::{
+    BuildError, Discards, EngineError, FlowProgress, Forest, HostCounters, InvariantError,
+    Latencies, OnWire, PortCounters, VlArbitration,
+};
+use silvan_cc::seam::{PortReading, PortVl, SettingChange, UnknownSetting};
+use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
+use silvan_workload::programs::Programs;
+use silvan_workload::traffic::Traffic;
+
+use crate::meter::{MeteredAdapter, MeteredSwitch};
+
+/// Counts of a traffic class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassTotals {
+    /// Payload bytes delivered.
+    pub delivered_bytes: u64,
+    /// Data packets delivered.
+    pub delivered_packets: u64,
+    /// Of these, with FECN.
+    pub marked_packets: u64,
+}
+
+/// An engine under way, whatever it was compiled for.
+///
+/// A call goes through a pointer, which is nothing beside what happens between two looks at a run.
+pub trait Simulation {
+    /// Processes every event before `end`; events at `end` itself belong to the next call.
+    ///
+    /// # Errors
+    /// [`EngineError`]; the same one again if the run is continued after it.
+    fn run_until(&mut self, end: Time) -> Result<(), EngineError>;
+
+    /// Applies a change now, to the switches or to the adapters: each knows its own settings.
+    ///
+    /// # Errors
+    /// [`UnknownSetting`] if neither has it.
+    fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting>;
+
+    /// The instant up to which events have been processed.
+    fn now(&self) -> Time;
+
+    /// Events processed.
+    fn events(&self) -> u64;
+
+    /// Delivered packets, each times the links it crossed.
+    fn packet_hops(&self) -> u64;
+
+    /// Data packets delivered.
+    fn delivered_packets(&self) -> u64;
+
+    /// Heap bytes held by the data plane, control and traffic not counted.
+    fn memory_bytes(&self) -> usize;
+
+    /// Counters of a port since the start.
+    fn port_counters(&self, port: PortId) -> PortCounters;
+
+    /// What a manager reads of a port.
+    fn reading(&self, port: PortId) -> PortReading;
+
+    /// Packets that a port has not passed on.
+    fn discards(&self, port: PortId) -> Discards;
+
+    /// Packets that this Port VL has marked.
+    fn marked(&self, output: PortVl) -> u64;
+
+    /// Wire bytes that wait in the switch for this output Port VL.
+    fn queued(&self, output: PortId, vl: Vl) -> Bytes;
+
+    /// Counters of a host since the start.
+    fn host_counters(&self, host: HostId) -> HostCounters;
+
+    /// Counts of a traffic class since the start.
+    fn class(&self, class: u16) -> ClassTotals;
+
+    /// Latencies of the packets of a class, if kept and not empty.
+    fn latency_of_class(&self, class: u16) -> Option<Latencies>;
+
+    /// Latencies of the packets that a host received, if kept and not empty.
+    fn latency_of_host(&self, host: HostId) -> Option<Latencies>;
+
+    /// Counts the deliveries of these flows from now on; each is the only one of its class and sender.
+    fn track_flows(&mut self, flows: &[(u16, HostId)]);
+
+    /// What has been delivered of a flow that is tracked.
+    fn flow(&self, class: u16, source: HostId) -> FlowProgress;
+
+    /// Discards the latencies so far, for a warm-up whose packets do not count.
+    fn reset_latency(&mut self);
+
+    /// The congestion trees of this instant, with roots for which at least `threshold` bytes wait.
+    fn forest(&self, threshold: Bytes) -> Forest;
+
+    /// The traffic that is described by rates and patterns.
+    fn traffic(&self) -> &Traffic;
+
+    /// Names of all traffic classes.
+    fn classes(&self) -> &[String];
+
+    /// The programs, if there are any.
+    fn programs(&self) -> Option<&Programs>;
+
+    /// Checks that bytes, credits and queues of the data plane add up.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    fn audit(&self) -> Result<(), InvariantError>;
+}
+
+/// One whose counters are read and whose fabric is changed while packets move.
+pub trait LiveSimulation: Simulation + Debug + Send {
+    /// As [`run_until`](Simulation::run_until), without a look for a deadlock at `end`: for many short
+    /// steps. One that lasts is found within a simulated millisecond.
+    ///
+    /// # Errors
+    /// As there.
+    fn step_until(&mut self, end: Time) -> Result<(), EngineError>;
+
+    /// Ends a deadlock: what waits at the ports of the circle is discarded, and the run can go on. Gives
+    /// the number of packets, 0 if there is no deadlock.
+    fn break_deadlock(&mut self) -> usize;
+
+    /// Sets or removes the forwarding entries of a switch for some hosts.
+    ///
+    /// # Panics
+    /// If there is no such node or host.
+    fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]);
+
+    /// Gives an output port virtual-lane arbitration tables of its own.
+    ///
+    /// # Errors
+    /// [`BuildError::VlArbitration`] if a table names a lane that does not exist.
+    fn set_vl_arbitration(
+        &mut self,
+        port: PortId,
+        tables: &VlArbitration,
+    ) -> Result<(), BuildError>;
+
+    /// Sets the virtual lanes of a switch by service level, for packets from one port to another.
+    fn set_sl_to_vl(
+        &mut self,
+        switch: NodeId,
+        input: PortNumber,
+        output: PortNumber,
+        vls: &[u8; 16],
+    );
+
+    /// These lanes; `None` if it is no switch or has no such ports.
+    fn sl_to_vl(&self, switch: NodeId, input: PortNumber, output: PortNumber) -> Option<[u8; 16]>;
+
+    /// Sets the virtual lanes by service level of what a host sends.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]);
+
+    /// These lanes.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    fn host_sl_to_vl(&self, host: HostId) -> [u8; 16];
+
+    /// Sets the service level of packets from one host to another whose traffic has service level 0.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    fn set_path_level(&mut self, source: HostId, destination: HostId, level: Sl);
+
+    /// That service level.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    fn path_level(&self, source: HostId, destination: HostId) -> Sl;
+
+    /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
+    /// has to send.
+    fn close_port(&mut self, port: PortId, on_wire: OnWire);
+
+    /// Gives a link another data rate in the direction out of this port.
+    fn set_link_rate(&mut self, port: PortId, rate: Rate);
+
+    /// Opens a port again.
+    fn open_port(&mut self, port: PortId);
+
+    /// Payload of all discarded packets, in bytes.
+    fn discarded_bytes(&self) -> u64;
+
+    /// Number of ports of the fabric.
+    fn ports(&self) -> usize;
+
+    /// The congestion control at the switches.
+    fn switch(&self) -> &MeteredSwitch;
+
+    /// The same, to change settings.
+    fn switch_mut(&mut self) -> &mut MeteredSwitch;
+
+    /// The congestion control at the hosts.
+    fn adapter(&self) -> &MeteredAdapter;
+
+    /// The same, to change settings.
+    fn adapter_mut(&mut self) -> &mut MeteredAdapter;
+
+    /// The traffic, to change it; call [`wake`](Self::wake) for hosts that have more to send now.
+    fn traffic_mut(&mut self) -> &mut Traffic;
+
+    /// Polls a host at the current instant, after its traffic was changed from outside.
+    fn wake(&mut self, host: HostId);
+}

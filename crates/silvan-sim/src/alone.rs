@@ -1,0 +1,63 @@
+//! How long programs take alone in the empty fabric.
+//!
+//! A flow alone has a formula ([`crate::ideal`]); the messages of a program wait for each other, and
+//! compete for its own hosts. So its own fabric simulates it once more, without other load and without
+//! congestion control: all schemes are compared with the same time.
+
+use silvan_core::{Span, Time};
+use silvan_model::Engines;
+use silvan_scenario::Scenario;
+use silvan_workload::programs::JobPlan;
+
+use crate::RunError;
+use crate::assemble::assemble_alone;
+use crate::programs::{ProgramState, program_state};
+
+/// Between two questions whether the job has ended.
+const STEP: Span = Span::from_us(100);
+
+/// Completion times alone, of those jobs of a scenario that have finished within its run.
+///
+/// `observer` is called at every step, with the simulated time of the run of one job; it returns an
+/// error to end all.
+///
+/// # Errors
+///
+/// [`RunError`] of the observer, or of a job that cannot go on alone.
+pub(crate) fn completions(
+    engines: &dyn Engines,
+    scenario: &Scenario,
+    finished: &[bool],
+    observer: &mut dyn FnMut() -> Result<(), RunError>,
+) -> Result<Vec<Option<Span>>, RunError> {
+    let Some(plan) = scenario.programs() else {
+        return Ok(Vec::new());
+    };
+    let jobs = plan.jobs.iter().zip(finished);
+    jobs.map(|(job, finished)| {
+        if !finished || !scenario.file().probe.slowdown {
+            return Ok(None);
+        }
+        let alone = JobPlan {
+            background: false,
+            ..job.clone()
+        };
+        let mut engine = assemble_alone(engines, scenario, plan.messaging, &alone)?;
+        let end = Time::ZERO + scenario.duration();
+        while engine.now() < end {
+            let next = (engine.now() + STEP).min(end);
+            engine.run_until(next).map_err(RunError::Engine)?;
+            observer()?;
+            match program_state(engine.programs()) {
+                ProgramState::Running => {}
+                ProgramState::Finished => break,
+                ProgramState::Failed(fault) => return Err(fault.into()),
+            }
+        }
+        let record = engine
+            .programs()
+            .and_then(|programs| programs.jobs().next());
+        Ok(record.and_then(|job| Some(job.done_at?.since(job.start))))
+    })
+    .collect()
+}

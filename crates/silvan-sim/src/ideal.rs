@@ -1,0 +1,169 @@
+//! How long a flow takes on an empty fabric.
+//!
+//! The flow's packets go one after the other through the stages of its path, as `docs/model.md` states
+//! the recursion. Buffers are never full and nothing else is on the way; so this is a lower bound for
+//! any run, and what a flow takes that is alone, as long as its buffers cover the round trip of credits.
+
+use silvan_core::{Bytes, HostId, Rate, Span};
+use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_model::{EngineConfig, Sink};
+use silvan_workload::traffic::FiniteFlow;
+
+/// Bytes of a flit: a sink that cuts through begins with the first one.
+const FLIT: u64 = 64;
+
+/// One output on the path.
+struct Stage {
+    rate: Rate,
+    /// From the start of a packet at the output before to its head being eligible here.
+    delay: u64,
+    /// What the output waits for not to run dry: a packet at this rate. The same as `rate` but at a
+    /// crossbar that cuts through.
+    passing: Rate,
+    /// Whether this is a crossbar that cuts through.
+    cuts_through: bool,
+    /// The output is busy until then.
+    free: u64,
+}
+
+/// The path of a flow, as a chain of outputs and the sink at its end.
+struct Chain<'a> {
+    config: &'a EngineConfig,
+    stages: Vec<Stage>,
+    /// Of the last link.
+    propagation: u64,
+    /// Whether the host sends to itself: nothing but the injection takes time then.
+    is_loopback: bool,
+    sink_free: u64,
+}
+
+/// When the last byte of the flow is delivered on an empty fabric, after its start; `None` if it has no
+/// path, or ends before it has sent all of its bytes.
+pub(crate) fn completion(
+    fabric: &Fabric,
+    tables: &ForwardingTables,
+    config: &EngineConfig,
+    flow: &FiniteFlow,
+) -> Option<Span> {
+    let mut chain = Chain::new(fabric, tables, config, flow.source(), flow.destination())?;
+    let (mut delivered, mut done) = (0, 0);
+    flow.replay(|start, payload| {
+        let (next, end) = chain.pass(start.as_ps(), u64::from(payload));
+        delivered += u64::from(payload);
+        done = end;
+        silvan_core::Time::from_ps(next)
+    });
+    (delivered == flow.bytes()).then(|| Span::from_ps(done - flow.start().as_ps()))
+}
+
+impl<'a> Chain<'a> {
+    fn new(
+        fabric: &Fabric,
+        tables: &ForwardingTables,
+        config: &'a EngineConfig,
+        source: HostId,
+        destination: HostId,
+    ) -> Option<Self> {
+        let lid = fabric.host(destination).lid;
+        let mut port = fabric.host_port(source);
+        let mut stages = Vec::new();
+        let mut delay = 0;
+        loop {
+            let link = &fabric.links[fabric.ports[port].link?];
+            let rate = link.data_rate();
+            let buffer = config.switch.output_buffer.filter(|_| !stages.is_empty());
+            if let Some(buffer) = buffer {
+                let crossbar = rate.bits_per_sec() * u64::from(buffer.speedup_percent);
+                let crossbar = Rate::from_bits_per_sec(crossbar.div_ceil(100))?;
+                stages.push(Stage {
+                    rate: crossbar,
+                    delay,
+                    passing: if buffer.cut_through { rate } else { crossbar },
+                    cuts_through: buffer.cut_through,
+                    free: 0,
+                });
+                delay = 0;
+            }
+            stages.push(Stage {
+                rate,
+                delay,
+                passing: rate,
+                cuts_through: false,
+                free: 0,
+            });
+            let propagation = link.propagation().as_ps();
+            let is_loopback = source == destination;
+            if is_loopback {
+                return Some(Self {
+                    config,
+                    stages,
+                    propagation,
+                    is_loopback,
+                    sink_free: 0,
+                });
+            }
+            let peer = fabric.ports[port].peer?;
+            let node = &fabric.nodes[fabric.ports[peer].node];
+            let Some(switch) = node.as_switch() else {
+                return (node.as_host() == Some(destination)).then_some(Self {
+                    config,
+                    stages,
+                    propagation,
+                    is_loopback,
+                    sink_free: 0,
+                });
+            };
+            // A path visits no switch twice, and has two outputs a switch at most.
+            if stages.len() > 2 * fabric.switch_count() + 1 {
+                return None;
+            }
+            delay = propagation + config.switch.latency.as_ps();
+            port = node.port(tables.get(switch, lid)?)?;
+        }
+    }
+
+    /// Passes a packet on that starts at `start`; gives when the host can start the next one, and when this
+    /// one is delivered.
+    fn pass(&mut self, start: u64, payload: u64) -> (u64, u64) {
+        let wire = Bytes::from_bytes(payload + self.config.packet.header.as_u64());
+        let time = |rate: Rate, bytes: Bytes| rate.span_for(bytes).as_ps();
+        let host = &self.config.host;
+        let injection = host
+            .injection_rate
+            .map(|rate| time(rate, Bytes::from_bytes(payload)));
+        if self.is_loopback {
+            let done = start + injection.unwrap_or_else(|| time(self.stages[0].rate, wire));
+            return (done, done);
+        }
+        let (mut head, mut arriving) = (start, 0_u64);
+        for stage in &mut self.stages {
+            let serialisation = time(stage.rate, wire);
+            let passing = time(stage.passing, wire);
+            // A faster output waits until it cannot run dry.
+            let since = head + stage.delay + arriving.saturating_sub(passing);
+            head = since.max(stage.free);
+            stage.free = head + serialisation;
+            if stage.cuts_through {
+                stage.free = stage.free.max(since + arriving.min(passing));
+            }
+            arriving = serialisation;
+        }
+        let next = self.stages[0].free.max(start + injection.unwrap_or(0));
+        let sink = |bytes: u64| {
+            host.sink_rate
+                .map_or(0, |rate| time(rate, Bytes::from_bytes(bytes)))
+        };
+        let arrives = head + arriving + self.propagation;
+        self.sink_free = match (host.sink, self.stages.last()) {
+            (Sink::CutThrough, Some(last)) => {
+                let wire = wire.as_u64();
+                let first = time(last.rate, Bytes::from_bytes(FLIT.min(wire)));
+                let begins = self.sink_free.max(head + first + self.propagation);
+                let tail = wire - (wire - 1) / FLIT * FLIT;
+                (begins + sink(payload)).max(arrives + sink(tail.min(payload)))
+            }
+            _ => self.sink_free.max(arrives) + sink(payload),
+        };
+        (next, self.sink_free)
+    }
+}

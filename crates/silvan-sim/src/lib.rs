@@ -1,0 +1,512 @@
+//! Running a scenario: engine, traffic and control together, from the start to the end.
+//!
+//! The engine is driven in steps that end at every sample of the time series, at the end of the
+//! warm-up, at every change of settings and every sweep of a controller, and otherwise so often
+//! that the observer is asked many times a second. A change at an instant holds for everything that
+//! happens at that instant. The steps are a function of the scenario alone, and results do not
+//! depend on them.
+//!
+//! No engine is compiled here: whoever starts a run brings [`Engines`], those of `silvan-instances`.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use silvan_instances::Fastest;
+//! use silvan_sim::run;
+//! use silvan_scenario::Scenario;
+//!
+//! let text = r#"
+//! [fabric]
+//! generator = "single-switch"
+//! hosts = 8
+//! [[traffic.incast]]
+//! to = "host-0000"
+//! "#;
+//! let scenario = Scenario::from_toml(text, "incast.toml", &[])?;
+//! let output = run(&Fastest, &scenario, scenario.seed(), &mut |_| ControlFlow::Continue(()))?;
+//! let hosts = output.table("hosts").expect("every run has it");
+//! let delivered = hosts.u64_column("delivered_bytes").expect("a column of whole numbers");
+//! assert!(delivered[0] > 0 && delivered[1..].iter().all(|bytes| *bytes == 0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod alone;
+mod assemble;
+mod dcms;
+mod decisions;
+mod flows;
+mod ideal;
+mod measure;
+mod programs;
+mod schedule;
+mod sequences;
+mod table;
+mod tables;
+mod trees;
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use serde::Serialize;
+use silvan_cc::ecn::EcnError;
+use silvan_cc::ib::ParameterError;
+use silvan_cc::pft::PftError;
+use silvan_cc::seam::{Controller, PortReading, UnknownSetting};
+use silvan_core::{PortId, Span, Time};
+use silvan_model::BuildError;
+pub use silvan_model::Latencies;
+use silvan_workload::programs::{Fault, JobRecord};
+use silvan_workload::traffic::TrafficError;
+use thiserror::Error;
+
+pub use assemble::build_ib;
+pub use table::{Column, ColumnData, Table};
+
+use assemble::{assemble, build_control};
+use dcms::DcmsController;
+use measure::Measurement;
+use programs::{ProgramState, program_state};
+use schedule::Schedule;
+use silvan_cc::schemes::callbacks::{Callbacks, Failure, Stopped};
+use silvan_model::{AnySource, AnySwitch, Engines, Simulation};
+use silvan_scenario::Scenario;
+use trees::TreeLog;
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Simulated time so far.
+    pub simulated: Span,
+    /// Simulated time at the end.
+    pub total: Span,
+    /// Delivered packets so far, each times the links it crossed.
+    pub packet_hops: u64,
+    /// Events processed so far.
+    pub events: u64,
+    /// Time that the run has taken so far, in seconds.
+    pub wall_s: f64,
+}
+
+/// What a run cost and where it came from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The scenario's name.
+    pub name: String,
+    /// [Hash](Scenario::hash) of the scenario.
+    pub hash: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Version of this crate.
+    pub version: &'static str,
+    /// Simulated time, in picoseconds.
+    pub simulated_ps: u64,
+    /// Time that the run has taken, without building it, in seconds.
+    pub wall_s: f64,
+    /// Events processed.
+    pub events: u64,
+    /// Delivered packets, each times the links it crossed, the warm-up included.
+    pub packet_hops: u64,
+    /// Data packets delivered, the warm-up included.
+    pub delivered_packets: u64,
+    /// Payload delivered after the warm-up, in bytes.
+    pub delivered_bytes: u64,
+    /// Packets that switches discarded for want of a forwarding entry, the warm-up included; always 0
+    /// unless the scenario allows them.
+    pub unroutable_packets: u64,
+    /// Ports of the fabric.
+    pub ports: u64,
+    /// Memory of the data plane at the end, in bytes.
+    pub memory_bytes: u64,
+    /// The same per port, in bytes.
+    pub bytes_per_port: f64,
+}
+
+/// What a run delivered, counted and sampled.
+///
+/// | table | rows | covers |
+/// |---|---|---|
+/// | `hosts` | one per host | from the end of the warm-up |
+/// | `host_series` | one per probe interval and host, by time | from the start |
+/// | `classes` | one per traffic class | from the end of the warm-up |
+/// | `flows` | one per flow with a given number of bytes, if there are any | from the start |
+/// | `sequences` | one per sequence, if there are any | from the start |
+/// | `ports` | one per cabled port | from the end of the warm-up |
+/// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
+/// | `forest`, `trees`, `tree_ports`, `tree_hosts`, `tree_lifetimes` | congestion trees, if asked for | from the start |
+/// | `dcms` | one per decision of the DCMS, by time, if the scenario has one | from the start |
+/// | `programs`, `ranks`, `program_marks`, `program_ops` | message-passing programs, if there are any | from the start |
+/// | `class_series` | one per probe interval and traffic class, by time, if asked for | from the start |
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunOutput {
+    /// The tables.
+    pub tables: Vec<Table>,
+    /// Cost and provenance.
+    pub summary: Summary,
+}
+
+impl RunOutput {
+    /// The table of this name.
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|table| table.name == name)
+    }
+}
+
+/// Why a run has no result.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The observer said so.
+    #[error("interrupted at {at}")]
+    Interrupted {
+        /// Simulated time reached.
+        at: Time,
+    },
+    /// Packets wait for each other's buffers in a circle.
+    #[error("{description}")]
+    Deadlock {
+        /// When and where, in the fabric's names.
+        description: String,
+        /// Ports of the circle in the order of travel, as `switch:port (VL n)`.
+        cycle: Vec<String>,
+    },
+    /// The engine cannot go on.
+    #[error(transparent)]
+    Engine(silvan_model::EngineError),
+    /// The engine cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The traffic does not work with this seed.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// Congestion control cannot be built.
+    #[error(transparent)]
+    Control(#[from] ParameterError),
+    /// The scheme `ecn` cannot be built.
+    #[error(transparent)]
+    Ecn(#[from] EcnError),
+    /// The scheme `pft` cannot be built.
+    #[error(transparent)]
+    Pft(#[from] PftError),
+    /// The scheme stands in Python, and no functions of it were given.
+    #[error("the scheme of {name} is in Python, which this program does not run")]
+    PythonScheme {
+        /// The scenario's name.
+        name: String,
+    },
+    /// A function of a scheme in Python raised an exception, or returned a value that is not valid.
+    #[error("{} failed at {} ps", .0.hook, .0.arguments[0])]
+    Scheme(Failure),
+    /// A controller asked for a setting that the scheme does not have.
+    #[error(transparent)]
+    Setting(#[from] UnknownSetting),
+    /// A message-passing program cannot go on, or ends as no correct one does.
+    #[error(transparent)]
+    Program(#[from] Fault),
+    /// A message-passing program has not ended with the run.
+    #[error("job {job:?} has not ended after {duration}: {left} of its {ranks} ranks are at work")]
+    Unfinished {
+        /// Name of the job.
+        job: String,
+        /// Simulated time.
+        duration: Span,
+        /// Ranks that have not come to their end.
+        left: usize,
+        /// All its ranks.
+        ranks: u32,
+    },
+}
+
+/// Runs a scenario with a seed; the scenario's own is [`Scenario::seed`].
+///
+/// The observer is told of progress many times a second, and stops the run by breaking.
+///
+/// # Errors
+///
+/// [`RunError`]; nothing is left of the run.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use silvan_instances::Fastest;
+/// use silvan_sim::run;
+/// use silvan_scenario::Scenario;
+///
+/// let text = r#"
+/// [fabric]
+/// generator = "single-switch"
+/// hosts = 2
+/// [[traffic.flow]]
+/// from = "host-0000"
+/// to = "host-0001"
+/// bytes = "64 KiB"
+/// [run]
+/// duration = "100 us"
+/// "#;
+/// let scenario = Scenario::from_toml(text, "flow.toml", &[])?;
+/// let output = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(()))?;
+/// assert_eq!(output.summary.delivered_bytes, 64 << 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn run(
+    engines: &dyn Engines,
+    scenario: &Scenario,
+    seed: u64,
+    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<RunOutput, RunError> {
+    let Some(dcms) = scenario.dcms() else {
+        return run_controlled(engines, scenario, seed, None, observer);
+    };
+    let mut controller = DcmsController::new(dcms.clone());
+    let mut output = run_controlled(engines, scenario, seed, Some(&mut controller), observer)?;
+    let table = decisions::table(scenario, &controller);
+    output.tables.push(table);
+    Ok(output)
+}
+
+/// Runs a scenario with something that watches its port counters and changes its settings, in
+/// place of the scenario's own manager.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_controlled(
+    engines: &dyn Engines,
+    scenario: &Scenario,
+    seed: u64,
+    controller: Option<&mut dyn Controller>,
+    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<RunOutput, RunError> {
+    let control = build_control(scenario, seed)?;
+    let engine = assemble(engines, scenario, seed, control)?;
+    Run::new(engines, scenario, seed, engine).complete(controller, observer)
+}
+
+/// Runs a scenario with functions in place of its own scheme.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_callbacks(
+    engines: &dyn Engines,
+    scenario: &Scenario,
+    seed: u64,
+    callbacks: Callbacks,
+    observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<RunOutput, RunError> {
+    let control = (
+        AnySwitch::Callbacks(callbacks.clone()),
+        AnySource::Callbacks(callbacks.clone()),
+    );
+    let engine = assemble(engines, scenario, seed, control)?;
+    let mut run = Run::new(engines, scenario, seed, engine);
+    run.callbacks = Some(callbacks);
+    run.complete(None, observer)
+}
+
+/// A run under way.
+struct Run<'a> {
+    engines: &'a dyn Engines,
+    scenario: &'a Scenario,
+    seed: u64,
+    engine: Box<dyn Simulation>,
+    callbacks: Option<Callbacks>,
+    started: Instant,
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        engines: &'a dyn Engines,
+        scenario: &'a Scenario,
+        seed: u64,
+        engine: Box<dyn Simulation>,
+    ) -> Self {
+        Self {
+            engines,
+            scenario,
+            seed,
+            engine,
+            callbacks: None,
+            started: Instant::now(),
+        }
+    }
+
+    fn complete(
+        mut self,
+        mut controller: Option<&mut dyn Controller>,
+        observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<RunOutput, RunError> {
+        let sweep = controller.as_deref().map(Controller::interval);
+        let mut schedule = Schedule::new(self.scenario, sweep);
+        let mut measurement = Measurement::new(self.scenario, self.engine.as_ref());
+        let mut trees = TreeLog::new(self.scenario, &measurement.ports);
+        while let Some(step) = schedule.next_step() {
+            if step.until > self.engine.now() {
+                let ran = self.engine.run_until(step.until);
+                // What the engine did after the scheme's failure does not count, errors included.
+                self.check_callbacks()?;
+                ran.map_err(|error| self.engine_error(error))?;
+            }
+            if step.sample {
+                measurement.sample(self.engine.as_ref());
+            }
+            if let (true, Some(trees)) = (step.trees, trees.as_mut()) {
+                trees.look(self.engine.as_ref());
+            }
+            if step.warm {
+                measurement.start_totals(self.engine.as_mut());
+            }
+            for change in step.changes {
+                self.engine.apply(change)?;
+            }
+            if let (true, Some(controller)) = (step.sweep, controller.as_deref_mut()) {
+                self.sweep(controller)?;
+                schedule.sweep_after(controller.interval());
+            }
+            if observer(self.progress()).is_break() {
+                let at = self.engine.now();
+                return Err(RunError::Interrupted { at });
+            }
+            match program_state(self.engine.programs()) {
+                ProgramState::Running => {}
+                ProgramState::Finished => break,
+                ProgramState::Failed(fault) => return Err(fault.into()),
+            }
+        }
+        self.check_finished()?;
+        self.check_invariants()?;
+        let summary = self.summary(&measurement);
+        let mut tables = measurement.tables(self.engine.as_ref());
+        tables.extend(flows::table(self.scenario, self.engine.as_ref()));
+        tables.extend(sequences::table(self.scenario, self.engine.as_ref()));
+        tables.extend(
+            trees
+                .into_iter()
+                .flat_map(|trees| trees.tables(self.engine.now())),
+        );
+        if let Some(programs) = self.engine.programs() {
+            let finished: Vec<bool> = programs.jobs().map(|job| job.done_at.is_some()).collect();
+            let progress = self.progress();
+            let alone =
+                alone::completions(
+                    self.engines,
+                    self.scenario,
+                    &finished,
+                    &mut || match observer(progress) {
+                        ControlFlow::Continue(()) => Ok(()),
+                        ControlFlow::Break(()) => Err(RunError::Interrupted {
+                            at: self.engine.now(),
+                        }),
+                    },
+                )?;
+            tables.extend(programs::tables(programs, &alone));
+        }
+        Ok(RunOutput { tables, summary })
+    }
+
+    /// Ends the run if no function of the scheme is called any more.
+    fn check_callbacks(&self) -> Result<(), RunError> {
+        match self.callbacks.as_ref().and_then(Callbacks::stopped) {
+            None => Ok(()),
+            Some(Stopped::Failed(failure)) => Err(RunError::Scheme(failure.clone())),
+            Some(Stopped::Interrupted) => Err(RunError::Interrupted {
+                at: self.engine.now(),
+            }),
+        }
+    }
+
+    /// Checks once that nothing was lost or made on the way, whatever the run was compiled for.
+    fn check_invariants(&self) -> Result<(), RunError> {
+        let at = self.engine.now();
+        let audited = self.engine.audit();
+        audited
+            .map_err(|error| RunError::Engine(silvan_model::EngineError::Invariant { at, error }))
+    }
+
+    /// The first program that should have ended and has not is an error.
+    fn check_finished(&self) -> Result<(), RunError> {
+        let Some(programs) = self.engine.programs() else {
+            return Ok(());
+        };
+        let unfinished =
+            |(_, job): &(usize, JobRecord<'_>)| !job.background && job.done_at.is_none();
+        let Some((number, job)) = programs.jobs().enumerate().find(unfinished) else {
+            return Ok(());
+        };
+        let at_work = programs.ranks().filter(|rank| rank.done_at.is_none());
+        Err(RunError::Unfinished {
+            job: job.name.to_owned(),
+            duration: self.scenario.duration(),
+            left: at_work.filter(|rank| rank.job as usize == number).count(),
+            ranks: job.ranks,
+        })
+    }
+
+    fn sweep(&mut self, controller: &mut dyn Controller) -> Result<(), RunError> {
+        let fabric = self.scenario.fabric();
+        let ports = fabric.ports.iter_enumerated();
+        let readings: Vec<PortReading> = ports
+            .filter(|(_, port)| fabric.nodes[port.node].as_switch().is_some())
+            .map(|(id, _): (PortId, _)| self.engine.reading(id))
+            .collect();
+        let mut changes = Vec::new();
+        controller.step(self.engine.now(), &readings, &mut changes);
+        for change in &changes {
+            self.engine.apply(change)?;
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            simulated: self.engine.now().since(Time::ZERO),
+            total: self.scenario.duration(),
+            packet_hops: self.engine.packet_hops(),
+            events: self.engine.events(),
+            wall_s: self.started.elapsed().as_secs_f64(),
+        }
+    }
+
+    fn engine_error(&self, error: silvan_model::EngineError) -> RunError {
+        let fabric = self.scenario.fabric();
+        match error {
+            silvan_model::EngineError::Deadlock(deadlock) => RunError::Deadlock {
+                description: deadlock.describe(fabric),
+                cycle: deadlock
+                    .cycle
+                    .iter()
+                    .map(|(port, vl)| format!("{} (VL {vl})", fabric.port_name(*port)))
+                    .collect(),
+            },
+            other => RunError::Engine(other),
+        }
+    }
+
+    fn unroutable_packets(&self) -> u64 {
+        let ports = self.scenario.fabric().ports.ids();
+        ports
+            .map(|port| self.engine.discards(port).relay_errors)
+            .sum()
+    }
+
+    fn summary(&self, measurement: &Measurement) -> Summary {
+        let ports = self.scenario.fabric().ports.len() as u64;
+        let memory = self.engine.memory_bytes() as u64;
+        Summary {
+            name: self.scenario.name().to_owned(),
+            hash: self.scenario.hash(),
+            seed: self.seed,
+            version: env!("CARGO_PKG_VERSION"),
+            simulated_ps: self.engine.now().as_ps(),
+            wall_s: self.started.elapsed().as_secs_f64(),
+            events: self.engine.events(),
+            packet_hops: self.engine.packet_hops(),
+            delivered_packets: self.engine.delivered_packets(),
+            delivered_bytes: measurement.delivered_bytes(self.engine.as_ref()),
+            unroutable_packets: self.unroutable_packets(),
+            ports,
+            memory_bytes: memory,
+            bytes_per_port: memory as f64 / ports.max(1) as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Counters read at the right instants.
+
+use silvan_cc::seam::PortVl;
+use silvan_core::{HostId, PortId, Time, Vl};
+use silvan_fabric::Fabric;
+use silvan_model::{HostCounters, PortCounters};
+
+use super::tables::{PortSeries, Series};
+use silvan_model::{ClassTotals, Simulation};
+use silvan_scenario::Scenario;
+
+/// Counters of a port, with what congestion control adds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PortTotals {
+    pub counters: PortCounters,
+    pub marked: u64,
+    /// Packets that came in and had no forwarding entry.
+    pub relay_errors: u64,
+}
+
+/// What has been measured of a run so far.
+pub(super) struct Measurement<'a> {
+    pub scenario: &'a Scenario,
+    /// Ports with a cable.
+    pub ports: Vec<PortId>,
+    /// Counters at the end of the warm-up.
+    pub hosts_before: Vec<HostCounters>,
+    pub ports_before: Vec<PortTotals>,
+    pub classes_before: Vec<ClassTotals>,
+    pub series: Series,
+    pub port_series: Option<PortSeries>,
+    pub class_series: Option<Series>,
+}
+
+impl<'a> Measurement<'a> {
+    pub fn new(scenario: &'a Scenario, engine: &dyn Simulation) -> Self {
+        let fabric: &Fabric = scenario.fabric();
+        let cabled = |id: &PortId| fabric.ports[*id].link.is_some();
+        let ports: Vec<PortId> = fabric.ports.ids().filter(cabled).collect();
+        let file = scenario.file();
+        let samples = file.probe.interval.map_or(1, |interval| {
+            file.run.duration.as_ps() / interval.as_ps().max(1)
+        }) as usize;
+        let hosts = fabric.host_count();
+        Self {
+            scenario,
+            hosts_before: vec![HostCounters::default(); hosts],
+            ports_before: vec![PortTotals::default(); ports.len()],
+            classes_before: vec![ClassTotals::default(); engine.classes().len()],
+            series: Series::of_hosts(hosts, samples),
+            port_series: file
+                .probe
+                .ports
+                .then(|| PortSeries::new(ports.len(), samples)),
+            class_series: file
+                .probe
+                .classes
+                .then(|| Series::of_classes(engine.classes().len(), samples)),
+            ports,
+        }
+    }
+
+    /// Adds a sample to the time series.
+    pub fn sample(&mut self, engine: &dyn Simulation) {
+        let now = engine.now();
+        let fabric = self.scenario.fabric();
+        for host in fabric.host_ids() {
+            let delivered = engine.host_counters(host).delivered_bytes;
+            self.series.push(now, host.index(), delivered);
+        }
+        if let Some(series) = &mut self.class_series {
+            for class in 0..engine.classes().len() {
+                let delivered = engine.class(class as u16).delivered_bytes;
+                series.push(now, class, delivered);
+            }
+        }
+        let data_vls = self.scenario.engine_config().data_vls;
+        if let Some(series) = &mut self.port_series {
+            for (row, &port) in self.ports.iter().enumerate() {
+                let queued = (0..data_vls)
+                    .filter_map(|vl| Vl::try_new(vl).ok())
+                    .map(|vl| engine.queued(port, vl).as_u64())
+                    .sum();
+                series.push(now, row, port_totals(engine, port, data_vls), queued);
+            }
+        }
+    }
+
+    /// The warm-up is over: totals count from here.
+    pub fn start_totals(&mut self, engine: &mut dyn Simulation) {
+        if engine.now() == Time::ZERO {
+            return;
+        }
+        self.hosts_before = self.hosts(engine);
+        self.ports_before = self.port_totals(engine);
+        self.classes_before = self.classes(engine);
+        engine.reset_latency();
+    }
+
+    /// Payload delivered since the warm-up.
+    pub fn delivered_bytes(&self, engine: &dyn Simulation) -> u64 {
+        let sum =
+            |hosts: &[HostCounters]| -> u64 { hosts.iter().map(|host| host.delivered_bytes).sum() };
+        sum(&self.hosts(engine)) - sum(&self.hosts_before)
+    }
+
+    pub fn hosts(&self, engine: &dyn Simulation) -> Vec<HostCounters> {
+        let hosts = self.scenario.fabric().host_ids();
+        hosts
+            .map(|host: HostId| engine.host_counters(host))
+            .collect()
+    }
+
+    pub fn port_totals(&self, engine: &dyn Simulation) -> Vec<PortTotals> {
+        let data_vls = self.scenario.engine_config().data_vls;
+        let ports = self.ports.iter();
+        ports
+            .map(|&port| port_totals(engine, port, data_vls))
+            .collect()
+    }
+
+    pub fn classes(&self, engine: &dyn Simulation) -> Vec<ClassTotals> {
+        // A class number has 16 bits: the traffic refuses more classes.
+        (0..engine.classes().len())
+            .map(|class| engine.class(class as u16))
+            .collect()
+    }
+}
+
+fn port_totals(engine: &dyn Simulation, port: PortId, data_vls: u8) -> PortTotals {
+    let first = port.index() as u32 * u32::from(data_vls);
+    let port_vls = (first..first + u32::from(data_vls)).map(PortVl);
+    PortTotals {
+        counters: engine.port_counters(port),
+        marked: port_vls.map(|port_vl| engine.marked(port_vl)).sum(),
+        relay_errors: engine.discards(port).relay_errors,
+    }
+}

@@ -1,0 +1,277 @@
+//! The tables of a result, as the Python package and the files on disk have them.
+
+use silvan_core::{HostId, Time};
+use silvan_model::Latencies;
+use silvan_workload::traffic::Role;
+
+use super::measure::{Measurement, PortTotals};
+use crate::table::Table;
+use silvan_model::Simulation;
+use silvan_scenario::parsed::LatencyDetail;
+
+/// Deliveries per host, or per traffic class, and probe interval, in columns.
+pub(super) struct Series {
+    /// Name of the table, and of the column that tells whose deliveries they are.
+    names: (&'static str, &'static str),
+    time_ps: Vec<u64>,
+    whose: Vec<u32>,
+    delivered_bytes: Vec<u64>,
+    /// Delivered up to the last sample, by host or class.
+    before: Vec<u64>,
+}
+
+impl Series {
+    pub fn of_hosts(hosts: usize, samples: usize) -> Self {
+        Self::new(("host_series", "host"), hosts, samples)
+    }
+
+    pub fn of_classes(classes: usize, samples: usize) -> Self {
+        Self::new(("class_series", "class"), classes, samples)
+    }
+
+    fn new(names: (&'static str, &'static str), count: usize, samples: usize) -> Self {
+        let rows = count * samples;
+        Self {
+            names,
+            time_ps: Vec::with_capacity(rows),
+            whose: Vec::with_capacity(rows),
+            delivered_bytes: Vec::with_capacity(rows),
+            before: vec![0; count],
+        }
+    }
+
+    pub fn push(&mut self, now: Time, whose: usize, delivered: u64) {
+        let before = &mut self.before[whose];
+        self.time_ps.push(now.as_ps());
+        self.whose.push(whose as u32);
+        self.delivered_bytes.push(delivered - *before);
+        *before = delivered;
+    }
+
+    fn table(self) -> Table {
+        let (name, column) = self.names;
+        let mut table = Table::new(name);
+        table.push("time_ps", self.time_ps);
+        table.push(column, self.whose);
+        table.push("delivered_bytes", self.delivered_bytes);
+        table
+    }
+}
+
+/// Counters per port and probe interval, in columns.
+pub(super) struct PortSeries {
+    time_ps: Vec<u64>,
+    row: Vec<u32>,
+    xmit_bytes: Vec<u64>,
+    xmit_wait_ps: Vec<u64>,
+    xmit_cong_ps: Vec<u64>,
+    fecn_marked: Vec<u64>,
+    queued_bytes: Vec<u64>,
+    before: Vec<PortTotals>,
+}
+
+impl PortSeries {
+    pub fn new(ports: usize, samples: usize) -> Self {
+        let column = || Vec::with_capacity(ports * samples);
+        Self {
+            time_ps: column(),
+            row: Vec::with_capacity(ports * samples),
+            xmit_bytes: column(),
+            xmit_wait_ps: column(),
+            xmit_cong_ps: column(),
+            fecn_marked: column(),
+            queued_bytes: column(),
+            before: vec![PortTotals::default(); ports],
+        }
+    }
+
+    pub fn push(&mut self, now: Time, row: usize, totals: PortTotals, queued_bytes: u64) {
+        let since = totals.since(&self.before[row]);
+        self.before[row] = totals;
+        self.time_ps.push(now.as_ps());
+        self.row.push(row as u32);
+        self.xmit_bytes.push(since.xmit_bytes);
+        self.xmit_wait_ps.push(since.xmit_wait_ps);
+        self.xmit_cong_ps.push(since.xmit_cong_ps);
+        self.fecn_marked.push(since.fecn_marked);
+        self.queued_bytes.push(queued_bytes);
+    }
+
+    fn table(self) -> Table {
+        let mut table = Table::new("port_series");
+        table.push("time_ps", self.time_ps);
+        table.push("ports_row", self.row);
+        table.push("xmit_bytes", self.xmit_bytes);
+        table.push("xmit_wait_ps", self.xmit_wait_ps);
+        table.push("xmit_cong_ps", self.xmit_cong_ps);
+        table.push("fecn_marked", self.fecn_marked);
+        table.push("queued_bytes", self.queued_bytes);
+        table
+    }
+}
+
+/// What a port has counted between two instants.
+struct PortDifference {
+    xmit_bytes: u64,
+    xmit_packets: u64,
+    rcv_bytes: u64,
+    rcv_packets: u64,
+    xmit_wait_ps: u64,
+    xmit_cong_ps: u64,
+    fecn_marked: u64,
+    relay_errors: u64,
+}
+
+impl PortTotals {
+    fn since(&self, before: &Self) -> PortDifference {
+        let (now, then) = (&self.counters, &before.counters);
+        PortDifference {
+            xmit_bytes: now.xmit_bytes - then.xmit_bytes,
+            xmit_packets: now.xmit_packets - then.xmit_packets,
+            rcv_bytes: now.rcv_bytes - then.rcv_bytes,
+            rcv_packets: now.rcv_packets - then.rcv_packets,
+            xmit_wait_ps: now.xmit_wait.saturating_sub(then.xmit_wait).as_ps(),
+            xmit_cong_ps: now.xmit_cong.saturating_sub(then.xmit_cong).as_ps(),
+            fecn_marked: self.marked - before.marked,
+            relay_errors: self.relay_errors - before.relay_errors,
+        }
+    }
+}
+
+impl Measurement<'_> {
+    /// All tables, at the end of the run.
+    pub fn tables(self, engine: &dyn Simulation) -> Vec<Table> {
+        let mut tables = vec![
+            self.hosts_table(engine),
+            self.classes_table(engine),
+            self.ports_table(engine),
+        ];
+        tables.insert(1, self.series.table());
+        tables.extend(self.port_series.map(PortSeries::table));
+        tables.extend(self.class_series.map(Series::table));
+        tables
+    }
+
+    fn hosts_table(&self, engine: &dyn Simulation) -> Table {
+        let fabric = self.scenario.fabric();
+        let ids = || fabric.host_ids();
+        let counters = self.hosts(engine);
+        let counted = |read: fn(&silvan_model::HostCounters) -> u64| -> Vec<u64> {
+            let pairs = counters.iter().zip(&self.hosts_before);
+            pairs.map(|(now, then)| read(now) - read(then)).collect()
+        };
+        let traffic = engine.traffic();
+        let mut hotspots = traffic.hotspots(Time::ZERO);
+        hotspots.extend(traffic.incast_targets());
+        let mut receives: Vec<bool> = ids().map(|host| traffic.receives(host)).collect();
+        if let Some(programs) = engine.programs() {
+            let sizes: Vec<u32> = programs.jobs().map(|job| job.ranks).collect();
+            for rank in programs.ranks() {
+                receives[rank.host.index()] |= sizes[rank.job as usize] > 1;
+            }
+        }
+        let role = |host: HostId| {
+            let role = match traffic.role(host) {
+                Role::Idle => "idle",
+                Role::V => "v",
+                Role::C => "c",
+                Role::B => "b",
+            };
+            match hotspots.contains(&host) {
+                true => format!("hotspot+{role}"),
+                false => role.to_owned(),
+            }
+        };
+        let mut table = Table::new("hosts");
+        table.push(
+            "host",
+            ids().map(|id| id.index() as u32).collect::<Vec<_>>(),
+        );
+        let names = ids().map(|id| fabric.host(id).name.clone());
+        table.push("name", names.collect::<Vec<_>>());
+        let lids = ids().map(|id| u32::from(fabric.host(id).lid.as_u16()));
+        table.push("lid", lids.collect::<Vec<_>>());
+        table.push("role", ids().map(role).collect::<Vec<_>>());
+        table.push("receives", receives);
+        table.push("delivered_bytes", counted(|host| host.delivered_bytes));
+        table.push("injected_bytes", counted(|host| host.injected_bytes));
+        table.push("delivered_packets", counted(|host| host.delivered_packets));
+        table.push("fecn_received", counted(|host| host.fecn_received));
+        table.push("becn_received", counted(|host| host.becn_received));
+        if self.scenario.file().probe.latency == LatencyDetail::Host {
+            let latencies: Vec<_> = ids().map(|id| engine.latency_of_host(id)).collect();
+            push_latencies(&mut table, &latencies);
+        }
+        table
+    }
+
+    fn classes_table(&self, engine: &dyn Simulation) -> Table {
+        let totals = self.classes(engine);
+        let pairs = || totals.iter().zip(&self.classes_before);
+        let names = engine.classes();
+        let mut table = Table::new("classes");
+        table.push("class", (0..names.len() as u32).collect::<Vec<_>>());
+        table.push("name", names.to_vec());
+        let bytes = pairs().map(|(now, then)| now.delivered_bytes - then.delivered_bytes);
+        table.push("delivered_bytes", bytes.collect::<Vec<_>>());
+        let packets = pairs().map(|(now, then)| now.delivered_packets - then.delivered_packets);
+        table.push("delivered_packets", packets.collect::<Vec<_>>());
+        let marked = pairs().map(|(now, then)| now.marked_packets - then.marked_packets);
+        table.push("marked_packets", marked.collect::<Vec<_>>());
+        let latencies: Vec<_> = (0..names.len())
+            .map(|class| engine.latency_of_class(class as u16))
+            .collect();
+        push_latencies(&mut table, &latencies);
+        table
+    }
+
+    fn ports_table(&self, engine: &dyn Simulation) -> Table {
+        let fabric = self.scenario.fabric();
+        let ports = || self.ports.iter().map(|id| &fabric.ports[*id]);
+        let totals = self.port_totals(engine);
+        let pairs = totals.iter().zip(&self.ports_before);
+        let counted: Vec<PortDifference> = pairs.map(|(now, then)| now.since(then)).collect();
+        let column =
+            |read: fn(&PortDifference) -> u64| -> Vec<u64> { counted.iter().map(read).collect() };
+        let peer = |port: &silvan_fabric::Port| {
+            port.peer
+                .map_or_else(String::new, |peer| fabric.port_name(peer).to_string())
+        };
+        let mut table = Table::new("ports");
+        let nodes = ports().map(|port| fabric.nodes[port.node].name.clone());
+        table.push("node", nodes.collect::<Vec<_>>());
+        let numbers = ports().map(|port| u32::from(port.number.as_u8()));
+        table.push("port", numbers.collect::<Vec<_>>());
+        table.push("peer", ports().map(peer).collect::<Vec<_>>());
+        table.push("xmit_bytes", column(|port| port.xmit_bytes));
+        table.push("xmit_pkts", column(|port| port.xmit_packets));
+        table.push("rcv_bytes", column(|port| port.rcv_bytes));
+        table.push("rcv_pkts", column(|port| port.rcv_packets));
+        table.push("xmit_wait_ps", column(|port| port.xmit_wait_ps));
+        table.push("xmit_cong_ps", column(|port| port.xmit_cong_ps));
+        table.push("fecn_marked", column(|port| port.fecn_marked));
+        if self.scenario.discards_unroutable() {
+            table.push("relay_errors", column(|port| port.relay_errors));
+        }
+        table
+    }
+}
+
+/// Latencies in nanoseconds, missing where nothing was delivered or kept. Mean and extremes are exact,
+/// percentiles have the resolution of [`Latencies::PERCENTILE_RESOLUTION`].
+fn push_latencies(table: &mut Table, latencies: &[Option<Latencies>]) {
+    let exact = |read: fn(&Latencies) -> f64| -> Vec<Option<f64>> {
+        latencies.iter().map(|one| one.as_ref().map(read)).collect()
+    };
+    let quantile = |quantile: f64| -> Vec<Option<u64>> {
+        let quantile = |one: &Latencies| one.quantile_ns(quantile);
+        let of = |one: &Option<Latencies>| one.as_ref().map(quantile);
+        latencies.iter().map(of).collect()
+    };
+    table.push("latency_mean_ns", exact(Latencies::mean_ns));
+    table.push("latency_min_ns", exact(Latencies::min_ns));
+    table.push("latency_p50_ns", quantile(0.5));
+    table.push("latency_p99_ns", quantile(0.99));
+    table.push("latency_p999_ns", quantile(0.999));
+    table.push("latency_max_ns", exact(Latencies::max_ns));
+}

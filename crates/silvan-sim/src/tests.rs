@@ -1,0 +1,516 @@
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::ops::ControlFlow;
+
+use silvan_cc::seam::{Controller, PortReading, PortVl, SettingChange};
+use silvan_core::{Bytes, HostId, PortId, Rate, Span, Time, Vl};
+use silvan_instances::Fastest;
+use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
+use silvan_model::{ClassTotals, LiveSimulation, Network};
+use silvan_model::{Discards, FlowProgress, Forest, HostCounters, InvariantError, PortCounters};
+use silvan_workload::programs::{Load, Programs};
+use silvan_workload::traffic::Traffic;
+
+use super::*;
+use crate::ColumnData;
+use silvan_scenario::Override;
+
+const MINIMAL: &str = include_str!("../../../examples/incast.toml");
+const PARKING_LOT: &str = include_str!("../../../examples/parking-lot.toml");
+const TWO_VL: &str = include_str!("../../../examples/two-vl.toml");
+const EXPLICIT: &str = include_str!("../../../examples/explicit-fabric.toml");
+
+fn scenario(text: &str, overrides: &[(&str, &str)]) -> Scenario {
+    let overrides: Vec<Override> = overrides
+        .iter()
+        .map(|(key, value)| Override::new(*key, *value))
+        .collect();
+    Scenario::from_toml(text, "test.toml", &overrides).unwrap()
+}
+
+fn run_through(scenario: &Scenario) -> RunOutput {
+    run(&Fastest, scenario, scenario.seed(), &mut |_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap()
+}
+
+fn class_bytes(output: &RunOutput, name: &str) -> u64 {
+    let classes = output.table("classes").unwrap();
+    let names = classes.text_column("name").unwrap();
+    let row = names.iter().position(|class| class == name).unwrap();
+    classes.u64_column("delivered_bytes").unwrap()[row]
+}
+
+fn sum(output: &RunOutput, table: &str, column: &str) -> u64 {
+    let table = output.table(table).unwrap();
+    table.u64_column(column).unwrap().iter().sum()
+}
+
+/// Payload that a link carries in `span` in packets of MTU size: 2048 of 2074 bytes.
+fn link_payload(rate: &str, span: Span) -> f64 {
+    let rate: Rate = rate.parse().unwrap();
+    let packet = rate.span_for(Bytes::from_bytes(2_074));
+    span.as_ps() as f64 / packet.as_ps() as f64 * 2_048.0
+}
+
+/// The receiver's link is the only bottleneck: 16 Gbit/s of 4x DDR.
+#[test]
+fn an_incast_fills_the_receivers_link() {
+    let output = run_through(&scenario(MINIMAL, &[]));
+    let expected = link_payload("16 Gbit/s", Span::from_ms(1));
+    let delivered = class_bytes(&output, "incast-1") as f64;
+    // The first packet needs a microsecond or two to arrive.
+    assert!(
+        (0.995..=1.0).contains(&(delivered / expected)),
+        "{delivered} of {expected}"
+    );
+    let hosts = output.table("hosts").unwrap();
+    let bytes = hosts.u64_column("delivered_bytes").unwrap();
+    assert_eq!(bytes[0] as f64, delivered);
+    assert!(bytes[1..].iter().all(|bytes| *bytes == 0));
+}
+
+/// Round robin gives each input of a switch the same share: 1/2, 1/4, 1/8, 1/8.
+#[test]
+fn the_parking_lot_shares() {
+    let output = run_through(&scenario(PARKING_LOT, &[]));
+    let total = sum(&output, "classes", "delivered_bytes") as f64;
+    for (name, share) in [
+        ("from switch 0", 0.125),
+        ("from switch 1", 0.125),
+        ("from switch 2", 0.25),
+        ("from switch 3", 0.5),
+    ] {
+        let measured = class_bytes(&output, name) as f64 / total;
+        assert!((measured / share - 1.0).abs() < 0.01, "{name}: {measured}");
+    }
+    let expected = link_payload("16 Gbit/s", Span::from_ms(2));
+    assert!(
+        (total / expected - 1.0).abs() < 0.005,
+        "{total} of {expected}"
+    );
+}
+
+/// On a lane of its own the victim gets half of the link between the switches, as the arbitration
+/// weights the lanes equally and the contributors could use all of it; on the contributors' lane
+/// it waits behind their packets.
+#[test]
+fn a_lane_of_its_own_saves_the_victim() {
+    let half = link_payload("8 Gbit/s", Span::from_ms(2)) / 2.0;
+    let apart = run_through(&scenario(TWO_VL, &[]));
+    assert!(class_bytes(&apart, "victim") as f64 > half * 0.98);
+    let together = run_through(&scenario(TWO_VL, &[("traffic.flow.0.sl", "0")]));
+    assert!((class_bytes(&together, "victim") as f64) < half);
+}
+
+#[test]
+fn explicit_tables_decide_the_cable() {
+    let output = run_through(&scenario(EXPLICIT, &[]));
+    let ports = output.table("ports").unwrap();
+    let (nodes, bytes) = (
+        ports.text_column("node").unwrap(),
+        ports.u64_column("xmit_bytes").unwrap(),
+    );
+    let ColumnData::U32(numbers) = ports.column("port").unwrap() else {
+        panic!("port numbers are u32");
+    };
+    let sent = |node: &str, number: u32| {
+        let mut rows = 0..nodes.len();
+        bytes[rows
+            .find(|&row| nodes[row] == node && numbers[row] == number)
+            .unwrap()]
+    };
+    // 1 MiB in 512 packets of 2048 + 26 bytes over the slow cable, and nothing else.
+    assert_eq!(sent("left", 4), 512 * 2_074);
+    assert_eq!(class_bytes(&output, "copy"), 1 << 20);
+    assert!(sent("left", 3) > 0);
+    assert_eq!(sent("right", 3), 0);
+}
+
+/// Invariants between the tables of one run.
+#[test]
+fn tables_agree_with_each_other() {
+    let overrides = [("probe.ports", "true"), ("probe.latency", "host")];
+    let scenario = scenario(TWO_VL, &overrides);
+    let output = run_through(&scenario);
+    let delivered = sum(&output, "hosts", "delivered_bytes");
+    assert_eq!(delivered, sum(&output, "classes", "delivered_bytes"));
+    assert_eq!(delivered, output.summary.delivered_bytes);
+    assert_eq!(output.summary.simulated_ps, 3_000_000_000);
+
+    let series = output.table("host_series").unwrap();
+    assert_eq!(series.rows(), 30 * scenario.fabric().host_count());
+    let times = series.u64_column("time_ps").unwrap();
+    let bytes = series.u64_column("delivered_bytes").unwrap();
+    let warm_up = Span::from_ms(1).as_ps();
+    let late = times.iter().zip(bytes).filter(|(time, _)| **time > warm_up);
+    assert_eq!(late.map(|(_, bytes)| bytes).sum::<u64>(), delivered);
+
+    let ports = output.table("ports").unwrap();
+    let samples = output.table("port_series").unwrap();
+    assert_eq!(samples.rows(), 30 * ports.rows());
+    let times = samples.u64_column("time_ps").unwrap();
+    let sent = samples.u64_column("xmit_bytes").unwrap();
+    let late = times.iter().zip(sent).filter(|(time, _)| **time > warm_up);
+    assert_eq!(
+        late.map(|(_, bytes)| bytes).sum::<u64>(),
+        sum(&output, "ports", "xmit_bytes")
+    );
+    for table in &output.tables {
+        assert!(
+            table
+                .columns
+                .iter()
+                .all(|column| column.data.len() == table.rows())
+        );
+    }
+}
+
+#[test]
+fn a_seed_repeats_a_run_and_another_one_does_not() {
+    let text = "[[traffic.uniform]]\nload = 0.7\n[run]\nduration = \"200 us\"";
+    let scenario = scenario(text, &[]);
+    let tables = |seed| {
+        run(
+            &Fastest,
+            &scenario,
+            seed,
+            &mut |_| ControlFlow::Continue(()),
+        )
+        .unwrap()
+        .tables
+    };
+    assert_eq!(tables(1), tables(1));
+    assert_ne!(tables(1), tables(2));
+}
+
+/// The probe interval and the observer's steps only look: they change nothing.
+#[test]
+fn looking_changes_nothing() {
+    let base = [("control.scheme", "ib-cc"), ("run.duration", "1 ms")];
+    let coarse = run_through(&scenario(MINIMAL, &base));
+    let fine = [base.as_slice(), &[("probe.interval", "1 us")]].concat();
+    let fine = run_through(&scenario(MINIMAL, &fine));
+    assert_eq!(fine.table("host_series").unwrap().rows(), 8 * 1_000);
+    for table in ["hosts", "classes", "ports"] {
+        assert_eq!(coarse.table(table), fine.table(table));
+    }
+}
+
+#[test]
+fn congestion_control_marks_and_throttles() {
+    let off = run_through(&scenario(MINIMAL, &[]));
+    assert_eq!(sum(&off, "ports", "fecn_marked"), 0);
+    assert_eq!(sum(&off, "ports", "xmit_cong_ps"), 0);
+    let on = run_through(&scenario(MINIMAL, &[("control.scheme", "ib-cc")]));
+    let marked = sum(&on, "ports", "fecn_marked");
+    assert!(marked > 0);
+    // One switch: what it marks is what arrives marked, but for packets still on their way.
+    let received = sum(&on, "hosts", "fecn_received");
+    assert!(
+        received <= marked && marked - received < 10,
+        "{received} of {marked}"
+    );
+    assert!(sum(&on, "hosts", "becn_received") > 0);
+}
+
+/// Threshold 0 marks nothing (gran2012, section II.1): from the start, or from a change on.
+#[test]
+fn settings_change_during_the_run() {
+    let on = [
+        ("control.scheme", "ib-cc"),
+        ("run.duration", "1 ms"),
+        ("probe.ports", "true"),
+        ("probe.interval", "100 us"),
+    ];
+    let marked_by = |change: &str| -> Vec<u64> {
+        let overrides = [on.as_slice(), &[("control.change", change)]].concat();
+        let output = run_through(&scenario(MINIMAL, &overrides));
+        let series = output.table("port_series").unwrap();
+        let rows = output.table("ports").unwrap().rows();
+        let marked = series.u64_column("fecn_marked").unwrap();
+        marked
+            .chunks(rows)
+            .map(|sample| sample.iter().sum())
+            .collect()
+    };
+    let off = marked_by("[{ at = \"500 us\", switch = \"switch-00\", threshold = 0 }]");
+    assert!(off[..5].iter().sum::<u64>() > 0);
+    assert_eq!(off[5..].iter().sum::<u64>(), 0);
+    let never = marked_by("[{ at = \"0 s\", threshold = 0 }]");
+    assert_eq!(never.iter().sum::<u64>(), 0);
+    let port = run_through(&scenario(
+        MINIMAL,
+        &[
+            on.as_slice(),
+            &[(
+                "control.port",
+                "[{ switch = \"switch-00\", port = 1, threshold = 0 }]",
+            )],
+        ]
+        .concat(),
+    ));
+    // The only congested port is that of host-0000, port 1.
+    assert_eq!(sum(&port, "ports", "fecn_marked"), 0);
+}
+
+/// Notes its sweeps, and asks for one change at the first.
+struct Watcher {
+    sweeps: Vec<(u64, u64)>,
+    change: SettingChange,
+}
+
+impl Controller for Watcher {
+    fn interval(&self) -> Span {
+        Span::from_us(100)
+    }
+
+    fn step(&mut self, now: Time, readings: &[PortReading], changes: &mut Vec<SettingChange>) {
+        let sent = readings.iter().map(|reading| reading.xmit_bytes).sum();
+        self.sweeps.push((now.as_ps(), sent));
+        if self.sweeps.len() == 1 {
+            changes.push(self.change.clone());
+        }
+    }
+}
+
+#[test]
+fn a_controller_sweeps_and_changes_settings() {
+    let scenario = scenario(MINIMAL, &[("control.scheme", "ib-cc")]);
+    let port = PortId::new(0);
+    let mut watcher = Watcher {
+        sweeps: Vec::new(),
+        change: SettingChange::PortThreshold { port, threshold: 0 },
+    };
+    let output = run_controlled(&Fastest, &scenario, 1, Some(&mut watcher), &mut |_| {
+        ControlFlow::Continue(())
+    });
+    let controlled = sum(&output.unwrap(), "ports", "fecn_marked");
+    let times: Vec<u64> = watcher
+        .sweeps
+        .iter()
+        .map(|(time, _)| time / 100_000_000)
+        .collect();
+    assert_eq!(times, (1..=10).collect::<Vec<_>>());
+    assert!(watcher.sweeps.windows(2).all(|pair| pair[0].1 < pair[1].1));
+    assert!(controlled < sum(&run_through(&scenario), "ports", "fecn_marked"));
+
+    watcher.change = SettingChange::PortMarkingRate {
+        port,
+        marking_rate: 1,
+    };
+    watcher.sweeps.clear();
+    let off = self::scenario(MINIMAL, &[]);
+    let result = run_controlled(&Fastest, &off, 1, Some(&mut watcher), &mut |_| {
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(result, Err(RunError::Setting(_))));
+}
+
+#[test]
+fn the_observer_sees_progress_and_stops_the_run() {
+    let scenario = scenario(MINIMAL, &[("run.duration", "100 ms")]);
+    let mut seen = Vec::new();
+    let result = run(&Fastest, &scenario, 1, &mut |progress| {
+        seen.push(progress);
+        match seen.len() {
+            5 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    });
+    // 8 hosts: a look every 128 ms / 8, the first at the start.
+    let at = Time::ZERO + Span::from_ms(64);
+    assert_eq!(result, Err(RunError::Interrupted { at }));
+    assert_eq!(seen.len(), 5);
+    assert!(
+        seen.iter()
+            .all(|progress| progress.total == Span::from_ms(100))
+    );
+    assert!(
+        seen.windows(2)
+            .all(|pair| pair[0].simulated < pair[1].simulated
+                && pair[0].packet_hops < pair[1].packet_hops)
+    );
+}
+
+/// Minimal routes around a ring of five, every host sending two switches on: each trunk waits for
+/// the next.
+#[test]
+fn a_credit_loop_ends_as_an_error_that_names_it() {
+    let text = r#"
+        [fabric]
+        generator = "ring"
+        switches = 5
+        hosts-per-switch = 1
+        routing = "min-hop"
+        allow-credit-loops = true
+        [switch]
+        buffer = "2112 B"
+        [[traffic.permutation]]
+        pattern = "shift"
+        shift = 2
+        [run]
+        duration = "5 ms"
+    "#;
+    let scenario = scenario(text, &[]);
+    assert!(scenario.routes().dependency_cycle.is_some());
+    let error = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap_err();
+    let RunError::Deadlock { cycle, description } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(cycle.len(), 5, "{description}");
+    for switch in 0..5 {
+        let name = format!("switch-0{switch}:");
+        assert!(
+            cycle.iter().any(|port| port.starts_with(&name)),
+            "{description}"
+        );
+    }
+}
+
+/// An incast across a torus with congestion control: every mark becomes a notification for the flow
+/// that it is about, whose service level tells its path, and all senders are throttled, as much as
+/// on the same torus without datelines, where service levels tell nothing.
+#[test]
+fn congestion_control_works_on_service_levels_that_tell_the_path() {
+    let text = r#"
+        [fabric]
+        generator = "torus"
+        sizes = [5, 3]
+        hosts-per-switch = 1
+        routing = "dimension-order"
+        allow-credit-loops = true
+        [[traffic.incast]]
+        to = "host-0007"
+        [control]
+        scheme = "ib-cc"
+        [control.switch]
+        victim-mask = "hosts"
+        [control.feedback]
+        path = "in-band"
+        [run]
+        duration = "4 ms"
+    "#;
+    for level in ["qp", "sl"] {
+        let delivered = ["1", "2"].map(|data_vls| {
+            let settings = [("control.adapter.level", level), ("vl.data-vls", data_vls)];
+            let scenario = scenario(text, &settings);
+            assert_eq!(scenario.forwarding().lanes.is_some(), data_vls == "2");
+            let output = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
+            let hosts = output.table("hosts").unwrap();
+            let marks = hosts.u64_column("fecn_received").unwrap()[7];
+            let becn = hosts.u64_column("becn_received").unwrap();
+            let notices: u64 = becn.iter().sum();
+            assert!(marks > 100 && notices <= marks && notices + 20 >= marks);
+            let told = becn.iter().filter(|count| **count > 0).count();
+            assert_eq!(told, 14, "{level}, {data_vls} VLs");
+            hosts.u64_column("delivered_bytes").unwrap()[7]
+        });
+        let ratio = delivered[1] as f64 / delivered[0] as f64;
+        assert!((ratio - 1.0).abs() < 0.1, "{level}: {delivered:?}");
+    }
+}
+
+/// Functions in Python are for the Python package; a run without them must not pass for one with no control.
+#[test]
+fn a_scheme_in_python_is_not_left_out_silently() {
+    let text = "name = \"own\"\n[control]\nscheme = \"python\"\npython = { source = \"\" }";
+    let scenario = scenario(text, &[("run.duration", "1 us")]);
+    let refused = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap_err();
+    let name = "own".to_owned();
+    assert_eq!(refused, RunError::PythonScheme { name });
+}
+
+/// A run that ends as it should, but for the check at its end.
+struct Unsound(Box<dyn Simulation>);
+
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) -> $result {
+            self.0.$name($($argument),*)
+        })*
+    };
+}
+
+impl Simulation for Unsound {
+    fn run_until(&mut self, end: Time) -> Result<(), silvan_model::EngineError> {
+        self.0.run_until(end)
+    }
+
+    fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting> {
+        self.0.apply(change)
+    }
+
+    fn track_flows(&mut self, flows: &[(u16, HostId)]) {
+        self.0.track_flows(flows);
+    }
+
+    fn reset_latency(&mut self) {
+        self.0.reset_latency();
+    }
+
+    fn audit(&self) -> Result<(), InvariantError> {
+        self.0.audit()?;
+        Err(InvariantError::Queue { lane: 7 })
+    }
+
+    forward! {
+        now() -> Time;
+        events() -> u64;
+        packet_hops() -> u64;
+        delivered_packets() -> u64;
+        memory_bytes() -> usize;
+        port_counters(port: PortId) -> PortCounters;
+        reading(port: PortId) -> PortReading;
+        discards(port: PortId) -> Discards;
+        marked(output: PortVl) -> u64;
+        queued(output: PortId, vl: Vl) -> Bytes;
+        host_counters(host: HostId) -> HostCounters;
+        class(class: u16) -> ClassTotals;
+        latency_of_class(class: u16) -> Option<Latencies>;
+        latency_of_host(host: HostId) -> Option<Latencies>;
+        flow(class: u16, source: HostId) -> FlowProgress;
+        forest(threshold: Bytes) -> Forest;
+        traffic() -> &Traffic;
+        classes() -> &[String];
+        programs() -> Option<&Programs>;
+    }
+}
+
+struct UnsoundEngines;
+
+impl Engines for UnsoundEngines {
+    fn start(
+        &self,
+        network: Network<'_>,
+        switch: AnySwitch,
+        source: AnySource,
+        load: Load,
+    ) -> Result<Box<dyn Simulation>, BuildError> {
+        let sound = Fastest.start(network, switch, source, load)?;
+        Ok(Box::new(Unsound(sound)))
+    }
+
+    fn start_live(
+        &self,
+        network: Network<'_>,
+        switch: MeteredSwitch,
+        adapter: MeteredAdapter,
+        traffic: Traffic,
+    ) -> Result<Box<dyn LiveSimulation>, BuildError> {
+        Fastest.start_live(network, switch, adapter, traffic)
+    }
+}
+
+/// Every run is checked at its end, and has no result if an invariant does not hold.
+#[test]
+fn a_run_whose_invariants_do_not_hold_has_no_result() {
+    let scenario = scenario(MINIMAL, &[]);
+    let mut go_on = |_| ControlFlow::Continue(());
+    let error = run(&UnsoundEngines, &scenario, 1, &mut go_on).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "internal error at 1 ms: lane 7: the count of waiting bytes disagrees with the packets that wait"
+    );
+}

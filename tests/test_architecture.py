@@ -1,0 +1,89 @@
+"""The crates are those of docs/architecture.md, and depend on no more than it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from functools import cache
+
+from tests.test_guide import ROOT
+
+PAGE = ROOT / "docs" / "architecture.md"
+CRATE = re.compile(r"`(?:crates/)?(silvan-\w+)`")
+
+
+@cache
+def dependencies() -> dict[str, set[str]]:
+    """Ask cargo what each crate links, without what only its tests need."""
+    command = ["cargo", "metadata", "--no-deps", "--format-version", "1"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return {
+        package["name"]: {
+            dependency["name"]
+            for dependency in package["dependencies"]
+            if dependency["kind"] is None
+        }
+        for package in json.loads(done.stdout)["packages"]
+    }
+
+
+def reached(crate: str) -> set[str]:
+    """Return all that a crate depends on, directly or through crates of this project."""
+    seen: set[str] = set()
+    todo = [crate]
+    while todo:
+        for name in dependencies().get(todo.pop(), set()) - seen:
+            seen.add(name)
+            todo.append(name)
+    return seen
+
+
+def rows(heading: str) -> list[list[str]]:
+    """Return the rows of the table under a heading, cell by cell."""
+    section = PAGE.read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_the_page_lists_every_crate_with_its_dependencies() -> None:
+    listed = {
+        CRATE.findall(place)[0]: set(re.findall(r"\w+", uses))
+        for place, _, uses in rows("Crates")
+        if CRATE.search(place)
+    }
+    linked = {
+        crate: {name.removeprefix("silvan-") for name in names if name.startswith("silvan-")}
+        for crate, names in dependencies().items()
+    }
+    assert listed == linked
+
+
+def test_dependencies_point_downwards_only() -> None:
+    order = [CRATE.findall(place)[0] for place, _, _ in rows("Crates") if CRATE.search(place)]
+    for position, crate in enumerate(order):
+        assert dependencies()[crate] <= set(order[position + 1 :]) | (
+            dependencies()[crate] - dependencies().keys()
+        ), crate
+
+
+def test_no_crate_links_what_it_must_not_know() -> None:
+    forbidden = rows("What each must not link")
+    assert len(forbidden) >= 10
+    for crate, names, _ in forbidden:
+        (name,) = CRATE.findall(crate)
+        others = re.findall(r"`([\w-]+)`", names)
+        unknown = {other for other in others if other.startswith("silvan-")} - dependencies().keys()
+        assert others, crate
+        assert not unknown, crate
+        assert not reached(name) & set(others), crate
+
+
+def test_the_data_plane_names_no_scheme_and_no_traffic() -> None:
+    """The engine links both, but its sources use the hook traits alone."""
+    hooks = {"seam", "workload", "ib::Coalescer"}
+    for source in sorted((ROOT / "crates" / "silvan-engine" / "src").rglob("*.rs")):
+        text = source.read_text()
+        assert "silvan_workload" not in text, source
+        for line in re.findall(r"^\s*(?:pub )?use silvan_cc::(.*)", text, re.MULTILINE):
+            assert any(line.startswith(hook) for hook in hooks), f"{source}: {line}"
