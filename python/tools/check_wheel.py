@@ -29,6 +29,7 @@ NEEDED = (
     "silvan/studies/gran2012/table2.toml",
     "silvan/report/report.html.j2",
 )
+MANUAL_PAGE = "data/share/man/man1/silvan-run.1"
 # A run without figures, clusters and schemes in Python needs none of these.
 UNWANTED = ("matplotlib", "PIL", "distributed", "numba")
 
@@ -43,6 +44,8 @@ def problems(wheel: Path) -> Iterator[str]:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         yield from (f"{name} is missing" for name in NEEDED if name not in names)
+        if not any(name.endswith(MANUAL_PAGE) for name in names):
+            yield f"{MANUAL_PAGE} is missing"
 
 
 def installed_mb(folder: Path) -> float:

@@ -1,7 +1,8 @@
 """Write the reference pages that are generated from the code, or check that they are up to date.
 
 They stand in ``docs/reference``: ``cli.md`` is made from the command line's own help,
-``scenario.md`` and ``scenario.schema.json`` from the types of the scenario crate.
+``scenario.md`` and ``scenario.schema.json`` from the types of the scenario crate. The manual pages,
+made from the same help, stand where the wheel takes them from.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ import typer
 
 import silvan
 from silvan.cli.app import app
+from silvan.cli.manual import manual_pages
 
-REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+MANUAL = ROOT / "packaging" / "data" / "share" / "man" / "man1"
 
 
 def cli_page() -> str:
@@ -90,12 +94,16 @@ def schema_page() -> str:
     return json.dumps(silvan.schema(), indent=2) + "\n"
 
 
-def pages() -> dict[str, str]:
-    """Make all pages, by file name."""
-    return {
+def pages() -> dict[Path, str]:
+    """Make all pages."""
+    reference = {
         "cli.md": cli_page(),
         "scenario.md": silvan.reference(),
         "scenario.schema.json": schema_page(),
+    }
+    return {
+        **{REFERENCE / name: text for name, text in reference.items()},
+        **{MANUAL / name: text for name, text in manual_pages().items()},
     }
 
 
@@ -105,12 +113,17 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only tell which pages are stale")
     check = parser.parse_args().check
     stale = []
-    for name, text in pages().items():
-        path = REFERENCE / name
+    wanted = pages()
+    for path in sorted(set(MANUAL.glob("*")) - set(wanted)):
+        stale.append(str(path.relative_to(ROOT)))
+        if not check:
+            path.unlink()
+    for path, text in wanted.items():
         if path.is_file() and path.read_text("utf-8") == text:
             continue
-        stale.append(name)
+        stale.append(str(path.relative_to(ROOT)))
         if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     if check and stale:
         print(f"stale: {', '.join(stale)}; run make reference", file=sys.stderr)

@@ -46,7 +46,7 @@ class Status(IntEnum):
 
 app = typer.Typer(
     name="silvan",
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Grow, show and prune congestion trees in lossless fabrics.",

@@ -11,10 +11,21 @@ from silvan.cli.options import AsJson
 from silvan.cli.printer import note, put, put_json, put_table
 
 
+def _names() -> list[str]:
+    """Complete the names of examples in a shell."""
+    from silvan.example_files import examples
+
+    return [one.name for one in examples()]
+
+
 def example(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="The example to copy; by default, all are listed."),
+        typer.Argument(
+            metavar="[NAME]",
+            help="The example to copy; by default, all are listed.",
+            autocompletion=_names,
+        ),
     ] = None,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder to copy to.", show_default=False)
