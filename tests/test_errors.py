@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -68,3 +69,34 @@ def test_what_is_no_seed_is_refused(seed: Any) -> None:
         with pytest.raises(ScenarioError, match="is not a seed") as caught:
             use(seed)
         assert caught.value.hint == "seeds are whole numbers from 0 to 9223372036854775807"
+
+
+SCENARIO = silvan.Scenario()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: SCENARIO.override(None),  # type: ignore[arg-type]
+        lambda: SCENARIO.override({3: 4}),  # type: ignore[dict-item]
+        lambda: SCENARIO.override({"run": {3: 4}}),
+        lambda: silvan.Scenario.from_file(None),  # type: ignore[arg-type]
+        lambda: silvan.Scenario.from_file(3),  # type: ignore[arg-type]
+        lambda: silvan.Scenario.from_toml(None),  # type: ignore[arg-type]
+        lambda: silvan.Scenario.from_toml("", overrides=3),  # type: ignore[arg-type]
+        lambda: silvan.sweep(SCENARIO, 3),  # type: ignore[arg-type]
+        lambda: silvan.sweep(SCENARIO, {3: [4]}),  # type: ignore[dict-item]
+        lambda: silvan.sweep(SCENARIO, seeds="2"),  # type: ignore[arg-type]
+        lambda: silvan.sweep(SCENARIO, workers="2"),  # type: ignore[arg-type]
+        lambda: silvan.sweep(SCENARIO, out=3),  # type: ignore[arg-type]
+        lambda: silvan.sweep(SCENARIO, scheduler=3),  # type: ignore[arg-type]
+        lambda: silvan.sweep(SCENARIO, point_timeout_s="2 s"),  # type: ignore[arg-type]
+        lambda: silvan.sweep(SCENARIO, progress=3),  # type: ignore[arg-type]
+        lambda: silvan.run(SCENARIO, control=3),  # type: ignore[arg-type]
+        lambda: silvan.run(SCENARIO, progress=3),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_of_wrong_types_are_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(SilvanError) as caught:
+        call()
+    assert caught.value.hint

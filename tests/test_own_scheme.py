@@ -136,6 +136,61 @@ def test_functions_that_cannot_be_are_refused(
     assert raised.value.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        # numba would run on with the lowest 64 bits.
+        ("def release(s, now, a, b, sl):\n    x = 1\n    return 2**70 + 7\n", 3, "71 bits"),
+        ("def release(s, now, a, b, sl):\n    return 2**64\n", 2, "65 bits"),
+        ("def release(s, now, a, b, sl):\n    return now - 2**63 - 1 - 2**64\n", 2, "65 bits"),
+        ("def release(s, now, a, b, sl):\n    return (1, (3 << 99, 2))[1][0]\n", 2, "101 bits"),
+        (
+            "import numba\n@numba.njit\ndef f():\n    return 2**70\n"
+            "def release(s, now, a, b, sl):\n    return f()\n",
+            4,
+            "71 bits",
+        ),
+        # Errors of the compiler are at their statement.
+        ("def release(s, now, a, b, sl):\n    x = 1\n    raise SystemExit\n", 3, "compile"),
+        ("def release(s, now, a, b, sl):\n    x = 1\n\n    return 'x'\n", 4, "release returns"),
+        ("def release(s, now, a, b, sl):\n    x = 1\n    return open\n", 3, "compile"),
+    ],
+)
+def test_what_cannot_be_compiled_is_refused_with_its_line(
+    text: str, line: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scheme = "\ndef scheme(setup):\n    return silvan.Callbacks([0], release=release)\n"
+    (tmp_path / "mine.py").write_text(f"{text}\nimport silvan\n{scheme}")
+    words = ["--scheme", str(tmp_path / "mine.py"), "--out", str(tmp_path / "out")]
+    assert run_command(["run", str(EXAMPLE / "half.toml"), *words]) == 2
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: mine.py:{line}: ")
+    assert message in error
+    assert hint.startswith("hint: ")
+
+
+def test_numbers_of_64_bits_are_compiled() -> None:
+    def on_credit(state, now, host, used, capacity):  # type: ignore[no-untyped-def]
+        state[0] = 2**64 - 1
+        state[1] = -(2**63)
+
+    silvan.Callbacks([0.0, 0.0], on_credit=on_credit)
+
+
+def test_never_and_numbers_of_numpy_are_times() -> None:
+    """Oracle: hosts that may send one packet each after 5 ps, and no other."""
+
+    def host_release(state, now, host):  # type: ignore[no-untyped-def]
+        return np.int64(5) if state[host] == 0 else silvan.NEVER
+
+    def on_send(state, now, source, destination, sl, wire_time, payload):  # type: ignore[no-untyped-def]
+        state[source] = now
+
+    once = silvan.Callbacks(np.zeros(6), host_release=host_release, on_send=on_send)
+    result = silvan.run(INCAST.override({"run.warm-up": "0 us"}), control=once)
+    assert result.hosts["injected_bytes"].to_pylist() == [0, *[2048] * 4, 0]
+
+
 def test_the_guide_lists_the_files_of_the_example() -> None:
     _, listed = blocks(GUIDE, "python")
     assert listed in (EXAMPLE / "half.py").read_text()

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import silvan
-from silvan.callbacks import NEVER
 from silvan.cli.app import run_command
 from silvan.toml_text import TomlValue
 from tests.conftest import silvan_command
@@ -151,7 +150,7 @@ def test_never_may_be_kept_in_the_state() -> None:
         return state[host]
 
     def on_send(state, now, source, destination, sl, wire_time, payload):  # type: ignore[no-untyped-def]
-        state[source] = NEVER
+        state[source] = silvan.NEVER
 
     once = silvan.Callbacks(np.zeros(4), host_release=host_release, on_send=on_send)
     result = silvan.run(silvan.Scenario.from_toml(SCENARIO), control=once)
@@ -295,6 +294,7 @@ def test_a_point_has_a_time_limit(files: Path, capsys: pytest.CaptureFixture[str
     assert failed["values"] == {"control.python.parameters.which": 2}
 
 
+@pytest.mark.slow
 def test_a_file_that_never_ends_at_the_first_point_stops_no_other(
     files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,3 +411,28 @@ def test_a_file_that_ends_the_program_is_refused(
     error, hint = printed.err.splitlines()
     assert error == f"error: mine.py:{line}: {message}"
     assert hint == "hint: the file is run before the simulation; correct it"
+
+
+def test_the_search_for_the_line_ends_in_other_modules_too(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call fails; the second, which looks for its line, never ends."""
+    (files / "endless_helper.py").write_text(
+        "from numba.extending import register_jitable\n@register_jitable\ndef spin(x):\n"
+        "    while x > 0:\n        x += 1\n        x -= 1\n    return x\n"
+    )
+    monkeypatch.syspath_prepend(files)
+    import endless_helper  # type: ignore[import-not-found]
+
+    def release(state, now, source, destination, sl):  # type: ignore[no-untyped-def]
+        state[0] += 1
+        if state[0] == 1:
+            state[1] = 1 / state[2]
+        return endless_helper.spin(now + 1)
+
+    with pytest.raises(silvan.SchemeError, match="ZeroDivisionError") as caught:
+        silvan.run(
+            silvan.Scenario.from_toml(SCENARIO),
+            control=silvan.Callbacks([0.0] * 3, release=release),
+        )
+    assert caught.value.line == release.__code__.co_firstlineno

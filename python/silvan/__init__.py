@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from silvan._silvan import version
-    from silvan.callbacks import Callbacks
+    from silvan.callbacks import NEVER, Callbacks
     from silvan.errors import (
         EmulationError,
         EvaluationError,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 # Public names load on first use: `silvan --help` and `import silvan` stay fast, because
 # Arrow and NumPy are imported only by the code that needs them.
 _HOME = {
+    "NEVER": "silvan.callbacks",
     "Callbacks": "silvan.callbacks",
     "EmulationError": "silvan.errors",
     "EvaluationError": "silvan.errors",
@@ -80,6 +81,7 @@ _HOME = {
 }
 
 __all__ = [
+    "NEVER",
     "Callbacks",
     "EmulationError",
     "EvaluationError",

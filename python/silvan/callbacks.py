@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
+import operator
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import lru_cache
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from silvan.errors import SchemeError, SilvanError
+from silvan.errors import SchemeError, SilvanError, shown
 from silvan.extras import require_extra
-from silvan.hook_failure import HookFailure, explain
+from silvan.hook_failure import HookFailure, explain, source_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,7 +32,7 @@ class Value(Enum):
 
     NONE = "nothing"
     FLAG = "True or False"
-    TIME = "a time from 0 to 2**63 - 1 ps, silvan.callbacks.NEVER"
+    TIME = "a time from 0 to 2**63 - 1 ps, silvan.NEVER"
 
 
 HOOKS: dict[str, tuple[Sequence[str], Value]] = {
@@ -140,6 +144,7 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
             *_place(function),
             hint=f"write def {name}({wanted})",
         )
+    _require_64_bits(name, function)
     wide = [types.int64] * len(arguments)
     try:
         inner = _compile_inner(function, (types.Array(types.float64, len(shape), "C"), *wide))
@@ -158,10 +163,85 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
         # numba wraps what is wrong into where it was noticed.
         wrong = (line for line in lines if line and not line.startswith("Failed in nopython"))
         raise SchemeError(
-            f"numba cannot compile {name}: {next(wrong, 'no reason given').rstrip(':')}",
+            f"numba cannot compile {name}: {shown(next(wrong, 'no reason').rstrip(':'))}",
             *_place(function, str(error)),
             hint="use numbers, the state, and what numba knows of Python",
         ) from error
+
+
+def _require_64_bits(name: str, function: Callable[..., object]) -> None:
+    """Refuse whole numbers in a function and its helpers that numba would cut off."""
+    for code in _codes(function):
+        for number, line in _constants(code):
+            if not -(2**63) <= number < 2**64:
+                raise SchemeError(
+                    f"{name} has a whole number of {number.bit_length()} bits; 64 are supported",
+                    code.co_filename,
+                    line,
+                    hint="write a float such as 2.0**70, or silvan.NEVER for a wait without end",
+                )
+
+
+def _codes(function: Callable[..., object]) -> Iterator[CodeType]:
+    """Walk the code of a function, and of the functions of its file that it calls."""
+    waiting: list[Any] = [function]
+    seen: list[CodeType] = []
+    while waiting:
+        python = source_of(waiting.pop())
+        code = getattr(python, "__code__", None)
+        if not isinstance(code, CodeType) or code in seen:
+            continue
+        if not seen or code.co_filename == seen[0].co_filename:
+            seen.append(code)
+            yield code
+            names = inspect.getclosurevars(python)
+            waiting += [*names.globals.values(), *names.nonlocals.values()]
+
+
+def _constants(code: CodeType) -> Iterator[tuple[int, int | None]]:
+    """Walk the whole numbers that a code has or computes from others, each with its line."""
+    known: list[int] = []
+    for step in dis.get_instructions(code):
+        line = step.positions.lineno if step.positions else None
+        if step.opname in ("LOAD_CONST", "LOAD_SMALL_INT", "RETURN_CONST"):
+            for number in _whole_numbers(step.argval):
+                yield number, line
+            if isinstance(step.argval, int):
+                known.append(step.argval)
+            else:
+                known.clear()
+        elif step.opname == "BINARY_OP" and step.argrepr in _OPERATIONS and len(known) >= 2:
+            # Python computes small numbers only before it runs; numba computes with 64 bits.
+            right, left = known.pop(), known.pop()
+            if step.argrepr not in ("**", "<<") or 0 <= right <= _LARGEST_EXPONENT:
+                known.append(_OPERATIONS[step.argrepr](left, right))
+                yield known[-1], line
+            else:
+                known.clear()
+        else:
+            known.clear()
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _constants(inner)
+
+
+_LARGEST_EXPONENT = 10_000
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "**": operator.pow,
+    "*": operator.mul,
+    "+": operator.add,
+    "-": operator.sub,
+    "<<": operator.lshift,
+}
+
+
+def _whole_numbers(constant: object) -> Iterator[int]:
+    """Walk the whole numbers of a constant, which may be a tuple or a set."""
+    if isinstance(constant, int):
+        yield constant
+    elif isinstance(constant, tuple | frozenset):
+        for one in constant:
+            yield from _whole_numbers(one)
 
 
 def _compile_inner(function: Callable[..., object], arguments: tuple[Any, ...]) -> Any:
@@ -209,17 +289,34 @@ def _body(name: str, value: Value, returned: Any, function: Callable[..., object
         return _BODIES[value, False]
     if isinstance(returned, types.Integer | types.Boolean | types.Float):
         return _BODIES[value, isinstance(returned, types.Float)]
+    file, line = _place(function)
     raise SchemeError(
-        f"{name} returns {returned}",
-        *_place(function),
+        f"{name} returns {shown(returned)}",
+        file,
+        _only_return(function) or line,
         hint=f"its value must be {value.value}",
     )
 
 
 def _place(function: Callable[..., object], report: str = "") -> tuple[str | None, int | None]:
     """Say where a function stands, or the line of it that numba's report names first."""
-    code = getattr(getattr(function, "py_func", function), "__code__", None)
+    code = getattr(source_of(function), "__code__", None)
     if code is None:
         return None, None
-    found = re.search(rf" at {re.escape(code.co_filename)} \((\d+)\)", report)
+    # numba names the file relative to the current folder where it shows the line.
+    file, near = re.escape(code.co_filename), re.escape(os.path.relpath(code.co_filename))
+    found = re.search(rf" at {file} \((\d+)\)", report)
+    found = found or re.search(rf'File "(?:{file}|{near})", line (\d+)', report)
     return code.co_filename, int(found[1]) if found else code.co_firstlineno
+
+
+def _only_return(function: Callable[..., object]) -> int | None:
+    """Return the line of the only statement that a function returns at, if there is only one."""
+    code = getattr(source_of(function), "__code__", None)
+    steps = dis.get_instructions(code) if code else ()
+    returns = {
+        step.positions.lineno
+        for step in steps
+        if step.opname.startswith("RETURN_") and step.positions
+    }
+    return returns.pop() if len(returns) == 1 else None

@@ -7,6 +7,7 @@ advice stands apart from it, in ``hint``. Tracebacks show it as a note.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 LONGEST_TEXT = 300
 """Characters of an exception's text that an error shows, if the exception is not silvan's."""
@@ -47,6 +48,21 @@ def shown(value: object, longest: int = LONGEST_TEXT) -> str:
     # Escapes are longer than what they stand for.
     line = one_line(text[: longest + 1])
     return line if len(line) <= longest else f"{line[:longest]}..."
+
+
+def checked_argument(name: str, value: object, kind: Any, wanted: str) -> None:
+    """Make sure that an argument of a function is of some type.
+
+    Raises
+    ------
+    SilvanError
+        It is of another one.
+    """
+    if not isinstance(value, kind):
+        raise SilvanError(
+            f"{name}: {shown(repr(value))} is of type {shown(type(value).__name__)}",
+            f"give {wanted}",
+        )
 
 
 def describe(error: BaseException) -> str:

@@ -23,6 +23,9 @@ PS_PER_US = 1_000_000
 _MOST_LINES = 1_000_000
 """Lines after which the second execution of a function is given up."""
 
+_COMPILER = ("numba", "llvmlite")
+"""Packages whose lines do not count: a helper may be compiled again."""
+
 
 class HookFailure(Exception):
     """A call of a compiled function failed. The compiled module raises it.
@@ -129,7 +132,7 @@ def explain(
     SchemeError
         With file, line, hook and simulated time.
     """
-    python = _source(function)
+    python = source_of(function)
     line, value = _execute(python, failure, state)
     if line is None and raised and isinstance(raised[0], OverflowError):
         from silvan.checked_int import with_checked_int
@@ -164,7 +167,7 @@ def explain(
     )
 
 
-def _source(function: Callable[..., object]) -> Any:
+def source_of(function: Callable[..., object]) -> Any:
     """Give the function in Python behind one that its author has compiled already."""
     return inspect.unwrap(getattr(function, "py_func", function))
 
@@ -195,7 +198,8 @@ def _execute(
     def trace(frame: FrameType, event: str, argument: object) -> Any:
         nonlocal last, count
         del argument
-        if frame.f_code.co_filename != code.co_filename:
+        package, _, _ = str(frame.f_globals.get("__name__")).partition(".")
+        if package in _COMPILER:
             return None
         if event == "line":
             count += 1

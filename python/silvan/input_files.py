@@ -5,9 +5,10 @@ A path may name a pipe or a device, which can go on for ever; what is read of it
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from silvan.errors import ScenarioError
+from silvan.errors import ScenarioError, shown
 
 SCENARIO_BYTES = 64 << 20
 """Largest scenario file."""
@@ -40,10 +41,12 @@ def read_text(path: str | Path, limit: int, what: str, hint: str) -> str:
     ScenarioError
         The file cannot be read, is larger than the limit, or is not UTF-8 text.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ScenarioError(f"{shown(repr(path))} is not a path", hint=hint)
     source = str(path)
     if not _is_utf8(source):
-        shown = source.encode("utf-8", "replace").decode()
-        raise ScenarioError("the path is not UTF-8 text", shown, hint="rename the file")
+        named = source.encode("utf-8", "replace").decode()
+        raise ScenarioError("the path is not UTF-8 text", named, hint="rename the file")
     try:
         with Path(path).open("rb") as file:
             data = file.read(limit + 1)

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from silvan import _silvan
-from silvan.errors import ScenarioError, ScenarioWarning
+from silvan.errors import ScenarioError, ScenarioWarning, shown
 from silvan.input_files import SCENARIO_BYTES, read_text
 from silvan.toml_text import SupportsToList, TomlInput, TomlValue, flatten, literal
 
 # How errors name a value within the sweep's table, before they name its key.
 _IN_SWEEP = re.compile(r"^sweep\.vary\.(?:.*?\.\d+: )?")
+
+_MAPPING = 'give for example {"run.duration": "1 ms"}'
+_GRID = 'give for example {"host.sink-rate": ["4 Gbit/s", "8 Gbit/s"]}'
 
 
 class Scenario:
@@ -99,7 +102,14 @@ class Scenario:
         ScenarioError
             The text is no TOML, a key is unknown, or a value is impossible.
         """
-        return cls._wrap(_silvan.Scenario.from_toml(text, source, _assignments(overrides or {})))
+        if not isinstance(text, str):
+            raise ScenarioError(
+                f"{shown(repr(text))} is not the text of a scenario",
+                hint="read a file with silvan.Scenario.from_file(path)",
+            )
+        named = None if source is None else str(source)
+        assignments = _assignments({} if overrides is None else overrides)
+        return cls._wrap(_silvan.Scenario.from_toml(text, named, assignments))
 
     @classmethod
     def from_file(
@@ -196,6 +206,10 @@ class Scenario:
         >>> [values for values, scenario in base.sweep()]
         [{'host.sink-rate': '"4 Gbit/s"'}, {'host.sink-rate': '"8 Gbit/s"'}]
         """
+        if not isinstance(grid, Mapping):
+            raise ScenarioError(
+                f"{shown(repr(grid))} is not a mapping of keys to lists of values", hint=_GRID
+            )
         if not grid:
             return self
         vary = literal({**self.axes(), **grid})
@@ -460,6 +474,10 @@ def _rebuild(text: str) -> Scenario:
 
 
 def _assignments(tables: Mapping[str, object]) -> list[tuple[str, str]]:
+    if not isinstance(tables, Mapping):
+        raise ScenarioError(
+            f"{shown(repr(tables))} is not a mapping of keys to values", hint=_MAPPING
+        )
     return [(key, literal(value)) for key, value in flatten(tables)]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from silvan import _silvan
+from silvan.errors import checked_argument
 from silvan.foreign_code import foreign_code
 from silvan.result import Result
 from silvan.scenario import (
@@ -111,6 +112,12 @@ def run(
     100000000
     """
     scenario = checked_scenario(scenario)
+    if progress is not None:
+        checked_argument("progress", progress, Callable, "a function of a silvan.Progress")
+    if control is not None:
+        from silvan.callbacks import Callbacks
+
+        checked_argument("control", control, Callbacks, "silvan.Callbacks(state, ...)")
     number = scenario.seed if seed is None else checked_seed(seed)
     if not scenario.has_traffic:
         warn_without_traffic(scenario.name)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, time
 from typing import Protocol, TypeAlias
 
-from silvan.errors import ScenarioError
+from silvan.errors import ScenarioError, shown
 
 
 class SupportsToList(Protocol):
@@ -115,10 +115,13 @@ def _text(value: str) -> str:
 
 def _key(key: object) -> str:
     if not isinstance(key, str):
-        raise ScenarioError(
-            f"a table cannot have the key {key!r}", hint="keys are text, such as run.duration"
-        )
+        raise _no_key(key)
     return key if _BARE_KEY.fullmatch(key) else _text(key)
+
+
+def _no_key(key: object) -> ScenarioError:
+    hint = "keys are text, such as run.duration"
+    return ScenarioError(f"a table cannot have the key {shown(repr(key))}", hint=hint)
 
 
 def flatten(tables: Mapping[str, object]) -> Iterator[tuple[str, object]]:
@@ -144,6 +147,8 @@ def flatten(tables: Mapping[str, object]) -> Iterator[tuple[str, object]]:
 
 def _flatten(tables: Mapping[str, object], depth: int) -> Iterator[tuple[str, object]]:
     for key, value in tables.items():
+        if not isinstance(key, str):
+            raise _no_key(key)
         if isinstance(value, Mapping) and value and depth < _DEEPEST:
             inner = {f"{key}.{_key(name)}": item for name, item in value.items()}
             yield from _flatten(inner, depth + 1)

@@ -166,7 +166,7 @@ def plan(
         A key is unknown, a value or a combination impossible, a point there twice, or there are
         far too many.
     """
-    whole = checked_scenario(scenario).varying(grid or {})
+    whole = checked_scenario(scenario).varying({} if grid is None else grid)
     axes = whole.axes()
     per_combination = seed_count(whole, seeds, seed)
 

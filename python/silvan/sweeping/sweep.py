@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from silvan.errors import SchedulerError
+from silvan.errors import SchedulerError, checked_argument
 from silvan.extras import require_extra
 from silvan.reproduce.cache import build_id
 from silvan.scenario import Scenario
@@ -171,6 +173,8 @@ def sweep(
     >>> result.points["host.sink-rate"].to_pylist()
     ['4 Gbit/s', '4 Gbit/s', '8 Gbit/s', '8 Gbit/s']
     """
+    _check_arguments(seeds, seed, out, workers, point_timeout_s, progress)
+    checked_argument("scheduler", scheduler, str, "local, slurm, or an address")
     if scheduler not in ("local", "slurm") and "://" not in scheduler:
         raise SchedulerError(
             f"{scheduler!r} is no scheduler",
@@ -219,6 +223,22 @@ def sweep(
                 tell(folder.fail(point, outcome.error, outcome.attempts))
         failures = [folder.failures[one.hash] for one in todo if one.hash in folder.failures]
         return SweepResult(folder.to_arrow(), tuple(failures), None if out is None else path)
+
+
+def _check_arguments(
+    seeds: object, seed: object, out: object, workers: object, limit: object, progress: object
+) -> None:
+    """Make sure that the arguments that may be None are of their types otherwise."""
+    for name, value, kind, wanted in (
+        ("seeds", seeds, Integral, "a whole number"),
+        ("seed", seed, Integral, "a whole number"),
+        ("out", out, str | os.PathLike, "the path of a folder"),
+        ("workers", workers, Integral, "a whole number"),
+        ("point_timeout_s", limit, Real, "a number of seconds"),
+        ("progress", progress, Callable, "a function of a silvan.SweepProgress"),
+    ):
+        if value is not None:
+            checked_argument(name, value, kind, wanted)
 
 
 def _require_scheme(planned: Plan, point_timeout_s: float | None) -> None:
