@@ -294,7 +294,6 @@ def test_a_point_has_a_time_limit(files: Path, capsys: pytest.CaptureFixture[str
     assert failed["values"] == {"control.python.parameters.which": 2}
 
 
-@pytest.mark.slow
 def test_a_file_that_never_ends_at_the_first_point_stops_no_other(
     files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
