@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -12,10 +13,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def load_tool(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "python" / "tools" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"tools.{name}", ROOT / "python" / "tools" / f"{name}.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up by its name.
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 

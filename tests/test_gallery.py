@@ -1,0 +1,41 @@
+"""Every example is in the gallery, and its number there is what a run gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from silvan.example_files import Example, examples
+from tests.test_documents import load_tool
+
+tool = load_tool("gallery")
+SLOW = ("gpcnet", "half")
+
+
+def test_every_example_has_a_number() -> None:
+    assert sorted(tool.EXPECTED) == [one.name for one in examples()]
+    assert all(expected["because"] for expected in tool.EXPECTED.values())
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(one, marks=[pytest.mark.slow] if one.name in SLOW else [], id=one.name)
+        for one in examples()
+    ],
+)
+def test_the_number_is_what_a_run_gives(one: Example) -> None:
+    shown = tool.show(one)
+    assert shown.is_met, f"{shown.number}; expected {shown.expected}"
+
+
+def test_the_page_names_command_picture_and_number(tmp_path: Path) -> None:
+    (one,) = (one for one in examples() if one.name == "victim")
+    shown = tool.show(one)
+    picture = tool.draw(shown, tmp_path)
+    assert picture.stat().st_size > 1000
+    text = tool.page([(shown, picture)])
+    assert "silvan example victim\nsilvan run victim.toml\n" in text
+    assert f"(gallery/{picture.name})" in text
+    assert "**victim: 2.63 Gbit/s received.**" in text
