@@ -1,7 +1,7 @@
 //! What programs have done, as tables.
 
 use silvan_core::{Span, Time};
-use silvan_workload::programs::{Fault, JobRecord, Programs};
+use silvan_workload::programs::{Fault, JobRecord, OpTimes, Programs};
 
 use crate::table::Table;
 
@@ -54,14 +54,11 @@ pub(crate) fn tables(programs: &Programs, alone: &[Option<Span>]) -> Vec<Table> 
             all().map(|op| numbers[rank(op)]).collect::<Vec<_>>(),
         );
         table.push("line", times.iter().map(|op| op.line).collect::<Vec<_>>());
-        table.push(
-            "start_ps",
-            times.iter().map(|op| op.start.as_ps()).collect::<Vec<_>>(),
-        );
-        table.push(
-            "end_ps",
-            times.iter().map(|op| op.end.as_ps()).collect::<Vec<_>>(),
-        );
+        let in_ps = |read: fn(&OpTimes) -> Option<Time>| -> Vec<Option<u64>> {
+            times.iter().map(|op| read(op).map(Time::as_ps)).collect()
+        };
+        table.push("start_ps", in_ps(|op| op.start));
+        table.push("end_ps", in_ps(|op| op.end));
         tables.push(table);
     }
     tables

@@ -176,3 +176,48 @@ fn slowdown_is_the_ratio_to_a_run_alone() {
     let off = output(QUIET, &[("probe.slowdown", "false")]).unwrap();
     assert_eq!(slowdowns(&off), [None]);
 }
+
+/// Oracle: with overheads of zero, a rank whose only processor is never idle by choice computes, or it
+/// waits; so its end is the sum of both.
+#[test]
+fn ranks_with_schedules_wait_when_they_do_not_compute() {
+    let goal = "num_ranks 2\nrank 0 {\nc: calc 5000\ns: send 65536b to 1\ns requires c\n}\n\
+        rank 1 {\nr: recv 65536b from 0\nd: calc 700\nd requires r\n}\n";
+    let text = format!(
+        "[fabric]\ngenerator = \"single-switch\"\nhosts = 2\n\
+         [traffic.messaging]\noverhead = \"0 ns\"\noverhead-per-byte = \"0 ps\"\n\
+         [[traffic.program]]\nkind = \"goal\"\ngoal = \'\'\'\n{goal}\'\'\'\n"
+    );
+    let output = output(&text, &[]).unwrap();
+    let ranks = output.table("ranks").unwrap();
+    let ends = numbers(ranks, "end_ps");
+    let compute = numbers(ranks, "compute_ps");
+    let waiting = numbers(ranks, "waiting_ps");
+    assert_eq!(compute, [5_000_000, 700_000]);
+    for rank in 0..2 {
+        assert!(waiting[rank] > 0);
+        assert_eq!(compute[rank] + waiting[rank], ends[rank], "rank {rank}");
+    }
+}
+
+/// Operations that have not started or not ended by the end of the run have no times.
+#[test]
+fn times_of_operations_that_have_not_been_are_null() {
+    let goal = "num_ranks 2\nrank 0 {\na: calc 1000\nb: calc 1000000\nb requires a\n\
+        s: send 8b to 1\ns requires b\n}\nrank 1 {\nr: recv 8b from 0\n}\n";
+    let text = format!(
+        "[fabric]\ngenerator = \"single-switch\"\nhosts = 2\n\
+         [[traffic.program]]\nkind = \"goal\"\nbackground = true\ngoal = \'\'\'\n{goal}\'\'\'\n\
+         [run]\nduration = \"100 us\"\n"
+    );
+    let output = output(&text, &[]).unwrap();
+    let table = output.table("program_ops").unwrap();
+    let column = |name: &str| match table.column(name).unwrap() {
+        ColumnData::OptionalU64(values) => values.clone(),
+        _ => panic!("times are numbers or null"),
+    };
+    let (a, b) = (1_000_000, 1_000_000_000);
+    assert!(b > 100_000_000, "b does not end");
+    assert_eq!(column("start_ps"), [Some(0), Some(a), None, Some(0)]);
+    assert_eq!(column("end_ps"), [Some(a), None, None, None]);
+}

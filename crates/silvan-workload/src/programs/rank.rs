@@ -36,7 +36,7 @@ pub struct RankTotals {
     pub receives: u64,
     /// Time spent computing.
     pub compute: Span,
-    /// Time spent waiting for others.
+    /// Time spent waiting for others, while no processor of the rank had a task.
     pub waiting: Span,
 }
 
@@ -156,7 +156,9 @@ pub(crate) struct ScheduleRun {
     /// Operations not complete.
     pub left: u32,
     /// Start and end of every operation, as far as they are known.
-    pub times: Vec<(Time, Time)>,
+    pub times: Vec<(Option<Time>, Option<Time>)>,
+    /// Since when no processor has had a task, while operations are left.
+    pub waiting_since: Option<Time>,
 }
 
 impl ScheduleRun {
@@ -166,7 +168,8 @@ impl ScheduleRun {
             waits: schedule.waits().to_vec(),
             cpus: vec![Cpu::default(); schedule.cpus() as usize],
             left: ops as u32,
-            times: vec![(Time::MAX, Time::MAX); ops],
+            times: vec![(None, None); ops],
+            waiting_since: None,
             schedule,
         }
     }

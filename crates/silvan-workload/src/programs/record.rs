@@ -28,10 +28,10 @@ pub struct OpTimes {
     pub rank: u32,
     /// Where the operation stands in the schedule's text.
     pub line: u32,
-    /// When it started: when it was posted, for a receive.
-    pub start: Time,
-    /// When it ended.
-    pub end: Time,
+    /// When it started, if it has: when it was posted, for a receive.
+    pub start: Option<Time>,
+    /// When it ended, if it has.
+    pub end: Option<Time>,
 }
 
 /// What is known of a rank from outside.

@@ -25,6 +25,21 @@ impl Programs {
         self.ready
             .extend(schedule.first_ready().map(|op| (rank, op)));
         self.do_ready(now);
+        self.account_waiting(rank, now);
+    }
+
+    /// A rank waits while it has operations left and no processor has a task.
+    fn account_waiting(&mut self, rank: u32, now: Time) {
+        let run = self.run_of(rank);
+        let waits = run.left > 0 && run.cpus.iter().all(|cpu| cpu.task.is_none());
+        match run.waiting_since {
+            None if waits => run.waiting_since = Some(now),
+            Some(since) if !waits => {
+                run.waiting_since = None;
+                self.ranks[rank as usize].totals.waiting += now.since(since);
+            }
+            _ => {}
+        }
     }
 
     /// Operations become ready one after the other, not one within the other: a chain of them may be
@@ -55,7 +70,7 @@ impl Programs {
 
     fn op_started(&mut self, rank: u32, op: u32, now: Time) {
         let run = self.run_of(rank);
-        run.times[op as usize].0 = now;
+        run.times[op as usize].0 = Some(now);
         let schedule = run.schedule.clone();
         for later in schedule.after_start(op) {
             self.one_less(rank, later);
@@ -64,7 +79,7 @@ impl Programs {
 
     fn op_ended(&mut self, rank: u32, op: u32, now: Time) {
         let run = self.run_of(rank);
-        run.times[op as usize].1 = now;
+        run.times[op as usize].1 = Some(now);
         run.left -= 1;
         if run.left == 0 {
             self.rank_done(rank, now);
@@ -147,6 +162,7 @@ impl Programs {
         if self.run_of(rank).cpus[cpu as usize].task.is_none() {
             self.next_task(rank, cpu, now);
         }
+        self.account_waiting(rank, now);
     }
 
     /// A message has been sent or received completely, a received one but for this overhead.
@@ -164,5 +180,6 @@ impl Programs {
             self.op_ended(rank, op, now);
             self.do_ready(now);
         }
+        self.account_waiting(rank, now);
     }
 }
