@@ -160,7 +160,7 @@ pub struct Identity {
     pub lid: Option<Lid>,
     /// Node GUID; ports of one adapter that are hosts of their own share it.
     pub guid: Option<Guid>,
-    /// Port GUID of a host.
+    /// Port GUID of a host; by default the node GUID plus the port's number.
     pub port_guid: Option<Guid>,
     /// Which port of its adapter a host is, from 1.
     pub adapter_port: Option<PortNumber>,
@@ -482,6 +482,12 @@ fn check_guids(fabric: &Fabric) -> Result<(), FabricError> {
     Ok(())
 }
 
+/// As adapters number their ports: the node GUID plus the port's number.
+fn default_port_guid(node: Guid, identity: &Identity) -> Guid {
+    let number = identity.adapter_port.map_or(1, PortNumber::as_u8);
+    Guid::new(node.as_u64().wrapping_add(u64::from(number)))
+}
+
 fn append_node(fabric: &mut Fabric, new: &NewNode, lid: Lid) -> NodeId {
     let node = NodeId::new(fabric.nodes.len());
     let generated = GUID_PREFIX | (node.index() as u64 + 1) << 8;
@@ -496,7 +502,7 @@ fn append_node(fabric: &mut Fabric, new: &NewNode, lid: Lid) -> NodeId {
         let port_guid = match (new.is_switch, new.identity.port_guid) {
             (true, _) => guid,
             (false, Some(given)) => given,
-            (false, None) => Guid::new(guid.as_u64() | u64::from(number)),
+            (false, None) => default_port_guid(guid, &new.identity),
         };
         fabric.ports.push(Port {
             node,

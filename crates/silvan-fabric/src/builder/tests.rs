@@ -248,6 +248,23 @@ fn given_identities_are_kept_and_the_others_fit_in() {
     assert_eq!(fabric.nodes[b].adapter_port, Some(PortNumber::new(2)));
     assert_eq!(fabric.ports[fabric.nodes[b].first_port].guid, port_guid);
 
+    // Ports of one adapter differ in their default GUIDs, and so do adapters whose GUIDs differ by 1.
+    let of_port = |guid: u64, port: u8| Identity {
+        guid: Some(Guid::new(guid)),
+        adapter_port: Some(PortNumber::new(port)),
+        ..Identity::default()
+    };
+    let mut default = builder.clone();
+    default.identify(handles[0], of_port(0x12, 1));
+    default.identify(handles[1], of_port(0x12, 2));
+    default.identify(handles[2], of_port(0x14, 1));
+    let fabric = default.clone().build().unwrap();
+    let guids = handles.map(|handle| {
+        let name = &default.nodes[handle.0].name;
+        fabric.ports[fabric.nodes[fabric.node_by_name(name).unwrap()].first_port].guid
+    });
+    assert_eq!(guids, [0x13, 0x14, 0x15].map(Guid::new));
+
     for (bad, expected) in [
         (
             lid(0xc000),
