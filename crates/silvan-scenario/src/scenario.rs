@@ -33,7 +33,7 @@ use crate::build::traffic::{build_traffic, environment, traffic_error};
 use crate::effective;
 use crate::given::{self, Given};
 use crate::parsed::{PythonSection, Routing, ScenarioFile, Scheme, SweepSection, Unreachable};
-use crate::{Override, ScenarioError};
+use crate::{KeyPath, Override, ScenarioError};
 
 /// A scenario that can be run: every name is known, every value possible, every pair of hosts
 /// connected by routes without loops.
@@ -99,6 +99,13 @@ impl Scenario {
         overrides: &[Override],
     ) -> Result<Self, ScenarioError> {
         let source = Source::parse(text, source_name, overrides)?;
+        let in_lists = |change: &&Override| names_imported_list(&source, change);
+        if overrides.iter().any(|change| in_lists(&change)) {
+            let (lists, others): (Vec<_>, Vec<_>) = overrides.iter().partition(in_lists);
+            let [lists, others] = [lists, others].map(|some| some.into_iter().cloned().collect());
+            let (lists, others): (Vec<Override>, Vec<Override>) = (lists, others);
+            return Self::from_toml(text, source_name, &others)?.with_overrides(&lists);
+        }
         Self::build(&source, text, source_name, overrides).map_err(|error| source.locate(error))
     }
 
@@ -109,6 +116,14 @@ impl Scenario {
     ///
     /// As [`from_toml`](Self::from_toml).
     pub fn with_overrides(&self, overrides: &[Override]) -> Result<Self, ScenarioError> {
+        let source = Source::parse(&self.text, &self.source_name, &self.overrides)?;
+        if overrides
+            .iter()
+            .any(|change| names_imported_list(&source, change))
+        {
+            // The lists stand in the scenario as it is written, not in its own text.
+            return Self::from_toml(&self.to_toml(), &self.source_name, overrides);
+        }
         let all = [self.overrides.as_slice(), overrides].concat();
         Self::from_toml(&self.text, &self.source_name, &all)
     }
@@ -415,4 +430,17 @@ impl Scenario {
         }
         points
     }
+}
+
+/// Whether an override changes lists that are read from other files of the fabric.
+fn names_imported_list(source: &Source, change: &Override) -> bool {
+    let fabric = source.root().get("fabric");
+    let has = |key: &str| fabric.is_some_and(|fabric| fabric.get(key).is_some());
+    let names = |keys: &[&str]| {
+        let path = KeyPath::from(change.key.as_str());
+        let fabric = KeyPath::ROOT.key("fabric");
+        keys.iter().any(|key| path.starts_with(&fabric.key(key)))
+    };
+    (has("file") && names(&["switch", "host", "cable"]))
+        || (has("routing-file") && names(&["tables", "linear-tables", "path-levels", "sl-to-vl"]))
 }

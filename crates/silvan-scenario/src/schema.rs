@@ -74,6 +74,14 @@ described!(HostChoice, "host choice", |generator| json_schema!({
     "x-type": "`\"all\"`, list of host names, or number of hosts",
 }));
 
+/// The hosts of ranks: their order counts, so that none are drawn at random.
+pub(crate) struct RankHosts;
+
+described!(RankHosts, "rank hosts", |generator| json_schema!({
+    "anyOf": [{ "const": ALL }, generator.subschema_for::<Vec<String>>()],
+    "x-type": "`\"all\"` or list of host names",
+}));
+
 described!(Hotspots, "hotspots", |generator| json_schema!({
     "anyOf": [generator.subschema_for::<u32>(), generator.subschema_for::<Vec<String>>()],
     "x-type": "number of hosts or list of host names",

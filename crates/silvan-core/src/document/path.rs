@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use toml_edit::Value;
+
 /// One step of a [`KeyPath`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
@@ -72,15 +74,62 @@ impl KeyPath {
     }
 }
 
-/// Splits at dots; a part of digits only is a position in a list.
+/// Splits at dots; a part of digits only is a position in a list. A part in quotes is a key as TOML
+/// writes it, with any characters.
 impl From<&str> for KeyPath {
     fn from(text: &str) -> Self {
-        let step = |part: &str| match part.parse() {
-            Ok(index) => Step::Index(index),
-            Err(_) => Step::Key(part.to_owned()),
-        };
-        Self(text.split('.').map(|part| step(part.trim())).collect())
+        let mut steps = Vec::new();
+        let mut rest = text;
+        loop {
+            if let Some((key, behind)) = quoted(rest.trim_start()) {
+                steps.push(Step::Key(key));
+                match behind.strip_prefix('.') {
+                    Some(more) => rest = more,
+                    None => return Self(steps),
+                }
+                continue;
+            }
+            let (part, behind) = match rest.split_once('.') {
+                Some((part, behind)) => (part.trim(), Some(behind)),
+                None => (rest.trim(), None),
+            };
+            steps.push(match part.parse() {
+                Ok(index) => Step::Index(index),
+                Err(_) => Step::Key(part.to_owned()),
+            });
+            match behind {
+                Some(more) => rest = more,
+                None => return Self(steps),
+            }
+        }
     }
+}
+
+/// A quoted key at the start, and what follows it: a dot, or nothing.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let quote = text
+        .chars()
+        .next()
+        .filter(|&first| matches!(first, '"' | '\''))?;
+    let mut escaped = false;
+    let end = text.char_indices().skip(1).find(|&(_, character)| {
+        let ends = character == quote && !escaped;
+        escaped = quote == '"' && character == '\\' && !escaped;
+        ends
+    });
+    let (literal, behind) = text.split_at(end?.0 + 1);
+    let behind = behind.trim_start();
+    let follows = behind.is_empty() || behind.starts_with('.');
+    let value: Value = literal.parse().ok().filter(|_| follows)?;
+    Some((value.as_str()?.to_owned(), behind))
+}
+
+/// Whether a key needs quotes to be read back as the same key.
+fn needs_quotes(key: &str) -> bool {
+    key.is_empty()
+        || key.contains(['.', '"', '\''])
+        || key.trim() != key
+        || key.parse::<usize>().is_ok()
 }
 
 impl fmt::Display for KeyPath {
@@ -90,10 +139,46 @@ impl fmt::Display for KeyPath {
                 f.write_str(".")?;
             }
             match step {
+                Step::Key(key) if needs_quotes(key) => {
+                    write!(f, "{}", Value::from(key.as_str()))?;
+                }
                 Step::Key(key) => f.write_str(key)?,
                 Step::Index(index) => write!(f, "{index}")?,
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KeyPath, Step};
+
+    #[test]
+    fn parts_in_quotes_are_keys_of_any_characters() {
+        let key = |text: &str| Step::Key(text.to_owned());
+        let cases = [
+            (
+                "sweep.vary.\"host.sink-rate\"",
+                vec![key("sweep"), key("vary"), key("host.sink-rate")],
+            ),
+            (
+                "fabric.tables.\"sw.1\".\"7\"",
+                vec![key("fabric"), key("tables"), key("sw.1"), key("7")],
+            ),
+            (
+                "a.'b.c' . 0.d",
+                vec![key("a"), key("b.c"), Step::Index(0), key("d")],
+            ),
+            ("\"\\\"\\\\\".x", vec![key("\"\\"), key("x")]),
+            // No key of TOML: taken as it stands.
+            ("a.\"b", vec![key("a"), key("\"b")]),
+            ("a.\"b\"c", vec![key("a"), key("\"b\"c")]),
+        ];
+        for (text, steps) in cases {
+            let path = KeyPath::from(text);
+            assert_eq!(path.steps(), steps, "{text}");
+            assert_eq!(KeyPath::from(path.to_string().as_str()), path, "{text}");
+        }
     }
 }

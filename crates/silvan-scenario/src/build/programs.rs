@@ -165,8 +165,8 @@ pub(super) fn hosts(
         HostChoice::All => names.fabric.host_ids().collect(),
         HostChoice::Names(list) => names.hosts(list, &key_hosts)?,
         HostChoice::Count(_) => {
-            let error = ScenarioError::new(key_hosts, "ranks are not placed at random");
-            return Err(error.with_hint("write \"all\", or list the hosts"));
+            let error = ScenarioError::new(key_hosts, "a number of hosts is not supported here");
+            return Err(error.with_hint("write \"all\", or list the names of hosts"));
         }
     };
     if hosts.is_empty() {

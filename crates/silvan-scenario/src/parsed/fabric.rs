@@ -245,7 +245,7 @@ pub struct HostEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub guid: Option<Guid>,
-    /// Port GUID. Default: the node GUID with the port in its last byte.
+    /// Port GUID. Default: the node GUID plus the port's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub port_guid: Option<Guid>,

@@ -106,6 +106,7 @@ pub struct ProgramEntry {
     pub goal: Option<String>,
     /// The hosts of the ranks, in their order.
     #[serde(default)]
+    #[schemars(with = "schema::RankHosts")]
     pub hosts: HostChoice,
     /// Ranks on each host.
     #[serde(default = "one")]
@@ -178,6 +179,7 @@ pub enum GpcnetTest {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct GpcnetSection {
     /// The hosts.
+    #[schemars(with = "schema::RankHosts")]
     pub hosts: HostChoice,
     /// Ranks on each host: processes per port.
     #[schemars(range(min = 1))]
@@ -262,6 +264,7 @@ impl Default for GpcnetSection {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct HpccSection {
     /// The hosts, in the order of their ranks.
+    #[schemars(with = "schema::RankHosts")]
     pub hosts: HostChoice,
     /// Ranks on each host.
     #[schemars(range(min = 1))]

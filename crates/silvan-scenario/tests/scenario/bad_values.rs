@@ -369,7 +369,7 @@ fn sweeps() {
     check(
         "sweep.vary",
         "\"switch.bufer\" = [\"1 KiB\"]",
-        "sweep.vary.switch.bufer.0: switch.bufer: unknown key (hint: did you mean \"buffer\"?)",
+        "sweep.vary.\"switch.bufer\".0: switch.bufer: unknown key (hint: did you mean \"buffer\"?)",
     );
     check(
         "sweep.vary",

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use silvan_core::Lid;
-use silvan_scenario::Scenario;
+use silvan_scenario::{Override, Scenario};
 
 /// A scenario beside the samples of the import crate.
 fn read(fabric: &str) -> Result<Scenario, silvan_scenario::ScenarioError> {
@@ -38,6 +38,43 @@ fn fabric_and_tables_are_those_of_the_files() {
     // The line of LID 4 in the spine's table in dump_lfts.txt.
     let port = scenario.tables().get(spine, Lid::new(4)).unwrap();
     assert_eq!(port.as_u8(), 3);
+}
+
+/// Oracle: the written scenario, which has the lists of the files as its own.
+#[test]
+fn lists_from_files_change_as_the_written_ones_do() {
+    let scenario = read(ALL).unwrap();
+    let written = Scenario::from_toml(&scenario.to_toml(), "elsewhere", &[]).unwrap();
+    let tables = [
+        ("fabric.cable.0.length", "\"3 m\"", true),
+        ("fabric.cable.99.length", "\"3 m\"", false),
+        ("fabric.switch", "[]", false),
+        ("fabric.host.0.lid", "40", false),
+        ("fabric.linear-tables", "{}", false),
+        ("switch.latency", "\"90 ns\"", true),
+        ("fabric.routing", "\"min-hop\"", false),
+    ];
+    for (key, value, accepted) in tables {
+        let change = [Override::new(key, value)];
+        let outcome = |scenario: &Scenario| {
+            let changed = scenario.with_overrides(&change);
+            changed.map(|changed| changed.hash()).ok()
+        };
+        let expected = outcome(&written);
+        assert_eq!(expected.is_some(), accepted, "{key}");
+        assert_eq!(outcome(&scenario), expected, "{key}");
+    }
+    // Files and their lists in one call, in either order.
+    let text = format!("[fabric]\n{ALL}\n[run]\nduration = \"1 ms\"\n");
+    let changes = [("fabric.cable.0.length", "\"3 m\""), ("run.seed", "3")];
+    let changes = changes.map(|(key, value)| Override::new(key, value));
+    let at_once =
+        Scenario::from_toml(&text, "../silvan-fabric/tests/samples/test.toml", &changes).unwrap();
+    assert_eq!(
+        at_once.hash(),
+        scenario.with_overrides(&changes).unwrap().hash()
+    );
+    assert_ne!(at_once.hash(), scenario.hash());
 }
 
 /// The effective scenario needs the files no more and runs equally: same text, same hash.

@@ -35,7 +35,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"barrier\"\nhosts = 3",
-            "hosts: ranks are not placed at random",
+            "hosts: a number of hosts is not supported here",
         ),
         ("kind = \"barrier\"\nhosts = []", "hosts: there is no host"),
         (
