@@ -50,3 +50,6 @@ def test_time_that_is_lost_is_said_once(capsys: pytest.CaptureFixture[str]) -> N
     for uptime, given_up, said in story:
         remarks.look({"uptime_s": uptime, "given_up_s": given_up, "time_scale": 1.0, "speed": 0.5})
         assert capsys.readouterr().err.strip() == said
+    # A new time scale gives up what is left to catch up with.
+    remarks.look({"uptime_s": 7, "given_up_s": 1.9, "time_scale": 0.1, "speed": 0.0999})
+    assert not capsys.readouterr().err

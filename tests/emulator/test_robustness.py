@@ -77,6 +77,26 @@ def test_only_the_listed_users_are_served() -> None:
     other.stop()
 
 
+def test_silent_connections_do_not_lock_others_out(serve: Serve) -> None:
+    fabric = serve().emulation
+    silent = []
+    for _ in range(200):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(f"\0{fabric.sockname}:silvan\0")
+        silent.append(connection)
+        assert fabric.control("status")["hosts"] == 4
+    notice = "64 control connections are open: the one that was silent longest is closed"
+    assert set(fabric.take_notices()) == {notice}
+    # Those that were closed see the end of their stream, and the last ones are open.
+    silent[0].settimeout(60)
+    assert silent[0].recv(1) == b""
+    silent[-1].setblocking(False)
+    with pytest.raises(BlockingIOError):
+        silent[-1].recv(1)
+    for connection in silent:
+        connection.close()
+
+
 def control_as(user: int, sockname: str) -> dict[str, Any]:
     """Ask for the status as a user."""
     own = os.geteuid()

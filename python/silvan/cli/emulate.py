@@ -19,6 +19,7 @@ import typer
 
 from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
 from silvan.cli.printer import note, put, put_json, put_table
+from silvan.errors import EmulationError
 
 if TYPE_CHECKING:
     from silvan.emulation import Emulation
@@ -122,7 +123,9 @@ class _SpeedRemarks:
         """
         lost = status["given_up_s"] - self.given_up_s
         aimed = (status["uptime_s"] - self.uptime_s) * status["time_scale"]
-        slow = lost > _SLOW * aimed
+        # Time that is given up with a command, such as a new time scale, is no sign of slowness.
+        behind = status["speed"] < (1 - _SLOW) * status["time_scale"]
+        slow = lost > _SLOW * aimed and behind
         self.given_up_s, self.uptime_s = status["given_up_s"], status["uptime_s"]
         if slow and not self.told:
             note(
@@ -138,7 +141,11 @@ def _tell_lost_time(emulation: Emulation) -> None:
     """Say at the end if simulated time has fallen behind."""
     if not emulation.is_running:
         return
-    status = emulation.control("status")
+    try:
+        status = emulation.control("status")
+    except EmulationError:
+        # Then nothing is known of the speed.
+        return
     lost, uptime = status["given_up_s"], status["uptime_s"]
     if lost > _SLOW * uptime * status["time_scale"]:
         note(
@@ -177,7 +184,9 @@ def _serve(emulation: Emulation) -> None:
             _pass_on_notices(emulation)
             if time.monotonic() - looked >= 1:
                 looked = time.monotonic()
-                remarks.look(emulation.control("status"))
+                # Not to learn the speed is no reason to end the fabric.
+                with suppress(EmulationError):
+                    remarks.look(emulation.control("status"))
 
 
 @contextmanager

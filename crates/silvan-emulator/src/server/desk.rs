@@ -29,6 +29,8 @@ struct Connection {
     input: Vec<u8>,
     /// Answers that have not been taken yet.
     output: VecDeque<u8>,
+    /// When it was opened or last sent something.
+    heard_at: Instant,
 }
 
 /// All connections.
@@ -90,8 +92,9 @@ impl Desks {
                 continue;
             }
             if self.connections.len() >= MOST_CONNECTIONS {
+                // A client that keeps connections open must not lock out all others.
                 notices.crowded(MOST_CONNECTIONS);
-                continue;
+                self.close_longest_silent();
             }
             self.connections.insert(
                 self.next,
@@ -99,12 +102,20 @@ impl Desks {
                     socket,
                     input: Vec::new(),
                     output: VecDeque::new(),
+                    heard_at: Instant::now(),
                 },
             );
             accepted.push(self.next);
             self.next = self.next.wrapping_add(1);
         }
         accepted
+    }
+
+    fn close_longest_silent(&mut self) {
+        let silent = self.connections.iter().min_by_key(|(_, one)| one.heard_at);
+        if let Some(desk) = silent.map(|(&desk, _)| desk) {
+            self.close(desk);
+        }
     }
 
     /// Takes what has come in, answers complete lines, and says what to wait for next; `None` if the
@@ -135,7 +146,10 @@ impl Connection {
         let mut buffer = [0; 4096];
         match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty()) {
             Ok((0, _)) => return None,
-            Ok((len, _)) => self.input.extend_from_slice(&buffer[..len]),
+            Ok((len, _)) => {
+                self.input.extend_from_slice(&buffer[..len]);
+                self.heard_at = Instant::now();
+            }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => return None,
         }

@@ -46,8 +46,9 @@ impl Notices {
 
     /// A control connection was closed because there are too many.
     pub(crate) fn crowded(&self, most: usize) {
-        self.lock()
-            .push(format!("a control connection was refused: {most} are open"));
+        self.lock().push(format!(
+            "{most} control connections are open: the one that was silent longest is closed"
+        ));
     }
 }
 
