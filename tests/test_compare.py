@@ -115,6 +115,40 @@ def test_numbers_of_a_case_that_can_be_told_in_advance(
     assert none.to_dict()["dissolved_ms"] == "never"
 
 
+def test_latency_is_that_of_packets_to_other_hosts_than_hotspots(tmp_path: Path) -> None:
+    """Oracle: the traffic class of the one flow that does not end at the hotspot."""
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 8},
+        traffic={
+            "nodes": {
+                "v": [],
+                "c": ["host-0001", "host-0002", "host-0003", "host-0004"],
+                "b": [],
+                "hotspots": ["host-0000"],
+            },
+            "flow": [
+                {"name": "victim", "from": "host-0001", "to": "host-0005"},
+                {"from": "host-0006", "to": "host-0000"},
+            ],
+        },
+        run={"duration": "2 ms", "warm-up": "1 ms"},
+    )
+    (none,) = compare(scenario, ["none"], root=tmp_path)
+    rows = {row["name"]: row for row in silvan.run(scenario).classes.to_pylist()}
+    assert none.numbers["latency_mean_us"] == pytest.approx(rows["victim"]["latency_mean_ns"] / 1e3)
+    assert none.numbers["latency_p999_us"] == pytest.approx(rows["victim"]["latency_p999_ns"] / 1e3)
+    assert rows["c-hot"]["latency_mean_ns"] > 2 * rows["victim"]["latency_mean_ns"]
+
+
+def test_there_is_nothing_of_victims_where_there_are_none(tmp_path: Path) -> None:
+    text = SCENARIO[: SCENARIO.index("[[traffic.flow]]")] + SCENARIO[SCENARIO.index("[run]") :]
+    for one in compare(silvan.Scenario.from_toml(text), ["PFT"], root=tmp_path):
+        names = ("victims_gbps", "recovered_ms", "fairness", "latency_mean_us", "latency_p999_us")
+        assert all(math.isnan(one.numbers[name]) for name in names)
+        assert one.to_dict()["recovered_ms"] is None
+        assert one.numbers["hotspots_used"] == pytest.approx(1, abs=0.01)
+
+
 @pytest.mark.slow
 def test_deviations_are_those_over_the_seeds(tmp_path: Path) -> None:
     """Oracle: the same comparison one seed at a time."""

@@ -239,6 +239,7 @@ def _watched(scenario: Scenario) -> Scenario:
         return scenario.override(
             {
                 "probe.trees": {"interval": keys["probe"]["interval"]},
+                "probe.latency": "host",
                 # The ends of the programs are compared with those of the other schemes.
                 "probe.slowdown": False,
             }
@@ -254,7 +255,7 @@ def _watched(scenario: Scenario) -> Scenario:
         {
             "probe.interval": interval,
             "probe.trees": {"interval": interval},
-            "probe.latency": "class",
+            "probe.latency": "host",
         }
     )
 
@@ -288,7 +289,7 @@ class _Looked:
                 if hot.any()
                 else math.nan,
                 "fairness": _fairness(result, hot, victims),
-                **_latency(result),
+                **_latency(result, hot),
                 "messages": _messages(result),
                 "programs_ms": _programs_ms(result),
                 **_gpcnet(result),
@@ -306,7 +307,7 @@ class _Looked:
                 _smooth(self.victims_gbps) >= references.victims_gbps, self.times_ms
             )
             # Programs pause to compute; their end tells what they lost.
-            if math.isnan(self.own["programs_ms"])
+            if math.isnan(self.own["programs_ms"]) and not math.isnan(self.own["victims_gbps"])
             else math.nan,
         }
 
@@ -351,7 +352,10 @@ def _groups(result: Result) -> tuple[BoolArray, BoolArray]:
     targets = {entry["to"] for entry in traffic.get("incast", [])}
     programs = [one for one in traffic.get("program", []) if one["kind"] == "incast"]
     targets |= {one["hosts"][0] if isinstance(one["hosts"], list) else names[0] for one in programs}
-    hot = is_hotspot(result) | np.array([name in targets for name in names], dtype=np.bool_)
+    hot = np.array([name in targets for name in names], dtype=np.bool_)
+    # Where hotspots move, every host is one in its turn: all count as others.
+    if traffic.get("nodes", {}).get("hotspot-lifetime", "unlimited") == "unlimited":
+        hot |= is_hotspot(result)
     suffers = result.hosts["delivered_bytes"].to_numpy() > 0
     if "programs" in result.tables:
         # What receives in the background is not waited for.
@@ -393,24 +397,24 @@ def _fairness(result: Result, hot: BoolArray, victims: BoolArray) -> float:
     return jain_index(received[victims]) if victims.any() else math.nan
 
 
-def _latency(result: Result) -> Numbers:
-    """Average over packets that are not on their way to a hotspot, by traffic class."""
-    traffic = result.scenario.to_dict()["traffic"]
-    entries = [*traffic.get("incast", []), *traffic.get("program", [])]
-    to_hotspots = {one["name"] for one in entries if one.get("kind", "incast") == "incast"}
-    to_hotspots.add("hotspot")
-    rows = [
-        row
-        for row in result.classes.to_pylist()
-        if row["latency_mean_ns"] is not None and row["name"] not in to_hotspots
-    ]
-    if not rows:
+def _latency(result: Result, hot: BoolArray) -> Numbers:
+    """Compute the latency of packets to other hosts than hotspots."""
+    hosts = result.hosts
+    means = hosts["latency_mean_ns"].to_numpy(zero_copy_only=False)
+    packets = hosts["delivered_packets"].to_numpy()
+    counted = ~hot & (packets > 0)
+    if not counted.any():
         return {"latency_mean_us": math.nan, "latency_p999_us": math.nan}
-    packets = [row["delivered_packets"] for row in rows]
-    means = [row["latency_mean_ns"] for row in rows]
+    bins = result.tables["host_latencies"]
+    chosen = counted[bins["host"].to_numpy()]
+    highest = bins["to_ns"].to_numpy()[chosen]
+    order = np.argsort(highest)
+    up_to = np.cumsum(bins["packets"].to_numpy()[chosen][order])
+    rank = math.ceil(0.999 * int(up_to[-1]))
+    largest = np.nanmax(hosts["latency_max_ns"].to_numpy(zero_copy_only=False)[counted])
     return {
-        "latency_mean_us": float(np.average(means, weights=packets)) / 1e3,
-        "latency_p999_us": max(row["latency_p999_ns"] for row in rows) / 1e3,
+        "latency_mean_us": float(np.average(means[counted], weights=packets[counted])) / 1e3,
+        "latency_p999_us": min(float(highest[order][np.searchsorted(up_to, rank)]), largest) / 1e3,
     }
 
 

@@ -47,6 +47,16 @@ impl Latencies {
         self.max_ps as f64 / 1e3
     }
 
+    /// How many packets had a latency from one number of whole nanoseconds to another, both included;
+    /// intervals without any are left out.
+    pub fn bins(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.histogram.iter_recorded().map(|step| {
+            let highest = step.value_iterated_to();
+            let lowest = self.histogram.lowest_equivalent(highest);
+            (lowest, highest, step.count_at_value())
+        })
+    }
+
     /// The value that the share `quantile` of the packets does not exceed, in whole nanoseconds; see
     /// [`PERCENTILE_RESOLUTION`](Self::PERCENTILE_RESOLUTION). Never outside of the exact extremes.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {

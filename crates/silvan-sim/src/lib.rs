@@ -125,6 +125,7 @@ pub struct Summary {
 /// | table | rows | covers |
 /// |---|---|---|
 /// | `hosts` | one per host | from the end of the warm-up |
+/// | `host_latencies` | one per host and interval of latencies, if kept by host | from the end of the warm-up |
 /// | `host_series` | one per probe interval and host, by time | from the start |
 /// | `classes` | one per traffic class | from the end of the warm-up |
 /// | `flows` | one per flow with a given number of bytes, if there are any | from the start |

@@ -146,6 +146,9 @@ impl Measurement<'_> {
             self.classes_table(engine),
             self.ports_table(engine),
         ];
+        if self.scenario.file().probe.latency == LatencyDetail::Host {
+            tables.push(self.host_latencies_table(engine));
+        }
         tables.insert(1, self.series.table());
         tables.extend(self.port_series.map(PortSeries::table));
         tables.extend(self.class_series.map(Series::table));
@@ -202,6 +205,26 @@ impl Measurement<'_> {
             let latencies: Vec<_> = ids().map(|id| engine.latency_of_host(id)).collect();
             push_latencies(&mut table, &latencies);
         }
+        table
+    }
+
+    /// The latencies of the packets that each host received, as they are kept.
+    fn host_latencies_table(&self, engine: &dyn Simulation) -> Table {
+        let (mut hosts, mut from, mut to, mut packets) = (vec![], vec![], vec![], vec![]);
+        for id in self.scenario.fabric().host_ids() {
+            let latencies = engine.latency_of_host(id);
+            for (lowest, highest, count) in latencies.iter().flat_map(Latencies::bins) {
+                hosts.push(id.index() as u32);
+                from.push(lowest);
+                to.push(highest);
+                packets.push(count);
+            }
+        }
+        let mut table = Table::new("host_latencies");
+        table.push("host", hosts);
+        table.push("from_ns", from);
+        table.push("to_ns", to);
+        table.push("packets", packets);
         table
     }
 
