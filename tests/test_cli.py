@@ -14,6 +14,7 @@ import pytest
 import silvan
 from silvan import benchmark
 from silvan.cli.bench import bench
+from silvan.folders import exclusive
 from tests.conftest import INCAST, Command, Outcome
 
 if TYPE_CHECKING:
@@ -374,6 +375,66 @@ def test_points_of_another_sweep_are_never_mixed(
     assert command("run", incast_file, "--out", out).status == 2
     assert command("run", incast_file, "--out", out, "--overwrite").status == 0
     assert [path.name for path in out.iterdir()] == ["seed-3"]
+
+
+def test_results_that_cannot_be_read_are_never_mixed(
+    command: Command, incast_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert command("run", incast_file, "--seeds", "2", "--out", out).status == 0
+    (out / "seed-4" / "manifest.json").write_text("[]")
+    before = _snapshot(out)
+    for path in (incast_file, _other_file(tmp_path, "other")):
+        refused = command("run", path, "--seed", "9", "--out", out)
+        assert refused.status == 2
+        assert f"{out / 'seed-4'}: the result there is damaged" in refused.stderr or (
+            f"{out / 'seed-3'}: the result there is of another" in refused.stderr
+        )
+        assert _snapshot(out) == before
+    assert command("run", incast_file, "--seed", "9", "--out", out, "--overwrite").status == 0
+    assert sorted(path.name for path in out.iterdir()) == ["seed-3", "seed-9"]
+
+
+def test_two_commands_never_write_into_one_folder(
+    command: Command, incast_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with exclusive(out, "command"):
+        refused = command("run", incast_file, "--out", out)
+        assert refused.status == 2
+        assert f"{out}: another command is going on in this folder" in refused.stderr
+        assert [path.name for path in out.iterdir()] == [".lock"]
+    assert command("run", incast_file, "--out", out).status == 0
+    assert [path.name for path in out.iterdir()] == ["seed-3"]
+
+
+def test_runs_and_trees_are_never_mixed(
+    command: Command, incast_file: Path, tmp_path: Path
+) -> None:
+    other = _other_file(tmp_path, "other")
+    out = tmp_path / "out"
+    assert command("run", incast_file, "--out", out).status == 0
+    before = _snapshot(out)
+    refused = command("trees", other, "--out", out)
+    assert refused.status == 2
+    assert "--overwrite" in refused.stderr
+    assert _snapshot(out) == before
+    assert command("trees", other, "--out", out, "--overwrite").status == 0
+    assert not (out / "seed-3").exists()
+    # And the other way round: neither the run nor its pictures stay.
+    assert command("run", incast_file, "--out", out).status == 2
+    assert (out / "forest.png").exists()
+    assert command("run", incast_file, "--out", out, "--overwrite").status == 0
+    assert [path.name for path in out.iterdir()] == ["seed-3"]
+    # A finished run of another scenario is not drawn over pictures either.
+    drawn = tmp_path / "drawn"
+    assert command("trees", other, "--out", drawn).status == 0
+    again = command("trees", incast_file, "--out", tmp_path / "third")
+    assert again.status == 0
+    refused = command("trees", tmp_path / "third" / "run", "--out", drawn)
+    assert refused.status == 2
+    assert "--overwrite" in refused.stderr
 
 
 @pytest.mark.slow

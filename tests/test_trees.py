@@ -216,7 +216,7 @@ def test_the_command_draws_a_scenario_and_then_its_run(command: Command, tmp_pat
     out = tmp_path / "out"
     outcome = command("trees", scenario, "--out", out, "--json")
     assert outcome.status == 0
-    names = {"run", "forest.png", "forest.svg"}
+    names = {"run", "origin.json", "forest.png", "forest.svg"}
     names |= {f"forest-over-time.{suffix}" for suffix in ("png", "svg", "csv")}
     assert {path.name for path in out.iterdir()} == names
     (tree,) = json.loads(outcome.stdout)["trees"]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from io import TextIOWrapper
 from pathlib import Path
 
 from silvan.errors import OutputError
@@ -22,6 +24,11 @@ MANIFEST = "manifest.json"
 
 _SWEEP = "sweep.json"
 _ORIGIN = "origin.json"
+_RESULTS = ("run", "seed-*", "point-*/seed-*", "isolated", "congestors", "congested")
+"""Where commands put results in their output folder."""
+
+LOCK = ".lock"
+"""File that a command locks while it writes into a folder."""
 
 
 WRITING = threading.RLock()
@@ -88,47 +95,106 @@ class Origin:
     version: str
 
 
-def claim_results(
-    root: Path, planned: Mapping[Path, Origin], *, overwrite: bool, patterns: Sequence[str]
-) -> None:
-    """Make sure that results of different scenarios or versions do not get mixed in a folder.
+@contextmanager
+def claimed_results(
+    root: Path | None, planned: Mapping[Path, Origin], *, overwrite: bool
+) -> Iterator[None]:
+    """Keep a folder for the results of one command, and for one scenario and version.
 
     Parameters
     ----------
-    root : Path
-        The output folder. It is made if it is missing.
+    root : Path, optional
+        The output folder. It is made if it is missing. Without one, nothing happens.
     planned : Mapping
         Where each result goes, and its origin. Other seeds of one scenario lie side by side.
     overwrite : bool
-        Whether to remove results of another origin instead of refusing.
-    patterns : sequence of str
-        Where results lie in the folder, as for :meth:`pathlib.Path.glob`.
+        Whether to remove results and figures of another origin instead of refusing.
 
     Raises
     ------
     OutputError
-        The folder holds results of another origin, a sweep, or something else where a result goes;
-        or it cannot be written.
+        The folder holds results or figures of another origin or that cannot be read, a sweep, or
+        something else where a result goes; another command writes there; or it cannot be written.
     """
+    if root is None:
+        yield
+        return
     if (root / _SWEEP).exists():
         raise OutputError(
             f"{root}: the folder holds a sweep", hint="name another folder with --out"
         )
+    require_writable(root)
+    with exclusive(root, "command"):
+        _remove_others(root, planned, overwrite=overwrite)
+        for folder in planned:
+            require_replaceable(folder)
+        yield
+
+
+def _remove_others(root: Path, planned: Mapping[Path, Origin], *, overwrite: bool) -> None:
+    """Remove results and figures of other origins, or refuse."""
     origins = {folder.parent: origin for folder, origin in planned.items()}
-    before = sorted(path for pattern in patterns for path in root.glob(f"{pattern}/{MANIFEST}"))
+    before = sorted(path for pattern in _RESULTS for path in root.glob(f"{pattern}/{MANIFEST}"))
     others = []
     for path in before:
+        wanted = origins.get(path.parent.parent)
         found = _origin(path)
-        if found is not None and found != origins.get(path.parent.parent):
-            others.append((path.parent, found))
-    if others and not overwrite:
-        folder, found = others[0]
-        raise another_origin(folder, found, origins.get(folder.parent))
-    for folder in planned:
-        require_replaceable(folder)
-    require_writable(root)
-    for folder, _ in others:
+        if found is None or found != wanted:
+            if not overwrite:
+                raise another_origin(path.parent, found, wanted)
+            others.append(path.parent)
+    for wanted in set(planned.values()):
+        _remove_figures(root, wanted, overwrite=overwrite)
+    for folder in others:
         _remove_result(folder, root)
+
+
+@contextmanager
+def exclusive(root: Path, kind: str) -> Iterator[None]:
+    """Keep other commands out of a folder; the system takes the lock from a process that ends.
+
+    Parameters
+    ----------
+    root : Path
+        The folder; it exists.
+    kind : str
+        What the error calls the other one, such as "sweep".
+
+    Raises
+    ------
+    OutputError
+        Another process holds the folder, or it cannot be written.
+    """
+    path = root / LOCK
+    while True:
+        try:
+            file = path.open("w")
+        except OSError as error:
+            raise unwritable(root, error) from None
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise OutputError(
+                    f"{root}: another {kind} is going on in this folder",
+                    hint="wait for it, or name another folder with --out",
+                ) from None
+            if not _is_at(file, path):
+                # The command before has removed the file that was opened.
+                continue
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _is_at(file: TextIOWrapper, path: Path) -> bool:
+    """Tell whether an open file is the one that has the path now."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def claim_result(target: Path, origin: Origin, *, overwrite: bool) -> None:
@@ -140,19 +206,19 @@ def claim_result(target: Path, origin: Origin, *, overwrite: bool) -> None:
         It does, and ``overwrite`` is false.
     """
     found = _origin(target / MANIFEST)
-    if found is not None and found != origin and not overwrite:
+    if found != origin and (target / MANIFEST).exists() and not overwrite:
         raise another_origin(target, found, origin)
 
 
-def claim_figures(folder: Path, stem: str, origin: Origin, *, overwrite: bool) -> None:
+def claim_figures(folder: Path, pattern: str, origin: Origin, *, overwrite: bool) -> None:
     """Note in a folder of figures where they come from, if no others are there.
 
     Parameters
     ----------
     folder : Path
         The folder. It is made if it is missing.
-    stem : str
-        Name of the figures' files without their suffix.
+    pattern : str
+        Names of the figures' files, as for :meth:`pathlib.Path.glob`.
     origin : Origin
         Scenario and version of the figures.
     overwrite : bool
@@ -163,19 +229,33 @@ def claim_figures(folder: Path, stem: str, origin: Origin, *, overwrite: bool) -
     OutputError
         The folder holds figures of another origin, or cannot be written.
     """
-    found = _origin(folder / _ORIGIN)
-    if found is not None and found != origin:
-        if not overwrite:
-            raise another_origin(folder, found, origin)
-        for path in folder.glob(f"{stem}.*"):
-            path.unlink(missing_ok=True)
+    _remove_figures(folder, origin, overwrite=overwrite)
     require_writable(folder)
-    write_text(folder / _ORIGIN, json.dumps(asdict(origin), indent=2) + "\n")
+    values = asdict(origin) | {"figures": pattern}
+    write_text(folder / _ORIGIN, json.dumps(values, indent=2) + "\n")
 
 
-def another_origin(folder: Path, found: Origin, wanted: Origin | None) -> OutputError:
+def _remove_figures(folder: Path, wanted: Origin, *, overwrite: bool) -> None:
+    """Remove the figures of another origin from a folder, or refuse."""
+    path = folder / _ORIGIN
+    found = _origin(path)
+    if found == wanted or not path.exists():
+        return
+    if not overwrite:
+        raise another_origin(folder, found, wanted)
+    # A damaged note names no files; then those are found by the new figures' names.
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        pattern = json.loads(path.read_text(encoding="utf-8"))["figures"]
+        for figure in folder.glob(Path(pattern).name):
+            figure.unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
+def another_origin(folder: Path, found: Origin | None, wanted: Origin | None) -> OutputError:
     """Say how the results in a folder differ from those that are to be written."""
-    if wanted is not None and found.version != wanted.version:
+    if found is None:
+        what = "damaged: it does not say which scenario it is of"
+    elif wanted is not None and found.version != wanted.version:
         what = f"of silvan {found.version}; this is {wanted.version}"
     elif wanted is not None and found.name == wanted.name:
         what = f"of another scenario with the name {found.name!r}, or of other values of its keys"

@@ -70,7 +70,7 @@ def compare(
     ]
     folder = out / f"compare-{loaded.name}"
     origin = Origin(loaded.name, loaded.hash, _silvan.version())
-    claim_figures(folder, "compare", origin, overwrite=overwrite)
+    claim_figures(folder, "compare.*", origin, overwrite=overwrite)
     with progress_bars(labels) as on_progress:
         standings = do_compare(
             loaded, names, seeds=seeds, root=out / "runs", on_progress=on_progress

@@ -47,7 +47,7 @@ def gpcnet(
     The scenario has a table [traffic.gpcnet], which may be empty. Prints the benchmark's own table
     with the congestion impact factors.
     """
-    from silvan.folders import claim_results
+    from silvan.folders import claimed_results
     from silvan.gpcnet import PARTS, part, report, text
     from silvan.workers import Job, run_jobs
 
@@ -56,11 +56,10 @@ def gpcnet(
     for name in PARTS:
         folder = out / name if out else None
         jobs.append(Job(part(loaded, name), loaded.seed if seed is None else seed, folder))
-    if out is not None:
-        planned = {job.folder: job.origin for job in jobs if job.folder is not None}
-        claim_results(out, planned, overwrite=overwrite, patterns=PARTS)
+    planned = {job.folder: job.origin for job in jobs if job.folder is not None}
     results: dict[Part, Result] = {}
     with (
+        claimed_results(out, planned, overwrite=overwrite),
         progress_bars(list(PARTS)) as on_progress,
         closing(run_jobs(jobs, on_progress=on_progress)) as finished,
     ):

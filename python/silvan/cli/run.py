@@ -113,7 +113,7 @@ def run(
     stops the others.
     """
     from silvan._silvan import latency_percentile_resolution
-    from silvan.folders import claim_results
+    from silvan.folders import claimed_results
     from silvan.scenario import warn_without_traffic
     from silvan.workers import run_jobs
 
@@ -123,14 +123,13 @@ def run(
     runs = _plan(loaded, seeds, seed, out)
     if any(not one.job.scenario.has_traffic for one in runs):
         warn_without_traffic(loaded.name)
-    if out is not None:
-        jobs = [one.job for one in runs]
-        planned = {job.folder: job.origin for job in jobs if job.folder is not None}
-        claim_results(out, planned, overwrite=overwrite, patterns=("seed-*", "point-*/seed-*"))
+    jobs = [one.job for one in runs]
+    planned = {job.folder: job.origin for job in jobs if job.folder is not None}
     reports: dict[int, dict[str, Any]] = {}
     with (
+        claimed_results(out, planned, overwrite=overwrite),
         progress_bars([one.label for one in runs]) as on_progress,
-        closing(run_jobs([one.job for one in runs], on_progress=on_progress)) as finished,
+        closing(run_jobs(jobs, on_progress=on_progress)) as finished,
     ):
         for index, result in finished:
             # What is printed is small, and a thousand results may be too large to keep.

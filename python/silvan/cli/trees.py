@@ -65,7 +65,7 @@ def trees(
     Prints the largest trees.
     """
     from silvan.extras import require_extra
-    from silvan.folders import require_writable
+    from silvan.folders import claim_figures
     from silvan.forest import Forests
 
     require_extra("figures", "pictures of trees")
@@ -86,7 +86,7 @@ def trees(
     else:
         result = _simulated(source, set_, seed, out, overwrite=overwrite)
     forests = Forests(result)
-    require_writable(out)
+    claim_figures(out, "forest*.*", result.origin, overwrite=overwrite)
     _draw(forests, instants, out, animated=animate)
     lives = _lives(forests)
     if as_json:
@@ -115,7 +115,7 @@ def _simulated(
     """Run a scenario, and keep the result."""
     from contextlib import closing
 
-    from silvan.folders import claim_results
+    from silvan.folders import claimed_results
     from silvan.scenario import warn_without_traffic
     from silvan.workers import Job, run_jobs
 
@@ -123,8 +123,8 @@ def _simulated(
     if not scenario.has_traffic:
         warn_without_traffic(scenario.name)
     job = Job(scenario, scenario.seed if seed is None else seed, out / "run")
-    claim_results(out, {out / "run": job.origin}, overwrite=overwrite, patterns=("run",))
     with (
+        claimed_results(out, {out / "run": job.origin}, overwrite=overwrite),
         progress_bars([scenario.name]) as on_progress,
         closing(run_jobs([job], on_progress=on_progress)) as finished,
     ):

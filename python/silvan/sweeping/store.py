@@ -7,7 +7,6 @@ moment it is there; when the sweep ends, or goes on after it was killed, these f
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from silvan.errors import OutputError, one_line, shown
-from silvan.folders import require_writable, unwritable, write_bytes, write_text
+from silvan.folders import LOCK, exclusive, require_writable, unwritable, write_bytes, write_text
 from silvan.result import Result
 from silvan.sweeping.plan import Plan, Point
 from silvan.sweeping.table import Row, from_table, to_table
@@ -35,7 +34,6 @@ POINTS = "points.parquet"
 _PARTS = "points"
 _FAILED = "failed"
 _TABLES = "tables"
-_LOCK = ".lock"
 
 # What a sweep may change between one start and the next: names for people, and the seed, which
 # every point has of its own.
@@ -130,7 +128,7 @@ class SweepFolder:
         folder = cls(path, plan, simulator, tables=tables)
         _require_free(path)
         require_writable(path)
-        with _locked(path):
+        with exclusive(path, "sweep"):
             before = _manifest(path)
             if before is not None:
                 try:
@@ -313,7 +311,7 @@ def _require_free(path: Path) -> None:
     # A sweep that was killed while it wrote its first manifest leaves the unfinished file.
     unfinished = f".{MANIFEST}."
     if not path.is_dir() or any(
-        one.name != _LOCK and not one.name.startswith(unfinished) for one in path.iterdir()
+        one.name != LOCK and not one.name.startswith(unfinished) for one in path.iterdir()
     ):
         raise OutputError(
             f"{path}: the folder is not empty, and holds no sweep",
@@ -368,24 +366,6 @@ def _manifest(path: Path) -> _Manifest | None:
 def _one_line(error: Exception) -> str:
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return shown(text).lower()
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Keep other sweeps out; the system takes the lock from a process that ends."""
-    try:
-        file = (path / _LOCK).open("w")
-    except OSError as error:
-        raise unwritable(path, error) from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise OutputError(
-                f"{path}: another sweep is going on in this folder",
-                hint="wait for it, or name another folder with --out",
-            ) from None
-        yield
 
 
 def _base(plan: Plan) -> dict[str, TomlValue]:
