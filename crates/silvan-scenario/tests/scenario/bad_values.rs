@@ -374,13 +374,13 @@ fn sweeps() {
     check(
         "sweep.vary",
         "\"run.seed\" = []",
-        "sweep.vary.run.seed: a list without values gives no runs (hint: give at least one value, \
+        "sweep.vary.\"run.seed\": a list without values gives no runs (hint: give at least one value, \
          or leave the key out)",
     );
     check(
         "sweep.vary",
         "\"run.duration\" = [\"1 ms\", 3]",
-        "sweep.vary.run.duration.1: run.duration: expected a time span as text with its unit, \
+        "sweep.vary.\"run.duration\".1: run.duration: expected a time span as text with its unit, \
          e.g. \"150 us\", found the number 3 (hint: write it in quotes with its unit, e.g. \"150 \
          us\")",
     );
