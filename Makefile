@@ -9,7 +9,7 @@ export PROPTEST_RNG_SEED ?= 1
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help workflows run test test-fast fast-rust fast-python test-setup wheel check-slow check-memory \
+.PHONY: help site workflows run test test-fast fast-rust fast-python test-setup wheel check-slow check-memory \
 	check-drawn check-fuzz check-mutants coverage check-papers pages lint reference lock install system clean
 
 help: ## Show this list
@@ -100,6 +100,7 @@ lock: ## Pin the Python dependencies anew
 	$(VENV)/lock/bin/pip install --quiet pip-tools
 	$(VENV)/lock/bin/pip-compile $(LOCK) --all-extras --output-file requirements/run.txt pyproject.toml requirements/build.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/test.txt requirements/test.in
+	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/site.txt requirements/site.in
 
 LOCK := --quiet --generate-hashes --strip-extras --no-header --no-emit-index-url \
 	--no-emit-trusted-host --no-emit-find-links --allow-unsafe --resolver backtracking
@@ -124,6 +125,17 @@ wheel: $(VENV)/run.stamp ## Build wheel and sdist into target/wheels, and try th
 	$(BIN)/maturin build --quiet --release --locked --strip --out target/wheels
 	$(BIN)/maturin sdist --out target/wheels 2>/dev/null
 	$(BIN)/python python/tools/check_wheel.py target/wheels/silvan-*.whl
+
+# MkDocs counts no warnings, and so fails on none, with --quiet.
+site: install $(VENV)/site.stamp ## Build the documentation site into target/site; every warning is an error
+	rm -rf target/site-pages
+	$(BIN)/python python/tools/gallery.py target/site-pages
+	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build
+
+$(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp
+	$(PYTHON) -m venv $(VENV)/site
+	$(VENV)/site/bin/pip install --quiet --require-hashes --requirement $<
+	touch $@
 
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
 workflows: ## Check the GitHub workflows with actionlint; needs Go

@@ -50,7 +50,8 @@ class Example:
             if not line.strip() or line.startswith(" "):
                 break
             lines.append(line)
-        return " ".join(lines).removeprefix(f"{self.path.name}: ")
+        text = " ".join(lines).removeprefix(f"{self.path.name}: ")
+        return text[:1].upper() + text[1:]
 
     @property
     def commands(self) -> list[str]:

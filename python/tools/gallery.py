@@ -7,6 +7,7 @@ the documentation site only: ``gallery.py FOLDER`` writes them there.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = tomllib.loads((ROOT / "docs" / "gallery.toml").read_text("utf-8"))
 
 _LINES = 6
+_SAMPLES = 40
 _PS_PER_MS = 10**9
 
 
@@ -57,7 +59,9 @@ class Shown:
 def show(example: Example) -> Shown:
     """Run an example and measure its number."""
     expected = EXPECTED[example.name]
-    result = silvan.run(silvan.Scenario.from_file(example.path))
+    scenario = silvan.Scenario.from_file(example.path)
+    step_ps = math.gcd(scenario.warm_up_ps, scenario.duration_ps) // _SAMPLES
+    result = silvan.run(scenario.override({"probe.interval": f"{step_ps} ps"}))
     received = _received(result, expected)
     if "gbps" in expected:
         measured_ps = result.summary["simulated_ps"] - result.scenario.warm_up_ps
@@ -76,11 +80,13 @@ def _received(result: silvan.Result, expected: dict[str, Any]) -> float:
     return float(sum(r["delivered_bytes"] for r in rows if r["name"] == expected["host"]))
 
 
-def draw(shown: Shown, folder: Path) -> Path:
-    """Draw the receive rates of the busiest hosts over time."""
+def draw(shown: Shown, folder: Path) -> Path | None:
+    """Draw the receive rates of the busiest hosts over time, if the run has samples."""
     from silvan.figures.style import save, styled
 
     series = shown.result.host_series
+    if not series.num_rows:
+        return None
     hosts = shown.result.hosts.to_pylist()
     times = np.unique(series["time_ps"].to_numpy())
     received = series["delivered_bytes"].to_numpy().astype(float).reshape(len(times), -1)
@@ -90,13 +96,14 @@ def draw(shown: Shown, folder: Path) -> Path:
         axes = figure.subplots()
         busiest = np.argsort(-rates.sum(axis=0), kind="stable")[:_LINES]
         for index in busiest[rates.sum(axis=0)[busiest] > 0]:
-            axes.plot(times / _PS_PER_MS, rates[:, index], label=hosts[index].get("name"))
+            axes.plot(times / _PS_PER_MS, rates[:, index], label=hosts[index]["name"])
+        axes.legend(frameon=False, fontsize=6)
         axes.set(xlabel="time, ms", ylabel="received, Gbit/s", ylim=(0, None))
         paths = save(figure, folder, shown.example.name)
     return next(path for path in paths if path.suffix == ".png")
 
 
-def page(gallery: list[tuple[Shown, Path]]) -> str:
+def page(gallery: list[tuple[Shown, Path | None]]) -> str:
     """Write the page."""
     lines = [
         "# Gallery",
@@ -116,11 +123,17 @@ def page(gallery: list[tuple[Shown, Path]]) -> str:
             shown.example.commands[0],
             "```",
             "",
-            f"![{shown.example.name}: receive rates over time](gallery/{picture.name})",
-            "",
+            *_picture(shown, picture),
             f"**{shown.number}.** {shown.expected['because']}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _picture(shown: Shown, picture: Path | None) -> list[str]:
+    if picture is None:
+        return []
+    name = shown.example.name
+    return [f"![{name}: receive rates over time](gallery/{picture.name}){{ width=400 }}", ""]
 
 
 def main() -> int:

@@ -1,0 +1,98 @@
+"""Hooks of MkDocs: pages that are generated or stand outside of ``docs``, and links to the code."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[2]
+GENERATED = ROOT / "target" / "site-pages"
+"""What ``gallery.py`` has written."""
+
+PAGES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+}
+"""Documents at the top of the project, by their names in the site."""
+
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^(```.*?^```[^\S\n]*$)", re.MULTILINE | re.DOTALL)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are not in ``docs``."""
+    for name, target in PAGES.items():
+        text = (ROOT / name).read_text("utf-8")
+        # As if the page stood in docs, one folder below.
+        moved = _with_links(text, lambda link: posixpath.relpath(link, "docs"))
+        files.append(File.generated(config, target, content=moved))
+    files.append(File.generated(config, "api.md", content=_api()))
+    for path in sorted(GENERATED.rglob("*")):
+        if path.is_file():
+            uri = path.relative_to(GENERATED).as_posix()
+            files.append(File.generated(config, uri, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Let links that leave ``docs`` lead to the page in the site, or to nothing."""
+    del config, files
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def target(link: str) -> str | None:
+        whole = posixpath.normpath(posixpath.join("docs", folder, link))
+        if whole in PAGES:
+            return posixpath.relpath(PAGES[whole], folder or ".")
+        inside = posixpath.relpath(whole, "docs")
+        # The repository may be anywhere: of a link to the code, the text remains.
+        return None if inside.startswith("../") else link
+
+    return _with_links(markdown, target)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """Remove the roles of Sphinx from docstrings; the names in them stay."""
+    del page, config, files
+    return re.sub(r":(?:class|func|meth|mod|attr):(?=<code>)", "", html)
+
+
+def _with_links(text: str, change: Any) -> str:
+    """Change the targets of relative links; those without a target become plain text."""
+
+    def replace(match: re.Match[str]) -> str:
+        mark, words, link = match.groups()
+        path, hash_, anchor = link.partition("#")
+        if not path or re.match(r"[a-z]+:", link):
+            return match[0]
+        changed = change(path)
+        return words if changed is None else f"{mark}[{words}]({changed}{hash_}{anchor})"
+
+    parts = _FENCE.split(text)
+    return "".join(
+        part if index % 2 else _LINK.sub(replace, part) for index, part in enumerate(parts)
+    )
+
+
+def _api() -> str:
+    """Write the page of the public names, each documented from its docstring."""
+    tree = ast.parse((ROOT / "python" / "silvan" / "__init__.py").read_text("utf-8"))
+    homes = next(
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id == "_HOME"
+    )
+    lines = ["# Python", "", "Everything here is imported from `silvan`."]
+    for name, module in sorted(homes.items()):
+        # The compiled module has no source to read.
+        if not module.endswith("._silvan"):
+            lines += ["", f"::: {module}.{name}"]
+    return "\n".join(lines) + "\n"
