@@ -92,10 +92,10 @@ lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	$(BIN)/python python/tools/check_documents.py
 	$(BIN)/python python/tools/generate_reference.py --check
 
-reference: install ## Write the generated reference pages anew
+reference: install ## Generate the reference pages
 	$(BIN)/python python/tools/generate_reference.py
 
-lock: ## Pin the Python dependencies anew
+lock: ## Pin the Python dependencies
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/pip install --quiet pip-tools
 	$(VENV)/lock/bin/pip-compile $(LOCK) --all-extras --output-file requirements/run.txt pyproject.toml requirements/build.in

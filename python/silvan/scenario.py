@@ -149,7 +149,7 @@ class Scenario:
         Returns
         -------
         Scenario
-            The changed scenario, checked anew.
+            The changed scenario, checked again.
 
         Raises
         ------

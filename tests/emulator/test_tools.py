@@ -80,7 +80,7 @@ def test_port_counters_count_packets_and_words(line: Fabric) -> None:
     # All ports of a switch together: once in, once out.
     both = line.values("perfquery", "-a", str(lids["left"]))
     assert (both["PortXmitPkts"], both["PortRcvPkts"]) == (str(PACKETS), str(PACKETS))
-    # Reading and resetting: the one attribute starts anew, the other does not.
+    # Reading and resetting: the one attribute starts again, the other does not.
     line.tool("perfquery", "-r", str(lids["a"]), "1")
     assert line.values("perfquery", str(lids["a"]), "1")["PortXmitPkts"] == "0"
     assert line.values("perfquery", "-x", str(lids["a"]), "1")["PortXmitPkts"] == str(PACKETS)

@@ -302,7 +302,7 @@ pub enum Event {
         /// The switch.
         switch: Name,
     },
-    /// A switch's LID belongs to another node by now; the subnet is discovered anew.
+    /// A switch's LID belongs to another node by now; the subnet is discovered again.
     SwitchMoved {
         /// The switch.
         switch: Name,

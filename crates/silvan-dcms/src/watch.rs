@@ -66,7 +66,7 @@ pub struct Registry {
 
 impl Registry {
     /// Takes what a discovery has found. Abilities of a switch that has gone and come back are asked
-    /// anew.
+    /// again.
     pub fn update(&mut self, subnet: &Subnet) {
         let mut gone: Vec<bool> = vec![true; self.switches.len()];
         for switch in &subnet.switches {

@@ -279,7 +279,7 @@ impl Clients {
         self.clients.remove(&client);
         self.forwarded.retain(|key, _| key.0 != client);
         self.questions.manager_gone(client, self.subnet.uptime);
-        self.give_back(|forwarded| forwarded.to == client);
+        self.return_requests(|forwarded| forwarded.to == client);
     }
 
     /// Does what is due by now: what was lost is sent again or comes back, switches get power back, hosts
@@ -295,11 +295,11 @@ impl Clients {
     /// Gives requests back that a subnet manager does not answer.
     pub fn expire(&mut self) {
         let now = self.subnet.uptime;
-        self.give_back(|forwarded| now.saturating_sub(forwarded.at) >= PATIENCE);
+        self.return_requests(|forwarded| now.saturating_sub(forwarded.at) >= PATIENCE);
     }
 
     /// Gives back, as timed out, the forwarded requests of which this is true.
-    fn give_back(&mut self, unanswered: impl Fn(&Forwarded) -> bool) {
+    fn return_requests(&mut self, unanswered: impl Fn(&Forwarded) -> bool) {
         let all = std::mem::take(&mut self.forwarded);
         let (back, rest) = all
             .into_iter()

@@ -288,7 +288,7 @@ fn data_flows_when_every_port_on_the_way_is_active() {
     let before = delivered(&clients);
     assert!(before > 0);
     clients.subnet.plane.engine.audit().unwrap();
-    // And stops when a port is told to go down, which trains it anew.
+    // And stops when a port is told to go down, which trains it again.
     set_port(&mut clients, me, &[1], 5, state(PortState::DOWN));
     pass(&mut clients, Span::from_us(100));
     let after = delivered(&clients);

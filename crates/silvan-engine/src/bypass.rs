@@ -158,7 +158,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         self.wake_others(now, element, output);
     }
 
-    /// Lets the other outputs of a switch choose anew.
+    /// Lets the other outputs of a switch choose again.
     fn wake_others(&mut self, now: u64, element: Element, output: u32) {
         for other in element.base..element.base + element.ports {
             let out = &self.plane.outs[other as usize];

@@ -474,7 +474,7 @@ impl EventQueue {
         });
     }
 
-    /// Finds the outputs of all heads in lanes anew.
+    /// Finds the outputs of all heads in lanes again.
     pub fn redirect_heads(&mut self, output: impl Fn(u32, &Packet) -> u32) {
         for head in self.heads.iter_mut().flat_map(Ring::iter_mut) {
             head.output = output(head.port, &head.packet);

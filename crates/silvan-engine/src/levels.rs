@@ -111,6 +111,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let packet = &head.packet;
         self.plane
             .count(head.port, packet, |counts| counts.relay_errors += 1);
-        self.give_back(head.time, head.port, packet);
+        self.return_discarded(head.time, head.port, packet);
     }
 }

@@ -368,7 +368,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let mut discarded = 0;
         for (input, packet) in self.take_held_back(output) {
             self.plane.count(port, &packet, |counts| counts.xmit += 1);
-            self.give_back(now, input, &packet);
+            self.return_discarded(now, input, &packet);
             discarded += 1;
         }
         for vl in 0..self.plane.vls {
@@ -381,7 +381,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                 while self.plane.lanes[lane].has_input(local) {
                     let packet = self.take_waiting(output, lane, local);
                     self.plane.count(port, &packet, |counts| counts.xmit += 1);
-                    self.give_back(now, base + local, &packet);
+                    self.return_discarded(now, base + local, &packet);
                     self.move_up(now, base + local, packet.vl());
                     discarded += 1;
                 }
@@ -423,7 +423,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     }
 
     /// The buffer space of a discarded packet is free when its tail can have arrived.
-    pub(crate) fn give_back(&mut self, now: u64, input: u32, packet: &Packet) {
+    pub(crate) fn return_discarded(&mut self, now: u64, input: u32, packet: &Packet) {
         let upstream = self.plane.ins[input as usize].upstream;
         let sender = &self.plane.outs[upstream as usize];
         let tail = now + self.plane.serialisation(sender, packet.wire());
@@ -470,6 +470,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 None => plane.count(port, &packet, |counts| counts.relay_errors += 1),
             }
         }
-        self.give_back(now, port, &packet);
+        self.return_discarded(now, port, &packet);
     }
 }

@@ -67,7 +67,7 @@ pub const FILE_HEADER: [u8; 24] = {
 
 /// The bytes of one datagram in a capture file, sent at `time`.
 ///
-/// The file's clock has whole nanoseconds, rounded down, and starts anew after 136 years.
+/// The file's clock has whole nanoseconds, rounded down, and starts again after 136 years.
 pub fn record(time: Time, addresses: &Addresses, datagram: &[u8; MAD_LEN]) -> [u8; RECORD_LEN] {
     const PS_PER_NS: u64 = 1_000;
     const NS_PER_S: u64 = 1_000_000_000;

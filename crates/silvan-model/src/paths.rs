@@ -47,7 +47,7 @@ impl Paths {
         };
     }
 
-    /// A host's knowledge may be outdated: it wants each path anew when it sends on it, and sends on
+    /// A host's knowledge may be outdated: it wants each path again when it sends on it, and sends on
     /// meanwhile as before.
     pub fn doubt(&mut self, host: HostId) {
         let words = self.hosts.len().div_ceil(64);

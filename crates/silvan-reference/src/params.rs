@@ -12,7 +12,7 @@ pub struct Parameters {
     pub data_vls: u8,
     /// Virtual lane of each service level (IBA 7.6.6). Switches keep the lane that a packet came by.
     pub sl_to_vl: [u8; 16],
-    /// With tables, switches take the lane anew, by input port, output port and service level; where there
+    /// With tables, switches take the lane again, by input port, output port and service level; where there
     /// is no table, it is that of `sl_to_vl`.
     pub tables: Option<SlToVlTables>,
     /// Bytes on the wire beyond the payload of every packet.

@@ -109,7 +109,7 @@ impl Scenario {
         Self::build(&source, text, source_name, overrides).map_err(|error| source.locate(error))
     }
 
-    /// The same scenario with more overrides, read anew: defaults that depend on other values
+    /// The same scenario with more overrides, read again: defaults that depend on other values
     /// follow those that the overrides set.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use super::parameters::{PftParameters, Spell, Threshold};
 ///
 /// The printed algorithms have slips that are read as follows. "c > Te" and "c < Ts" compare credits
 /// with times: the thresholds te and ts are meant. The counts Te' and Ts' are looked at in the state
-/// that they belong to only, and both counters start anew when the state changes.
+/// that they belong to only, and both counters start again when the state changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detector {
     congested: bool,
@@ -92,7 +92,7 @@ impl Detector {
         }
     }
 
-    /// Cycles until the count starts anew, the one that does it included.
+    /// Cycles until the count starts again, the one that does it included.
     #[inline]
     fn until_reset(&self, spell: Spell) -> u64 {
         match spell.window - self.cycle_count {

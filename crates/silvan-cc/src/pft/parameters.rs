@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Much of what the scheme is told about: a stretch of clock cycles, and how many of them count.
 ///
 /// Of `window` cycles in a row as many as `count` must have c beyond the threshold. The cycle that
-/// ends a window starts the count anew and does not count itself, so windows repeat every
+/// ends a window starts the count again and does not count itself, so windows repeat every
 /// `window` + 1 cycles (pft2021, Algorithm 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spell {

@@ -61,7 +61,7 @@ fn algorithm_1_compares_strictly() {
 
 #[test]
 fn algorithm_2_needs_enough_cycles_in_a_window() {
-    // Te = 5, Te' = 3. Cycles 1 to 4 count, 5 starts anew, then 6 to 10 count and 11 starts anew.
+    // Te = 5, Te' = 3. Cycles 1 to 4 count, 5 starts again, then 6 to 10 count and 11 starts again.
     // Two of the first four do not suffice, nor does the fifth make a third.
     assert_eq!(states(&average(), &[11, 0, 11, 0, 11]), "------");
     // Three of them do, in a row or not.
@@ -77,7 +77,7 @@ fn algorithm_2_needs_enough_cycles_in_a_window() {
 #[test]
 fn algorithm_2_leaves_in_the_same_way_with_its_own_window() {
     // Congested after three cycles, with both counters at 0. Ts = 4, Ts' = 2: cycles 1 to 3 count, the
-    // fourth starts anew.
+    // fourth starts again.
     let enter = [11, 11, 11];
     let after = |rest: &[u32]| states(&average(), &[&enter, rest].concat())[3..].to_owned();
     assert_eq!(after(&[5, 5]), "CC-");

@@ -454,7 +454,7 @@ mod tests {
         };
         assert!(calls.on_departure(now, PortVl(9), queue(101), packet));
         assert!(!calls.on_departure(now, PortVl(9), queue(100), packet));
-        // What is left out does nothing, and nobody need call it.
+        // What is left out does nothing, and is never called.
         assert!(!calls.on_feedback(now, FLOW, Feedback::Cnp));
         assert!(!calls.needs_credit());
         calls.on_credit(now, FLOW.source, 1, 2);

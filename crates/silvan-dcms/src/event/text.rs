@@ -108,7 +108,7 @@ impl fmt::Display for Event {
             Self::SmChanged { sm_lid } => {
                 write!(
                     f,
-                    "the subnet manager is at LID {sm_lid} now; discovering anew"
+                    "the subnet manager is at LID {sm_lid} now; discovering again"
                 )
             }
             Self::ClockWentBack => {
@@ -121,7 +121,7 @@ impl fmt::Display for Event {
             Self::SwitchMoved { switch } => {
                 write!(
                     f,
-                    "the LID of {switch} belongs to another node; discovering anew"
+                    "the LID of {switch} belongs to another node; discovering again"
                 )
             }
             Self::LinkFlapped { port } => write!(f, "the link of {port} has been down"),

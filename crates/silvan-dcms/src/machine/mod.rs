@@ -25,7 +25,7 @@
 //! - The limit is a number of sweeps in the pseudocode. With two inter-sweep intervals, and with
 //!   sweeps that take longer than planned, only a time means the same throughout.
 //! - A victim that was removed because its utilization dropped is added again if it waits for
-//!   credits again, as Algorithm 2 says; that neither lowers the port anew nor extends its
+//!   credits again, as Algorithm 2 says; that neither lowers the port again nor extends its
 //!   time.
 
 mod counters;

@@ -63,7 +63,7 @@ impl SmWatch {
     }
 
     /// Takes it that a master has answered now, since when it last did cannot be known any more.
-    pub fn forget_times(&mut self, now: MonotonicTime) {
+    pub fn invalidate_times(&mut self, now: MonotonicTime) {
         self.seen = now;
         self.look_at = now;
     }

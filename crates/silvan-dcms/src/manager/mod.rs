@@ -324,7 +324,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.write_after = None;
         self.reported.clear();
         self.silent.clear();
-        self.sm.forget_times(now);
+        self.sm.invalidate_times(now);
         self.discovered_at = now;
         self.start_anew(now)
     }

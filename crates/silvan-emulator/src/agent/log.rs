@@ -23,7 +23,7 @@ impl Subnet {
         stamp(self.now())
     }
 
-    /// The log of a node; reading it starts its count anew.
+    /// The log of a node; reading it starts its count again.
     pub(super) fn congestion_log(&mut self, exchange: &mut Exchange) {
         let node = &self.fabric.nodes[exchange.at.node];
         let log: CongestionLog = match (node.as_switch(), node.as_host()) {

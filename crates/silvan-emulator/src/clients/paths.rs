@@ -2,8 +2,8 @@
 //!
 //! A host asks as an application does before it connects: SubnAdmGet(PathRecord), to the LID that its
 //! PortInfo names as the subnet manager's, through active ports. Until it has the answer it sends nothing
-//! there. It asks anew when its port becomes Active again; when the subnet manager tells its clients to
-//! register anew; and when forwarding tables or SL to VL tables have changed and stay as they are, as an
+//! there. It asks again when its port becomes Active again; when the subnet manager tells its clients to
+//! register again; and when forwarding tables or SL to VL tables have changed and stay as they are, as an
 //! application whose connection has broken.
 //!
 //! Only a subnet manager that has set something is asked: one that has just opened its port may not be

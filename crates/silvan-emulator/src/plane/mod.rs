@@ -125,7 +125,7 @@ impl DataPlane {
         self.look_again(host);
     }
 
-    /// A host asks for each path anew, and sends on it meanwhile.
+    /// A host asks for each path again, and sends on it meanwhile.
     pub fn doubt_paths(&mut self, host: HostId) {
         self.engine.adapter_mut().meter.paths.doubt(host);
     }

@@ -115,7 +115,7 @@ impl Subnet {
                 PortState::DOWN
             };
             record.link_downed += u64::from(!up);
-            self.tell_change(self.place(end).0);
+            self.notify_change(self.place(end).0);
         }
         for end in ends.into_iter().flatten() {
             self.sync_port(end, OnWire::Lost);
@@ -138,7 +138,7 @@ impl Subnet {
         for end in ends.into_iter().flatten() {
             self.record_mut(end).link_downed += 1;
             self.record_mut(end).info.port_state = PortState::INITIALIZE;
-            self.tell_change(self.place(end).0);
+            self.notify_change(self.place(end).0);
         }
         for end in ends.into_iter().flatten() {
             self.sync_port(end, OnWire::Lost);
@@ -162,7 +162,7 @@ impl Subnet {
     }
 
     /// A switch notes that a port has changed, and has a trap to send.
-    fn tell_change(&mut self, node: NodeId) {
+    fn notify_change(&mut self, node: NodeId) {
         if let Some(switch) = &mut self.state_mut(node).switch {
             switch.info.port_state_change = true;
             if !self.traps.contains(&node) {

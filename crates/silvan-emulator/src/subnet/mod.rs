@@ -85,7 +85,7 @@ pub(crate) struct Subnet {
     pub start: Start,
     /// Time since the start, for what is timed in seconds.
     pub uptime: Duration,
-    /// When the way of data was last changed, until hosts have been told to look for it anew.
+    /// When the way of data was last changed, until hosts have been told to look for it again.
     ways_changed: Option<Duration>,
     /// When each host last forgot the paths that it knew.
     forgot_paths: Vec<Duration>,

@@ -127,7 +127,7 @@ impl Subnet {
         self.plane.forget_paths(host);
     }
 
-    /// Lets hosts ask for their paths anew if the ways have changed since they last forgot them, and
+    /// Lets hosts ask for their paths again if the ways have changed since they last forgot them, and
     /// not for this long.
     pub fn doubt_paths(&mut self, settled: Duration) {
         let uptime = self.uptime;

@@ -196,13 +196,13 @@ fn changed_tables_are_reason_to_ask_anew_without_a_stop() {
     clients.datagram(me, &with_level(&question, 6));
     assert_eq!(levels_used(&mut clients), [6]);
     // The subnet manager may ask for it as well.
-    let anew = PortInfo {
+    let reregister = PortInfo {
         client_reregister: true,
         lid: Lid::new(1),
         master_sm_lid: Lid::new(1),
         ..PortInfo::default()
     };
-    set_port(&mut clients, me, &[], 1, anew);
+    set_port(&mut clients, me, &[], 1, reregister);
     assert_eq!(levels_used(&mut clients), [6]);
     assert_eq!(questions(&mut clients).len(), 1);
 }

@@ -132,8 +132,8 @@ pub(super) fn on_route(error: &RouteError, section: &FabricSection, from_file: b
     }
     match error {
         RouteError::NoEntry { .. } if linear => {
-            "set fabric.unreachable to \"drop\" to discard and count such packets, or take the \
-             tables anew"
+            "set fabric.unreachable to \"drop\" to discard and count such packets, or collect the \
+             tables again"
                 .to_owned()
         }
         _ if linear => "take tables and fabric at the same time".to_owned(),

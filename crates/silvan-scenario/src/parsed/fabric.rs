@@ -71,7 +71,7 @@ pub enum Adaptive {
     /// The forwarding tables decide.
     #[default]
     Off,
-    /// For each packet anew: the port with the fewest bytes ahead of it, those waiting in the switch
+    /// For each packet: the port with the fewest bytes ahead of it, those waiting in the switch
     /// and those in the buffer behind the cable. The table's own port wins ties. Packets of a flow may
     /// overtake each other.
     PerPacket,

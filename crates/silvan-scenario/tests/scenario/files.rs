@@ -188,7 +188,7 @@ fn a_missing_entry_is_an_error_unless_packets_may_be_dropped() {
     let start = format!("{name}:4: fabric.routing-file: no route from ");
     assert!(error.starts_with(&start), "{error}");
     let end = "to \"Hca2\": \"spine\" has no entry for it (hint: set fabric.unreachable to \"drop\" to \
-               discard and count such packets, or take the tables anew)";
+               discard and count such packets, or collect the tables again)";
     assert!(error.ends_with(end), "{error}");
 
     let scenario = Scenario::from_toml(&text("unreachable = \"drop\"\n"), &name, &[]).unwrap();

@@ -9,7 +9,7 @@
 //!   sends what others need of its blocks.
 //! - MPIRandomAccess updates words of a table that is spread over all ranks. Updates for one rank are
 //!   collected; when 1024 are waiting, the most numerous leave. Here all ranks send at once, to
-//!   partners drawn anew each time.
+//!   partners drawn again each time.
 //! - MPIFFT transposes its vector three times, each an all-to-all.
 
 use std::sync::Arc;

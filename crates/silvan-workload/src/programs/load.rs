@@ -138,7 +138,7 @@ impl Workload for Load {
     fn on_release_moved(&mut self, host: HostId) {
         self.traffic.on_release_moved(host);
         if let Some(programs) = &mut self.programs {
-            programs.forget_releases(host);
+            programs.invalidate_releases(host);
         }
     }
 

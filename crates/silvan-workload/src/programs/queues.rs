@@ -224,7 +224,7 @@ impl Queues {
     }
 
     /// Congestion control may let flows of the host send earlier than it said.
-    pub fn forget_releases(&mut self, host: HostId) {
+    pub fn invalidate_releases(&mut self, host: HostId) {
         for pair in self.hosts[host.index()].pairs.values_mut() {
             pair.release = Time::ZERO;
         }

@@ -190,8 +190,8 @@ impl Programs {
     }
 
     /// Congestion control may let flows of the host send earlier than it said.
-    pub fn forget_releases(&mut self, host: HostId) {
-        self.queues.forget_releases(host);
+    pub fn invalidate_releases(&mut self, host: HostId) {
+        self.queues.invalidate_releases(host);
     }
 
     pub(crate) fn set_timer(&mut self, rank: u32, at: Time, due: Due) {

@@ -141,7 +141,7 @@ impl Fixed {
     }
 
     /// Congestion control may let the flow send earlier than it said.
-    pub(crate) fn forget_releases(&mut self) {
+    pub(crate) fn invalidate_releases(&mut self) {
         self.release = Time::ZERO;
     }
 

@@ -302,9 +302,9 @@ impl Workload for Traffic {
         let HostSources { first, count, .. } = self.hosts[host.index()];
         for source in &mut self.sources[first as usize..(first + count) as usize] {
             match source {
-                Source::Scatter(scatter) => scatter.forget_releases(),
-                Source::Fixed(fixed) => fixed.forget_releases(),
-                Source::Sequence(sequence) => sequence.forget_releases(),
+                Source::Scatter(scatter) => scatter.invalidate_releases(),
+                Source::Fixed(fixed) => fixed.invalidate_releases(),
+                Source::Sequence(sequence) => sequence.invalidate_releases(),
             }
         }
     }

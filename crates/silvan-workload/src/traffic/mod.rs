@@ -20,7 +20,7 @@
 //!   no hotspot is in its own subset; when hotspots move and one lands on a member of its subset, that
 //!   host sends to the next subset's hotspot for the slot. A host that is the only hotspot
 //!   there is sends no hotspot traffic.
-//! - Moving hotspots all move at the same instants, to hosts drawn anew; subsets stay as they are.
+//! - Moving hotspots all move at the same instants, to hosts drawn again; subsets stay as they are.
 //! - The two classes of a B node are capped as Frame I says, with a bounded [`run-ahead`] that
 //!   lets chance order the messages and a [`catch-up`] for a class that was held back.
 //!

@@ -168,7 +168,7 @@ impl Parking {
     }
 
     /// Forgets all remembered instants; every queue is asked about again.
-    pub(crate) fn forget_releases(&mut self) {
+    pub(crate) fn invalidate_releases(&mut self) {
         for queue in &mut self.queues {
             queue.release = Time::ZERO;
         }

@@ -136,8 +136,8 @@ impl Scatter {
     }
 
     /// Congestion control may let some flow send earlier than it said.
-    pub(crate) fn forget_releases(&mut self) {
-        self.spread.parking.forget_releases();
+    pub(crate) fn invalidate_releases(&mut self) {
+        self.spread.parking.invalidate_releases();
     }
 
     /// Makes a new message that can start now the current one, or gives the earliest instant at

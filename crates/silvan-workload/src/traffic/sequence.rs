@@ -148,7 +148,7 @@ impl Sequence {
     }
 
     /// Congestion control may let the flow send earlier than it answered.
-    pub(crate) fn forget_releases(&mut self) {
+    pub(crate) fn invalidate_releases(&mut self) {
         self.release = Time::ZERO;
     }
 

@@ -19,7 +19,7 @@ struct Counters {
 /// is marked and takes one off cnt2, until it is zero.
 ///
 /// Packets that overtake others may so be marked in their stead; the source hears of the congestion
-/// earlier. A further full buffer copies cnt1 anew, which adds the packets that have come since.
+/// earlier. A further full buffer copies cnt1 again, which adds the packets that have come since.
 #[derive(Clone, Debug)]
 pub struct ProposedCounters {
     counters: Vec<Counters>,

@@ -22,7 +22,7 @@ pub struct Increase {
 /// past one discrete rate or several, the table leads to the highest that is reached. Where it takes
 /// several acknowledgements to the next discrete rate (LIPD at ipd i: 256/(1 + i)), the table says
 /// how many; rounding each acknowledgement up to a whole step would recover faster than the function
-/// says. A mark starts the count anew. The paper does not tell how it rounds.
+/// says. A mark starts the count again. The paper does not tell how it rounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateTables {
     increase: Box<[Increase; RATES]>,

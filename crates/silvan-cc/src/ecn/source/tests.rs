@@ -76,7 +76,7 @@ fn marks_lower_and_acknowledgements_raise_the_rate() {
     }
 }
 
-/// LIPD at ipd i goes up one step after 256/(1 + i) acknowledgements, and a mark starts the count anew.
+/// LIPD at ipd i goes up one step after 256/(1 + i) acknowledgements, and a mark starts the count again.
 #[test]
 fn discrete_steps_count_acknowledgements() {
     let mut source = source(parameters(Rates::Discrete(RateTables::compute(&lipd()))));

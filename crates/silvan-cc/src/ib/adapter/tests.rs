@@ -465,7 +465,7 @@ fn adapters_take_tables_and_levels_of_their_own() {
         let release = at(1_000 + (1 + times) * PACKET_TIME.as_ps());
         assert_eq!(adapter.release(at(1_000), flow), release);
     }
-    // At SL level the flows of this host are one, and start anew; the other host's are not.
+    // At SL level the flows of this host are one, and start again; the other host's are not.
     adapter
         .set_level(HostId::new(1), ControlLevel::ServiceLevel)
         .unwrap();

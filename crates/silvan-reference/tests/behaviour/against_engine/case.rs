@@ -20,7 +20,7 @@ pub struct Case {
     hosts: Vec<(usize, LinkKind)>,
     pub mtu: Bytes,
     pub parameters: Parameters,
-    /// With lanes that switches take anew: kinds of tables that pairs of ports have.
+    /// With lanes that switches take again: kinds of tables that pairs of ports have.
     kinds: Option<[Vls; 3]>,
     pub flows: Vec<Flow>,
 }
