@@ -377,6 +377,7 @@ def test_points_of_another_sweep_are_never_mixed(
     assert [path.name for path in out.iterdir()] == ["seed-3"]
 
 
+@pytest.mark.slow
 def test_results_that_cannot_be_read_are_never_mixed(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
@@ -409,6 +410,7 @@ def test_two_commands_never_write_into_one_folder(
     assert [path.name for path in out.iterdir()] == ["seed-3"]
 
 
+@pytest.mark.slow
 def test_runs_and_trees_are_never_mixed(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def test_all_examples_are_listed(command: Command) -> None:
     assert all(name in table.stdout for name in names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", EXAMPLES, ids=lambda one: one.name)
 def test_a_copy_stands_alone(command: Command, tmp_path: Path, one: Example) -> None:
     done = command("example", one.name, cwd=tmp_path)
