@@ -120,7 +120,7 @@ pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
         ops: programs
             .op_times()
             .iter()
-            .map(|op| (op.line, op.start.unwrap(), op.end.unwrap()))
+            .filter_map(|op| Some((op.line, op.start?, op.end?)))
             .collect(),
         fault: programs.fault().cloned(),
         finished: programs.is_finished(),
