@@ -210,12 +210,16 @@ def _standing(
 
 
 def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Contender]:
-    """Find the contenders of a comparison: those named, and no control as what they are held to."""
+    """Find the contenders of a comparison: those named, and no control as what they are held to.
+
+    The scenario's own scheme in a Python file always takes part.
+    """
     every = contenders(scenario)
     if not schemes:
         return every
-    named = chosen(every, schemes)
-    return [one for one in every if one in named or one is every[0]]
+    always = [every[0], *(every[-1:] if scenario.has_python_scheme else [])]
+    named = [*chosen(every, schemes), *always]
+    return [one for one in every if one in named]
 
 
 def quantities(standings: Sequence[Standing]) -> list[Quantity]:

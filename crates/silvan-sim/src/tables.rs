@@ -175,7 +175,7 @@ impl Measurement<'_> {
         }
         let role = |host: HostId| {
             let role = match traffic.role(host) {
-                Role::Idle => "idle",
+                Role::Idle => "other",
                 Role::V => "v",
                 Role::C => "c",
                 Role::B => "b",

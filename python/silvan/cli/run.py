@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import tomllib
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,7 +189,7 @@ def _report(one: Run, result: Result) -> dict[str, Any]:
 
     return {
         "seed": result.seed,
-        "set": dict(one.values),
+        "set": {key: _plain(value) for key, value in one.values.items()},
         "hash": result.scenario.hash,
         "receive_rates": receive_rates_gbps(result),
         "summary": result.summary,
@@ -196,6 +197,11 @@ def _report(one: Run, result: Result) -> dict[str, Any]:
         **_ends(result),
         "folder": str(one.job.folder) if one.job.folder else None,
     }
+
+
+def _plain(literal: str) -> Any:
+    """Read a value of a sweep, which is text as TOML writes it."""
+    return tomllib.loads(f"value = {literal}")["value"]
 
 
 def _ends(result: Result) -> dict[str, Any]:
@@ -319,7 +325,7 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
     for report in reports:
         rates, summary = report["receive_rates"], report["summary"]
         table.add_row(
-            *report["set"].values(),
+            *(str(value) for value in report["set"].values()),
             str(report["seed"]),
             *(f"{rates[key]:.3f}" if key in rates else "-" for key in columns),
             *(_finished(report.get(name, ())) for name in ends),
