@@ -249,4 +249,3 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         taken
     }
 }
-// silvan_workload
