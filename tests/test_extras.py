@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,21 @@ def scheme(setup):
 
 def run_without(modules: tuple[str, ...], *words: str | Path, cwd: Path) -> Outcome:
     """Run a command in processes that cannot import some modules."""
+    return _run_without(modules, silvan_command(*words), cwd)
+
+
+def run_python_without(modules: tuple[str, ...], program: str, *, cwd: Path) -> Outcome:
+    """Run a program in a process that cannot import some modules."""
+    return _run_without(modules, [sys.executable, "-c", program], cwd)
+
+
+def _run_without(modules: tuple[str, ...], call: list[str], cwd: Path) -> Outcome:
     folder = cwd / "without"
     folder.mkdir(exist_ok=True)
     (folder / "sitecustomize.py").write_text(_WITHOUT.format(modules=modules))
     environment = os.environ | {"PYTHONPATH": str(folder)}
     done = subprocess.run(
-        silvan_command(*words),
+        call,
         cwd=cwd,
         env=environment,
         capture_output=True,

@@ -313,3 +313,8 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<silvan.Result of {self.scenario.name!r}, seed {self.seed}>"
+
+    def _repr_html_(self) -> str:
+        from silvan.notebook import result_html
+
+        return result_html(self)

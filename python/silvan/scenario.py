@@ -417,6 +417,11 @@ class Scenario:
     def __repr__(self) -> str:
         return f"<silvan.Scenario {self.name!r} {self.hash[:12]}>"
 
+    def _repr_html_(self) -> str:
+        from silvan.notebook import scenario_html
+
+        return scenario_html(self)
+
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return (_rebuild, (self.to_toml(),))
 

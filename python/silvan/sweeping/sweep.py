@@ -91,6 +91,11 @@ class SweepResult:
         frame: pd.DataFrame = self.points.to_pandas()
         return frame
 
+    def _repr_html_(self) -> str:
+        from silvan.notebook import sweep_html
+
+        return sweep_html(self)
+
 
 def sweep(
     scenario: Scenario,
