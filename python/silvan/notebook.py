@@ -122,7 +122,9 @@ def sweep_html(swept: SweepResult) -> str:
             [np.nan if one is None else one for one in points["total_gbps"].to_pylist()]
         )
         edges = np.arange(len(totals) + 1, dtype=np.float64)
-        figure = _chart(edges, {"total delivered": (totals, _OTHERS)}, "point", "Gbit/s", dots=True)
+        figure = _chart(
+            edges, {"total delivered": (totals, _OTHERS)}, "points", "Gbit/s", dots=True
+        )
     return _page(facts + table, figure)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from silvan.arrow import Columns
+    from silvan.figures.result_plots import ResultPlots
 
 
 class Result:
@@ -187,6 +188,16 @@ class Result:
         if name not in self.tables:
             raise SilvanError(f"{self.scenario.name}: {reason}", hint=hint)
         return self.tables[name]
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Figures of the result, such as ``result.plot.receive_rates()``.
+
+        They need the extra ``figures``.
+        """
+        from silvan.figures.result_plots import ResultPlots
+
+        return ResultPlots(self)
 
     def to_polars(self) -> dict[str, pl.DataFrame]:
         """Give all tables as polars data frames over the same memory.

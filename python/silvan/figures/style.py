@@ -72,6 +72,13 @@ Numbers: TypeAlias = tuple[Sequence[str], Sequence[Sequence[object]]]
 """What is behind a figure: names of the columns with their units, and the rows."""
 
 
+class NotebookFigure(Figure):
+    """A figure that notebooks show without a window system of matplotlib."""
+
+    def _repr_png_(self) -> bytes:
+        return _file(self, metadata={"Software": None}, pil_kwargs=_PNG)
+
+
 @contextmanager
 def styled(width_in: float, height_in: float, title: str = "") -> Iterator[Figure]:
     """Make a figure in the project's style.
@@ -90,7 +97,7 @@ def styled(width_in: float, height_in: float, title: str = "") -> Iterator[Figur
         save the figure there too.
     """
     with mpl.rc_context(_SETTINGS):
-        figure = Figure(figsize=(width_in, height_in), layout="constrained")
+        figure = NotebookFigure(figsize=(width_in, height_in), layout="constrained")
         FigureCanvasAgg(figure)
         if title:
             figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")

@@ -1,0 +1,287 @@
+"""Figures of one result: ``result.plot``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from silvan.errors import SilvanError
+from silvan.figures import style
+from silvan.measures import delivered, is_hotspot, measured_ps, receives, sliding_rates_gbps
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from silvan.measures import FloatArray
+    from silvan.result import Result
+
+_COLOURS = ("#0072B2", "#D55E00", *style.SHADES)
+_HOTSPOTS, _OTHERS = "#D55E00", "#0072B2"
+_SIZE = (7.2, 3.6)
+
+
+class ResultPlots:
+    """Figures of one result, in matplotlib.
+
+    A notebook shows a figure that is the last value of a cell; ``figure.savefig(path)`` writes it.
+
+    Parameters
+    ----------
+    result : Result
+        What to draw.
+
+    Examples
+    --------
+    >>> import silvan
+    >>> scenario = silvan.Scenario(
+    ...     fabric={"generator": "single-switch", "hosts": 4},
+    ...     traffic={"incast": [{"to": "host-0000"}]},
+    ...     probe={"interval": "10 us"},
+    ...     run={"duration": "100 us"},
+    ... )
+    >>> figure = silvan.run(scenario).plot.receive_rates()
+    >>> figure.axes[0].get_ylabel()
+    'receive rate (Gbit/s)'
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def receive_rates(self, hosts: Sequence[str] | None = None) -> Figure:
+        """Draw the receive rates over time.
+
+        Parameters
+        ----------
+        hosts : sequence of str, optional
+            Names of hosts, each with a curve of its own; by default there are two curves, the mean
+            of the hotspots and that of the other receivers.
+
+        Returns
+        -------
+        Figure
+            The rates in Gbit/s in each probe interval, at its middle.
+
+        Raises
+        ------
+        SilvanError
+            There is no such host.
+        """
+        curves = {}
+        if hosts is None:
+            hot = is_hotspot(self._result)
+            for name, members, colour in (
+                ("hotspots", hot, _HOTSPOTS),
+                ("other receivers", receives(self._result) & ~hot, _OTHERS),
+            ):
+                if members.any():
+                    curves[f"{name} (mean)"] = (np.flatnonzero(members), colour)
+        else:
+            for number, name in enumerate(hosts):
+                colour = _COLOURS[number % len(_COLOURS)]
+                curves[name] = (np.array([self._host(name)]), colour)
+        times_ms, rates = sliding_rates_gbps(*delivered(self._result))
+        with style.styled(*_SIZE, self._result.scenario.name) as figure:
+            axes = figure.subplots()
+            for name, (columns, colour) in curves.items():
+                axes.plot(times_ms, rates[:, columns].mean(axis=1), color=colour, label=name)
+            _over_time(axes, "receive rate (Gbit/s)")
+        return figure
+
+    def queues(self, ports: Sequence[str] | None = None, *, most: int = 6) -> Figure:
+        """Draw what waits for output ports over time.
+
+        Parameters
+        ----------
+        ports : sequence of str, optional
+            Ports as ``"node:port"``; by default those with the largest queues.
+        most : int, optional
+            Number of ports drawn by default.
+
+        Returns
+        -------
+        Figure
+            The bytes that wait for each port, from the table ``port_series``. Without this table:
+            the bytes in congestion trees and all that wait in switches, from the table ``forest``.
+
+        Raises
+        ------
+        SilvanError
+            The result has neither table, or no such port.
+        """
+        tables = self._result.tables
+        if "port_series" not in tables and ("forest" not in tables or ports is not None):
+            raise SilvanError(
+                f"{self._result.scenario.name}: the run did not sample the queues of ports",
+                hint="set probe.ports = true, or give the scenario a table [probe.trees]",
+            )
+        with style.styled(*_SIZE, self._result.scenario.name) as figure:
+            axes = figure.subplots()
+            if "port_series" in tables:
+                for number, (name, times_ms, queued) in enumerate(self._queues(ports, most)):
+                    colour = _COLOURS[number % len(_COLOURS)]
+                    axes.plot(times_ms, queued / 1024, color=colour, label=name)
+            else:
+                forest = tables["forest"]
+                for name, column, colour in (
+                    ("in congestion trees", "queued_bytes", _HOTSPOTS),
+                    ("all that waits", "waiting_bytes", _OTHERS),
+                ):
+                    waiting = forest[column].to_numpy() / 1024
+                    axes.plot(_ms(forest["time_ps"]), waiting, color=colour, label=name)
+            _over_time(axes, "queue (KiB)")
+        return figure
+
+    def utilisation(self) -> Figure:
+        """Draw the transmit rate of each output port of the switches as a map.
+
+        Returns
+        -------
+        Figure
+            One row per switch, one column per port. Colours: wire bytes sent from the warm-up to
+            the end, as a rate in Gbit/s, from 0 to the data rate of the section ``link``, or to
+            the fastest port if it is faster. White: a port without a cable.
+        """
+        ports = self._result.ports
+        hosts = set(self._result.hosts["name"].to_pylist())
+        nodes = ports["node"].to_pylist()
+        switches = list(dict.fromkeys(node for node in nodes if node not in hosts))
+        rows = {switch: row for row, switch in enumerate(switches)}
+        numbers = ports["port"].to_numpy()
+        rates = ports["xmit_bytes"].to_numpy() * 8e3 / measured_ps(self._result)
+        columns = max(int(numbers[i]) for i, node in enumerate(nodes) if node in rows)
+        shown = np.full((len(switches), columns), np.nan)
+        for node, number, rate in zip(nodes, numbers, rates, strict=True):
+            if node in rows:
+                shown[rows[node], int(number) - 1] = rate
+        fastest = max(self._result.scenario.link_gbps, float(np.nanmax(shown)))
+        height = min(12.0, 1.6 + 0.25 * len(switches))
+        with style.styled(_SIZE[0], height, self._result.scenario.name) as figure:
+            axes = figure.subplots()
+            axes.grid(visible=False)
+            drawn = axes.pcolormesh(
+                np.arange(columns + 1) + 0.5,
+                np.arange(len(switches) + 1) - 0.5,
+                shown,
+                cmap="viridis",
+                vmin=0,
+                vmax=fastest,
+            )
+            axes.invert_yaxis()
+            step = -(-len(switches) // 40)
+            axes.set_yticks(range(0, len(switches), step), switches[::step])
+            axes.set_xlabel("output port")
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            figure.colorbar(drawn, ax=axes, label="transmit rate (Gbit/s)")
+        return figure
+
+    def latency_cdf(self, hosts: Sequence[str] | None = None, *, most: int = 6) -> Figure:
+        """Draw the distribution of the latencies of packets, by receiving host.
+
+        Parameters
+        ----------
+        hosts : sequence of str, optional
+            Names of hosts; by default those that received most packets.
+        most : int, optional
+            Number of hosts drawn by default.
+
+        Returns
+        -------
+        Figure
+            For each host the share of its packets whose latency is at most the value on the
+            horizontal axis. The histograms decide the resolution: 1/128 of a latency.
+
+        Raises
+        ------
+        SilvanError
+            The run kept no latencies by host, or there is no such host.
+        """
+        table = self._result.tables.get("host_latencies")
+        if table is None:
+            raise SilvanError(
+                f"{self._result.scenario.name}: the run did not keep latencies by host",
+                hint='set probe.latency = "host"',
+            )
+        receivers, ends, packets = (table[name].to_numpy() for name in ("host", "to_ns", "packets"))
+        names = self._result.hosts["name"].to_pylist()
+        if hosts is None:
+            totals = np.bincount(receivers, weights=packets, minlength=len(names))
+            order = np.argsort(-totals, kind="stable")[:most]
+            hosts = [names[host] for host in order if totals[host]]
+        with style.styled(*_SIZE, self._result.scenario.name) as figure:
+            axes = figure.subplots()
+            for number, name in enumerate(hosts):
+                own = receivers == self._host(name)
+                share = packets[own].cumsum() / max(1, packets[own].sum())
+                colour = _COLOURS[number % len(_COLOURS)]
+                axes.step(ends[own] / 1e3, share, where="post", color=colour, label=name)
+            axes.set_xscale("log")
+            axes.set_ylim(0, 1.02)
+            axes.set_xlabel("latency (us)")
+            axes.set_ylabel("share of packets")
+            _legend(axes)
+        return figure
+
+    def _host(self, name: str) -> int:
+        """Find a host by its name."""
+        names: list[str] = self._result.hosts["name"].to_pylist()
+        if name not in names:
+            raise SilvanError(
+                f"{self._result.scenario.name} has no host {name!r}",
+                hint='result.hosts["name"] lists the hosts',
+            )
+        return names.index(name)
+
+    def _queues(
+        self, ports: Sequence[str] | None, most: int
+    ) -> list[tuple[str, FloatArray, FloatArray]]:
+        """Give the name, sample times and queued bytes of ports."""
+        series = self._result.tables["port_series"]
+        of_port = self._result.ports
+        names = [
+            f"{node}:{port}"
+            for node, port in zip(
+                of_port["node"].to_pylist(), of_port["port"].to_pylist(), strict=True
+            )
+        ]
+        rows = series["ports_row"].to_numpy()
+        queued = series["queued_bytes"].to_numpy()
+        times_ms = _ms(series["time_ps"])
+        if ports is None:
+            peaks = np.zeros(len(names), dtype=queued.dtype)
+            np.maximum.at(peaks, rows, queued)
+            chosen = [int(row) for row in np.argsort(-peaks.astype(np.int64), kind="stable")[:most]]
+        else:
+            unknown = [name for name in ports if name not in names]
+            if unknown:
+                raise SilvanError(
+                    f"{self._result.scenario.name} has no port {unknown[0]!r}",
+                    hint=f"name ports by node and number, such as {names[0]!r}",
+                )
+            chosen = [names.index(name) for name in ports]
+        return [(names[row], times_ms[rows == row], queued[rows == row]) for row in chosen]
+
+
+def _ms(times_ps: pa.ChunkedArray) -> FloatArray:
+    """Convert times to milliseconds."""
+    milliseconds: FloatArray = times_ps.to_numpy().astype(np.float64) / 1e9
+    return milliseconds
+
+
+def _over_time(axes: Axes, quantity: str) -> None:
+    """Label the axes of a quantity over time."""
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("simulated time (ms)")
+    axes.set_ylabel(quantity)
+    _legend(axes)
+
+
+def _legend(axes: Axes) -> None:
+    """Explain the curves, if there are any."""
+    if axes.get_legend_handles_labels()[0]:
+        style.legend_below(axes, columns=min(6, len(axes.get_lines())))

@@ -1,0 +1,153 @@
+"""The figures of a result show the values of its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import silvan
+from silvan.measures import FloatArray, measured_ps, receive_rates_gbps
+from tests.conftest import INCAST
+from tests.test_extras import run_python_without
+
+if TYPE_CHECKING:
+    from matplotlib.collections import Collection
+    from matplotlib.lines import Line2D
+
+
+def across(line: Line2D) -> FloatArray:
+    """Give the horizontal places of a curve."""
+    return np.asarray(line.get_xdata(), dtype=np.float64)
+
+
+def up(line: Line2D) -> FloatArray:
+    """Give the values of a curve."""
+    return np.asarray(line.get_ydata(), dtype=np.float64)
+
+
+def colours(drawn: Collection) -> np.ma.MaskedArray[tuple[int], np.dtype[np.float64]]:
+    """Give the values of a map."""
+    values = drawn.get_array()
+    assert values is not None
+    return np.ma.asarray(values).ravel()
+
+
+@pytest.fixture(scope="module")
+def probed() -> silvan.Result:
+    """Run the small scenario with all that a run can sample."""
+    overrides = {
+        "probe.interval": "10 us",
+        "probe.ports": True,
+        "probe.latency": "host",
+        "probe.trees.interval": "10 us",
+        "run.warm-up": "50 us",
+    }
+    return silvan.run(silvan.Scenario.from_toml(INCAST, overrides=overrides))
+
+
+def test_receive_rates_are_those_of_the_series(incast: silvan.Result) -> None:
+    (line,) = incast.plot.receive_rates().axes[0].get_lines()
+    assert line.get_label() == "hotspots (mean)"
+    np.testing.assert_allclose(across(line), [0.025, 0.075, 0.125, 0.175])
+    mean = up(line).mean()
+    assert mean == pytest.approx(receive_rates_gbps(incast)["hotspots_gbps"])
+
+
+def test_receive_rates_of_hosts(incast: silvan.Result) -> None:
+    (idle, hot) = incast.plot.receive_rates(["host-0001", "host-0000"]).axes[0].get_lines()
+    assert [line.get_label() for line in (idle, hot)] == ["host-0001", "host-0000"]
+    assert not up(idle).any()
+    delivered = incast.host_series["delivered_bytes"].to_numpy()[::4]
+    np.testing.assert_allclose(up(hot), delivered * 8 / 50_000)
+    with pytest.raises(silvan.SilvanError, match="incast has no host 'nobody'"):
+        incast.plot.receive_rates(["nobody"])
+
+
+def test_queues_are_those_of_the_ports(probed: silvan.Result) -> None:
+    lines = probed.plot.queues(most=2).axes[0].get_lines()
+    # Three hosts send to one: the queue is at the port that faces the receiver.
+    assert lines[0].get_label() == "switch-00:1"
+    series = probed.tables["port_series"].to_pylist()
+    own = [row["queued_bytes"] for row in series if row["ports_row"] == 0]
+    np.testing.assert_allclose(up(lines[0]), np.array(own) / 1024)
+    (one,) = probed.plot.queues(["switch-00:2"]).axes[0].get_lines()
+    assert not up(one).any()
+    with pytest.raises(silvan.SilvanError, match="no port 'switch-00:9'"):
+        probed.plot.queues(["switch-00:9"])
+
+
+def test_queues_of_trees_take_the_place_of_those_of_ports(probed: silvan.Result) -> None:
+    tables = {name: table for name, table in probed.tables.items() if name != "port_series"}
+    result = silvan.Result(probed.scenario, probed.seed, tables, probed.summary)
+    in_trees, waiting = result.plot.queues().axes[0].get_lines()
+    np.testing.assert_allclose(up(in_trees), probed.forest["queued_bytes"].to_numpy() / 1024)
+    assert np.all(up(waiting) >= up(in_trees))
+
+
+def test_the_map_has_the_rate_of_each_port_of_a_switch(probed: silvan.Result) -> None:
+    figure = probed.plot.utilisation()
+    (drawn,) = figure.axes[0].collections
+    rates = colours(drawn).filled(np.nan)
+    # The counters of the ports that hosts receive with are a second source.
+    ports = {row["peer"]: row["rcv_bytes"] for row in probed.ports.to_pylist()}
+    received = [ports[f"switch-00:{port}"] for port in range(1, 5)]
+    np.testing.assert_allclose(rates, np.array(received) * 8e3 / measured_ps(probed), rtol=0.01)
+    assert drawn.get_clim() == (0, probed.scenario.link_gbps)
+    assert rates[0] == pytest.approx(probed.scenario.link_gbps, rel=0.02)
+
+
+def test_ports_without_a_cable_are_white() -> None:
+    scenario = silvan.Scenario(
+        fabric={
+            "switch": [{"name": "s", "ports": 4}],
+            "host": [{"name": "a"}, {"name": "b"}],
+            "cable": [{"from": "a", "to": "s:1"}, {"from": "b", "to": "s:3"}],
+        },
+        traffic={"flow": [{"from": "a", "to": "b"}]},
+        run={"duration": "20 us"},
+    )
+    (drawn,) = silvan.run(scenario).plot.utilisation().axes[0].collections
+    assert np.ma.getmaskarray(colours(drawn)).tolist() == [False, True, False]
+
+
+def test_the_distribution_of_latencies_agrees_with_the_percentiles(probed: silvan.Result) -> None:
+    (line,) = probed.plot.latency_cdf().axes[0].get_lines()
+    latencies_us, share = across(line), up(line)
+    assert share[-1] == 1
+    assert np.all(np.diff(share) > 0)
+    # One host receives all packets of the only class, whose percentiles the engine computes.
+    (row,) = probed.classes.to_pylist()
+    for name, part in (("latency_p50_ns", 0.5), ("latency_p99_ns", 0.99)):
+        at = latencies_us[np.searchsorted(share, part)] * 1e3
+        assert at == pytest.approx(row[name], rel=1 / 64, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("plot", "key"), [("queues", "probe.ports"), ("latency_cdf", "probe.latency")]
+)
+def test_a_missing_table_is_an_error_that_names_the_key(
+    incast: silvan.Result, plot: str, key: str
+) -> None:
+    with pytest.raises(silvan.SilvanError, match=r"^incast: the run did not") as caught:
+        getattr(incast.plot, plot)()
+    assert key in (caught.value.hint or "")
+
+
+def test_a_notebook_shows_a_figure(probed: silvan.Result, tmp_path: Path) -> None:
+    for draw in ("receive_rates", "queues", "utilisation", "latency_cdf"):
+        figure = getattr(probed.plot, draw)()
+        assert figure._repr_png_().startswith(b"\x89PNG\r\n")
+        figure.savefig(tmp_path / "figure.svg")
+
+
+def test_without_matplotlib_the_extra_is_named(tmp_path: Path) -> None:
+    program = (
+        "import silvan\n"
+        f"result = silvan.run(silvan.Scenario.from_toml({INCAST!r}))\n"
+        "try:\n    result.plot\nexcept silvan.MissingExtraError as error:\n    print(error.hint)"
+    )
+    done = run_python_without(("matplotlib",), program, cwd=tmp_path)
+    assert (done.status, done.stdout) == (0, "pip install 'silvan[figures]'\n"), done.stderr
