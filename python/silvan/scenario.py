@@ -138,6 +138,53 @@ class Scenario:
         text = read_text(path, SCENARIO_BYTES, "scenario", hint)
         return cls.from_toml(text, source=str(path), overrides=overrides)
 
+    @classmethod
+    def from_networkx(cls, graph: Any, **tables: TomlInput) -> Scenario:
+        """Make a scenario whose fabric is a graph of networkx.
+
+        Parameters
+        ----------
+        graph : networkx.Graph or networkx.MultiGraph
+            Its nodes are switches and hosts, its edges cables. The attribute ``kind`` of a node is
+            ``"switch"`` or ``"host"``; without it, a node with one edge is a host. A switch may
+            have ``ports``, by default as many as it has cables; nodes may have ``lid`` and
+            ``guid``; an edge may have ``speed``, ``width`` and ``length``, as a cable in a
+            scenario file. Other attributes have no effect.
+        **tables : TomlInput
+            The tables of the scenario, as for :class:`Scenario`. Routes are those of ``min-hop``,
+            if the table ``fabric`` has no other ``routing``.
+
+        Returns
+        -------
+        Scenario
+            The checked scenario. Names of hosts and switches are the nodes as text.
+
+        Raises
+        ------
+        ScenarioError
+            The graph is directed or no graph, two nodes have the same name, a host has more than
+            one edge, or the scenario is impossible: for example, its routes can deadlock.
+
+        Examples
+        --------
+        >>> import networkx
+        >>> import silvan
+        >>> star = networkx.star_graph(4)
+        >>> scenario = silvan.Scenario.from_networkx(star, traffic={"incast": [{"to": "1"}]})
+        >>> facts = scenario.describe()
+        >>> facts["hosts"], facts["switches"]
+        (4, 1)
+        """
+        from silvan.graph import fabric_lists
+
+        fabric = tables.pop("fabric", {})
+        if not isinstance(fabric, Mapping):
+            raise ScenarioError(
+                f"fabric: {shown(repr(fabric))} is not a table",
+                hint='give for example fabric={"routing": "min-hop"}',
+            )
+        return cls(fabric={"routing": "min-hop", **fabric, **fabric_lists(graph)}, **tables)
+
     def override(self, overrides: Mapping[str, object]) -> Scenario:
         """Make a changed copy.
 

@@ -218,7 +218,9 @@ class ResultPlots:
                 own = receivers == self._host(name)
                 share = packets[own].cumsum() / max(1, packets[own].sum())
                 colour = _COLOURS[number % len(_COLOURS)]
-                axes.step(ends[own] / 1e3, share, where="post", color=colour, label=name)
+                # Each curve starts at 0.
+                latencies_us = np.append(ends[own][:1], ends[own]) / 1e3
+                axes.step(latencies_us, np.append(0, share), where="post", color=colour, label=name)
             axes.set_xscale("log")
             axes.set_ylim(0, 1.02)
             axes.set_xlabel("latency (us)")
@@ -284,4 +286,4 @@ def _over_time(axes: Axes, quantity: str) -> None:
 def _legend(axes: Axes) -> None:
     """Explain the curves, if there are any."""
     if axes.get_legend_handles_labels()[0]:
-        style.legend_below(axes, columns=min(6, len(axes.get_lines())))
+        style.legend_below(axes, columns=min(3, len(axes.get_lines())))

@@ -1,0 +1,92 @@
+"""Fabrics from graphs of networkx."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from silvan.errors import ScenarioError, shown
+from silvan.toml_text import TomlInput
+
+_SWITCH = ("ports", "lid", "guid")
+_HOST = ("lid", "guid", "port-guid", "adapter-port")
+_CABLE = ("speed", "width", "length")
+
+
+def fabric_lists(graph: Any) -> dict[str, TomlInput]:
+    """Give the lists ``switch``, ``host`` and ``cable`` of the table ``fabric``.
+
+    Parameters
+    ----------
+    graph : networkx.Graph or networkx.MultiGraph
+        See :meth:`silvan.Scenario.from_networkx`.
+
+    Returns
+    -------
+    dict
+        The lists. Cables take the ports of a switch in the order of the graph's edges.
+
+    Raises
+    ------
+    ScenarioError
+        It is no undirected graph, or a node or an edge cannot be part of a fabric.
+    """
+    if not all(hasattr(graph, name) for name in ("nodes", "edges", "degree", "is_directed")):
+        raise ScenarioError(
+            f"{shown(repr(graph))} is not a graph of networkx", hint="give a networkx.Graph"
+        )
+    if graph.is_directed():
+        raise ScenarioError(
+            "the graph is directed, but a cable carries packets in both directions",
+            hint="give graph.to_undirected()",
+        )
+    names: dict[str, Any] = {}
+    switches: list[dict[str, TomlInput]] = []
+    hosts: list[dict[str, TomlInput]] = []
+    next_port: dict[Any, int] = {}
+    for node, values in graph.nodes(data=True):
+        name = str(node)
+        if name in names:
+            raise ScenarioError(
+                f"nodes {shown(repr(names[name]))} and {shown(repr(node))} have the same name"
+                f" {shown(name)}",
+                hint="rename nodes with networkx.relabel_nodes",
+            )
+        names[name] = node
+        degree = graph.degree(node)
+        kind = values.get("kind", "host" if degree == 1 else "switch")
+        if kind == "switch":
+            switches.append({"name": name, "ports": degree, **_of(values, _SWITCH)})
+            next_port[node] = 1
+        elif kind == "host":
+            if degree != 1:
+                raise ScenarioError(
+                    f"host {shown(name)} has {degree} edges, but a host has one cable",
+                    hint='give the node kind="switch", or one node per port of the adapter',
+                )
+            hosts.append({"name": name, **_of(values, _HOST)})
+        else:
+            raise ScenarioError(
+                f"node {shown(name)}: kind is {shown(repr(kind))}", hint='use "host" or "switch"'
+            )
+    cables: list[dict[str, TomlInput]] = []
+    for one, other, values in graph.edges(data=True):
+        if one == other:
+            raise ScenarioError(f"node {shown(str(one))} has an edge to itself")
+        ends = {}
+        for key, node in (("from", one), ("to", other)):
+            ends[key] = str(node)
+            if node in next_port:
+                ends[key] += f":{next_port[node]}"
+                next_port[node] += 1
+        cables.append({**ends, **_of(values, _CABLE)})
+    return {"switch": switches, "host": hosts, "cable": cables}
+
+
+def _of(values: Any, keys: tuple[str, ...]) -> dict[str, TomlInput]:
+    """Take the attributes that are keys of a scenario; underscores stand for hyphens."""
+    return {
+        key: values[name]
+        for key in keys
+        for name in (key, key.replace("-", "_"))
+        if values.get(name) is not None
+    }
