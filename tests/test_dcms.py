@@ -101,6 +101,15 @@ def test_a_configuration_must_be_given_and_be_there(tmp_path: Path, command: Com
     assert "UTF-8" in command("dcms", tmp_path / "latin.toml").stderr
 
 
+def test_a_dry_run_restores_nothing(tmp_path: Path, command: Command) -> None:
+    config = tmp_path / "dcms.toml"
+    config.write_text('[state]\nfolder = "state"\n')
+    refused = command("dcms", config, "--restore", "--dry-run")
+    assert refused.status == 2
+    assert "--dry-run" in refused.stderr
+    assert not (tmp_path / "state").exists()
+
+
 def test_a_folder_of_somebody_elses_is_refused(tmp_path: Path, command: Command) -> None:
     folder = tmp_path / "state"
     folder.mkdir(mode=0o755)

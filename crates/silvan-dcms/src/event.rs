@@ -261,13 +261,6 @@ pub enum Event {
     },
     /// The journal is written again.
     JournalWritten,
-    /// The last line of the journal of an earlier run is not complete, and is left out.
-    JournalTorn {
-        /// Number of the line.
-        line: usize,
-        /// What is there of it.
-        text: String,
-    },
     /// A switch answers no request of congestion control, though others.
     NoCongestionControl {
         /// The switch.
@@ -340,7 +333,6 @@ impl Event {
             | Self::SmLost { .. }
             | Self::NoSubnet
             | Self::SmAwaited
-            | Self::JournalTorn { .. }
             | Self::NoCongestionControl { .. }
             | Self::MetricsNotAccepted { .. }
             | Self::ClockWentBack

@@ -26,8 +26,6 @@ pub use folder::{StateError, StateFolder};
 const VERSION: u32 = 2;
 /// Hexadecimal digits of a checksum: the first of SHA-256.
 const CHECKSUM_LEN: usize = 16;
-/// How much of a torn line is logged, in bytes.
-const SHOWN: usize = 300;
 
 /// What a change is made at: a port, or a switch as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,15 +85,6 @@ pub struct Change {
     pub rate: u16,
     /// When it was made, in seconds since 1970.
     pub since: u64,
-}
-
-/// A last line that is not complete.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Torn {
-    /// Its number.
-    pub line: usize,
-    /// What is there of it.
-    pub text: String,
 }
 
 /// Where the journal is kept. Each function is a step after which the machine may stop.
@@ -173,7 +162,6 @@ pub struct Journal<D> {
     changes: BTreeMap<Target, Change>,
     /// Whether the disk may have another content.
     is_outdated: bool,
-    torn: Option<Torn>,
 }
 
 impl<D: Disk> Journal<D> {
@@ -187,22 +175,15 @@ impl<D: Disk> Journal<D> {
             what: "read",
             error,
         })?;
-        let (changes, torn) = match content {
-            None => (BTreeMap::new(), None),
+        let changes = match content {
+            None => BTreeMap::new(),
             Some(bytes) => parse(&bytes)?,
         };
         Ok(Self {
             disk,
             changes,
             is_outdated: false,
-            torn,
         })
-    }
-
-    /// The last line of the journal that was read, if it was not complete. Its change was not made,
-    /// since a change is made after its line is on the disk.
-    pub fn torn(&self) -> Option<&Torn> {
-        self.torn.as_ref()
     }
 
     /// Whether the disk may have another content, since it could not be written.
@@ -316,12 +297,14 @@ fn record<T: DeserializeOwned>(line: usize, bytes: &[u8]) -> Result<T, JournalEr
     serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))
 }
 
-type Content = (BTreeMap<Target, Change>, Option<Torn>);
-
-fn parse(bytes: &[u8]) -> Result<Content, JournalError> {
-    // After the last end of a line comes nothing, or what there is of a torn line.
+/// The changes in a file. It is written as a whole and renamed, so that no crash leaves a part of it:
+/// what is not complete is damaged, and a change that it does not show may be in force.
+fn parse(bytes: &[u8]) -> Result<BTreeMap<Target, Change>, JournalError> {
     let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
-    let rest = lines.pop().unwrap_or_default();
+    // The end of the last line; a checksum tells whether more than that is missing.
+    if lines.last().is_some_and(|rest| rest.is_empty()) {
+        lines.pop();
+    }
     let (first, entries) = lines.split_first().ok_or_else(|| JournalError::Content {
         line: 1,
         why: "it is not complete".to_owned(),
@@ -348,21 +331,14 @@ fn parse(bytes: &[u8]) -> Result<Content, JournalError> {
         };
         changes.insert(target, change);
     }
-    let line = lines.len() + 1;
-    match header.changes.checked_sub(entries.len()) {
-        Some(0) if rest.is_empty() => Ok((changes, None)),
-        Some(1) => {
-            let shown = &rest[..rest.len().min(SHOWN)];
-            let text = String::from_utf8_lossy(shown).into_owned();
-            Ok((changes, Some(Torn { line, text })))
-        }
-        _ => Err(JournalError::Content {
-            line,
-            why: format!(
-                "{} changes are listed, of {}",
-                entries.len(),
-                header.changes
-            ),
-        }),
+    if entries.len() != header.changes {
+        let why = format!(
+            "{} changes are listed, of {}",
+            entries.len(),
+            header.changes
+        );
+        let line = lines.len() + 1;
+        return Err(JournalError::Content { line, why });
     }
+    Ok(changes)
 }

@@ -28,26 +28,31 @@ class LogFormat(StrEnum):
 def dcms(
     config: Annotated[
         Path | None,
-        typer.Argument(metavar="CONFIG.toml", help="The configuration.", show_default=False),
+        typer.Argument(metavar="CONFIG.toml", help="Configuration file.", show_default=False),
     ] = None,
     log: Annotated[
-        LogFormat, typer.Option(help="A line of text, or a JSON object, per event.")
+        LogFormat, typer.Option(help="Format of log events: lines of text, or JSON objects.")
     ] = LogFormat.TEXT,
     *,
     act: Annotated[
-        bool,
-        typer.Option("--act/--dry-run", help="Change Marking_Rates, or only say what would be."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--act/--dry-run",
+            help="Change Marking_Rates, or only report what would be changed (the default).",
+            show_default=False,
+        ),
+    ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Sweep twice, decide once, restore, end.")
+        bool,
+        typer.Option("--once", help="Sweep twice, decide once, restore all changes, and exit."),
     ] = False,
     restore: Annotated[
         bool,
-        typer.Option("--restore", help="Restore what an earlier run has left changed, and end."),
+        typer.Option("--restore", help="Restore what an earlier run left changed, and exit."),
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every sweep.")] = False,
     example: Annotated[
-        bool, typer.Option("--example", help="Print a commented configuration, and end.")
+        bool, typer.Option("--example", help="Print a commented configuration, and exit.")
     ] = False,
     emulated: Annotated[
         bool,
@@ -64,8 +69,8 @@ def dcms(
 
     Sweeps the switches' counters and lowers the Marking_Rate of ports whose congestion slows others
     down. Whatever it has changed is restored at the end, on SIGTERM and on Ctrl-C, and at the next
-    start after a crash. Logs go to standard error. The status is 1 if something could not be
-    restored.
+    start after a crash. Logs go to standard error. The status is 1 if changes of this
+    or an earlier run are still to be restored.
     """
     from silvan import _silvan
     from silvan.errors import ManagerError
@@ -76,13 +81,15 @@ def dcms(
     if example:
         put(_silvan.Manager.example(time_scale if emulated else None))
         return
+    if restore and act is False:
+        raise typer.BadParameter("changes switches: not with --dry-run", param_hint="--restore")
     if config is None:
         raise typer.BadParameter("missing; --example prints one", param_hint="CONFIG.toml")
     hint = "silvan dcms --example prints a configuration"
     manager = _silvan.Manager(
         read_text(config, CONFIGURATION_BYTES, "configuration", hint),
         str(config),
-        act=act or restore,
+        act=bool(act) or restore,
         once=once,
         restore=restore,
         json=log is LogFormat.JSON,
@@ -94,7 +101,7 @@ def dcms(
         # It had started: what it has changed is in its journal.
         fail(str(error), error.hint)
         raise typer.Exit(1) from error
-    if pending and (act or restore):
+    if pending:
         raise typer.Exit(1)
 
 

@@ -87,10 +87,6 @@ impl fmt::Display for Event {
                  in {retry_in_s:.1} s"
             ),
             Self::JournalWritten => f.write_str("the journal is written again"),
-            Self::JournalTorn { line, text } => write!(
-                f,
-                "line {line} of the journal is torn and left out; it begins with {text:?}"
-            ),
             Self::NoCongestionControl { switch } => write!(
                 f,
                 "{switch} answers, but no request of congestion control: it has no agent for it, or \
@@ -131,7 +127,7 @@ impl fmt::Display for Event {
             Self::Stopped { pending } => {
                 write!(
                     f,
-                    "stopped; {pending} changes could not be restored and are in the journal"
+                    "stopped; {pending} changes are not restored and remain in the journal"
                 )
             }
         }

@@ -17,7 +17,7 @@
 //!
 //! Where the pseudocode and the text differ, the text is followed:
 //! - Algorithm 3 skips ports whose interval count is 1 and increments the others; the count is set
-//!   to 1 in Algorithm 2 and would stay there for ever. Here a port is skipped in the sweep that
+//!   to 1 in Algorithm 2 and would stay there permanently. Here a port is skipped in the sweep that
 //!   lowered it, and in no other.
 //! - A port whose time limit is reached keeps its victims in the pseudocode, and so could never be
 //!   lowered again because of them. The text wants "a second cycle": here they are forgotten

@@ -30,6 +30,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         let why = match self.try_lower(target, port)? {
             Ok(before) => {
                 self.held.insert(target);
+                self.reported.remove(&Failing::Lower(target));
                 self.acted("lower", "done");
                 let now = self.settings.dcms.low_marking_rate;
                 self.tell(&Event::Lowered {
@@ -44,7 +45,9 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         // If it may be low nevertheless, it is in the journal, and restored from there: by the time
         // the switch answers, the decision would be old.
         self.acted("lower", "failed");
-        self.tell(&Event::NotLowered { port: name, why });
+        if self.is_news(Failing::Lower(target)) {
+            self.tell(&Event::NotLowered { port: name, why });
+        }
         Ok(())
     }
 
@@ -81,6 +84,10 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             Ok(Lowered::OtherControl) => Err("it is set to credit starvation".to_owned()),
             Ok(Lowered::Failed(failure)) => {
                 self.failed(failure);
+                if failure == Failure::WrongKey {
+                    // The switch has refused it, so there is nothing to restore.
+                    self.forget(target);
+                }
                 Err(failure.to_string())
             }
             Err(ChangeError::Transport(error)) => return Err(error.into()),

@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::client::Client;
 use crate::discovery::Subnet;
 use crate::event::{Do, Event, Name};
-use crate::journal::{Disk, Journal, JournalError, Target, Torn};
+use crate::journal::{Disk, Journal, JournalError, Target};
 use crate::log::Log;
 use crate::metrics::{Metrics, PortLabels, ReasonLabels, label};
 use crate::settings::Settings;
@@ -98,6 +98,8 @@ impl ManagerError {
 enum Failing {
     /// Restoring a change.
     Restore(Target),
+    /// Lowering a Marking_Rate.
+    Lower(Target),
     /// Writing the journal.
     Journal,
 }
@@ -184,14 +186,10 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         act: bool,
         mut transport: T,
         disk: D,
-        mut log: Box<dyn Log>,
+        log: Box<dyn Log>,
         metrics: Arc<Metrics>,
     ) -> Result<Self, ManagerError> {
         let journal = Journal::open(disk)?;
-        if let Some(Torn { line, text }) = journal.torn() {
-            let text = text.clone();
-            log.take(&Event::JournalTorn { line: *line, text });
-        }
         let now = transport.now();
         let machine = Dcms::new(settings.dcms, Topology::default())?;
         Ok(Self {
