@@ -90,6 +90,7 @@ lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	$(BIN)/mypy
 	MYPYPATH=python $(BIN)/python -m mypy.stubtest silvan._silvan
 	$(BIN)/python python/tools/check_documents.py
+	$(BIN)/python python/tools/check_language.py
 	$(BIN)/python python/tools/generate_reference.py --check
 
 reference: install ## Generate the reference pages

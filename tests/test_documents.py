@@ -26,6 +26,7 @@ def load_tool(name: str) -> ModuleType:
 
 
 check = load_tool("check_documents")
+language = load_tool("check_language")
 
 
 @pytest.mark.parametrize(
@@ -66,3 +67,13 @@ def test_readme_names_the_two_commands() -> None:
     for target in ("run", "test"):
         assert f"make {target}" in readme
         assert f"\n{target}:" in makefile
+
+
+def test_words_with_a_plainer_one_are_found() -> None:
+    text = "It starts " + "an" + "ew.\nIt waits, in " + "va" + "in or not.\nAgain.\n"
+    assert [(line, plainer) for line, _, plainer in language.findings(text)] == [
+        (1, "again"),
+        (2, "without effect"),
+    ]
+    # The files of the project, this one among them, are what the tool reads.
+    assert Path(__file__).resolve() in {path.resolve() for path in language.files()}

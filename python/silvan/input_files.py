@@ -1,6 +1,6 @@
 """Text files that users name, read up to a limit.
 
-A path may name a pipe or a device, which can go on for ever; what is read of it is limited.
+A path may name a pipe or a device, which may never end; what is read of it is limited.
 """
 
 from __future__ import annotations

@@ -84,7 +84,9 @@ def attached(
 
 
 @contextmanager
-def opensm(emulation: Emulation, folder: Path, *, host: str | None = None) -> Iterator[None]:
+def opensm(
+    emulation: Emulation, folder: Path, *, host: str | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """Let OpenSM manage the fabric until the block ends; the block starts when the subnet is up.
 
     Parameters
@@ -95,6 +97,11 @@ def opensm(emulation: Emulation, folder: Path, *, host: str | None = None) -> It
         For OpenSM's log and files.
     host : str, optional
         Where it runs.
+
+    Yields
+    ------
+    subprocess.Popen
+        The running OpenSM.
 
     Raises
     ------
@@ -118,7 +125,7 @@ def opensm(emulation: Emulation, folder: Path, *, host: str | None = None) -> It
             lines = log.read_text(errors="replace").splitlines() if log.exists() else []
             reason = f": {lines[-1]}" if lines else ""
             raise EmulationError(f"{complaint}, and has ended{reason}")
-        yield
+        yield process
 
 
 def has_opensm() -> bool:

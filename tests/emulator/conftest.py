@@ -87,7 +87,7 @@ class Fabric:
             if value := condition():
                 return value
             time.sleep(0.05)
-        raise AssertionError(f"in vain for {seconds} s: {self.emulation.control('status')}")
+        raise AssertionError(f"not reached within {seconds} s: {self.emulation.control('status')}")
 
     def pass_time(self, seconds: float) -> None:
         """Wait until this much simulated time has passed."""

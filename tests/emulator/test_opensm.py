@@ -146,7 +146,7 @@ def test_queries_to_the_subnet_manager_are_answered(line: Fabric) -> None:
         nodeinfo = line.values("smpquery", "nodeinfo", str(lids["c"]))
         counters = line.values("perfquery", "-G", nodeinfo["PortGuid"])
         assert "PortXmitPkts" in counters
-    # Without one, nobody waits for ever.
+    # Without one, the wait ends.
     line.tool("sminfo", str(lids["d"]), status=255)
 
 

@@ -44,6 +44,15 @@ def test_tools_find_the_subnet_manager(line_file: Path, command: Command) -> Non
     assert "OpenSM" not in alone.stderr
 
 
+def test_the_end_of_opensm_is_reported(line_file: Path, command: Command) -> None:
+    # The tool that waits is the oracle: without a subnet manager sminfo finds nobody.
+    wait = "pkill -P $PPID opensm; while sminfo; do sleep 0.1; done"
+    shell = ("sh", "-c", f"PATH={PATH}; {wait}")
+    done = command("emulate", line_file, "--opensm", "--", *shell, cwd=line_file.parent)
+    assert "OpenSM has ended with status" in done.stderr
+    assert "no subnet manager any more" in done.stderr
+
+
 def test_a_blank_fabric_is_brought_up(line_file: Path, command: Command) -> None:
     words = ("emulate", line_file, "--blank", "--opensm", "--", "sminfo")
     done = command(*words, cwd=line_file.parent)

@@ -45,7 +45,7 @@ pub enum Command {
         /// A name that `flows` lists.
         flow: String,
     },
-    /// Lets it go on.
+    /// Resumes a stopped flow.
     Continue {
         /// A name that `flows` lists.
         flow: String,
@@ -62,13 +62,13 @@ pub enum Command {
     },
     /// Loses management datagrams, requests and answers alike; 0 ends it.
     Lose {
-        /// How many of a hundred.
+        /// Percentage of datagrams to drop.
         percent: f64,
-        /// Of the dice that say which.
+        /// Random seed for choosing which datagrams are dropped.
         #[serde(default)]
         seed: u64,
     },
-    /// Takes a switch its power; it comes back as shipped.
+    /// Powers a switch off; it comes back with factory settings.
     Reboot {
         /// Name of the switch.
         switch: String,
@@ -78,7 +78,7 @@ pub enum Command {
     },
     /// Stops simulated time.
     Pause,
-    /// Lets it go on.
+    /// Resumes simulated time.
     Resume,
     /// Changes the speed of simulated time.
     Scale {

@@ -1,6 +1,6 @@
 //! Deadlock: packets that wait for each other's buffers in a circle.
 //!
-//! A lane of an output is stuck for ever exactly if its waiting packets have no credits, none are on
+//! A lane of an output is stuck permanently exactly if its waiting packets have no credits, none are on
 //! their way, and every packet in the buffer that would have to free some waits for a stuck lane
 //! itself (Dally and Seitz, "Deadlock-free message routing in multiprocessor interconnection
 //! networks", 1987, applied to the state of a run instead of to all possible ones). The largest such

@@ -87,7 +87,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Plain> {
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Windowed> {
     /// An engine that takes events window by window. What happens is the same as in a general one; how often
-    /// something was looked at in vain, and so the number of events, is not.
+    /// something was looked at without effect, and so the number of events, is not.
     ///
     /// # Panics
     /// If the fabric is not fit for it, or there is congestion control, or the workload needs to know of

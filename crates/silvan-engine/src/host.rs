@@ -25,7 +25,7 @@ struct HostGate<'a, C> {
     now: Time,
     /// Lanes that were asked for and had too few credits, one bit each.
     starved: u16,
-    /// Fewest blocks that were asked for in vain.
+    /// Fewest blocks that were requested without effect.
     wanted: i32,
 }
 

@@ -324,7 +324,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// Schedules the arbitration after the packet that was just started. With one lane and too few
     /// credits in hand for any that wait it is put off to those that suffice, which saves an
-    /// arbitration in vain.
+    /// arbitration without effect.
     #[inline(always)]
     fn schedule_next(&mut self, now: u64, output: u32, lane: usize) {
         let plane = &mut self.plane;

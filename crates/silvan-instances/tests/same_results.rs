@@ -85,7 +85,7 @@ fn the_shared_engine_gives_the_same_to_the_last_bit() {
         let (fastest, shared) = (run_with(&Fastest, &scenario), run_with(&Shared, &scenario));
         assert_eq!(fastest.tables, shared.tables);
         if scenario.ib_control().is_some() {
-            // Window by window, something else is looked at in vain.
+            // Window by window, something else is looked at without effect.
             assert_eq!(fastest.summary.events, shared.summary.events);
         }
         assert_eq!(fastest.summary.packet_hops, shared.summary.packet_hops);

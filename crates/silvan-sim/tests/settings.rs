@@ -119,7 +119,7 @@ const TO_HOST_3: (&str, u32) = ("switch-01", 1);
 fn marked(output: &RunOutput, (node, port): (&str, u32)) -> Vec<(u64, u64)> {
     let phases = phases(output, node, port);
     assert_eq!(phases.len(), 4);
-    // The first packet comes after some hundred nanoseconds, and saturation is for ever.
+    // The first packet comes after some hundred nanoseconds, and saturation lasts to the end.
     let full = PHASE_TIME.as_ps() / packet_time().as_ps();
     assert!(phases.iter().all(|(sent, _)| sent.abs_diff(full) <= 2));
     phases

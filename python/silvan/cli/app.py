@@ -49,7 +49,8 @@ app = typer.Typer(
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Grow, show and prune congestion trees in lossless fabrics.",
+    help="Simulate, emulate and manage congestion in lossless networks (InfiniBand), "
+    "packet by packet.",
 )
 app.command("example")(example.example)
 app.command("run")(run.run)

@@ -24,7 +24,8 @@ _Result = TypeVar("_Result")
 
 def bench(
     only: Annotated[
-        str, typer.Option(metavar="PREFIX", help="Only benchmarks whose name starts so.")
+        str,
+        typer.Option(metavar="PREFIX", help="Run only the benchmarks whose name has this prefix."),
     ] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Fresh processes per benchmark.")] = 3,
     *,

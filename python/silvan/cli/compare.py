@@ -25,7 +25,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="NAME,NAME,...",
-            help="Only these, such as 'IB CC,PFT'; no control is always run.",
+            help="Schemes to compare, separated by commas, such as 'IB CC,PFT'; "
+            "'none' always takes part.",
             show_default=False,
         ),
     ] = None,

@@ -23,7 +23,7 @@ _COLUMNS = 72
 demo = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Watch real programs manage an emulated fabric.",
+    help="Demonstrate how real programs manage an emulated fabric.",
 )
 
 
@@ -34,7 +34,7 @@ def root() -> None:
 
 @demo.command()
 def dcms(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the figure goes.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the figure.")] = Path(
         "out/demo"
     ),
     time_scale: Annotated[

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,7 +37,7 @@ Host = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="The host or switch that tools are attached to; by default the first host.",
+        help="Host or switch to which the tools attach; by default the first host.",
         show_default=False,
     ),
 ]
@@ -199,9 +200,25 @@ def _managed(emulation: Emulation, *, wanted: bool) -> Iterator[None]:
 
     with TemporaryDirectory(prefix="silvan-opensm-") as folder:
         note("OpenSM brings up the subnet ...")
-        with opensm(emulation, Path(folder)):
+        with opensm(emulation, Path(folder)) as process:
             note(f"OpenSM manages the subnet, by its own routes; its log is {folder}/opensm.log")
-            yield
+            over = Event()
+            watcher = Thread(target=_report_end, args=(process, over), daemon=True)
+            watcher.start()
+            try:
+                yield
+            finally:
+                if process.poll() is None:
+                    over.set()
+                else:
+                    watcher.join()
+
+
+def _report_end(process: subprocess.Popen[str], over: Event) -> None:
+    """Report that OpenSM has ended, if that was not asked of it."""
+    status = process.wait()
+    if not over.is_set():
+        note(f"OpenSM has ended with status {status}: the fabric has no subnet manager any more")
 
 
 def _run_inside(emulation: Emulation, command: list[str]) -> int:
@@ -216,7 +233,7 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
                 except subprocess.TimeoutExpired:
                     _pass_on_notices(emulation)
                     if not emulation.is_running:
-                        # What is attached would wait for answers for ever.
+                        # What is attached would wait for answers without end.
                         process.terminate()
                 except KeyboardInterrupt:
                     # The command has got the same signal, and decides.
@@ -339,7 +356,7 @@ _UNITS = {"s": "s", "gbps": "Gbit/s", "bytes": "bytes", "percent": "%"}
 ctl = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Look at a running emulated fabric and change what happens in it.",
+    help="Inspect and control a running emulated fabric.",
 )
 
 
@@ -354,12 +371,12 @@ def of_whom(
         typer.Option(
             metavar="USER",
             envvar="SILVAN_SERVER_USER",
-            help="Whose fabric it is, if it is neither your own nor root's.",
+            help="User who runs the fabric, if it is neither you nor root.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Look at a running emulated fabric and change what happens in it."""
+    """Inspect and control a running emulated fabric."""
     if server_user is not None:
         _SERVER_USER.set(_user_id(server_user, "--server-user"))
 
@@ -432,11 +449,11 @@ def start(
     receiver: Annotated[str, typer.Argument(metavar="TO", help="Name of the receiving host.")],
     rate: Annotated[
         str | None,
-        typer.Option(help="Payload rate such as '8 Gbit/s'; by default all it can."),
+        typer.Option(help="Payload rate such as '8 Gbit/s'; by default the line rate."),
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option("--bytes", help="Payload to send, such as '1 GiB'; by default without end."),
+        typer.Option("--bytes", help="Payload to send, such as '1 GiB'; by default unlimited."),
     ] = None,
     sl: Annotated[int, typer.Option(min=0, max=15, help="Service level.")] = 0,
     name: Annotated[str | None, typer.Option(help="Name of the flow.")] = None,
@@ -449,7 +466,7 @@ def start(
 
 @ctl.command()
 def stop(
-    flow: Annotated[str, typer.Argument(help="A name that ctl flows lists.")],
+    flow: Annotated[str, typer.Argument(help="Name of a flow, as silvan ctl flows lists it.")],
     sockname: SockName = "sim",
 ) -> None:
     """Stop a flow, or everything else that has this name."""
@@ -458,10 +475,10 @@ def stop(
 
 @ctl.command("continue")
 def go_on(
-    flow: Annotated[str, typer.Argument(help="A name that ctl flows lists.")],
+    flow: Annotated[str, typer.Argument(help="Name of a flow, as silvan ctl flows lists it.")],
     sockname: SockName = "sim",
 ) -> None:
-    """Let a stopped flow go on."""
+    """Resume a stopped flow."""
     _tell(sockname, "continue", flow=flow)
 
 
@@ -498,10 +515,12 @@ def lose(
         typer.Argument(
             metavar="PERCENT",
             parser=_percentage,
-            help="How many of a hundred management datagrams, e.g. 10%; 0 ends it.",
+            help="Percentage of management datagrams to drop, e.g. 10%; 0 drops none.",
         ),
     ],
-    seed: Annotated[int, typer.Option(min=0, help="Of the dice that say which.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed for choosing which datagrams are dropped.")
+    ] = 0,
     sockname: SockName = "sim",
 ) -> None:
     """Lose management datagrams, requests and answers alike."""
@@ -511,7 +530,9 @@ def lose(
 @ctl.command()
 def reboot(
     switch: Annotated[str, typer.Argument(help="Name of the switch.")],
-    seconds: Annotated[float, typer.Option(min=0, help="For how long it is off.")] = 1.0,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="Seconds until the switch is powered on again.")
+    ] = 1.0,
     sockname: SockName = "sim",
 ) -> None:
     """Reboot a switch: it comes back without LID and tables, with the scenario's settings."""
@@ -526,7 +547,7 @@ def pause(sockname: SockName = "sim") -> None:
 
 @ctl.command()
 def resume(sockname: SockName = "sim") -> None:
-    """Let simulated time go on."""
+    """Resume simulated time."""
     _tell(sockname, "resume")
 
 
@@ -556,7 +577,10 @@ def route(
     ],
     out: Annotated[
         Path,
-        typer.Option(metavar="FILE", help="Where the tables go, in the form of dump_lfts."),
+        typer.Option(
+            metavar="FILE",
+            help="File to write the forwarding tables to, in the format of dump_lfts.",
+        ),
     ],
     options: Annotated[
         list[str] | None,
@@ -566,7 +590,7 @@ def route(
     ] = None,
     set_: Assignments = None,
 ) -> None:
-    """Let OpenSM route a scenario's fabric, and store the forwarding tables."""
+    """Route a scenario's fabric with OpenSM, and store the forwarding tables."""
     from silvan.errors import OutputError
     from silvan.opensm_routing import route as by_opensm
 

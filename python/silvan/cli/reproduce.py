@@ -28,9 +28,7 @@ def reproduce(
     ],
     only: Annotated[
         str,
-        typer.Option(
-            metavar="PREFIX", help="Only the experiment of this id, or those whose ids start so."
-        ),
+        typer.Option(metavar="PREFIX", help="Run only the experiments whose id has this prefix."),
     ] = "",
     seeds: Annotated[
         int | None,

@@ -120,7 +120,7 @@ def draw_receive_rates(
     with style.styled(7.2, 6.0, title) as figure:
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1.7))
         upper.set_title(f"The {int(hot.sum())} hotspots")
-        lower.set_title(f"The {int((~hot).sum())} other hosts, victims of the congestion trees")
+        lower.set_title(f"The {int((~hot).sum())} other receivers")
         for axes, group in ((upper, "hotspots"), (lower, "others")):
             for control, colour in style.CC_COLOURS.items():
                 _line(axes, bands[group, control], style.CC_LABELS[control], colour, late_ms)

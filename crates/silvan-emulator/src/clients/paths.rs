@@ -25,7 +25,7 @@ pub(super) const HOSTS: u16 = u16::MAX;
 
 /// Questions on their way at once.
 const MOST_OPEN: usize = 64;
-/// How long a host waits for the first answer; after each that it waits for in vain, twice as long.
+/// How long a host waits for the first answer; after each timeout, twice as long.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// How often that doubles.
 const DOUBLINGS: u32 = 4;
@@ -37,7 +37,7 @@ const SETTLED: Duration = Duration::from_millis(100);
 struct Question {
     source: HostId,
     destination: HostId,
-    /// How often it was asked in vain.
+    /// How many requests have timed out.
     tries: u32,
 }
 
@@ -92,7 +92,7 @@ impl Questions {
         self.due.insert(key, question);
     }
 
-    /// It was asked in vain.
+    /// A request has timed out.
     fn again(&mut self, question: Question, at: Duration) {
         let key = (at, self.number());
         let tries = question.tries + 1;
@@ -115,7 +115,7 @@ impl Questions {
         self.give_up(|asked| asked.until <= now, now);
     }
 
-    /// Those of which this is true were asked in vain.
+    /// Those of which this is true have timed out.
     fn give_up(&mut self, in_vain: impl Fn(&Asked) -> bool, now: Duration) {
         let open = self.open.iter().filter(|(_, asked)| in_vain(asked));
         let ended: Vec<u64> = open.map(|(&transaction, _)| transaction).collect();

@@ -19,7 +19,7 @@ impl Subnet {
         self.off.keys().copied()
     }
 
-    /// Takes a switch its power for a while. Gives `false` if it has none.
+    /// Powers a switch off for a while. Returns `false` if it is off already.
     pub fn power_off(&mut self, switch: SwitchId, span: Duration) -> bool {
         let node = self.fabric.node_of_switch(switch);
         if self.is_off(node) {

@@ -140,7 +140,7 @@ fn the_requests_of_a_subnet_manager_are_sent_again() {
     let left = lid(&clients, "left");
     let request = control_mad(Method::GET, 0, SwitchCongestionSetting::default()).emit();
     clients.loss.set(0.5, 5);
-    // How many are back after so many times 100 ms, and those that are back in vain.
+    // How many are back after so many times 100 ms, and those whose requests still time out.
     let (mut back, mut in_vain) = ([0usize; 5], 0);
     for _ in 0..2000 {
         clients.datagram(sm, &message(left, &request));

@@ -85,7 +85,7 @@ fn assert_is_ring(routed: &Routed, hosts_per_switch: usize, deadlock: &Deadlock,
 }
 
 /// With room for one packet behind each cable: all hosts send at once, each buffer then holds a
-/// packet that needs the next, and all wait for ever. Routes of three cables and more do the same
+/// packet that needs the next, and all wait permanently. Routes of three cables and more do the same
 /// to larger buffers, as half of what enters a buffer is new and must go on.
 #[test]
 fn a_full_ring_names_its_cycle() {

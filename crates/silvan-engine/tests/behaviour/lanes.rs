@@ -128,7 +128,7 @@ fn a_lane_may_stand_in_a_table_twice() {
 
 /// Limit of High Priority, in units of 4096 bytes: 0 is one packet, and of 33 blocks (2112 bytes) two
 /// packets use up one unit, four use up two; then a packet of low priority has its turn. 255 has no
-/// limit, and lane 0 waits for ever.
+/// limit, and lane 0 waits permanently.
 #[test]
 fn the_limit_of_high_priority_lets_low_packets_through() {
     let tables = |limit_high| VlArbitration {

@@ -36,7 +36,7 @@ impl Ibsim {
             folder,
             socket,
         };
-        // Tools wait for ever for a server that is not there.
+        // Tools wait without end for a server that is not there.
         let control = format!("@{}:ctl", ibsim.socket);
         let started = Instant::now();
         while !std::fs::read_to_string("/proc/net/unix")

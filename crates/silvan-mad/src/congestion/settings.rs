@@ -84,7 +84,7 @@ attribute! {
         pub cc_key: u64 = 0 hex,
         /// CC_KeyProtectBit: without the key, the key itself cannot be read either.
         pub protect: bool = 64,
-        /// CC_KeyLeasePeriod, in seconds; 0 for ever.
+        /// CC_KeyLeasePeriod, in seconds; 0: it never ends.
         pub lease_period: u16 = 80,
         /// CC_KeyViolations: requests with a wrong key.
         pub violations: u16 = 96,

@@ -151,7 +151,7 @@ attribute! {
         pub capability_mask: u32 = 160 hex,
         /// DiagCode.
         pub diag_code: u16 = 192 hex,
-        /// M_KeyLeasePeriod, in seconds; 0 for ever.
+        /// M_KeyLeasePeriod, in seconds; 0: it never ends.
         pub m_key_lease_period: u16 = 208,
         /// LocalPortNum: the port by which the request came.
         pub local_port: PortNumber = 224,
@@ -198,7 +198,7 @@ attribute! {
         /// VLStallCount: packets discarded for age before the lane counts as stalled.
         pub vl_stall_count: Bits<3> = 336,
         /// HOQLife: packets wait at the head of a queue for at most 4.096 us times 2 to this power;
-        /// above 19 for ever.
+        /// above 19 unlimited.
         pub hoq_life: Bits<5> = 339,
         /// OperationalVLs: data lanes in use, coded as VLCap.
         pub operational_vls: Bits<4> = 344,

@@ -26,8 +26,8 @@ pub enum LatencyDetail {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ProbeSection {
     /// Time between samples of the time series. Must divide both the warm-up and the duration of
-    /// the run. The time series and congestion trees of a run may take 4 GiB. Default: the longest span
-    /// that does.
+    /// the run. The time series and congestion trees of a run may take 4 GiB. Default: the largest
+    /// interval that divides both.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub interval: Option<Span>,

@@ -18,13 +18,13 @@ pub struct TrafficSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::BytesText>")]
     pub message: Option<Bytes>,
-    /// How many messages a throttled queue pair may hold back before another destination is drawn
-    /// instead of its own.
+    /// Maximum messages queued per throttled flow; beyond it the host picks another destination.
     pub backlog: u16,
     /// Whether hosts may send to themselves: random destinations are drawn from all hosts, and a flow may
     /// end where it starts. Such messages take the sender's injection rate, but do not enter the fabric.
     pub loopback: bool,
-    /// V, C and B nodes and their hotspots (gran2012, sections III to V).
+    /// V nodes send to random hosts (victims), C nodes only to a hotspot (contributors), B nodes p % of
+    /// the time to a hotspot, otherwise to random hosts (gran2012, sections III to V).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<NodesSection>,
     /// Destinations drawn uniformly from all other hosts.
@@ -97,8 +97,8 @@ pub struct NodesSection {
     /// Time after which all hotspots move to new random hosts.
     #[schemars(with = "Limit<schema::SpanText>")]
     pub hotspot_lifetime: Limit<Span>,
-    /// How far back a class of a B node may make up for what it could not send in its share of
-    /// time. Unlimited is Frame I of gran2012 to the letter.
+    /// A blocked B node may later exceed its share to catch up on at most this much missed time.
+    /// Unlimited is Frame I of gran2012 to the letter.
     #[schemars(with = "Limit<schema::SpanText>")]
     pub catch_up: Limit<Span>,
     /// How far a class of a B node may run ahead of its share, as time at the whole injection

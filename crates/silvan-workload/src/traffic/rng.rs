@@ -79,7 +79,7 @@ pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Stream {
 
 /// When a host that always has something to send starts, counted from the start of its entry: at
 /// random within the time that one of its messages takes. Hosts that all started at one instant would
-/// inject in lockstep for ever, as no real ones do.
+/// inject in lockstep permanently, as no real ones do.
 pub fn start_phase(seed: u64, host: HostId, message: Bytes, injection: Rate) -> Span {
     let time = injection.span_for(message).as_ps();
     let draw = stream(seed, Purpose::StartPhase, host.index() as u64).next_u32();

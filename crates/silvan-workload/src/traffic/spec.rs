@@ -22,8 +22,7 @@ pub struct Environment {
 pub struct TrafficSpec {
     /// Size of a message; `None` is two packets of MTU size (gran2012, section IV).
     pub message: Option<Bytes>,
-    /// How many messages a throttled queue pair may hold back before another destination is drawn
-    /// instead of its own.
+    /// Maximum messages queued per throttled flow; beyond it the host picks another destination.
     pub backlog: u16,
     /// Whether messages are sent in the order in which a host makes them, each as a whole; else each
     /// destination has a queue of its own.
@@ -68,7 +67,8 @@ impl Default for TrafficSpec {
     }
 }
 
-/// V, C and B nodes and their hotspots (gran2012, sections III to V and Frame I).
+/// V nodes send to random hosts (victims), C nodes only to a hotspot (contributors), B nodes p % of the
+/// time to a hotspot, otherwise to random hosts (gran2012, sections III to V and Frame I).
 ///
 /// All of them always have something to send, as fast as their injection rate allows.
 #[derive(Clone, Debug, PartialEq)]

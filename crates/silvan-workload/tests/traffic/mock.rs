@@ -167,7 +167,7 @@ impl MockHost {
         Self::new(host, Weather::default(), 0)
     }
 
-    /// Polls until `end` as the engine does, or until the host has nothing to do for ever.
+    /// Polls until `end` as the engine does, or until the host has nothing more to do.
     pub fn run(&mut self, traffic: &mut Traffic, end: Time) {
         while self.now < end && self.step(traffic) {}
     }

@@ -288,7 +288,7 @@ fn memory_follows_the_throttled_flows() {
     }
 }
 
-/// The same rules, played expiry by expiry, with the state of every flow kept for ever.
+/// The same rules, played expiry by expiry, with the state of every flow kept to the end.
 struct Eager {
     entries: BTreeMap<u8, CongestionEntry>,
     next_expiry: BTreeMap<u8, Option<u64>>,
