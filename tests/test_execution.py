@@ -13,6 +13,7 @@ import pytest
 from silvan.reproduce import experiments
 from silvan.reproduce.execution import Evaluated, Evaluating, Failed, RunDone, carry_out
 from silvan.reproduce.plan import Plan, make_plan
+from silvan.result import Result
 from tests.conftest import Command, made_up_result
 from tests.test_interrupt import interrupted
 
@@ -30,7 +31,8 @@ def finished_plan(root: Path, prefix: str, *, without: str = "") -> Plan:
     for one, folder in zip(plan.runs, plan.folders(root), strict=True):
         result = made_up_result(one.scenario, one.seed, HOTSPOTS, np.where(HOTSPOTS, 13.6, 0.5))
         if without and one.label.startswith(without):
-            del result.tables["host_series"]
+            tables = {key: table for key, table in result.tables.items() if key != "host_series"}
+            result = Result(one.scenario, one.seed, tables, result.summary)
         result.write(folder)
     return plan
 

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from silvan import _silvan
 from silvan.errors import OutputError, SilvanError
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 class Result:
     """What one run delivered, counted and sampled.
 
+    A result never changes: neither its attributes nor its tables can be assigned to.
+
     Parameters
     ----------
     scenario : Scenario
@@ -43,9 +46,9 @@ class Result:
         What was simulated.
     seed : int
         Seed of the run.
-    tables : dict of str to pyarrow.Table
+    tables : Mapping of str to pyarrow.Table
         All tables by name. Each column that has a unit ends with it.
-    summary : dict
+    summary : Mapping
         ``events``, ``packet_hops``, ``wall_s``, ``simulated_ps`` and the memory used.
     version : str
         Version of silvan that made the result.
@@ -67,6 +70,13 @@ class Result:
     2
     """
 
+    scenario: Scenario
+    seed: int
+    summary: Mapping[str, Any]
+    version: str
+    _tables: Mapping[str, pa.Table]
+    _columns: Mapping[str, Columns]
+
     def __init__(
         self,
         scenario: Scenario,
@@ -75,12 +85,24 @@ class Result:
         summary: Mapping[str, Any],
         version: str | None = None,
     ) -> None:
-        self.scenario = scenario
-        self.seed = seed
-        self._tables = dict(tables)
-        self._columns: Mapping[str, Columns] = {}
-        self.summary: dict[str, Any] = dict(summary)
-        self.version = version or _silvan.version()
+        self._set(
+            scenario=scenario,
+            seed=seed,
+            summary=MappingProxyType(dict(summary)),
+            version=version or _silvan.version(),
+            _tables=MappingProxyType(dict(tables)),
+            _columns={},
+        )
+
+    def _set(self, **attributes: object) -> None:
+        """Set attributes of a result that is being made."""
+        self.__dict__.update(attributes)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a result never changes: its {name} cannot be set")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a result never changes: its {name} cannot be deleted")
 
     @classmethod
     def from_columns(
@@ -92,22 +114,23 @@ class Result:
     ) -> Result:
         """Take the columns of the compiled module; the tables wrap them without a copy."""
         result = cls(scenario, seed, {}, summary)
-        result._columns = tables
+        result._set(_columns=tables)
         return result
 
     @cached_property
-    def tables(self) -> dict[str, pa.Table]:
+    def tables(self) -> Mapping[str, pa.Table]:
         """All tables by name. Each column that has a unit ends with it."""
         if self._columns:
             from silvan.arrow import table_from_columns
 
             wrapped = {name: table_from_columns(columns) for name, columns in self._columns.items()}
-            return self._tables | wrapped
+            return MappingProxyType({**self._tables, **wrapped})
         return self._tables
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The compiled module's columns stay in the process that made them; Arrow's can travel.
-        return Result, (self.scenario, self.seed, self.tables, self.summary, self.version)
+        mappings = dict(self.tables), dict(self.summary)
+        return Result, (self.scenario, self.seed, *mappings, self.version)
 
     @property
     def hosts(self) -> pa.Table:
@@ -241,7 +264,7 @@ class Result:
             "scenario_hash": self.scenario.hash,
             "seed": self.seed,
             "version": self.version,
-            "summary": self.summary,
+            "summary": dict(self.summary),
             "tables": {name: table.num_rows for name, table in self.tables.items()},
             "scenario": self.scenario.to_toml(),
         }

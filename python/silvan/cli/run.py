@@ -192,7 +192,7 @@ def _report(one: Run, result: Result) -> dict[str, Any]:
         "set": {key: _plain(value) for key, value in one.values.items()},
         "hash": result.scenario.hash,
         "receive_rates": receive_rates_gbps(result),
-        "summary": result.summary,
+        "summary": dict(result.summary),
         "classes": result.classes.to_pylist(),
         **_ends(result),
         "folder": str(one.job.folder) if one.job.folder else None,
