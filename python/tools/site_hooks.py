@@ -95,4 +95,5 @@ def _api() -> str:
         # The compiled module has no source to read.
         if not module.endswith("._silvan"):
             lines += ["", f"::: {module}.{name}"]
+    lines += ["", "## `result.plot`", "", "::: silvan.figures.result_plots.ResultPlots"]
     return "\n".join(lines) + "\n"
