@@ -86,6 +86,7 @@ def test_parallel_edges_are_parallel_cables() -> None:
     ("graph", "message"),
     [
         (nx.DiGraph([("a", "s"), ("s", "b")]), "the graph is directed"),
+        (nx.Graph(), "the graph has no nodes"),
         ({"a": "s"}, "is not a graph of networkx"),
         (nx.Graph([(1, "s"), ("1", "s")]), "nodes 1 and '1' have the same name 1"),
         (nx.Graph([("a", "s"), ("s", "s")]), "node s has an edge to itself"),

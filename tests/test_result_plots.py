@@ -125,6 +125,14 @@ def test_the_distribution_of_latencies_agrees_with_the_percentiles(probed: silva
         assert at == pytest.approx(row[name], rel=1 / 64, abs=2)
 
 
+def test_a_host_without_packets_has_an_empty_curve(probed: silvan.Result) -> None:
+    figure = probed.plot.latency_cdf(["host-0003", "host-0000"])
+    idle, hot = figure.axes[0].get_lines()
+    assert len(up(idle)) == 0
+    assert up(hot)[-1] == 1
+    assert probed.plot.latency_cdf(["host-0003"])._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     ("plot", "key"), [("queues", "probe.ports"), ("latency_cdf", "probe.latency")]
 )

@@ -39,6 +39,8 @@ def fabric_lists(graph: Any) -> dict[str, TomlInput]:
             "the graph is directed, but a cable carries packets in both directions",
             hint="give graph.to_undirected()",
         )
+    if not len(graph):
+        raise ScenarioError("the graph has no nodes")
     names: dict[str, Any] = {}
     switches: list[dict[str, TomlInput]] = []
     hosts: list[dict[str, TomlInput]] = []

@@ -218,9 +218,13 @@ class ResultPlots:
                 own = receivers == self._host(name)
                 share = packets[own].cumsum() / max(1, packets[own].sum())
                 colour = _COLOURS[number % len(_COLOURS)]
-                # Each curve starts at 0.
-                latencies_us = np.append(ends[own][:1], ends[own]) / 1e3
-                axes.step(latencies_us, np.append(0, share), where="post", color=colour, label=name)
+                if own.any():
+                    # Each curve starts at 0.
+                    latencies_us = np.append(ends[own][:1], ends[own]) / 1e3
+                    share = np.append(0, share)
+                else:
+                    latencies_us = share
+                axes.step(latencies_us, share, where="post", color=colour, label=name)
             axes.set_xscale("log")
             axes.set_ylim(0, 1.02)
             axes.set_xlabel("latency (us)")
