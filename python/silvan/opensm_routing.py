@@ -63,6 +63,8 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
         If OpenSM is not installed, does not route the fabric by this engine, or gives routes that
         can deadlock or do not connect all hosts.
     """
+    if not engine.strip():
+        raise EmulationError("the routing engine is empty", "name one of OpenSM's, such as ftree")
     bare = scenario.override({"fabric.routing": "none"})
     name = f"silvan-route-{os.getpid()}"
     with (

@@ -82,6 +82,13 @@ def test_routes_that_can_deadlock_are_refused_unless_they_are_allowed(ring: Path
         silvan.Scenario.from_file(ring, overrides=overrides)
 
 
+def test_an_empty_engine_is_refused(ring: Path) -> None:
+    status, remarks, out = run(ring, "--engine", "")
+    assert status == 2
+    assert "the routing engine is empty" in remarks
+    assert not out.exists()
+
+
 def test_the_engine_file_needs_a_file(ring: Path) -> None:
     status, remarks, out = run(ring, "--engine", "file")
     assert status == 2

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from silvan.figures import style
 from silvan.forest import Forests
@@ -82,6 +83,7 @@ def draw_over_time(
                 )
             axes.set_ylabel(label)
             axes.set_ylim(0, max(1.0, axes.dataLim.ymax) * 1.12)
+            axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=name == "trees"))
         panels[-1].set_xlabel("simulated time (ms)")
         panels[-1].set_xlim(0, max(one["time_ms"][-1] for one in series.values()))
         if len(series) > 1:
