@@ -119,7 +119,7 @@ def test_unmatched_tags_end_the_run_with_an_error() -> None:
         (
             "num_ranks 2\nrank 0 {\n}\nrank 1 {\nrecv 8b from 0\n}\n",
             1,
-            "rank 1, line 5: nobody sends",
+            "rank 1, line 5: no rank sends",
         ),
     ],
 )

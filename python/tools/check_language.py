@@ -15,7 +15,7 @@ PLAINER = {
     r"\bfor ever\b": "permanently, without end",
     r"\bin vain\b": "without effect",
     r"\bthe dice\b": "random seed",
-    r"\b(tell_change|tell_\w+_change)\b": "notify_*",
+    r"\btell_\w*change\b": "notify_*",
     r"\bgive_back\b": "return_*",
     r"\bforget_(releases|times)\b": "invalidate_*",
 }

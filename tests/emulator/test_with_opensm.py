@@ -45,7 +45,7 @@ def test_tools_find_the_subnet_manager(line_file: Path, command: Command) -> Non
 
 
 def test_the_end_of_opensm_is_reported(line_file: Path, command: Command) -> None:
-    # The tool that waits is the oracle: without a subnet manager sminfo finds nobody.
+    # The tool that waits is the oracle: without a subnet manager sminfo fails.
     wait = "pkill -P $PPID opensm; while sminfo; do sleep 0.1; done"
     shell = ("sh", "-c", f"PATH={PATH}; {wait}")
     done = command("emulate", line_file, "--opensm", "--", *shell, cwd=line_file.parent)

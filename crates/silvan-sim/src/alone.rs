@@ -16,7 +16,8 @@ use crate::programs::{ProgramState, program_state};
 /// Between two questions whether the job has ended.
 const STEP: Span = Span::from_us(100);
 
-/// Completion times alone, of those jobs of a scenario that have finished within its run.
+/// Completion times alone, of those jobs of a scenario that have finished within its run, in the
+/// times `completed`. A job that ran alone and without control has taken just that.
 ///
 /// `observer` is called at every step, with the simulated time of the run of one job; it returns an
 /// error to end all.
@@ -27,16 +28,20 @@ const STEP: Span = Span::from_us(100);
 pub(crate) fn completions(
     engines: &dyn Engines,
     scenario: &Scenario,
-    finished: &[bool],
+    completed: &[Option<Span>],
+    ran_alone: bool,
     observer: &mut dyn FnMut() -> Result<(), RunError>,
 ) -> Result<Vec<Option<Span>>, RunError> {
     let Some(plan) = scenario.programs() else {
         return Ok(Vec::new());
     };
-    let jobs = plan.jobs.iter().zip(finished);
-    jobs.map(|(job, finished)| {
-        if !finished || !scenario.file().probe.slowdown {
+    let jobs = plan.jobs.iter().zip(completed);
+    jobs.map(|(job, completed)| {
+        if completed.is_none() || !scenario.file().probe.slowdown {
             return Ok(None);
+        }
+        if ran_alone {
+            return Ok(*completed);
         }
         let alone = JobPlan {
             background: false,
@@ -57,7 +62,7 @@ pub(crate) fn completions(
         let record = engine
             .programs()
             .and_then(|programs| programs.jobs().next());
-        Ok(record.and_then(|job| Some(job.done_at?.since(job.start))))
+        Ok(record.and_then(|job| job.completion()))
     })
     .collect()
 }

@@ -69,6 +69,7 @@ use schedule::Schedule;
 use silvan_cc::schemes::callbacks::{Callbacks, Failure, Stopped};
 use silvan_model::{AnySource, AnySwitch, Engines, Simulation};
 use silvan_scenario::Scenario;
+use silvan_scenario::parsed::Scheme;
 use trees::TreeLog;
 
 /// How far a run has come.
@@ -383,20 +384,25 @@ impl<'a> Run<'a> {
                 .flat_map(|trees| trees.tables(self.engine.now())),
         );
         if let Some(programs) = self.engine.programs() {
-            let finished: Vec<bool> = programs.jobs().map(|job| job.done_at.is_some()).collect();
+            let completed: Vec<Option<Span>> =
+                programs.jobs().map(|job| job.completion()).collect();
+            let ran_alone = completed.len() == 1
+                && self.engine.traffic().classes().is_empty()
+                && self.callbacks.is_none()
+                && self.scenario.file().control.scheme == Scheme::None;
             let progress = self.progress();
-            let alone =
-                alone::completions(
-                    self.engines,
-                    self.scenario,
-                    &finished,
-                    &mut || match observer(progress) {
-                        ControlFlow::Continue(()) => Ok(()),
-                        ControlFlow::Break(()) => Err(RunError::Interrupted {
-                            at: self.engine.now(),
-                        }),
-                    },
-                )?;
+            let alone = alone::completions(
+                self.engines,
+                self.scenario,
+                &completed,
+                ran_alone,
+                &mut || match observer(progress) {
+                    ControlFlow::Continue(()) => Ok(()),
+                    ControlFlow::Break(()) => Err(RunError::Interrupted {
+                        at: self.engine.now(),
+                    }),
+                },
+            )?;
             tables.extend(programs::tables(programs, &alone));
         }
         Ok(RunOutput { tables, summary })

@@ -88,7 +88,7 @@ fn jobs(programs: &Programs, alone: &[Option<Span>]) -> Table {
     let starts = programs.jobs().map(|job| job.start.as_ps());
     table.push("start_ps", starts.collect::<Vec<_>>());
     push_ends(&mut table, programs.jobs().map(|job| job.done_at));
-    let completion = |job: JobRecord<'_>| Some(job.done_at?.since(job.start).as_ps());
+    let completion = |job: JobRecord<'_>| Some(job.completion()?.as_ps());
     let completions: Vec<Option<u64>> = programs.jobs().map(completion).collect();
     // The benchmarks among the jobs, which come last, are not simulated alone.
     let alone = alone.iter().map(|span| span.map(Span::as_ps));

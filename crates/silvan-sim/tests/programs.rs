@@ -77,7 +77,7 @@ fn a_program_that_is_stuck_is_an_error() {
     );
     let error = output(&text, &[]).unwrap_err().to_string();
     assert!(
-        error.contains("job \"trace\" is stuck at 0 s: rank 1, line 5: nobody sends"),
+        error.contains("job \"trace\" is stuck at 0 s: rank 1, line 5: no rank sends"),
         "{error}"
     );
 }

@@ -218,7 +218,7 @@ attribute! {
         pub q_key_violations: u16 = 384,
         /// GUIDCap: entries in the GUIDInfo table.
         pub guid_cap: u8 = 400,
-        /// ClientReregister: clients shall subscribe again.
+        /// ClientReregister: clients must subscribe again.
         pub client_reregister: bool = 408,
         /// MulticastPKeyTrapSuppressionEnabled.
         pub multicast_p_key_trap_suppression: Bits<2> = 409,

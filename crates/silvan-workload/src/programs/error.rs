@@ -76,7 +76,7 @@ impl Programs {
             .tag
             .map_or("any tag".to_owned(), |tag| format!("tag {tag}"));
         let operation = self.operation(rank, posted.token);
-        format!("{operation}: nobody sends what is to be received from {from} with {tag}")
+        format!("{operation}: no rank sends what is to be received from {from} with {tag}")
     }
 
     fn unwanted(&self, rank: u32, arrived: &Arrived) -> String {

@@ -1,6 +1,6 @@
 //! What programs have measured.
 
-use silvan_core::{HostId, Time};
+use silvan_core::{HostId, Span, Time};
 
 use crate::programs::rank::{RankTotals, Work};
 use crate::programs::ranks::Programs;
@@ -64,6 +64,13 @@ pub struct JobRecord<'a> {
     pub done_at: Option<Time>,
     /// Names of what it measures.
     pub labels: &'a [String],
+}
+
+impl JobRecord<'_> {
+    /// Time from the start to the end, if it has come to its end.
+    pub fn completion(&self) -> Option<Span> {
+        Some(self.done_at?.since(self.start))
+    }
 }
 
 impl Programs {

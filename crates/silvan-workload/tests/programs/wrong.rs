@@ -30,7 +30,7 @@ fn a_receive_that_nobody_sends_to() {
     assert!(!outcome.finished);
     assert_eq!(
         text(&outcome),
-        "job \"job\" is stuck at 0 s: rank 1, operation 1: nobody sends what is to be received from rank 0 \
+        "job \"job\" is stuck at 0 s: rank 1, operation 1: no rank sends what is to be received from rank 0 \
          with tag 3"
     );
 }
@@ -42,7 +42,10 @@ fn tags_that_do_not_match() {
         (1, sequence(&[receive(0, 8, 3), Op::Wait])),
     ];
     let text = text(&run(2, vec![job(ranks)], messaging()));
-    assert!(text.contains("rank 1, operation 1: nobody sends"), "{text}");
+    assert!(
+        text.contains("rank 1, operation 1: no rank sends"),
+        "{text}"
+    );
     assert!(
         text.contains("rank 0, operation 1: rank 1 does not receive the 8 bytes with tag 4"),
         "{text}"
@@ -122,5 +125,5 @@ fn schedules_name_their_lines() {
         )],
         messaging(),
     ));
-    assert!(text.contains("rank 1, line 5: nobody sends"), "{text}");
+    assert!(text.contains("rank 1, line 5: no rank sends"), "{text}");
 }
