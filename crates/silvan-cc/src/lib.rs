@@ -1,16 +1,16 @@
-//! Congestion control as sans-IO state machines, and the seam through which an engine drives them.
+//! Congestion control as sans-IO state machines, and the hooks through which an engine drives them.
 //!
-//! Nothing here knows a clock, a thread, a queue or a packet's contents. A control is told what
+//! Nothing here knows a clock, a thread, a queue or a packet's contents. A control is notified of what
 //! happens and when (`now` is always an argument), and answers. So the same code runs in a
 //! simulation, behind a live fabric's management interface, and in a test that plays the events
 //! by hand.
 //!
-//! # The seam
+//! # The hooks
 //!
-//! [`seam`] is where a scheme plugs in: [`seam::SwitchControl`] decides at the switches which
-//! packets to mark, [`seam::SourceControl`] decides at the adapters when a flow may send,
-//! [`seam::Controller`] watches counters from outside and changes [`seam::Settings`]. Each is a
-//! type parameter of the engine, so a scheme costs only the calls that it asks for. [`workload`] is
+//! [`hooks`] is the interface of a scheme: [`hooks::SwitchControl`] decides at the switches which
+//! packets to mark, [`hooks::SourceControl`] decides at the adapters when a flow may send,
+//! [`hooks::Controller`] reads counters from outside and changes [`hooks::Settings`]. Each is a
+//! type parameter of the engine, so a scheme costs only the calls that it needs. [`workload`] is
 //! the same for the load: how the engine polls the hosts for packets.
 //!
 //! # Schemes
@@ -29,7 +29,7 @@
 //!
 //! ```
 //! use silvan_cc::ib::{IbParameters, SwitchPort, ThresholdMap};
-//! use silvan_cc::seam::{
+//! use silvan_cc::hooks::{
 //!     Feedback, Flow, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
 //! };
 //! use silvan_core::{HostId, PortId, PortNumber, Sl, Span, SwitchId, Time};
@@ -68,17 +68,12 @@
 // The file of a scheme reads the same here and in another crate.
 extern crate self as silvan_cc;
 
-// The macros below are used by the modules after them.
+// The modules below use its macros.
 #[macro_use]
-#[doc(hidden)]
 pub mod hooks;
-#[macro_use]
-pub mod seam;
 
-mod both;
 pub mod ecn;
 pub mod ib;
-mod one_of;
 pub mod pft;
 pub mod schemes;
 
@@ -86,7 +81,6 @@ pub mod flow_table;
 pub mod stream;
 pub mod workload;
 
-pub use both::Both;
 // The macros' expansions name its types.
 #[doc(hidden)]
 pub use silvan_core as units;

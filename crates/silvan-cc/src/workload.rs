@@ -1,4 +1,4 @@
-//! The seam between the data plane and the traffic: who sends what next.
+//! The interface between the data plane and the traffic: which host sends what next.
 //!
 //! The engine owns the links, credits and flow-control state of every host; a [`Workload`] owns the
 //! messages. Whenever a host could start a packet the engine asks with [`Workload::poll`] and the

@@ -1,4 +1,4 @@
-//! A scheme from outside the crate, written against the seam alone: window limits at the sources
+//! A scheme from outside the crate, written against the hooks alone: window limits at the sources
 //! and naive marking of full buffers at the switches, the two ends of the design space of
 //! santos2003 (its sections III and IV). A small fabric played by hand drives it.
 
@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use silvan_cc::seam::{
+use silvan_cc::hooks::{
     Feedback, Flow, PacketView, PortVl, QueueView, Resident, SettingChange, Settings,
     SourceControl, SwitchControl, UnknownSetting,
 };
@@ -246,9 +246,9 @@ fn windows_hold_flows_back_until_acknowledged() {
 
 /// What the engine leaves out for a scheme that does not ask for it.
 #[test]
-fn hooks_are_off_unless_asked_for() {
+fn optional_hooks_are_off_by_default() {
+    use silvan_cc::hooks::NoControl;
     use silvan_cc::ib::IbSwitch;
-    use silvan_cc::seam::NoControl;
 
     const {
         assert!(<IbSwitch as SwitchControl>::ACTIVE && !<NoControl as SwitchControl>::ACTIVE);

@@ -5,7 +5,7 @@
 //! port, an output the queue whose turn it is, a queue its first packet), so they are asked for in
 //! stages, some events apart: each looks only at what an earlier one has asked for.
 
-use silvan_cc::seam::{PortVl, SourceControl, SwitchControl};
+use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::HostId;
 
 use crate::engine::Engine;
@@ -242,7 +242,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 phase::HOST => self.expect_host(id),
                 phase::FEEDBACK if C::ACTIVE => {
                     let packet = events.stashed(event.argument() >> 1);
-                    self.source.expect_feedback(notified_flow(packet));
+                    self.source.prefetch_feedback(notified_flow(packet));
                 }
                 _ => {}
             }
@@ -269,7 +269,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     fn foresee_control(&self, output: u32, vl: usize) {
         if S::ACTIVE {
             let lane = self.plane.lane_in::<F>(output, vl);
-            self.switch.expect_packet(PortVl(lane as u32));
+            self.switch.prefetch_packet(PortVl(lane as u32));
         }
     }
 
@@ -288,7 +288,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let host = HostId::new(host as usize);
         self.workload.expect_poll(host);
         if C::ACTIVE {
-            self.source.expect_release(host);
+            self.source.prefetch_release(host);
         }
     }
 

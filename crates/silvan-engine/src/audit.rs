@@ -1,6 +1,6 @@
 //! The invariants of a lossless fabric, checked on the whole state.
 
-use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_model::InvariantError;
 
 use crate::engine::Engine;

@@ -6,7 +6,7 @@
 //! nothing else leaves that buffer until it has left: the buffer is then a plain FIFO, which adds no
 //! dependency that the check for credit loops does not know.
 
-use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
 use crate::form::Form;

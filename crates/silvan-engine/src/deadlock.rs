@@ -6,7 +6,7 @@
 //! networks", 1987, applied to the state of a run instead of to all possible ones). The largest such
 //! set is found by taking every lane without credits and dropping those whose buffer can still move.
 
-use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{PortId, Vl};
 use silvan_model::Deadlock;
 

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
 use crate::form::Form;

@@ -1,6 +1,6 @@
 //! The hosts: injection and sink.
 
-use silvan_cc::seam::{Flow, SourceControl, SwitchControl};
+use silvan_cc::hooks::{Flow, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
 
 use crate::engine::Engine;

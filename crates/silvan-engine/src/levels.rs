@@ -1,6 +1,6 @@
 //! Service levels and virtual lanes, set from outside while packets move.
 
-use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{HostId, NodeId, PortNumber, Sl};
 
 use crate::engine::Engine;

@@ -3,7 +3,7 @@
 //! An [`Engine`] moves packets through a fabric the way InfiniBand switches and channel adapters do:
 //! virtual cut-through, credits per virtual lane, virtual output queues or one FIFO per input,
 //! round-robin or oldest-first arbitration, rate-limited hosts. It knows nothing of congestion control beyond
-//! the two traits of `silvan_cc::seam`, and nothing of traffic beyond [`workload::Workload`];
+//! the two traits of `silvan_cc::hooks`, and nothing of traffic beyond [`workload::Workload`];
 //! both are type parameters, so that the hot loop is compiled for the scheme in use.
 //!
 //! # The model in ten sentences

@@ -1,6 +1,6 @@
 //! Telling a scheme of every packet that starts on a link, for those that count them.
 
-use silvan_cc::seam::{LinkView, PortVl, SourceControl, SwitchControl};
+use silvan_cc::hooks::{LinkView, PortVl, SourceControl, SwitchControl};
 use silvan_core::{HostId, Span};
 
 use crate::engine::Engine;

@@ -10,7 +10,7 @@
 //! A discarded packet gives its credits back as if it had been sent on, so that every buffer still
 //! adds up, and its payload is counted, so that bytes in are bytes out, inside or discarded.
 
-use silvan_cc::seam::{PortVl, SourceControl, SwitchControl};
+use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::{HostId, NodeId, PortId, PortNumber, Rate};
 
 use crate::engine::Engine;

@@ -1,6 +1,6 @@
 //! What can be read of a running engine: port counters, deliveries, buffers, cost.
 
-use silvan_cc::seam::{PortReading, PortVl, SourceControl, SwitchControl};
+use silvan_cc::hooks::{PortReading, PortVl, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortId, Span, Time, Vl};
 use silvan_model::{FlowProgress, HostCounters, Latencies, PortCounters};
 

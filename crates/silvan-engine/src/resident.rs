@@ -1,6 +1,6 @@
 //! The packets of a switch as a marking scheme sees them.
 
-use silvan_cc::seam::Resident;
+use silvan_cc::hooks::Resident;
 use silvan_core::{PortId, Vl};
 
 use crate::packet::MARKED;

@@ -1,6 +1,6 @@
 //! The switches: from a head at an input to its packet on the next link.
 
-use silvan_cc::seam::{PacketView, PortVl, QueueView, SourceControl, SwitchControl};
+use silvan_cc::hooks::{PacketView, PortVl, QueueView, SourceControl, SwitchControl};
 use silvan_core::{PortId, Span, Vl};
 
 use crate::engine::Engine;

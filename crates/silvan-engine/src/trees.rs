@@ -3,7 +3,7 @@
 
 mod grow;
 
-use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::Bytes;
 use silvan_model::Forest;
 

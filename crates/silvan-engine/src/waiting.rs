@@ -1,6 +1,6 @@
 //! The packets that wait in the switches, one by one.
 
-use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortId, Sl, Vl};
 
 use crate::engine::Engine;

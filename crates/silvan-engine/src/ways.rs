@@ -5,7 +5,7 @@
 //! change it joins the queue of its next lane while it takes space on its last one, and takes the
 //! next when it starts.
 
-use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{HostId, PortNumber};
 use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, Node};

@@ -12,7 +12,7 @@
 //! sender may find credits noted that in the order of time were not noted yet; they arrive after
 //! the window all the same.
 
-use silvan_cc::seam::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::ahead::Reach;
 use crate::engine::Engine;

@@ -1,6 +1,6 @@
 //! The engine behind the traits of `silvan-model`.
 
-use silvan_cc::seam::{
+use silvan_cc::hooks::{
     PortReading, PortVl, SettingChange, Settings, SourceControl, SwitchControl, UnknownSetting,
 };
 use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};

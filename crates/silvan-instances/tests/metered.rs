@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use silvan_cc::seam::{
+use silvan_cc::hooks::{
     Feedback, Flow, PacketView, PortVl, QueueView, Resident, SourceControl, SwitchControl,
 };
 use silvan_core::{HostId, PortId, Span, Time, Vl};

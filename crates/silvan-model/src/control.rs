@@ -1,14 +1,14 @@
 //! Any scheme, as one type for the switches and one for the hosts.
 
-use silvan_cc::Both;
 use silvan_cc::ecn::{EcnSource, EcnSwitch};
+use silvan_cc::hooks::Chain;
+use silvan_cc::hooks::NoControl;
 use silvan_cc::ib::{IbAdapter, IbSwitch};
 use silvan_cc::pft::PftSource;
 use silvan_cc::schemes::callbacks::Callbacks;
 use silvan_cc::schemes::{OwnSource, OwnSwitch};
-use silvan_cc::seam::NoControl;
 
-silvan_cc::one_of_switches! {
+silvan_cc::dispatch_switches! {
     /// What runs at the switches.
     pub enum AnySwitch {
         /// Nothing.
@@ -24,7 +24,7 @@ silvan_cc::one_of_switches! {
     }
 }
 
-silvan_cc::one_of_sources! {
+silvan_cc::dispatch_sources! {
     /// What runs at the hosts.
     pub enum AnySource {
         /// Nothing.
@@ -32,7 +32,7 @@ silvan_cc::one_of_sources! {
         /// InfiniBand's congestion control.
         Ib(IbAdapter),
         /// The same, and throttling on the host's own credits (pft2021).
-        IbAndPft(Both<IbAdapter, PftSource>),
+        IbAndPft(Chain<IbAdapter, PftSource>),
         /// Throttling alone.
         Pft(PftSource),
         /// Rates and windows (santos2003).

@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 
-use silvan_cc::ib::{IbAdapter, IbSwitch};
-use silvan_cc::seam::{
+use silvan_cc::hooks::{
     Feedback, Flow, LinkView, PacketView, PortVl, QueueView, SettingChange, Settings,
     SourceControl, SwitchControl, UnknownSetting,
 };
+use silvan_cc::ib::{IbAdapter, IbSwitch};
 use silvan_core::{HostId, PortId, Sl, Span, SwitchId, Time};
 
 use crate::paths::Paths;

@@ -6,7 +6,7 @@ use crate::{
     BuildError, Discards, EngineError, FlowProgress, Forest, HostCounters, InvariantError,
     Latencies, OnWire, PortCounters, VlArbitration,
 };
-use silvan_cc::seam::{PortReading, PortVl, SettingChange, UnknownSetting};
+use silvan_cc::hooks::{PortReading, PortVl, SettingChange, UnknownSetting};
 use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
 use silvan_workload::programs::Programs;
 use silvan_workload::traffic::Traffic;

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use silvan_cc::hooks::SettingChange;
 use silvan_cc::pft::PftParameters;
 use silvan_cc::schemes::{Choice, Parameters};
-use silvan_cc::seam::SettingChange;
 use silvan_core::document::Source;
 use silvan_core::{Span, Time};
 use silvan_dcms::machine::Dcms;

@@ -1,11 +1,11 @@
 //! From a scenario to a simulation: control and workload built, and an engine started with them.
 
-use silvan_cc::Both;
 use silvan_cc::ecn::{EcnSource, EcnSwitch};
+use silvan_cc::hooks::Chain;
+use silvan_cc::hooks::{NoControl, Settings};
 use silvan_cc::ib::{IbAdapter, IbSwitch};
 use silvan_cc::pft::PftSource;
 use silvan_cc::schemes::Setup;
-use silvan_cc::seam::{NoControl, Settings};
 use silvan_core::Time;
 use silvan_model::{AnySource, AnySwitch, Engines, Network, Simulation};
 use silvan_scenario::{IbControl, Scenario, switch_ports};
@@ -33,7 +33,7 @@ pub(crate) fn build_control(scenario: &Scenario, seed: u64) -> Result<Control, R
     if let Some(control) = scenario.ib_control() {
         let (switch, adapter) = build_ib(scenario, control, seed)?;
         let source = match pft {
-            Some(pft) => AnySource::IbAndPft(Both(adapter, pft?)),
+            Some(pft) => AnySource::IbAndPft(Chain(adapter, pft?)),
             None => AnySource::Ib(adapter),
         };
         return Ok((AnySwitch::Ib(switch), source));

@@ -2,7 +2,7 @@
 
 use silvan_core::{PortId, Span, Time};
 
-use silvan_cc::seam::{Controller, PortReading, SettingChange};
+use silvan_cc::hooks::{Controller, PortReading, SettingChange};
 use silvan_dcms::machine::{Action, Dcms, Decision, PortGrowth};
 
 /// Bytes of a word of PortXmitData.

@@ -1,6 +1,6 @@
 //! Counters read at the right instants.
 
-use silvan_cc::seam::PortVl;
+use silvan_cc::hooks::PortVl;
 use silvan_core::{HostId, PortId, Time, Vl};
 use silvan_fabric::Fabric;
 use silvan_model::{HostCounters, PortCounters};

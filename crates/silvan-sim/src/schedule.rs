@@ -1,6 +1,6 @@
 //! When the runner stops the engine, and what it does then.
 
-use silvan_cc::seam::SettingChange;
+use silvan_cc::hooks::SettingChange;
 use silvan_core::{Span, Time};
 
 use silvan_scenario::Scenario;

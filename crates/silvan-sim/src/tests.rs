@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use silvan_cc::seam::{Controller, PortReading, PortVl, SettingChange};
+use silvan_cc::hooks::{Controller, PortReading, PortVl, SettingChange};
 use silvan_core::{Bytes, HostId, PortId, Rate, Span, Time, Vl};
 use silvan_instances::Fastest;
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};

@@ -2,7 +2,7 @@
 
 use silvan_core::{PortId, Time, Vl};
 
-use crate::seam::{
+use crate::hooks::{
     PacketView, PortVl, QueueView, Resident, SettingChange, Settings, SwitchControl, UnknownSetting,
 };
 

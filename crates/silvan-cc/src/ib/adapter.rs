@@ -21,7 +21,7 @@ use super::error::ParameterError;
 use super::log::{CongestionLog, ThresholdEvent};
 use super::settings::{CongestionEntry, ControlLevel};
 use crate::flow_table::FlowTable;
-use crate::seam::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
+use crate::hooks::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
 use crate::stream::SplitMix64;
 use silvan_core::prefetch::prefetch;
 
@@ -448,7 +448,7 @@ impl IbAdapter {
 
 impl SourceControl for IbAdapter {
     #[inline]
-    fn expect_release(&self, host: HostId) {
+    fn prefetch_release(&self, host: HostId) {
         prefetch(&self.flows, host.index());
         // Bits of 2048 destinations; more would crowd out other things.
         let first = host.index() * self.words;
@@ -458,7 +458,7 @@ impl SourceControl for IbAdapter {
     }
 
     #[inline]
-    fn expect_feedback(&self, flow: Flow) {
+    fn prefetch_feedback(&self, flow: Flow) {
         self.flows[flow.source.index()].prefetch(self.key(flow));
         prefetch(&self.counters, flow.source.index());
         let level = Self::level_index(flow.source, flow.sl);

@@ -3,7 +3,7 @@
 use silvan_core::{Span, Time};
 
 use crate::flow_table::FlowTable;
-use crate::seam::Flow;
+use crate::hooks::Flow;
 
 /// Joins notifications: after one for a flow, further ones for that flow are left out until an
 /// interval has passed.

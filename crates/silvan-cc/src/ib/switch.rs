@@ -30,7 +30,7 @@ use super::settings::{
     SwitchCongestionSetting, SwitchPort,
 };
 use super::threshold::ThresholdMap;
-use crate::seam::{PacketView, PortVl, QueueView, SwitchControl};
+use crate::hooks::{PacketView, PortVl, QueueView, SwitchControl};
 use crate::stream::SplitMix64;
 use silvan_core::prefetch::prefetch;
 
@@ -279,7 +279,7 @@ impl IbSwitch {
 
 impl SwitchControl for IbSwitch {
     #[inline]
-    fn expect_packet(&self, output: PortVl) {
+    fn prefetch_packet(&self, output: PortVl) {
         prefetch(&self.port_vls, output.0 as usize);
         prefetch(&self.counters, output.0 as usize);
     }

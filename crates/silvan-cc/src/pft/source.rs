@@ -1,11 +1,11 @@
-//! The interfaces of all hosts behind the seam.
+//! The interfaces of all hosts, behind the hooks of a source.
 
 use silvan_core::{HostId, Span, Time};
 
 use super::draws::Draws;
 use super::interface::{Interface, Ready};
 use super::parameters::{PftError, PftParameters};
-use crate::seam::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
+use crate::hooks::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
 
 /// What a block of the engine's credits stands for, in bytes.
 const BLOCK_BYTES: u64 = 64;

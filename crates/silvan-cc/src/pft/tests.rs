@@ -6,7 +6,7 @@ use silvan_core::{HostId, Sl, Span, Time};
 use super::draws::Draws;
 use super::interface::{Interface, Ready};
 use super::*;
-use crate::seam::{Flow, SourceControl};
+use crate::hooks::{Flow, SourceControl};
 
 const ENTER: Spell = Spell {
     window: 5,

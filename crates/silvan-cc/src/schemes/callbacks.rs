@@ -25,7 +25,7 @@
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
-use crate::seam::{
+use crate::hooks::{
     Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
     SwitchControl, UnknownSetting,
 };

@@ -18,7 +18,7 @@ use silvan_core::{Bytes, Rate, Span, Time};
 use crate::flow_table::FlowTable;
 use crate::schemes::quantity;
 use crate::schemes::scheme::{Defaults, Feedback as Carrier, Scheme, SchemeError, Setup};
-use crate::seam::{
+use crate::hooks::{
     Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
     SwitchControl, UnknownSetting,
 };

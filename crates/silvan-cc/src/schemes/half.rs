@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_cc::flow_table::FlowTable;
 use silvan_cc::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
-use silvan_cc::seam::{
+use silvan_cc::hooks::{
     Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
     SwitchControl, UnknownSetting,
 };

@@ -1,7 +1,7 @@
 //! Schemes of one file each, and the list of them.
 //!
 //! A scheme is a type with its parameters that implements [`Scheme`]: it says what runs at the
-//! switches and what at the hosts, in terms of the [hooks](crate::seam). A line in the list at
+//! switches and what at the hosts, in terms of the [hooks](crate::hooks). A line in the list at
 //! the end of this file registers it for everything else:
 //!
 //! - `control.scheme = "NAME"` chooses it, and `[control.own.NAME]` holds its parameters, with the
@@ -49,7 +49,7 @@ macro_rules! register {
             )*
         }
 
-        one_of_switches! {
+        dispatch_switches! {
             /// What runs at the switches, of one of the registered schemes.
             pub enum OwnSwitch {
                 $(
@@ -59,7 +59,7 @@ macro_rules! register {
             }
         }
 
-        one_of_sources! {
+        dispatch_sources! {
             /// What runs at the hosts, of one of the registered schemes.
             pub enum OwnSource {
                 $(

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use silvan_core::{Rate, Span};
 use thiserror::Error;
 
+use crate::hooks::{Settings, SourceControl, SwitchControl};
 use crate::ib::SwitchPort;
-use crate::seam::{Settings, SourceControl, SwitchControl};
 
 /// A congestion-control scheme: its parameters as a scenario gives them, and what becomes of them.
 ///
@@ -18,7 +18,7 @@ use crate::seam::{Settings, SourceControl, SwitchControl};
 pub trait Scheme:
     Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema
 {
-    /// What runs at the switches. [`NoControl`](crate::seam::NoControl) if nothing does.
+    /// What runs at the switches. [`NoControl`](crate::hooks::NoControl) if nothing does.
     type Switch: SwitchControl + Settings;
     /// What runs at the hosts.
     type Source: SourceControl + Settings;
@@ -62,7 +62,7 @@ pub struct Defaults {
 pub struct Setup<'a> {
     /// For each port of the fabric where it stands; `None` for ports of hosts.
     pub ports: &'a [Option<SwitchPort>],
-    /// Data VLs of every port. A [`PortVl`](crate::seam::PortVl) is port times this plus VL.
+    /// Data VLs of every port. A [`PortVl`](crate::hooks::PortVl) is port times this plus VL.
     pub data_vls: usize,
     /// Number of hosts.
     pub hosts: usize,

@@ -1,7 +1,7 @@
 //! The data plane behind the management plane: the engine with its counters, steps of simulated
 //! time, and what management changes in it.
 
-use silvan_cc::seam::PortVl;
+use silvan_cc::hooks::PortVl;
 use silvan_cc::workload::Workload;
 use silvan_core::{Bytes, HostId, PortId, Rate, Sl, Time, Vl};
 use silvan_fabric::Fabric;
@@ -188,7 +188,7 @@ impl DataPlane {
 
     /// Time that a switch's Port VL has been in the congestion state, in ps.
     pub fn congested_ps(&self, port: PortId, vl: Vl) -> u64 {
-        use silvan_cc::seam::SwitchControl;
+        use silvan_cc::hooks::SwitchControl;
         if vl.index() >= self.data_vls() {
             return 0;
         }

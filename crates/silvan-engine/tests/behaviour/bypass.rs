@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use silvan_cc::seam::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
+use silvan_cc::hooks::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
 use silvan_core::{PortId, Span, Time};
 use silvan_engine::{Arbitration, EngineConfig, Queueing};
 

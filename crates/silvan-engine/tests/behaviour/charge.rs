@@ -1,6 +1,6 @@
 //! What a CNP takes of the adapters: closed forms for hosts that send or receive many of them.
 
-use silvan_cc::seam::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
+use silvan_cc::hooks::{NoControl, PacketView, PortVl, QueueView, SwitchControl};
 use silvan_core::{Bytes, HostId, Span, Time};
 use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig};
 

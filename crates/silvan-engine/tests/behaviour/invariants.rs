@@ -1,7 +1,7 @@
 //! What the engine promises is checked in every build: a workload that breaks a rule ends the run with
 //! an error that names it, and what cannot be numbered is refused.
 
-use silvan_cc::seam::NoControl;
+use silvan_cc::hooks::NoControl;
 use silvan_core::{Bytes, HostId, Length, Sl, Span, Time};
 use silvan_engine::workload::{Gate, Offer, Poll, Workload};
 use silvan_engine::{

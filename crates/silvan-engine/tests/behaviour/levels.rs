@@ -1,6 +1,6 @@
 //! Service levels of paths that are set from outside, as a subnet manager gives them.
 
-use silvan_cc::seam::NoControl;
+use silvan_cc::hooks::NoControl;
 use silvan_core::{HostId, PortNumber, Sl, Span, SwitchId};
 use silvan_engine::{Engine, EngineConfig, EngineError};
 use silvan_fabric::generators::Grid;

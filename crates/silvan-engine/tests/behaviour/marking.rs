@@ -1,10 +1,10 @@
 //! Which packets a switch marks: Marking_Rate, Packet_Size, Threshold, Victim_Mask.
 
+use silvan_cc::hooks::{NoControl, SettingChange, Settings};
 use silvan_cc::ib::{
     IbSwitch, MarkingCounters, MarkingMode, MarkingSetting, PortSelection, StarvationSetting,
     SwitchParameters, ThresholdMap, ThresholdWeight,
 };
-use silvan_cc::seam::{NoControl, SettingChange, Settings};
 use silvan_core::{HostId, PortId, Span};
 use silvan_engine::{Engine, EngineConfig};
 

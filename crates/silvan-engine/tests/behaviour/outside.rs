@@ -3,7 +3,7 @@
 use proptest::array::{uniform2, uniform16};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use silvan_cc::seam::{
+use silvan_cc::hooks::{
     LinkView, NoControl, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
 };
 use silvan_core::{HostId, NodeId, PortId, PortNumber, Span, Time};

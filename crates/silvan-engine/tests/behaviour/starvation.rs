@@ -1,10 +1,10 @@
 //! Credit_Mask: credits that come back late, and what that leaves of the throughput.
 
+use silvan_cc::hooks::{NoControl, SettingChange, Settings};
 use silvan_cc::ib::{
     CctEntry, IbSwitch, MarkingMode, MarkingSetting, PortSelection, StarvationSetting,
     SwitchParameters, ThresholdMap, ThresholdWeight,
 };
-use silvan_cc::seam::{NoControl, SettingChange, Settings};
 use silvan_core::{PortId, Span, Time};
 use silvan_engine::EngineConfig;
 

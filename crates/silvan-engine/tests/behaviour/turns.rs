@@ -1,6 +1,6 @@
 //! Notifications without priority take their turn with the data of their host.
 
-use silvan_cc::seam::NoControl;
+use silvan_cc::hooks::NoControl;
 use silvan_core::{Bytes, HostId, Span};
 use silvan_engine::{BecnCarrier, BecnPath, EngineConfig};
 

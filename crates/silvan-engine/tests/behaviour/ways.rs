@@ -1,7 +1,7 @@
 //! Lanes that change along the way keep tori moving; switches that choose share the load.
 
 use proptest::prelude::*;
-use silvan_cc::seam::NoControl;
+use silvan_cc::hooks::NoControl;
 use silvan_core::{PortNumber, Span, SwitchId};
 use silvan_engine::{BecnCarrier, BuildError, Engine, EngineConfig, EngineError};
 use silvan_fabric::generators::{Grid, Xgft};

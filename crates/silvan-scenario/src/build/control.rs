@@ -1,5 +1,6 @@
 //! Congestion control: the parameters that hold everywhere.
 
+use silvan_cc::hooks::SettingChange;
 use silvan_cc::ib::{
     AdapterParameters, CctEntry, CongestionControlTable, CongestionEntry, ControlLevel,
     IbParameters, MarkingMode, MarkingSetting, ParameterError, PortSelection, StarvationSetting,
@@ -7,7 +8,6 @@ use silvan_cc::ib::{
 };
 use silvan_cc::pft::PftParameters;
 use silvan_cc::schemes::Choice;
-use silvan_cc::seam::SettingChange;
 use silvan_core::{Bytes, Sl, Time};
 use silvan_dcms::machine::Dcms;
 use silvan_fabric::Fabric;

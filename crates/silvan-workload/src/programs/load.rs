@@ -1,4 +1,4 @@
-//! Programs beside other traffic, behind the engine's [`Workload`] seam.
+//! Programs beside other traffic, behind the engine's [`Workload`] interface.
 
 use crate::traffic::Traffic;
 use silvan_cc::workload::{Gate, Offer, Poll, Workload};

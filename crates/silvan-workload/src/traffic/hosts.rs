@@ -1,4 +1,4 @@
-//! All traffic of a run behind the engine's [`Workload`] seam.
+//! All traffic of a run behind the engine's [`Workload`] interface.
 
 use silvan_cc::workload::{Gate, Offer, Poll, Workload};
 use silvan_core::prefetch::{prefetch, prefetch_item};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use silvan_cc::seam::NoControl;
+use silvan_cc::hooks::NoControl;
 use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time};
 use silvan_engine::{Engine, EngineConfig};
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};

@@ -2,7 +2,7 @@
 
 use silvan_core::{PortId, Time, Vl};
 
-use crate::seam::{PacketView, PortVl, QueueView, Resident, SwitchControl};
+use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
 /// Marks every packet that waits in an input buffer whenever the buffer becomes full (santos2003,
 /// section IV-A, "naive"). Right for output buffers; with input buffers it spares the packets that

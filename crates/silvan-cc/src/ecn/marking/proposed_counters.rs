@@ -2,7 +2,7 @@
 
 use silvan_core::{PortId, Time, Vl};
 
-use crate::seam::{PacketView, PortVl, QueueView, Resident, SwitchControl};
+use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
 /// The two counters of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

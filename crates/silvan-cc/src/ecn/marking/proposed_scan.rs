@@ -2,7 +2,7 @@
 
 use silvan_core::{PortId, Time, Vl};
 
-use crate::seam::{PacketView, PortVl, QueueView, Resident, SwitchControl};
+use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 
 /// When an input buffer becomes full, every output that a packet in it waits for is congested, and
 /// every packet that waits anywhere in the switch for a congested output is marked (santos2003,

@@ -3,11 +3,11 @@
 use silvan_core::{PortId, Time};
 
 use super::IbSwitch;
+use crate::hooks::{SettingChange, Settings, UnknownSetting};
 use crate::ib::cct::CctEntry;
 use crate::ib::error::ParameterError;
 use crate::ib::settings::{MarkingSetting, PortMask, StarvationSetting, SwitchCongestionSetting};
 use crate::ib::threshold::ThresholdWeight;
-use crate::seam::{SettingChange, Settings, UnknownSetting};
 
 impl IbSwitch {
     fn change_marking(

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use silvan_core::{PortNumber, Sl};
 
 use super::*;
+use crate::hooks::{SettingChange, Settings, UnknownSetting};
 use crate::ib::CctEntry;
 use crate::ib::threshold::ThresholdWeight;
-use crate::seam::{SettingChange, Settings, UnknownSetting};
 
 /// 15 - w thousand bytes and 1000 more for each weight `w`.
 const MAP: ThresholdMap = ThresholdMap::Linear {

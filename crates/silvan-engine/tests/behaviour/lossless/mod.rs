@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use silvan_cc::seam::{NoControl, SourceControl, SwitchControl};
+use silvan_cc::hooks::{NoControl, SourceControl, SwitchControl};
 use silvan_core::{Length, PortId, Time, Vl};
 use silvan_engine::{
     Arbitration, BecnCarrier, CompiledFabric, Engine, EngineConfig, Form, Queueing, SwitchParams,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use silvan_cc::seam::NoControl;
+use silvan_cc::hooks::NoControl;
 use silvan_core::{Sl, Span, Time};
 use silvan_engine::{self as engine, Engine, EngineConfig};
 use silvan_fabric::routing::{PathLanes, PathLevels, Routes};

@@ -1,4 +1,4 @@
-//! The seam between the data plane and congestion control.
+//! The hooks through which the data plane drives congestion control.
 //!
 //! The engine owns packets, queues and credits; a scheme owns its own state and never sees a
 //! clock, a socket or a thread. The engine calls the two traits below from its hot loop with static
@@ -10,10 +10,17 @@
 //!   buffer fills, when a packet leaves; mark it or not.
 //! - [`SourceControl`] sits at the channel adapters: what an ACK, a CNP, a credit or a timer does to
 //!   a flow's rate and window; when it may send next.
-//! - [`Controller`] stands outside the fabric: it reads port counters at intervals of its own and
-//!   changes settings, the way a subnet manager or the DCMS does.
+//! - [`Controller`] runs outside the fabric: it reads port counters at intervals of its own and
+//!   changes settings, as a subnet manager or the DCMS does.
+
+// The lists of hooks below are declared with its macro.
+#[macro_use]
+#[doc(hidden)]
+pub mod declare;
 
 use silvan_core::{HostId, PortId, Sl, Span, Time, Vl};
+
+pub use chain::Chain;
 
 /// One virtual lane of one port, as a dense index: `port * data_vls + vl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,7 +82,7 @@ pub struct QueueView {
     pub has_credit: bool,
 }
 
-/// The resident packets of a switch, for schemes that look at or mark packets other than the one
+/// The resident packets of a switch, for schemes that inspect or mark packets other than the one
 /// at hand.
 pub trait Resident {
     /// Blocks (64 bytes) occupied in the input buffer of this port and VL.
@@ -101,9 +108,9 @@ hooks! {
     /// ```
     /// use silvan_cc::ecn::{EcnSwitch, Marking};
     /// use silvan_cc::ib::IbSwitch;
-    /// use silvan_cc::seam::SwitchControl;
+    /// use silvan_cc::hooks::SwitchControl;
     ///
-    /// silvan_cc::one_of_switches! {
+    /// silvan_cc::dispatch_switches! {
     ///     /// What a fabric's switches do.
     ///     pub enum OneOf {
     ///         /// InfiniBand's scheme.
@@ -117,31 +124,31 @@ hooks! {
     /// assert!(switch.needs_buffer_full());
     /// ```
     ///
-    /// [`SwitchControl`]: crate::seam::SwitchControl
-    /// [`Settings`]: crate::seam::Settings
-    macro one_of_switches;
+    /// [`SwitchControl`]: crate::hooks::SwitchControl
+    /// [`Settings`]: crate::hooks::Settings
+    macro dispatch_switches;
 
     /// Implements [`SwitchControl`] for a type with two fields that are schemes: both get every call, and their
     /// answers are combined.
     ///
-    /// [`SwitchControl`]: crate::seam::SwitchControl
+    /// [`SwitchControl`]: crate::hooks::SwitchControl
     macro chain_switches;
 
     /// Congestion control at the switches. One value serves all switches of the fabric and is
     /// indexed by [`PortVl`].
     pub trait SwitchControl {
-        asked {
+        query {
             /// Whether [`SwitchControl::on_buffer_full`] must be called; always the same answer.
             fn needs_buffer_full() -> bool [either] { false }
 
             /// Whether [`SwitchControl::on_link`] must be called; always the same answer.
             fn needs_link() -> bool [either] { false }
 
-            /// Asks for the memory that the calls about this output Port VL will need, some events before them.
+            /// Prefetches the memory that the calls about this output Port VL will need, some events before them.
             /// Changes nothing.
-            fn expect_packet(output: PortVl) -> () [nothing] {}
+            fn prefetch_packet(output: PortVl) -> () [nothing] {}
 
-            /// Whether [`SwitchControl::credit_return_delay`] need be asked at all at present.
+            /// Whether [`SwitchControl::credit_return_delay`] need be called at all at present.
             fn delays_credits() -> bool [either] { false }
 
             /// How much later than usual the input buffer of `input` returns the credits of a packet that
@@ -161,7 +168,7 @@ hooks! {
             fn congested_time(now: Time, output: PortVl) -> Span [longest] { Span::ZERO }
         }
 
-        told {
+        notify {
             /// A packet has been added to a VOQ of this output Port VL.
             fn on_queued(
                 now: Time,
@@ -213,33 +220,33 @@ pub enum Feedback {
 hooks! {
     $
     /// Declares an enum with a scheme in each variant that is itself a [`SourceControl`] with
-    /// [`Settings`], whatever the variant; as `one_of_switches` does.
+    /// [`Settings`], whatever the variant; as `dispatch_switches` does.
     ///
-    /// [`SourceControl`]: crate::seam::SourceControl
-    /// [`Settings`]: crate::seam::Settings
-    macro one_of_sources;
+    /// [`SourceControl`]: crate::hooks::SourceControl
+    /// [`Settings`]: crate::hooks::Settings
+    macro dispatch_sources;
 
     /// Implements [`SourceControl`] for a type with two fields that are schemes: both get every call, and their
     /// answers are combined.
     ///
-    /// [`SourceControl`]: crate::seam::SourceControl
+    /// [`SourceControl`]: crate::hooks::SourceControl
     macro chain_sources;
 
     /// Congestion control at the channel adapters. One value serves all hosts.
     pub trait SourceControl {
-        asked {
+        query {
             /// Whether [`SourceControl::on_credit`] must be called; always the same answer.
             fn needs_credit() -> bool [either] { false }
 
-            /// Asks for the memory that [`SourceControl::release`] will need for flows of this host, some events
+            /// Prefetches the memory that [`SourceControl::release`] will need for flows of this host, some events
             /// before it is called. Changes nothing.
-            fn expect_release(host: HostId) -> () [nothing] {}
+            fn prefetch_release(host: HostId) -> () [nothing] {}
 
             /// The same for [`SourceControl::on_feedback`] of this flow.
-            fn expect_feedback(flow: Flow) -> () [nothing] {}
+            fn prefetch_feedback(flow: Flow) -> () [nothing] {}
         }
 
-        told {
+        notify {
             /// The earliest instant at which this flow may start its next packet; any instant not later
             /// than `now` means now, [`Time::MAX`] means not before some feedback.
             fn release(now: Time, flow: Flow) -> Time [latest];
@@ -255,7 +262,7 @@ hooks! {
             fn on_send(now: Time, flow: Flow, wire_time: Span, payload: u32) -> () [nothing];
 
             /// Feedback for the flow has arrived. Returns whether the host may be able to send earlier
-            /// than [`SourceControl::release`] last said, and must be asked again.
+            /// than [`SourceControl::release`] last returned, so that it must be called again.
             fn on_feedback(now: Time, flow: Flow, feedback: Feedback) -> bool [either];
 
             /// The credits of the host's own link changed, as a packet took some or some came back: `used`
@@ -306,7 +313,7 @@ pub struct PortReading {
     pub xmit_cong: Span,
 }
 
-/// A change of settings that a [`Controller`], a scenario or a management datagram asks for.
+/// A change of settings that a [`Controller`], a scenario or a management datagram requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingChange {
     /// Marking_Rate of one switch port (SwitchPortCongestionSetting).
@@ -402,3 +409,7 @@ pub trait Controller {
     /// One sweep: the counters of every switch port at `now`; pushes the changes to make.
     fn step(&mut self, now: Time, readings: &[PortReading], changes: &mut Vec<SettingChange>);
 }
+
+// These use the macros that the lists above make.
+mod chain;
+mod dispatch;

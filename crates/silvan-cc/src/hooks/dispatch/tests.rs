@@ -2,7 +2,7 @@ use std::cell::RefCell;
 
 use silvan_core::{HostId, PortId, Sl, Span, Time, Vl};
 
-use crate::seam::{
+use crate::hooks::{
     Feedback, Flow, LinkView, NoControl, PacketView, PortVl, QueueView, Resident, SettingChange,
     Settings, SourceControl, SwitchControl, UnknownSetting,
 };
@@ -20,7 +20,7 @@ const FLOW: Flow = Flow {
     sl: Sl::ZERO,
 };
 
-/// Notes what it is asked, and never answers as a scheme that leaves a method out would.
+/// Records its calls, and never answers as a scheme that leaves a method out would.
 #[derive(Default)]
 struct Noting(RefCell<Vec<&'static str>>);
 
@@ -31,7 +31,7 @@ impl SwitchControl for Noting {
     fn needs_link(&self) -> bool {
         true
     }
-    fn expect_packet(&self, output: PortVl) {
+    fn prefetch_packet(&self, output: PortVl) {
         assert_eq!(output, LANE);
         self.0.borrow_mut().push("packet expected");
     }
@@ -77,11 +77,11 @@ impl SourceControl for Noting {
     fn needs_credit(&self) -> bool {
         true
     }
-    fn expect_release(&self, host: HostId) {
+    fn prefetch_release(&self, host: HostId) {
         assert_eq!(host, HOST);
         self.0.borrow_mut().push("release expected");
     }
-    fn expect_feedback(&self, flow: Flow) {
+    fn prefetch_feedback(&self, flow: Flow) {
         assert_eq!(flow, FLOW);
         self.0.borrow_mut().push("feedback expected");
     }
@@ -120,14 +120,14 @@ impl Settings for Noting {
     }
 }
 
-one_of_switches! {
+dispatch_switches! {
     enum Switch {
         None(NoControl),
         Noting(Noting),
     }
 }
 
-one_of_sources! {
+dispatch_sources! {
     enum Source {
         None(NoControl),
         Noting(Noting),
@@ -177,7 +177,7 @@ fn play_switch(switch: &mut Switch) -> (Vec<bool>, Vec<u64>, usize) {
         waited: Span::ZERO,
     };
     let mut buffers = Buffers::default();
-    switch.expect_packet(LANE);
+    switch.prefetch_packet(LANE);
     switch.on_queued(NOW, LANE, queue, packet);
     let marks = switch.on_departure(NOW, LANE, queue, packet);
     switch.on_discarded(NOW, LANE);
@@ -223,8 +223,8 @@ fn the_scheme_in_use_answers_at_the_switches() {
 }
 
 fn play_source(source: &mut Source) -> (Vec<bool>, Vec<u64>) {
-    source.expect_release(HOST);
-    source.expect_feedback(FLOW);
+    source.prefetch_release(HOST);
+    source.prefetch_feedback(FLOW);
     source.on_flow_start(NOW, FLOW);
     source.on_send(NOW, FLOW, Span::from_ps(6), 10);
     let moved = source.on_feedback(NOW, FLOW, Feedback::Cnp);

@@ -1,9 +1,9 @@
-//! Schemes from outside behind the seam: what the engine tells them is true, and what they ask for
+//! Schemes from outside behind the hooks: what the engine notifies them of is true, and what they ask for
 //! happens.
 
 use std::collections::BTreeMap;
 
-use silvan_cc::seam::{
+use silvan_cc::hooks::{
     Feedback, Flow as QueuePair, NoControl, PacketView, PortVl, QueueView, Resident, SourceControl,
     SwitchControl,
 };

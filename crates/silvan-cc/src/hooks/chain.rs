@@ -1,25 +1,25 @@
-//! Two schemes at the same hosts or switches.
+//! Two schemes in a chain, at the same hosts or switches.
 
 use silvan_core::Time;
 
-use crate::seam::{SettingChange, Settings, UnknownSetting};
+use super::{SettingChange, Settings, UnknownSetting};
 
-/// Two schemes at once: a packet goes when both let it go, and both hear of everything.
+/// Two schemes at once: a packet may start when both allow it, and both are notified of everything.
 ///
-/// Sensible where they act on different signs, such as notifications and a host's own credits.
+/// Useful where they react to different signals, such as notifications and a host's own credits.
 #[derive(Clone, Debug)]
-pub struct Both<A, B>(pub A, pub B);
+pub struct Chain<A, B>(pub A, pub B);
 
 chain_switches! {
-    impl [A: SwitchControl, B: SwitchControl] for Both<A, B> { 0: A, 1: B }
+    impl [A: SwitchControl, B: SwitchControl] for Chain<A, B> { 0: A, 1: B }
 }
 
 chain_sources! {
-    impl [A: SourceControl, B: SourceControl] for Both<A, B> { 0: A, 1: B }
+    impl [A: SourceControl, B: SourceControl] for Chain<A, B> { 0: A, 1: B }
 }
 
 /// A setting belongs to the first that has it.
-impl<A: Settings, B: Settings> Settings for Both<A, B> {
+impl<A: Settings, B: Settings> Settings for Chain<A, B> {
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         self.0
             .apply(now, change)
@@ -36,24 +36,24 @@ mod tests {
     use silvan_core::{HostId, Sl, Span};
 
     use super::*;
-    use crate::seam::{Feedback, Flow, SourceControl};
+    use crate::hooks::{Feedback, Flow, SourceControl};
 
-    /// Lets flows go at one time and hosts at another, and counts what it hears.
+    /// Releases flows at one time and hosts at another, and records its calls.
     #[derive(Clone, Debug, Default)]
     struct Probe {
         flow: Time,
         host: Time,
         moves: bool,
-        heard: Vec<&'static str>,
-        expected: RefCell<Vec<&'static str>>,
+        calls: Vec<&'static str>,
+        prefetched: RefCell<Vec<&'static str>>,
     }
 
     impl SourceControl for Probe {
-        fn expect_release(&self, _: HostId) {
-            self.expected.borrow_mut().push("release");
+        fn prefetch_release(&self, _: HostId) {
+            self.prefetched.borrow_mut().push("release");
         }
-        fn expect_feedback(&self, _: Flow) {
-            self.expected.borrow_mut().push("feedback");
+        fn prefetch_feedback(&self, _: Flow) {
+            self.prefetched.borrow_mut().push("feedback");
         }
         fn release(&mut self, _: Time, _: Flow) -> Time {
             self.flow
@@ -62,22 +62,22 @@ mod tests {
             self.host
         }
         fn on_flow_start(&mut self, _: Time, _: Flow) {
-            self.heard.push("start");
+            self.calls.push("start");
         }
         fn on_send(&mut self, _: Time, _: Flow, _: Span, _: u32) {
-            self.heard.push("send");
+            self.calls.push("send");
         }
         fn on_feedback(&mut self, _: Time, _: Flow, _: Feedback) -> bool {
-            self.heard.push("feedback");
+            self.calls.push("feedback");
             self.moves
         }
         fn on_credit(&mut self, _: Time, _: HostId, _: u32, _: u32) {
-            self.heard.push("credit");
+            self.calls.push("credit");
         }
     }
 
     #[test]
-    fn the_later_one_decides_and_both_hear() {
+    fn the_later_release_holds_and_both_schemes_are_notified() {
         let at = |ns| Time::ZERO + Span::from_ns(ns);
         let host = HostId::new(0);
         let flow = Flow {
@@ -98,18 +98,18 @@ mod tests {
                 moves: second,
                 ..Probe::default()
             };
-            let mut both = Both(one, other);
-            assert_eq!(both.release(at(0), flow), at(5));
-            assert_eq!(both.host_release(at(0), host), at(4));
-            both.expect_release(host);
-            both.expect_feedback(flow);
-            both.on_flow_start(at(0), flow);
-            both.on_send(at(0), flow, Span::ZERO, 0);
-            assert!(both.on_feedback(at(0), flow, Feedback::Cnp));
-            both.on_credit(at(0), host, 1, 2);
-            for probe in [&both.0, &both.1] {
-                assert_eq!(probe.heard, ["start", "send", "feedback", "credit"]);
-                assert_eq!(*probe.expected.borrow(), ["release", "feedback"]);
+            let mut chain = Chain(one, other);
+            assert_eq!(chain.release(at(0), flow), at(5));
+            assert_eq!(chain.host_release(at(0), host), at(4));
+            chain.prefetch_release(host);
+            chain.prefetch_feedback(flow);
+            chain.on_flow_start(at(0), flow);
+            chain.on_send(at(0), flow, Span::ZERO, 0);
+            assert!(chain.on_feedback(at(0), flow, Feedback::Cnp));
+            chain.on_credit(at(0), host, 1, 2);
+            for probe in [&chain.0, &chain.1] {
+                assert_eq!(probe.calls, ["start", "send", "feedback", "credit"]);
+                assert_eq!(*probe.prefetched.borrow(), ["release", "feedback"]);
             }
         }
     }

@@ -1,34 +1,34 @@
-//! One list of hooks for each side of the seam, and everything that is made of it.
+//! The macro that declares a list of hooks: the trait, and the macros that delegate it.
 //!
 //! `hooks!` declares the trait and two macros that delegate every hook of it. So a hook that is added to
 //! the list is delegated everywhere, and no implementation that delegates can leave one out.
 
 /// Declares a trait of hooks, and the macros that delegate them.
 ///
-/// A hook is written without its receiver: those in `asked` take `&self`, those in `told` take
+/// A hook is written without its receiver: those in `query` take `&self`, those in `notify` take
 /// `&mut self`. Behind its type, a function of this module in brackets combines the answers of two schemes.
 macro_rules! hooks {
     (
         $d:tt
-        $(#[$one_of_about:meta])*
-        macro $one_of:ident;
+        $(#[$dispatch_about:meta])*
+        macro $dispatch:ident;
         $(#[$chain_about:meta])*
         macro $chain:ident;
         $(#[$about:meta])*
         pub trait $name:ident {
-            asked {
+            query {
                 $(
-                    $(#[$asked_about:meta])*
-                    fn $asked:ident($($asked_argument:ident: $asked_type:ty),* $(,)?)
-                        -> $asked_answer:ty [$asked_merge:ident] $asked_body:tt
+                    $(#[$query_about:meta])*
+                    fn $query:ident($($query_argument:ident: $query_type:ty),* $(,)?)
+                        -> $query_answer:ty [$query_merge:ident] $query_body:tt
                 )*
             }
-            told {
+            notify {
                 $(
-                    $(#[$told_about:meta])*
-                    fn $told:ident $(<$generic:ident: $bound:path>)? (
-                        $($told_argument:ident: $told_type:ty),* $(,)?
-                    ) -> $told_answer:ty [$told_merge:ident] $told_body:tt
+                    $(#[$notify_about:meta])*
+                    fn $notify:ident $(<$generic:ident: $bound:path>)? (
+                        $($notify_argument:ident: $notify_type:ty),* $(,)?
+                    ) -> $notify_answer:ty [$notify_merge:ident] $notify_body:tt
                 )*
             }
         }
@@ -39,23 +39,23 @@ macro_rules! hooks {
             const ACTIVE: bool = true;
 
             $(
-                $(#[$asked_about])*
+                $(#[$query_about])*
                 #[allow(unused_variables, reason = "a default needs few of its arguments")]
-                fn $asked(&self $(, $asked_argument: $asked_type)*) -> $asked_answer $asked_body
+                fn $query(&self $(, $query_argument: $query_type)*) -> $query_answer $query_body
             )*
 
             $(
-                $(#[$told_about])*
+                $(#[$notify_about])*
                 #[allow(unused_variables, reason = "a default needs few of its arguments")]
-                fn $told $(<$generic: $bound>)? (
-                    &mut self $(, $told_argument: $told_type)*
-                ) -> $told_answer $told_body
+                fn $notify $(<$generic: $bound>)? (
+                    &mut self $(, $notify_argument: $notify_type)*
+                ) -> $notify_answer $notify_body
             )*
         }
 
-        $(#[$one_of_about])*
+        $(#[$dispatch_about])*
         #[macro_export]
-        macro_rules! $one_of {
+        macro_rules! $dispatch {
             (
                 $d(#[$d about:meta])*
                 $d visibility:vis enum $d enum_name:ident {
@@ -71,29 +71,29 @@ macro_rules! hooks {
 
                 const _: () = {
                     #[allow(unused_imports, reason = "the types of all hooks")]
-                    use $crate::{seam::*, units::*};
+                    use $crate::{hooks::*, units::*};
 
                     impl $name for $d enum_name {
                         $(
                             #[inline]
-                            fn $asked(
-                                &self $(, $asked_argument: $asked_type)*
-                            ) -> $asked_answer {
+                            fn $query(
+                                &self $(, $query_argument: $query_type)*
+                            ) -> $query_answer {
                                 match self {
                                     $d(Self::$d variant(scheme) => {
-                                        $name::$asked(scheme $(, $asked_argument)*)
+                                        $name::$query(scheme $(, $query_argument)*)
                                     })*
                                 }
                             }
                         )*
                         $(
                             #[inline]
-                            fn $told $(<$generic: $bound>)? (
-                                &mut self $(, $told_argument: $told_type)*
-                            ) -> $told_answer {
+                            fn $notify $(<$generic: $bound>)? (
+                                &mut self $(, $notify_argument: $notify_type)*
+                            ) -> $notify_answer {
                                 match self {
                                     $d(Self::$d variant(scheme) => {
-                                        $name::$told(scheme $(, $told_argument)*)
+                                        $name::$notify(scheme $(, $notify_argument)*)
                                     })*
                                 }
                             }
@@ -101,7 +101,7 @@ macro_rules! hooks {
                     }
                 };
 
-                $crate::one_of_settings!($d enum_name, $d($d variant)*);
+                $crate::dispatch_settings!($d enum_name, $d($d variant)*);
             };
         }
 
@@ -116,7 +116,7 @@ macro_rules! hooks {
             ) => {
                 const _: () = {
                     #[allow(unused_imports, reason = "the types of all hooks")]
-                    use $crate::{seam::*, units::*};
+                    use $crate::{hooks::*, units::*};
 
                     impl<$d($d generics)*> $name for $d target {
                         const ACTIVE: bool = <$d first_type as $name>::ACTIVE
@@ -124,23 +124,23 @@ macro_rules! hooks {
 
                         $(
                             #[inline]
-                            fn $asked(
-                                &self $(, $asked_argument: $asked_type)*
-                            ) -> $asked_answer {
-                                $crate::hooks::$asked_merge(
-                                    $name::$asked(&self.$d first $(, $asked_argument)*),
-                                    $name::$asked(&self.$d second $(, $asked_argument)*),
+                            fn $query(
+                                &self $(, $query_argument: $query_type)*
+                            ) -> $query_answer {
+                                $crate::hooks::declare::$query_merge(
+                                    $name::$query(&self.$d first $(, $query_argument)*),
+                                    $name::$query(&self.$d second $(, $query_argument)*),
                                 )
                             }
                         )*
                         $(
                             #[inline]
-                            fn $told $(<$generic: $bound>)? (
-                                &mut self $(, $told_argument: $told_type)*
-                            ) -> $told_answer {
-                                $crate::hooks::$told_merge(
-                                    $name::$told(&mut self.$d first $(, $told_argument)*),
-                                    $name::$told(&mut self.$d second $(, $told_argument)*),
+                            fn $notify $(<$generic: $bound>)? (
+                                &mut self $(, $notify_argument: $notify_type)*
+                            ) -> $notify_answer {
+                                $crate::hooks::declare::$notify_merge(
+                                    $name::$notify(&mut self.$d first $(, $notify_argument)*),
+                                    $name::$notify(&mut self.$d second $(, $notify_argument)*),
                                 )
                             }
                         )*
