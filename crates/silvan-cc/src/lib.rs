@@ -15,20 +15,20 @@
 //!
 //! # Schemes
 //!
-//! [`schemes`] has those of one file each, such as DCQCN, and the list of them.
+//! [`schemes`] has them all, one module each, and the list of them.
 //!
-//! [`ecn`] is the proposal of santos2003: packets that contend for a congested output are marked when
+//! [`schemes::ecn`] is the proposal of santos2003: packets that contend for a congested output are marked when
 //! an input buffer fills, and sources answer with a rate and a window.
 //!
-//! [`pft`] throttles a host by the credits that it has taken of the switch next to it, with nothing
+//! [`schemes::pft`] throttles a host by the credits that it has taken of the switch next to it, with nothing
 //! else from the fabric (pft2021).
 //!
-//! [`ib`] is the scheme of the InfiniBand specification. Here it is played by hand: a Port VL goes
+//! [`schemes::ib_cc`] is the scheme of the InfiniBand specification. Here it is played by hand: a Port VL goes
 //! over its threshold, a packet leaves marked, its notification throttles the flow, and the
 //! timer lets the flow go again.
 //!
 //! ```
-//! use silvan_cc::ib::{IbParameters, SwitchPort, ThresholdMap};
+//! use silvan_cc::schemes::ib_cc::{IbParameters, SwitchPort, ThresholdMap};
 //! use silvan_cc::hooks::{
 //!     Feedback, Flow, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
 //! };
@@ -72,12 +72,9 @@ extern crate self as silvan_cc;
 #[macro_use]
 pub mod hooks;
 
-pub mod ecn;
-pub mod ib;
-pub mod pft;
-pub mod schemes;
-
+pub mod coalescer;
 pub mod flow_table;
+pub mod schemes;
 pub mod stream;
 pub mod workload;
 

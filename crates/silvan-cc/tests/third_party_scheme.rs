@@ -248,7 +248,7 @@ fn windows_hold_flows_back_until_acknowledged() {
 #[test]
 fn optional_hooks_are_off_by_default() {
     use silvan_cc::hooks::NoControl;
-    use silvan_cc::ib::IbSwitch;
+    use silvan_cc::schemes::ib_cc::IbSwitch;
 
     const {
         assert!(<IbSwitch as SwitchControl>::ACTIVE && !<NoControl as SwitchControl>::ACTIVE);

@@ -1,11 +1,11 @@
 //! Any scheme, as one type for the switches and one for the hosts.
 
-use silvan_cc::ecn::{EcnSource, EcnSwitch};
 use silvan_cc::hooks::Chain;
 use silvan_cc::hooks::NoControl;
-use silvan_cc::ib::{IbAdapter, IbSwitch};
-use silvan_cc::pft::PftSource;
 use silvan_cc::schemes::callbacks::Callbacks;
+use silvan_cc::schemes::ecn::{EcnSource, EcnSwitch};
+use silvan_cc::schemes::ib_cc::{IbAdapter, IbSwitch};
+use silvan_cc::schemes::pft::PftSource;
 use silvan_cc::schemes::{OwnSource, OwnSwitch};
 
 silvan_cc::dispatch_switches! {

@@ -10,7 +10,7 @@ use silvan_cc::hooks::{
     Feedback, Flow, LinkView, PacketView, PortVl, QueueView, SettingChange, Settings,
     SourceControl, SwitchControl, UnknownSetting,
 };
-use silvan_cc::ib::{IbAdapter, IbSwitch};
+use silvan_cc::schemes::ib_cc::{IbAdapter, IbSwitch};
 use silvan_core::{HostId, PortId, Sl, Span, SwitchId, Time};
 
 use crate::paths::Paths;

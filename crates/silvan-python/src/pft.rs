@@ -1,7 +1,7 @@
 //! An interface of proactive flow throttling on its own.
 
 use pyo3::prelude::*;
-use silvan_cc::pft::injection_rate;
+use silvan_cc::schemes::pft::injection_rate;
 
 use crate::scenario::Scenario;
 

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use silvan_cc::ecn::conditions::check;
-use silvan_cc::ecn::{
+use silvan_cc::schemes::ecn::conditions::check;
+use silvan_cc::schemes::ecn::{
     Aimd, EcnError, Fimd, Lipd, RATES, RateTables, Response as Builtin, ResponseFunction,
 };
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use silvan_cc::hooks::SettingChange;
-use silvan_cc::pft::PftParameters;
+use silvan_cc::schemes::pft::PftParameters;
 use silvan_cc::schemes::{Choice, Parameters};
 use silvan_core::document::Source;
 use silvan_core::{Span, Time};

@@ -1,11 +1,11 @@
 //! From a scenario to a simulation: control and workload built, and an engine started with them.
 
-use silvan_cc::ecn::{EcnSource, EcnSwitch};
 use silvan_cc::hooks::Chain;
 use silvan_cc::hooks::{NoControl, Settings};
-use silvan_cc::ib::{IbAdapter, IbSwitch};
-use silvan_cc::pft::PftSource;
 use silvan_cc::schemes::Setup;
+use silvan_cc::schemes::ecn::{EcnSource, EcnSwitch};
+use silvan_cc::schemes::ib_cc::{IbAdapter, IbSwitch};
+use silvan_cc::schemes::pft::PftSource;
 use silvan_core::Time;
 use silvan_model::{AnySource, AnySwitch, Engines, Network, Simulation};
 use silvan_scenario::{IbControl, Scenario, switch_ports};

@@ -47,10 +47,10 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::Serialize;
-use silvan_cc::ecn::EcnError;
 use silvan_cc::hooks::{Controller, PortReading, UnknownSetting};
-use silvan_cc::ib::ParameterError;
-use silvan_cc::pft::PftError;
+use silvan_cc::schemes::ecn::EcnError;
+use silvan_cc::schemes::ib_cc::ParameterError;
+use silvan_cc::schemes::pft::PftError;
 use silvan_core::{PortId, Span, Time};
 use silvan_model::BuildError;
 pub use silvan_model::Latencies;

@@ -106,8 +106,8 @@ hooks! {
     /// [`Settings`], whatever the variant.
     ///
     /// ```
-    /// use silvan_cc::ecn::{EcnSwitch, Marking};
-    /// use silvan_cc::ib::IbSwitch;
+    /// use silvan_cc::schemes::ecn::{EcnSwitch, Marking};
+    /// use silvan_cc::schemes::ib_cc::IbSwitch;
     /// use silvan_cc::hooks::SwitchControl;
     ///
     /// silvan_cc::dispatch_switches! {

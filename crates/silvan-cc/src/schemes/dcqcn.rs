@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Rate, Span, Time};
 
 use crate::flow_table::FlowTable;
-use crate::schemes::quantity;
-use crate::schemes::scheme::{Defaults, Feedback as Carrier, Scheme, SchemeError, Setup};
 use crate::hooks::{
     Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
     SwitchControl, UnknownSetting,
 };
+use crate::schemes::quantity;
+use crate::schemes::scheme::{Defaults, Feedback as Carrier, Scheme, SchemeError, Setup};
 use crate::stream::SplitMix64;
 
 /// DCQCN; the defaults are those of the paper (section 5.2), for links of 40 Gbit/s.

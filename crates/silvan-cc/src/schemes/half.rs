@@ -4,11 +4,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_cc::flow_table::FlowTable;
-use silvan_cc::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
 use silvan_cc::hooks::{
     Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
     SwitchControl, UnknownSetting,
 };
+use silvan_cc::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
 use silvan_core::{Bytes, Span, Time};
 
 /// Marks from a queue length on; a mark halves a flow's rate.

@@ -21,6 +21,9 @@
 //! ```
 
 pub mod callbacks;
+pub mod ecn;
+pub mod ib_cc;
+pub mod pft;
 mod scheme;
 
 pub use silvan_core::schema as quantity;

@@ -9,7 +9,7 @@ use silvan_core::{Rate, Span};
 use thiserror::Error;
 
 use crate::hooks::{Settings, SourceControl, SwitchControl};
-use crate::ib::SwitchPort;
+use crate::schemes::ib_cc::SwitchPort;
 
 /// A congestion-control scheme: its parameters as a scenario gives them, and what becomes of them.
 ///

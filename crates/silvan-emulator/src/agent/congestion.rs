@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use silvan_cc::ib::{
+use silvan_cc::schemes::ib_cc::{
     CctEntry, CongestionControlTable as Table, CongestionEntry, ControlLevel, MarkingSetting,
     PortMask, StarvationSetting, SwitchCongestionSetting as Setting, ThresholdWeight,
 };

@@ -1,7 +1,7 @@
 //! InfiniBand's congestion control around the whole loop: mark, notify, throttle, recover.
 
 use silvan_cc::hooks::Flow as QueuePair;
-use silvan_cc::ib::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
+use silvan_cc::schemes::ib_cc::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
 use silvan_engine::{BecnPath, Engine, EngineConfig, FeedbackParams};
 use silvan_fabric::generators::{Chain, TwoSwitchTestbed};

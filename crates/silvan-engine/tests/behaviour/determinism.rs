@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use silvan_cc::ib::{
+use silvan_cc::schemes::ib_cc::{
     IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap, ThresholdWeight,
 };
 use silvan_core::{Bytes, HostId, Sl, Span, Time};

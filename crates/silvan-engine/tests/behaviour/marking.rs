@@ -1,7 +1,7 @@
 //! Which packets a switch marks: Marking_Rate, Packet_Size, Threshold, Victim_Mask.
 
 use silvan_cc::hooks::{NoControl, SettingChange, Settings};
-use silvan_cc::ib::{
+use silvan_cc::schemes::ib_cc::{
     IbSwitch, MarkingCounters, MarkingMode, MarkingSetting, PortSelection, StarvationSetting,
     SwitchParameters, ThresholdMap, ThresholdWeight,
 };

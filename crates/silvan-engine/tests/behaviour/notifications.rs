@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use silvan_cc::hooks::{Feedback, Flow as QueuePair, SourceControl};
-use silvan_cc::ib::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
+use silvan_cc::schemes::ib_cc::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
 use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig};
 use silvan_fabric::generators::TwoSwitchTestbed;

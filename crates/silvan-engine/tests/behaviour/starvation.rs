@@ -1,7 +1,7 @@
 //! Credit_Mask: credits that come back late, and what that leaves of the throughput.
 
 use silvan_cc::hooks::{NoControl, SettingChange, Settings};
-use silvan_cc::ib::{
+use silvan_cc::schemes::ib_cc::{
     CctEntry, IbSwitch, MarkingMode, MarkingSetting, PortSelection, StarvationSetting,
     SwitchParameters, ThresholdMap, ThresholdWeight,
 };

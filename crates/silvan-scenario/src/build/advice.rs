@@ -1,6 +1,6 @@
 //! What to do about each error of the crates below, whose messages say only what is wrong.
 
-use silvan_cc::ib::ParameterError;
+use silvan_cc::schemes::ib_cc::ParameterError;
 use silvan_fabric::FabricError;
 use silvan_fabric::check::RouteError;
 use silvan_fabric::routing::RoutingError;

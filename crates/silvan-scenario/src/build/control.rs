@@ -1,13 +1,13 @@
 //! Congestion control: the parameters that hold everywhere.
 
 use silvan_cc::hooks::SettingChange;
-use silvan_cc::ib::{
+use silvan_cc::schemes::Choice;
+use silvan_cc::schemes::ib_cc::{
     AdapterParameters, CctEntry, CongestionControlTable, CongestionEntry, ControlLevel,
     IbParameters, MarkingMode, MarkingSetting, ParameterError, PortSelection, StarvationSetting,
     SwitchParameters, SwitchPort, ThresholdMap, ThresholdWeight,
 };
-use silvan_cc::pft::PftParameters;
-use silvan_cc::schemes::Choice;
+use silvan_cc::schemes::pft::PftParameters;
 use silvan_core::{Bytes, Sl, Time};
 use silvan_dcms::machine::Dcms;
 use silvan_fabric::Fabric;

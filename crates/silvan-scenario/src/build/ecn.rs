@@ -1,6 +1,6 @@
 //! Explicit congestion notification with rate control and a window limit.
 
-use silvan_cc::ecn::{
+use silvan_cc::schemes::ecn::{
     Aimd, EcnError, Fimd, Fixed, Increase, Lipd, MIN_RATE, Marking, RateTables, Rates, Response,
     SourceParameters, WindowLimit,
 };

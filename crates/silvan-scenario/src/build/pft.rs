@@ -1,6 +1,6 @@
 //! Proactive flow throttling.
 
-use silvan_cc::pft::{PftError, PftParameters, Sending, Shift, Spell, Threshold};
+use silvan_cc::schemes::pft::{PftError, PftParameters, Sending, Shift, Spell, Threshold};
 use silvan_core::Bytes;
 
 use super::at;

@@ -1,7 +1,7 @@
 //! Settings of single ports, and settings that change during the run.
 
 use silvan_cc::hooks::SettingChange;
-use silvan_cc::ib::CctEntry;
+use silvan_cc::schemes::ib_cc::CctEntry;
 use silvan_core::{PortId, PortNumber, Sl, SwitchId, Time};
 use silvan_fabric::Fabric;
 

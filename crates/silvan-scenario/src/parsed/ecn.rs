@@ -87,7 +87,7 @@ impl Default for EcnSection {
             response: EcnResponse::default(),
             decrease_factor: 2.0,
             rates: EcnRates::default(),
-            min_rate: silvan_cc::ecn::MIN_RATE,
+            min_rate: silvan_cc::schemes::ecn::MIN_RATE,
             initial_rate: 1.0,
             persistent: true,
             window: 1,

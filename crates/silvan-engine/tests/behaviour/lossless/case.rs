@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use silvan_cc::ib::{IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap};
+use silvan_cc::schemes::ib_cc::{IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap};
 use silvan_core::{Bytes, Length, Rate, Sl, Span, Time, Vl};
 use silvan_engine::{
     Arbitration, BecnCarrier, BecnPath, EngineConfig, FeedbackParams, HostParams, LatencyStats,

@@ -2,9 +2,9 @@
 
 use silvan_core::{Span, Time};
 
-use crate::ib::cct::CctEntry;
-use crate::ib::settings::EffectivePortSetting;
-use crate::ib::threshold::{NEVER, ThresholdMap};
+use crate::schemes::ib_cc::cct::CctEntry;
+use crate::schemes::ib_cc::settings::EffectivePortSetting;
+use crate::schemes::ib_cc::threshold::{NEVER, ThresholdMap};
 
 /// Bytes per unit of Packet_Size.
 const PACKET_SIZE_UNIT: u16 = 64;

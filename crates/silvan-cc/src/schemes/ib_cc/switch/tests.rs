@@ -5,8 +5,8 @@ use silvan_core::{PortNumber, Sl};
 
 use super::*;
 use crate::hooks::{SettingChange, Settings, UnknownSetting};
-use crate::ib::CctEntry;
-use crate::ib::threshold::ThresholdWeight;
+use crate::schemes::ib_cc::CctEntry;
+use crate::schemes::ib_cc::threshold::ThresholdWeight;
 
 /// 15 - w thousand bytes and 1000 more for each weight `w`.
 const MAP: ThresholdMap = ThresholdMap::Linear {

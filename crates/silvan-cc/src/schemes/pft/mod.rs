@@ -16,7 +16,7 @@
 //! computed at once, not cycle by cycle; the result is the same.
 //!
 //! ```
-//! use silvan_cc::pft::{PftParameters, Sending, Shift, Threshold, injection_rate};
+//! use silvan_cc::schemes::pft::{PftParameters, Sending, Shift, Threshold, injection_rate};
 //! use silvan_core::Span;
 //!
 //! let parameters = PftParameters {

@@ -15,7 +15,7 @@ use super::threshold::{ThresholdMap, ThresholdWeight};
 /// The parameters of InfiniBand congestion control in a fabric.
 ///
 /// ```
-/// use silvan_cc::ib::{IbParameters, ThresholdMap};
+/// use silvan_cc::schemes::ib_cc::{IbParameters, ThresholdMap};
 ///
 /// // What gran2012 does not print: the table's values and what a threshold means in bytes.
 /// let threshold_map = ThresholdMap::Linear { lowest_bytes: 6_222, highest_bytes: 65_536 };
@@ -24,7 +24,7 @@ use super::threshold::{ThresholdMap, ThresholdWeight};
 ///
 /// parameters.switch.marking.marking_rate = 8;
 /// let adapters = parameters.build_adapter(648, 1)?;
-/// # Ok::<(), silvan_cc::ib::ParameterError>(())
+/// # Ok::<(), silvan_cc::schemes::ib_cc::ParameterError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct IbParameters {

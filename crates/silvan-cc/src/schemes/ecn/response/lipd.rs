@@ -1,7 +1,7 @@
 //! Linear inter-packet delay.
 
 use super::{ResponseFunction, checked_min_rate};
-use crate::ecn::EcnError;
+use crate::schemes::ecn::EcnError;
 
 /// LIPD (santos2003, section V-D): a mark lengthens the inter-packet delay by one packet time, so
 /// that n flows at their fair share Rmax/n make room for one more by one mark each:

@@ -1,7 +1,7 @@
 //! Fast increase, multiplicative decrease.
 
 use super::{ResponseFunction, checked_factor, checked_min_rate};
-use crate::ecn::EcnError;
+use crate::schemes::ecn::EcnError;
 
 /// FIMD (santos2003, section V-C): a mark divides the rate by m, and the rate recovers from that in
 /// the same time Trec = 1/Rmin wherever it started, so it rises exponentially:

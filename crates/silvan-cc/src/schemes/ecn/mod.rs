@@ -19,12 +19,12 @@
 //! anything is simulated:
 //!
 //! ```
-//! use silvan_cc::ecn::conditions::{Condition, check};
-//! use silvan_cc::ecn::{Fimd, MIN_RATE};
+//! use silvan_cc::schemes::ecn::conditions::{Condition, check};
+//! use silvan_cc::schemes::ecn::{Fimd, MIN_RATE};
 //!
 //! let fimd = Fimd::new(2.0, MIN_RATE)?;
 //! assert!(check(&fimd).iter().all(|finding| finding.holds));
-//! # Ok::<(), silvan_cc::ecn::EcnError>(())
+//! # Ok::<(), silvan_cc::schemes::ecn::EcnError>(())
 //! ```
 
 pub mod conditions;

@@ -1,7 +1,7 @@
 //! Lookup tables for the 256 rates of InfiniBand's inter-packet delay.
 
 use super::ResponseFunction;
-use crate::ecn::EcnError;
+use crate::schemes::ecn::EcnError;
 
 /// How many discrete rates there are: inter-packet delays of 0 to 255 packet times.
 pub const RATES: usize = 256;

@@ -129,7 +129,7 @@ impl CctEntry {
 /// The table and the largest index that may be used of it.
 ///
 /// ```
-/// use silvan_cc::ib::CongestionControlTable;
+/// use silvan_cc::schemes::ib_cc::CongestionControlTable;
 /// use silvan_core::Span;
 ///
 /// // Each step of the index adds 0.95 packet times, to the nearest 1/8.
@@ -139,7 +139,7 @@ impl CctEntry {
 /// assert_eq!(table.delay(1, packet_time), packet_time);
 /// assert_eq!(table.delay(127, packet_time), Span::from_ps(1_024_000 * 965 / 8));
 /// assert!(table.quantisation_error() <= 1.0 / 16.0);
-/// # Ok::<(), silvan_cc::ib::ParameterError>(())
+/// # Ok::<(), silvan_cc::schemes::ib_cc::ParameterError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CongestionControlTable {

@@ -1,7 +1,7 @@
 //! Additive increase, multiplicative decrease.
 
 use super::{ResponseFunction, checked_factor, checked_min_rate};
-use crate::ecn::EcnError;
+use crate::schemes::ecn::EcnError;
 
 /// AIMD as santos2003, section VI-B, has it: the rate rises linearly with time, as steeply as its
 /// condition 1 allows, and a mark divides it by m.

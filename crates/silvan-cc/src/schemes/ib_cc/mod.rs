@@ -5,7 +5,8 @@
 //! 1. The switch ([`IbSwitch`]) sets the FECN bit of packets that leave through a congested
 //!    Port VL.
 //! 2. The destination answers a FECN with a BECN, in an acknowledgement or in a congestion
-//!    notification packet (CNP). The engine carries it; [`Coalescer`] may limit how often.
+//!    notification packet (CNP). The engine carries it; a
+//!    [`Coalescer`](crate::coalescer::Coalescer) may limit how often.
 //! 3. The source ([`IbAdapter`]) raises the flow's index (CCTI) into the Congestion Control Table
 //!    ([`CongestionControlTable`]), whose entry delays the flow's packets; a timer lowers it again.
 //!
@@ -14,7 +15,6 @@
 
 mod adapter;
 mod cct;
-mod destination;
 mod error;
 mod log;
 mod parameters;
@@ -24,7 +24,6 @@ mod threshold;
 
 pub use adapter::{AdapterCounters, AdapterParameters, IbAdapter};
 pub use cct::{CctEntry, CongestionControlTable};
-pub use destination::Coalescer;
 pub use error::ParameterError;
 pub use log::{CongestionLog, ThresholdEvent};
 pub use parameters::IbParameters;

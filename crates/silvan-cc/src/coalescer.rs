@@ -1,4 +1,4 @@
-//! The destination's part: how often it tells the source about congestion.
+//! The destination's part: how often it notifies the source of congestion.
 
 use silvan_core::{Span, Time};
 

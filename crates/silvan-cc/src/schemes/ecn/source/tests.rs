@@ -5,7 +5,7 @@
 use silvan_core::{HostId, Sl};
 
 use super::*;
-use crate::ecn::{Fimd, Fixed, Lipd};
+use crate::schemes::ecn::{Fimd, Fixed, Lipd};
 
 const MTU: u32 = 2_048;
 /// 2068 bytes at 1 GB/s.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ecn::{Aimd, Fimd, Fixed, Lipd, MIN_RATE};
+use crate::schemes::ecn::{Aimd, Fimd, Fixed, Lipd, MIN_RATE};
 
 /// A function known only by its two steps, as a user would give it.
 struct Steps<F>(F);

@@ -4,10 +4,12 @@ use silvan_core::{PortId, Time};
 
 use super::IbSwitch;
 use crate::hooks::{SettingChange, Settings, UnknownSetting};
-use crate::ib::cct::CctEntry;
-use crate::ib::error::ParameterError;
-use crate::ib::settings::{MarkingSetting, PortMask, StarvationSetting, SwitchCongestionSetting};
-use crate::ib::threshold::ThresholdWeight;
+use crate::schemes::ib_cc::cct::CctEntry;
+use crate::schemes::ib_cc::error::ParameterError;
+use crate::schemes::ib_cc::settings::{
+    MarkingSetting, PortMask, StarvationSetting, SwitchCongestionSetting,
+};
+use crate::schemes::ib_cc::threshold::ThresholdWeight;
 
 impl IbSwitch {
     fn change_marking(

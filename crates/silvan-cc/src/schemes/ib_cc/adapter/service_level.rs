@@ -2,7 +2,7 @@
 
 use silvan_core::{Span, Time};
 
-use crate::ib::settings::CongestionEntry;
+use crate::schemes::ib_cc::settings::CongestionEntry;
 use crate::stream::SplitMix64;
 
 /// The unit of CCTI_Timer, 1.024 us.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::ib::cct::CctEntry;
+use crate::schemes::ib_cc::cct::CctEntry;
 
 const PACKET_TIME: Span = Span::from_ps(1_000);
 
