@@ -35,7 +35,7 @@ fast-python:
 test-setup: $(VENV)/test.stamp install
 
 # Of what runs in the tests' own process; a tracer in other processes would count among their system calls.
-COVERAGE := --cov=silvan --cov-report=term:skip-covered
+COVERAGE := --cov=silvan --cov=silvan_papers --cov-report=term:skip-covered
 
 # The tests call programs that come with no Python package: requirements/debian.txt lists them.
 system: ## Install the programs that the tests call (as root), or say how
@@ -89,6 +89,7 @@ lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	MYPYPATH=python $(BIN)/python -m mypy.stubtest silvan._silvan
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/python python/tools/check_documents.py
 	$(BIN)/python python/tools/check_language.py
 	$(BIN)/python python/tools/generate_reference.py --check

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from silvan.cache import cached_runs
 from silvan.reproduce import Experiment, experiments
-from silvan.reproduce.cache import cached_runs, study
-from silvan.reproduce.gran2012_beyond import EXPERIMENTS, FABRICS
+from silvan.reproduce.registry import study
+from silvan_papers.gran2012_beyond import EXPERIMENTS, FABRICS
 from tests.conftest import Command
 
 IDS = [one.id for one in EXPERIMENTS]

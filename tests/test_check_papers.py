@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from silvan.reproduce import load_targets
+from silvan.reproduce import find_paper
 from tests.test_documents import ROOT, load_tool
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,7 @@ def test_a_check_fails_where_the_record_is_not_met(tmp_path: Path) -> None:
     assert written.returncode == 0, written.stderr
     text = (tmp_path / "record.toml").read_text()
     record = tomllib.loads(text)["gran2010"]
-    assert record.keys() <= load_targets("gran2010").keys()
+    assert record.keys() <= find_paper("gran2010").targets.keys()
     assert tool.as_toml(tomllib.loads(text)) == text
     assert run(tmp_path).returncode == 0
 

@@ -14,7 +14,6 @@ import pytest
 import silvan
 from silvan.compare import QUANTITIES, _Looked, _smooth, _watched, compare
 from silvan.contenders import contenders
-from silvan.reproduce.cache import study
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
@@ -52,7 +51,7 @@ def test_every_contender_is_a_scenario_of_its_own(scenario: silvan.Scenario) -> 
 
 @pytest.mark.parametrize("name", ["training", "gpcnet"])
 def test_the_scenarios_of_the_comparison_work_with_every_scheme(name: str) -> None:
-    scenario = study("compare", name)
+    scenario = silvan.Scenario.from_file(ROOT / "studies" / "compare" / f"{name}.toml")
     # A look every interval must fit into what the run is expected to last, not into its limit.
     assert scenario.to_dict()["probe"]["interval"] in ("50 us", "100 us")
     for one in contenders(scenario):

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from silvan.figures.receive_rate import band, draw_receive_rates
 from silvan.figures.style import CC_COLOURS
 from silvan.result import Result
 from silvan.scenario import Scenario
+from silvan_papers.figures.receive_rate import band, draw_receive_rates
 from tests.conftest import made_up_result
 
 HOTSPOTS = np.arange(6) < 2

@@ -8,10 +8,10 @@ import pytest
 
 import silvan
 from silvan.measures import jain_index, receive_rates_gbps
-from silvan.reproduce.cache import study
-from silvan.reproduce.forests import FORESTS, forest_cases, tabulate_forests
-from silvan.reproduce.mizero2017_forests import SCHEMES, _dcms
+from silvan.reproduce.registry import study
 from silvan.toml_text import TomlValue
+from silvan_papers.forests import FORESTS, forest_cases, tabulate_forests
+from silvan_papers.mizero2017_forests import SCHEMES, _dcms
 
 SMALL: Mapping[str, TomlValue] = {
     "fabric.generator": "k-ary-n-tree",

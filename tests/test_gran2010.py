@@ -10,11 +10,11 @@ import pytest
 
 import silvan
 from silvan.hpcc import Numbers, numbers
-from silvan.reproduce import load_targets
-from silvan.reproduce.cache import study
+from silvan.reproduce import find_paper
 from silvan.reproduce.experiment import Measurement, Verdict
-from silvan.reproduce.gran2010 import EXPERIMENTS, HPCC, PARKING_LOT
+from silvan.reproduce.registry import study
 from silvan.result import Result
+from silvan_papers.gran2010 import EXPERIMENTS, HPCC, PARKING_LOT
 
 RANKS = 4
 
@@ -115,7 +115,7 @@ def test_congestion_slows_what_crosses_it_and_control_gives_it_back(
     runs: dict[str, list[Result]],
 ) -> None:
     measured = {one.id: one for one in HPCC.measure(runs) if isinstance(one, Measurement)}
-    assert measured.keys() <= load_targets("gran2010").keys()
+    assert measured.keys() <= find_paper("gran2010").targets.keys()
     assert measured["hpcc.min_pingpong_latency.cc_off"].values[0] == pytest.approx(1)
     assert measured["hpcc.max_pingpong_bw.cc_off"].values[0] < 0.65
     assert measured["hpcc.max_pingpong_bw.cc_on"].values[0] > 0.95
@@ -142,9 +142,9 @@ def test_every_flow_gets_its_turn_in_the_parking_lot() -> None:
 
 def test_targets_are_ratios_of_the_slides_table() -> None:
     """Oracle: the table itself, divided by hand."""
-    targets = load_targets("gran2010")
+    targets = find_paper("gran2010").targets
     rows = tomllib.loads(
-        resources.files("silvan").joinpath("targets", "gran2010.toml").read_text("utf-8")
+        resources.files("silvan_papers").joinpath("targets", "gran2010.toml").read_text("utf-8")
     )["hpcc"]
     assert rows.pop("columns") == ["no_congestion", "cc_off", "cc_on"]
     ratios = [one for one in targets if one.startswith("hpcc.") and ".cc_" in one]

@@ -17,10 +17,12 @@ from silvan.reproduce import (
     Measurement,
     Verdict,
     experiments,
-    load_targets,
+    find_paper,
 )
-from silvan.reproduce.cache import study
-from silvan.reproduce.gran2012_cases import (
+from silvan.reproduce.plan import make_plan
+from silvan.reproduce.registry import study
+from silvan.reproduce.shapes import Clause, judge
+from silvan_papers.gran2012_cases import (
     MOVES,
     P_PERCENT,
     lifetime_ms,
@@ -28,8 +30,7 @@ from silvan.reproduce.gran2012_cases import (
     moving_windy,
     windy,
 )
-from silvan.reproduce.plan import make_plan
-from silvan.reproduce.quantities import (
+from silvan_papers.quantities import (
     farthest,
     mean_of,
     rates,
@@ -37,7 +38,6 @@ from silvan.reproduce.quantities import (
     ratio_of_pairs,
     windows_in_words,
 )
-from silvan.reproduce.shapes import Clause, judge
 from tests.conftest import made_up_result
 
 HOTSPOTS = np.arange(648) < 8
@@ -271,7 +271,7 @@ def test_figure_10_is_judged_by_its_rules(gain: Callable[[int], float], *, holds
 
 
 def test_every_target_is_measured_by_its_experiment() -> None:
-    asked = {target for target in load_targets("gran2012") if not target.startswith("table2")}
+    asked = {target for target in find_paper("gran2012").targets if not target.startswith("table2")}
     given = set()
     for one in experiments("gran2012", "fig"):
         given |= {item.id for item in one.measure(made_up(one, lambda _case: (13.0, 1.0)))}

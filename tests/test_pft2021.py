@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import silvan
-from silvan.reproduce import ShapeRow, compare, load_targets
-from silvan.reproduce.cache import study
+from silvan.reproduce import ShapeRow, compare, find_paper
 from silvan.reproduce.experiment import Measurement
-from silvan.reproduce.pft2021_gpcnet import FIG5, PAPERS_BEST, STRATEGIES, Processes, factors
-from silvan.reproduce.pft2021_interface import FIG1, fixed_rate, gap
+from silvan.reproduce.registry import study
 from silvan.toml_text import TomlValue
+from silvan_papers.pft2021_gpcnet import FIG5, PAPERS_BEST, STRATEGIES, Processes, factors
+from silvan_papers.pft2021_interface import FIG1, fixed_rate, gap
 
 
 def test_figure_1_follows_the_formula_on_its_own_and_in_the_engine() -> None:
@@ -21,7 +21,7 @@ def test_figure_1_follows_the_formula_on_its_own_and_in_the_engine() -> None:
         ]
         for case in FIG1.cases
     }
-    rows = compare(load_targets("pft2021"), FIG1.measure(results))
+    rows = compare(find_paper("pft2021").targets, FIG1.measure(results))
     assert [row.target.id for row in rows] == ["fig1a", "fig1b"]
     for row in rows:
         assert isinstance(row, ShapeRow)

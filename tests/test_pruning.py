@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from silvan.reproduce.cache import study
-from silvan.reproduce.gran2012_pruning import CONTRIBUTORS, pruning_bound
+from silvan.reproduce.registry import study
+from silvan_papers.gran2012_pruning import CONTRIBUTORS, pruning_bound
 from tests.conftest import Command
 
 TABLE2 = study("gran2012", "table2")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from silvan.report import write_report
-from silvan.reproduce import experiments, load_targets
+from silvan.reproduce import experiments, find_paper
 from silvan.reproduce.plan import make_plan
 from silvan.reproduce.reproduction import evaluate
 from tests.conftest import made_up_result
@@ -78,7 +78,7 @@ def test_the_report_is_complete_and_alone(report: Path, tmp_path: Path) -> None:
     assert console == ""
     assert not [address for address in addresses if not address.startswith(("data:", "file:"))]
     rows = re.findall(r'<tr class="target">.*?</tr>', document, re.DOTALL)
-    targets = [one for one in load_targets("gran2012").values() if one.id.startswith("fig9a")]
+    targets = [one for one in find_paper("gran2012").targets.values() if one.id.startswith("fig9a")]
     everyone = (8 * 13.6 + 640 * 0.5) / 648
     for row, target in zip(rows, targets, strict=True):
         assert target.id in row

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import silvan
+from silvan.cache import cached_runs, run_folder
 from silvan.errors import OutputError
 from silvan.reproduce import (
     Finding,
@@ -18,11 +19,11 @@ from silvan.reproduce import (
     Verdict,
     compare,
     experiments,
-    load_targets,
+    find_paper,
     papers,
 )
-from silvan.reproduce.cache import cached_runs, run_folder, study
 from silvan.reproduce.plan import make_plan
+from silvan.reproduce.registry import study
 from silvan.reproduce.reproduction import claim_folder, write_manifest
 from silvan.toml_text import TomlValue
 from tests.conftest import INCAST, Command
@@ -32,7 +33,7 @@ SCENARIO = silvan.Scenario.from_toml(INCAST)
 
 @pytest.mark.parametrize("paper", papers())
 def test_every_target_is_a_number_with_a_tolerance_or_a_shape(paper: str) -> None:
-    for target in load_targets(paper).values():
+    for target in find_paper(paper).targets.values():
         is_number = target.value is not None and target.tol is not None
         assert is_number != (target.shape is not None), target.id
 
@@ -152,7 +153,7 @@ def test_other_scenarios_seeds_and_simulators_have_other_folders(
         run_folder(tmp_path, SCENARIO, 2),
         run_folder(tmp_path, SCENARIO.override({"switch.latency": "1 ns"}), 1),
     }
-    monkeypatch.setattr("silvan.reproduce.cache.build_id", lambda: "another")
+    monkeypatch.setattr("silvan.cache.build_id", lambda: "another")
     folders.add(run_folder(tmp_path, SCENARIO, 1))
     assert len(folders) == 4
 
@@ -166,7 +167,7 @@ def test_quick_table2(command: Command, tmp_path: Path) -> None:
     rows = json.loads(outcome.stdout)
     targets = {
         name: target
-        for name, target in load_targets("gran2012").items()
+        for name, target in find_paper("gran2012").targets.items()
         if name.startswith("table2")
     }
     assert [row["id"] for row in rows] == list(targets)
@@ -223,7 +224,7 @@ def test_the_whole_paper_with_its_own_numbers_of_seeds(command: Command, tmp_pat
         one.id for one in experiments("gran2012")
     ]
     targets = [row for one in manifest["experiments"] for row in one["targets"]]
-    assert sorted(row["id"] for row in targets) == sorted(load_targets("gran2012"))
+    assert sorted(row["id"] for row in targets) == sorted(find_paper("gran2012").targets)
     assert {len(row["values"]) for row in targets if row["paper"] is not None} == {1, 3, 5}
     for one in manifest["experiments"]:
         for name in one["files"]:

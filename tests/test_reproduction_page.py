@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from silvan.reproduce import load_targets, papers
+from silvan.reproduce import find_paper, papers
 from tests.test_documents import ROOT, load_tool
 
 tool = load_tool("reproduction_page")
@@ -28,7 +28,7 @@ def page(paper: str) -> Path:
 def test_every_target_is_on_the_page_with_its_true_difference(paper: str) -> None:
     text = page(paper).read_text()
     rows = {row["id"]: row for row in ROW.finditer(text)}
-    targets = load_targets(paper)
+    targets = find_paper(paper).targets
     left_out = set(re.findall(r"^\| `([^`]+)` \| not run \|", text, re.MULTILINE))
     assert rows.keys() == {
         name

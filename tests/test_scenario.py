@@ -36,7 +36,7 @@ def test_text_and_json_forms_agree() -> None:
 ROOT = Path(__file__).parent.parent
 SHIPPED = [
     path
-    for folder in ("examples", "python/silvan/studies")
+    for folder in ("examples", "studies", "python/silvan/bench/studies")
     for path in sorted((ROOT / folder).rglob("*.toml"))
 ]
 

@@ -173,7 +173,7 @@ def _finish(
     root: Path, runs: Sequence[tuple[Scenario, int]], on_progress: OnProgress | None
 ) -> list[_Looked | SimulationError]:
     """Do all runs at once or, if one of them fails, those that are left one after the other."""
-    from silvan.reproduce.cache import cached_runs
+    from silvan.cache import cached_runs
 
     outcomes: dict[int, _Looked | SimulationError] = {}
     try:

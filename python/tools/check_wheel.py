@@ -26,7 +26,9 @@ NEEDED = (
     "silvan/py.typed",
     "silvan/examples/incast.toml",
     "silvan/examples/programs/trace.goal",
-    "silvan/studies/gran2012/table2.toml",
+    "silvan_papers/studies/gran2012/table2.toml",
+    "silvan_papers/targets/gran2012.toml",
+    "silvan/bench/studies/uniform-50.toml",
     "silvan/report/report.html.j2",
 )
 MANUAL_PAGE = "data/share/man/man1/silvan-run.1"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from silvan.reproduce import load_targets, papers
+from silvan.reproduce import find_paper, papers
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN = "<!-- numbers: written by python/tools/reproduction_page.py -->"
@@ -37,7 +37,7 @@ def numbers(reproduction: dict[str, Any]) -> str:
     """Write the targets of all experiments as Markdown tables, and what it cost."""
     targets = [row for one in reproduction["experiments"] for row in one["targets"]]
     evaluated = {row["id"] for row in targets}
-    left_out = [name for name in load_targets(reproduction["paper"]) if name not in evaluated]
+    left_out = [name for name in find_paper(reproduction["paper"]).targets if name not in evaluated]
     return "\n".join(
         [
             *_cost(reproduction),

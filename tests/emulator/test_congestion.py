@@ -9,7 +9,7 @@ from importlib import resources
 import pytest
 
 import silvan
-from silvan.reproduce.targets import load_targets
+from silvan.reproduce.registry import find_paper
 from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve, values
 
 pytestmark = REAL_TOOLS
@@ -109,14 +109,14 @@ CONTRIBUTORS = ("A-D", "B-D", "C-D")
 
 def experiment_one() -> silvan.Scenario:
     """Give the study of mizero2017's Experiment I with all flows from the start and without end."""
-    file = resources.files("silvan") / "studies" / "mizero2017" / "experiment1.toml"
+    file = resources.files("silvan_papers") / "studies" / "mizero2017" / "experiment1.toml"
     text = re.sub(r"^(bytes|start) = .*\n", "", file.read_text(), flags=re.M)
     return silvan.Scenario.from_toml(text)
 
 
 def about(name: str) -> object:
     """Give a number that the paper states, with the tolerance that reproductions aim at."""
-    target = load_targets("mizero2017")[name]
+    target = find_paper("mizero2017").targets[name]
     return pytest.approx(target.value, rel=target.tol)
 
 

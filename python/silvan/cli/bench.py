@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from silvan.benchmark import Measured
-    from silvan.live_benchmark import MeasuredLive
-    from silvan.sweep_benchmark import MeasuredSweep
+    from silvan.bench.live import MeasuredLive
+    from silvan.bench.simulator import Measured
+    from silvan.bench.sweeps import MeasuredSweep
 
 _Result = TypeVar("_Result")
 
@@ -37,11 +37,11 @@ def bench(
     Speeds differ from machine to machine and from hour to hour; compare only what was measured
     side by side.
     """
-    from silvan.benchmark import BENCHMARKS, measure
-    from silvan.dcms_benchmark import DCMS_BENCHMARKS
+    from silvan.bench.live import LIVE_BENCHMARKS, measure_live, missing_programs
+    from silvan.bench.manager import DCMS_BENCHMARKS
+    from silvan.bench.simulator import BENCHMARKS, measure
+    from silvan.bench.sweeps import SWEEP_BENCHMARKS, measure_sweep
     from silvan.errors import SilvanError
-    from silvan.live_benchmark import LIVE_BENCHMARKS, measure_live, missing_programs
-    from silvan.sweep_benchmark import SWEEP_BENCHMARKS, measure_sweep
 
     def say(name: str) -> Callable[[int], None]:
         return lambda number: note(f"{name}: run {number} of {repeats}")

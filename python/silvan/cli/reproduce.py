@@ -106,7 +106,7 @@ def _put_plan(plan: Plan, root: Path, *, as_json: bool) -> None:
     """Print how many runs each experiment needs, and how many are finished."""
     from rich.table import Table
 
-    from silvan.reproduce.cache import kept_result
+    from silvan.cache import kept_result
 
     is_finished = [kept_result(folder) is not None for folder in plan.folders(root)]
     rows = []

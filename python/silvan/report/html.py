@@ -9,8 +9,8 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from silvan import _silvan
+from silvan.cache import build_id
 from silvan.folders import write_text
-from silvan.reproduce.cache import build_id
 from silvan.reproduce.experiment import Row, ShapeRow
 from silvan.reproduce.plan import Plan
 from silvan.reproduce.reproduction import Outcome, all_costs

@@ -11,14 +11,15 @@ from silvan.reproduce.experiment import (
     Verdict,
     compare,
 )
-from silvan.reproduce.registry import experiments, papers
-from silvan.reproduce.targets import Target, load_targets
+from silvan.reproduce.registry import Paper, experiments, find_paper, papers, study
+from silvan.reproduce.targets import Target, read_targets
 
 __all__ = [
     "Case",
     "Experiment",
     "Finding",
     "Measurement",
+    "Paper",
     "PointTable",
     "Row",
     "ShapeRow",
@@ -26,6 +27,8 @@ __all__ = [
     "Verdict",
     "compare",
     "experiments",
-    "load_targets",
+    "find_paper",
     "papers",
+    "read_targets",
+    "study",
 ]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from silvan.cache import kept_result
 from silvan.errors import EvaluationError, OutputError, SilvanError, SimulationError
 from silvan.processes import Died, Event, Pool, Raised, Report, cores
-from silvan.reproduce.cache import kept_result
 from silvan.reproduce.plan import FinishedRun, Plan
 from silvan.reproduce.registry import experiments
 from silvan.reproduce.reproduction import Outcome, evaluate

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from silvan.reproduce.cache import run_folder, study
+from silvan.cache import run_folder
 from silvan.reproduce.experiment import Case, Experiment
+from silvan.reproduce.registry import study
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlValue
 from silvan.workers import Job

@@ -1,18 +1,52 @@
-"""Which papers can be reproduced, and which of their experiments."""
+"""The papers that are installed, and what belongs to each.
+
+A package of papers announces each of them by an entry point of the group ``silvan.papers``, whose
+name is the paper's and whose object is a :class:`Paper`::
+
+    [project.entry-points."silvan.papers"]
+    gran2012 = "silvan_papers.gran2012:PAPER"
+"""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.resources.abc import Traversable
 
 from silvan.errors import SilvanError
 from silvan.reproduce.experiment import Experiment
+from silvan.reproduce.targets import Target
+from silvan.scenario import Scenario
 
-# A paper is a module of this package with a tuple EXPERIMENTS, a folder of studies, and a file of
-# targets, all of the same name.
-_PAPERS = ("gran2010", "gran2012", "mizero2017", "pft2021", "santos2003")
-# Ids of experiments that no paper has numbers for start so.
+GROUP = "silvan.papers"
+"""Group of the entry points of papers."""
+
+# Ids of experiments that the paper has no numbers for begin with this.
 _BEYOND = "beyond."
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper that can be reproduced.
+
+    Attributes
+    ----------
+    name : str
+        Short name, that of the entry point.
+    studies : Traversable
+        Folder of the scenario files that its experiments run.
+    targets : Mapping
+        The paper's statements by id, in the paper's order.
+    experiments : tuple of Experiment
+        The experiments in the paper's order.
+    """
+
+    name: str
+    studies: Traversable
+    targets: Mapping[str, Target]
+    experiments: tuple[Experiment, ...]
 
 
 def papers() -> tuple[str, ...]:
@@ -23,7 +57,28 @@ def papers() -> tuple[str, ...]:
     >>> "gran2012" in papers()
     True
     """
-    return _PAPERS
+    return tuple(sorted(_installed()))
+
+
+@cache
+def _installed() -> Mapping[str, EntryPoint]:
+    return {one.name: one for one in entry_points(group=GROUP)}
+
+
+@cache
+def find_paper(name: str) -> Paper:
+    """Load an installed paper.
+
+    Raises
+    ------
+    SilvanError
+        No such paper is installed.
+    """
+    if name not in _installed():
+        known = ", ".join(papers()) or "none"
+        raise SilvanError(f"no studies of a paper {name!r}", f"installed: {known}")
+    paper: Paper = _installed()[name].load()
+    return paper
 
 
 def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
@@ -48,10 +103,7 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
     SilvanError
         There is no such paper, or nothing starts with the prefix.
     """
-    if paper not in _PAPERS:
-        raise SilvanError(f"no studies of a paper {paper!r}", f"known: {', '.join(_PAPERS)}")
-    module = importlib.import_module(f"silvan.reproduce.{paper}")
-    every: tuple[Experiment, ...] = module.EXPERIMENTS
+    every = find_paper(paper).experiments
     # An id in full means that experiment alone: fig6 is not fig6_7.
     exact = [one for one in every if one.id == prefix]
     found = exact or [
@@ -63,3 +115,40 @@ def experiments(paper: str, prefix: str = "") -> Sequence[Experiment]:
         known = ", ".join(one.id for one in every)
         raise SilvanError(f"nothing in {paper} starts with {prefix!r}", f"known: {known}")
     return found
+
+
+def study(paper: str, name: str) -> Scenario:
+    """Read one study of a paper.
+
+    Examples
+    --------
+    >>> study("gran2012", "table2").name
+    'gran2012-table2'
+    """
+    text = find_paper(paper).studies.joinpath(f"{name}.toml").read_text("utf-8")
+    return Scenario.from_toml(text, source=f"{paper}/{name}.toml")
+
+
+def stated_value(paper: str, target: str) -> float:
+    """Return the number that a paper states.
+
+    Parameters
+    ----------
+    paper : str
+        The paper's short name.
+    target : str
+        Id of a target that has a number.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Examples
+    --------
+    >>> stated_value("gran2012", "fig5a.p0.on")
+    4.75
+    """
+    value = find_paper(paper).targets[target].value
+    assert value is not None, f"{target} is a shape"
+    return value

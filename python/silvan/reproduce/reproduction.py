@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from silvan import _silvan
+from silvan.cache import build_id
 from silvan.errors import OutputError
 from silvan.folders import unwritable, write_text
-from silvan.reproduce.cache import build_id
 from silvan.reproduce.experiment import Experiment, PointTable, Row, ShapeRow, compare
 from silvan.reproduce.plan import FinishedRun, Plan
-from silvan.reproduce.targets import load_targets
+from silvan.reproduce.registry import find_paper
 from silvan.result import Result
 
 
@@ -127,7 +127,7 @@ def evaluate(
         experiment.id,
         experiment.title,
         experiment.windows_of(results),
-        rows=tuple(compare(load_targets(paper), experiment.measure(results))),
+        rows=tuple(compare(find_paper(paper).targets, experiment.measure(results))),
         points=experiment.tabulate(results) if experiment.tabulate else None,
         figures=tuple(experiment.draw(results, figures)),
         costs=tuple(

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from silvan.cache import build_id
 from silvan.errors import SchedulerError, checked_argument
 from silvan.extras import require_extra
-from silvan.reproduce.cache import build_id
 from silvan.scenario import Scenario
 from silvan.scheme_check import require_scheme
 from silvan.sweeping.local import run_here

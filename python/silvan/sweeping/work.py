@@ -86,7 +86,7 @@ def run_task(task: Task, report: Callable[[Progress], object] | None = None) -> 
     SilvanError
         The run failed.
     """
-    from silvan.reproduce.cache import build_id
+    from silvan.cache import build_id
 
     scenario = Scenario.from_toml(task.text).single_run(task.seed)
     result = simulate(scenario, task.seed, progress=report)

@@ -36,11 +36,11 @@ const SHIPPED: [(&str, &str); 8] = [
     ),
     (
         "uniform-50",
-        include_str!("../../../../studies/bench/uniform-50.toml"),
+        include_str!("../../../../python/silvan/bench/studies/uniform-50.toml"),
     ),
     (
         "uniform-100",
-        include_str!("../../../../studies/bench/uniform-100.toml"),
+        include_str!("../../../../python/silvan/bench/studies/uniform-100.toml"),
     ),
     ("all-keys", ALL_KEYS),
 ];

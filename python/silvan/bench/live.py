@@ -1,0 +1,393 @@
+"""How fast the live fabric is: beside ibsim, and beside the wall clock."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import statistics
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from silvan.bench.studies import bench_scenario
+from silvan.emulation import Emulation, preload_library
+from silvan.errors import EmulationError
+from silvan.scenario import Scenario
+
+PROGRAMS: Mapping[str, str] = {
+    "opensm": "opensm",
+    "ibsim": "ibsim-utils",
+    "libumad2sim.so": "libumad2sim0",
+}
+"""What the benchmarks call, and the Debian package that it is in."""
+
+MAD_SECONDS = 3.0
+"""For how long datagrams are counted."""
+
+LIVE_SECONDS = 10.0
+"""For how long simulated time is compared with the wall clock."""
+
+_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBenchmark:
+    """Something that the live fabric does.
+
+    Attributes
+    ----------
+    name, what, unit : str
+        Short name, description, and the unit of what is measured.
+    aim : float, optional
+        What is aimed for; ``None`` for no more than ibsim takes.
+    measure : callable
+        Measures once: the value, and that of ibsim if it is compared.
+    """
+
+    name: str
+    what: str
+    unit: str
+    aim: float | None
+    measure: Callable[[], tuple[float, float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredLive:
+    """Medians over the repeats of one benchmark of the live fabric.
+
+    Attributes
+    ----------
+    name, what, unit : str
+        The benchmark.
+    repeats : int
+        How often it was run.
+    value, lowest, highest : float
+        Median and range.
+    ibsim : float, optional
+        The median of ibsim, measured in turns with it.
+    aim : float, optional
+        What is aimed for.
+    """
+
+    name: str
+    what: str
+    unit: str
+    repeats: int
+    value: float
+    lowest: float
+    highest: float
+    ibsim: float | None
+    aim: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the measurements as plain values, for JSON."""
+        return asdict(self)
+
+
+def missing_programs() -> list[str]:
+    """Name the Debian packages that the benchmarks need and that are not installed."""
+    missing = []
+    for program, package in PROGRAMS.items():
+        if program.endswith(".so"):
+            try:
+                preload_library()
+            except EmulationError:
+                missing.append(package)
+        elif shutil.which(program, path=_PATH) is None:
+            missing.append(package)
+    return missing
+
+
+def measure_live(
+    benchmark: LiveBenchmark, *, repeats: int, on_repeat: Callable[[int], object]
+) -> MeasuredLive:
+    """Run a benchmark of the live fabric several times.
+
+    Parameters
+    ----------
+    benchmark : LiveBenchmark
+        What to run.
+    repeats : int
+        How often.
+    on_repeat : callable
+        Called with the number of each repeat before it starts.
+
+    Returns
+    -------
+    MeasuredLive
+        Medians over the repeats.
+
+    Raises
+    ------
+    EmulationError
+        If a program is missing or fails.
+    """
+    if missing := missing_programs():
+        raise EmulationError(
+            f"{benchmark.name} needs programs that are not installed",
+            f"apt-get install {' '.join(missing)}",
+        )
+    values, beside = [], []
+    for number in range(1, repeats + 1):
+        on_repeat(number)
+        value, ibsim = benchmark.measure()
+        values.append(value)
+        if ibsim is not None:
+            beside.append(ibsim)
+    return MeasuredLive(
+        name=benchmark.name,
+        what=benchmark.what,
+        unit=benchmark.unit,
+        repeats=repeats,
+        value=statistics.median(values),
+        lowest=min(values),
+        highest=max(values),
+        ibsim=statistics.median(beside) if beside else None,
+        aim=benchmark.aim,
+    )
+
+
+def _sockname() -> str:
+    return f"silvan-bench-{os.getpid()}"
+
+
+def _bring_up(environment: Mapping[str, str]) -> float:
+    """Let OpenSM set up the fabric that it is attached to, and give the seconds to its end."""
+    with tempfile.TemporaryDirectory(prefix="silvan-") as folder:
+        log = Path(folder, "opensm.log")
+        variables = {"OSM_CACHE_DIR": folder, "OSM_TMP_DIR": folder, "PATH": _PATH}
+        start = time.perf_counter()
+        done = subprocess.run(
+            ["opensm", "--once", "--routing_engine", "ftree", "--log_file", str(log)],
+            cwd=folder,
+            env=os.environ | environment | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+        seconds = time.perf_counter() - start
+        text = log.read_text(errors="replace") if log.exists() else ""
+    if done.returncode != 0 or "SUBNET UP" not in text:
+        raise EmulationError(f"OpenSM has not brought up the fabric (status {done.returncode})")
+    return seconds
+
+
+@contextmanager
+def _ibsim(scenario: Scenario, sockname: str) -> Iterator[None]:
+    """Serve the same fabric by ibsim."""
+    facts = scenario.describe()
+    nodes = facts["hosts"] + facts["switches"]
+    with tempfile.TemporaryDirectory(prefix="silvan-") as folder:
+        net = Path(folder, "net")
+        net.write_text(scenario.to_ibsim())
+        room = ("-N", nodes + 1, "-S", facts["switches"] + 1, "-P", 2 * nodes + 64 * nodes)
+        with subprocess.Popen(
+            ["ibsim", "-s", "-n", *map(str, room), net.name],
+            cwd=folder,
+            env=os.environ | {"IBSIM_SOCKNAME": sockname, "PATH": _PATH},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                deadline = time.monotonic() + 60
+                while f"@{sockname}:ctl" not in Path("/proc/net/unix").read_text():
+                    if process.poll() is not None or time.monotonic() > deadline:
+                        raise EmulationError("ibsim does not serve the fabric")
+                    time.sleep(0.05)
+                yield
+            finally:
+                process.kill()
+
+
+class _BesideIbsim:
+    """Lets OpenSM bring up a fabric of ours and one of ibsim; each is first every other time."""
+
+    # What all generators call it.
+    _FIRST_HOST = "host-0000"
+
+    def __init__(self, fabric: Mapping[str, Any]) -> None:
+        self._fabric = fabric
+        self._own_first = cycle((True, False))
+
+    def __call__(self) -> tuple[float, float]:
+        scenario = Scenario(fabric=dict(self._fabric))
+        if next(self._own_first):
+            own, theirs = self._own(scenario), self._theirs(scenario)
+        else:
+            theirs, own = self._theirs(scenario), self._own(scenario)
+        return own, theirs
+
+    def _own(self, scenario: Scenario) -> float:
+        with Emulation(scenario, sockname=_sockname(), blank=True) as emulation:
+            return _bring_up(emulation.attach(self._FIRST_HOST))
+
+    def _theirs(self, scenario: Scenario) -> float:
+        sockname = f"{_sockname()}-ibsim"
+        environment = {
+            "LD_PRELOAD": str(preload_library()),
+            "SIM_HOST": self._FIRST_HOST,
+            "IBSIM_SOCKNAME": sockname,
+        }
+        with _ibsim(scenario, sockname):
+            return _bring_up(environment)
+
+
+class _Client:
+    """Speaks umad2sim's protocol without a tool behind it, for many requests at once."""
+
+    # Both queues of the sockets are short; more would wait in line anyhow.
+    _ON_THE_WAY = 32
+    _BATCH = 8
+    _MAGIC = 0xDEADBEEF
+    _CONNECT = 1
+    _DISCONNECT = 2
+    _MAD_AT = 32
+
+    def __init__(self, sockname: str) -> None:
+        base = f"\0{sockname}:"
+        self._control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._data = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        for one, role in ((self._control, "ctl"), (self._data, "in")):
+            one.settimeout(20)
+            one.bind(f"{base}{role}{os.getpid()}\0")
+        self._control.connect(f"{base}ctl\0")
+        self._number = self._ask(0, self._CONNECT, struct.pack("=I", os.getpid()))
+        self._data.connect(f"{base}out{self._number}\0")
+
+    def _ask(self, client: int, kind: int, data: bytes) -> int:
+        self._control.send(struct.pack("=IIII64s", self._MAGIC, client, kind, 64, data))
+        answer = self._control.recv(80)
+        _, _, answered, _, first = struct.unpack("=IIIII", answer[:20])
+        if answered != kind:
+            raise EmulationError("the fabric refuses the benchmark")
+        return int(first)
+
+    def close(self) -> None:
+        self._ask(self._number, self._DISCONNECT, b"")
+        self._control.close()
+        self._data.close()
+
+    @classmethod
+    def port_counters(cls, lid: int) -> bytes:
+        """Ask a host for its PortCounters."""
+        header = struct.pack(">HHHHII", lid, 0, 0, 0, 1, 1) + struct.pack(">IIQ", 0, 0, 256)
+        mad = struct.pack(">BBBBHHQHHI", 1, 4, 1, 1, 0, 0, lid, 0x12, 0, 0).ljust(65, b"\0")
+        return (header + mad + b"\1").ljust(288, b"\0")
+
+    def answered_per_second(self, requests: Sequence[bytes], seconds: float) -> float:
+        """Send the requests in turn, and count the answers."""
+        send, receive = self._data.send, self._data.recv
+        count = len(requests)
+        sent = answered = 0
+        while sent < self._ON_THE_WAY:
+            send(requests[sent % count])
+            sent += 1
+        start = time.perf_counter()
+        while time.perf_counter() - start < seconds:
+            for _ in range(self._BATCH):
+                answer = receive(512)
+                # The header's status, the method, and the datagram's own status.
+                if answer[16:20] != bytes(4) or answer[35:38] != b"\x81\0\0":
+                    raise EmulationError("a request has not been answered")
+                answered += 1
+            for _ in range(self._BATCH):
+                send(requests[sent % count])
+                sent += 1
+        passed = time.perf_counter() - start
+        for _ in range(sent - answered):
+            receive(512)
+        return answered / passed
+
+
+def _datagrams_per_second(scenario: Scenario) -> tuple[float, None]:
+    with Emulation(scenario, sockname=_sockname()) as emulation:
+        tables = emulation.control("tables")["tables"]
+        lids = {int(lid, 16) for lid in re.findall(r"^0x(\w+) \d+ : \(Channel", tables, re.M)}
+        # Let the data plane fill its queues.
+        time.sleep(0.5)
+        client = _Client(emulation.sockname)
+        try:
+            requests = [_Client.port_counters(lid) for lid in sorted(lids)]
+            return client.answered_per_second(requests, MAD_SECONDS), None
+        finally:
+            client.close()
+
+
+@contextmanager
+def _on_one_core() -> Iterator[None]:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _per_second(*, clock: Callable[[], float]) -> float:
+    """Measure the simulated seconds per second of a clock, on one core, at time scale 1."""
+    with _on_one_core(), Emulation(bench_scenario("live"), sockname=_sockname()) as emulation:
+        time.sleep(0.5)
+        start, first = clock(), emulation.control("status")["simulated_s"]
+        time.sleep(LIVE_SECONDS)
+        end, last = clock(), emulation.control("status")["simulated_s"]
+    return float(last - first) / (end - start)
+
+
+_TESTBED = "mizero2017's testbed, 4 flows at 8 Gbit/s, one core"
+
+LIVE_BENCHMARKS = (
+    LiveBenchmark(
+        "live-opensm-648",
+        "OpenSM brings up 648 hosts, 54 switches",
+        "s",
+        None,
+        _BesideIbsim({"generator": "fat-tree-648"}),
+    ),
+    LiveBenchmark(
+        "live-opensm-5832",
+        "OpenSM brings up 5,832 hosts, 972 switches",
+        "s",
+        None,
+        _BesideIbsim({"generator": "k-ary-n-tree", "k": 18, "n": 3}),
+    ),
+    LiveBenchmark(
+        "live-mads-idle",
+        "datagrams answered, 648 hosts without traffic",
+        "1/s",
+        50_000,
+        lambda: _datagrams_per_second(Scenario(fabric={"generator": "fat-tree-648"})),
+    ),
+    LiveBenchmark(
+        "live-mads-running",
+        "datagrams answered, 648 hosts at 100 % load",
+        "1/s",
+        10_000,
+        lambda: _datagrams_per_second(bench_scenario("uniform-100")),
+    ),
+    LiveBenchmark(
+        "live-time-scale",
+        f"{_TESTBED}: simulated seconds per second",
+        "s/s",
+        1,
+        lambda: (_per_second(clock=time.perf_counter), None),
+    ),
+    LiveBenchmark(
+        "live-processor",
+        f"{_TESTBED}: simulated seconds per second of processor time",
+        "s/s",
+        1,
+        lambda: (_per_second(clock=time.process_time), None),
+    ),
+)
+"""All benchmarks of the live fabric."""

@@ -1,0 +1,179 @@
+"""How fast a subnet's counters are swept: `silvan dcms` beside the common tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from silvan.bench.live import LiveBenchmark
+from silvan.emulation import Emulation
+from silvan.errors import EmulationError
+from silvan.live_programs import attached, opensm
+from silvan.scenario import Scenario
+
+SWEEPS = 12
+"""Sweeps per measurement; the first, which fills caches, does not count."""
+
+_CONFIG = """\
+[dcms]
+interval = "500 ms"
+tick = "4 ns"
+congestion-threshold = 100000000
+rate-reduction-threshold = 100000000
+[datagrams]
+in-flight = 256
+per-switch = 8
+[counters]
+data = "{data}"
+[state]
+folder = "state"
+[subnet]
+require-sm = false
+"""
+
+
+def _sockname() -> str:
+    return f"silvan-bench-{os.getpid()}"
+
+
+def sweep_seconds(data: str, scenario: Scenario) -> float:
+    """Let `silvan dcms` sweep an idle fabric.
+
+    Parameters
+    ----------
+    data : str
+        ``32-bit`` for PortCounters and PortXmitConCtrl, ``64-bit`` for PortCountersExtended, too.
+    scenario : Scenario
+        The fabric.
+
+    Returns
+    -------
+    float
+        Median time of a sweep, in seconds.
+
+    Raises
+    ------
+    EmulationError
+        If a port does not answer.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="silvan-") as folder,
+        Emulation(scenario, sockname=_sockname(), paused=True) as emulation,
+    ):
+        Path(folder, "dcms.toml").write_text(_CONFIG.format(data=data))
+        words = [sys.executable, "-m", "silvan", "dcms", "dcms.toml", "--verbose", "--log", "json"]
+        seconds: list[float] = []
+        with attached(emulation, Path(folder), words) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                event = json.loads(line) if line.startswith("{") else {"event": line}
+                if event["event"] == "swept":
+                    if event["answered"] != event["ports"]:
+                        raise EmulationError("not every port has answered")
+                    seconds.append(float(event["seconds"]))
+                if len(seconds) == SWEEPS:
+                    process.terminate()
+    if len(seconds) < SWEEPS:
+        raise EmulationError("silvan dcms has ended by itself")
+    return statistics.median(seconds[1:SWEEPS])
+
+
+def tool_seconds(tool: str, scenario: Scenario) -> float:
+    """Read the counters of all switch ports by a common tool, on the same fabric.
+
+    Parameters
+    ----------
+    tool : str
+        ``ibqueryerrors``, which asks for PortCounters and more of every port in one process, or
+        ``perfquery``, one process per switch that asks all its ports for PortCounters in turn.
+    scenario : Scenario
+        The fabric.
+
+    Returns
+    -------
+    float
+        Time from the first start to the last end, in seconds.
+
+    Raises
+    ------
+    EmulationError
+        If the tool is missing or fails.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silvan-")))
+        emulation = stack.enter_context(Emulation(scenario, sockname=_sockname(), paused=True))
+        facts = scenario.describe()
+        expected = 36 * facts["switches"]
+        if tool == "ibqueryerrors":
+            # It asks the subnet manager who is where.
+            stack.enter_context(opensm(emulation, folder))
+            calls = [[tool, "--counters", "--switch"]]
+            line = r"^   GUID 0x\w+ port \d+: .*PortXmitData"
+        else:
+            tables = emulation.control("tables")["tables"]
+            lids = re.findall(r"^Unicast lids .* of switch Lid (\d+)", tables, re.MULTILINE)
+            calls = [[tool, "-l", lid, "1-36"] for lid in lids]
+            line = "^PortXmitData:"
+        start = time.perf_counter()
+        printed = "".join(_output(emulation, folder, call) for call in calls)
+        seconds = time.perf_counter() - start
+    read = len(re.findall(line, printed, re.MULTILINE))
+    if read != expected:
+        raise EmulationError(f"{tool} has read {read} ports of {expected}")
+    return seconds
+
+
+def _output(emulation: Emulation, folder: Path, words: Sequence[str]) -> str:
+    with attached(emulation, folder, words, stdout=subprocess.PIPE) as process:
+        printed, errors = process.communicate()
+    if process.returncode != 0:
+        raise EmulationError(f"{words[0]} fails: {errors.strip()}")
+    return printed
+
+
+def _fabric() -> Scenario:
+    return Scenario(fabric={"generator": "fat-tree-648"})
+
+
+_PORTS = "1,944 switch ports of 648 hosts"
+
+DCMS_BENCHMARKS = (
+    LiveBenchmark(
+        "dcms-sweep",
+        f"{_PORTS}: PortCounters and PortXmitConCtrl, by silvan dcms",
+        "s",
+        0.15,
+        lambda: (sweep_seconds("32-bit", _fabric()), None),
+    ),
+    LiveBenchmark(
+        "dcms-sweep-extended",
+        f"{_PORTS}: PortCountersExtended, too",
+        "s",
+        None,
+        lambda: (sweep_seconds("64-bit", _fabric()), None),
+    ),
+    LiveBenchmark(
+        "dcms-ibqueryerrors",
+        f"{_PORTS}: ibqueryerrors --counters --switch",
+        "s",
+        None,
+        lambda: (tool_seconds("ibqueryerrors", _fabric()), None),
+    ),
+    LiveBenchmark(
+        "dcms-perfquery",
+        f"{_PORTS}: perfquery -l, once per switch",
+        "s",
+        None,
+        lambda: (tool_seconds("perfquery", _fabric()), None),
+    ),
+)
+"""Sweeps of the DCMS and of others."""

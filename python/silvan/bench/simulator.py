@@ -1,0 +1,175 @@
+"""How fast and how small the simulator is, each scenario in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from silvan.bench.studies import bench_scenario
+from silvan.errors import SimulationError
+from silvan.reproduce.registry import study
+from silvan.scenario import Scenario
+from silvan.simulation import run
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A scenario to be measured.
+
+    Attributes
+    ----------
+    name : str
+        Short name.
+    what : str
+        What it exercises.
+    study : str
+        Its scenario.
+    paper : str, optional
+        The paper whose study that is; by default it is one of this package.
+    """
+
+    name: str
+    what: str
+    study: str
+    paper: str | None = None
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario to run."""
+        return study(self.paper, self.study) if self.paper else bench_scenario(self.study)
+
+
+BENCHMARKS = (
+    Benchmark("uniform-50", "648 hosts, uniform traffic, 50 % load", "uniform-50"),
+    Benchmark("uniform-100", "648 hosts, uniform traffic, 100 % load", "uniform-100"),
+    Benchmark("table2-cc", "648 hosts, gran2012's Table II with CC on", "table2", "gran2012"),
+    Benchmark("messages-none", "648 hosts, each sends to the next", "messages-none"),
+    Benchmark("messages-ring", "the same by a program's messages", "messages-ring"),
+    Benchmark("large-100", "11,664 hosts, uniform traffic, 100 % load", "large-100"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Medians over the repeats of one benchmark.
+
+    Attributes
+    ----------
+    name, what : str
+        The benchmark.
+    scenario_hash : str
+        Digest of the effective scenario.
+    repeats : int
+        How often it was run.
+    packet_hops_per_s, events_per_s : float
+        Speed of the event loop on one core, setting up not counted.
+    slowest_packet_hops_per_s, fastest_packet_hops_per_s : float
+        Range over the repeats.
+    events_per_packet_hop : float
+        Events that it takes to carry one packet over one link.
+    bytes_per_port : float
+        Memory of the simulated fabric, divided by its ports.
+    peak_memory_bytes : int
+        Largest resident memory of the process, the interpreter included.
+    """
+
+    name: str
+    what: str
+    scenario_hash: str
+    repeats: int
+    packet_hops_per_s: float
+    slowest_packet_hops_per_s: float
+    fastest_packet_hops_per_s: float
+    events_per_s: float
+    events_per_packet_hop: float
+    bytes_per_port: float
+    peak_memory_bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the measurements as plain values, for JSON."""
+        return asdict(self)
+
+
+def measure(benchmark: Benchmark, *, repeats: int, on_repeat: Callable[[int], object]) -> Measured:
+    """Run a benchmark several times, each time in a fresh process.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+        What to run.
+    repeats : int
+        How often.
+    on_repeat : callable
+        Called with the number of each repeat before it starts.
+
+    Returns
+    -------
+    Measured
+        Medians over the repeats.
+
+    Raises
+    ------
+    SimulationError
+        A process failed.
+    """
+    summaries = []
+    for number in range(1, repeats + 1):
+        on_repeat(number)
+        summaries.append(_in_process(benchmark))
+
+    def median(value: Callable[[dict[str, Any]], float]) -> float:
+        return statistics.median(map(value, summaries))
+
+    speeds = [one["packet_hops"] / one["wall_s"] for one in summaries]
+    return Measured(
+        name=benchmark.name,
+        what=benchmark.what,
+        scenario_hash=benchmark.scenario.hash,
+        repeats=repeats,
+        packet_hops_per_s=statistics.median(speeds),
+        slowest_packet_hops_per_s=min(speeds),
+        fastest_packet_hops_per_s=max(speeds),
+        events_per_s=median(lambda one: one["events"] / one["wall_s"]),
+        events_per_packet_hop=median(lambda one: one["events"] / one["packet_hops"]),
+        bytes_per_port=median(lambda one: one["bytes_per_port"]),
+        peak_memory_bytes=int(median(lambda one: one["peak_memory_bytes"])),
+    )
+
+
+def _in_process(benchmark: Benchmark) -> dict[str, Any]:
+    command = [sys.executable, "-m", "silvan.bench.simulator", benchmark.name]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise SimulationError(f"benchmark {benchmark.name} ended with status {done.returncode}")
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
+
+
+def _measure_here(name: str) -> dict[str, Any]:
+    (benchmark,) = (one for one in BENCHMARKS if one.name == name)
+    summary = run(benchmark.scenario).summary
+    return {**summary, "peak_memory_bytes": _peak_memory()}
+
+
+def _peak_memory() -> int:
+    """Give the largest resident memory of this process, in bytes."""
+    try:
+        status = Path("/proc/self/status").read_text("ascii")
+    except OSError:
+        # Not at the top of the file: only Unix has it, and only the measuring process needs it.
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # What getrusage says counts the parent's memory, too, from which the process was started.
+    (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(kib) * 1024
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(_measure_here(*sys.argv[1:])))

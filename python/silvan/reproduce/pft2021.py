@@ -1,8 +1,0 @@
-"""Proactive flow throttling at the host's network interface (IFIP 2021)."""
-
-from __future__ import annotations
-
-from silvan.reproduce.pft2021_gpcnet import FIG3_4, FIG5
-from silvan.reproduce.pft2021_interface import FIG1
-
-EXPERIMENTS = (FIG1, FIG3_4, FIG5)

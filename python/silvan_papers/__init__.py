@@ -1,0 +1,1 @@
+"""Five papers on congestion in InfiniBand, reproduced: experiments, studies, targets, figures."""

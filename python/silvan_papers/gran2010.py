@@ -1,0 +1,216 @@
+"""Gran et al., "First Experiences with Congestion Control in InfiniBand Hardware" (IPDPS 2010)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from silvan.hpcc import Numbers, numbers
+from silvan.measures import PS_PER_MS
+from silvan.reproduce.experiment import (
+    Case,
+    Experiment,
+    Finding,
+    Measurement,
+    PointTable,
+    Results,
+    Verdict,
+)
+from silvan.reproduce.registry import find_paper
+from silvan.reproduce.shapes import Clause, judge
+from silvan.result import Result
+from silvan.toml_text import TomlValue
+from silvan_papers.hpcc_targets import hpcc_targets
+from silvan_papers.papers import paper, targets_file
+
+_QUIET: Final = "a) no congestion"
+_OFF: Final = "b) congestion, CC off"
+_ON: Final = "c) congestion, CC on"
+_COLUMNS = {"cc_off": _OFF, "cc_on": _ON}
+_SEEDS = 3
+
+# The contributors of the parking lot, and its victim.
+CONTRIBUTORS = ("C1-H", "C2-H", "C3-H")
+VICTIM = "V1-V2"
+_CONGESTION: Mapping[str, TomlValue] = {
+    "traffic.flow": [{"name": name, "from": name.split("-")[0], "to": "H"} for name in CONTRIBUTORS]
+}
+_SINK_GBPS = 13.6
+_INJECTION_GBPS = 12.8
+_LATE_MS = 30
+# How close a share must come to its fraction, and the victim to its whole rate.
+_CLOSE = 0.05
+
+
+def _numbers(results: Results, label: str) -> list[Numbers]:
+    return [numbers(run) for run in results[label]]
+
+
+def _names() -> list[str]:
+    return [field.name for field in fields(Numbers)]
+
+
+def _measure_hpcc(results: Results) -> list[Measurement | Verdict]:
+    known = find_paper("gran2010").targets
+    quiet = _numbers(results, _QUIET)
+    measured: list[Measurement | Verdict] = []
+    for name in _names():
+        alone = tuple(float(getattr(one, name)) for one in quiet)
+        if f"hpcc.{name}.no_congestion" in known:
+            measured.append(Measurement(f"hpcc.{name}.no_congestion", alone, alone))
+        for column, label in _COLUMNS.items():
+            beside = (float(getattr(one, name)) for one in _numbers(results, label))
+            ratios = tuple(after / before for after, before in zip(beside, alone, strict=True))
+            measured.append(Measurement(f"hpcc.{name}.{column}", ratios, ratios))
+    return measured
+
+
+def _tabulate_hpcc(results: Results) -> PointTable:
+    rows: list[tuple[float | str, ...]] = []
+    for name in _names():
+        means = [
+            float(np.mean([getattr(one, name) for one in _numbers(results, label)]))
+            for label in (_QUIET, _OFF, _ON)
+        ]
+        rows.append((name, *means, means[1] / means[0], means[2] / means[0]))
+    return PointTable(("row", "a", "b", "c", "b/a", "c/a"), tuple(rows))
+
+
+def _draw_hpcc(results: Results, folder: Path) -> Sequence[Path]:
+    # Matplotlib is slow to import, and only this needs it.
+    from silvan_papers.figures.gran2010 import draw_ratios
+
+    known = find_paper("gran2010").targets
+    table = _tabulate_hpcc(results)
+    paper = {
+        name: (known[f"hpcc.{name}.cc_off"].value or 0.0, known[f"hpcc.{name}.cc_on"].value or 0.0)
+        for name in _names()
+    }
+    ours = {str(row[0]): (float(row[4]), float(row[5])) for row in table.rows}
+    return draw_ratios(paper, ours, folder=folder, stem="hpcc")
+
+
+def rates_gbps(run: Result, window: int) -> dict[str, float]:
+    """Average the receive rate of every flow over the whole run (0) or its last part (1)."""
+    names = run.classes["name"].to_pylist()
+    series = run.tables["class_series"]
+    times, which, moved = (
+        series[name].to_numpy() for name in ("time_ps", "class", "delivered_bytes")
+    )
+    end = int(times.max())
+    start = end - _LATE_MS * PS_PER_MS if window else 0
+    chosen = times > start
+    return {
+        name: float(moved[chosen & (which == number)].sum()) * 8e3 / (end - start)
+        for number, name in enumerate(names)
+    }
+
+
+def _fractions(results: Results, label: str, wanted: Sequence[float]) -> Clause:
+    def check(window: int) -> Finding:
+        rates = rates_gbps(results[label][0], window)
+        total = sum(rates[name] for name in CONTRIBUTORS)
+        shares = {name: rates[name] / total for name in CONTRIBUTORS}
+        close = all(
+            abs(share - fraction) <= _CLOSE
+            for share, fraction in zip(shares.values(), wanted, strict=True)
+        )
+        facts = ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
+        used = total / _SINK_GBPS
+        return Finding(close, f"{facts}, of {used:.0%} of what the hotspot can take in")
+
+    parts = ", ".join(f"{fraction:.2f}" for fraction in wanted)
+    return Clause(f"{label}: shares of what the hotspot gets within {_CLOSE} of {parts}", check)
+
+
+def _victim(results: Results, label: str, *, free: bool) -> Clause:
+    def check(window: int) -> Finding:
+        rate = rates_gbps(results[label][0], window)[VICTIM]
+        whole = rate >= (1 - _CLOSE) * _INJECTION_GBPS
+        return Finding(whole == free, f"victim {rate:.2f} Gbit/s")
+
+    has = "at least" if free else "less than"
+    return Clause(
+        f"{label}: the victim has {has} {1 - _CLOSE:.0%} of {_INJECTION_GBPS} Gbit/s", check
+    )
+
+
+def _measure_parking(results: Results) -> list[Measurement | Verdict]:
+    third = 1 / 3
+    clauses = [
+        _fractions(results, "CC off", (0.25, 0.25, 0.5)),
+        _victim(results, "CC off", free=False),
+        _fractions(results, "CC on", (third, third, third)),
+        _victim(results, "CC on", free=True),
+    ]
+    return [judge("parking_lot", clauses)]
+
+
+def _parking_windows(results: Results) -> tuple[str, str]:
+    length_ms = results["CC off"][0].scenario.duration_ps / PS_PER_MS
+    return f"0 to {length_ms:g} ms", f"the last {_LATE_MS} ms"
+
+
+def _tabulate_parking(results: Results) -> PointTable:
+    rows: list[tuple[float | str, ...]] = [
+        (label, *(rates_gbps(runs[0], window)[name] for name in (*CONTRIBUTORS, VICTIM)), when)
+        for label, runs in results.items()
+        for window, when in enumerate(("whole run", "last 30 ms"))
+    ]
+    return PointTable(
+        ("run", *(f"{name} (Gbit/s)" for name in (*CONTRIBUTORS, VICTIM)), "when"), tuple(rows)
+    )
+
+
+def _draw_parking(results: Results, folder: Path) -> Sequence[Path]:
+    from silvan_papers.figures.gran2010 import draw_parking
+
+    return draw_parking({label: runs[0] for label, runs in results.items()}, folder=folder)
+
+
+HPCC = Experiment(
+    id="hpcc",
+    title="HPCC as the victim of a congested link",
+    cases=(
+        Case(_QUIET, "hpcc", _SEEDS),
+        Case(_OFF, "hpcc", _SEEDS, _CONGESTION),
+        Case(_ON, "hpcc", _SEEDS, {**_CONGESTION, "control.scheme": "ib-cc"}),
+    ),
+    windows=("the whole benchmark", "the same"),
+    quick={
+        "traffic.hpcc.latency-rings": 3,
+        "traffic.hpcc.bandwidth-rings": 1,
+        "traffic.hpcc.bandwidth-bytes": "200 kB",
+        "traffic.hpcc.ptrans-rows": 500,
+        "traffic.hpcc.access-rounds": 50,
+        "traffic.hpcc.fft-length": 65536,
+        "run.duration": "6 s",
+    },
+    quick_note="a tenth of the bytes, and few rings",
+    measure=_measure_hpcc,
+    draw=_draw_hpcc,
+    tabulate=_tabulate_hpcc,
+)
+
+PARKING_LOT = Experiment(
+    id="parking_lot",
+    title="Parking lot and head-of-line blocking",
+    cases=(
+        Case("CC off", "parking-lot", 1, {"control.scheme": "none"}),
+        Case("CC on", "parking-lot", 1),
+    ),
+    windows=_parking_windows,
+    quick={"run.duration": "40 ms"},
+    quick_note="40 ms instead of 100 ms",
+    measure=_measure_parking,
+    draw=_draw_parking,
+    tabulate=_tabulate_parking,
+)
+
+EXPERIMENTS = (PARKING_LOT, HPCC)
+
+PAPER = paper("gran2010", EXPERIMENTS, hpcc_targets(targets_file("gran2010")))

@@ -1,0 +1,79 @@
+"""Gran et al., "Exploring the Scope of the InfiniBand Congestion Control Mechanism" (2012).
+
+Table II is here; the figures are in modules of their own, and so is what all have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
+from silvan_papers import (
+    gran2012_beyond,
+    gran2012_moving,
+    gran2012_pruning,
+    gran2012_trees,
+    gran2012_windy,
+)
+from silvan_papers.gran2012_cases import CONTROL, OFF_SEEDS, STUDY
+from silvan_papers.papers import paper
+from silvan_papers.quantities import LATE_MS, group_rate, measurement, windows_in_words
+
+_ONLY_V_NODES = {"traffic.nodes.c": 0.0, "traffic.nodes.hotspots": 0}
+
+
+def _measure_table2(results: Results) -> list[Measurement]:
+    measurements = []
+    for control in ("off", "on"):
+        alone, hot = results[f"nohot.cc_{control}"], results[f"hot.cc_{control}"]
+        total = group_rate(hot, "all") * hot[0].hosts.num_rows
+        measurements += [
+            measurement(f"table2.nohot.cc_{control}", group_rate(alone, "all")),
+            measurement(f"table2.hot.cc_{control}.hotspots", group_rate(hot, "hotspots")),
+            measurement(f"table2.hot.cc_{control}.nonhotspots", group_rate(hot, "others")),
+            measurement(f"table2.total.cc_{control}", total),
+        ]
+    return measurements
+
+
+def _draw_table2(results: Results, folder: Path) -> Sequence[Path]:
+    # Matplotlib is slow to import, and only this needs it.
+    from silvan_papers.figures.receive_rate import draw_receive_rates
+
+    return draw_receive_rates(
+        {"off": results["hot.cc_off"], "on": results["hot.cc_on"]},
+        without_hotspots=results["nohot.cc_off"],
+        late_ms=LATE_MS,
+        title="Silent congestion trees in the 648-host fat tree of gran2012",
+        folder=folder,
+        stem="table2",
+    )
+
+
+TABLE2 = Experiment(
+    id="table2",
+    title="Table II: silent congestion trees, average receive rates in Gbit/s",
+    cases=(
+        Case("nohot.cc_off", STUDY, OFF_SEEDS, {**_ONLY_V_NODES, **CONTROL["off"]}),
+        Case("nohot.cc_on", STUDY, 1, {**_ONLY_V_NODES, **CONTROL["on"]}),
+        Case("hot.cc_off", STUDY, OFF_SEEDS, CONTROL["off"]),
+        Case("hot.cc_on", STUDY, 3, CONTROL["on"]),
+    ),
+    windows=windows_in_words,
+    quick={"run.duration": "10 ms"},
+    quick_note="10 ms instead of 100 ms: congestion control has no time to dissolve the trees",
+    measure=_measure_table2,
+    draw=_draw_table2,
+)
+
+EXPERIMENTS = (
+    TABLE2,
+    *gran2012_trees.EXPERIMENTS,
+    *gran2012_windy.EXPERIMENTS,
+    *gran2012_moving.EXPERIMENTS,
+    *gran2012_beyond.EXPERIMENTS,
+    gran2012_pruning.PRUNING,
+)
+
+PAPER = paper("gran2012", EXPERIMENTS)

@@ -1,0 +1,273 @@
+"""gran2012, section V-C: figures 9 and 10, the stormy forest of moving congestion trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from silvan.reproduce.experiment import (
+    Case,
+    Experiment,
+    Finding,
+    Measurement,
+    PointTable,
+    Results,
+    Verdict,
+)
+from silvan.reproduce.registry import stated_value
+from silvan.reproduce.shapes import Clause, judge, trend, words
+from silvan_papers.gran2012_cases import (
+    CONTROLS,
+    MOVES,
+    lifetime_ms,
+    moving_silent,
+    moving_windy,
+    seeds_of,
+    silent_label,
+    windy_moving_label,
+)
+from silvan_papers.quantities import (
+    Quantity,
+    group_rate,
+    mean_curve,
+    measurement,
+    ratio_of_pairs,
+    spread,
+    windows_in_words,
+)
+
+_P_PERCENT = (30, 60, 90)
+# Points of which the paper states a number.
+_STATED_MOVES = {"fig9a": (10, 50, 100), "fig9b": (10, 100)}
+_QUICK_MOVES = {"fig9a": (10, 50, 100), "fig9b": (10, 50, 100), "fig10": (10, 100)}
+_QUICK_DURATION = "10 ms"
+_QUICK_NOTE = "fewer lifetimes, and 10 ms instead of 100 ms: hotspots that live so long never move"
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """What was measured with moving hotspots.
+
+    Attributes
+    ----------
+    off, on : Mapping
+        Mean receive rate of all hosts in Gbit/s by number of moves in 0.1 s, with congestion
+        control off and on.
+    """
+
+    off: Mapping[int, Quantity]
+    on: Mapping[int, Quantity]
+
+    @classmethod
+    def of(cls, results: Results, label: Callable[[int, str], str]) -> Storm:
+        """Take the runs with some label from an experiment's."""
+        off, on = (
+            {
+                moves: group_rate(results[label(moves, control)], "all")
+                for moves in MOVES
+                if label(moves, control) in results
+            }
+            for control in CONTROLS
+        )
+        return cls(off, on)
+
+    def gain(self) -> dict[int, Quantity]:
+        """Compute the rate of all hosts, on over off, by number of moves."""
+        return {moves: ratio_of_pairs(self.on[moves], self.off[moves]) for moves in self.on}
+
+
+def _measure_fig9(figure: str, v_percent: int, results: Results) -> list[Measurement | Verdict]:
+    storm = Storm.of(results, partial(silent_label, v_percent))
+    gain = storm.gain()
+    measured: list[Measurement | Verdict] = []
+    if figure == "fig9a":
+        measured += [
+            measurement("fig9a.10ms.on", storm.on[10]),
+            measurement("fig9a.10ms.off", storm.off[10]),
+            measurement("fig9a.2ms.on_over_off", gain[50]),
+        ]
+    return [
+        *measured,
+        measurement(f"{figure}.10ms.on_over_off", gain[10]),
+        measurement(f"{figure}.1ms.on_over_off", gain[100]),
+    ]
+
+
+def _measure_fig10(results: Results) -> list[Measurement | Verdict]:
+    storms = _fig10_storms(results)
+
+    def always_above(window: int) -> Finding:
+        lowest = {p: min(mean_curve(one.gain(), window).values()) for p, one in storms.items()}
+        return Finding(min(lowest.values()) > 1, f"smallest on/off {words(lowest)}")
+
+    def shrinks(window: int) -> Finding:
+        curves = [mean_curve(one.gain(), window) for one in storms.values()]
+        facts = ", ".join(f"{curve[10]:.2f} to {curve[100]:.2f}" for curve in curves)
+        return Finding(all(curve[100] < curve[10] and trend(curve) < 0 for curve in curves), facts)
+
+    return [
+        judge(
+            "fig10",
+            [
+                Clause("p = 30, 60, 90: CC on is above CC off at every lifetime", always_above),
+                Clause(
+                    "for each p on/off is smaller at 1 ms than at 10 ms, and a straight line "
+                    "fitted over the number of moves falls",
+                    shrinks,
+                ),
+            ],
+        )
+    ]
+
+
+def _fig10_storms(results: Results) -> dict[int, Storm]:
+    return {p: Storm.of(results, partial(windy_moving_label, p)) for p in _P_PERCENT}
+
+
+# Which of the paper's numbers belong on which curve, and at how many moves.
+_MARKS: Mapping[str, Sequence[tuple[str, int, str]]] = {
+    "fig9a": (
+        ("on", 10, "fig9a.10ms.on"),
+        ("off", 10, "fig9a.10ms.off"),
+        ("gain", 10, "fig9a.10ms.on_over_off"),
+        ("gain", 50, "fig9a.2ms.on_over_off"),
+        ("gain", 100, "fig9a.1ms.on_over_off"),
+    ),
+    "fig9b": (
+        ("gain", 10, "fig9b.10ms.on_over_off"),
+        ("gain", 100, "fig9b.1ms.on_over_off"),
+    ),
+}
+
+
+def _stated(figure: str) -> dict[str, list[tuple[int, float]]]:
+    """List the paper's numbers that a figure can show, by curve."""
+    stated: dict[str, list[tuple[int, float]]] = {}
+    for curve, moves, target in _MARKS.get(figure, ()):
+        stated.setdefault(curve, []).append((moves, stated_value("gran2012", target)))
+    return stated
+
+
+def _tabulate(storms: Mapping[str, Storm]) -> PointTable:
+    rows = []
+    for name, storm in storms.items():
+        for moves in storm.on:
+            off, on = storm.off[moves], storm.on[moves]
+            row: list[float | str] = [name, moves, lifetime_ms(moves), off.shape[1], on.shape[1]]
+            for window in (0, 1):
+                for one in (off, on, ratio_of_pairs(on, off)):
+                    row += [float(one[window].mean()), spread(one[window])]
+            rows.append(tuple(row))
+    columns = ("all_off_gbps", "all_on_gbps", "on_over_off")
+    names = [*columns, *(f"{one}_late" for one in columns)]
+    header = ["traffic", "moves", "lifetime_ms", "seeds_off", "seeds_on"]
+    header += [column for one in names for column in (one, f"{one}_sd")]
+    return PointTable(tuple(header), tuple(rows))
+
+
+def _fig9_storms(v_percent: int, results: Results) -> dict[str, Storm]:
+    name = f"{v_percent} % V, {100 - v_percent} % C"
+    return {name: Storm.of(results, partial(silent_label, v_percent))}
+
+
+def _named_fig10_storms(results: Results) -> dict[str, Storm]:
+    return {f"100 % B, p = {p}": storm for p, storm in _fig10_storms(results).items()}
+
+
+def _draw(
+    figure: str,
+    forest: str,
+    storms: Callable[[Results], Mapping[str, Storm]],
+    results: Results,
+    folder: Path,
+) -> Sequence[Path]:
+    # Matplotlib is slow to import, and only this needs it.
+    from silvan_papers.figures.moving import draw_moving
+
+    found = storms(results)
+    return draw_moving(
+        found,
+        stated=_stated(figure),
+        windows=windows_in_words(results),
+        title=f"Figure {figure[3:]}: {forest} with moving hotspots",
+        table=_tabulate(found),
+        folder=folder,
+        stem=figure,
+    )
+
+
+def _tabulated(storms: Callable[[Results], Mapping[str, Storm]], results: Results) -> PointTable:
+    return _tabulate(storms(results))
+
+
+def _seeds(control: str, *, is_ratio: bool) -> int:
+    return seeds_of(control, stated=is_ratio, is_ratio=is_ratio)
+
+
+def _experiment(
+    figure: str,
+    title: str,
+    forest: str,
+    cases: Sequence[Case],
+    measure: Callable[[Results], Sequence[Measurement | Verdict]],
+    storms: Callable[[Results], Mapping[str, Storm]],
+) -> Experiment:
+    return Experiment(
+        id=figure,
+        title=title,
+        cases=tuple(cases),
+        windows=windows_in_words,
+        quick={"run.duration": _QUICK_DURATION},
+        quick_note=_QUICK_NOTE,
+        measure=measure,
+        draw=partial(_draw, figure, forest, storms),
+        tabulate=partial(_tabulated, storms),
+    )
+
+
+FIG9A, FIG9B = (
+    _experiment(
+        figure,
+        f"Figure {figure[3:]}: moving silent congestion trees, {v_percent} % V and "
+        f"{100 - v_percent} % C nodes",
+        f"{v_percent} % V and {100 - v_percent} % C nodes",
+        [
+            moving_silent(
+                v_percent,
+                moves,
+                control,
+                seeds=_seeds(control, is_ratio=moves in _STATED_MOVES[figure]),
+                quick=moves in _QUICK_MOVES[figure],
+            )
+            for moves in MOVES
+            for control in CONTROLS
+        ],
+        partial(_measure_fig9, figure, v_percent),
+        partial(_fig9_storms, v_percent),
+    )
+    for figure, v_percent in (("fig9a", 20), ("fig9b", 60))
+)
+
+FIG10 = _experiment(
+    "fig10",
+    "Figure 10: moving windy congestion trees, 100 % B nodes",
+    "B nodes only,",
+    [
+        moving_windy(
+            p,
+            moves,
+            control,
+            seeds=_seeds(control, is_ratio=False),
+            quick=moves in _QUICK_MOVES["fig10"],
+        )
+        for p in _P_PERCENT
+        for moves in MOVES
+        for control in CONTROLS
+    ],
+    _measure_fig10,
+    _named_fig10_storms,
+)
+
+EXPERIMENTS = (FIG9A, FIG9B, FIG10)

@@ -1,0 +1,178 @@
+"""How long congestion control takes to remove a tree, by the number of its contributors.
+
+A lower bound follows from Table I and the rate of the hotspot alone, and runs check it. It says how
+the averaging windows of Table II and of figures 5 to 8 are related.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from silvan.measures import byte_count
+from silvan.reproduce.experiment import Case, Experiment, PointTable, Results
+from silvan.result import Result
+from silvan.scenario import Scenario
+from silvan_papers.gran2012_cases import STUDY
+
+CONTRIBUTORS = {
+    49: "figure 5 at p = 0",
+    65: "Table II",
+    69: "figure 5 at p > 0",
+    81: "figure 8",
+}
+"""Contributors of each hotspot in the paper's scenarios: C and B nodes over eight hotspots."""
+
+_HOSTS = 648
+_TIMER_TICK_US = 1.024
+_DURATION = "60 ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """How a tree is removed.
+
+    Attributes
+    ----------
+    fair_index : float
+        The index of the Congestion Control Table at which all contributors together send what the
+        hotspot receives.
+    bound_ms : float
+        Smallest time in which they can reach it; infinite if the timer is faster than the BECNs.
+    backlog_mib : float
+        What waits in the tree before it shrinks.
+    gone_ms : float
+        Time from which on no Port VL of a switch is in a tree but its root; infinite if this
+        takes longer than the run.
+    """
+
+    fair_index: float
+    bound_ms: float
+    backlog_mib: float
+    gone_ms: float
+
+
+def pruning_bound(scenario: Scenario, contributors: int) -> tuple[float, float]:
+    """Compute the index at the fair share, and the smallest time in which it is reached.
+
+    The hotspot receives a packet every τ = 1.2 µs. All of them are marked as long as the tree
+    stands, so one of N contributors gets a BECN every Nτ on average, and its index rises by one;
+    the CCTI_Timer lowers it by one every T = 153.6 µs. The fair share is one packet every Nτ. That
+    is the index i = (Nτ / s - 1) / slope, since a packet of serialisation time s is followed by
+    a pause of i * slope times s. So it takes i / (1 / Nτ - 1 / T).
+
+    Contributors that get unequal numbers of BECNs take longer: the sum of all indices grows at the
+    same pace, and as the rate is a convex function of the index, unequal indices of the same sum
+    let more packets through. That the timer does not lower an index of 0 is neglected.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Testbed with a linear Congestion Control Table, and a hotspot that marks every packet.
+    contributors : int
+        Number of hosts that send to the hotspot only.
+
+    Returns
+    -------
+    tuple of float
+        The index, and the time in milliseconds.
+    """
+    tables = scenario.to_dict()
+    adapter, packet = tables["control"]["adapter"], tables["packet"]
+    sink_gbps = float(tables["host"]["sink-rate"].split()[0])
+    payload = byte_count(packet["mtu"])
+    share_us = contributors * payload * 8e-3 / sink_gbps
+    wire_us = (payload + byte_count(packet["header"])) * 8e-3 / scenario.link_gbps
+    index = (share_us / wire_us - 1) / adapter["cct"]["slope"]
+    climb_per_us = 1 / share_us - 1 / (_TIMER_TICK_US * adapter["ccti-timer"])
+    return index, index / climb_per_us / 1e3 if climb_per_us > 0 else float("inf")
+
+
+def waiting(result: Result) -> tuple[Sequence[float], Sequence[float]]:
+    """Give the sample times in milliseconds, and what waits in the tree in MiB."""
+    forest = result.forest
+    times = forest["time_ps"].to_numpy().astype(np.float64) / 1e9
+    return times.tolist(), (forest["queued_bytes"].to_numpy() / 2**20).tolist()
+
+
+def pruning(result: Result, contributors: int) -> Pruning:
+    """Measure how a run's tree is removed."""
+    index, bound_ms = pruning_bound(result.scenario, contributors)
+    times, queued = waiting(result)
+    # The port of the hotspot itself may become a root again for a moment.
+    has_branches = result.forest["ports"].to_numpy() > 1
+    last = int(np.flatnonzero(has_branches)[-1])
+    gone_ms = times[last + 1] if last + 1 < len(times) else float("inf")
+    return Pruning(index, bound_ms, max(queued), gone_ms)
+
+
+def _label(contributors: int) -> str:
+    return f"{contributors} contributors"
+
+
+def by_contributors(results: Results) -> dict[int, list[Pruning]]:
+    """Measure all runs, by number of contributors and seed."""
+    return {
+        count: [pruning(run, count) for run in results[label]]
+        for count in CONTRIBUTORS
+        if (label := _label(count)) in results
+    }
+
+
+def _tabulate(results: Results) -> PointTable:
+    rows: list[tuple[float | str, ...]] = []
+    for count, runs in by_contributors(results).items():
+        gone = np.mean([one.gone_ms for one in runs])
+        backlog = np.mean([one.backlog_mib for one in runs])
+        first = runs[0]
+        rows.append(
+            (
+                *(count, CONTRIBUTORS[count], first.fair_index, first.bound_ms),
+                *(float(backlog), float(gone), float(gone) / first.bound_ms),
+            )
+        )
+    header = ("contributors", "as in", "fair_ccti", "bound_ms", "backlog_mib", "gone_ms")
+    return PointTable((*header, "gone_over_bound"), tuple(rows))
+
+
+def _draw(results: Results, folder: Path) -> Sequence[Path]:
+    # Matplotlib is slow to import, and only this needs it.
+    from silvan_papers.figures.pruning import draw_pruning
+
+    curves = {
+        count: (waiting(results[_label(count)][0]), runs[0].bound_ms)
+        for count, runs in by_contributors(results).items()
+    }
+    return draw_pruning(curves, table=_tabulate(results), folder=folder)
+
+
+PRUNING = Experiment(
+    id="beyond.pruning",
+    title="Beyond the paper: the time to remove a tree, by its number of contributors",
+    cases=tuple(
+        Case(
+            _label(count),
+            STUDY,
+            1,
+            {
+                "name": "beyond-pruning",
+                "traffic.nodes.v": 0.0,
+                "traffic.nodes.c": count / _HOSTS,
+                "traffic.nodes.hotspots": 1,
+                "probe.trees.interval": "0.2 ms",
+                "run.duration": _DURATION,
+            },
+            quick=count == min(CONTRIBUTORS),
+        )
+        for count in CONTRIBUTORS
+    ),
+    windows=("the whole run", "the same"),
+    quick={"run.duration": "20 ms"},
+    quick_note="49 contributors only, and 20 ms instead of 60 ms",
+    measure=lambda _results: (),
+    draw=_draw,
+    tabulate=_tabulate,
+)

@@ -1,0 +1,414 @@
+"""Mizero et al., "A Dynamic Congestion Management System for InfiniBand Networks" (2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from silvan.reproduce.experiment import (
+    Case,
+    Experiment,
+    Finding,
+    Measurement,
+    PointTable,
+    Results,
+    Verdict,
+)
+from silvan.reproduce.registry import stated_value
+from silvan.reproduce.shapes import Clause, judge
+from silvan.result import Result
+from silvan.toml_text import TomlValue
+from silvan_papers.mizero2017_forests import FORESTS
+from silvan_papers.mizero2017_runs import (
+    CONTRIBUTORS,
+    PS_PER_S,
+    SENDERS,
+    VICTIM,
+    Course,
+    completion_s,
+    course,
+)
+from silvan_papers.papers import paper
+
+TIMERS = (75, 150, 300)
+"""Values of CCTI_Timer in Experiment I."""
+
+RATES = (0, 8, 16, 32, 64, 128)
+"""Values of Marking_Rate in figure 4; figure 3(c) adds 2048."""
+
+_ALL_FLOWS_S = 28.0
+"""When the last flow of Experiment I starts."""
+
+_SETTLED_S = 2.0
+"""What the paper's own throughputs take to settle after a flow has started (section 4.2)."""
+
+_QUICK = 50
+"""A quick look shortens all times of Experiment I by this factor, and the flows with them."""
+
+_SENT_BYTES = 300 * 128 * 2**20
+_STARTS_S: Mapping[int, float] = {0: 0.0, 1: 8.0, 2: 13.0, 3: _ALL_FLOWS_S}
+
+_FULL_RATE = 0.95
+"""From this part of the full rate on, a flow counts as having recovered it."""
+
+
+def label(timer: int, rate: int) -> str:
+    """Name a case of Experiment I as the paper does: CCTI_Timer and Marking_Rate."""
+    return f"{timer}-{rate}"
+
+
+def _case(timer: int, rate: int) -> Case:
+    settings: dict[str, TomlValue] = {
+        "control.adapter.ccti-timer": timer,
+        "control.switch.marking-rate": rate,
+    }
+    if rate > 0:
+        # The contributors share the full rate and are done soon.
+        settings["run.duration"] = "240 s"
+    return Case(label(timer, rate), "experiment1", 1, settings, quick=rate in (0, 8, 64, 2048))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """How much shorter than the paper's a run is."""
+
+    factor: float
+
+    @classmethod
+    def of(cls, result: Result) -> _Scale:
+        start = result.scenario.to_dict()["traffic"]["flow"][3]["start"]
+        return cls(_ALL_FLOWS_S / _seconds(start))
+
+    def window(self, start_s: float, end_s: float) -> tuple[float, float]:
+        return start_s / self.factor, end_s / self.factor
+
+
+def _measure_exp1(results: Results) -> list[Measurement | Verdict]:
+    measured: list[Measurement | Verdict] = []
+    for timer in TIMERS:
+        measured.append(_contributors(f"exp1.{timer}-0.contributors", results[label(timer, 0)]))
+    measured += [
+        _victim("exp1.75-0.victim", [*results["75-0"], *results["300-0"]]),
+        _victim("exp1.75-2048.victim", results["75-2048"]),
+        _contributors("exp1.75-2048.contributors", results["75-2048"]),
+        _contributors(
+            "exp1.64.contributors", [run for timer in TIMERS for run in results[label(timer, 64)]]
+        ),
+        _duration(
+            "exp1.victim_duration.low",
+            [run for timer in TIMERS for run in results[label(timer, 0)]],
+        ),
+        _duration("exp1.victim_duration.high", results["75-2048"]),
+        judge("exp1.75-2048.interswitch_rate", [_waits_only_at_2048(results)]),
+    ]
+    return measured
+
+
+def _halves(values: Sequence[tuple[float, float]], target: str, note: str) -> Measurement:
+    whole, late = zip(*values, strict=True)
+    return Measurement(target, tuple(whole), tuple(late), note)
+
+
+def _contributors(target: str, runs: Sequence[Result]) -> Measurement:
+    """Average the contributors' sum while all three run, X-Y being done if it runs unhindered."""
+
+    def of(run: Result) -> tuple[float, float]:
+        scale, over_time = _Scale.of(run), course(run)
+        total = over_time.contributors()
+        whole = over_time.mean(total, *scale.window(41, 100))
+        return whole, over_time.mean(total, *scale.window(70, 100))
+
+    return _halves([of(run) for run in runs], target, "mean from 41 to 100 s")
+
+
+def _victim(target: str, runs: Sequence[Result]) -> Measurement:
+    def of(run: Result) -> tuple[float, float]:
+        scale, over_time = _Scale.of(run), course(run)
+        rate = over_time.flows_gbps[VICTIM]
+        whole = over_time.mean(rate, *scale.window(_ALL_FLOWS_S + _SETTLED_S, 40))
+        return whole, over_time.mean(rate, *scale.window(35, 40))
+
+    return _halves([of(run) for run in runs], target, "mean from 30 to 40 s")
+
+
+def _duration(target: str, runs: Sequence[Result]) -> Measurement:
+    seconds = tuple(completion_s(run, "Y") * _Scale.of(run).factor for run in runs)
+    return Measurement(target, seconds, seconds, "completion of X-Y")
+
+
+def _waits_only_at_2048(results: Results) -> Clause:
+    def check(_window: int) -> Finding:
+        waited = {name: _waited(results[name][0]) for name in ("75-0", "300-0", "75-2048")}
+        facts = ", ".join(f"{name}: {part:.0%} of the time" for name, part in waited.items())
+        holds = max(waited["75-0"], waited["300-0"]) < 0.01 and waited["75-2048"] > 0.2
+        return Finding(holds, facts)
+
+    return Clause(
+        "while all flows run, (S1, 15) waits for less than 1 % of the time at Marking_Rate 0 and "
+        "for more than 20 % at 2048 (the paper: 0, and 55 s of 130 s)",
+        check,
+    )
+
+
+def _waited(run: Result) -> float:
+    """Compute the part of the time for which (S1, 15) waits while all flows run."""
+    scale, over_time = _Scale.of(run), course(run)
+    ticks = over_time.mean(over_time.upstream_wait, *scale.window(30, 40))
+    return ticks * 22e-9
+
+
+def _measure_exp2(results: Results) -> list[Measurement | Verdict]:
+    first, second = results["12 sweeps"], results["6 sweeps"]
+    measured: list[Measurement | Verdict] = []
+    for target, flows, phase in (
+        ("exp2.before", (*CONTRIBUTORS, VICTIM), 0),
+        ("exp2.low_mr.contributor", CONTRIBUTORS, 1),
+        ("exp2.low_mr.victim", (VICTIM,), 1),
+    ):
+        note = "mean of the flows " + ("before the first action", "while it is low")[phase]
+        values = [_phase_rates(run, flows, phase) for run in (*first, *second)]
+        measured.append(_halves(values, target, note))
+    measured += [
+        judge("exp2.scenario1", _scenario1(first[0])),
+        judge("exp2.scenario2", _scenario2(second[0])),
+    ]
+    return measured
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What the DCMS did to the root's Marking_Rate.
+
+    Attributes
+    ----------
+    lowered_s, restored_s : tuple of float
+        Times in seconds, in order.
+    """
+
+    lowered_s: tuple[float, ...]
+    restored_s: tuple[float, ...]
+
+
+def actions(result: Result) -> Actions:
+    """Read from a run's decisions when the Marking_Rate went low and back."""
+    log = result.tables["dcms"].to_pylist()
+    low = False
+    lowered: list[float] = []
+    restored: list[float] = []
+    for row in log:
+        is_low = row["marking_rate"] == 0
+        if is_low != low:
+            (lowered if is_low else restored).append(row["time_ps"] / PS_PER_S)
+        low = is_low
+    return Actions(tuple(lowered), tuple(restored))
+
+
+def _phase_rates(run: Result, flows: Sequence[str], phase: int) -> tuple[float, float]:
+    """Average flows before the first action (phase 0) or while it is in force (1)."""
+    over_time, done = course(run), actions(run)
+    if phase == 0:
+        start, end = 7.25, done.lowered_s[0]
+    else:
+        start, end = done.lowered_s[0] + 0.25, done.restored_s[0]
+    values = np.mean([over_time.flows_gbps[name] for name in flows], axis=0)
+    return over_time.mean(values, start, end), over_time.mean(values, (start + end) / 2, end)
+
+
+def _quiet_before(run: Result) -> Clause:
+    def check(_window: int) -> Finding:
+        first = actions(run).lowered_s[0]
+        return Finding(first >= 7, f"first action at {first:g} s")
+
+    return Clause("nothing is done before A-D starts at 7 s", check)
+
+
+def _scenario1(run: Result) -> list[Clause]:
+    done, over_time, victim_end = actions(run), course(run), completion_s(run, "Y")
+
+    def once(_window: int) -> Finding:
+        return Finding(len(done.lowered_s) == 1, f"lowered at {_listed(done.lowered_s)} s")
+
+    def victim_first(_window: int) -> Finding:
+        restored = done.restored_s[0]
+        return Finding(
+            victim_end < restored, f"X-Y ends at {victim_end:.1f} s, restored at {restored:g} s"
+        )
+
+    def recover(_window: int) -> Finding:
+        restored = done.restored_s[0]
+        total = over_time.mean(over_time.contributors(), restored + 0.25, restored + 5.25)
+        return Finding(total >= _FULL_RATE * 7.9, f"{total:.2f} Gbit/s in the 5 s after it")
+
+    return [
+        _quiet_before(run),
+        Clause("the Marking_Rate is lowered once", once),
+        Clause("X-Y ends before it is restored", victim_first),
+        Clause(f"then the contributors get at least {_FULL_RATE:.0%} of 7.9 Gbit/s", recover),
+    ]
+
+
+def _scenario2(run: Result) -> list[Clause]:
+    done, over_time, victim_end = actions(run), course(run), completion_s(run, "Y")
+    victim = over_time.flows_gbps[VICTIM]
+
+    def restored_early(_window: int) -> Finding:
+        restored = done.restored_s[0]
+        return Finding(
+            restored < victim_end, f"restored at {restored:g} s, X-Y ends at {victim_end:.1f} s"
+        )
+
+    def drops(_window: int) -> Finding:
+        start = done.restored_s[0] + 0.25
+        rate = over_time.mean(victim, start, done.lowered_s[1])
+        return Finding(rate < 4, f"{rate:.2f} Gbit/s")
+
+    def recovers(_window: int) -> Finding:
+        again = done.lowered_s[1]
+        rate = over_time.mean(victim, again + 0.25, min(again + 2.25, victim_end))
+        return Finding(rate >= _FULL_RATE * 7.9, f"{rate:.2f} Gbit/s, lowered at {again:g} s")
+
+    return [
+        _quiet_before(run),
+        Clause("the default is restored while X-Y runs", restored_early),
+        Clause("X-Y falls below 4 Gbit/s then", drops),
+        Clause(f"lowered again, X-Y gets at least {_FULL_RATE:.0%} of 7.9 Gbit/s", recovers),
+    ]
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
+
+
+def _seconds(text: str) -> float:
+    """Read a time span as the effective scenario prints it."""
+    number, unit = text.split()
+    return float(number) * {"s": 1.0, "ms": 1e-3, "us": 1e-6}[unit]
+
+
+def _tabulate_exp1(results: Results) -> PointTable:
+    rows: list[tuple[float | str, ...]] = []
+    for case in EXP1.cases:
+        for run in results.get(case.label, ()):
+            timer, rate = map(int, case.label.split("-"))
+            total = _contributors("", [run]).values[0]
+            duration = _duration("", [run]).values[0]
+            rows.append((timer, rate, duration, total, _waited(run)))
+    header = (
+        "ccti_timer",
+        "marking_rate",
+        "victim_completion_s",
+        "contributors_gbps",
+        "upstream_wait_part",
+    )
+    return PointTable(header, tuple(rows))
+
+
+# Which of the paper's numbers belong where in figure 4.
+_STATED: Sequence[tuple[str, int | None, int, str]] = (
+    *(("contributors_gbps", timer, 0, f"exp1.{timer}-0.contributors") for timer in TIMERS),
+    ("contributors_gbps", None, 64, "exp1.64.contributors"),
+    ("victim_completion_s", None, 0, "exp1.victim_duration.low"),
+    ("victim_completion_s", None, 128, "exp1.victim_duration.high"),
+)
+
+
+def _draw_exp1(results: Results, folder: Path) -> Sequence[Path]:
+    from silvan_papers.figures.mizero2017 import Stated, draw_throughputs, draw_tradeoff
+
+    stated = [
+        Stated(column, timer, rate, stated_value("mizero2017", target))
+        for column, timer, rate, target in _STATED
+    ]
+    shown = {name: course(results[name][0]) for name in ("75-0", "300-0", "75-2048")}
+    return [
+        *draw_throughputs(shown, folder=folder, stem="fig3"),
+        _save_courses(shown, folder / "fig3.csv"),
+        *draw_tradeoff(_tabulate_exp1(results), stated, folder=folder, stem="fig4"),
+    ]
+
+
+def _draw_exp2(results: Results, folder: Path) -> Sequence[Path]:
+    from silvan_papers.figures.mizero2017 import draw_managed
+
+    written: list[Path] = []
+    for stem, name, limit in (("fig5", "12 sweeps", "12 s"), ("fig6", "6 sweeps", "6 s")):
+        run = results[name][0]
+        over_time = course(run)
+        written.append(_save_courses({name: over_time}, folder / f"{stem}.csv"))
+        written += draw_managed(
+            over_time,
+            actions(run),
+            title=f"Figure {stem[3:]}: the DCMS with a low-MR duration threshold of {limit}",
+            folder=folder,
+            stem=stem,
+        )
+    return written
+
+
+def _save_courses(courses: Mapping[str, Course], path: Path) -> Path:
+    """Write throughputs and counters over time beside the figure that shows them."""
+    from silvan.figures.style import save_csv
+
+    rows = []
+    for name, one in courses.items():
+        columns = (
+            one.time_s,
+            *one.flows_gbps.values(),
+            one.root_time_cong,
+            one.upstream_wait,
+            one.upstream_data,
+        )
+        rows += [(name, *map(float, values)) for values in zip(*columns, strict=True)]
+    header = (
+        "run",
+        "time_s",
+        *(f"{flow}_gbps" for flow in SENDERS),
+        "root_time_cong_ticks_per_s",
+        "upstream_wait_ticks_per_s",
+        "upstream_data_words_per_s",
+    )
+    return save_csv(header, rows, path)
+
+
+_SHORT: Mapping[str, TomlValue] = {
+    **{f"traffic.flow.{index}.bytes": f"{_SENT_BYTES // _QUICK} B" for index in _STARTS_S},
+    **{
+        f"traffic.flow.{index}.start": f"{1000 * start / _QUICK:g} ms"
+        for index, start in _STARTS_S.items()
+    },
+    "probe.interval": f"{250 // _QUICK} ms",
+    "run.duration": f"{480_000 // _QUICK} ms",
+}
+
+EXP1 = Experiment(
+    id="exp1",
+    title="Experiment I, figures 3 and 4: Marking_Rate and CCTI_Timer, victim and contributors",
+    cases=(*(_case(timer, rate) for timer in TIMERS for rate in RATES), _case(75, 2048)),
+    windows=("stated with each number", "the later part of it"),
+    quick=_SHORT,
+    quick_note=f"flows, starts and run {_QUICK} times shorter, fewer values of Marking_Rate",
+    measure=_measure_exp1,
+    draw=_draw_exp1,
+    tabulate=_tabulate_exp1,
+)
+
+EXP2 = Experiment(
+    id="exp2",
+    title="Experiment II, figures 5 and 6: the DCMS at work",
+    cases=(
+        Case("12 sweeps", "experiment2", 1),
+        Case("6 sweeps", "experiment2", 1, {"control.dcms.low-duration": "7500 ms"}),
+    ),
+    windows=("stated with each number", "the later half of it"),
+    quick={"run.duration": "40 s"},
+    quick_note="40 s instead of 80 s: the contributors' ends are cut off",
+    measure=_measure_exp2,
+    draw=_draw_exp2,
+)
+
+EXPERIMENTS = (EXP1, EXP2, FORESTS)
+
+PAPER = paper("mizero2017", EXPERIMENTS)

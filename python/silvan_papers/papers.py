@@ -1,0 +1,40 @@
+"""How a paper of this package is put together from its files and its experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from silvan.reproduce.experiment import Experiment
+from silvan.reproduce.registry import Paper
+from silvan.reproduce.targets import Target, read_targets
+
+
+def targets_file(name: str) -> Traversable:
+    """Return the file of a paper's targets."""
+    return resources.files("silvan_papers").joinpath("targets", f"{name}.toml")
+
+
+def paper(
+    name: str, experiments: tuple[Experiment, ...], more: Mapping[str, Target] | None = None
+) -> Paper:
+    """Make a paper of the studies and targets that are filed under its name.
+
+    Parameters
+    ----------
+    name : str
+        The paper's short name.
+    experiments : tuple of Experiment
+        Its experiments.
+    more : Mapping, optional
+        Targets that stand before those of the file.
+
+    Returns
+    -------
+    Paper
+        The paper.
+    """
+    studies = resources.files("silvan_papers").joinpath("studies", name)
+    targets = {**(more or {}), **read_targets(targets_file(name))}
+    return Paper(name, studies, targets, experiments)

@@ -1,0 +1,514 @@
+"""santos2003, Figs. 6 and 7: response functions under static and dynamic traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from silvan.measures import PS_PER_MS, Window
+from silvan.reproduce.experiment import (
+    Case,
+    Experiment,
+    Finding,
+    Measurement,
+    PointTable,
+    Results,
+    Verdict,
+)
+from silvan.reproduce.shapes import Clause, judge
+from silvan_papers.santos2003_scene import STUDY, Shares, scene
+
+RESPONSES = ("LIPD", "FIMD", "AIMD")
+_RATES = ("continuous", "discrete")
+# Packets per input port. Ten remote flows and the victim, each with a window of one packet, never
+# fill a buffer of more than eleven.
+_BUFFERS = (2, 3, 4, 5, 6, 7, 8, 9, 10)
+_PACKET_CREDITS_BYTES = 33 * 64
+# The paper's axis starts at 0.05 ms, and the rules are judged from there on; what the shorter times
+# show is stated beside them.
+_SHORTER_ON_MS = (0.01, 0.02)
+_PAPERS_ON_MS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
+_ON_MS = (*_SHORTER_ON_MS, *_PAPERS_ON_MS)
+
+# Section VI-B: 500 ms, of which the last 400 count.
+_WARM_UP_MS = 100
+_STATIC_MS = 500
+# Section VI-B.2: at least 20 times on per flow.
+_ON_CYCLES = 20
+
+# "almost 100 %", "high", "nearly identical".
+_FULL = 0.95
+_HIGH = 0.9
+_SAME = 0.05
+# "approximately 10 % lower", "a fair share", "approach 0.5".
+_AIMD_LOSS = (0.05, 0.15)
+_FAIR = 0.15
+_STARVED = 0.5
+
+
+def _shares(results: Results, label: str, window: int) -> Shares:
+    """Average over all of a run but its warm-up, or over the second half of that."""
+    runs = results[label]
+    end = runs[0].scenario.duration_ps
+    start = _WARM_UP_MS * PS_PER_MS
+    if window:
+        interval = 10 * PS_PER_MS
+        start += (end - start) // 2 // interval * interval
+    return Shares.mean(runs, Window(start, end))
+
+
+Curve = Callable[[Shares], float]
+
+
+def _root(shares: Shares) -> float:
+    return float(shares.root)
+
+
+def _interswitch(shares: Shares) -> float:
+    return float(shares.interswitch)
+
+
+def _local_share(shares: Shares) -> float:
+    return float(shares.local / shares.root)
+
+
+# Figure 6.
+
+
+def _static_label(response: str, rates: str, buffer: int) -> str:
+    return f"{response} {rates} {buffer}"
+
+
+def _static_case(response: str, rates: str, buffer: int) -> Case:
+    return Case(
+        _static_label(response, rates, buffer),
+        STUDY,
+        1,
+        {
+            **scene(10, 10),
+            "switch.buffer": f"{buffer * _PACKET_CREDITS_BYTES} B",
+            "control.ecn.response": response.lower(),
+            "control.ecn.rates": rates,
+            "probe.interval": "10 ms",
+            "run.duration": f"{_STATIC_MS} ms",
+        },
+        quick=buffer in (4, 8),
+    )
+
+
+def _static(
+    results: Results, read: Curve, window: int, rates: str = "continuous"
+) -> dict[str, dict[int, float]]:
+    """Read a curve over the buffer sizes for each response."""
+    return {
+        response: {
+            buffer: read(_shares(results, label, window))
+            for buffer in _BUFFERS
+            if (label := _static_label(response, rates, buffer)) in results
+        }
+        for response in RESPONSES
+    }
+
+
+def _measure_fig6(results: Results) -> list[Measurement | Verdict]:
+    def lipd_is_full(window: int) -> Finding:
+        root, between = (
+            list(_static(results, read, window)["LIPD"].values()) for read in (_root, _interswitch)
+        )
+        return Finding(
+            min(root) >= _FULL and min(between) >= _HIGH,
+            f"root link {min(root):.2f} to {max(root):.2f}, "
+            f"inter-switch link {min(between):.2f} to {max(between):.2f}",
+        )
+
+    def lipd_is_best(window: int) -> Finding:
+        root = _static(results, _root, window)
+        lead = {
+            buffer: root["LIPD"][buffer] - max(root["FIMD"][buffer], root["AIMD"][buffer])
+            for buffer in root["LIPD"]
+        }
+        worst = min(lead, key=lambda buffer: lead[buffer])
+        return Finding(lead[worst] > 0, f"smallest lead {lead[worst]:+.2f}, at {worst} packets")
+
+    def aimd_starves_the_victim(window: int) -> Finding:
+        between = _static(results, _interswitch, window)
+        smallest = min(between["AIMD"])
+        used = {response: curve[smallest] for response, curve in between.items()}
+        largest = between["AIMD"][max(between["AIMD"])]
+        return Finding(
+            used["AIMD"] < min(used["LIPD"], used["FIMD"], _HIGH) and used["AIMD"] < largest,
+            f"{used['AIMD']:.2f} at {smallest} packets (LIPD {used['LIPD']:.2f}, FIMD "
+            f"{used['FIMD']:.2f}), {largest:.2f} at {max(between['AIMD'])}",
+        )
+
+    def discrete_is_continuous(window: int) -> Finding:
+        differences = [
+            abs(discrete[response][buffer] - value)
+            for read in (_root, _interswitch)
+            for discrete in [_static(results, read, window, "discrete")]
+            for response, curve in _static(results, read, window).items()
+            for buffer, value in curve.items()
+        ]
+        return Finding(
+            max(differences) <= _SAME,
+            f"largest difference {max(differences):.3f}, mean "
+            f"{sum(differences) / len(differences):.3f}",
+        )
+
+    def larger_is_fairer(window: int) -> Finding:
+        ends = {
+            response: (curve[min(curve)], curve[max(curve)])
+            for response, curve in _static(results, _local_share, window).items()
+        }
+        return Finding(
+            all(abs(last - 0.5) < abs(first - 0.5) for first, last in ends.values()),
+            ", ".join(f"{name} {first:.2f} to {last:.2f}" for name, (first, last) in ends.items()),
+        )
+
+    return [
+        judge(
+            "fig6",
+            [
+                Clause(
+                    f"LIPD: root link at least {_FULL} and inter-switch link at least {_HIGH} used "
+                    "at every buffer size",
+                    lipd_is_full,
+                ),
+                Clause("root link: LIPD above FIMD and AIMD at every buffer size", lipd_is_best),
+                Clause(
+                    "smallest buffer: AIMD uses less of the inter-switch link than the others, and "
+                    "less than with the largest buffer",
+                    aimd_starves_the_victim,
+                ),
+                Clause(
+                    f"discrete and continuous rates differ by at most {_SAME} of a link",
+                    discrete_is_continuous,
+                ),
+                Clause(
+                    "local flows' share is nearer to one half with the largest buffer than with "
+                    "the smallest",
+                    larger_is_fairer,
+                ),
+            ],
+        )
+    ]
+
+
+def _draw_fig6(results: Results, folder: Path) -> Sequence[Path]:
+    from silvan_papers.figures.two_switches import Panel, draw_curves
+
+    def lines(read: Curve) -> dict[str, dict[float, float]]:
+        drawn: dict[str, dict[float, float]] = {}
+        for rates in _RATES:
+            for response, curve in _static(results, read, 0, rates).items():
+                drawn[f"{response}, {rates}"] = {float(at): value for at, value in curve.items()}
+        return drawn
+
+    return draw_curves(
+        [
+            Panel("Root link", "utilisation", lines(_root)),
+            Panel("Inter-switch link", "utilisation", lines(_interswitch)),
+            Panel("Local flows' share of the root link", "share", lines(_local_share)),
+        ],
+        title="Figure 6: response functions under static traffic, L = 10, R = 10",
+        axis="input buffer (packets per port)",
+        folder=folder,
+        stem="fig6",
+    )
+
+
+def _tabulate_fig6(results: Results) -> PointTable:
+    rows = []
+    for response in RESPONSES:
+        for rates in _RATES:
+            for buffer in _BUFFERS:
+                label = _static_label(response, rates, buffer)
+                if label in results:
+                    shares = _shares(results, label, 0)
+                    values = (_root(shares), _interswitch(shares), _local_share(shares))
+                    rows.append((response, rates, buffer, *values, float(shares.jain)))
+    header = ("response", "rates", "buffer (packets)", "root link", "inter-switch link")
+    return PointTable((*header, "local share", "Jain's index"), tuple(rows))
+
+
+# Figure 7.
+
+
+def _dynamic_label(kind: str, on_ms: float) -> str:
+    return f"{kind} {on_ms:g}"
+
+
+def _duration_ms(on_ms: float) -> int:
+    """Give the paper's run length: time on and off are equal on average."""
+    return max(_STATIC_MS, round(_WARM_UP_MS + 2 * on_ms * _ON_CYCLES))
+
+
+def _dynamic_case(
+    kind: str, on_ms: float, dynamic: int, response: str, *, persistent: bool
+) -> Case:
+    return Case(
+        _dynamic_label(kind, on_ms),
+        STUDY,
+        1,
+        {
+            **scene(10, 10, dynamic=dynamic, on_ms=on_ms),
+            "control.ecn.response": response.lower(),
+            "control.ecn.persistent": persistent,
+            "probe.interval": "10 ms",
+            "run.duration": f"{_duration_ms(on_ms)} ms",
+        },
+        quick=on_ms in (0.01, 0.05, 1.0, 10.0),
+    )
+
+
+def _dynamic(
+    results: Results,
+    kinds: Sequence[str],
+    read: Curve,
+    window: int,
+    times_ms: Sequence[float] = _PAPERS_ON_MS,
+) -> dict[str, dict[float, float]]:
+    """Read a curve over the mean times on for each kind of case."""
+    return {
+        kind: {
+            on_ms: read(_shares(results, label, window))
+            for on_ms in times_ms
+            if (label := _dynamic_label(kind, on_ms)) in results
+        }
+        for kind in kinds
+    }
+
+
+_PERSISTENCE = ("persistent", "not persistent")
+
+
+def _static_part(shares: Shares) -> float:
+    return float(shares.static / shares.root)
+
+
+def _dynamic_part(shares: Shares) -> float:
+    return float(shares.dynamic / shares.root)
+
+
+def _beyond_the_axis(curves: Mapping[str, Mapping[float, float]]) -> str:
+    """State what was found at times that are shorter than the paper's."""
+    facts = [
+        f"{name} " + ", ".join(f"{value:.3f} at {on_ms:g} ms" for on_ms, value in curve.items())
+        for name, curve in curves.items()
+        if curve
+    ]
+    return f" (below the paper's range, not judged: {'; '.join(facts)})" if facts else ""
+
+
+def _measure_fig7a(results: Results) -> list[Measurement | Verdict]:
+    def curves(window: int) -> dict[str, dict[float, float]]:
+        return _dynamic(results, _PERSISTENCE, _static_part, window)
+
+    def shorter(window: int, kind: str) -> str:
+        return _beyond_the_axis(_dynamic(results, [kind], _static_part, window, _SHORTER_ON_MS))
+
+    def starved(window: int) -> Finding:
+        curve = curves(window)["not persistent"]
+        shortest = min(curve)
+        return Finding(
+            curve[shortest] <= _STARVED * 0.5,
+            f"{curve[shortest]:.2f} at {shortest:g} ms, {curve[max(curve)]:.2f} at "
+            f"{max(curve):g} ms{shorter(window, 'not persistent')}",
+        )
+
+    def fair(window: int) -> Finding:
+        curve = curves(window)["persistent"]
+        lowest = min(curve, key=lambda on_ms: curve[on_ms])
+        return Finding(
+            curve[lowest] >= 0.5 - _FAIR, f"lowest {curve[lowest]:.2f}, at {lowest:g} ms"
+        )
+
+    def equal(window: int) -> Finding:
+        curve = curves(window)["persistent"]
+        shortest = min(curve)
+        return Finding(
+            abs(curve[shortest] - 0.5) <= _FAIR / 2,
+            f"{curve[shortest]:.2f} at {shortest:g} ms" + shorter(window, "persistent"),
+        )
+
+    def nearly_static(window: int) -> Finding:
+        ends = {kind: curve[max(curve)] for kind, curve in curves(window).items()}
+        return Finding(
+            all(abs(value - 2 / 3) <= _FAIR for value in ends.values()),
+            ", ".join(f"{kind} {value:.2f}" for kind, value in ends.items()),
+        )
+
+    return [
+        judge(
+            "fig7a",
+            [
+                Clause(
+                    "without persistent state static flows get at most half their fair share at "
+                    "the paper's shortest time on, 0.05 ms",
+                    starved,
+                ),
+                Clause(
+                    f"with it they never get less than {0.5 - _FAIR:.2f} of the root link", fair
+                ),
+                Clause(f"and within {_FAIR / 2} of one half of it at the shortest, 0.05 ms", equal),
+                Clause(
+                    f"at the longest they get within {_FAIR} of two thirds either way",
+                    nearly_static,
+                ),
+            ],
+        )
+    ]
+
+
+def _measure_fig7b(results: Results) -> list[Measurement | Verdict]:
+    def root(window: int) -> dict[str, dict[float, float]]:
+        return _dynamic(results, RESPONSES, _root, window)
+
+    def best_at(window: int, times: Callable[[Sequence[float]], list[float]], name: str) -> Finding:
+        curves = root(window)
+        places = times(list(curves["LIPD"]))
+        best = {at: max(RESPONSES, key=lambda one: curves[one][at]) for at in places}
+        facts = ", ".join(f"{at:g} ms: {one} {curves[one][at]:.3f}" for at, one in best.items())
+        return Finding(all(one == name for one in best.values()), facts)
+
+    def at_the_ends(window: int) -> Finding:
+        found = best_at(window, lambda times: [times[0], times[-1]], "LIPD")
+        curves = _dynamic(results, RESPONSES, _root, window, _SHORTER_ON_MS)
+        best = max(RESPONSES, key=lambda one: next(iter(curves[one].values()), 0.0))
+        return Finding(found.holds, found.facts + _beyond_the_axis({best: curves[best]}))
+
+    def between(window: int) -> Finding:
+        return best_at(window, lambda times: [at for at in times if 0.2 <= at <= 2], "FIMD")
+
+    def aimd(window: int) -> Finding:
+        curves = root(window)
+        loss = {
+            at: 1 - curves["AIMD"][at] / max(curve[at] for curve in curves.values())
+            for at in curves["AIMD"]
+        }
+        low, high = _AIMD_LOSS
+        mean = sum(loss.values()) / len(loss)
+        return Finding(
+            all(value > 0 for value in loss.values()) and low <= mean <= high,
+            f"{mean:.1%} below on average, {min(loss.values()):.1%} to {max(loss.values()):.1%}",
+        )
+
+    return [
+        judge(
+            "fig7b",
+            [
+                Clause(
+                    "root link best with LIPD at the paper's shortest and longest time on",
+                    at_the_ends,
+                ),
+                Clause("with FIMD at every time on from 0.2 to 2 ms", between),
+                Clause(
+                    f"AIMD never best, and {_AIMD_LOSS[0]:.0%} to {_AIMD_LOSS[1]:.0%} below the "
+                    "best on average",
+                    aimd,
+                ),
+            ],
+        )
+    ]
+
+
+def _draw_fig7a(results: Results, folder: Path) -> Sequence[Path]:
+    from silvan_papers.figures.two_switches import Panel, draw_curves
+
+    lines: dict[str, Mapping[float, float]] = {}
+    for kind in _PERSISTENCE:
+        for name, read in (("static", _static_part), ("dynamic", _dynamic_part)):
+            lines[f"{name} flows, {kind}"] = _dynamic(results, [kind], read, 0, _ON_MS)[kind]
+    return draw_curves(
+        [Panel("Share of the root link", "share", lines)],
+        title="Figure 7(a): static and dynamic flows, L = 5 + 5, R = 5 + 5, LIPD",
+        axis="mean time on, and off (ms)",
+        folder=folder,
+        stem="fig7a",
+        log=True,
+    )
+
+
+def _draw_fig7b(results: Results, folder: Path) -> Sequence[Path]:
+    from silvan_papers.figures.two_switches import Panel, draw_curves
+
+    panels = [
+        Panel(name, "utilisation", dict(_dynamic(results, RESPONSES, read, 0, _ON_MS)))
+        for name, read in (("Root link", _root), ("Inter-switch link", _interswitch))
+    ]
+    return draw_curves(
+        panels,
+        title="Figure 7(b): all flows dynamic, with persistent state, L = 10, R = 10",
+        axis="mean time on, and off (ms)",
+        folder=folder,
+        stem="fig7b",
+        log=True,
+    )
+
+
+def _tabulate_dynamic(kinds: Sequence[str]) -> Callable[[Results], PointTable]:
+    def tabulate(results: Results) -> PointTable:
+        rows = []
+        for kind in kinds:
+            for on_ms in _ON_MS:
+                label = _dynamic_label(kind, on_ms)
+                if label in results:
+                    shares = _shares(results, label, 0)
+                    parts = (float(shares.static), float(shares.dynamic))
+                    rows.append((kind, on_ms, _root(shares), _interswitch(shares), *parts))
+        header = ("case", "mean time on (ms)", "root link", "inter-switch link")
+        return PointTable((*header, "static flows", "dynamic flows"), tuple(rows))
+
+    return tabulate
+
+
+_WINDOWS = ("all but the first 100 ms", "the second half of that")
+
+EXPERIMENTS = (
+    Experiment(
+        id="fig6",
+        title="Figure 6: response functions under static traffic",
+        cases=tuple(
+            _static_case(response, rates, buffer)
+            for response in RESPONSES
+            for rates in _RATES
+            for buffer in _BUFFERS
+        ),
+        windows=_WINDOWS,
+        quick={"run.duration": "200 ms"},
+        quick_note="two buffer sizes, and 200 ms instead of 500 ms",
+        measure=_measure_fig6,
+        draw=_draw_fig6,
+        tabulate=_tabulate_fig6,
+    ),
+    Experiment(
+        id="fig7a",
+        title="Figure 7(a): static beside dynamic flows",
+        cases=tuple(
+            _dynamic_case(kind, on_ms, 5, "LIPD", persistent=kind == "persistent")
+            for kind in _PERSISTENCE
+            for on_ms in _ON_MS
+        ),
+        windows=_WINDOWS,
+        quick={"run.duration": "300 ms"},
+        quick_note="four times on, and 300 ms instead of 500 ms and more",
+        measure=_measure_fig7a,
+        draw=_draw_fig7a,
+        tabulate=_tabulate_dynamic(_PERSISTENCE),
+    ),
+    Experiment(
+        id="fig7b",
+        title="Figure 7(b): response functions under dynamic traffic",
+        cases=tuple(
+            _dynamic_case(response, on_ms, 10, response, persistent=True)
+            for response in RESPONSES
+            for on_ms in _ON_MS
+        ),
+        windows=_WINDOWS,
+        quick={"run.duration": "300 ms"},
+        quick_note="four times on, and 300 ms instead of 500 ms and more",
+        measure=_measure_fig7b,
+        draw=_draw_fig7b,
+        tabulate=_tabulate_dynamic(RESPONSES),
+    ),
+)
