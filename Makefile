@@ -139,7 +139,7 @@ $(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp
 	$(VENV)/site/bin/pip install --quiet --require-hashes --requirement $<
 	touch $@
 
-ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 workflows: ## Check the GitHub workflows with actionlint; needs Go
 	GOBIN=$(CURDIR)/target/go go install $(ACTIONLINT)
 	target/go/actionlint

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         SchemeError,
         SilvanError,
         SimulationError,
+        UnsupportedSystemError,
     )
     from silvan.response import Response
     from silvan.result import Result
@@ -73,6 +74,7 @@ _HOME = {
     "SimulationError": "silvan.errors",
     "SweepProgress": "silvan.sweeping.sweep",
     "SweepResult": "silvan.sweeping.sweep",
+    "UnsupportedSystemError": "silvan.errors",
     "reference": "silvan.scenario",
     "run": "silvan.simulation",
     "schema": "silvan.scenario",
@@ -101,6 +103,7 @@ __all__ = [
     "SimulationError",
     "SweepProgress",
     "SweepResult",
+    "UnsupportedSystemError",
     "__version__",
     "reference",
     "run",

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from silvan.errors import EmulationError
+from silvan.systems import require_linux
 
 if TYPE_CHECKING:
     from silvan.scenario import Scenario
@@ -92,6 +93,8 @@ class Emulation:
 
     Raises
     ------
+    UnsupportedSystemError
+        This is not Linux.
     EmulationError
         If the name or port is in use, or there is no such host.
     """
@@ -112,6 +115,7 @@ class Emulation:
     ) -> None:
         from silvan import _silvan
 
+        require_linux("the live fabric")
         self._udp_port = udp_port
         self.sockname = sockname if udp_port is None else f"udp-{udp_port}"
         self._inner = _silvan.Emulation(
@@ -216,9 +220,12 @@ def control(sockname: str, do: str, *, server_user: int | None = None, **argumen
 
     Raises
     ------
+    UnsupportedSystemError
+        This is not Linux.
     EmulationError
         If there is no such fabric, it is another user's, refuses, or gives no valid answer.
     """
+    require_linux("the live fabric")
     request = json.dumps({"do": do, **{k: v for k, v in arguments.items() if v is not None}})
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
         stream.settimeout(_PATIENCE_S)

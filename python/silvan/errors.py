@@ -217,6 +217,10 @@ class ManagerError(SilvanError):
     """A congestion manager of a real subnet that cannot start, or cannot go on."""
 
 
+class UnsupportedSystemError(SilvanError):
+    """A part of silvan that this operating system cannot run."""
+
+
 class MissingExtraError(SilvanError):
     """A package that only an extra of silvan installs, such as ``silvan[figures]``."""
 

@@ -13,10 +13,14 @@
 //! - [`daemon`] puts a manager together, [`manager`] is its loop, [`settings`] its configuration, [`event`] and [`log`] what it says, [`metrics`] what
 //!   Prometheus reads at the [`endpoint`].
 //!
+//! [`umad`] and [`daemon`] exist on Linux only, as the kernel's interface does. The rest compiles
+//! everywhere, because simulations use the state machine.
+//!
 //! Nothing that comes from the subnet is trusted: every number is bounded, a reading counts only if
 //! the switch has just said who it is, and a setting is changed only after it has.
 
 pub mod client;
+#[cfg(target_os = "linux")]
 pub mod daemon;
 pub mod discovery;
 pub mod endpoint;
@@ -37,5 +41,6 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 pub mod transport;
+#[cfg(target_os = "linux")]
 pub mod umad;
 pub mod watch;

@@ -4,6 +4,10 @@
 //! Tools reach it through the preload library umad2sim, as they reach ibsim: datagram sockets carry
 //! their management datagrams here, and agents at every node answer them. What they read is the
 //! data plane, and what they set acts in it at once.
+//!
+//! On systems other than Linux the crate is empty: umad2sim, epoll and abstract UNIX sockets exist on
+//! Linux only.
+#![cfg(target_os = "linux")]
 
 pub(crate) mod agent;
 mod clients;

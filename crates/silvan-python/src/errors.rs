@@ -4,6 +4,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use silvan_cc::schemes::callbacks::Failure;
+#[cfg(target_os = "linux")]
 use silvan_emulator::EmulatorError;
 use silvan_scenario::ScenarioError;
 use silvan_sim::RunError;
@@ -59,6 +60,7 @@ pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
 }
 
 /// A fabric that cannot be emulated, or no longer: message and hint.
+#[cfg(target_os = "linux")]
 pub fn emulator_error(py: Python<'_>, error: &EmulatorError) -> PyErr {
     let hint = match error {
         EmulatorError::Scenario(error) => return scenario_error(py, error),
@@ -74,6 +76,7 @@ pub fn emulator_error(py: Python<'_>, error: &EmulatorError) -> PyErr {
 }
 
 /// A congestion manager that cannot start or go on: message and hint.
+#[cfg(target_os = "linux")]
 pub fn manager_error(py: Python<'_>, error: &impl std::fmt::Display, hint: &str) -> PyErr {
     match class(py, "ManagerError") {
         Ok(class) => PyErr::from_type(class, (error.to_string(), hint.to_owned())),

@@ -3,9 +3,12 @@
 //! Nothing is decided here. Scenarios are checked and run by `silvan-scenario`; the Python package
 //! `silvan` wraps what this module gives, and documents it. The stub `_silvan.pyi` beside that
 //! package lists the same names with their types, and is checked against the compiled module.
+//! `Emulation` and `Manager` exist on Linux only.
 
 mod column;
+#[cfg(target_os = "linux")]
 mod dcms;
+#[cfg(target_os = "linux")]
 mod emulate;
 mod errors;
 mod pft;
@@ -53,8 +56,10 @@ mod _silvan {
 
     #[pymodule_export]
     use super::column::Column;
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::dcms::Manager;
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::emulate::Emulation;
     #[pymodule_export]

@@ -165,7 +165,8 @@ def _peak_memory() -> int:
         # Not at the top of the file: only Unix has it, and only the measuring process needs it.
         import resource
 
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return largest if sys.platform == "darwin" else largest * 1024  # macOS counts bytes
     # What getrusage says counts the parent's memory, too, from which the process was started.
     (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(kib) * 1024

@@ -75,7 +75,9 @@ def dcms(
     from silvan import _silvan
     from silvan.errors import ManagerError
     from silvan.input_files import CONFIGURATION_BYTES, read_text
+    from silvan.systems import require_linux
 
+    require_linux("silvan dcms")
     if emulated and not example:
         raise typer.BadParameter("needs --example", param_hint="--emulated")
     if example:

@@ -1,4 +1,5 @@
 //! Clients that do as they please.
+#![cfg(target_os = "linux")]
 
 mod law;
 
