@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import silvan
-from silvan import benchmark
-from silvan.cli.bench import bench
 from silvan.folders import exclusive
 from tests.conftest import INCAST, Command, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 
 def test_version(command: Command) -> None:
@@ -30,27 +28,22 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
     outcome = command(*words)
     assert (outcome.status, outcome.stderr) == (0, "")
     listed = re.findall(r"^  ([a-z]+)  ", outcome.stdout, re.MULTILINE)
-    assert listed == (
-        [
-            "example",
-            "run",
-            "sweep",
-            "trees",
-            "compare",
-            "gpcnet",
-            "validate",
-            "show",
-            "schema",
-            "bench",
-            "emulate",
-            "shell",
-            "route",
-            "dcms",
-            "reproduce",
-            "ctl",
-            "demo",
-        ]
-    )
+    assert listed == [
+        *("example", "validate", "show", "schema", "run", "sweep", "plot"),
+        *("compare", "reproduce"),
+        *("emulate", "route", "ctl"),
+        "dcms",
+    ]
+    panels = re.findall(r"^([A-Z][a-z ]+):$", outcome.stdout, re.MULTILINE)
+    assert panels == [
+        "Options",
+        "Simulate",
+        "Compare and reproduce",
+        "Live fabric",
+        "Real subnet",
+    ]
+    # Every command is described by a whole phrase.
+    assert "..." not in outcome.stdout.replace("[ARGS]...", "")
 
 
 def test_help_imports_nothing_heavy(command: Command) -> None:
@@ -132,27 +125,6 @@ def test_run_keeps_every_seed(command: Command, incast_file: Path, tmp_path: Pat
         assert result.classes.to_pylist() == one["classes"]
 
 
-@pytest.mark.slow
-def test_bench_prints_every_measure(command: Command) -> None:
-    words = ("bench", "--only", "uniform-50", "--repeats", "1", "--json")
-    (one,) = json.loads(command(*words).stdout)
-    assert one["name"] == "uniform-50"
-    for measure in ("packet_hops_per_s", "events_per_s", "bytes_per_port", "peak_memory_bytes"):
-        assert one[measure] > 0
-    assert one["events_per_packet_hop"] == pytest.approx(
-        one["events_per_s"] / one["packet_hops_per_s"]
-    )
-
-
-@pytest.mark.slow
-def test_bench_prints_the_throughput_of_sweeps(command: Command) -> None:
-    one, two = json.loads(command("bench", "--only", "sweep", "--repeats", "1", "--json").stdout)
-    assert (one["workers"], two["workers"]) == (1, 2)
-    assert one["points"] == two["points"] == 64
-    for measured in (one, two):
-        assert measured["slowest_runs_per_s"] == measured["runs_per_s"] > 0
-
-
 def test_run_does_every_point_of_a_sweep(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
@@ -195,27 +167,6 @@ def test_a_credit_loop_ends_the_run_and_is_named(command: Command, tmp_path: Pat
         assert f"switch-0{switch}:" in error
     assert hint.startswith("hint: ")
     assert list((tmp_path / "out").iterdir()) == []
-
-
-@pytest.mark.parametrize("as_json", [True, False])
-def test_bench_that_is_stopped_prints_what_was_finished(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, as_json: bool
-) -> None:
-    measure = benchmark.measure
-
-    def stopped(
-        one: benchmark.Benchmark, *, repeats: int, on_repeat: Callable[[int], None]
-    ) -> benchmark.Measured:
-        if one.name == "messages-ring":
-            raise KeyboardInterrupt
-        return measure(one, repeats=repeats, on_repeat=on_repeat)
-
-    monkeypatch.setattr(benchmark, "measure", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        bench("messages", 1, as_json=as_json)
-    printed = capsys.readouterr().out
-    assert ('"messages-none"' if as_json else "│ messages-none │") in printed
-    assert "messages-ring" not in printed
 
 
 README_INCAST = """\
@@ -411,36 +362,32 @@ def test_two_commands_never_write_into_one_folder(
 
 
 @pytest.mark.slow
-def test_runs_and_trees_are_never_mixed(
+def test_figures_of_different_runs_are_never_mixed(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
     other = _other_file(tmp_path, "other")
-    out = tmp_path / "out"
-    assert command("run", incast_file, "--out", out).status == 0
-    before = _snapshot(out)
-    refused = command("trees", other, "--out", out)
+    for file, out in ((incast_file, "one"), (other, "two")):
+        assert command("run", file, "--trees", "--out", tmp_path / out).status == 0
+    one, two = (tmp_path / name / "seed-3" for name in ("one", "two"))
+    plots = tmp_path / "plots"
+    assert command("plot", one, "--out", plots).status == 0
+    before = _snapshot(plots)
+    refused = command("plot", two, "--out", plots)
     assert refused.status == 2
     assert "--overwrite" in refused.stderr
-    assert _snapshot(out) == before
-    assert command("trees", other, "--out", out, "--overwrite").status == 0
-    assert not (out / "seed-3").exists()
-    # And the other way round: neither the run nor its pictures stay.
-    assert command("run", incast_file, "--out", out).status == 2
-    assert (out / "forest.png").exists()
-    assert command("run", incast_file, "--out", out, "--overwrite").status == 0
-    assert [path.name for path in out.iterdir()] == ["seed-3"]
-    # A finished run of another scenario is not drawn over pictures either.
-    drawn = tmp_path / "drawn"
-    assert command("trees", other, "--out", drawn).status == 0
-    again = command("trees", incast_file, "--out", tmp_path / "third")
-    assert again.status == 0
-    refused = command("trees", tmp_path / "third" / "run", "--out", drawn)
-    assert refused.status == 2
-    assert "--overwrite" in refused.stderr
+    assert _snapshot(plots) == before
+    assert command("plot", two, "trees", "--out", plots, "--overwrite").status == 0
+    # No figure of the first run stays.
+    assert not list(plots.glob("plot-receive-rates.*"))
+    # Nor does a run write among figures of another scenario.
+    assert command("run", incast_file, "--out", plots).status == 2
+    assert (plots / "plot-trees.png").exists()
+    assert command("run", incast_file, "--out", plots, "--overwrite").status == 0
+    assert [path.name for path in plots.iterdir()] == ["seed-3"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("trees",), ("compare", "--schemes", "none"), ("sweep",)])
+@pytest.mark.parametrize("words", [("compare", "--schemes", "none"), ("sweep",)])
 def test_no_command_mixes_results(
     command: Command, incast_file: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:

@@ -58,7 +58,7 @@ def _run_without(modules: tuple[str, ...], call: list[str], cwd: Path) -> Outcom
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        ("figures", ["trees", "incast.toml"]),
+        ("figures", ["plot", "result"]),
         ("figures", ["compare", "incast.toml"]),
         ("figures", ["reproduce", "gran2012", "--only", "table2", "--quick"]),
         ("cluster", ["sweep", "incast.toml", "--scheduler", "tcp://127.0.0.1:1"]),
@@ -89,4 +89,4 @@ def test_a_run_needs_no_extra(incast_file: Path) -> None:
     assert run_without(everything, "--help", cwd=folder).status == 0
     words = ("sweep", incast_file, "--grid", "switch.latency=100 ns,200 ns")
     assert run_without(everything, *words, cwd=folder).status == 0
-    assert run_without(everything, "gpcnet", "--help", cwd=folder).status == 0
+    assert run_without(everything, "plot", "--help", cwd=folder).status == 0

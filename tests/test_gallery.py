@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from silvan.example_files import Example, examples
+from silvan.example_files import Example
 from tests.test_documents import load_tool
 
 tool = load_tool("gallery")
@@ -14,7 +14,7 @@ SLOW = ("gpcnet", "half")
 
 
 def test_every_example_has_a_number() -> None:
-    assert sorted(tool.EXPECTED) == [one.name for one in examples()]
+    assert sorted(tool.EXPECTED) == [one.name for one in tool.scenarios()]
     assert all(expected["because"] for expected in tool.EXPECTED.values())
 
 
@@ -22,7 +22,7 @@ def test_every_example_has_a_number() -> None:
     "one",
     [
         pytest.param(one, marks=[pytest.mark.slow] if one.name in SLOW else [], id=one.name)
-        for one in examples()
+        for one in tool.scenarios()
     ],
 )
 def test_the_number_is_what_a_run_gives(one: Example) -> None:
@@ -31,7 +31,7 @@ def test_the_number_is_what_a_run_gives(one: Example) -> None:
 
 
 def test_the_page_names_command_picture_and_number(tmp_path: Path) -> None:
-    (one,) = (one for one in examples() if one.name == "victim")
+    (one,) = (one for one in tool.scenarios() if one.name == "victim")
     shown = tool.show(one)
     picture = tool.draw(shown, tmp_path)
     assert picture.stat().st_size > 1000

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 import statistics as plain
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from silvan import gpcnet, run
-from silvan.cli.app import run_command
 from silvan.errors import SilvanError
+from silvan.example_files import copy_example, example
 from silvan.result import Result
 from silvan.scenario import Scenario
 from silvan.toml_text import TomlValue
@@ -188,18 +190,22 @@ def test_the_table_is_framed_like_the_benchmarks(results: dict[gpcnet.Part, Resu
     assert any("Isolated Congestion Tests" in line for line in verbose)
 
 
-def test_the_command_prints_the_table(
-    capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("gpcnet")
-    (folder / "small.toml").write_text(TEXT)
-    assert run_command(["gpcnet", str(folder / "small.toml")]) == 0
-    assert "Congestion Impact Factor" in capsys.readouterr().out
-    out = folder / "out"
-    assert run_command(["gpcnet", str(folder / "small.toml"), "--json", "--out", str(out)]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["tests"]["rr-latency"]["impact"]["mean"] > 0
-    assert sorted(path.name for path in out.iterdir()) == ["congested", "congestors", "isolated"]
+def test_a_measurement_is_that_of_its_parts(results: dict[gpcnet.Part, Result]) -> None:
+    scenario = Scenario.from_toml(TEXT)
+    measured = gpcnet.measure(scenario)
+    assert measured == gpcnet.report(scenario, results)
+    assert str(measured) == gpcnet.text(measured)
+    assert measured.to_json()["tests"]["rr-latency"]["impact"]["mean"] > 0
+
+
+@pytest.mark.slow
+def test_the_program_of_the_example_prints_the_table(tmp_path: Path) -> None:
+    copy_example(example("gpcnet"), tmp_path)
+    (tmp_path / "gpcnet.toml").write_text(TEXT)
+    done = subprocess.run(
+        [sys.executable, "gpcnet.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "Congestion Impact Factor" in done.stdout
 
 
 def test_a_scenario_without_the_benchmark_is_refused() -> None:

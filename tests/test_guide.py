@@ -20,7 +20,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # These need a cluster; they have tests with one.
 ELSEWHERE = "--scheduler"
 # These take minutes; they have tests of their own with less to do.
-SLOW = ("silvan reproduce", "silvan bench")
+SLOW = ("silvan reproduce",)
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -210,28 +210,39 @@ def test_numbers_beside_the_plot_are_those_of_the_table(forests: Forests, tmp_pa
 
 
 @pytest.mark.slow
-def test_the_command_draws_a_scenario_and_then_its_run(command: Command, tmp_path: Path) -> None:
+def test_the_commands_list_and_draw_the_trees_of_a_run(command: Command, tmp_path: Path) -> None:
     scenario = tmp_path / "fat-tree.toml"
     scenario.write_text(FAT_TREE)
-    out = tmp_path / "out"
-    outcome = command("trees", scenario, "--out", out, "--json")
-    assert outcome.status == 0
-    names = {"run", "origin.json", "forest.png", "forest.svg"}
-    names |= {f"forest-over-time.{suffix}" for suffix in ("png", "svg", "csv")}
-    assert {path.name for path in out.iterdir()} == names
-    (tree,) = json.loads(outcome.stdout)["trees"]
+    outcome = command("run", scenario, "--out", tmp_path / "out", "--json")
+    assert outcome.status == 0, outcome.stderr
+    (run,) = json.loads(outcome.stdout)["runs"]
+    (tree,) = run["trees"]
     assert tree["destination"] == "host-0000"
     assert (tree["peak_ports"], tree["peak_depth"], tree["died"]) == (5, 3, True)
     assert tree["moved_from"] is None
-    picture = (out / "forest.svg").read_bytes()
-    again = command("trees", out / "run", "--out", tmp_path / "again", "--animate", "--json")
-    assert json.loads(again.stdout)["trees"] == [tree]
-    assert (tmp_path / "again" / "forest.svg").read_bytes() == picture
-    assert (tmp_path / "again" / "forest.gif").is_file()
-    at = command("trees", out / "run", "--out", out, "--at", "100 us", "--at", "0.6 ms")
-    assert at.status == 0
-    assert "host-0000" in at.stdout
-    assert (out / "forest.svg").read_bytes() != picture
+    listed = command("run", scenario)
+    assert "congestion trees" in listed.stdout
+    assert "host-0000" in listed.stdout
+    out = tmp_path / "plots"
+    drawn = command("plot", run["folder"], "trees", "--out", out)
+    assert drawn.status == 0, drawn.stderr
+    names = {"plot-trees.png", "plot-trees.svg"}
+    names |= {f"plot-trees-over-time.{suffix}" for suffix in ("png", "svg", "csv")}
+    assert {path.name for path in out.iterdir()} == {*names, "origin.json"}
+    assert set(drawn.stdout.splitlines()) == {str(out / name) for name in names}
+    picture = (out / "plot-trees.svg").read_bytes()
+    assert command("plot", run["folder"], "trees", "--out", out, "--animate").status == 0
+    assert (out / "plot-trees.svg").read_bytes() == picture
+    assert (out / "plot-trees.gif").is_file()
+    at = command("plot", run["folder"], "--out", out, "--at", "100 us", "--at", "0.6 ms")
+    assert at.status == 0, at.stderr
+    assert (out / "plot-trees.svg").read_bytes() != picture
+    # All that the run has samples for: it kept no latencies by host.
+    stems = {path.stem for path in out.glob("*.png")}
+    assert stems == {
+        *("plot-receive-rates", "plot-queues", "plot-utilisation"),
+        *("plot-trees", "plot-trees-over-time"),
+    }
 
 
 @pytest.mark.slow
@@ -251,29 +262,26 @@ def test_run_writes_trees_if_asked(command: Command, incast_file: Path, tmp_path
         (["--at", "12"], "--at: '12' is no time"),
         (["--at", "-1 ms"], "--at: '-1 ms' is no time"),
         (["--at", "1 ms"] * 9, "--at: 9 instants, and 8 fit into a picture"),
-        (["--set", "probe.trees.interval=1 h"], "probe.trees.interval"),
+        (["latency-cdf"], "did not keep latencies by host"),
+        (["treees"], "'treees' is not one of"),
     ],
 )
 def test_bad_words_are_one_line(
-    command: Command, incast_file: Path, tmp_path: Path, words: list[str], message: str
+    command: Command, forests: Forests, tmp_path: Path, words: list[str], message: str
 ) -> None:
-    outcome = command("trees", incast_file, "--out", tmp_path / "out", *words)
+    result = forests.result.write(tmp_path / "run")
+    outcome = command("plot", result, "--out", tmp_path / "out", *words)
     assert outcome.status == 2
     assert message in outcome.stderr.splitlines()[0]
-    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob("out/plot-*"))
 
 
-def test_runs_that_cannot_be_drawn(
-    command: Command, incast: silvan.Result, forests: Forests, tmp_path: Path
-) -> None:
+def test_runs_that_cannot_be_drawn(command: Command, incast: silvan.Result, tmp_path: Path) -> None:
     plain = incast.write(tmp_path / "plain")
-    outcome = command("trees", plain, "--out", tmp_path / "out")
+    outcome = command("plot", plain, "trees", "--out", tmp_path / "out")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert "did not look for congestion trees" in outcome.stderr
-    looked = forests.result.write(tmp_path / "looked")
-    outcome = command("trees", looked, "--seed", "2", "--out", tmp_path / "out")
+    outcome = command("plot", tmp_path / "nowhere", "--out", tmp_path / "out")
     assert outcome.status == 2
-    assert "cannot be changed" in outcome.stderr
-    outcome = command("trees", tmp_path / "nowhere.toml", "--out", tmp_path / "out")
-    assert outcome.status == 2
+    assert "silvan run" in outcome.stderr
     assert not (tmp_path / "out").exists()

@@ -1,7 +1,8 @@
-"""The scenarios that silvan ships as examples, and copies of them."""
+"""The scenarios and programs that silvan ships as examples, and copies of them."""
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import tomllib
@@ -19,24 +20,32 @@ _FOLDER = Path(__file__).parent / "examples"
 
 @dataclass(frozen=True)
 class Example:
-    """A scenario that is shipped.
+    """A scenario or a program that is shipped.
 
     Attributes
     ----------
     name : str
         The name of its file, without the ending.
     path : Path
-        The scenario file.
+        The scenario file, or the program.
     """
 
     name: str
     path: Path
 
     @property
+    def is_scenario(self) -> bool:
+        """Whether it is a scenario, not a program."""
+        return self.path.suffix == ".toml"
+
+    @property
     def comment(self) -> list[str]:
-        """The lines of the comment at the start of the file."""
+        """The lines of the comment at the start of the file, of a program its docstring."""
+        text = self.path.read_text("utf-8")
+        if not self.is_scenario:
+            return (ast.get_docstring(ast.parse(text)) or "").splitlines()
         lines = []
-        for line in self.path.read_text("utf-8").splitlines():
+        for line in text.splitlines():
             if not line.startswith("#"):
                 break
             lines.append(line.removeprefix("#").removeprefix(" "))
@@ -60,11 +69,13 @@ class Example:
         return calls or [f"silvan run {self.path.name}"]
 
     def files(self) -> list[Path]:
-        """List the scenario file and the files that it names, as paths in its folder."""
+        """List the file and those that it or its commands name, as paths in its folder."""
         folder = self.path.parent
-        document = tomllib.loads(self.path.read_text("utf-8"))
-        named = (folder / text for text in _strings(document))
-        companions = sorted({path.relative_to(folder) for path in named if path.is_file()})
+        words = [word for call in self.commands for word in call.split()]
+        if self.is_scenario:
+            words += _strings(tomllib.loads(self.path.read_text("utf-8")))
+        named = {folder / word for word in words} - {self.path}
+        companions = sorted(path.relative_to(folder) for path in named if path.is_file())
         return [Path(self.path.name), *companions]
 
 
@@ -81,9 +92,14 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def examples() -> list[Example]:
-    """List all examples, by name."""
-    paths = _FOLDER.rglob("*.toml")
-    return sorted((Example(path.stem, path) for path in paths), key=lambda one: one.name)
+    """List all examples, by name.
+
+    A program that a scenario names, or that belongs to one, is part of that scenario's example.
+    """
+    scenarios = [Example(path.stem, path) for path in _FOLDER.rglob("*.toml")]
+    parts = {one.path.parent / file for one in scenarios for file in one.files()}
+    programs = [Example(path.stem, path) for path in _FOLDER.rglob("*.py") if path not in parts]
+    return sorted([*scenarios, *programs], key=lambda one: one.name)
 
 
 def example(name: str) -> Example:
@@ -95,7 +111,7 @@ def example(name: str) -> Example:
         No example has this name.
     """
     known = {one.name: one for one in examples()}
-    wanted = name.removesuffix(".toml")
+    wanted = name.removesuffix(".toml").removesuffix(".py")
     if wanted in known:
         return known[wanted]
     close = get_close_matches(wanted, known, n=1)
@@ -118,7 +134,7 @@ def copy_example(one: Example, folder: Path) -> list[Path]:
     Returns
     -------
     list of Path
-        The files that were written, the scenario first.
+        The files that were written, the one that gives the name first.
 
     Raises
     ------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -146,6 +147,34 @@ class Forests:
         lineage = self.lifetimes["lineage"].astype(np.int64)
         held = np.bincount(lineage[self._columns["tree_ports"]["tree"].astype(np.int64)])
         return [int(one) for one in np.argsort(-held, kind="stable") if held[one] > 0]
+
+
+def tree_lives(result: Result) -> list[dict[str, Any]]:
+    """List the lives of all congestion trees of a run, the largest tree first.
+
+    Returns
+    -------
+    list of dict
+        The rows of the table ``tree_lifetimes``, with the root as ``"node:port"``, and None where
+        there is no tree that this one moved from, split from or merged into.
+    """
+    ports = result.ports.select(["node", "port"]).to_pylist()
+    lives = []
+    for life in result.tree_lifetimes.to_pylist():
+        root = ports[life.pop("root_row")]
+        lineage = life.pop("lineage")
+        others = {key: life.pop(key) for key in ("moved_from", "split_from", "merged_into")}
+        none = life["tree"]
+        lives.append(
+            {
+                **life,
+                "died": bool(life["died"]),
+                "root": f"{root['node']}:{root['port']}",
+                "lineage": lineage,
+                **{key: None if value == none else value for key, value in others.items()},
+            }
+        )
+    return sorted(lives, key=lambda life: (-life["peak_ports"], life["tree"]))
 
 
 def _columns(table: pa.Table) -> Columns:

@@ -8,6 +8,7 @@ other tests those of ``network_test``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -17,6 +18,7 @@ from silvan.errors import SilvanError
 from silvan.measures import FloatArray, byte_count, measured_ps
 from silvan.result import Result
 from silvan.scenario import Scenario
+from silvan.workers import Job, OnProgress, run_jobs
 
 _PS_PER_US = 1e6
 _MIB = float(1 << 20)
@@ -118,6 +120,9 @@ class Report:
         mean, p99 = beside.mean / alone.mean, beside.p99 / alone.p99
         return (mean, p99) if test.small_is_good else (1 / mean, 1 / p99)
 
+    def __str__(self) -> str:
+        return text(self)
+
     def to_json(self) -> dict[str, Any]:
         """Give everything in plain values."""
 
@@ -186,6 +191,30 @@ def _section(scenario: Scenario) -> Mapping[str, Any]:
 def _milliseconds(text: str) -> float:
     number, unit = text.split()
     return float(number) * {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}[unit]
+
+
+def measure(
+    scenario: Scenario, *, seed: int | None = None, on_progress: OnProgress | None = None
+) -> Report:
+    """Run the benchmark: its tests alone, its congestors alone, and both, in parallel.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        A scenario with a table ``traffic.gpcnet``.
+    seed : int, optional
+        Seed of the runs; by default the scenario's.
+    on_progress : callable, optional
+        Called from time to time with the index of a part and its progress.
+
+    Returns
+    -------
+    Report
+        What was measured. Printed, it is the benchmark's own table.
+    """
+    jobs = [Job(part(scenario, name), scenario.seed if seed is None else seed) for name in PARTS]
+    with closing(run_jobs(jobs, on_progress=on_progress)) as finished:
+        return report(scenario, {PARTS[index]: result for index, result in finished})
 
 
 def tests(scenario: Scenario) -> list[Test]:
@@ -438,6 +467,7 @@ __all__ = [
     "Statistics",
     "Test",
     "congestor_rates",
+    "measure",
     "part",
     "report",
     "statistics",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from silvan import _silvan
 from silvan.errors import SilvanError
 from silvan.toml_text import TomlValue
+
+if TYPE_CHECKING:
+    from silvan.scenario import Scenario
 
 MIN_RATE = 1 / 256
 """Rmin as a fraction of Rmax: the lowest rate of an inter-packet delay of 8 bits."""
@@ -132,6 +135,24 @@ class Response:
     def lipd(cls, min_rate: float = MIN_RATE) -> Self:
         """Make linear inter-packet delay; a mark adds one packet time between packets."""
         return cls._of(lambda: _silvan.Response.lipd(min_rate))
+
+    @classmethod
+    def of_scenario(cls, scenario: Scenario) -> Self | None:
+        """Return the response function that a scenario names.
+
+        None where there is none to check: the scheme is not ``ecn``, rates stay fixed, or the
+        scenario has lookup tables of its own.
+        """
+        control = scenario.to_dict()["control"]
+        section = control["ecn"]
+        smallest = MIN_RATE if section["rates"] == "discrete" else section["min-rate"]
+        response = section["response"] if control["scheme"] == "ecn" else ""
+        if response == "lipd":
+            return cls.lipd(smallest)
+        if response in ("aimd", "fimd"):
+            make = cls.aimd if response == "aimd" else cls.fimd
+            return make(section["decrease-factor"], smallest)
+        return None
 
     def increase(self, rate: float) -> float:
         """Give the rate after an acknowledgement without a mark."""

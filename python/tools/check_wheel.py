@@ -89,13 +89,13 @@ def install_and_run(wheel: Path, folder: Path) -> dict[str, float]:
     call("python", "-m", "pip", "install", "--quiet", "--only-binary", ":all:", wheel)
     installed = time.monotonic()
     call("silvan", "example", "incast")
-    report = json.loads(call("silvan", "run", "incast.toml", "--json").stdout)
+    report = json.loads(call("silvan", "run", "incast.toml", "--out", "out", "--json").stdout)
     ran = time.monotonic()
     if not report:
         raise SystemExit("silvan run printed no result")
-    refused = call("silvan", "trees", "incast.toml", status=2)
+    refused = call("silvan", "plot", report["runs"][0]["folder"], status=2)
     if "silvan[figures]" not in refused.stderr:
-        raise SystemExit(f"silvan trees did not name the extra:\n{refused.stderr}")
+        raise SystemExit(f"silvan plot did not name the extra:\n{refused.stderr}")
     packages = next(environment.glob("lib/python*/site-packages"))
     found = [name for name in UNWANTED if (packages / name).exists()]
     if found:

@@ -63,7 +63,7 @@ def test_a_blank_fabric_is_brought_up(line_file: Path, command: Command) -> None
 def run_shell(file: Path, *words: str, path: str = PATH) -> subprocess.CompletedProcess[str]:
     """Open a shell in the fabric, ask for the subnet manager in it, and leave."""
     return subprocess.run(
-        [sys.executable, "-m", "silvan", "shell", str(file), *words],
+        [sys.executable, "-m", "silvan", "emulate", str(file), *words],
         cwd=file.parent,
         env=os.environ | {"SHELL": "/bin/sh", "PATH": path},
         input=f"PATH={PATH} sminfo\n",

@@ -10,20 +10,19 @@ from typing import Annotated
 import typer
 
 from silvan.cli import (
-    bench,
-    check_response,
     compare,
+    ctl,
     dcms,
-    demo,
     emulate,
     example,
-    gpcnet,
     inspect,
+    plot,
     reproduce,
+    route,
     run,
     sweep,
-    trees,
 )
+from silvan.cli.groups import GroupedCommands
 from silvan.cli.printer import fail, is_stdout, note, put
 from silvan.errors import (
     EvaluationError,
@@ -46,30 +45,32 @@ class Status(IntEnum):
 
 app = typer.Typer(
     name="silvan",
+    cls=GroupedCommands,
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Simulate, emulate and manage congestion in lossless networks (InfiniBand), "
     "packet by packet.",
 )
-app.command("example")(example.example)
-app.command("run")(run.run)
-app.command("sweep")(sweep.sweep)
-app.command("trees")(trees.trees)
-app.command("compare")(compare.compare)
-app.command("gpcnet")(gpcnet.gpcnet)
-app.command("validate")(inspect.validate)
-app.command("show")(inspect.show)
-app.command("schema")(inspect.schema)
-app.command("check-response")(check_response.check_response)
-app.command("bench")(bench.bench)
-app.command("emulate")(emulate.emulate)
-app.command("shell")(emulate.shell)
-app.add_typer(emulate.ctl, name="ctl")
-app.command("route")(emulate.route)
-app.command("dcms")(dcms.dcms)
-app.add_typer(demo.demo, name="demo")
-app.command("reproduce")(reproduce.reproduce)
+
+_SIMULATE = "Simulate"
+_COMPARE = "Compare and reproduce"
+_LIVE = "Live fabric"
+_SUBNET = "Real subnet"
+
+app.command("example", rich_help_panel=_SIMULATE)(example.example)
+app.command("validate", rich_help_panel=_SIMULATE)(inspect.validate)
+app.command("show", rich_help_panel=_SIMULATE)(inspect.show)
+app.command("schema", rich_help_panel=_SIMULATE)(inspect.schema)
+app.command("run", rich_help_panel=_SIMULATE)(run.run)
+app.command("sweep", rich_help_panel=_SIMULATE)(sweep.sweep)
+app.command("plot", rich_help_panel=_SIMULATE)(plot.plot)
+app.command("compare", rich_help_panel=_COMPARE)(compare.compare)
+app.command("reproduce", rich_help_panel=_COMPARE)(reproduce.reproduce)
+app.command("emulate", rich_help_panel=_LIVE)(emulate.emulate)
+app.add_typer(ctl.ctl, name="ctl", rich_help_panel=_LIVE)
+app.command("route", rich_help_panel=_LIVE)(route.route)
+app.command("dcms", rich_help_panel=_SUBNET)(dcms.dcms)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature is Typer's
@@ -118,24 +119,30 @@ def _show_warning(
     note(f"warning: {place}{message}")
 
 
-def run_command(arguments: Sequence[str]) -> int:
+def run_command(
+    arguments: Sequence[str], commands: typer.Typer = app, program: str = "silvan"
+) -> int:
     """Run one command and turn its errors into one line each.
 
     Parameters
     ----------
     arguments : sequence of str
         The words after the program's name.
+    commands : Typer
+        The commands of the program.
+    program : str
+        The program's name.
 
     Returns
     -------
     int
         The exit status.
     """
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(commands)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            status = command.main(list(arguments), prog_name="silvan", standalone_mode=False)
+            status = command.main(list(arguments), prog_name=program, standalone_mode=False)
     except SilvanError as error:
         fail(str(error), error.hint or _advice(error))
         failed = isinstance(error, SimulationError | EvaluationError) or (
@@ -150,7 +157,7 @@ def run_command(arguments: Sequence[str]) -> int:
         return Status.COULD_NOT_RUN
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        path = context.command_path if context else "silvan"
+        path = context.command_path if context else program
         fail(error.format_message(), f"see {path} --help")
         return Status.COULD_NOT_RUN
     if status == Status.INTERRUPTED:

@@ -48,7 +48,7 @@ def compare(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a scenario with every congestion-control scheme, and set them side by side.
+    """Compare congestion-control schemes on a scenario.
 
     The schemes are no control, InfiniBand's with Table I of gran2012, the DCMS on top of it,
     explicit notification with two response functions, proactive throttling, that beside

@@ -65,12 +65,13 @@ def dcms(
         ),
     ] = 1.0,
 ) -> None:
-    """Manage the congestion of an InfiniBand subnet (mizero2017's DCMS).
+    """Manage the congestion of an InfiniBand subnet.
 
-    Sweeps the switches' counters and lowers the Marking_Rate of ports whose congestion slows others
-    down. Whatever it has changed is restored at the end, on SIGTERM and on Ctrl-C, and at the next
-    start after a crash. Logs go to standard error. The status is 1 if changes of this
-    or an earlier run are still to be restored.
+    This is the Dynamic Congestion Management System of mizero2017. It sweeps the switches' counters
+    and lowers the Marking_Rate of ports whose congestion slows others down. Whatever it has changed
+    is restored at the end, on SIGTERM and on Ctrl-C, and at the next start after a crash. Logs go
+    to standard error. The status is 1 if changes of this or an earlier run are still to be
+    restored.
     """
     from silvan import _silvan
     from silvan.errors import ManagerError

@@ -1,15 +1,13 @@
-"""The commands of the live fabric: emulate, shell, ctl and route."""
+"""The command of the live fabric."""
 
 from __future__ import annotations
 
 import os
-import pwd
 import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import AsJson, Assignments, ScenarioPath, load
-from silvan.cli.printer import note, put, put_json, put_table
+from silvan.cli.options import Assignments, ScenarioPath, load, user_id
+from silvan.cli.printer import note
 from silvan.errors import EmulationError
 
 if TYPE_CHECKING:
@@ -82,10 +80,6 @@ OpenSm = Annotated[
         show_default=False,
     ),
 ]
-SockName = Annotated[
-    str,
-    typer.Option(metavar="NAME", envvar="IBSIM_SOCKNAME", help="Name of the fabric's sockets."),
-]
 
 
 def _user_ids(users: list[str] | None) -> tuple[list[int], bool]:
@@ -94,16 +88,8 @@ def _user_ids(users: list[str] | None) -> tuple[list[int], bool]:
     for user in users or []:
         if user == _EVERYBODY:
             return [], True
-        ids.append(_user_id(user, "--allow-user"))
+        ids.append(user_id(user, "--allow-user"))
     return ids, False
-
-
-def _user_id(user: str, option: str) -> int:
-    """Turn a user's name or id into the id."""
-    try:
-        return int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
-    except KeyError as error:
-        raise typer.BadParameter(f"there is no user {user!r}", param_hint=option) from error
 
 
 @dataclass(slots=True)
@@ -259,7 +245,7 @@ def emulate(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Name of the sockets; by default 'sim', with a command one of its own.",
+            help="Name of the sockets; by default 'sim' with --serve, otherwise a free one.",
             show_default=False,
         ),
     ] = None,
@@ -270,23 +256,33 @@ def emulate(
     *,
     blank: Blank = False,
     opensm: OpenSm = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the fabric until Ctrl-C, without a command.")
+    ] = False,
 ) -> None:
-    """Run a scenario in real time and let InfiniBand's tools manage it.
+    """Run a scenario in real time for real InfiniBand tools.
 
-    OpenSM and infiniband-diags are attached by the preload library of the package libumad2sim0.
-    Without a subnet manager, tools that ask for one find none: saquery, sminfo, ibqueryerrors and
-    options such as -G. With --opensm there is one. Ctrl-C ends it.
+    A shell is opened, or the command run, in which the tools see the fabric, and the fabric ends
+    with the shell or the command. With --serve it stays, and prints how to attach tools from
+    elsewhere. OpenSM and infiniband-diags are attached by the preload library of the package
+    libumad2sim0. Tools that ask for a subnet manager (saquery, sminfo, ibqueryerrors, options such
+    as -G) need --opensm; a shell has it where OpenSM is installed, unless --no-opensm or --blank is
+    given.
     """
     from silvan.emulation import DEFAULT_SOCKNAME, Emulation
 
+    if serve and command:
+        raise typer.BadParameter("a command ends the fabric", param_hint="--serve")
     loaded = load(scenario, set_)
     users, everybody = _user_ids(allow_user)
-    controllers = [_user_id(user, "--allow-control") for user in allow_control or []]
-    own_name = f"silvan-{os.getpid()}" if command else DEFAULT_SOCKNAME
+    controllers = [user_id(user, "--allow-control") for user in allow_control or []]
+    is_shell = not serve and not command
+    if is_shell and opensm is None and not blank:
+        opensm = _has_opensm()
     with (
         Emulation(
             loaded,
-            sockname=sockname or own_name,
+            sockname=sockname or (DEFAULT_SOCKNAME if serve else f"silvan-{os.getpid()}"),
             udp_port=udp,
             users=users,
             everybody=everybody,
@@ -297,8 +293,10 @@ def emulate(
         ) as emulation,
         _managed(emulation, wanted=bool(opensm)),
     ):
-        if command:
-            status = _run_inside(emulation, command)
+        if not serve:
+            if is_shell:
+                note(f"this shell is attached to {emulation.default_host}; exit ends the fabric")
+            status = _run_inside(emulation, command or [os.environ.get("SHELL", "/bin/sh")])
             _tell_lost_time(emulation)
             raise typer.Exit(status)
         variables = " ".join(f"{key}={value}" for key, value in emulation.attach().items())
@@ -310,298 +308,11 @@ def emulate(
         _serve(emulation)
 
 
-def shell(
-    scenario: ScenarioPath,
-    set_: Assignments = None,
-    time_scale: TimeScale = 1.0,
-    host: Host = None,
-    *,
-    blank: Blank = False,
-    opensm: OpenSm = None,
-) -> None:
-    """Open a shell in which InfiniBand's tools see the scenario's fabric.
-
-    OpenSM manages it if it is installed, unless --no-opensm or --blank says otherwise. The fabric
-    ends with the shell.
-    """
-    from silvan.emulation import Emulation
+def _has_opensm() -> bool:
+    """Tell whether OpenSM is installed; print what installs it if it is not."""
     from silvan.live_programs import INSTALL, has_opensm
 
-    loaded = load(scenario, set_)
-    if opensm is None and not blank:
-        opensm = has_opensm()
-        if not opensm:
-            note(f"OpenSM is not installed, and there is no subnet manager; {INSTALL}")
-    with (
-        Emulation(
-            loaded,
-            sockname=f"silvan-{os.getpid()}",
-            time_scale=time_scale,
-            host=host,
-            blank=blank,
-        ) as emulation,
-        _managed(emulation, wanted=bool(opensm)),
-    ):
-        note(f"this shell is attached to {emulation.default_host}; exit ends the fabric")
-        status = _run_inside(emulation, [os.environ.get("SHELL", "/bin/sh")])
-        _tell_lost_time(emulation)
-        raise typer.Exit(status)
-
-
-# Ports of a list that is printed for people; --json has all.
-_SHOWN = 12
-# How the names of quantities end, and their units.
-_UNITS = {"s": "s", "gbps": "Gbit/s", "bytes": "bytes", "percent": "%"}
-
-ctl = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Inspect and control a running emulated fabric.",
-)
-
-
-# Whose fabric the command line names.
-_SERVER_USER: ContextVar[int | None] = ContextVar("server user", default=None)
-
-
-@ctl.callback()
-def of_whom(
-    server_user: Annotated[
-        str | None,
-        typer.Option(
-            metavar="USER",
-            envvar="SILVAN_SERVER_USER",
-            help="User who runs the fabric, if it is neither you nor root.",
-            show_default=False,
-        ),
-    ] = None,
-) -> None:
-    """Inspect and control a running emulated fabric."""
-    if server_user is not None:
-        _SERVER_USER.set(_user_id(server_user, "--server-user"))
-
-
-def _control(sockname: str, do: str, **arguments: Any) -> Any:
-    """Send a command to the fabric of the user that the command line names."""
-    from silvan.emulation import control
-
-    return control(sockname, do, server_user=_SERVER_USER.get(), **arguments)
-
-
-def _tell(sockname: str, do: str, *, as_json: bool = False, **arguments: Any) -> None:
-    """Send a command and print the answer."""
-    answer = _control(sockname, do, **arguments)
-    if as_json:
-        put_json(answer)
-        return
-    for key, value in answer.items():
-        name, _, unit = key.rpartition("_")
-        label, suffix = (name, f" {_UNITS[unit]}") if unit in _UNITS else (key, "")
-        put(f"{label.replace('_', ' ')}: {_words(value)}{suffix}")
-
-
-def _words(value: Any) -> str:
-    """Say a value as people write it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, list):
-        shown = ", ".join(map(str, value[:_SHOWN])) or "none"
-        more = len(value) - _SHOWN
-        return f"{shown} and {more} more" if more > 0 else shown
-    if isinstance(value, dict):
-        return ", ".join(f"{count} {key.replace('_', ' ')}" for key, count in value.items())
-    return str(value)
-
-
-@ctl.command()
-def status(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
-    """Show simulated time, how far it lags, rates, links that are down, datagrams served."""
-    _tell(sockname, "status", as_json=as_json)
-
-
-@ctl.command()
-def flows(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
-    """List all that sends, with what it has delivered and its rate."""
-    from rich.table import Table
-
-    answer = _control(sockname, "flows")
-    if as_json:
-        put_json(answer)
-        return
-    table = Table()
-    for heading in ("flow", "runs", "delivered, MB", "receive rate, Gbit/s"):
-        table.add_column(heading, justify="left" if heading == "flow" else "right")
-    for flow in answer:
-        table.add_row(
-            flow["flow"],
-            _words(flow["running"]),
-            f"{flow['delivered_bytes'] / 1e6:.1f}",
-            f"{flow['receive_gbps']:.3f}",
-        )
-    put_table(table)
-
-
-@ctl.command()
-def start(
-    sender: Annotated[str, typer.Argument(metavar="FROM", help="Name of the sending host.")],
-    receiver: Annotated[str, typer.Argument(metavar="TO", help="Name of the receiving host.")],
-    rate: Annotated[
-        str | None,
-        typer.Option(help="Payload rate such as '8 Gbit/s'; by default the line rate."),
-    ] = None,
-    size: Annotated[
-        str | None,
-        typer.Option("--bytes", help="Payload to send, such as '1 GiB'; by default unlimited."),
-    ] = None,
-    sl: Annotated[int, typer.Option(min=0, max=15, help="Service level.")] = 0,
-    name: Annotated[str | None, typer.Option(help="Name of the flow.")] = None,
-    sockname: SockName = "sim",
-) -> None:
-    """Start a flow, and print its name."""
-    arguments: dict[str, Any] = {"from": sender, "to": receiver, "rate": rate}
-    _tell(sockname, "start", **arguments, bytes=size, sl=sl, name=name)
-
-
-@ctl.command()
-def stop(
-    flow: Annotated[str, typer.Argument(help="Name of a flow, as silvan ctl flows lists it.")],
-    sockname: SockName = "sim",
-) -> None:
-    """Stop a flow, or everything else that has this name."""
-    _tell(sockname, "stop", flow=flow)
-
-
-@ctl.command("continue")
-def go_on(
-    flow: Annotated[str, typer.Argument(help="Name of a flow, as silvan ctl flows lists it.")],
-    sockname: SockName = "sim",
-) -> None:
-    """Resume a stopped flow."""
-    _tell(sockname, "continue", flow=flow)
-
-
-@ctl.command()
-def cut(
-    port: Annotated[str, typer.Argument(help="One end of the cable: NODE:PORT, or a host.")],
-    sockname: SockName = "sim",
-) -> None:
-    """Cut a cable."""
-    _tell(sockname, "cut", port=port)
-
-
-@ctl.command()
-def restore(
-    port: Annotated[str, typer.Argument(help="One end of the cable: NODE:PORT, or a host.")],
-    sockname: SockName = "sim",
-) -> None:
-    """Restore a cable that was cut."""
-    _tell(sockname, "restore", port=port)
-
-
-def _percentage(text: str) -> float:
-    """Read ``10%`` or ``10``."""
-    try:
-        return float(text.removesuffix("%"))
-    except ValueError as error:
-        raise typer.BadParameter(f"{text!r} is no percentage; write e.g. 10%") from error
-
-
-@ctl.command()
-def lose(
-    percent: Annotated[
-        float,
-        typer.Argument(
-            metavar="PERCENT",
-            parser=_percentage,
-            help="Percentage of management datagrams to drop, e.g. 10%; 0 drops none.",
-        ),
-    ],
-    seed: Annotated[
-        int, typer.Option(min=0, help="Random seed for choosing which datagrams are dropped.")
-    ] = 0,
-    sockname: SockName = "sim",
-) -> None:
-    """Lose management datagrams, requests and answers alike."""
-    _tell(sockname, "lose", percent=percent, seed=seed)
-
-
-@ctl.command()
-def reboot(
-    switch: Annotated[str, typer.Argument(help="Name of the switch.")],
-    seconds: Annotated[
-        float, typer.Option(min=0, help="Seconds until the switch is powered on again.")
-    ] = 1.0,
-    sockname: SockName = "sim",
-) -> None:
-    """Reboot a switch: it comes back without LID and tables, with the scenario's settings."""
-    _tell(sockname, "reboot", switch=switch, seconds=seconds)
-
-
-@ctl.command()
-def pause(sockname: SockName = "sim") -> None:
-    """Stop simulated time; management goes on."""
-    _tell(sockname, "pause")
-
-
-@ctl.command()
-def resume(sockname: SockName = "sim") -> None:
-    """Resume simulated time."""
-    _tell(sockname, "resume")
-
-
-@ctl.command()
-def scale(
-    factor: Annotated[float, typer.Argument(min=1e-6, help="Simulated seconds per second.")],
-    sockname: SockName = "sim",
-) -> None:
-    """Change the speed of simulated time."""
-    _tell(sockname, "scale", factor=factor)
-
-
-@ctl.command("quit")
-def end(sockname: SockName = "sim") -> None:
-    """End the emulation."""
-    _tell(sockname, "quit")
-
-
-def route(
-    scenario: ScenarioPath,
-    engine: Annotated[
-        str,
-        typer.Option(
-            metavar="ENGINE",
-            help="OpenSM's routing engine: minhop, updn, dnup, ftree, lash, dor, torus-2QoS, ...",
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE",
-            help="File to write the forwarding tables to, in the format of dump_lfts.",
-        ),
-    ],
-    options: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[-- OPTION ...]", help="Further options for opensm.", show_default=False
-        ),
-    ] = None,
-    set_: Assignments = None,
-) -> None:
-    """Route a scenario's fabric with OpenSM, and store the forwarding tables."""
-    from silvan.errors import OutputError
-    from silvan.opensm_routing import route as by_opensm
-
-    # Whatever the scenario's own routing is, it need not work: OpenSM's is what counts.
-    loaded = load(scenario, set_, overrides={"fabric.routing": "none"})
-    tables = by_opensm(loaded, engine, options or [])
-    part = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        part.write_text(tables)
-        part.replace(out)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise OutputError(f"{out}: {error.strerror}") from error
-    note(f"written to {out}")
+    if has_opensm():
+        return True
+    note(f"OpenSM is not installed, and there is no subnet manager; {INSTALL}")
+    return False

@@ -12,21 +12,29 @@ from silvan.cli.printer import put, put_json
 
 
 def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJson = False) -> None:
-    """Check a scenario: keys, units, values, fabric, forwarding tables and credit loops.
+    """Check a scenario: keys, values, fabric, routes, credit loops.
 
-    A scheme in a Python file is compiled.
+    A scheme in a Python file is compiled. A response function of the scheme ecn is checked against
+    the design conditions of santos2003, section V.
     """
+    from silvan.response import Response
     from silvan.scheme_check import require_scheme
 
     loaded = load(scenario, set_)
     require_scheme(loaded, loaded.seed)
     facts = loaded.describe()
+    response = Response.of_scenario(loaded)
+    findings = response.check() if response else []
     if as_json:
-        put_json({**facts, "warnings": loaded.warnings})
+        found = {"response": [one.to_dict() for one in findings]} if response else {}
+        put_json({**facts, "warnings": loaded.warnings, **found})
         return
     put(f"{scenario}: valid")
     for key, value in facts.items():
         put(f"  {_fact(key, value)}")
+    for one in findings:
+        held = "holds" if one.holds else f"fails: {one.value:.6g}, bound {one.bound:.6g}"
+        put(f"  response function, {one.condition} ({one.meaning}): {held} at rate {one.rate:.4g}")
 
 
 def _fact(key: str, value: object) -> str:
@@ -63,7 +71,7 @@ def show(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Print the effective scenario: what is given as values, every default as a comment."""
+    """Print the effective scenario, with every default as a comment."""
     loaded = load(scenario, set_)
     if format_ is Format.IBSIM:
         put(loaded.to_ibsim().rstrip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,6 +43,10 @@ Overwrite = Annotated[
         "--overwrite",
         help="Replace results of another scenario or version in the output folder.",
     ),
+]
+SockName = Annotated[
+    str,
+    typer.Option(metavar="NAME", envvar="IBSIM_SOCKNAME", help="Name of the fabric's sockets."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -100,3 +105,11 @@ def with_trees(scenario: Scenario) -> Scenario:
     if "trees" in scenario.to_dict()["probe"]:
         return scenario
     return scenario.override({"probe.trees": {}})
+
+
+def user_id(user: str, option: str) -> int:
+    """Turn a user's name or id into the id."""
+    try:
+        return int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
+    except KeyError as error:
+        raise typer.BadParameter(f"there is no user {user!r}", param_hint=option) from error

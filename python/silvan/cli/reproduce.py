@@ -58,10 +58,11 @@ def reproduce(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a paper's experiments, print its numbers beside ours, draw the figures, write a report.
+    """Reproduce the experiments of a paper.
 
-    A difference is data, not an error: the exit status is 0. Finished runs are kept under
-    --out and not run again, so Ctrl-C costs only those that were going on.
+    Prints the paper's numbers beside those measured, draws the figures and writes a report. A
+    difference is data, not an error: the exit status is 0. Finished runs are kept under --out and
+    not run again, so Ctrl-C costs only those that were going on.
     """
     from silvan.folders import require_writable
     from silvan.report import write_report

@@ -102,16 +102,16 @@ def run(
         bool,
         typer.Option(
             "--trees",
-            help="Look for congestion trees, as the scenario's probe.trees says or its defaults.",
+            help="Sample congestion trees, by default a hundred times in the run.",
         ),
     ] = False,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a scenario, several seeds and the points of its sweep in parallel.
+    """Simulate a scenario, several seeds in parallel.
 
-    Prints what was delivered. With --out it keeps every finished run, also when Ctrl-C
-    stops the others.
+    A scenario with a table [sweep] is simulated at each of its points. Prints what was delivered.
+    With --out it keeps every finished run, also when Ctrl-C stops the others.
     """
     from silvan._silvan import latency_percentile_resolution
     from silvan.folders import claimed_results
@@ -159,7 +159,12 @@ def run(
 
 def _put_details(report: Mapping[str, Any], resolution: float) -> None:
     """Print what there is room for if there is one run only."""
-    tables = (_latency_table(report, resolution), _flow_table(report), _program_table(report))
+    tables = (
+        _latency_table(report, resolution),
+        _flow_table(report),
+        _program_table(report),
+        _tree_table(report),
+    )
     for table in tables:
         if table is not None:
             put_table(table)
@@ -195,6 +200,7 @@ def _report(one: Run, result: Result) -> dict[str, Any]:
         "summary": dict(result.summary),
         "classes": result.classes.to_pylist(),
         **_ends(result),
+        **_trees(result),
         "folder": str(one.job.folder) if one.job.folder else None,
     }
 
@@ -219,6 +225,15 @@ def _ends(result: Result) -> dict[str, Any]:
             for program in result.programs.to_pylist()
         ]
     return ends
+
+
+def _trees(result: Result) -> dict[str, Any]:
+    """List the congestion trees, if the run has sampled them."""
+    if "tree_lifetimes" not in result.tables:
+        return {}
+    from silvan.forest import tree_lives
+
+    return {"trees": tree_lives(result)}
 
 
 def _finished(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -352,4 +367,32 @@ def _latency_table(report: Mapping[str, Any], resolution: float) -> Table | None
     for row in shown:
         values = (f"{row[name]:.{0 if name in _PERCENTILES else 3}f}" for name in _LATENCIES)
         table.add_row(row["name"], *values)
+    return table
+
+
+def _tree_table(report: Mapping[str, Any]) -> Table | None:
+    """Put the congestion trees of a run in a table, the largest first."""
+    from rich.table import Table
+
+    trees = report.get("trees", ())
+    if not trees:
+        return None
+    shown = trees[:_MOST_LINES]
+    more = f"; the largest {len(shown)} of {len(trees)}" if len(shown) < len(trees) else ""
+    table = Table(title=f"congestion trees{more}")
+    for heading in ("tree", "root", "hotspot", "from, ms", "to, ms"):
+        table.add_column(heading, justify="right")
+    for heading in ("Port VLs", "depth", "contributors", "victims", "moved from"):
+        table.add_column(heading, justify="right")
+    for life in shown:
+        moved = life["moved_from"]
+        table.add_row(
+            str(life["tree"]),
+            life["root"],
+            life["destination"] or "-",
+            f"{life['birth_ps'] / 1e9:g}",
+            f"{life['death_ps'] / 1e9:g}" if life["died"] else "end of run",
+            *(str(life[f"peak_{key}"]) for key in ("ports", "depth", "contributors", "victims")),
+            "-" if moved is None else str(moved),
+        )
     return table

@@ -105,10 +105,11 @@ def sweep(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a scenario at every point of a grid and of its own sweep table, on all cores.
+    """Simulate a scenario at every point of a grid, in parallel.
 
-    Every finished point is kept at once and never run again: the same command goes on with a sweep
-    that was stopped or killed. A point that fails stops no other; the exit status is then 1.
+    The grid is that of --grid and of the scenario's own table [sweep]. Every finished point is kept
+    at once and never run again: the same command goes on with a sweep that was stopped or killed. A
+    point that fails stops no other; the exit status is then 1.
     """
     from silvan.sweeping.grid import parse_grid
     from silvan.sweeping.sweep import sweep as do_sweep

@@ -174,7 +174,7 @@ pub enum GpcnetTest {
     Alltoall,
 }
 
-/// The benchmark GPCNeT (Chunduri et al., SC 2019). `silvan gpcnet` runs all its parts.
+/// The benchmark GPCNeT (Chunduri et al., SC 2019). The example `gpcnet` runs all its parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct GpcnetSection {

@@ -331,7 +331,7 @@ fn explicit_notification() {
         "control",
         "ecn = { response = \"given\", increase-table = [[1, 0]], decrease-table = [0] }",
         "control.ecn.increase-table: increase has 1 entries, one for each of the 256 inter-packet \
-         delays is needed (hint: silvan check-response writes such tables)",
+         delays is needed (hint: silvan.Response(...).tables() in Python computes such tables)",
     );
     assert_eq!(
         message("[control]\nscheme = \"ecn\"\n[control.feedback]\ncarrier = \"cnp\""),

@@ -1,7 +1,8 @@
-"""The command that measures the simulator itself."""
+"""Run the benchmarks with ``python -m silvan.bench``."""
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -166,3 +167,16 @@ def _aim(one: MeasuredLive, number: Callable[[float], str]) -> str:
     if one.aim is not None:
         return f"{number(one.aim)} {one.unit}"
     return "as ibsim" if one.ibsim is not None else ""
+
+
+def main() -> int:
+    """Run the benchmarks that the command line names."""
+    from silvan.cli.app import run_command
+
+    commands = typer.Typer(rich_markup_mode=None, add_completion=False)
+    commands.command()(bench)
+    return run_command(sys.argv[1:], commands, "python -m silvan.bench")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

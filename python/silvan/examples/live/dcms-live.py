@@ -1,7 +1,16 @@
-"""mizero2017's Experiment II, live: OpenSM, `silvan dcms` and an emulated testbed."""
+"""Experiment II of mizero2017, live: OpenSM and silvan dcms manage an emulated fabric.
+
+  python dcms-live.py
+
+Three flows to D congest the port of switch S2 to it, and X-Y, which only shares the cable between
+the switches with one of them, falls to a third of its rate. The manager finds this in the port
+counters and lowers a Marking_Rate, and X-Y gets its rate back. It takes half a minute, needs
+opensm and libumad2sim0, and writes dcms-live.png.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -15,10 +24,21 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
 from silvan.emulation import Emulation
 from silvan.errors import ManagerError
+from silvan.figures import style
 from silvan.live_programs import attached, opensm
 from silvan.scenario import Scenario
+
+_FULL_GBPS = 8.0
+_BARS = "▁▂▃▄▅▆▇█"
+_COLUMNS = 72
 
 STARTS_S: Mapping[str, float] = {"B-D": 0.0, "X-Y": 2.0, "C-D": 5.0, "A-D": 7.0}
 """When each flow starts (section 4.3), in seconds."""
@@ -263,3 +283,146 @@ def _play(
         course.samples.append(Sample(now_s, flows, is_low))
         on_change(course)
         time.sleep(_SAMPLE_S)
+
+
+# As in the figures of mizero2017's study.
+_COLOURS = {
+    VICTIM: style.CC_COLOURS["on"],
+    "B-D": style.SHADES[1],
+    "C-D": style.SHADES[3],
+    "A-D": style.SHADES[2],
+}
+
+
+def draw(course: Course, *, folder: Path, stem: str) -> list[Path]:
+    """Draw the demonstration as it went."""
+    with style.styled(
+        8.2, 3.9, "Real datagrams, OpenSM and silvan dcms: the victim gets its rate back"
+    ) as figure:
+        axes = figure.subplots()
+        for flow in STARTS_S:
+            points = [
+                (sample.time_s, sample.flows_gbps[flow])
+                for sample in course.samples
+                if flow in sample.flows_gbps
+            ]
+            if not points:
+                continue
+            times, rates = zip(*points, strict=True)
+            is_victim = flow == VICTIM
+            axes.plot(
+                times,
+                rates,
+                color=_COLOURS[flow],
+                linewidth=2.2 if is_victim else 1.4,
+                label=f"{flow} (victim)" if is_victim else flow,
+                zorder=3 if is_victim else 2,
+            )
+        last = course.samples[-1].time_s
+        restored = course.times_of("restored")
+        label: str | None = "Marking_Rate of (S2, 23) is 0"
+        for start in course.times_of("lowered"):
+            end = min((one for one in restored if one > start), default=last)
+            axes.axvspan(start, end, color="#EFEFEF", zorder=0, linewidth=0, label=label)
+            label = None
+        axes.set_xlim(0, last)
+        axes.set_ylim(0, 8.6)
+        axes.set_xlabel(
+            f"time, s (a sweep every {INTERVAL_S:g} s; {VICTIM} ends at {ENDS_S[VICTIM]:g} s)"
+        )
+        axes.set_ylabel("throughput, Gbit/s")
+        style.legend_below(axes, columns=5)
+        return style.save(figure, folder, stem)
+
+
+def _show(time_scale: float, low_s: float) -> Course:
+    """Run it with a live view on a terminal, and with remarks elsewhere."""
+    if not sys.stderr.isatty():
+        told = 0
+
+        def say(course: Course) -> None:
+            nonlocal told
+            for remark in course.remarks[told:]:
+                print(f"{remark.time_s:5.1f} s  {_words(remark.event)}", file=sys.stderr)
+            told = len(course.remarks)
+
+        return run(time_scale=time_scale, low_s=low_s, on_change=say)
+    with Live(console=Console(stderr=True), refresh_per_second=8) as live:
+        return run(
+            time_scale=time_scale,
+            low_s=low_s,
+            on_change=lambda course: live.update(_view(course)),
+        )
+
+
+def _view(course: Course) -> RenderableType:
+    """Draw what has happened so far: a line of bars per flow, then what the manager said."""
+    per_column = LASTS_S / _COLUMNS
+    flows = Table.grid(padding=(0, 1))
+    samples = {int(sample.time_s / per_column): sample for sample in course.samples}
+    newest = course.samples[-1] if course.samples else None
+    for flow in STARTS_S:
+        line = Text()
+        for column in range(_COLUMNS):
+            sample = samples.get(column)
+            rate = sample.flows_gbps.get(flow) if sample else None
+            if rate is None or sample is None:
+                line.append(" ")
+                continue
+            height = min(int(rate / _FULL_GBPS * len(_BARS)), len(_BARS) - 1)
+            colour = "bright_blue" if flow == VICTIM else "yellow"
+            line.append(_BARS[height], f"{colour} on grey19" if sample.is_low else colour)
+        now = newest.flows_gbps.get(flow) if newest else None
+        name = f"{flow} (victim)" if flow == VICTIM else flow
+        flows.add_row(name, line, "" if now is None else f"{now:.2f} Gbit/s")
+    said = Text("\n".join(f"{one.time_s:5.1f} s  {_words(one.event)}" for one in course.remarks))
+    at = f"{newest.time_s:.1f} s" if newest else ""
+    return Group(
+        Panel(flows, title=f"throughput, 0 to 8 Gbit/s; shaded: Marking_Rate low   {at}"),
+        Panel(said, title="silvan dcms"),
+    )
+
+
+def _words(event: Mapping[str, Any]) -> str:
+    """Say an event of the manager's log in a few words."""
+    kind = event["event"]
+    port = event.get("port")
+    where = f"{port['switch']}:{port['port']}" if isinstance(port, dict) else ""
+    if kind == "discovered":
+        return f"discovered {event['switches']} switches, {event['ports']} ports to watch"
+    if kind == "decision":
+        victim = event.get("victim")
+        of = f", victim {victim['switch']}:{victim['port']}" if victim else ""
+        return f"decision: {event['reason']} at {where}{of}"
+    if kind == "lowered":
+        return f"Marking_Rate of {where} lowered from {event['before']} to {event['now']}"
+    if kind == "restored":
+        return f"Marking_Rate of {where} restored to {event['now']}"
+    if kind == "stopped":
+        return f"stopped, {event['pending']} changes left"
+    return str(kind)
+
+
+def main() -> None:
+    """Play the experiment and draw it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path(), help="folder of the figure")
+    parser.add_argument(
+        "--time-scale", type=float, default=0.1, help="simulated seconds per second"
+    )
+    parser.add_argument(
+        "--low-duration",
+        type=float,
+        default=15.0,
+        help="longest time of a low Marking_Rate, s",
+    )
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    print("starting the fabric and OpenSM", file=sys.stderr)
+    course = _show(options.time_scale, options.low_duration)
+    for path in draw(course, folder=options.out, stem="dcms-live"):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,21 +1,35 @@
-"""The demonstration and the benchmark of the DCMS, which run programs of their own."""
+"""The live example and the benchmark of the DCMS, which run programs of their own."""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import silvan
-from silvan import dcms_benchmark
-from silvan.demos import dcms as demo
-from silvan.figures.dcms_live import draw
+from silvan.bench import manager
+from silvan.example_files import example
 from tests.emulator.conftest import REAL_TOOLS
 
 pytestmark = REAL_TOOLS
 
 
-def test_experiment_2_goes_as_in_the_paper(tmp_path: Path) -> None:
+@pytest.fixture
+def demo(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Load the program of the example."""
+    spec = importlib.util.spec_from_file_location("dcms_live", example("dcms-live").path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "dcms_live", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_experiment_2_goes_as_in_the_paper(demo: ModuleType, tmp_path: Path) -> None:
     seen: list[int] = []
     course = demo.run(time_scale=0.05, on_change=lambda now: seen.append(len(now.samples)))
     assert seen == sorted(seen)
@@ -36,13 +50,13 @@ def test_experiment_2_goes_as_in_the_paper(tmp_path: Path) -> None:
     assert restored
     assert course.remarks[-1].event["event"] == "stopped"
     assert course.remarks[-1].event["pending"] == 0
-    files = draw(course, folder=tmp_path, stem="dcms")
+    files = demo.draw(course, folder=tmp_path, stem="dcms")
     assert {path.suffix for path in files} == {".png", ".svg"}
     assert all(path.stat().st_size > 10_000 for path in files)
 
 
 def test_sweeps_are_measured_beside_the_common_tools() -> None:
     scenario = silvan.Scenario(fabric={"generator": "fat-tree-648"})
-    assert 0 < dcms_benchmark.sweep_seconds("32-bit", scenario) < 60
+    assert 0 < manager.sweep_seconds("32-bit", scenario) < 60
     for tool in ("ibqueryerrors", "perfquery"):
-        assert 0 < dcms_benchmark.tool_seconds(tool, scenario) < 60
+        assert 0 < manager.tool_seconds(tool, scenario) < 60

@@ -1,1 +1,0 @@
-"""Demonstrations that run by themselves, with real programs on an emulated fabric."""

@@ -1,0 +1,70 @@
+"""``python -m silvan.bench``: what it measures, and what it prints."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from silvan.bench import simulator
+from silvan.bench.__main__ import bench
+
+
+def benchmark(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run benchmarks in a process of their own."""
+    command = [sys.executable, "-m", "silvan.bench", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_an_unknown_benchmark_is_bad_input(tmp_path: Path) -> None:
+    done = benchmark("--only", "nothing", cwd=tmp_path)
+    error, hint = done.stderr.splitlines()
+    assert (done.returncode, error) == (2, "error: no benchmark starts with 'nothing'")
+    assert "uniform-50" in hint
+
+
+@pytest.mark.slow
+def test_bench_prints_every_measure(tmp_path: Path) -> None:
+    done = benchmark("--only", "uniform-50", "--repeats", "1", "--json", cwd=tmp_path)
+    (one,) = json.loads(done.stdout)
+    assert one["name"] == "uniform-50"
+    for measure in ("packet_hops_per_s", "events_per_s", "bytes_per_port", "peak_memory_bytes"):
+        assert one[measure] > 0
+    assert one["events_per_packet_hop"] == pytest.approx(
+        one["events_per_s"] / one["packet_hops_per_s"]
+    )
+
+
+@pytest.mark.slow
+def test_bench_prints_the_throughput_of_sweeps(tmp_path: Path) -> None:
+    done = benchmark("--only", "sweep", "--repeats", "1", "--json", cwd=tmp_path)
+    one, two = json.loads(done.stdout)
+    assert (one["workers"], two["workers"]) == (1, 2)
+    assert one["points"] == two["points"] == 64
+    for measured in (one, two):
+        assert measured["slowest_runs_per_s"] == measured["runs_per_s"] > 0
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_bench_that_is_stopped_prints_what_was_finished(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, as_json: bool
+) -> None:
+    measure = simulator.measure
+
+    def stopped(
+        one: simulator.Benchmark, *, repeats: int, on_repeat: Callable[[int], None]
+    ) -> simulator.Measured:
+        if one.name == "messages-ring":
+            raise KeyboardInterrupt
+        return measure(one, repeats=repeats, on_repeat=on_repeat)
+
+    monkeypatch.setattr(simulator, "measure", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        bench("messages", 1, as_json=as_json)
+    printed = capsys.readouterr().out
+    assert ('"messages-none"' if as_json else "│ messages-none │") in printed
+    assert "messages-ring" not in printed
