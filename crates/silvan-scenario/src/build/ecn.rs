@@ -103,7 +103,10 @@ fn refused(section: &KeyPath, error: &EcnError) -> ScenarioError {
                 "increase" => "increase-table",
                 _ => "decrease-table",
             };
-            (key, "silvan.Response(...).tables() in Python computes such tables")
+            (
+                key,
+                "silvan.Response(...).tables() in Python computes such tables",
+            )
         }
         _ => ("response", "use a smaller fabric"),
     };
