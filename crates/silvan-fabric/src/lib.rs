@@ -10,11 +10,12 @@
 //! The crate knows no packets and no time: what flows over the cables is the engine's business.
 //!
 //! ```
+//! use silvan_fabric::generators::Generator;
 //! use silvan_fabric::check::{CheckOptions, check};
 //! use silvan_fabric::{LinkKind, Speed, Width, generators, routing};
 //!
 //! let cable = LinkKind { width: Width::X4, speed: Speed::Ddr, length: "2 m".parse()? };
-//! let fabric = generators::fat_tree_648(cable)?;
+//! let fabric = generators::FatTree648 {}.build(cable)?;
 //! let tables = routing::d_mod_k(&fabric)?;
 //! let report = check(&fabric, &tables, CheckOptions::default())?;
 //! assert_eq!(report.pairs, 648 * 647);

@@ -47,6 +47,7 @@
 //! Two hosts on one switch: 200 ns in the switch, 10 ns in each cable, and 4122 bytes at 1 ns each.
 //!
 //! ```
+//! use silvan_fabric::generators::Generator;
 //! use silvan_fabric::{LinkKind, Speed, Width, generators, routing};
 //! use silvan_reference::{
 //!     Arbitration, FlitModel, Flow, HostParameters, Parameters, Queueing, Sink,
@@ -55,7 +56,7 @@
 //! use silvan_core::{HostId, Sl, Span, Time};
 //!
 //! let link = LinkKind { width: Width::X4, speed: Speed::Sdr, length: "2 m".parse()? };
-//! let fabric = generators::SingleSwitch { hosts: 2, link }.build()?;
+//! let fabric = generators::SingleSwitch { hosts: 2 }.build(link)?;
 //! let tables = routing::min_hop_balanced(&fabric)?;
 //! let parameters = Parameters {
 //!     data_vls: 1,

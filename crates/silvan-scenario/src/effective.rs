@@ -6,13 +6,11 @@ use toml_edit::visit_mut::VisitMut;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
 use silvan_cc::schemes::Feedback;
+use silvan_fabric::generators::Generator;
+use silvan_fabric::routing::Routing;
 
-use crate::parsed::{
-    Carrier, ControlSection, FabricSection, Generator, Limit, Routing, ScenarioFile, Scheme,
-};
+use crate::parsed::{Carrier, ControlSection, FabricSection, Limit, ScenarioFile, Scheme};
 
-/// Hosts of the fabric of the empty file.
-const DEFAULT_HOSTS: u32 = 8;
 /// Packets of MTU size in a message (gran2012, section IV).
 const DEFAULT_MESSAGE_PACKETS: u64 = 2;
 /// Looks at the congestion trees in a run.
@@ -94,17 +92,17 @@ pub(crate) fn leave_lanes_to_paths(file: &mut ScenarioFile) {
 
 /// Whether packets change lanes at the datelines of a torus.
 pub(crate) fn has_datelines(file: &ScenarioFile) -> bool {
-    file.fabric.generator == Some(Generator::Torus)
-        && file.fabric.routing == Routing::DimensionOrder
+    let grid = file.fabric.topology.as_ref().and_then(Generator::grid);
+    grid.is_some_and(|grid| grid.wraps)
+        && file.fabric.routing() == Routing::DimensionOrder
         && file.vl.data_vls > 1
 }
 
 fn fill_fabric(fabric: &mut FabricSection) {
-    if fabric.is_listed() || fabric.generator.is_some() {
-        return;
+    if !fabric.is_listed() {
+        fabric.topology.get_or_insert_default();
     }
-    fabric.generator = Some(Generator::SingleSwitch);
-    fabric.hosts.get_or_insert(DEFAULT_HOSTS);
+    fabric.routing = Some(fabric.routing());
 }
 
 /// Names the traffic entries as the statistics do.

@@ -36,6 +36,7 @@ pub mod parsed;
 mod reference;
 mod scenario;
 mod schema;
+mod topology;
 
 pub use build::control::{IbControl, switch_ports};
 pub use build::ecn::EcnControl;

@@ -16,12 +16,13 @@ pub fn reference_markdown() -> String {
         heading: "Top level".to_owned(),
         meaning: text(&schema, "description"),
         rows: Vec::new(),
+        cases: Vec::new(),
     };
     let reader = Reader { root: &schema };
     reader.read_table(&schema, "", &mut top, &mut sections);
     let mut out = String::from(HEADER);
     for section in std::iter::once(&top).chain(&sections) {
-        section.write(&mut out);
+        section.write("##", &mut out);
     }
     out
 }
@@ -41,6 +42,8 @@ struct Section {
     heading: String,
     meaning: String,
     rows: Vec<Row>,
+    /// The keys that only one value of another key allows.
+    cases: Vec<Section>,
 }
 
 struct Row {
@@ -52,15 +55,21 @@ struct Row {
 }
 
 impl Section {
-    fn write(&self, out: &mut String) {
+    fn write(&self, level: &str, out: &mut String) {
         let Self {
             heading, meaning, ..
         } = self;
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "## {heading}\n\n{meaning}\n");
-        if self.rows.is_empty() {
-            return;
+        let _ = writeln!(out, "{level} {heading}\n\n{meaning}\n");
+        if !self.rows.is_empty() {
+            self.write_rows(out);
         }
+        for case in &self.cases {
+            case.write(&format!("{level}#"), out);
+        }
+    }
+
+    fn write_rows(&self, out: &mut String) {
         out.push_str("| key | type | unit | default | meaning |\n|---|---|---|---|---|\n");
         for row in &self.rows {
             let cells = [&row.key, &row.kind, &row.unit, &row.default, &row.meaning];
@@ -119,11 +128,29 @@ impl<'a> Reader<'a> {
                 heading,
                 meaning: text(property, "description"),
                 rows: Vec::new(),
+                cases: Vec::new(),
             };
             let position = sections.len();
             self.read_table(inner, &format!("{path}."), &mut nested, sections);
             sections.insert(position, nested);
         }
+        let cases = schema["allOf"].as_array().into_iter().flatten();
+        let cases = cases.filter_map(|case| self.case(case, &section.heading));
+        section.cases = cases.collect();
+    }
+
+    /// The keys that one value of another key allows.
+    fn case(&self, case: &'a Value, heading: &str) -> Option<Section> {
+        let (key, value) = case["if"]["properties"].as_object()?.iter().next()?;
+        let keys = &case["then"];
+        let mut section = Section {
+            heading: format!("{heading}, `{key} = {}`", value["const"]),
+            meaning: text(keys, "description"),
+            rows: Vec::new(),
+            cases: Vec::new(),
+        };
+        self.read_table(keys, "", &mut section, &mut Vec::new());
+        Some(section)
     }
 
     /// Follows references, and looks through the `null` alternative of optional values.

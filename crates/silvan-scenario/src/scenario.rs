@@ -11,7 +11,7 @@ use silvan_core::document::Source;
 use silvan_core::{Span, Time};
 use silvan_dcms::machine::Dcms;
 use silvan_fabric::check::RouteReport;
-use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
+use silvan_fabric::routing::{Alternatives, PathLanes, Routes, Routing};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_model::EngineConfig;
 use silvan_workload::programs::Plan;
@@ -32,7 +32,8 @@ use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traffic::{build_traffic, environment, traffic_error};
 use crate::effective;
 use crate::given::{self, Given};
-use crate::parsed::{PythonSection, Routing, ScenarioFile, Scheme, SweepSection, Unreachable};
+use crate::parsed::{PythonSection, ScenarioFile, Scheme, SweepSection, Unreachable};
+use crate::topology::{check_fabric_keys, read_topology};
 use crate::{KeyPath, Override, ScenarioError};
 
 /// A scenario that can be run: every name is known, every value possible, every pair of hosts
@@ -154,7 +155,9 @@ impl Scenario {
         source_name: &str,
         overrides: &[Override],
     ) -> Result<Self, ScenarioError> {
+        check_fabric_keys(source)?;
         let mut file: ScenarioFile = source.read()?;
+        file.fabric.topology = read_topology(source)?;
         check_name(&file.name)?;
         check_runs(&file)?;
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));
@@ -181,7 +184,7 @@ impl Scenario {
             report,
         } = build_routes(&file, &engine, &fabric, origin.as_ref())?;
         let missing = report.first_missing.as_ref();
-        if let Some(missing) = missing.filter(|_| file.fabric.routing != Routing::None) {
+        if let Some(missing) = missing.filter(|_| file.fabric.routing() != Routing::None) {
             warnings.push(format!(
                 "{} of {} pairs of hosts have no route, and switches discard their packets: {missing}",
                 report.unreachable, report.pairs
@@ -323,7 +326,7 @@ impl Scenario {
     /// none such.
     pub fn discards_unroutable(&self) -> bool {
         let fabric = &self.file.fabric;
-        fabric.unreachable == Unreachable::Drop || fabric.routing == Routing::None
+        fabric.unreachable == Unreachable::Drop || fabric.routing() == Routing::None
     }
 
     /// What the check of the tables found out.

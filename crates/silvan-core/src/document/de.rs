@@ -5,6 +5,7 @@
 //! and the nearest known name, whether the value came from the file or from an override.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -22,11 +23,20 @@ const ABBREVIATION: usize = 3;
 
 /// Reads `T` from a document; the error has a key path but no place yet.
 pub(super) fn from_item<T: DeserializeOwned>(item: &Item) -> Result<T, DocumentError> {
+    read_item(item, &KeyPath::ROOT, PhantomData)
+}
+
+/// Reads the value at `path` of a document with a seed.
+pub(super) fn read_item<'de, T: DeserializeSeed<'de>>(
+    item: &Item,
+    path: &KeyPath,
+    seed: T,
+) -> Result<T::Value, DocumentError> {
     let node = Node {
         kind: Kind::of(item),
-        path: KeyPath::ROOT,
+        path: path.clone(),
     };
-    T::deserialize(node).map_err(|error| error.0)
+    node.read(seed).map_err(|error| error.0)
 }
 
 /// A [`DocumentError`] under construction; without a path until it passes a [`Node`].
@@ -163,7 +173,7 @@ fn plain(expected: &dyn Expected) -> String {
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",
         "u32" => "a whole number from 0 to 4294967295",
-        "u64" => "a whole number that is not negative",
+        "u64" | "usize" => "a whole number that is not negative",
         "i64" => "a whole number",
         "f64" => "a number",
         "a boolean" => "true or false",

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 use toml_edit::{Document, Item, Table, Value};
 
 use super::error::DocumentError;
@@ -90,6 +90,25 @@ impl Source {
     /// The first unknown key, missing key or wrong value. [`locate`](Self::locate) adds its place.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
         de::from_item(&self.root)
+    }
+
+    /// Reads the value of one key with a seed; a missing one is read as an empty value.
+    ///
+    /// # Errors
+    /// As those of [`read`](Self::read).
+    pub fn read_at<'de, T: DeserializeSeed<'de>>(
+        &self,
+        path: &KeyPath,
+        seed: T,
+    ) -> Result<T::Value, DocumentError> {
+        let item = path
+            .steps()
+            .iter()
+            .try_fold(&self.root, |item, step| match step {
+                Step::Key(key) => item.get(key.as_str()),
+                Step::Index(index) => item.get(*index),
+            });
+        de::read_item(item.unwrap_or(&Item::None), path, seed)
     }
 
     /// Puts a place to an error that knows its key: the override that set the value or the table

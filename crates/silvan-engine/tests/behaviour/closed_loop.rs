@@ -4,7 +4,7 @@ use silvan_cc::hooks::Flow as QueuePair;
 use silvan_cc::schemes::ib_cc::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
 use silvan_engine::{BecnPath, Engine, EngineConfig, FeedbackParams};
-use silvan_fabric::generators::{Chain, TwoSwitchTestbed};
+use silvan_fabric::generators::{Chain, Generator, TwoSwitchTestbed};
 
 use crate::common::{MTU, Routed, WIRE, at, cable, room, ser, two_lanes};
 use crate::script::{Flow, Script};
@@ -111,9 +111,8 @@ fn throttled_flows_share_fairly() {
     let chain = Chain {
         switches: 4,
         hosts_per_switch: 2,
-        link: cable("4x DDR 2 m"),
     };
-    let routed = Routed::new(chain.build().unwrap());
+    let routed = Routed::new(chain.build(cable("4x DDR 2 m")).unwrap());
     let flows: Vec<_> = (0..4)
         .map(|switch| Flow::saturating(2 * switch, 7))
         .collect();
@@ -164,12 +163,12 @@ fn paths() -> [(&'static str, EngineConfig); 3] {
 /// pass in turn. So X gets what A gets, a third.
 #[test]
 fn a_victim_recovers_when_the_contributors_are_throttled() {
-    let routed = Routed::new(TwoSwitchTestbed::default().build().unwrap());
+    let routed = Routed::new(TwoSwitchTestbed {}.build(TwoSwitchTestbed::TRUNK).unwrap());
     let (a, b, c, d, x, y) = (0, 1, 2, 3, 4, 5);
     let flows = [(a, d), (b, d), (c, d), (x, y)].map(|(from, to)| Flow::saturating(from, to));
     let (from, to) = (Span::from_ms(20), Span::from_ms(40));
     let full = (to.as_secs_f64() - from.as_secs_f64())
-        / ser(TwoSwitchTestbed::default().host_link, MTU).as_secs_f64();
+        / ser(TwoSwitchTestbed::HOST_LINK, MTU).as_secs_f64();
 
     for (name, config) in paths() {
         let script = routed.run(&config, &flows, to);

@@ -2,7 +2,7 @@
 
 use silvan_core::{HostId, PortId, PortNumber, Span, Vl};
 use silvan_engine::{Deadlock, EngineConfig, EngineError, Queueing};
-use silvan_fabric::generators::{Chain, Ring};
+use silvan_fabric::generators::{Chain, Generator, Ring};
 use silvan_fabric::routing::{ExplicitTable, explicit};
 
 use crate::common::{
@@ -15,9 +15,8 @@ pub fn one_way_ring(switches: usize, hosts_per_switch: usize) -> Routed {
     let ring = Ring {
         switches,
         hosts_per_switch,
-        link: cable("4x DDR 2 m"),
     };
-    let fabric = ring.build().unwrap();
+    let fabric = ring.build(cable("4x DDR 2 m")).unwrap();
     let onward = PortNumber::new(u8::try_from(hosts_per_switch + 2).unwrap());
     let tables: Vec<_> = fabric
         .switch_ids()
@@ -155,9 +154,8 @@ fn congestion_is_no_deadlock() {
     let chain = Chain {
         switches: 4,
         hosts_per_switch: 2,
-        link: cable("4x DDR 2 m"),
     };
-    let routed = Routed::new(chain.build().unwrap());
+    let routed = Routed::new(chain.build(cable("4x DDR 2 m")).unwrap());
     let flows: Vec<_> = (0..7).map(|source| Flow::saturating(source, 7)).collect();
     let mut config = tight(1);
     config.host.sink_rate = Some(mbit(1));

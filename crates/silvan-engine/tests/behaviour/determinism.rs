@@ -9,7 +9,7 @@ use silvan_core::{Bytes, HostId, Sl, Span, Time};
 use silvan_engine::{
     BecnCarrier, BecnPath, Engine, EngineConfig, FeedbackParams, HostCounters, PortCounters,
 };
-use silvan_fabric::generators::Chain;
+use silvan_fabric::generators::{Chain, Generator};
 
 use crate::common::{MTU, Routed, at, cable, mbit, room, two_lanes, vl};
 use crate::lossless::runner;
@@ -24,9 +24,8 @@ fn engine(seed: u64) -> (Routed, Controlled) {
     let chain = Chain {
         switches: 4,
         hosts_per_switch: 3,
-        link: cable("4x DDR 3 m"),
     };
-    let routed = Routed::new(chain.build().unwrap());
+    let routed = Routed::new(chain.build(cable("4x DDR 3 m")).unwrap());
     let mut config = two_lanes(EngineConfig::default());
     config.switch.buffer = room(6);
     config.switch.read_limit = Some(2);

@@ -2,7 +2,7 @@
 
 use silvan_core::Span;
 use silvan_engine::{EngineConfig, VlArbitration};
-use silvan_fabric::generators::TwoSwitchTestbed;
+use silvan_fabric::generators::{Generator, TwoSwitchTestbed};
 
 use crate::common::{MTU, Routed, at, cable, periods, ser, two_lanes, vl};
 use crate::script::{Flow, Script};
@@ -11,7 +11,7 @@ const RUN: Span = Span::from_ms(2);
 
 /// A, B and C of the testbed send to D on lane 0 if `congested`; X sends to Y on the lane of `sl`.
 fn testbed(congested: bool, sl: u8) -> Script {
-    let routed = Routed::new(TwoSwitchTestbed::default().build().unwrap());
+    let routed = Routed::new(TwoSwitchTestbed {}.build(TwoSwitchTestbed::TRUNK).unwrap());
     let mut flows = vec![Flow {
         sl,
         ..Flow::saturating(4, 5)
@@ -35,10 +35,10 @@ fn testbed(congested: bool, sl: u8) -> Script {
 fn congestion_of_one_lane_leaves_the_other_untouched() {
     let (empty, full) = (testbed(false, 1), testbed(true, 1));
     let (alone, beside) = (&empty.records[0], &full.records[0]);
-    let host = ser(TwoSwitchTestbed::default().host_link, MTU);
+    let host = ser(TwoSwitchTestbed::HOST_LINK, MTU);
     assert!(periods(&alone.injected).iter().all(|&each| each == host));
     assert_eq!(beside.injected, alone.injected);
-    let blocked = ser(TwoSwitchTestbed::default().trunk, MTU);
+    let blocked = ser(TwoSwitchTestbed::TRUNK, MTU);
     for (done, undisturbed) in beside.delivered.iter().zip(&alone.delivered) {
         assert!(
             done >= undisturbed && *done <= *undisturbed + blocked,

@@ -19,9 +19,8 @@ fn ring() -> (Fabric, ForwardingTables) {
         sizes: vec![SWITCHES],
         wraps: true,
         hosts_per_switch: HOSTS,
-        link: cable("4x DDR 2 m"),
     };
-    let fabric = grid.build().unwrap();
+    let fabric = grid.build(cable("4x DDR 2 m")).unwrap();
     let (tables, _) = dimension_order(&fabric, &grid).unwrap();
     (fabric, tables)
 }

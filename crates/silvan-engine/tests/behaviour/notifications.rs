@@ -6,7 +6,7 @@ use silvan_cc::hooks::{Feedback, Flow as QueuePair, SourceControl};
 use silvan_cc::schemes::ib_cc::{IbAdapter, IbParameters, IbSwitch, ThresholdMap};
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
 use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig};
-use silvan_fabric::generators::TwoSwitchTestbed;
+use silvan_fabric::generators::{Generator, TwoSwitchTestbed};
 
 use crate::common::{MTU, Routed, at, two_lanes};
 use crate::script::{Flow, Script};
@@ -38,7 +38,7 @@ impl SourceControl for Listener {
 
 /// The testbed with three contributors and a victim, run until everything has drained.
 fn drained(config: &EngineConfig) -> Engine<IbSwitch, Listener, Script> {
-    let routed = Routed::new(TwoSwitchTestbed::default().build().unwrap());
+    let routed = Routed::new(TwoSwitchTestbed {}.build(TwoSwitchTestbed::TRUNK).unwrap());
     let flows = [(0, 3), (1, 3), (2, 3), (4, 5), (3, 0)].map(|(from, to)| Flow {
         stop: at(STOP),
         sizes: vec![MTU, 1500, 1000],

@@ -2,7 +2,7 @@
 
 use silvan_core::Span;
 use silvan_engine::{Arbitration, EngineConfig, OutputBuffer};
-use silvan_fabric::generators::Chain;
+use silvan_fabric::generators::{Chain, Generator};
 
 use crate::common::{MTU, Routed, at, cable, periods, room, ser};
 use crate::script::{Flow, Script};
@@ -16,12 +16,14 @@ fn parking_lot(switches: usize) -> (Routed, Vec<Flow>) {
     let chain = Chain {
         switches,
         hosts_per_switch: 2,
-        link: cable("4x DDR 2 m"),
     };
     let flows = (0..switches)
         .map(|switch| Flow::saturating(2 * switch, 2 * switches - 1))
         .collect();
-    (Routed::new(chain.build().unwrap()), flows)
+    (
+        Routed::new(chain.build(cable("4x DDR 2 m")).unwrap()),
+        flows,
+    )
 }
 
 /// Each switch takes the packets of its own host and those from up the chain in turn. So every

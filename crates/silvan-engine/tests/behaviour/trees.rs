@@ -7,6 +7,7 @@ use std::cell::Cell;
 use proptest::prelude::*;
 use silvan_core::{Bytes, HostId, PortId, Span, Time};
 use silvan_engine::{EngineConfig, Forest, HostShare, Member, Queueing, Role, Tree};
+use silvan_fabric::generators::Generator;
 use silvan_fabric::{generators, routing};
 
 use crate::common::{PlainEngine, Routed, WIRE, at, cable, vl};
@@ -182,9 +183,8 @@ fn a_silent_tree_in_a_fat_tree_is_three_deep() {
     let fat_tree = generators::Xgft {
         children: vec![4, 4],
         parents: vec![1, 4],
-        link: cable(FAST),
     };
-    let fabric = fat_tree.build().unwrap();
+    let fabric = fat_tree.build(cable(FAST)).unwrap();
     let tables = routing::d_mod_k(&fabric).unwrap();
     let routed = Routed { fabric, tables };
     let flows: Vec<_> = (1..16).map(|host| Flow::saturating(host, 0)).collect();

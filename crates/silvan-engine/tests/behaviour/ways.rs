@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use silvan_cc::hooks::NoControl;
 use silvan_core::{PortNumber, Span, SwitchId};
 use silvan_engine::{BecnCarrier, BuildError, Engine, EngineConfig, EngineError};
-use silvan_fabric::generators::{Grid, Xgft};
+use silvan_fabric::generators::{Generator, Grid, Xgft};
 use silvan_fabric::routing::{
     Alternatives, PathLanes, Routes, d_mod_k, dimension_order, minimal_alternatives,
 };
@@ -18,9 +18,8 @@ fn torus(sizes: &[usize], hosts_per_switch: usize) -> (Fabric, ForwardingTables,
         sizes: sizes.to_vec(),
         wraps: true,
         hosts_per_switch,
-        link: cable("4x DDR 2 m"),
     };
-    let fabric = grid.build().unwrap();
+    let fabric = grid.build(cable("4x DDR 2 m")).unwrap();
     let (tables, lanes) = dimension_order(&fabric, &grid).unwrap();
     (fabric, tables, lanes.unwrap())
 }
@@ -171,9 +170,8 @@ fn two_spines(leaves: usize, trunk: &str) -> Routed {
     let tree = Xgft {
         children: vec![4, leaves],
         parents: vec![1, 2],
-        link: cable(trunk),
     };
-    let fabric = tree.build().unwrap();
+    let fabric = tree.build(cable(trunk)).unwrap();
     let tables = d_mod_k(&fabric).unwrap();
     Routed { fabric, tables }
 }

@@ -10,7 +10,7 @@ use silvan_core::{HostId, Sl, SwitchId};
 
 use super::*;
 use crate::ForwardingTables;
-use crate::generators::{Chain, Ring, SingleSwitch, fat_tree_648, fat_tree_11664};
+use crate::generators::{Chain, FatTree648, FatTree11664, Generator, Ring, SingleSwitch};
 use crate::routing::{
     ExplicitTable, PathLanes, PathLevels, SlToVlTables, d_mod_k, explicit, min_hop_balanced,
 };
@@ -25,9 +25,8 @@ fn ring(switches: usize) -> Fabric {
     Ring {
         switches,
         hosts_per_switch: 1,
-        link: LINK,
     }
-    .build()
+    .build(LINK)
     .unwrap()
 }
 
@@ -35,7 +34,7 @@ fn ring(switches: usize) -> Fabric {
 /// cable between leaf and spine.
 #[test]
 fn the_648_port_tree_is_reported_exactly() {
-    let fabric = fat_tree_648(LINK).unwrap();
+    let fabric = FatTree648 {}.build(LINK).unwrap();
     let report = check(&fabric, &d_mod_k(&fabric).unwrap(), CheckOptions::default()).unwrap();
     assert_eq!(report.pairs, 648 * 647);
     assert_eq!(report.max_hops, 4);
@@ -55,7 +54,7 @@ fn the_648_port_tree_is_reported_exactly() {
 
 #[test]
 fn the_11664_port_tree_is_reported_exactly() {
-    let fabric = fat_tree_11664(LINK).unwrap();
+    let fabric = FatTree11664 {}.build(LINK).unwrap();
     let report = check(&fabric, &d_mod_k(&fabric).unwrap(), CheckOptions::default()).unwrap();
     assert_eq!(report.max_hops, 6);
     let per_source = f64::from(17 * 2 + (324 - 18) * 4 + (11_664 - 324) * 6);
@@ -102,12 +101,7 @@ fn minimal_routes_around_a_ring_are_named_as_a_cycle() {
 
 #[test]
 fn small_fabrics_are_accepted() {
-    let single = SingleSwitch {
-        hosts: 1,
-        link: LINK,
-    }
-    .build()
-    .unwrap();
+    let single = SingleSwitch { hosts: 1 }.build(LINK).unwrap();
     let report = check(
         &single,
         &min_hop_balanced(&single).unwrap(),
@@ -120,9 +114,8 @@ fn small_fabrics_are_accepted() {
     let chain = Chain {
         switches: 4,
         hosts_per_switch: 2,
-        link: LINK,
     }
-    .build()
+    .build(LINK)
     .unwrap();
     let report = check(
         &chain,
@@ -153,7 +146,7 @@ fn towards_h2(s0: Option<u8>, s1: Option<u8>, s2: Option<u8>) -> RouteError {
 /// route in the whole tables passes that switch.
 #[test]
 fn missing_entries_are_reported_where_they_are_allowed() {
-    let fabric = fat_tree_648(LINK).unwrap();
+    let fabric = FatTree648 {}.build(LINK).unwrap();
     let whole = d_mod_k(&fabric).unwrap();
     let options = CheckOptions {
         allow_missing: true,

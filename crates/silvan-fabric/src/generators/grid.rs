@@ -1,8 +1,8 @@
-//! Meshes and tori of any number of dimensions.
+//! Switches at the points of a grid: what a mesh and a torus have in common.
 
 use silvan_core::{Lid, PortNumber, SwitchId};
 
-use super::{host_name, port_number};
+use super::{Mesh, Torus, host_name, port_number};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// Switches at the points of a grid, each cabled to its neighbours in every dimension: a mesh, or
@@ -25,8 +25,6 @@ pub struct Grid {
     pub wraps: bool,
     /// Number of hosts on each switch.
     pub hosts_per_switch: usize,
-    /// Every cable.
-    pub link: LinkKind,
 }
 
 /// Which way along a row.
@@ -45,7 +43,7 @@ impl Grid {
     ///
     /// If there is no dimension, a size is too small, a switch has no host or more than 254 ports,
     /// or there are too few LIDs.
-    pub fn build(&self) -> Result<Fabric, FabricError> {
+    pub fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         self.validate()?;
         let count = self.switch_count();
         let mut builder = FabricBuilder::new();
@@ -58,7 +56,7 @@ impl Grid {
             let host = builder.add_host(host_name(index, host_count))?;
             let switch = switches[index / self.hosts_per_switch];
             let port = port_number(index % self.hosts_per_switch + 1, self.name())?;
-            builder.connect(host.port(1), switch.port(port), self.link)?;
+            builder.connect(host.port(1), switch.port(port), link)?;
         }
         for (index, switch) in switches.iter().enumerate() {
             for dimension in 0..self.sizes.len() {
@@ -67,14 +65,14 @@ impl Grid {
                 };
                 let up = self.port_towards(dimension, Direction::Up).as_u8();
                 let down = self.port_towards(dimension, Direction::Down).as_u8();
-                builder.connect(switch.port(up), switches[next].port(down), self.link)?;
+                builder.connect(switch.port(up), switches[next].port(down), link)?;
             }
         }
         builder.build()
     }
 
     fn name(&self) -> &'static str {
-        if self.wraps { "torus" } else { "mesh" }
+        if self.wraps { Torus::NAME } else { Mesh::NAME }
     }
 
     fn validate(&self) -> Result<(), FabricError> {

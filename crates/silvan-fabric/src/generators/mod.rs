@@ -2,19 +2,33 @@
 //!
 //! Hosts are numbered switch by switch, so that the hosts of one switch are consecutive. A switch's
 //! hosts are on its ports 1, 2, ...; cables to other switches follow.
+//!
+//! A topology is one module with a struct that holds its keys, defaults and documentation and implements
+//! [`Generator`], and one line in the list at the end of this file. Everything else follows from them:
+//! `fabric.generator = "NAME"` and the keys in scenarios, the JSON schema and the reference. The guide's page "How to
+//! add a topology" adds one.
+//!
+//! ```
+//! use silvan_fabric::generators::{Kind, Topology};
+//!
+//! assert_eq!(Kind::Torus.name(), "torus");
+//! assert_eq!(Topology::default().kind(), Kind::SingleSwitch);
+//! ```
 
+mod generator;
 mod grid;
-mod line;
-mod testbeds;
-mod xgft;
+mod row;
 
+pub use generator::Generator;
 pub(crate) use grid::Direction;
 pub use grid::Grid;
-pub use line::{Chain, Ring, SingleSwitch};
-pub use testbeds::{SantosTwoSwitches, TwoSwitchTestbed};
-pub use xgft::{KAryNTree, Xgft, fat_tree_120, fat_tree_648, fat_tree_11664};
 
-use crate::FabricError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::routing::Routing;
+use crate::{Fabric, FabricError, LinkKind};
 
 /// Name of the `index`th of `count` things: `stem-03`, counted from 0, all equally wide.
 fn numbered(stem: &str, index: usize, count: usize, least_digits: usize) -> String {
@@ -38,6 +52,131 @@ fn port_number(number: usize, generator: &'static str) -> Result<u8, FabricError
         generator,
         problem: format!("a switch would need port {number}, it has at most 254"),
     })
+}
+
+/// Registers topologies: for each its module, its type, its name in scenarios and a sentence on it.
+macro_rules! register {
+    ($($module:ident::$topology:ident = $name:literal, $summary:literal;)*) => {
+        $(
+            mod $module;
+            pub use $module::$topology;
+
+            impl $topology {
+                /// Its name in scenarios.
+                pub const NAME: &'static str = $name;
+            }
+        )*
+
+        /// The name of a registered topology.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub enum Kind {
+            $(
+                #[doc = $summary]
+                #[serde(rename = $name)]
+                $topology,
+            )*
+        }
+
+        impl Kind {
+            /// All of them, in the order of their registration.
+            pub const ALL: &[Self] = &[$(Self::$topology),*];
+
+            /// Its name in scenarios.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$topology => $name,)*
+                }
+            }
+
+            /// A sentence on it.
+            pub const fn summary(self) -> &'static str {
+                match self {
+                    $(Self::$topology => $summary,)*
+                }
+            }
+
+            /// The JSON schema of its keys.
+            pub fn schema(self) -> Value {
+                match self {
+                    $(Self::$topology => schemars::schema_for!($topology).into(),)*
+                }
+            }
+
+            /// Reads its keys from a table, in which other keys are ignored.
+            ///
+            /// # Errors
+            /// A missing key or a wrong value.
+            pub fn read<'de, D: Deserializer<'de>>(self, table: D) -> Result<Topology, D::Error> {
+                match self {
+                    $(Self::$topology => {
+                        $topology::deserialize(table).map(Topology::$topology)
+                    })*
+                }
+            }
+        }
+
+        /// One of the registered topologies with its keys.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[serde(tag = "generator")]
+        pub enum Topology {
+            $(
+                #[doc = $summary]
+                #[serde(rename = $name)]
+                $topology($topology),
+            )*
+        }
+
+        impl Topology {
+            /// Which one it is.
+            pub const fn kind(&self) -> Kind {
+                match self {
+                    $(Self::$topology(_) => Kind::$topology,)*
+                }
+            }
+        }
+
+        impl Generator for Topology {
+            fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
+                match self {
+                    $(Self::$topology(topology) => topology.build(link),)*
+                }
+            }
+
+            fn default_routing(&self) -> Routing {
+                match self {
+                    $(Self::$topology(topology) => topology.default_routing(),)*
+                }
+            }
+
+            fn grid(&self) -> Option<Grid> {
+                match self {
+                    $(Self::$topology(topology) => topology.grid(),)*
+                }
+            }
+        }
+    };
+}
+
+register! {
+    xgft::Xgft = "xgft", "An extended generalised fat tree.";
+    k_ary_n_tree::KAryNTree = "k-ary-n-tree", "A k-ary n-tree.";
+    fat_tree_648::FatTree648 = "fat-tree-648", "The three-stage fat tree of 54 36-port crossbars and 648 hosts of gran2012.";
+    fat_tree_11664::FatTree11664 = "fat-tree-11664", "A three-level fat tree of 36-port crossbars and 11,664 hosts.";
+    fat_tree_120::FatTree120 = "fat-tree-120", "The fat tree of 120 hosts of pft2021.";
+    two_switch_testbed::TwoSwitchTestbed = "two-switch-testbed", "The two switches, with links of different speeds, of mizero2017.";
+    santos_two_switches::SantosTwoSwitches = "santos-two-switches", "The two switches of santos2003.";
+    chain::Chain = "chain", "Switches in a row, the parking lot.";
+    single_switch::SingleSwitch = "single-switch", "One switch.";
+    ring::Ring = "ring", "Switches in a ring, which can deadlock.";
+    mesh::Mesh = "mesh", "Switches at the points of a grid.";
+    torus::Torus = "torus", "A mesh whose rows are joined to rings.";
+}
+
+impl Default for Topology {
+    /// What a scenario has that describes no fabric.
+    fn default() -> Self {
+        Self::SingleSwitch(SingleSwitch::default())
+    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,12 @@
 use std::collections::HashSet;
 
 use proptest::prelude::*;
+use serde_json::json;
 use silvan_core::{Length, SwitchId};
 
 use super::*;
+use crate::check::{CheckOptions, check};
+use crate::routing::{d_mod_k, dimension_order, min_hop_balanced};
 use crate::{Fabric, LinkKind, NodeKind, Speed, Width};
 
 const LINK: LinkKind = LinkKind {
@@ -85,7 +88,7 @@ fn degrees(fabric: &Fabric) -> HashSet<usize> {
 /// gran2012, section IV: 648 ports from 54 36-port crossbars.
 #[test]
 fn fat_tree_648_is_54_full_crossbars() {
-    let fabric = fat_tree_648(LINK).unwrap();
+    let fabric = FatTree648 {}.build(LINK).unwrap();
     assert_invariants(&fabric);
     assert_eq!(fabric.switch_count(), 54);
     assert_eq!(fabric.host_count(), 648);
@@ -105,7 +108,7 @@ fn fat_tree_648_is_54_full_crossbars() {
 /// 36^3 / 4 hosts; five crossbars of 36 ports serve 36 hosts.
 #[test]
 fn fat_tree_11664_is_full_crossbars() {
-    let fabric = fat_tree_11664(LINK).unwrap();
+    let fabric = FatTree11664 {}.build(LINK).unwrap();
     assert_invariants(&fabric);
     assert_eq!(fabric.host_count(), 36 * 36 * 36 / 4);
     assert_eq!(fabric.switch_count(), 36 * 36 * 5 / 4);
@@ -118,7 +121,7 @@ fn fat_tree_11664_is_full_crossbars() {
 
 #[test]
 fn fat_tree_120_is_non_blocking() {
-    let fabric = fat_tree_120(LINK).unwrap();
+    let fabric = FatTree120 {}.build(LINK).unwrap();
     assert_invariants(&fabric);
     assert_eq!(fabric.host_count(), 120);
     // Ten leaves with as many cables up as hosts.
@@ -134,7 +137,7 @@ fn fat_tree_120_is_non_blocking() {
 #[test]
 fn k_ary_n_trees_have_their_counts() {
     for (k, n) in [(2, 1), (2, 3), (3, 2), (4, 3), (2, 5)] {
-        let fabric = KAryNTree { k, n, link: LINK }.build().unwrap();
+        let fabric = KAryNTree { k, n }.build(LINK).unwrap();
         assert_invariants(&fabric);
         let power = |exponent: usize| k.pow(exponent as u32);
         assert_eq!(fabric.host_count(), power(n), "{k}-ary {n}-tree");
@@ -155,8 +158,8 @@ proptest! {
         let mut parents: Vec<usize> = shape.iter().map(|(_, w)| *w).collect();
         parents[0] = 1;
         let levels = children.len();
-        let xgft = Xgft { children: children.clone(), parents: parents.clone(), link: LINK };
-        let fabric = xgft.build().unwrap();
+        let xgft = Xgft { children: children.clone(), parents: parents.clone(), };
+        let fabric = xgft.build(LINK).unwrap();
         assert_invariants(&fabric);
 
         let nodes_at = |level: usize| -> usize {
@@ -186,9 +189,8 @@ fn xgft_digits_say_who_is_cabled_to_whom() {
     let fabric = Xgft {
         children: vec![2, 2, 2],
         parents: vec![1, 2, 2],
-        link: LINK,
     }
-    .build()
+    .build(LINK)
     .unwrap();
     for (switch, expected) in [
         (
@@ -212,7 +214,7 @@ fn xgft_digits_say_who_is_cabled_to_whom() {
 /// mizero2017, sections 4.1 and 4.2.
 #[test]
 fn two_switch_testbed_has_the_papers_ports_and_rates() {
-    let fabric = TwoSwitchTestbed::default().build().unwrap();
+    let fabric = TwoSwitchTestbed {}.build(TwoSwitchTestbed::TRUNK).unwrap();
     assert_invariants(&fabric);
     let s1 = peers(&fabric, "S1");
     assert_eq!((&*s1[10], &*s1[11], &*s1[14]), ("X:1", "A:1", "S2:20"));
@@ -233,9 +235,8 @@ fn santos_switches_have_the_papers_hosts() {
     let fabric = SantosTwoSwitches {
         remote: 1,
         local: 5,
-        link,
     }
-    .build()
+    .build(link)
     .unwrap();
     assert_invariants(&fabric);
     assert_eq!(peers(&fabric, "A"), ["A1:1", "AV:1", "B:8"]);
@@ -253,9 +254,8 @@ fn rows_connect_their_neighbours() {
     let chain = Chain {
         switches: 3,
         hosts_per_switch: 2,
-        link: LINK,
     }
-    .build()
+    .build(LINK)
     .unwrap();
     assert_invariants(&chain);
     assert_eq!(
@@ -270,9 +270,8 @@ fn rows_connect_their_neighbours() {
     let ring = Ring {
         switches: 4,
         hosts_per_switch: 1,
-        link: LINK,
     }
-    .build()
+    .build(LINK)
     .unwrap();
     assert_invariants(&ring);
     assert_eq!(
@@ -280,12 +279,7 @@ fn rows_connect_their_neighbours() {
         ["host-0000:1", "switch-03:3", "switch-01:2"]
     );
 
-    let single = SingleSwitch {
-        hosts: 5,
-        link: LINK,
-    }
-    .build()
-    .unwrap();
+    let single = SingleSwitch { hosts: 5 }.build(LINK).unwrap();
     assert_invariants(&single);
     assert_eq!(
         (
@@ -303,9 +297,8 @@ fn senseless_parameters_are_refused() {
         let xgft = Xgft {
             children: children.to_vec(),
             parents: parents.to_vec(),
-            link: LINK,
         };
-        xgft.build().unwrap_err().to_string()
+        xgft.build(LINK).unwrap_err().to_string()
     };
     for (message, expected) in [
         (
@@ -334,23 +327,18 @@ fn senseless_parameters_are_refused() {
             "xgft: the number of hosts is astronomical",
         ),
         (
-            KAryNTree {
-                k: 0,
-                n: 2,
-                link: LINK,
-            }
-            .build()
-            .unwrap_err()
-            .to_string(),
+            KAryNTree { k: 0, n: 2 }
+                .build(LINK)
+                .unwrap_err()
+                .to_string(),
             "k-ary-n-tree: k is 0",
         ),
         (
             Ring {
                 switches: 2,
                 hosts_per_switch: 1,
-                link: LINK,
             }
-            .build()
+            .build(LINK)
             .unwrap_err()
             .to_string(),
             "ring: 2 switches, it must be 3 or more",
@@ -359,21 +347,17 @@ fn senseless_parameters_are_refused() {
             Chain {
                 switches: 0,
                 hosts_per_switch: 1,
-                link: LINK,
             }
-            .build()
+            .build(LINK)
             .unwrap_err()
             .to_string(),
             "chain: 0 switches",
         ),
         (
-            SingleSwitch {
-                hosts: 255,
-                link: LINK,
-            }
-            .build()
-            .unwrap_err()
-            .to_string(),
+            SingleSwitch { hosts: 255 }
+                .build(LINK)
+                .unwrap_err()
+                .to_string(),
             "switch \"switch-00\" has 255 ports",
         ),
     ] {
@@ -396,14 +380,13 @@ fn grid(sizes: &[usize], wraps: bool, hosts_per_switch: usize) -> Grid {
         sizes: sizes.to_vec(),
         wraps,
         hosts_per_switch,
-        link: LINK,
     }
 }
 
 /// Hosts first, then down and up in each dimension.
 #[test]
 fn a_torus_joins_the_ends_of_its_rows() {
-    let fabric = grid(&[4, 3], true, 2).build().unwrap();
+    let fabric = grid(&[4, 3], true, 2).build(LINK).unwrap();
     assert_invariants(&fabric);
     assert_eq!((fabric.switch_count(), fabric.host_count()), (12, 24));
     assert_eq!(fabric.links.len(), 24 + 12 * 2);
@@ -423,7 +406,7 @@ fn a_torus_joins_the_ends_of_its_rows() {
 
 #[test]
 fn a_mesh_ends_at_its_edges() {
-    let fabric = grid(&[3, 1, 2], false, 1).build().unwrap();
+    let fabric = grid(&[3, 1, 2], false, 1).build(LINK).unwrap();
     assert_invariants(&fabric);
     assert_eq!(fabric.links.len(), 6 + 2 * 2 + 3);
     assert_eq!(
@@ -456,7 +439,52 @@ fn impossible_grids_are_refused() {
         (&[usize::MAX, 3], false, 1, "astronomical"),
         (&[200, 200], true, 1, "80000"),
     ] {
-        let error = grid(sizes, wraps, hosts).build().unwrap_err().to_string();
+        let error = grid(sizes, wraps, hosts)
+            .build(LINK)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+/// Oracle: the check of routes. Every registered topology has the invariants of fabrics, and its default
+/// routing connects all pairs of hosts.
+#[test]
+fn every_topology_works_with_its_default_routing() {
+    let keys = json!({
+        "children": [2, 3], "parents": [1, 2], "k": 2, "n": 2, "switches": 4, "sizes": [3, 3],
+        "hosts-per-switch": 2, "remote": 1, "local": 2, "hosts": 4,
+    });
+    for kind in Kind::ALL {
+        let name = kind.name();
+        // A topology with other keys is tested in its own module.
+        let Ok(topology) = kind.read(&keys) else {
+            continue;
+        };
+        assert_eq!(topology.kind(), *kind);
+        let fabric = topology.build(LINK).unwrap();
+        assert_invariants(&fabric);
+        let tables = match topology.default_routing() {
+            Routing::DModK => d_mod_k(&fabric).unwrap(),
+            Routing::MinHop => min_hop_balanced(&fabric).unwrap(),
+            Routing::DimensionOrder => {
+                let grid = topology.grid().unwrap();
+                dimension_order(&fabric, &grid).unwrap().0
+            }
+            other => panic!("{name} has the default {other:?}, which needs tables"),
+        };
+        let options = CheckOptions {
+            allow_cycles: true,
+            allow_missing: false,
+        };
+        let hosts = fabric.host_count();
+        let report = check(&fabric, &tables, options).unwrap();
+        assert_eq!(report.pairs as usize, hosts * (hosts - 1), "{name}");
+    }
+}
+
+#[test]
+fn names_of_topologies_are_unique() {
+    let names: HashSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(names.len(), Kind::ALL.len());
 }

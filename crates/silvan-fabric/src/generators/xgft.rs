@@ -1,8 +1,10 @@
-//! Fat trees: extended generalised fat trees and their well-known special cases.
+//! Extended generalised fat trees.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::Lid;
 
-use super::{host_name, port_number, switch_name};
+use super::{Generator, host_name, port_number, switch_name};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// An extended generalised fat tree XGFT(h; m_1, ..., m_h; w_1, ..., w_h).
@@ -16,29 +18,20 @@ use crate::{Fabric, FabricBuilder, FabricError, LinkKind};
 ///
 /// So there are m_1 m_2 ... m_h hosts and m_(l+1) ... m_h w_1 ... w_l switches of level l.
 ///
-/// # Ports
-///
 /// The children of a level-l switch are on its ports 1 to m_l in the order of a_l, its parents on
 /// the ports after that in the order of b_(l+1). Switches of level 1 are named `leaf-..`, those of
 /// the highest level `spine-..`, those between `mid2-..`, `mid3-..` by their level.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct Xgft {
     /// m_1 to m_h: children per switch, from the leaves upwards.
     pub children: Vec<usize>,
     /// w_1 to w_h: parents per node, from the hosts upwards. w_1 has to be 1: a host has one port.
     pub parents: Vec<usize>,
-    /// Every cable.
-    pub link: LinkKind,
 }
 
-impl Xgft {
-    /// Builds the fabric.
-    ///
-    /// # Errors
-    ///
-    /// If the parameters are not h positive numbers each, w_1 is not 1, a switch would have more
-    /// than 254 ports, or there are too few LIDs.
-    pub fn build(&self) -> Result<Fabric, FabricError> {
+impl Generator for Xgft {
+    fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         self.validate()?;
         let levels = self.children.len();
         let mut builder = FabricBuilder::new();
@@ -77,20 +70,22 @@ impl Xgft {
             for (index, child) in children.iter().enumerate() {
                 for up in 0..self.parents_of(level) {
                     let (parent, position) = self.parent(level, index, up);
-                    let child_port = child.port(port_number(first_up_port + up, NAME)?);
+                    let child_port = child.port(port_number(first_up_port + up, Self::NAME)?);
                     let parent_port =
-                        switches[level][parent].port(port_number(position + 1, NAME)?);
-                    builder.connect(child_port, parent_port, self.link)?;
+                        switches[level][parent].port(port_number(position + 1, Self::NAME)?);
+                    builder.connect(child_port, parent_port, link)?;
                 }
             }
         }
         builder.build()
     }
+}
 
+impl Xgft {
     fn validate(&self) -> Result<(), FabricError> {
         let bad = |problem: String| {
             Err(FabricError::BadParameter {
-                generator: NAME,
+                generator: Self::NAME,
                 problem,
             })
         };
@@ -156,96 +151,4 @@ impl Xgft {
         let parent = parent_subtree * self.roots_at(level + 1) + up * roots + root;
         (parent, position)
     }
-}
-
-const NAME: &str = "xgft";
-
-/// A k-ary n-tree: XGFT(n; k, ..., k; 1, k, ..., k), k^n hosts below n levels of k^(n-1) switches
-/// (F. Petrini, M. Vanneschi: k-ary n-trees: high performance networks for massively parallel
-/// architectures, IPPS 1997).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KAryNTree {
-    /// Children per switch, and parents per switch below the top.
-    pub k: usize,
-    /// Levels of switches.
-    pub n: usize,
-    /// Every cable.
-    pub link: LinkKind,
-}
-
-impl KAryNTree {
-    /// Builds the fabric.
-    ///
-    /// # Errors
-    ///
-    /// If k or n is zero, a switch would have more than 254 ports, or there are too few LIDs.
-    pub fn build(&self) -> Result<Fabric, FabricError> {
-        if self.k == 0 || self.n == 0 || self.n > 16 {
-            return Err(FabricError::BadParameter {
-                generator: "k-ary-n-tree",
-                problem: format!(
-                    "k is {} and n is {}, k must be positive and n 1 to 16",
-                    self.k, self.n
-                ),
-            });
-        }
-        let mut parents = vec![self.k; self.n];
-        parents[0] = 1;
-        Xgft {
-            children: vec![self.k; self.n],
-            parents,
-            link: self.link,
-        }
-        .build()
-    }
-}
-
-/// The non-blocking 648-port fat tree of 54 36-port crossbars: 36 leaves with 18 hosts each and 18
-/// spines, XGFT(2; 18, 36; 1, 18) (gran2012, section IV).
-///
-/// A leaf has its hosts on ports 1 to 18 and spine s on port 19 + s.
-///
-/// # Errors
-///
-/// None: the parameters are fixed and legal.
-pub fn fat_tree_648(link: LinkKind) -> Result<Fabric, FabricError> {
-    Xgft {
-        children: vec![18, 36],
-        parents: vec![1, 18],
-        link,
-    }
-    .build()
-}
-
-/// The largest non-blocking three-level fat tree of 36-port crossbars: 36^3 / 4 = 11,664 hosts and
-/// 1,620 switches, XGFT(3; 18, 18, 36; 1, 18, 18).
-///
-/// # Errors
-///
-/// None: the parameters are fixed and legal.
-pub fn fat_tree_11664(link: LinkKind) -> Result<Fabric, FabricError> {
-    Xgft {
-        children: vec![18, 18, 36],
-        parents: vec![1, 18, 18],
-        link,
-    }
-    .build()
-}
-
-/// A non-blocking fat tree of 120 hosts, as in pft2021, section IV.B.
-///
-/// The text of the paper gives the number of nodes, "fat-tree" and 100 Gbit/s ports, not the
-/// switches. Chosen here: 10 leaves of 12 hosts each and 12 spines, XGFT(2; 12, 10; 1, 12), the
-/// two-level non-blocking tree of 120 hosts on 24-port switches.
-///
-/// # Errors
-///
-/// None: the parameters are fixed and legal.
-pub fn fat_tree_120(link: LinkKind) -> Result<Fabric, FabricError> {
-    Xgft {
-        children: vec![12, 10],
-        parents: vec![1, 12],
-        link,
-    }
-    .build()
 }

@@ -11,7 +11,7 @@ use silvan_core::{HostId, NodeId, PortId, SwitchId};
 
 use super::*;
 use crate::check::{CheckOptions, RouteError, check, dependency_cycle};
-use crate::generators::{Grid, Ring, fat_tree_648};
+use crate::generators::{FatTree648, Generator, Grid, Ring};
 use crate::testing::{LINK, all_distances, any_fabric, host_pairs, walk};
 
 fn grid(sizes: &[usize], wraps: bool, hosts_per_switch: usize) -> Grid {
@@ -19,7 +19,6 @@ fn grid(sizes: &[usize], wraps: bool, hosts_per_switch: usize) -> Grid {
         sizes: sizes.to_vec(),
         wraps,
         hosts_per_switch,
-        link: LINK,
     }
 }
 
@@ -114,7 +113,7 @@ proptest! {
     /// One dimension after the other, never back, and the shorter way round.
     #[test]
     fn routes_follow_the_dimensions_in_order(grid in any_grid()) {
-        let fabric = grid.build().unwrap();
+        let fabric = grid.build(LINK).unwrap();
         let (tables, _) = dimension_order(&fabric, &grid).unwrap();
         let distances = all_distances(&fabric);
         for (source, destination) in host_pairs(&fabric) {
@@ -135,7 +134,7 @@ proptest! {
     /// check agrees with dependencies collected pair by pair from the rule.
     #[test]
     fn datelines_break_every_circle(grid in any_grid()) {
-        let fabric = grid.build().unwrap();
+        let fabric = grid.build(LINK).unwrap();
         let (tables, lanes) = dimension_order(&fabric, &grid).unwrap();
         prop_assert_eq!(lanes.is_some(), grid.wraps);
         let plain = dependencies_by_pairs(&fabric, &grid, &tables, None);
@@ -177,7 +176,7 @@ proptest! {
 #[test]
 fn a_path_across_the_dateline_stays_on_lane_1() {
     let grid = grid(&[6], true, 1);
-    let fabric = grid.build().unwrap();
+    let fabric = grid.build(LINK).unwrap();
     let (tables, lanes) = dimension_order(&fabric, &grid).unwrap();
     let lanes = lanes.unwrap();
     assert_eq!(
@@ -211,7 +210,7 @@ fn a_path_across_the_dateline_stays_on_lane_1() {
 fn a_torus_is_evenly_loaded() {
     let (sizes, hosts) = ([4, 8], 2);
     let grid = grid(&sizes, true, hosts);
-    let fabric = grid.build().unwrap();
+    let fabric = grid.build(LINK).unwrap();
     let (tables, lanes) = dimension_order(&fabric, &grid).unwrap();
     let routes = with_lanes(&tables, lanes.as_ref());
     let report = check(&fabric, routes, CheckOptions::default()).unwrap();
@@ -241,7 +240,7 @@ fn a_torus_is_evenly_loaded() {
 #[test]
 fn the_cycle_of_a_torus_without_datelines_is_named() {
     let grid = grid(&[5, 3], true, 1);
-    let fabric = grid.build().unwrap();
+    let fabric = grid.build(LINK).unwrap();
     let (tables, _) = dimension_order(&fabric, &grid).unwrap();
     let error = check(&fabric, &tables, CheckOptions::default()).unwrap_err();
     let RouteError::DependencyCycle { cycle } = &error else {
@@ -258,7 +257,7 @@ fn the_cycle_of_a_torus_without_datelines_is_named() {
 #[test]
 fn lanes_that_do_not_help_are_seen_through() {
     let grid = grid(&[5], true, 1);
-    let fabric = grid.build().unwrap();
+    let fabric = grid.build(LINK).unwrap();
     let (tables, _) = dimension_order(&fabric, &grid).unwrap();
     let useless = PathLanes::new(
         &fabric,
@@ -283,9 +282,8 @@ fn levels_take_the_circle_out_of_a_ring() {
     let ring = Ring {
         switches: 4,
         hosts_per_switch: 2,
-        link: LINK,
     };
-    let fabric = ring.build().unwrap();
+    let fabric = ring.build(LINK).unwrap();
     let tables = min_hop_balanced(&fabric).unwrap();
     assert!(dependency_cycle(&fabric, &tables).unwrap().is_some());
     for (level, has_cycle) in [(0, true), (1, false), (2, false)] {
@@ -315,14 +313,17 @@ fn levels_take_the_circle_out_of_a_ring() {
 
 #[test]
 fn alternatives_of_trees_cannot_deadlock_and_those_of_grids_can() {
-    let tree = fat_tree_648(LINK).unwrap();
-    let mesh = grid(&[3, 3], false, 1).build().unwrap();
+    let tree = FatTree648 {}.build(LINK).unwrap();
+    let mesh = grid(&[3, 3], false, 1).build(LINK).unwrap();
     let ring = Ring {
         switches: 4,
         hosts_per_switch: 1,
-        link: LINK,
     };
-    for (fabric, can_deadlock) in [(tree, false), (mesh, true), (ring.build().unwrap(), true)] {
+    for (fabric, can_deadlock) in [
+        (tree, false),
+        (mesh, true),
+        (ring.build(LINK).unwrap(), true),
+    ] {
         let tables = min_hop_balanced(&fabric).unwrap();
         let alternatives = minimal_alternatives(&fabric).unwrap();
         let routes = Routes {
@@ -337,7 +338,7 @@ fn alternatives_of_trees_cannot_deadlock_and_those_of_grids_can() {
 #[test]
 fn other_fabrics_are_no_grids() {
     let torus = grid(&[4, 3], true, 2);
-    let fabric = torus.build().unwrap();
+    let fabric = torus.build(LINK).unwrap();
     for (shape, expected) in [
         (
             grid(&[4, 4], true, 2),
@@ -356,6 +357,6 @@ fn other_fabrics_are_no_grids() {
         assert!(error.contains(expected), "{error}");
     }
     let five = grid(&[3, 3, 3, 3, 3], true, 1);
-    let error = dimension_order(&five.build().unwrap(), &five).unwrap_err();
+    let error = dimension_order(&five.build(LINK).unwrap(), &five).unwrap_err();
     assert!(error.to_string().contains("too many datelines"), "{error}");
 }

@@ -25,10 +25,33 @@ pub use levels::PathLevels;
 pub use min_hop::min_hop_balanced;
 pub use sl_to_vl::{ParsePortNumbersError, PortNumbers, SlToVlGroup, SlToVlTables, Vls};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{Lid, PortNumber, SwitchId};
 use thiserror::Error;
 
 use crate::Fabric;
+
+/// How the forwarding tables are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Routing {
+    /// By destination modulo the number of ways up, as fat trees are routed.
+    DModK,
+    /// Shortest paths, balanced over the ports.
+    MinHop,
+    /// Along one dimension of a mesh or torus after the other. With two data virtual lanes or more
+    /// the rings of a torus have datelines and cannot deadlock.
+    DimensionOrder,
+    /// Given switch by switch in `fabric.tables` or `fabric.linear-tables`.
+    Explicit,
+    /// No tables, whatever is given of them: switches discard all packets until a subnet manager sets
+    /// routes in the live fabric.
+    None,
+    /// Read from `fabric.routing-file`: the output of `dump_lfts`, or OpenSM's `opensm-lfts.dump` or
+    /// `opensm.fdbs`.
+    Lfts,
+}
 
 /// Why no tables can be computed. No tables exist then.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

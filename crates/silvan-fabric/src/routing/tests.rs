@@ -10,7 +10,7 @@ use silvan_core::{HostId, NodeId};
 
 use super::*;
 use crate::check::{CheckOptions, check};
-use crate::generators::{Chain, KAryNTree, Ring, SingleSwitch, Xgft, fat_tree_648};
+use crate::generators::{Chain, FatTree648, Generator, KAryNTree, Ring, SingleSwitch, Xgft};
 use crate::testing::{LINK, all_distances, any_fabric, fabric_from, host_pairs, walk};
 
 /// Every route to every node is as short as the shortest path.
@@ -46,7 +46,7 @@ fn destinations_per_port(
 /// The formula of d-mod-k, at the leaves and spines of the 648-port tree.
 #[test]
 fn d_mod_k_takes_the_spine_of_the_destinations_place_on_its_leaf() {
-    let fabric = fat_tree_648(LINK).unwrap();
+    let fabric = FatTree648 {}.build(LINK).unwrap();
     let tables = d_mod_k(&fabric).unwrap();
     for host in fabric.host_ids() {
         let (leaf, place) = (host.index() / 18, host.index() % 18);
@@ -69,7 +69,7 @@ fn d_mod_k_takes_the_spine_of_the_destinations_place_on_its_leaf() {
 /// 630 remote destinations over 18 up-ports: 35 each, one on each host port.
 #[test]
 fn both_algorithms_balance_the_648_port_tree_exactly() {
-    let fabric = fat_tree_648(LINK).unwrap();
+    let fabric = FatTree648 {}.build(LINK).unwrap();
     for tables in [
         d_mod_k(&fabric).unwrap(),
         min_hop_balanced(&fabric).unwrap(),
@@ -94,9 +94,8 @@ fn d_mod_k_follows_its_formula_on_three_levels() {
     let fabric = Xgft {
         children: vec![3, 4, 5],
         parents: vec![1, 2, 3],
-        link: LINK,
     }
-    .build()
+    .build(LINK)
     .unwrap();
     let tables = d_mod_k(&fabric).unwrap();
     // The first subtree holds hosts 0 to 11; its first leaf hosts 0 to 2.
@@ -117,12 +116,7 @@ fn d_mod_k_follows_its_formula_on_three_levels() {
 
 #[test]
 fn degenerate_trees_are_routed() {
-    let single = SingleSwitch {
-        hosts: 4,
-        link: LINK,
-    }
-    .build()
-    .unwrap();
+    let single = SingleSwitch { hosts: 4 }.build(LINK).unwrap();
     assert_minimal(&single, &d_mod_k(&single).unwrap());
     assert_minimal(&single, &min_hop_balanced(&single).unwrap());
     // Two leaves with two parallel cables to one spine.
@@ -167,16 +161,14 @@ fn d_mod_k_refuses_what_is_no_fat_tree() {
     let ring = Ring {
         switches: 4,
         hosts_per_switch: 1,
-        link: LINK,
     }
-    .build()
+    .build(LINK)
     .unwrap();
     let chain = Chain {
         switches: 2,
         hosts_per_switch: 1,
-        link: LINK,
     }
-    .build()
+    .build(LINK)
     .unwrap();
     let uneven = fabric_from_cables(&[("leaf0", "spine", 2), ("leaf1", "spine", 1)], 1);
     let two_trees = fabric_from_cables(
@@ -228,7 +220,7 @@ proptest! {
         let children: Vec<usize> = shape.iter().map(|(m, _)| *m).collect();
         let mut parents: Vec<usize> = shape.iter().map(|(_, w)| *w).collect();
         parents[0] = 1;
-        let fabric = Xgft { children, parents, link: LINK }.build().unwrap();
+        let fabric = Xgft { children, parents }.build(LINK).unwrap();
         let tables = d_mod_k(&fabric).unwrap();
         assert_minimal(&fabric, &tables);
         let mut roots: BTreeMap<HostId, HashSet<NodeId>> = BTreeMap::new();
@@ -267,13 +259,7 @@ proptest! {
 
 #[test]
 fn k_ary_n_trees_are_balanced_at_every_level() {
-    let fabric = KAryNTree {
-        k: 3,
-        n: 3,
-        link: LINK,
-    }
-    .build()
-    .unwrap();
+    let fabric = KAryNTree { k: 3, n: 3 }.build(LINK).unwrap();
     let tables = d_mod_k(&fabric).unwrap();
     // Level l has 3^l hosts below; the other 27 - 3^l destinations share 3 up-ports.
     for switch in fabric.switch_ids() {
@@ -293,13 +279,7 @@ fn k_ary_n_trees_are_balanced_at_every_level() {
 #[test]
 fn both_algorithms_balance_every_cable_of_a_k_ary_n_tree() {
     let (k, n) = (3_u64, 3);
-    let fabric = KAryNTree {
-        k: 3,
-        n,
-        link: LINK,
-    }
-    .build()
-    .unwrap();
+    let fabric = KAryNTree { k: 3, n }.build(LINK).unwrap();
     for tables in [
         d_mod_k(&fabric).unwrap(),
         min_hop_balanced(&fabric).unwrap(),

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use silvan_core::Length;
+use silvan_fabric::generators::Generator;
 use silvan_fabric::{Fabric, LinkKind, Speed, Width, generators};
 
 use crate::{NETWORK, build, view};
@@ -92,7 +93,7 @@ fn fat_tree() {
         speed: Speed::Qdr,
         length: Length::ZERO,
     };
-    round_trip(&generators::fat_tree_120(link).unwrap(), "tree");
+    round_trip(&generators::FatTree120 {}.build(link).unwrap(), "tree");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use silvan_cc::schemes::ib_cc::ParameterError;
 use silvan_fabric::FabricError;
 use silvan_fabric::check::RouteError;
-use silvan_fabric::routing::RoutingError;
+use silvan_fabric::routing::{Routing, RoutingError};
 use silvan_model::BuildError;
 use silvan_workload::traffic::Reason;
 
-use crate::parsed::{FabricSection, Routing};
+use crate::parsed::FabricSection;
 
 /// Bytes of a flow-control credit (IBA volume 1, section 7.9.4).
 const CREDIT: u64 = 64;
@@ -112,7 +112,7 @@ pub(super) fn on_routing(error: &RoutingError) -> String {
 /// Advice on forwarding tables, given or computed, that do not lead where they should.
 /// `from_file`: the tables come from a file of their own.
 pub(super) fn on_route(error: &RouteError, section: &FabricSection, from_file: bool) -> String {
-    let routing = section.routing;
+    let routing = section.routing();
     let linear = from_file || !section.linear_tables.is_empty();
     if let (RouteError::DependencyCycle { .. }, Routing::DimensionOrder) = (error, routing) {
         return "set vl.data-vls to 2 for datelines, or fabric.allow-credit-loops to true to study \

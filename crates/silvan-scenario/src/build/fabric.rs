@@ -2,20 +2,17 @@
 
 use silvan_core::PortNumber;
 use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
-use silvan_fabric::generators::{
-    Chain, Grid, KAryNTree, Ring, SantosTwoSwitches, SingleSwitch, TwoSwitchTestbed, Xgft,
-    fat_tree_120, fat_tree_648, fat_tree_11664,
+use silvan_fabric::generators::{Generator, Grid};
+use silvan_fabric::routing::{
+    self, Alternatives, ExplicitTable, PathLanes, Routes, Routing, RoutingError,
 };
-use silvan_fabric::routing::{self, Alternatives, ExplicitTable, PathLanes, Routes, RoutingError};
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
 use silvan_model::EngineConfig;
 
 use super::levels::given_lanes;
-use super::{Parameter, advice, at, check_parameters, linear};
+use super::{advice, at, linear};
 use crate::effective::has_datelines;
-use crate::parsed::{
-    Adaptive, CableEntry, FabricSection, Generator, LinkSection, Routing, ScenarioFile, Unreachable,
-};
+use crate::parsed::{Adaptive, CableEntry, FabricSection, LinkSection, ScenarioFile, Unreachable};
 use crate::{KeyPath, ScenarioError};
 
 /// Builds the fabric of a section whose defaults are filled in.
@@ -24,160 +21,24 @@ pub(crate) fn build_fabric(
     link: &LinkSection,
 ) -> Result<Fabric, ScenarioError> {
     let link = link.kind();
-    match section.generator {
-        Some(generator) if section.is_listed() => {
+    match &section.topology {
+        Some(topology) if section.is_listed() => {
             let message = format!(
                 "there is a generator ({}) beside lists of switches, hosts or cables",
-                generator_name(generator)
+                topology.kind().name()
             );
             let error = ScenarioError::new(at("fabric.generator"), message);
             Err(error.with_hint("use either of them"))
         }
-        Some(generator) => generate(generator, section, link),
+        Some(topology) => {
+            let fabric = topology.build(link);
+            fabric.map_err(|error| refused(at("fabric.generator"), &error))
+        }
         None => from_lists(section, link),
     }
 }
 
-fn generator_name(generator: Generator) -> &'static str {
-    match generator {
-        Generator::Xgft => "xgft",
-        Generator::KAryNTree => "k-ary-n-tree",
-        Generator::FatTree648 => "fat-tree-648",
-        Generator::FatTree11664 => "fat-tree-11664",
-        Generator::FatTree120 => "fat-tree-120",
-        Generator::TwoSwitchTestbed => "two-switch-testbed",
-        Generator::SantosTwoSwitches => "santos-two-switches",
-        Generator::Chain => "chain",
-        Generator::SingleSwitch => "single-switch",
-        Generator::Ring => "ring",
-        Generator::Mesh => "mesh",
-        Generator::Torus => "torus",
-    }
-}
-
-fn check_generator(generator: Generator, section: &FabricSection) -> Result<(), ScenarioError> {
-    let wanted: &[&str] = match generator {
-        Generator::Xgft => &["children", "parents"],
-        Generator::KAryNTree => &["k", "n"],
-        Generator::FatTree648 | Generator::FatTree11664 | Generator::FatTree120 => &[],
-        Generator::TwoSwitchTestbed => &[],
-        Generator::SantosTwoSwitches => &["remote", "local"],
-        Generator::Chain | Generator::Ring => &["switches", "hosts-per-switch"],
-        Generator::SingleSwitch => &["hosts"],
-        Generator::Mesh | Generator::Torus => &["sizes", "hosts-per-switch"],
-    };
-    let parameters = [
-        ("children", section.children.is_some()),
-        ("parents", section.parents.is_some()),
-        ("k", section.k.is_some()),
-        ("n", section.n.is_some()),
-        ("switches", section.switches.is_some()),
-        ("sizes", section.sizes.is_some()),
-        ("hosts-per-switch", section.hosts_per_switch.is_some()),
-        ("hosts", section.hosts.is_some()),
-        ("remote", section.remote.is_some()),
-        ("local", section.local.is_some()),
-    ];
-    let parameters = parameters.map(|(key, given)| Parameter {
-        key,
-        given,
-        wanted: wanted.contains(&key),
-    });
-    check_parameters(&at("fabric"), generator_name(generator), &parameters)
-}
-
-fn generate(
-    generator: Generator,
-    section: &FabricSection,
-    link: LinkKind,
-) -> Result<Fabric, ScenarioError> {
-    check_generator(generator, section)?;
-    // The check has found the parameters of this generator; those of others are not looked at.
-    let fabric = match generator {
-        Generator::Xgft => Xgft {
-            children: counts(&section.children),
-            parents: counts(&section.parents),
-            link,
-        }
-        .build(),
-        Generator::KAryNTree => KAryNTree {
-            k: count(section.k),
-            n: count(section.n),
-            link,
-        }
-        .build(),
-        Generator::FatTree648 => fat_tree_648(link),
-        Generator::FatTree11664 => fat_tree_11664(link),
-        Generator::FatTree120 => fat_tree_120(link),
-        Generator::TwoSwitchTestbed => TwoSwitchTestbed::default().build(),
-        Generator::SantosTwoSwitches => SantosTwoSwitches {
-            remote: count(section.remote),
-            local: count(section.local),
-            link,
-        }
-        .build(),
-        Generator::Chain => Chain {
-            switches: count(section.switches),
-            hosts_per_switch: count(section.hosts_per_switch),
-            link,
-        }
-        .build(),
-        Generator::SingleSwitch => SingleSwitch {
-            hosts: count(section.hosts),
-            link,
-        }
-        .build(),
-        Generator::Ring => Ring {
-            switches: count(section.switches),
-            hosts_per_switch: count(section.hosts_per_switch),
-            link,
-        }
-        .build(),
-        Generator::Mesh | Generator::Torus => grid(section, link).build(),
-    };
-    fabric.map_err(|error| refused(at("fabric.generator"), &error))
-}
-
-fn count(value: Option<u32>) -> usize {
-    value.unwrap_or_default() as usize
-}
-
-fn counts(values: &Option<Vec<u32>>) -> Vec<usize> {
-    let values = values.iter().flatten();
-    values.map(|&value| value as usize).collect()
-}
-
-/// The mesh or torus of a section.
-fn grid(section: &FabricSection, link: LinkKind) -> Grid {
-    Grid {
-        sizes: counts(&section.sizes),
-        wraps: section.generator == Some(Generator::Torus),
-        hosts_per_switch: count(section.hosts_per_switch),
-        link,
-    }
-}
-
 fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, ScenarioError> {
-    let parameters = [
-        section.children.is_some().then_some("children"),
-        section.parents.is_some().then_some("parents"),
-        section.k.is_some().then_some("k"),
-        section.n.is_some().then_some("n"),
-        section.switches.is_some().then_some("switches"),
-        section.sizes.is_some().then_some("sizes"),
-        section
-            .hosts_per_switch
-            .is_some()
-            .then_some("hosts-per-switch"),
-        section.hosts.is_some().then_some("hosts"),
-        section.remote.is_some().then_some("remote"),
-        section.local.is_some().then_some("local"),
-    ];
-    if let Some(key) = parameters.into_iter().flatten().next() {
-        let message = "this is a parameter of a generator, and there is none";
-        let error = ScenarioError::new(at("fabric").key(key), message);
-        return Err(error.with_hint("add fabric.generator, e.g. \"single-switch\""));
-    }
     let mut builder = FabricBuilder::new();
     for (index, switch) in section.switch.iter().enumerate() {
         let handle = builder
@@ -271,10 +132,11 @@ pub(crate) fn build_routes(
     let section = &file.fabric;
     let (tables, lanes) = compute_routes(file, engine, fabric)?;
     let datelines = has_datelines(file);
-    let lanes = lanes.filter(|_| datelines || section.routing != Routing::DimensionOrder);
+    let lanes = lanes.filter(|_| datelines || section.routing() != Routing::DimensionOrder);
     let options = CheckOptions {
         allow_cycles: section.allow_credit_loops,
-        allow_missing: section.unreachable == Unreachable::Drop || section.routing == Routing::None,
+        allow_missing: section.unreachable == Unreachable::Drop
+            || section.routing() == Routing::None,
     };
     let routes = Routes {
         lanes: lanes.as_ref(),
@@ -290,8 +152,8 @@ pub(crate) fn build_routes(
     })?;
     let alternatives = match section.adaptive {
         Adaptive::Off => None,
-        Adaptive::PerPacket if section.routing == Routing::None => None,
-        Adaptive::PerPacket if section.routing == Routing::DimensionOrder => {
+        Adaptive::PerPacket if section.routing() == Routing::None => None,
+        Adaptive::PerPacket if section.routing() == Routing::DimensionOrder => {
             let message = "dimension-order routes leave nothing to choose";
             let error = ScenarioError::new(at("fabric.adaptive"), message);
             return Err(error.with_hint("leave it out, or use it in a fat tree"));
@@ -335,7 +197,7 @@ fn compute_routes(
         ("path-levels", !section.path_levels.is_empty(), levels),
         ("sl-to-vl", !section.sl_to_vl.is_empty(), lanes),
     ] {
-        if section.routing != Routing::Explicit && given {
+        if section.routing() != Routing::Explicit && given {
             let error = ScenarioError::new(at("fabric").key(key), message);
             return Err(error.with_hint("set fabric.routing to \"explicit\""));
         }
@@ -346,14 +208,11 @@ fn compute_routes(
         return Err(error.with_hint("use either of them"));
     }
     let only_tables = |tables| (tables, None);
-    match section.routing {
+    match section.routing() {
         Routing::None => return Ok(only_tables(ForwardingTables::new(fabric))),
         Routing::DModK => routing::d_mod_k(fabric).map(only_tables),
         Routing::MinHop => routing::min_hop_balanced(fabric).map(only_tables),
-        Routing::DimensionOrder => {
-            require_grid(section)?;
-            routing::dimension_order(fabric, &grid(section, file.link.kind()))
-        }
+        Routing::DimensionOrder => routing::dimension_order(fabric, &grid(section)?),
         Routing::Explicit if !section.linear_tables.is_empty() => {
             let tables = linear::decode(&section.linear_tables, fabric)?;
             return Ok((tables, given_lanes(file, engine, fabric)?));
@@ -372,15 +231,13 @@ fn cannot_route(error: &RoutingError) -> ScenarioError {
 }
 
 /// Coordinates come from the generator.
-fn require_grid(section: &FabricSection) -> Result<(), ScenarioError> {
-    match section.generator {
-        Some(Generator::Mesh | Generator::Torus) => Ok(()),
-        _ => {
-            let message = "dimension order needs the generator mesh or torus";
-            let error = ScenarioError::new(at("fabric.routing"), message);
-            Err(error.with_hint("use min-hop instead"))
-        }
-    }
+fn grid(section: &FabricSection) -> Result<Grid, ScenarioError> {
+    let grid = section.topology.as_ref().and_then(Generator::grid);
+    grid.ok_or_else(|| {
+        let message = "dimension order needs a generator of a grid, such as mesh or torus";
+        let error = ScenarioError::new(at("fabric.routing"), message);
+        error.with_hint("use min-hop instead")
+    })
 }
 
 fn explicit_tables(section: &FabricSection) -> Vec<ExplicitTable> {
@@ -426,7 +283,7 @@ fn routing_key(error: &RoutingError) -> KeyPath {
 /// The key of the table entry at fault, or of the algorithm where there are no entries.
 fn route_key(error: &RouteError, section: &FabricSection) -> KeyPath {
     let linear = !section.linear_tables.is_empty();
-    match (section.routing, error) {
+    match (section.routing(), error) {
         (Routing::Explicit, RouteError::NoLane { switch, .. }) => at("fabric.sl-to-vl").key(switch),
         (Routing::Explicit, _) if linear => at("fabric.linear-tables"),
         (

@@ -5,11 +5,10 @@ use std::path::Path;
 use silvan_core::Bytes;
 use silvan_fabric::Fabric;
 use silvan_fabric::import::{ImportError, ImportedFabric, ImportedNode};
+use silvan_fabric::routing::Routing;
 
 use super::{at, levels, limits, linear};
-use crate::parsed::{
-    CableEntry, FabricSection, FileFormat, HostEntry, LinkSection, Routing, SwitchEntry,
-};
+use crate::parsed::{CableEntry, FabricSection, FileFormat, HostEntry, LinkSection, SwitchEntry};
 use crate::{KeyPath, ScenarioError};
 
 /// How files start that xz, gzip, zstd and bzip2 have compressed.
@@ -33,7 +32,7 @@ pub(crate) fn import_fabric(
         };
     };
     let key = at("fabric.file");
-    if section.generator.is_some() || section.is_listed() {
+    if section.topology.is_some() || section.is_listed() {
         let message = "there is a file beside a generator or lists";
         return Err(ScenarioError::new(key, message).with_hint("use either of them"));
     }
@@ -66,7 +65,7 @@ pub(crate) fn import_tables(
     base: &Path,
 ) -> Result<(), ScenarioError> {
     let key = at("fabric.routing-file");
-    if section.routing == Routing::None {
+    if section.routing() == Routing::None {
         section.routing_file = None;
         section.tables.clear();
         section.linear_tables.clear();
@@ -74,7 +73,7 @@ pub(crate) fn import_tables(
         section.sl_to_vl.clear();
         return Ok(());
     }
-    match (section.routing, section.routing_file.take()) {
+    match (section.routing(), section.routing_file.take()) {
         (Routing::Lfts, Some(file)) => {
             let (name, text) = read(&file, base, &key, limits::TABLES_FILE)?;
             let routes = silvan_fabric::import::routes(&text, fabric)
@@ -82,7 +81,7 @@ pub(crate) fn import_tables(
             section.linear_tables = linear::encode(fabric, &routes.tables);
             section.path_levels = levels::encode_levels(fabric, &routes.levels);
             section.sl_to_vl = levels::encode_tables(fabric, &routes.lanes);
-            section.routing = Routing::Explicit;
+            section.routing = Some(Routing::Explicit);
             Ok(())
         }
         (Routing::Lfts, None) => {

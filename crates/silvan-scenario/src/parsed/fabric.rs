@@ -5,64 +5,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Guid, Length, Lid, PortNumber};
+use silvan_fabric::generators::{Generator, Topology};
+use silvan_fabric::routing::Routing;
 use silvan_fabric::{Speed, Width};
 
 use crate::schema;
-
-/// A family of fabrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Generator {
-    /// An extended generalised fat tree; needs `children` and `parents`.
-    Xgft,
-    /// A k-ary n-tree; needs `k` and `n`.
-    KAryNTree,
-    /// The three-stage fat tree of 54 36-port crossbars and 648 hosts of gran2012.
-    #[serde(rename = "fat-tree-648")]
-    FatTree648,
-    /// A three-level fat tree of 36-port crossbars and 11,664 hosts.
-    #[serde(rename = "fat-tree-11664")]
-    FatTree11664,
-    /// The fat tree of 120 hosts of pft2021.
-    #[serde(rename = "fat-tree-120")]
-    FatTree120,
-    /// The two switches, with links of different speeds, of mizero2017.
-    TwoSwitchTestbed,
-    /// The two switches of santos2003; needs `remote` and `local`.
-    SantosTwoSwitches,
-    /// Switches in a row, the parking lot; needs `switches` and `hosts-per-switch`.
-    Chain,
-    /// One switch; needs `hosts`.
-    SingleSwitch,
-    /// Switches in a ring, which can deadlock; needs `switches` and `hosts-per-switch`.
-    Ring,
-    /// Switches at the points of a grid; needs `sizes` and `hosts-per-switch`.
-    Mesh,
-    /// A mesh whose rows are joined to rings; needs `sizes` and `hosts-per-switch`.
-    Torus,
-}
-
-/// How the forwarding tables are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Routing {
-    /// By destination modulo the number of ways up, as fat trees are routed.
-    #[default]
-    DModK,
-    /// Shortest paths, balanced over the ports.
-    MinHop,
-    /// Along one dimension of a mesh or torus after the other. With two data virtual lanes or more
-    /// the rings of a torus have datelines and cannot deadlock.
-    DimensionOrder,
-    /// Given switch by switch in `fabric.tables` or `fabric.linear-tables`.
-    Explicit,
-    /// No tables, whatever is given of them: switches discard all packets until a subnet manager sets
-    /// routes in the live fabric.
-    None,
-    /// Read from `fabric.routing-file`: the output of `dump_lfts`, or OpenSM's `opensm-lfts.dump` or
-    /// `opensm.fdbs`.
-    Lfts,
-}
 
 /// Whether switches choose among the ports that start a shortest path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -113,12 +60,13 @@ pub enum FileFormat {
 /// What files say is taken into the effective scenario, as lists and as `linear-tables`: it needs the
 /// files no more.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[serde(rename_all = "kebab-case", default)]
+#[schemars(transform = crate::topology::add_topologies)]
 pub struct FabricSection {
-    /// A family of fabrics, whose parameters follow. Default: `single-switch` with 8 hosts, unless
-    /// there are lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub generator: Option<Generator>,
+    /// A topology with its keys; `single-switch` with its defaults unless there is a file or lists.
+    #[serde(skip_deserializing, flatten)]
+    #[schemars(skip)]
+    pub topology: Option<Topology>,
     /// A file that describes a real fabric, at most 256 MiB; its path is relative to that of the
     /// scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,36 +74,6 @@ pub struct FabricSection {
     /// What kind of file it is. Default: `ibnetdiscover`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<FileFormat>,
-    /// Children of a node, from the lowest level up (`xgft`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub children: Option<Vec<u32>>,
-    /// Parents of a node, from the lowest level up (`xgft`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parents: Option<Vec<u32>>,
-    /// Half of the ports of a switch (`k-ary-n-tree`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub k: Option<u32>,
-    /// Levels of switches (`k-ary-n-tree`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub n: Option<u32>,
-    /// Number of switches (`chain`, `ring`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub switches: Option<u32>,
-    /// Switches along each dimension (`mesh`, `torus`); at least 3 in a torus.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sizes: Option<Vec<u32>>,
-    /// Hosts at each switch (`chain`, `ring`, `mesh`, `torus`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hosts_per_switch: Option<u32>,
-    /// Number of hosts (`single-switch`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hosts: Option<u32>,
-    /// Senders at the far switch (`santos-two-switches`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remote: Option<u32>,
-    /// Senders at the receiver's switch (`santos-two-switches`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub local: Option<u32>,
     /// The switches, where there is no generator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub switch: Vec<SwitchEntry>,
@@ -165,8 +83,9 @@ pub struct FabricSection {
     /// The cables, where there is no generator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cable: Vec<CableEntry>,
-    /// How the forwarding tables are made.
-    pub routing: Routing,
+    /// How the forwarding tables are made. Default: what suits the generator; `d-mod-k` for a fabric without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routing: Option<Routing>,
     /// Whether switches choose among the ports that start a shortest path, instead of the one that the
     /// forwarding tables name. For fat trees: elsewhere such routes can deadlock.
     pub adaptive: Adaptive,
@@ -204,6 +123,14 @@ pub struct FabricSection {
 }
 
 impl FabricSection {
+    /// How the forwarding tables are made.
+    pub fn routing(&self) -> Routing {
+        self.routing.unwrap_or(match &self.topology {
+            Some(topology) => topology.default_routing(),
+            None => Routing::DModK,
+        })
+    }
+
     /// Whether switches, hosts or cables are listed.
     pub fn is_listed(&self) -> bool {
         !(self.switch.is_empty() && self.host.is_empty() && self.cable.is_empty())

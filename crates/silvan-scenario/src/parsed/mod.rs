@@ -31,8 +31,8 @@ pub use equipment::{
     Queueing, SendQueue, SinkKind, SwitchSection, VlSection, VlWeight,
 };
 pub use fabric::{
-    Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, Generator, HostEntry,
-    Routing, SwitchEntry, Unreachable,
+    Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry,
+    Unreachable,
 };
 pub use pft::{PftInterval, PftSection, PftThreshold};
 pub use programs::{

@@ -36,8 +36,8 @@ fn generator_parameters_are_exactly_those_of_the_generator() {
          \"fat-tree-648\"?)"
     );
     assert_eq!(
-        message("[fabric]\ngenerator = \"ring\"\n[[fabric.host]]\nname = \"a\""),
-        "file.toml:2: fabric.generator: there is a generator (ring) beside lists of switches, hosts \
+        message("[fabric]\ngenerator = \"single-switch\"\n[[fabric.host]]\nname = \"a\""),
+        "file.toml:2: fabric.generator: there is a generator (single-switch) beside lists of switches, hosts \
          or cables (hint: use either of them)"
     );
     assert_eq!(
@@ -172,10 +172,11 @@ fn credit_loops_are_refused_unless_asked_for() {
 
 #[test]
 fn d_mod_k_wants_a_fat_tree() {
-    let chain = "[fabric]\ngenerator = \"ring\"\nswitches = 5\nhosts-per-switch = 1\n";
+    let chain = "[fabric]\ngenerator = \"ring\"\nswitches = 5\nhosts-per-switch = 1\n\
+                 routing = \"d-mod-k\"\n";
     let refused = message(chain);
     assert!(
-        refused.starts_with("file.toml:1: fabric.routing: d-mod-k needs a fat tree: "),
+        refused.starts_with("file.toml:5: fabric.routing: d-mod-k needs a fat tree: "),
         "{refused}"
     );
     assert!(
@@ -228,7 +229,8 @@ fn lanes_of_a_torus_come_in_pairs() {
 fn dimension_order_wants_a_grid() {
     assert_eq!(
         message("[fabric]\nrouting = \"dimension-order\""),
-        "file.toml:2: fabric.routing: dimension order needs the generator mesh or torus (hint: use \
+        "file.toml:2: fabric.routing: dimension order needs a generator of a grid, such as mesh or \
+         torus (hint: use \
          min-hop instead)"
     );
     assert_eq!(

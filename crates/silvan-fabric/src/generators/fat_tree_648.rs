@@ -1,0 +1,25 @@
+//! The fat tree of 648 hosts of gran2012.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Generator, Xgft};
+use crate::{Fabric, FabricError, LinkKind};
+
+/// The non-blocking three-stage fat tree of gran2012, section IV: 54 36-port crossbars and 648 hosts, 36
+/// leaves with 18 hosts each and 18 spines, XGFT(2; 18, 36; 1, 18).
+///
+/// A leaf has its hosts on ports 1 to 18 and spine s on port 19 + s.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct FatTree648 {}
+
+impl Generator for FatTree648 {
+    fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
+        let xgft = Xgft {
+            children: vec![18, 36],
+            parents: vec![1, 18],
+        };
+        xgft.build(link)
+    }
+}
