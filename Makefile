@@ -129,9 +129,10 @@ wheel: $(VENV)/run.stamp ## Build wheel and sdist into target/wheels, and try th
 	$(BIN)/python python/tools/check_wheel.py target/wheels/silvan-*.whl
 
 # MkDocs counts no warnings, and so fails on none, with --quiet.
-site: install $(VENV)/site.stamp ## Build the documentation site into target/site; every warning is an error
+site: test-setup $(VENV)/site.stamp ## Build the documentation site into target/site; every warning is an error
 	rm -rf target/site-pages
 	$(BIN)/python python/tools/gallery.py target/site-pages
+	$(BIN)/python python/tools/notebooks.py target/site-pages
 	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build
 
 $(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp

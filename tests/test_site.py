@@ -13,8 +13,9 @@ def test_every_page_is_in_the_navigation_once() -> None:
     docs = ROOT / "docs"
     pages = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
     notes = {page for page in pages if re.match(r"decisions/\d", page)}
+    notebooks = {f"notebooks/{path.stem}.md" for path in docs.glob("notebooks/*.ipynb")}
     added = {"index.md", "gallery.md", "api.md", "contributing.md", "security.md", "changelog.md"}
-    assert sorted(NAV) == sorted((pages - notes) | added)
+    assert sorted(NAV) == sorted((pages - notes) | notebooks | added)
 
 
 def test_warnings_are_errors() -> None:

@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ROOT / "target" / "site-pages"
-"""What ``gallery.py`` has written."""
+"""What ``gallery.py`` and ``notebooks.py`` have written."""
 
 PAGES = {
     "README.md": "index.md",
@@ -51,6 +51,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         if whole in PAGES:
             return posixpath.relpath(PAGES[whole], folder or ".")
         inside = posixpath.relpath(whole, "docs")
+        if inside.endswith(".ipynb") and not inside.startswith(f"{folder}/"):
+            # The page with its outputs, which has a link to the notebook itself.
+            link = link.removesuffix(".ipynb") + ".md"
         # The repository may be anywhere: of a link to the code, the text remains.
         return None if inside.startswith("../") else link
 
