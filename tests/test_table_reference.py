@@ -1,0 +1,62 @@
+"""The reference of tables lists every table and every column that a run can have, and no other."""
+
+from __future__ import annotations
+
+import re
+
+import silvan
+from tests.test_guide import ROOT
+
+PAGES = sorted((ROOT / "docs" / "reference").glob("*.md"))
+GOAL = "num_ranks 2\nrank 0 {\nl1: send 10b to 1 tag 3\n}\nrank 1 {\nl1: recv 10b from 0 tag 3\n}\n"
+
+
+def documented() -> dict[str, set[str]]:
+    """Read the columns of each table."""
+    text = (ROOT / "docs" / "reference" / "tables.md").read_text()
+    tables = {}
+    for section in text.split("\n## ")[1:]:
+        (name,) = re.findall(r"\A`(\w+)`", section)
+        tables[name] = {column for cell in first_cells(section) for column in names(cell)}
+    return tables
+
+
+def first_cells(text: str) -> list[str]:
+    """Return the first cell of each row of a table."""
+    return re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE)
+
+
+def names(cell: str) -> list[str]:
+    """Return the names in a cell."""
+    return re.findall(r"`(\w+)`", cell)
+
+
+def every_table() -> dict[str, set[str]]:
+    """Run a scenario with everything that adds a table or a column."""
+    message = {"message": "4 KiB", "from": "host-0001", "to": ["host-0002"]}
+    barrier = {"kind": "barrier", "hosts": ["host-0005", "host-0006"], "name": "barrier"}
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 8, "unreachable": "drop"},
+        traffic={
+            "incast": [{"to": "host-0000"}],
+            "sequence": [message],
+            "flow": [{"from": "host-0003", "to": "host-0004", "bytes": "16 KiB"}],
+            "program": [barrier, {"kind": "goal", "goal": GOAL, "name": "goal"}],
+        },
+        probe={"ports": True, "latency": "host", "classes": True, "trees": {}},
+        run={"duration": "1 ms"},
+    )
+    return {name: set(table.column_names) for name, table in silvan.run(scenario).tables.items()}
+
+
+def test_all_tables_and_columns_are_documented() -> None:
+    listed, real = documented(), every_table()
+    # Counters of ports may have a page of their own.
+    counters = {
+        name for page in PAGES for cell in first_cells(page.read_text()) for name in names(cell)
+    }
+    assert listed.keys() == real.keys()
+    for table, columns in real.items():
+        assert listed[table] <= columns, table
+        missing = columns - listed[table]
+        assert missing <= (counters if table in ("ports", "port_series") else set()), table
