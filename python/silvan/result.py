@@ -16,6 +16,7 @@ from silvan.scenario import Scenario
 
 # Arrow takes more memory than many a simulation: it is imported only where tables are looked at.
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -221,6 +222,32 @@ class Result:
         from silvan.figures.result_plots import ResultPlots
 
         return ResultPlots(self)
+
+    def to_numpy(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
+        """Give all tables as NumPy arrays by column, numbers over the same memory and read-only.
+
+        Missing numbers are not a number (NaN); text and truth values are copied.
+
+        Returns
+        -------
+        dict of str to dict of str to ndarray
+            The columns by name, of each table by its name.
+
+        Examples
+        --------
+        >>> import silvan
+        >>> scenario = silvan.Scenario(
+        ...     fabric={"generator": "single-switch", "hosts": 2},
+        ...     traffic={"flow": [{"from": "host-0000", "to": "host-0001"}]},
+        ...     run={"duration": "100 us"},
+        ... )
+        >>> silvan.run(scenario).to_numpy()["hosts"]["host"]
+        array([0, 1], dtype=uint32)
+        """
+        return {
+            name: {column: table[column].to_numpy() for column in table.column_names}
+            for name, table in self.tables.items()
+        }
 
     def to_polars(self) -> dict[str, pl.DataFrame]:
         """Give all tables as polars data frames over the same memory.

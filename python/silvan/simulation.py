@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from silvan import _silvan
 from silvan.errors import checked_argument
 from silvan.foreign_code import foreign_code
+from silvan.progress_bar import Update, progress_bar
 from silvan.result import Result
 from silvan.scenario import (
     Scenario,
@@ -52,7 +54,7 @@ def run(
     scenario: Scenario,
     *,
     seed: SupportsIndex | None = None,
-    progress: Callable[[Progress], object] | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
     control: Callbacks | None = None,
 ) -> Result:
     """Simulate a scenario.
@@ -67,9 +69,10 @@ def run(
     seed : int, optional
         Seed of every random choice; by default the scenario's own. Equal seeds give equal
         results, to the bit.
-    progress : callable, optional
-        Called about ten times a second, and once when the run has ended, with a
-        :class:`Progress`. An exception that it raises stops the run and is passed on.
+    progress : bool or callable, optional
+        True shows a progress bar in a notebook or on a terminal. A function is called about ten
+        times a second, and once when the run has ended, with a :class:`Progress`; an exception
+        that it raises stops the run and is passed on.
     control : Callbacks, optional
         A congestion-control scheme of one's own, in place of the scenario's. A scheme in a file
         that the scenario names needs none.
@@ -113,7 +116,8 @@ def run(
     """
     scenario = checked_scenario(scenario)
     if progress is not None:
-        checked_argument("progress", progress, Callable, "a function of a silvan.Progress")
+        wanted = "True, or a function of a silvan.Progress"
+        checked_argument("progress", progress, bool | Callable, wanted)
     if control is not None:
         from silvan.callbacks import Callbacks
 
@@ -121,7 +125,16 @@ def run(
     number = scenario.seed if seed is None else checked_seed(seed)
     if not scenario.has_traffic:
         warn_without_traffic(scenario.name)
-    return simulate(scenario, number, progress=progress, control=control)
+    if progress is True:
+        with progress_bar(scenario.name) as update:
+            return simulate(scenario, number, progress=partial(_show, update), control=control)
+    return simulate(scenario, number, progress=progress or None, control=control)
+
+
+def _show(update: Update, state: Progress) -> None:
+    """Tell a progress bar how far a run has come."""
+    simulated, duration = state.simulated_ps / 1e9, state.duration_ps / 1e9
+    update(simulated / duration, f"{simulated:.2f} of {duration:g} ms")
 
 
 def simulate(

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import pyarrow as pa
 from silvan.cache import build_id
 from silvan.errors import SchedulerError, checked_argument
 from silvan.extras import require_extra
+from silvan.progress_bar import Update, progress_bar
 from silvan.scenario import Scenario
 from silvan.scheme_check import require_scheme
 from silvan.sweeping.local import run_here
@@ -109,7 +111,7 @@ def sweep(
     tables: bool = False,
     overwrite: bool = False,
     point_timeout_s: float | None = None,
-    progress: Callable[[SweepProgress], object] | None = None,
+    progress: bool | Callable[[SweepProgress], object] | None = None,
 ) -> SweepResult:
     """Run a scenario at every point of a grid, several points at once.
 
@@ -141,8 +143,9 @@ def sweep(
     point_timeout_s : float, optional
         Seconds on the wall clock that a point may take; by default any time. The process of a point
         that takes longer is ended, and the point has failed.
-    progress : callable, optional
-        Called with a :class:`SweepProgress` at the start and whenever a point ends.
+    progress : bool or callable, optional
+        True shows a progress bar in a notebook or on a terminal. A function is called with a
+        :class:`SweepProgress` at the start and whenever a point ends.
 
     Returns
     -------
@@ -208,9 +211,14 @@ def sweep(
         total, kept = len(planned.points), len(planned.points) - len(todo)
         done, failed = 0, 0
 
+        show = progress
+        if progress is True:
+            update = stack.enter_context(progress_bar(scenario.name))
+            show = partial(_show, update)
+
         def tell(failure: Failure | None = None) -> None:
-            if progress is not None:
-                progress(SweepProgress(total, kept, done, failed, failure))
+            if callable(show):
+                show(SweepProgress(total, kept, done, failed, failure))
 
         tell()
         tasks = [Task(point.text, point.seed, folder.tables, point_timeout_s) for point in todo]
@@ -230,6 +238,13 @@ def sweep(
         return SweepResult(folder.to_arrow(), tuple(failures), None if out is None else path)
 
 
+def _show(update: Update, state: SweepProgress) -> None:
+    """Tell a progress bar how far a sweep has come."""
+    ended = state.kept + state.done + state.failed
+    failed = f", {state.failed} failed" if state.failed else ""
+    update(ended / max(state.total, 1), f"{ended} of {state.total} points{failed}")
+
+
 def _check_arguments(
     seeds: object, seed: object, out: object, workers: object, limit: object, progress: object
 ) -> None:
@@ -240,7 +255,7 @@ def _check_arguments(
         ("out", out, str | os.PathLike, "the path of a folder"),
         ("workers", workers, Integral, "a whole number"),
         ("point_timeout_s", limit, Real, "a number of seconds"),
-        ("progress", progress, Callable, "a function of a silvan.SweepProgress"),
+        ("progress", progress, bool | Callable, "True, or a function of a silvan.SweepProgress"),
     ):
         if value is not None:
             checked_argument(name, value, kind, wanted)
