@@ -134,8 +134,8 @@ def test_mappings_and_numpy_values_are_taken_as_they_are() -> None:
     )
     assert scenario == expected
     seeds = np.arange(2)
-    points = [one.seed for _, one in expected.varying({"run.seed": seeds}).sweep()]
-    assert points == [0, 1]
+    varying = expected.varying({"run.seed": seeds})
+    assert [varying.at(values).seed for values in varying.sweep_values()] == [0, 1]
     grid = {"traffic.incast.0.load": np.linspace(0.5, 1, 2)}
     swept = silvan.sweep(expected, grid, seeds=1)
     assert swept.points["traffic.incast.0.load"].to_pylist() == [0.5, 1.0]

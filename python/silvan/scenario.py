@@ -7,7 +7,7 @@ import operator
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
 
@@ -250,7 +250,7 @@ class Scenario:
         --------
         >>> import silvan
         >>> base = silvan.Scenario().varying({"host.sink-rate": ["4 Gbit/s", "8 Gbit/s"]})
-        >>> [values for values, scenario in base.sweep()]
+        >>> base.sweep_values()
         [{'host.sink-rate': '"4 Gbit/s"'}, {'host.sink-rate': '"8 Gbit/s"'}]
         """
         if not isinstance(grid, Mapping):
@@ -306,30 +306,6 @@ class Scenario:
             words = ", ".join(f"{key}={value}" for key, value in values.items())
             raise ScenarioError(error.message, f"point {words}", hint=error.hint) from None
         return self._wrap(native)
-
-    def sweep(self) -> Iterator[tuple[dict[str, str], Scenario]]:
-        """Go through the points of the scenario's sweep.
-
-        Yields
-        ------
-        tuple of dict and Scenario
-            The values of each point by dotted key, as TOML literals, and its scenario, which
-            itself varies nothing. A scenario that varies nothing is its own only point.
-
-        Raises
-        ------
-        ScenarioError
-            The values of a point are impossible together.
-
-        Examples
-        --------
-        >>> import silvan
-        >>> base = silvan.Scenario(sweep={"vary": {"host.sink-rate": ["4 Gbit/s", "8 Gbit/s"]}})
-        >>> [values for values, scenario in base.sweep()]
-        [{'host.sink-rate': '"4 Gbit/s"'}, {'host.sink-rate': '"8 Gbit/s"'}]
-        """
-        for values in self.sweep_values():
-            yield values, self.at(values) if values else self
 
     @property
     def name(self) -> str:

@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LARGEST_MB = 15
+MOST_INSTALLED_MB = 280
+"""Space that the package and its dependencies may take in an environment, in units of 2**20 bytes."""
 SLOWEST_S = 60
 NEEDED = (
     "silvan/_silvan.abi3.so",
@@ -127,6 +129,9 @@ def main() -> int:
         f"{measures['installed_mb'] - measures['empty_mb']:.0f} MB "
         f"beside {measures['empty_mb']:.0f} MB of an empty environment"
     )
+    if measures["installed_mb"] - measures["empty_mb"] > MOST_INSTALLED_MB:
+        print(f"more than {MOST_INSTALLED_MB} MB are installed", file=sys.stderr)
+        return 1
     if measures["install_s"] + measures["example_and_run_s"] > SLOWEST_S:
         print(f"this took longer than {SLOWEST_S} s", file=sys.stderr)
         return 1

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-import tomllib
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,28 +48,6 @@ _LATENCIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One run: which values the sweep gives, which seed, and where the result goes.
-
-    Attributes
-    ----------
-    values : Mapping
-        Values of the sweep's point by dotted key; none without a sweep.
-    job : Job
-        What to run.
-    """
-
-    values: Mapping[str, str]
-    job: Job
-
-    @property
-    def label(self) -> str:
-        """Values and seed in a few words."""
-        words = [f"{key}={value}" for key, value in self.values.items()]
-        return " ".join([*words, f"seed {self.job.seed}"])
-
-
 def run(
     scenario: ScenarioPath,
     set_: Assignments = None,
@@ -92,8 +68,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write Parquet tables and a manifest to DIR/seed-N; "
-            "of a sweep to DIR/point-M/seed-N.",
+            help="Write Parquet tables and a manifest to DIR/seed-N.",
             show_default=False,
         ),
     ] = None,
@@ -110,8 +85,8 @@ def run(
 ) -> None:
     """Simulate a scenario, several seeds in parallel.
 
-    A scenario with a table [sweep] is simulated at each of its points. Prints what was delivered.
-    With --out it keeps every finished run, also when Ctrl-C stops the others.
+    Prints what was delivered. With --out it keeps every finished run, also when Ctrl-C stops the
+    others. A scenario that varies keys is for silvan sweep.
     """
     from silvan._silvan import latency_percentile_resolution
     from silvan.folders import claimed_results
@@ -121,21 +96,20 @@ def run(
     loaded = load(scenario, set_, scheme)
     if trees:
         loaded = with_trees(loaded)
-    runs = _plan(loaded, seeds, seed, out)
-    if any(not one.job.scenario.has_traffic for one in runs):
+    jobs = _plan(loaded, seeds, seed, out)
+    if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
-    jobs = [one.job for one in runs]
     planned = {job.folder: job.origin for job in jobs if job.folder is not None}
     reports: dict[int, dict[str, Any]] = {}
     with (
         claimed_results(out, planned, overwrite=overwrite),
-        progress_bars([one.label for one in runs]) as on_progress,
+        progress_bars([f"seed {job.seed}" for job in jobs]) as on_progress,
         closing(run_jobs(jobs, on_progress=on_progress)) as finished,
     ):
         for index, result in finished:
             # What is printed is small, and a thousand results may be too large to keep.
-            reports[index] = _report(runs[index], result)
-    ordered = [reports[index] for index in range(len(runs))]
+            reports[index] = _report(jobs[index], result)
+    ordered = [reports[index] for index in range(len(jobs))]
     lost = sum(report["summary"]["unroutable_packets"] for report in ordered)
     if lost:
         note(f"warning: switches discarded {lost} packets that they had no forwarding entry for")
@@ -172,42 +146,38 @@ def _put_details(report: Mapping[str, Any], resolution: float) -> None:
         put(line)
 
 
-def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | None) -> list[Run]:
-    """List all runs: every seed of every point of the sweep."""
+def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | None) -> list[Job]:
+    """List all runs, one for each seed."""
+    from silvan.errors import SilvanError
     from silvan.sweeping.plan import seed_count, seeds_of
     from silvan.workers import Job
 
+    if varied := loaded.axes():
+        raise SilvanError(
+            f"{loaded.name}: the scenario varies {', '.join(varied)}; a run has one value of each",
+            hint="silvan sweep runs every combination; --set sweep.vary={} varies nothing",
+        )
     count = seed_count(loaded, seeds, seed)
-    points = list(loaded.sweep())
-    runs = []
-    for number, (values, scenario) in enumerate(points, start=1):
-        root = out / f"point-{number}" if out and len(points) > 1 else out
-        for one in seeds_of(scenario, count, seed):
-            folder = root / f"seed-{one}" if root else None
-            runs.append(Run(values, Job(scenario, one, folder)))
-    return runs
+    return [
+        Job(loaded, one, out / f"seed-{one}" if out else None)
+        for one in seeds_of(loaded, count, seed)
+    ]
 
 
-def _report(one: Run, result: Result) -> dict[str, Any]:
+def _report(job: Job, result: Result) -> dict[str, Any]:
     """Sum a run up in plain values."""
     from silvan.measures import receive_rates_gbps
 
     return {
         "seed": result.seed,
-        "set": {key: _plain(value) for key, value in one.values.items()},
         "hash": result.scenario.hash,
         "receive_rates": receive_rates_gbps(result),
         "summary": dict(result.summary),
         "classes": result.classes.to_pylist(),
         **_ends(result),
         **_trees(result),
-        "folder": str(one.job.folder) if one.job.folder else None,
+        "folder": str(job.folder) if job.folder else None,
     }
-
-
-def _plain(literal: str) -> Any:
-    """Read a value of a sweep, which is text as TOML writes it."""
-    return tomllib.loads(f"value = {literal}")["value"]
 
 
 def _ends(result: Result) -> dict[str, Any]:
@@ -335,12 +305,11 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
     columns = rate_columns([report["receive_rates"] for report in reports])
     ends = {name: f"{name} finished" for name in ("flows", "programs") if reports[0].get(name)}
     speed = "simulation speed, M packet-hops/s"
-    for heading in (*reports[0]["set"], "seed", *columns.values(), *ends.values(), speed):
+    for heading in ("seed", *columns.values(), *ends.values(), speed):
         table.add_column(heading, justify="right")
     for report in reports:
         rates, summary = report["receive_rates"], report["summary"]
         table.add_row(
-            *(str(value) for value in report["set"].values()),
             str(report["seed"]),
             *(f"{rates[key]:.3f}" if key in rates else "-" for key in columns),
             *(_finished(report.get(name, ())) for name in ends),
