@@ -21,7 +21,7 @@ from pathlib import Path
 
 LARGEST_MB = 15
 MOST_INSTALLED_MB = 280
-"""Space that the package and its dependencies may take in an environment, in units of 2**20 bytes."""
+"""Space that the package and its dependencies may take, in units of 2**20 bytes."""
 SLOWEST_S = 60
 NEEDED = (
     "silvan/_silvan.abi3.so",
