@@ -83,7 +83,7 @@ pages: install ## Write what check-papers has measured and drawn into the docume
 
 lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	cargo fmt --all --check
-	rustfmt --edition 2024 --check crates/silvan-cc/src/schemes/*.rs # cargo does not see them all
+	rustfmt --edition 2024 --check crates/silvan-cc/src/schemes/*.rs crates/silvan-cc/src/schemes/*/mod.rs # cargo does not see them
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

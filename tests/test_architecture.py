@@ -81,7 +81,7 @@ def test_no_crate_links_what_it_must_not_know() -> None:
 
 def test_the_data_plane_names_no_scheme_and_no_traffic() -> None:
     """The engine links both, but its sources use the hook traits alone."""
-    hooks = {"hooks", "workload", "coalescer"}
+    hooks = {"hooks", "workload", "notification"}
     for source in sorted((ROOT / "crates" / "silvan-engine" / "src").rglob("*.rs")):
         text = source.read_text()
         assert "silvan_workload" not in text, source

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import silvan
+from silvan.baselines import baselines
 from silvan.compare import QUANTITIES, _Looked, _smooth, _watched, compare
-from silvan.contenders import contenders
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
@@ -42,8 +42,8 @@ def scenario() -> silvan.Scenario:
     return silvan.Scenario.from_toml(SCENARIO)
 
 
-def test_every_contender_is_a_scenario_of_its_own(scenario: silvan.Scenario) -> None:
-    every = contenders(scenario)
+def test_every_baseline_is_a_scenario_of_its_own(scenario: silvan.Scenario) -> None:
+    every = baselines(scenario)
     assert every[0].name == "none"
     hashes = {scenario.override(one.overrides).hash for one in every}
     assert len(hashes) == len(every) >= 8
@@ -54,7 +54,7 @@ def test_the_scenarios_of_the_comparison_work_with_every_scheme(name: str) -> No
     scenario = silvan.Scenario.from_file(ROOT / "studies" / "compare" / f"{name}.toml")
     # A look every interval must fit into what the run is expected to last, not into its limit.
     assert scenario.to_dict()["probe"]["interval"] in ("50 us", "100 us")
-    for one in contenders(scenario):
+    for one in baselines(scenario):
         assert _watched(scenario.override(one.overrides)).to_dict()["probe"]["trees"]
 
 
@@ -97,8 +97,8 @@ def test_numbers_of_a_case_that_can_be_told_in_advance(
     scenario: silvan.Scenario, tmp_path: Path
 ) -> None:
     """Oracle: rates of links; a victim that shares nothing with the incast."""
-    standings = compare(scenario, ["ecn + lipd"], root=tmp_path)
-    assert [one.contender.name for one in standings] == ["none", "ECN + LIPD"]
+    standings = compare(scenario, ["ecn+lipd"], root=tmp_path)
+    assert [one.baseline.name for one in standings] == ["none", "ecn+lipd"]
     for one in standings:
         assert one.numbers["victims_gbps"] == pytest.approx(50 * 2048 / 2074, rel=0.01)
         assert one.numbers["fairness"] == 1
@@ -141,7 +141,7 @@ def test_latency_is_that_of_packets_to_other_hosts_than_hotspots(tmp_path: Path)
 
 def test_there_is_nothing_of_victims_where_there_are_none(tmp_path: Path) -> None:
     text = SCENARIO[: SCENARIO.index("[[traffic.flow]]")] + SCENARIO[SCENARIO.index("[run]") :]
-    for one in compare(silvan.Scenario.from_toml(text), ["PFT"], root=tmp_path):
+    for one in compare(silvan.Scenario.from_toml(text), ["pft"], root=tmp_path):
         names = ("victims_gbps", "recovered_ms", "fairness", "latency_mean_us", "latency_p999_us")
         assert all(math.isnan(one.numbers[name]) for name in names)
         assert one.to_dict()["recovered_ms"] is None
@@ -156,9 +156,9 @@ def test_deviations_are_those_over_the_seeds(tmp_path: Path) -> None:
         traffic={"nodes": {"v": 0.5, "c": 0.5, "hotspots": 1}},
         run={"duration": "400 us"},
     )
-    several = compare(scenario, ["PFT"], seeds=3, root=tmp_path)
+    several = compare(scenario, ["pft"], seeds=3, root=tmp_path)
     alone = [
-        compare(scenario.override({"run.seed": seed}), ["PFT"], root=tmp_path) for seed in (1, 2, 3)
+        compare(scenario.override({"run.seed": seed}), ["pft"], root=tmp_path) for seed in (1, 2, 3)
     ]
     for place, standing in enumerate(several):
         for name in ("victims_gbps", "fairness", "latency_mean_us"):
@@ -175,12 +175,12 @@ def test_a_scheme_in_a_python_file_is_compared(command: Command, tmp_path: Path)
     """Oracle: the same scheme in Rust."""
     (tmp_path / "small.toml").write_text(SCENARIO)
     (tmp_path / "half.py").write_text((ROOT / "examples" / "own-scheme" / "half.py").read_text())
-    words = ["compare", "small.toml", "--scheme", "half.py", "--schemes", "IB CC,half.py"]
+    words = ["compare", "small.toml", "--scheme", "half.py", "--schemes", "ib-cc,half.py"]
     words += ["--set", "control.feedback.carrier=ack-per-packet"]
     outcome = command(*words, cwd=tmp_path)
     assert outcome.status == 0, outcome.stderr
     report = json.loads((tmp_path / "out" / "compare-small" / "compare.json").read_text())
-    assert [one["scheme"] for one in report] == ["none", "IB CC", "half.py"]
+    assert [one["scheme"] for one in report] == ["none", "ib-cc", "half.py"]
     assert report[-1]["host_bytes"] is None
     assert report[-1]["message_kinds"] == "acknowledgements"
     # The carrier of the file's scheme is not that of the others.
@@ -217,11 +217,11 @@ def test_times_are_those_from_which_on_something_holds() -> None:
 @pytest.mark.slow
 def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SCENARIO)
-    words = ["compare", "small.toml", "--schemes", "PFT,DCQCN", "--json"]
+    words = ["compare", "small.toml", "--schemes", "pft,dcqcn", "--json"]
     outcome = command(*words, cwd=tmp_path)
     assert outcome.status == 0, outcome.stderr
     report = json.loads(outcome.stdout)
-    assert [one["scheme"] for one in report] == ["none", "PFT", "DCQCN"]
+    assert [one["scheme"] for one in report] == ["none", "pft", "dcqcn"]
     assert {one.name for one in QUANTITIES} <= report[0].keys()
     folder = tmp_path / "out" / "compare-small"
     assert json.loads((folder / "compare.json").read_text()) == report
@@ -230,10 +230,10 @@ def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) ->
     drawing = (folder / "compare.svg").read_text("utf-8")
     assert "0.0000" not in drawing
     assert "mathdefault" not in drawing
-    table = command("compare", "small.toml", "--schemes", "PFT", "--seeds", "2", cwd=tmp_path)
+    table = command("compare", "small.toml", "--schemes", "pft", "--seeds", "2", cwd=tmp_path)
     assert "standard deviation over 2 seeds" in " ".join(table.stdout.split())
     assert "±0.00" in table.stdout
-    assert "PFT" in table.stdout
+    assert "pft" in table.stdout
     assert "40 + 0/flow" in table.stdout
 
 
@@ -246,10 +246,10 @@ def test_a_scheme_whose_run_fails_stops_no_other(
         probe={"interval": "1 us"},
         run={"duration": "1 ms"},
     )
-    none, *_, last = contenders(scenario)
+    none, *_, last = baselines(scenario)
     # A barrier of four hosts takes two rounds of more than a microsecond.
     short = dataclasses.replace(last, overrides={**last.overrides, "run.duration": "1 us"})
-    monkeypatch.setattr("silvan.compare.contenders", lambda _: [none, short, last])
+    monkeypatch.setattr("silvan.compare.baselines", lambda _: [none, short, last])
     standings = compare(scenario, root=tmp_path)
     assert [bool(one.failure) for one in standings] == [False, True, False]
     assert 'job "work" has not ended' in standings[1].failure
@@ -258,11 +258,25 @@ def test_a_scheme_whose_run_fails_stops_no_other(
     assert standings[2].numbers["programs_ms"] > 0
 
     monkeypatch.setattr(
-        "silvan.compare.contenders",
+        "silvan.compare.baselines",
         lambda _: [dataclasses.replace(none, overrides=short.overrides), last],
     )
     with pytest.raises(silvan.SimulationError, match="has not ended"):
         compare(scenario, root=tmp_path)
+
+
+def test_a_scheme_without_published_settings_takes_part_if_it_is_named(
+    scenario: silvan.Scenario, tmp_path: Path
+) -> None:
+    """Oracle: a run of the scenario with that scheme."""
+    none, half = compare(scenario, ["half"], root=tmp_path)
+    assert (none.baseline.name, half.baseline.name) == ("none", "half")
+    assert half.baseline.cost.messages == "acknowledgements"
+    assert half.baseline.cost.switch_bytes is None
+    result = silvan.run(scenario.override({"control.scheme": "half"}))
+    victim = result.hosts["delivered_bytes"].to_pylist()[5]
+    assert half.numbers["victims_gbps"] == pytest.approx(victim * 8 / 1e6, rel=0.02)
+    assert "half" not in [one.name for one in baselines(scenario)]
 
 
 def test_an_unknown_scheme_is_named(command: Command, tmp_path: Path) -> None:
@@ -270,5 +284,5 @@ def test_an_unknown_scheme_is_named(command: Command, tmp_path: Path) -> None:
     outcome = command("compare", "small.toml", "--schemes", "XYZ", cwd=tmp_path)
     assert outcome.status == 2
     assert outcome.stderr.splitlines()[0] == "error: no scheme 'XYZ' to compare"
-    assert "IB CC + DCMS" in outcome.stderr
+    assert "ib-cc+dcms" in outcome.stderr
     assert not (tmp_path / "out").exists()

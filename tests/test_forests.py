@@ -32,7 +32,7 @@ def test_thresholds_of_the_papers_own_interval_are_the_papers() -> None:
     # Links are half as fast.
     change = "utilization-change-threshold"
     assert 2 * ours["dcms"][change] == theirs[change]
-    assert ours["switch"]["marking-rate"] == 128
+    assert ours["ib-cc"]["switch"]["marking-rate"] == 128
 
 
 def test_the_table_agrees_with_the_counters_of_the_hosts() -> None:

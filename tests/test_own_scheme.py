@@ -205,7 +205,7 @@ def test_a_scenario_names_a_python_file() -> None:
     scenario = silvan.Scenario.from_file(EXAMPLE / "half.toml")
     keys: dict[str, TomlValue] = {"control.python.parameters.step": 0.01}
     mine = silvan.run(scenario.override(keys))
-    rust = scenario.override({"control.scheme": "half", "control.own.half.step": 0.01})
+    rust = scenario.override({"control.scheme": "half", "control.half.step": 0.01})
     assert mine.classes.equals(silvan.run(rust).classes)
     assert not mine.classes.equals(silvan.run(scenario).classes)
     # What is given as an argument goes first.
@@ -234,7 +234,7 @@ def test_a_sweep_runs_a_python_file_in_other_processes(
         {"control.scheme": "half", "run.duration": "500 us"}
     )
     for point in points:
-        step = {"control.own.half.step": point["control.python.parameters.step"]}
+        step = {"control.half.step": point["control.python.parameters.step"]}
         result = silvan.run(base.override(step))
         assert point["delivered_bytes"] == result.summary["delivered_bytes"]
         assert point["events"] > 0

@@ -27,7 +27,7 @@ def test_the_bound_by_hand(contributors: int, bound_ms: float) -> None:
 
 
 def test_the_ratio_of_two_bounds_does_not_depend_on_the_slope() -> None:
-    steeper = TABLE2.override({"control.adapter.cct": {"shape": "linear", "slope": 1.9}})
+    steeper = TABLE2.override({"control.ib-cc.adapter.cct": {"shape": "linear", "slope": 1.9}})
     ratios = [pruning_bound(one, 81)[1] / pruning_bound(one, 65)[1] for one in (TABLE2, steeper)]
     assert ratios[0] == pytest.approx(ratios[1]) == pytest.approx(2.09, abs=0.01)
 

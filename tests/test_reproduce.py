@@ -59,7 +59,8 @@ def test_table2_is_the_network_of_the_paper() -> None:
     assert tables["packet"]["mtu"] in ("2 KiB", "2048 B")
     assert tables["host"]["injection-rate"] == "13.5 Gbit/s"
     assert tables["host"]["sink-rate"] == "13.6 Gbit/s"
-    switch, adapter = tables["control"]["switch"], tables["control"]["adapter"]
+    parameters = tables["control"]["ib-cc"]
+    switch, adapter = parameters["switch"], parameters["adapter"]
     assert (switch["threshold"], switch["marking-rate"], switch["packet-size"]) == (15, 0, 0)
     assert (adapter["ccti-increase"], adapter["ccti-limit"], adapter["ccti-min"]) == (1, 127, 0)
     assert adapter["ccti-timer"] == 150

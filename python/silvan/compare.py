@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from silvan.contenders import Contender, chosen, contenders
+from silvan.baselines import Baseline, baselines, chosen
 from silvan.errors import SimulationError
 from silvan.measures import PS_PER_MS, BoolArray, FloatArray, delivered, is_hotspot, jain_index
 
@@ -85,7 +85,7 @@ class Standing:
 
     Attributes
     ----------
-    contender : Contender
+    baseline : Baseline
         The scheme.
     numbers : Mapping
         The mean over the seeds of every quantity, by its name: not a number where the scenario has
@@ -99,7 +99,7 @@ class Standing:
         Why a run has no result; then no number is one. Empty if all have.
     """
 
-    contender: Contender
+    baseline: Baseline
     numbers: Numbers
     seeds: int
     deviations: Numbers
@@ -108,14 +108,14 @@ class Standing:
     def to_dict(self) -> dict[str, Any]:
         """Give plain values, for JSON; what is not finite is a text or null."""
         return {
-            "scheme": self.contender.name,
-            "settings": self.contender.summary,
+            "scheme": self.baseline.name,
+            "settings": self.baseline.summary,
             **{name: _plain(value) for name, value in self.numbers.items()},
             "standard_deviations": {name: _plain(value) for name, value in self.deviations.items()},
-            "switch_bytes_per_port_vl": self.contender.cost.switch_bytes,
-            "host_bytes": self.contender.cost.host_bytes,
-            "flow_bytes": self.contender.cost.flow_bytes,
-            "message_kinds": self.contender.cost.messages,
+            "switch_bytes_per_port_vl": self.baseline.cost.switch_bytes,
+            "host_bytes": self.baseline.cost.host_bytes,
+            "flow_bytes": self.baseline.cost.flow_bytes,
+            "message_kinds": self.baseline.cost.messages,
             "seeds": self.seeds,
             "failure": self.failure or None,
         }
@@ -137,7 +137,7 @@ def compare(
         Fabric and traffic; what it says about congestion control is the background of the settings
         of every scheme.
     schemes : sequence of str
-        Names of contenders; by default all. No control is always among them.
+        Names of baselines; by default all. No control is always among them.
     seeds : int
         Runs of each, with consecutive seeds from the scenario's on.
     root : Path
@@ -148,7 +148,7 @@ def compare(
     Returns
     -------
     list of Standing
-        One for each scheme, in the order of the contenders.
+        One for each scheme, in the order of the baselines.
 
     Raises
     ------
@@ -193,33 +193,34 @@ def _finish(
 
 
 def _standing(
-    contender: Contender,
+    baseline: Baseline,
     group: Sequence[_Looked | SimulationError],
     references: Sequence[_References],
 ) -> Standing:
     for one in group:
         if isinstance(one, SimulationError):
             nothing = {quantity.name: math.nan for quantity in (*QUANTITIES, PROGRAMS)}
-            return Standing(contender, nothing, len(group), nothing, str(one))
+            return Standing(baseline, nothing, len(group), nothing, str(one))
     rows = [
         one.numbers(reference)
         for one, reference in zip(group, references, strict=True)
         if isinstance(one, _Looked)
     ]
-    return Standing(contender, _mean(rows), len(group), _deviations(rows))
+    return Standing(baseline, _mean(rows), len(group), _deviations(rows))
 
 
-def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Contender]:
-    """Find the contenders of a comparison: those named, and no control as what they are held to.
+def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Baseline]:
+    """Find the baselines of a comparison: those named, and no control as what they are held to.
 
     The scenario's own scheme in a Python file always takes part.
     """
-    every = contenders(scenario)
+    every = baselines(scenario)
     if not schemes:
         return every
+    named = chosen(scenario, every, schemes)
     always = [every[0], *(every[-1:] if scenario.has_python_scheme else [])]
-    named = [*chosen(every, schemes), *always]
-    return [one for one in every if one in named]
+    ordered = [one for one in every if one in [*named, *always]]
+    return [*ordered, *(one for one in named if one not in ordered)]
 
 
 def quantities(standings: Sequence[Standing]) -> list[Quantity]:
@@ -428,8 +429,6 @@ def _messages(result: Result) -> float:
     packets = sum(result.hosts["delivered_packets"].to_pylist())
     if not packets:
         return math.nan
-    if keys["scheme"] in ("none", "pft"):
-        return 0.0
     count = sum(result.hosts["becn_received"].to_pylist())
     if keys["feedback"]["carrier"] == "ack-per-packet":
         count = packets

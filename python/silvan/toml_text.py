@@ -177,8 +177,8 @@ def parse_assignments(words: Sequence[str]) -> dict[str, TomlValue]:
 
     Examples
     --------
-    >>> parse_assignments(["run.duration=1 ms", "control.switch.threshold=0"])
-    {'run.duration': '1 ms', 'control.switch.threshold': 0}
+    >>> parse_assignments(["run.duration=1 ms", "control.ib-cc.switch.threshold=0"])
+    {'run.duration': '1 ms', 'control.ib-cc.switch.threshold': 0}
     """
     assignments: dict[str, TomlValue] = {}
     for word in words:

@@ -97,8 +97,8 @@ def _nothing_to_compare(_: Results) -> Sequence[Measurement | Verdict]:
 
 LEVELS: Mapping[str, Mapping[str, TomlValue]] = {
     "CC off": CONTROL["off"],
-    "CC per queue pair": {"control.adapter.level": "qp"},
-    "CC per service level": {"control.adapter.level": "sl"},
+    "CC per queue pair": {"control.ib-cc.adapter.level": "qp"},
+    "CC per service level": {"control.ib-cc.adapter.level": "sl"},
 }
 """Congestion control off, and at both levels that an adapter may work on."""
 
@@ -397,10 +397,10 @@ SPACE_EXPERIMENT = Experiment(
                 {
                     "name": "beyond-space",
                     **_TREE,
-                    "control.switch.threshold": setting[0],
-                    "control.switch.marking-rate": setting[1],
-                    "control.adapter.ccti-timer": setting[2],
-                    "control.adapter.ccti-increase": setting[3],
+                    "control.ib-cc.switch.threshold": setting[0],
+                    "control.ib-cc.switch.marking-rate": setting[1],
+                    "control.ib-cc.adapter.ccti-timer": setting[2],
+                    "control.ib-cc.adapter.ccti-increase": setting[3],
                 },
                 quick=setting[:2] == (15, 0) and setting[2] in _QUICK_TIMERS,
             )

@@ -81,7 +81,7 @@ def pruning_bound(scenario: Scenario, contributors: int) -> tuple[float, float]:
         The index, and the time in milliseconds.
     """
     tables = scenario.to_dict()
-    adapter, packet = tables["control"]["adapter"], tables["packet"]
+    adapter, packet = tables["control"]["ib-cc"]["adapter"], tables["packet"]
     sink_gbps = float(tables["host"]["sink-rate"].split()[0])
     payload = byte_count(packet["mtu"])
     share_us = contributors * payload * 8e-3 / sink_gbps

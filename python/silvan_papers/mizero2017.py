@@ -62,8 +62,8 @@ def label(timer: int, rate: int) -> str:
 
 def _case(timer: int, rate: int) -> Case:
     settings: dict[str, TomlValue] = {
-        "control.adapter.ccti-timer": timer,
-        "control.switch.marking-rate": rate,
+        "control.ib-cc.adapter.ccti-timer": timer,
+        "control.ib-cc.switch.marking-rate": rate,
     }
     if rate > 0:
         # The contributors share the full rate and are done soon.

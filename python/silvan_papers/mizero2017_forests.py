@@ -33,7 +33,7 @@ def _dcms(interval_us: int) -> dict[str, TomlValue]:
         "low-duration": f"{12 * interval_us} us",
     }
     return {
-        "control.switch.marking-rate": _DEFAULT_RATE,
+        "control.ib-cc.switch.marking-rate": _DEFAULT_RATE,
         **{f"control.dcms.{key}": value for key, value in dcms.items()},
     }
 
@@ -41,7 +41,7 @@ def _dcms(interval_us: int) -> dict[str, TomlValue]:
 SCHEMES: Mapping[str, Mapping[str, TomlValue]] = {
     "CC off": {"control.scheme": "none"},
     "Marking_Rate 0 (Table I)": {},
-    f"Marking_Rate {_DEFAULT_RATE}": {"control.switch.marking-rate": _DEFAULT_RATE},
+    f"Marking_Rate {_DEFAULT_RATE}": {"control.ib-cc.switch.marking-rate": _DEFAULT_RATE},
     "DCMS, sweep every 1 ms": _dcms(1000),
     "DCMS, sweep every 5 ms": _dcms(5000),
 }

@@ -69,12 +69,13 @@ def drawn(dice: random.Random) -> dict[str, Any]:
     if dice.random() < 0.3:
         sections["probe"]["trees"] = {"interval": "20 us", "threshold": "8 KiB"}
     if scheme in {"ib-cc", "ib-cc-pft"}:
-        sections["control"]["switch"] = {
+        switch = {
             "threshold": dice.randrange(1, 16),
             "marking-rate": dice.choice([0, 3, 128]),
         }
+        sections["control"]["ib-cc"] = {"switch": switch}
         if dice.random() < 0.3:
-            sections["control"]["switch"]["marking-rate"] = 128
+            switch["marking-rate"] = 128
             sections["control"]["dcms"] = {
                 "interval": "40 us",
                 "tick": "4 ns",

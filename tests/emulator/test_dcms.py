@@ -35,9 +35,9 @@ generator = "two-switch-testbed"
 routing = "min-hop"
 [control]
 scheme = "ib-cc"
-[control.adapter]
+[control.ib-cc.adapter]
 ccti-timer = 75
-[control.switch]
+[control.ib-cc.switch]
 marking-rate = 128
 """
 

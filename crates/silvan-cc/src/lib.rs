@@ -28,7 +28,8 @@
 //! timer lets the flow go again.
 //!
 //! ```
-//! use silvan_cc::schemes::ib_cc::{IbParameters, SwitchPort, ThresholdMap};
+//! use silvan_cc::schemes::SwitchPort;
+//! use silvan_cc::schemes::ib_cc::{IbParameters, ThresholdMap};
 //! use silvan_cc::hooks::{
 //!     Feedback, Flow, PacketView, PortVl, QueueView, SourceControl, SwitchControl,
 //! };
@@ -72,8 +73,8 @@ extern crate self as silvan_cc;
 #[macro_use]
 pub mod hooks;
 
-pub mod coalescer;
 pub mod flow_table;
+pub mod notification;
 pub mod schemes;
 pub mod stream;
 pub mod workload;

@@ -53,3 +53,26 @@ quantity!(
     "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, or B/s with the prefixes of sizes"
 );
 quantity!(LengthText, "length", "mm, cm, m, km");
+
+/// Stands for a service level.
+#[derive(Debug)]
+pub struct SlNumber;
+
+impl JsonSchema for SlNumber {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "service level".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 15,
+            "x-type": "0 to 15",
+        })
+    }
+}

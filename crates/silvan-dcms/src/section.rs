@@ -9,7 +9,7 @@ use crate::machine::{CongestionTimeReads, DcmsParameters};
 
 /// The Dynamic Congestion Management System (mizero2017, section 3). Its thresholds are in the
 /// counters' own units and hold for one `interval`. The Marking_Rate that it restores is
-/// `control.switch.marking-rate`.
+/// `control.ib-cc.switch.marking-rate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct DcmsSection {

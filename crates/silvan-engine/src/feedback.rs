@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use silvan_cc::coalescer::Coalescer;
 use silvan_cc::hooks::{Feedback, Flow, SourceControl, SwitchControl};
+use silvan_cc::notification::Coalescer;
 use silvan_core::HostId;
 
 use crate::engine::Engine;

@@ -9,10 +9,12 @@
 
 mod compiled;
 
+use silvan_cc::hooks::{NoControl, Settings, SourceControl, SwitchControl};
+use silvan_cc::schemes::{AnySource, AnySwitch, Control, EngineChoice};
 use silvan_engine::workload::Workload;
 use silvan_engine::{BuildError, CompiledFabric};
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
-use silvan_model::{AnySource, AnySwitch, Engines, LiveSimulation, Network, Simulation};
+use silvan_model::{Engines, LiveSimulation, Network, Simulation};
 use silvan_workload::programs::Load;
 use silvan_workload::traffic::Traffic;
 
@@ -30,26 +32,15 @@ impl Engines for Fastest {
     fn start(
         &self,
         network: Network<'_>,
-        switch: AnySwitch,
-        source: AnySource,
+        control: Control,
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
         let fabric = compile(network)?;
         if !fabric.is_plain() || load.programs().is_some() || network.discards_unroutable {
-            let engine = Compiled::general(fabric, switch, source, load);
+            let engine = Compiled::general(fabric, control.switch, control.source, load);
             return Ok(engine.discarding(network.discards_unroutable));
         }
-        Ok(match (switch, source) {
-            (AnySwitch::None(switch), AnySource::None(source))
-                if fabric.is_windowed() && !load.needs_delivery() =>
-            {
-                Compiled::windowed(fabric, switch, source, load.into_traffic())
-            }
-            (AnySwitch::Ib(switch), AnySource::Ib(source)) => {
-                Compiled::plain(fabric, switch, source, load.into_traffic())
-            }
-            (switch, source) => Compiled::general(fabric, switch, source, load),
-        })
+        Ok(control.with_engine(Plain { fabric, load }))
     }
 
     fn start_live(
@@ -64,6 +55,37 @@ impl Engines for Fastest {
     }
 }
 
+/// Traffic alone on a plain fabric.
+struct Plain {
+    fabric: CompiledFabric,
+    load: Load,
+}
+
+impl EngineChoice for Plain {
+    type Engine = Box<dyn Simulation>;
+
+    fn none(self) -> Self::Engine {
+        if self.fabric.is_windowed() && !self.load.needs_delivery() {
+            let load = self.load.into_traffic();
+            return Compiled::windowed(self.fabric, NoControl, NoControl, load);
+        }
+        let Control { switch, source } = Control::NONE;
+        self.shared(switch, source)
+    }
+
+    fn own<S, C>(self, switch: S, source: C) -> Self::Engine
+    where
+        S: SwitchControl + Settings + 'static,
+        C: SourceControl + Settings + 'static,
+    {
+        Compiled::plain(self.fabric, switch, source, self.load.into_traffic())
+    }
+
+    fn shared(self, switch: AnySwitch, source: AnySource) -> Self::Engine {
+        Compiled::general(self.fabric, switch, source, self.load)
+    }
+}
+
 /// The engine that serves everything, also where there is a faster one: what that one is compared with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shared;
@@ -72,11 +94,10 @@ impl Engines for Shared {
     fn start(
         &self,
         network: Network<'_>,
-        switch: AnySwitch,
-        source: AnySource,
+        control: Control,
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
-        let engine = Compiled::general(compile(network)?, switch, source, load);
+        let engine = Compiled::general(compile(network)?, control.switch, control.source, load);
         Ok(engine.discarding(network.discards_unroutable))
     }
 

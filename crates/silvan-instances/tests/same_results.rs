@@ -25,7 +25,7 @@ to = "host-0000"
 load = 0.3
 [control]
 scheme = "ib-cc"
-[control.switch]
+[control.ib-cc.switch]
 threshold = 15
 threshold-lowest = "6222 B"
 victim-mask = "hosts"
@@ -84,13 +84,13 @@ fn the_shared_engine_gives_the_same_to_the_last_bit() {
         let scenario = Scenario::from_toml(text, "test.toml", overrides).unwrap();
         let (fastest, shared) = (run_with(&Fastest, &scenario), run_with(&Shared, &scenario));
         assert_eq!(fastest.tables, shared.tables);
-        if scenario.ib_control().is_some() {
+        if scenario.scheme().acts() {
             // Window by window, something else is looked at without effect.
             assert_eq!(fastest.summary.events, shared.summary.events);
         }
         assert_eq!(fastest.summary.packet_hops, shared.summary.packet_hops);
         let marked = fastest.table("ports").unwrap();
         let marked: u64 = marked.u64_column("fecn_marked").unwrap().iter().sum();
-        assert_eq!(marked > 0, scenario.ib_control().is_some());
+        assert_eq!(marked > 0, scenario.scheme().acts());
     }
 }

@@ -1,5 +1,6 @@
 //! Parameters of the data plane, and the errors of values that cannot be simulated.
 
+use silvan_cc::notification::BecnCarrier;
 use silvan_core::{Bytes, Rate, Sl, Span, Vl};
 use silvan_fabric::routing::Routes;
 
@@ -184,18 +185,6 @@ impl Default for PacketParams {
             header: Bytes::from_bytes(26),
         }
     }
-}
-
-/// What carries a congestion notification back to the source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum BecnCarrier {
-    /// A congestion notification packet for each marked packet.
-    #[default]
-    Cnp,
-    /// Every packet is acknowledged; the ACK of a marked packet carries BECN.
-    AckPerPacket,
-    /// Every message is acknowledged once; the ACK carries BECN if any of its packets was marked.
-    AckPerMessage,
 }
 
 /// Which way it goes.

@@ -20,7 +20,6 @@
 //! ```
 
 mod config;
-mod control;
 mod faults;
 mod latencies;
 pub mod meter;
@@ -29,16 +28,17 @@ mod readings;
 mod simulation;
 mod trees;
 
+pub use silvan_cc::notification::BecnCarrier;
+use silvan_cc::schemes::Control;
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 use silvan_workload::programs::Load;
 use silvan_workload::traffic::Traffic;
 
 pub use config::{
-    Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
-    LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
+    Arbitration, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams, LatencyStats,
+    OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
-pub use control::{AnySource, AnySwitch};
 pub use faults::{Deadlock, EngineError, InvariantError};
 pub use latencies::Latencies;
 pub use readings::{Discards, FlowProgress, HostCounters, OnWire, PortCounters};
@@ -69,8 +69,7 @@ pub trait Engines {
     fn start(
         &self,
         network: Network<'_>,
-        switch: AnySwitch,
-        source: AnySource,
+        control: Control,
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError>;
 

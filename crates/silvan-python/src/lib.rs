@@ -19,6 +19,7 @@ mod scenario;
 mod shutdown;
 
 use pyo3::prelude::*;
+use silvan_cc::schemes::SchemeName;
 
 /// The engine's working set is a few megabytes that it visits at random. This allocator keeps them
 /// together in large pages where the system offers them, which is worth about a tenth of the speed.
@@ -47,6 +48,14 @@ fn latency_percentile_resolution() -> f64 {
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+/// Name and summary of every registered congestion-control scheme.
+#[pyfunction]
+fn schemes() -> Vec<(&'static str, &'static str)> {
+    let all = SchemeName::ALL.iter();
+    all.map(|scheme| (scheme.as_str(), scheme.summary()))
+        .collect()
 }
 
 /// The compiled part of silvan; use the package `silvan` instead.
@@ -78,6 +87,8 @@ mod _silvan {
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::schema;
+    #[pymodule_export]
+    use super::schemes;
     #[pymodule_export]
     use super::shutdown::stop_runs;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! An interface of proactive flow throttling on its own.
 
 use pyo3::prelude::*;
+use silvan_cc::schemes::SchemeName;
 use silvan_cc::schemes::pft::injection_rate;
 
 use crate::scenario::Scenario;
@@ -15,6 +16,12 @@ pub fn pft_injection_rate(
     cycles: u64,
     seed: u64,
 ) -> Option<f64> {
-    let parameters = scenario.get().0.pft_control()?;
-    Some(injection_rate(parameters, used, cycles.max(1), seed))
+    let scenario = &scenario.get().0;
+    if !scenario.scheme().includes(SchemeName::Pft) {
+        return None;
+    }
+    let link_rate = scenario.file().link.kind().data_rate();
+    // The scenario has checked the parameters.
+    let parameters = scenario.scheme_parameters().pft.interface(link_rate).ok()?;
+    Some(injection_rate(&parameters, used, cycles.max(1), seed))
 }

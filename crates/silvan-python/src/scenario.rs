@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
+use silvan_cc::schemes::SchemeName;
 use silvan_core::Time;
 use silvan_scenario::Override;
 
@@ -121,7 +122,10 @@ impl Scenario {
     /// Text, name and function of a scheme in Python with its parameters; `None` if the scheme is
     /// another one.
     fn python_scheme(&self) -> Option<(&str, &str, &str, BTreeMap<String, f64>)> {
-        let section = self.0.python_control()?;
+        if !self.0.scheme().includes(SchemeName::Python) {
+            return None;
+        }
+        let section = &self.0.scheme_parameters().python;
         Some((
             section.source.as_deref()?,
             section.name.as_deref()?,

@@ -5,18 +5,16 @@ use silvan_core::{Bytes, Span};
 use toml_edit::visit_mut::VisitMut;
 use toml_edit::{DocumentMut, Item, Table, Value};
 
-use silvan_cc::schemes::Feedback;
+use silvan_cc::schemes::DataPlane;
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::Routing;
 
-use crate::parsed::{Carrier, ControlSection, FabricSection, Limit, ScenarioFile, Scheme};
+use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile};
 
 /// Packets of MTU size in a message (gran2012, section IV).
 const DEFAULT_MESSAGE_PACKETS: u64 = 2;
 /// Looks at the congestion trees in a run.
 const DEFAULT_TREE_LOOKS: u64 = 100;
-/// Packets of MTU size that threshold weight 15 stands for.
-const DEFAULT_THRESHOLD_PACKETS: u64 = 3;
 
 /// Fills in the defaults that depend on other values. Filling in twice changes nothing.
 pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
@@ -51,37 +49,20 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
             .threshold
             .get_or_insert(Bytes::from_bytes(file.switch.buffer.as_u64() / 2));
     }
-    let control = &mut file.control.switch;
-    if control.threshold_table.is_none() {
-        let packet = mtu.saturating_add(file.packet.header.as_u64());
-        let lowest = Bytes::from_bytes(packet.saturating_mul(DEFAULT_THRESHOLD_PACKETS));
-        let lowest = *control.threshold_lowest.get_or_insert(lowest);
-        control
-            .threshold_highest
-            .get_or_insert(file.switch.buffer.max(lowest));
-    }
+    file.control.parameters.fill_in(&DataPlane {
+        mtu: file.packet.mtu,
+        header: file.packet.header,
+        switch_buffer: file.switch.buffer,
+    });
     fill_feedback(&mut file.control);
     name_entries(file);
 }
 
-/// What a scheme wants of the feedback.
+/// Fills in what the scheme needs of the feedback.
 fn fill_feedback(control: &mut ControlSection) {
-    let (carrier, coalesce) = match control.scheme {
-        Scheme::Ecn => (Carrier::AckPerPacket, None),
-        Scheme::None | Scheme::IbCc | Scheme::Pft | Scheme::IbCcPft | Scheme::Python => {
-            (Carrier::Cnp, None)
-        }
-        Scheme::Own(choice) => {
-            let defaults = choice.defaults();
-            let carrier = match defaults.feedback {
-                Feedback::Notification => Carrier::Cnp,
-                Feedback::AckPerPacket => Carrier::AckPerPacket,
-            };
-            (carrier, defaults.coalesce)
-        }
-    };
-    control.feedback.carrier.get_or_insert(carrier);
-    let coalesce = coalesce.map_or(Limit::Unlimited, Limit::At);
+    let defaults = control.scheme.defaults();
+    control.feedback.carrier.get_or_insert(defaults.carrier);
+    let coalesce = defaults.coalesce.map_or(Limit::Unlimited, Limit::At);
     control.feedback.coalesce.get_or_insert(coalesce);
 }
 

@@ -38,8 +38,7 @@ mod scenario;
 mod schema;
 mod topology;
 
-pub use build::control::{IbControl, switch_ports};
-pub use build::ecn::EcnControl;
+pub use build::control::switch_ports;
 pub use reference::reference_markdown;
 pub use scenario::Scenario;
 pub use schema::json_schema;

@@ -103,6 +103,9 @@ impl<'a> Reader<'a> {
             .unwrap_or_default();
         for (key, property) in properties {
             let target = self.resolve(property);
+            if has_no_keys(target) {
+                continue;
+            }
             let elements = self.resolve(&target["items"]);
             let path = format!("{prefix}{key}");
             let (inner, heading) = if is_table(target) {
@@ -210,6 +213,13 @@ impl<'a> Reader<'a> {
         }
         meaning
     }
+}
+
+/// Whether this is the table of something without parameters.
+fn has_no_keys(schema: &Value) -> bool {
+    schema["type"] == "object"
+        && schema["additionalProperties"] == false
+        && !schema["properties"].is_object()
 }
 
 fn is_table(schema: &Value) -> bool {

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use silvan_cc::hooks::SettingChange;
-use silvan_cc::schemes::pft::PftParameters;
-use silvan_cc::schemes::{Choice, Parameters};
+use silvan_cc::schemes::{Changes, Parameters, SchemeName};
 use silvan_core::document::Source;
 use silvan_core::{Span, Time};
 use silvan_dcms::machine::Dcms;
@@ -19,8 +17,7 @@ use silvan_workload::traffic::{Environment, Traffic, TrafficSpec};
 
 use crate::build::at;
 use crate::build::classes::check_classes;
-use crate::build::control::{ControlPlan, IbControl, build_control};
-use crate::build::ecn::EcnControl;
+use crate::build::control::{ControlPlan, build_control};
 use crate::build::engine::{build_engine, check_engine_routes};
 use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes};
 use crate::build::import::{import_fabric, import_tables};
@@ -32,7 +29,7 @@ use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traffic::{build_traffic, environment, traffic_error};
 use crate::effective;
 use crate::given::{self, Given};
-use crate::parsed::{PythonSection, ScenarioFile, Scheme, SweepSection, Unreachable};
+use crate::parsed::{ScenarioFile, SweepSection, Unreachable};
 use crate::topology::{check_fabric_keys, read_topology};
 use crate::{KeyPath, Override, ScenarioError};
 
@@ -197,7 +194,7 @@ impl Scenario {
         };
         check_engine_routes(&file, &engine, routes)?;
         check_classes(&file, lanes.as_ref())?;
-        let control = build_control(&file, &fabric)?;
+        let control = build_control(&file.control, &fabric)?;
         let traffic = build_traffic(&file.traffic, file.host.send_queue, &fabric)?;
         let seed = file.run.seed;
         let environment = environment(&fabric, &engine.host, &engine.packet, seed);
@@ -339,48 +336,25 @@ impl Scenario {
         &self.engine
     }
 
-    /// InfiniBand congestion control, `None` if it is not in force.
-    pub fn ib_control(&self) -> Option<&IbControl> {
-        self.control.ib.as_ref()
+    /// The congestion-control scheme.
+    pub fn scheme(&self) -> SchemeName {
+        self.file.control.scheme
+    }
+
+    /// The parameters of all schemes.
+    pub fn scheme_parameters(&self) -> &Parameters {
+        &self.file.control.parameters
+    }
+
+    /// Settings of the scheme at single ports and during the run.
+    pub fn scheme_settings(&self) -> &Changes {
+        &self.control.settings
     }
 
     /// The manager that watches the ports' counters from outside, if there is one, before its first
     /// sweep.
     pub fn dcms(&self) -> Option<&Dcms> {
         self.control.dcms.as_ref()
-    }
-
-    /// The scheme `ecn`, `None` if the scheme is another one.
-    pub fn ecn_control(&self) -> Option<&EcnControl> {
-        self.control.ecn.as_ref()
-    }
-
-    /// Throttling by the hosts' own credits, `None` if it is not in force; with InfiniBand congestion
-    /// control both are.
-    pub fn pft_control(&self) -> Option<&PftParameters> {
-        self.control.pft.as_ref()
-    }
-
-    /// The scheme with a file of its own and the parameters of all of these, `None` if the scheme is
-    /// another one.
-    pub fn own_control(&self) -> Option<(Choice, &Parameters)> {
-        self.control
-            .own
-            .map(|choice| (choice, &self.file.control.own))
-    }
-
-    /// The scheme in Python, `None` if the scheme is another one. Its text and its name are there.
-    pub fn python_control(&self) -> Option<&PythonSection> {
-        let control = &self.file.control;
-        control
-            .python
-            .as_ref()
-            .filter(|_| control.scheme == Scheme::Python)
-    }
-
-    /// Settings that change during the run, by time.
-    pub fn setting_changes(&self) -> &[(Time, SettingChange)] {
-        &self.control.changes
     }
 
     /// The traffic.

@@ -8,14 +8,12 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 pub(crate) use silvan_core::schema::{
-    BytesText, LengthText, RateText, SpanText, TYPE_KEY, UNIT_KEY,
+    BytesText, LengthText, RateText, SlNumber, SpanText, TYPE_KEY, UNIT_KEY,
 };
 use silvan_fabric::{Speed, Width};
 
 use crate::parsed::quantity::{ALL, RUN_SEED, SATURATING};
-use crate::parsed::{
-    HostChoice, Hotspots, LoadValue, PortSet, RoleShare, ScenarioFile, SeedSource,
-};
+use crate::parsed::{HostChoice, Hotspots, LoadValue, RoleShare, ScenarioFile, SeedSource};
 
 /// The JSON schema of a scenario file (draft 2020-12), for editors and validators.
 pub fn json_schema() -> Value {
@@ -54,16 +52,6 @@ pub(crate) struct SpeedName;
 described!(SpeedName, "speed", |_generator| names(
     Speed::ALL.iter().map(|speed| speed.name())
 ));
-
-/// Stands for a service level.
-pub(crate) struct SlNumber;
-
-described!(SlNumber, "service level", |_generator| json_schema!({
-    "type": "integer",
-    "minimum": 0,
-    "maximum": 15,
-    "x-type": "0 to 15",
-}));
 
 described!(HostChoice, "host choice", |generator| json_schema!({
     "anyOf": [
@@ -108,14 +96,6 @@ described!(LoadValue, "load", |generator| json_schema!({
 described!(SeedSource, "seed", |generator| json_schema!({
     "anyOf": [{ "const": RUN_SEED }, generator.subschema_for::<u64>()],
     "x-type": "`\"run\"` or whole number",
-}));
-
-described!(PortSet, "ports", |generator| json_schema!({
-    "anyOf": [
-        { "enum": [PortSet::NONE, PortSet::HOSTS, ALL] },
-        generator.subschema_for::<Vec<String>>(),
-    ],
-    "x-type": "`\"none\"`, `\"hosts\"`, `\"all\"`, or list of `\"switch:port\"`",
 }));
 
 fn names(names: impl Iterator<Item = &'static str>) -> Schema {

@@ -48,9 +48,6 @@ use std::time::Instant;
 
 use serde::Serialize;
 use silvan_cc::hooks::{Controller, PortReading, UnknownSetting};
-use silvan_cc::schemes::ecn::EcnError;
-use silvan_cc::schemes::ib_cc::ParameterError;
-use silvan_cc::schemes::pft::PftError;
 use silvan_core::{PortId, Span, Time};
 use silvan_model::BuildError;
 pub use silvan_model::Latencies;
@@ -58,7 +55,7 @@ use silvan_workload::programs::{Fault, JobRecord};
 use silvan_workload::traffic::TrafficError;
 use thiserror::Error;
 
-pub use assemble::build_ib;
+pub use assemble::build_scheme;
 pub use table::{Column, ColumnData, Table};
 
 use assemble::{assemble, build_control};
@@ -66,10 +63,10 @@ use dcms::DcmsController;
 use measure::Measurement;
 use programs::{ProgramState, program_state};
 use schedule::Schedule;
+use silvan_cc::schemes::SchemeError;
 use silvan_cc::schemes::callbacks::{Callbacks, Failure, Stopped};
-use silvan_model::{AnySource, AnySwitch, Engines, Simulation};
+use silvan_model::{Engines, Simulation};
 use silvan_scenario::Scenario;
-use silvan_scenario::parsed::Scheme;
 use trees::TreeLog;
 
 /// How far a run has come.
@@ -181,19 +178,7 @@ pub enum RunError {
     Traffic(#[from] TrafficError),
     /// Congestion control cannot be built.
     #[error(transparent)]
-    Control(#[from] ParameterError),
-    /// The scheme `ecn` cannot be built.
-    #[error(transparent)]
-    Ecn(#[from] EcnError),
-    /// The scheme `pft` cannot be built.
-    #[error(transparent)]
-    Pft(#[from] PftError),
-    /// The scheme stands in Python, and no functions of it were given.
-    #[error("the scheme of {name} is in Python, which this program does not run")]
-    PythonScheme {
-        /// The scenario's name.
-        name: String,
-    },
+    Control(#[from] SchemeError),
     /// A function of a scheme in Python raised an exception, or returned a value that is not valid.
     #[error("{} failed at {} ps", .0.hook, .0.arguments[0])]
     Scheme(Failure),
@@ -293,11 +278,7 @@ pub fn run_callbacks(
     callbacks: Callbacks,
     observer: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<RunOutput, RunError> {
-    let control = (
-        AnySwitch::Callbacks(callbacks.clone()),
-        AnySource::Callbacks(callbacks.clone()),
-    );
-    let engine = assemble(engines, scenario, seed, control)?;
+    let engine = assemble(engines, scenario, seed, callbacks.clone().into())?;
     let mut run = Run::new(engines, scenario, seed, engine);
     run.callbacks = Some(callbacks);
     run.complete(None, observer)
@@ -389,7 +370,7 @@ impl<'a> Run<'a> {
             let ran_alone = completed.len() == 1
                 && self.engine.traffic().classes().is_empty()
                 && self.callbacks.is_none()
-                && self.scenario.file().control.scheme == Scheme::None;
+                && !self.scenario.scheme().acts();
             let progress = self.progress();
             let alone = alone::completions(
                 self.engines,

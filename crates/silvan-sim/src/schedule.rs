@@ -91,7 +91,7 @@ impl<'a> Schedule<'a> {
                 Some(_) => per_host(LOOK_PROGRAMS_HOST_TIME).min(LOOK_PROGRAMS),
                 None => per_host(LOOK_HOST_TIME),
             },
-            changes: scenario.setting_changes(),
+            changes: &scenario.scheme_settings().timed,
             now: None,
         }
     }
@@ -165,7 +165,7 @@ mod tests {
             ("probe.interval", "4 us"),
             ("control.scheme", "ib-cc"),
             (
-                "control.change",
+                "control.ib-cc.change",
                 "[{ at = \"0 s\", marking-rate = 1, switch = \"switch-00\", port = 1 }, { at = \"5 us\", ccti-timer = 3, sl = 0 }, { at = \"20 us\", ccti-timer = 4, sl = 0 }]",
             ),
         ]);

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use silvan_cc::hooks::{Controller, PortReading, PortVl, SettingChange};
+use silvan_cc::schemes::Control;
 use silvan_core::{Bytes, HostId, PortId, Rate, Span, Time, Vl};
 use silvan_instances::Fastest;
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
@@ -225,7 +226,7 @@ fn settings_change_during_the_run() {
         ("probe.interval", "100 us"),
     ];
     let marked_by = |change: &str| -> Vec<u64> {
-        let overrides = [on.as_slice(), &[("control.change", change)]].concat();
+        let overrides = [on.as_slice(), &[("control.ib-cc.change", change)]].concat();
         let output = run_through(&scenario(MINIMAL, &overrides));
         let series = output.table("port_series").unwrap();
         let rows = output.table("ports").unwrap().rows();
@@ -245,7 +246,7 @@ fn settings_change_during_the_run() {
         &[
             on.as_slice(),
             &[(
-                "control.port",
+                "control.ib-cc.port",
                 "[{ switch = \"switch-00\", port = 1, threshold = 0 }]",
             )],
         ]
@@ -385,7 +386,7 @@ fn congestion_control_works_on_service_levels_that_tell_the_path() {
         to = "host-0007"
         [control]
         scheme = "ib-cc"
-        [control.switch]
+        [control.ib-cc.switch]
         victim-mask = "hosts"
         [control.feedback]
         path = "in-band"
@@ -394,7 +395,10 @@ fn congestion_control_works_on_service_levels_that_tell_the_path() {
     "#;
     for level in ["qp", "sl"] {
         let delivered = ["1", "2"].map(|data_vls| {
-            let settings = [("control.adapter.level", level), ("vl.data-vls", data_vls)];
+            let settings = [
+                ("control.ib-cc.adapter.level", level),
+                ("vl.data-vls", data_vls),
+            ];
             let scenario = scenario(text, &settings);
             assert_eq!(scenario.forwarding().lanes.is_some(), data_vls == "2");
             let output = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap();
@@ -415,11 +419,11 @@ fn congestion_control_works_on_service_levels_that_tell_the_path() {
 /// Functions in Python are for the Python package; a run without them must not pass for one with no control.
 #[test]
 fn a_scheme_in_python_is_not_left_out_silently() {
-    let text = "name = \"own\"\n[control]\nscheme = \"python\"\npython = { source = \"\" }";
+    let text = "[control]\nscheme = \"python\"\npython = { source = \"\" }";
     let scenario = scenario(text, &[("run.duration", "1 us")]);
     let refused = run(&Fastest, &scenario, 1, &mut |_| ControlFlow::Continue(())).unwrap_err();
-    let name = "own".to_owned();
-    assert_eq!(refused, RunError::PythonScheme { name });
+    let message = "the scheme is in Python, which this program does not run";
+    assert_eq!(refused.to_string(), message);
 }
 
 /// A run that ends as it should, but for the check at its end.
@@ -484,11 +488,10 @@ impl Engines for UnsoundEngines {
     fn start(
         &self,
         network: Network<'_>,
-        switch: AnySwitch,
-        source: AnySource,
+        control: Control,
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
-        let sound = Fastest.start(network, switch, source, load)?;
+        let sound = Fastest.start(network, control, load)?;
         Ok(Box::new(Unsound(sound)))
     }
 

@@ -43,9 +43,9 @@ const BASE: &str = r#"
     to = "host-0003"
     [control]
     scheme = "ib-cc"
-    [control.switch]
+    [control.ib-cc.switch]
     threshold-lowest = "1 B"
-    [control.adapter]
+    [control.ib-cc.adapter]
     ccti-limit = 0
     cct = { shape = "given", entries = [[0, 0], [0, 9]] }
     [probe]
@@ -56,7 +56,7 @@ const BASE: &str = r#"
 "#;
 
 fn run_with(overrides: &[(&str, &str)], changes: &str) -> RunOutput {
-    let changes = Override::new("control.change", changes);
+    let changes = Override::new("control.ib-cc.change", changes);
     let overrides = overrides.iter();
     let overrides = overrides.map(|(key, value)| Override::new(*key, *value));
     let overrides: Vec<Override> = overrides.chain([changes]).collect();
@@ -170,7 +170,7 @@ fn victim_mask() {
     let slow = [
         ("host.sink-rate", "8 Gbit/s"),
         ("host.receive-buffer", "2112 B"),
-        ("control.switch.victim-mask", "none"),
+        ("control.ib-cc.switch.victim-mask", "none"),
     ];
     let changes = r#"[
         { at = "500 us", switch = "switch-00", victim-mask = true },
@@ -193,8 +193,8 @@ fn victim_mask() {
 /// A table of one step, which is never taken back unless the timer runs: each of the two senders of a
 /// throttled host starts a packet every ten packet times.
 const ONE_STEP: [(&str, &str); 2] = [
-    ("control.adapter.ccti-limit", "1"),
-    ("control.adapter.ccti-timer", "0"),
+    ("control.ib-cc.adapter.ccti-limit", "1"),
+    ("control.ib-cc.adapter.ccti-timer", "0"),
 ];
 
 /// CCTI_Increase 0 never throttles; CCTI_Timer 1 takes the step back in a microsecond. What changes on
@@ -203,7 +203,7 @@ const ONE_STEP: [(&str, &str); 2] = [
 fn adapters() {
     let overrides = [
         ONE_STEP.as_slice(),
-        &[("control.adapter.ccti-increase", "0")],
+        &[("control.ib-cc.adapter.ccti-increase", "0")],
     ]
     .concat();
     let changes = r#"[
@@ -220,7 +220,11 @@ fn adapters() {
 /// Threshold 0 never marks.
 #[test]
 fn threshold() {
-    let overrides = [ONE_STEP.as_slice(), &[("control.switch.threshold", "0")]].concat();
+    let overrides = [
+        ONE_STEP.as_slice(),
+        &[("control.ib-cc.switch.threshold", "0")],
+    ]
+    .concat();
     let changes = r#"[
         { at = "500 us", switch = "switch-00", threshold = 15 },
         { at = "1 ms", switch = "switch-01", port = 4, threshold = 15 },
@@ -234,8 +238,8 @@ fn threshold() {
 /// Buffers of four packets, and a threshold at which they are full. Nothing is marked.
 const FOUR_PACKETS: [(&str, &str); 3] = [
     ("switch.buffer", "8448 B"),
-    ("control.switch.threshold", "0"),
-    ("control.switch.threshold-lowest", "8448 B"),
+    ("control.ib-cc.switch.threshold", "0"),
+    ("control.ib-cc.switch.threshold-lowest", "8448 B"),
 ];
 
 /// Two hosts take turns at the way to a third. Behind the port in Credit_Mask a host has four turns
@@ -283,12 +287,12 @@ fn credit_mask() {
 fn credit_mask_from_the_start() {
     let own = [
         (
-            "control.switch.credit-mask",
+            "control.ib-cc.switch.credit-mask",
             r#"["switch-00:2", "switch-01:2"]"#,
         ),
-        ("control.switch.credit-return-delay", "8"),
+        ("control.ib-cc.switch.credit-return-delay", "8"),
         (
-            "control.port",
+            "control.ib-cc.port",
             r#"[{ switch = "switch-01", port = 2, credit-return-delay = 20 }]"#,
         ),
     ];

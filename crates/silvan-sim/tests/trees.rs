@@ -27,9 +27,9 @@ const SILENT: &str = r#"
         "host-0008", "host-0009", "host-0010", "host-0011", "host-0012", "host-0014",
     ]
     hotspots = ["host-0000"]
-    [control.switch]
+    [control.ib-cc.switch]
     victim-mask = "hosts"
-    [control.adapter]
+    [control.ib-cc.adapter]
     cct = { shape = "linear", slope = 0.3 }
     [probe.trees]
     interval = "250 us"

@@ -25,7 +25,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="NAME,NAME,...",
-            help="Schemes to compare, separated by commas, such as 'IB CC,PFT'; "
+            help="Schemes to compare, separated by commas, such as 'ib-cc,pft'; "
             "'none' always takes part.",
             show_default=False,
         ),
@@ -86,7 +86,7 @@ def compare(
     note(f"wrote {written[0]}, and the same as SVG, CSV and JSON")
     failed = [one for one in standings if one.failure]
     for one in failed:
-        note(f"error: {one.contender.name}: {one.failure}")
+        note(f"error: {one.baseline.name}: {one.failure}")
     if failed:
         raise typer.Exit(1)
 
@@ -113,9 +113,9 @@ def _table(name: str, standings: Sequence[Standing]) -> Table:
     table.add_column("state\nswitch, B", justify="right", no_wrap=True)
     table.add_column("state\nhost, B", justify="right", no_wrap=True)
     for standing in standings:
-        cost = standing.contender.cost
+        cost = standing.baseline.cost
         table.add_row(
-            standing.contender.name,
+            standing.baseline.name,
             *(_cell(standing, one) for one in shown),
             "" if cost.switch_bytes is None else f"{cost.switch_bytes}",
             "" if cost.host_bytes is None else f"{cost.host_bytes} + {cost.flow_bytes}/flow",

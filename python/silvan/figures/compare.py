@@ -48,7 +48,7 @@ def draw_comparison(
         places = list(range(len(standings)))[::-1]
         for axes, quantity in zip(grid, shown, strict=True):
             _panel(axes, quantity, standings, places)
-        grid[0].set_yticks(places, [one.contender.name for one in standings])
+        grid[0].set_yticks(places, [one.baseline.name for one in standings])
         grid[0].set_ylim(-0.6, len(standings) - 0.4)
         figure.supxlabel(
             "green: best; orange: no control; a cross: not within the run" + _bars(standings),
@@ -63,7 +63,7 @@ def draw_comparison(
         )
         rows = [
             (
-                one.contender.name,
+                one.baseline.name,
                 *(one.numbers[q.name] for q in shown),
                 *(one.deviations[q.name] for q in deviations),
             )

@@ -36,10 +36,7 @@ impl Scheme for Half {
     type Source = Rates;
 
     // Every packet is acknowledged, and its acknowledgement carries the mark back.
-    const DEFAULTS: Defaults = Defaults {
-        feedback: silvan_cc::schemes::Feedback::AckPerPacket,
-        coalesce: None,
-    };
+    const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
 
     fn check(&self) -> Result<(), SchemeError> {
         if self.step > 0.0 && self.step <= 1.0 {
@@ -49,7 +46,7 @@ impl Scheme for Half {
         Err(SchemeError::new("step", message, "write e.g. 0.001"))
     }
 
-    fn build(&self, setup: &Setup<'_>) -> (Marker, Rates) {
+    fn build(&self, setup: &Setup<'_>) -> Result<(Marker, Rates), SchemeError> {
         let marker = Marker {
             threshold: self.threshold.as_u64(),
         };
@@ -57,7 +54,7 @@ impl Scheme for Half {
             step: self.step,
             flows: vec![FlowTable::new(); setup.hosts],
         };
-        (marker, rates)
+        Ok((marker, rates))
     }
 }
 
@@ -164,14 +161,13 @@ mod tests {
             hosts: 2,
             link_rate: Rate::from_bits_per_sec(100_000_000_000).expect("a rate above zero"),
             mtu: 2_048,
-            switch_seed: 1,
-            host_seed: 1,
+            seed: 1,
         };
         let half = Half {
             step: 0.25,
             ..Half::default()
         };
-        let (_, mut rates) = half.build(&setup);
+        let (_, mut rates) = half.build(&setup).expect("it suits any fabric");
         let flow = Flow {
             source: HostId::new(0),
             destination: HostId::new(1),

@@ -1,167 +1,149 @@
-//! Schemes of one file each, and the list of them.
+//! All congestion-control schemes, one module each, and the list of them.
 //!
-//! A scheme is a type with its parameters that implements [`Scheme`]: it says what runs at the
-//! switches and what at the hosts, in terms of the [hooks](crate::hooks). A line in the list at
+//! A scheme is a type with its parameters that implements [`Scheme`]: it has what runs at the
+//! switches and what runs at the hosts, in terms of the [hooks](crate::hooks). A line in the list at
 //! the end of this file registers it for everything else:
 //!
-//! - `control.scheme = "NAME"` chooses it, and `[control.own.NAME]` holds its parameters, with the
+//! - `control.scheme = "NAME"` chooses it, and `[control.NAME]` holds its parameters, with the
 //!   same checks, hints and defaults as any other section;
-//! - the reference of scenario keys and the JSON schema describe it;
-//! - [`Choice::build`] builds it as one of [`OwnSwitch`] and [`OwnSource`], for which the runner has
-//!   an engine compiled, so that it runs as fast as those built-in schemes that share it.
+//! - the reference of scenario keys and the JSON schema describe it, and commands list it;
+//! - [`SchemeName::build`] builds it as one of [`AnySwitch`] and [`AnySource`], for which an engine is
+//!   compiled.
 //!
-//! The guide's page "A scheme of one's own" builds one step by step. [`Dcqcn`] came through the same
-//! door.
+//! The guide's page "How to add a congestion-control scheme" builds one step by step.
 //!
 //! ```
-//! use silvan_cc::schemes::{Choice, Parameters};
+//! use silvan_cc::schemes::SchemeName;
 //!
-//! assert!(Choice::ALL.iter().any(|choice| choice.name() == "dcqcn"));
-//! assert_eq!(Choice::Dcqcn.check(&Parameters::default()), Ok(()));
+//! assert!(SchemeName::ALL.iter().any(|scheme| scheme.as_str() == "dcqcn"));
+//! assert_eq!(SchemeName::default().as_str(), "none");
 //! ```
 
 pub mod callbacks;
-pub mod ecn;
-pub mod ib_cc;
-pub mod pft;
+mod choice;
+#[macro_use]
+mod register;
 mod scheme;
 
+use silvan_core::document::KeyPath;
 pub use silvan_core::schema as quantity;
 
-pub use scheme::{Defaults, Feedback, Scheme, SchemeError, Setup};
+use crate::hooks::{Chain, NoControl, Settings, SourceControl, SwitchControl};
+pub use scheme::{Changes, DataPlane, Defaults, Scheme, SchemeError, Setup, SwitchPort, Switches};
 
-/// Registers schemes: for each its module, its type, its name in scenarios and a sentence on it.
-macro_rules! register {
-    ($($module:ident::$scheme:ident = $name:literal, $summary:literal;)*) => {
-        $(
-            mod $module;
-            pub use $module::$scheme;
-        )*
+/// Both parts of a scheme.
+pub struct Control {
+    /// What runs at the switches.
+    pub switch: AnySwitch,
+    /// What runs at the hosts.
+    pub source: AnySource,
+}
 
-        /// The parameters of all registered schemes.
-        #[derive(
-            Clone, Debug, Default, PartialEq,
-            serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-        )]
-        #[serde(deny_unknown_fields, default)]
-        pub struct Parameters {
-            $(
-                #[doc = $summary]
-                #[serde(rename = $name)]
-                pub $module: $scheme,
-            )*
-        }
-
-        dispatch_switches! {
-            /// What runs at the switches, of one of the registered schemes.
-            pub enum OwnSwitch {
-                $(
-                    #[doc = $summary]
-                    $scheme(<$scheme as Scheme>::Switch),
-                )*
-            }
-        }
-
-        dispatch_sources! {
-            /// What runs at the hosts, of one of the registered schemes.
-            pub enum OwnSource {
-                $(
-                    #[doc = $summary]
-                    $scheme(<$scheme as Scheme>::Source),
-                )*
-            }
-        }
-
-        /// One of the registered schemes.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Choice {
-            $(
-                #[doc = $summary]
-                $scheme,
-            )*
-        }
-
-        impl Choice {
-            /// All of them, in the order of their registration.
-            pub const ALL: &[Self] = &[$(Self::$scheme),*];
-
-            /// Their names in scenarios, in the same order.
-            pub const NAMES: &[&str] = &[$($name),*];
-
-            /// Its name in scenarios.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$scheme => $name,)*
-                }
-            }
-
-            /// A sentence on it.
-            pub const fn summary(self) -> &'static str {
-                match self {
-                    $(Self::$scheme => $summary,)*
-                }
-            }
-
-            /// What it wants of the rest of a scenario where that says nothing.
-            pub fn defaults(self) -> Defaults {
-                match self {
-                    $(Self::$scheme => <$scheme as Scheme>::DEFAULTS,)*
-                }
-            }
-
-            /// Builds both parts of it for a fabric. [`check`](Self::check) has found nothing.
-            pub fn build(self, parameters: &Parameters, setup: &Setup<'_>) -> (OwnSwitch, OwnSource) {
-                match self {
-                    $(Self::$scheme => {
-                        let (switch, source) = parameters.$module.build(setup);
-                        (OwnSwitch::$scheme(switch), OwnSource::$scheme(source))
-                    })*
-                }
-            }
-
-            /// Checks its parameters.
-            ///
-            /// # Errors
-            /// The first at fault.
-            pub fn check(self, parameters: &Parameters) -> Result<(), SchemeError> {
-                match self {
-                    $(Self::$scheme => parameters.$module.check(),)*
-                }
-            }
-        }
+impl Control {
+    /// No congestion control.
+    pub const NONE: Self = Self {
+        switch: AnySwitch::None(NoControl),
+        source: AnySource::None(NoControl),
     };
 }
 
+/// Starts the engine for a scheme: [`Control::with_engine`] calls one of the methods.
+pub trait EngineChoice {
+    /// What a started engine is.
+    type Engine;
+
+    /// No congestion control.
+    fn none(self) -> Self::Engine;
+
+    /// Another scheme that an engine is compiled for alone.
+    fn own<S, C>(self, switch: S, source: C) -> Self::Engine
+    where
+        S: SwitchControl + Settings + 'static,
+        C: SourceControl + Settings + 'static;
+
+    /// Any other scheme.
+    fn shared(self, switch: AnySwitch, source: AnySource) -> Self::Engine;
+}
+
+impl Default for SchemeName {
+    fn default() -> Self {
+        Self::ALL[0]
+    }
+}
+
+impl SchemeName {
+    /// Whether this scheme is in force, alone or in a chain.
+    pub fn includes(self, part: Self) -> bool {
+        self.parts().contains(&part)
+    }
+}
+
 register! {
-    dcqcn::Dcqcn = "dcqcn", "DCQCN: marks at random by queue length, rates at the hosts (Zhu et al. 2015).";
-    half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";
+    schemes {
+        none::None = "none", "No congestion control.";
+        ib_cc::IbCc = "ib-cc", "InfiniBand congestion control (IBA annex A10).";
+        ecn::Ecn = "ecn", "Marks by full input buffers, answered by rates and windows (santos2003).";
+        pft::Pft = "pft", "Throttling by the host's own credits, without notifications (pft2021).";
+        dcqcn::Dcqcn = "dcqcn", "DCQCN: marks at random by queue length, rates at the hosts (Zhu et al. 2015).";
+        half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";
+        python::Python = "python", "Functions of a Python file.";
+    }
+    chains {
+        IbCcPft: ib_cc::IbCc, pft::Pft
+            = "ib-cc-pft", "`ib-cc` and `pft` together: a packet starts when both allow it.";
+    }
+    engines { IbCc }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+    use silvan_core::Bytes;
+
     use super::*;
 
+    const DATA_PLANE: DataPlane = DataPlane {
+        mtu: Bytes::from_bytes(2_048),
+        header: Bytes::from_bytes(26),
+        switch_buffer: Bytes::from_bytes(65_536),
+    };
+
     #[test]
-    fn every_scheme_works_as_it_is() {
-        let parameters = Parameters::default();
-        for choice in Choice::ALL {
-            assert_eq!(choice.check(&parameters), Ok(()), "{}", choice.name());
-            assert!(choice.summary().ends_with('.'), "{}", choice.name());
+    fn names_and_summaries_are_distinct_and_whole() {
+        for scheme in SchemeName::ALL {
+            assert!(scheme.summary().ends_with('.'), "{}", scheme.as_str());
         }
-        let mut names = Choice::NAMES.to_vec();
+        let mut names = SchemeName::NAMES.to_vec();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Choice::ALL.len());
+        assert_eq!(names.len(), SchemeName::ALL.len());
     }
 
-    /// The effective scenario spells defaults out, and must read back as it was.
     #[test]
-    fn parameters_survive_text() {
-        let parameters = Parameters::default();
-        let text = serde_json::to_string(&parameters).unwrap();
-        let read: Parameters = serde_json::from_str(&text).unwrap();
-        assert_eq!(read, parameters);
+    fn a_chain_includes_both_its_schemes() {
+        let chain = SchemeName::IbCcPft;
+        for part in [SchemeName::IbCc, SchemeName::Pft] {
+            assert!(chain.includes(part) && part.includes(part) && !part.includes(chain));
+        }
+        assert!(chain.acts() && !SchemeName::None.acts());
+    }
+
+    /// The effective scenario has all defaults as values, and must read back as it was.
+    #[test]
+    fn defaults_are_filled_in_once_and_survive_text() {
+        let mut parameters = Parameters::default();
+        parameters.fill_in(&DATA_PLANE);
+        let filled_in = parameters.clone();
+        parameters.fill_in(&DataPlane {
+            switch_buffer: Bytes::from_bytes(1 << 20),
+            ..DATA_PLANE
+        });
+        assert_eq!(parameters, filled_in);
+        let text = serde_json::to_string(&parameters.ib_cc).unwrap();
+        assert_eq!(
+            serde_json::from_str::<ib_cc::IbCc>(&text).unwrap(),
+            parameters.ib_cc
+        );
     }
 }

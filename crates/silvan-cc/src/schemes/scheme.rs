@@ -5,16 +5,17 @@ use std::fmt::Debug;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use silvan_core::{Rate, Span};
+use silvan_core::document::{KeyPath, Step};
+use silvan_core::{Bytes, PortId, PortNumber, Rate, Span, SwitchId, Time};
 use thiserror::Error;
 
-use crate::hooks::{Settings, SourceControl, SwitchControl};
-use crate::schemes::ib_cc::SwitchPort;
+use crate::hooks::{SettingChange, Settings, SourceControl, SwitchControl};
+use crate::notification::BecnCarrier;
 
-/// A congestion-control scheme: its parameters as a scenario gives them, and what becomes of them.
+/// A congestion-control scheme: its parameters as a scenario gives them, and what is built from them.
 ///
-/// The type is the table `[control.own.NAME]` of a scenario. Every key must have a default, and the
-/// doc comment of a field is what the reference of scenario keys says about it.
+/// The type is the table `[control.NAME]` of a scenario. Every key must have a default, and the
+/// doc comment of a field is its text in the reference of scenario keys.
 pub trait Scheme:
     Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema
 {
@@ -23,78 +24,186 @@ pub trait Scheme:
     /// What runs at the hosts.
     type Source: SourceControl + Settings;
 
-    /// What it wants of the rest of a scenario where that says nothing.
-    const DEFAULTS: Defaults = Defaults {
-        feedback: Feedback::Notification,
-        coalesce: None,
-    };
+    /// Defaults of other sections while this scheme is in force.
+    const DEFAULTS: Defaults = Defaults::CNP;
 
-    /// Checks the parameters, whatever the fabric.
+    /// Fills in the parameters whose default depends on the rest of a scenario. Doing it twice changes
+    /// nothing.
+    fn fill_in(&mut self, data_plane: &DataPlane) {
+        let _ = data_plane;
+    }
+
+    /// Checks the parameters, whatever the fabric. They have been filled in.
     ///
     /// # Errors
     /// The first at fault, with a hint.
     fn check(&self) -> Result<(), SchemeError>;
 
+    /// The settings of single ports, and those that change during a run.
+    ///
+    /// # Errors
+    /// The first at fault, with a hint.
+    fn settings(&self, switches: &dyn Switches) -> Result<Changes, SchemeError> {
+        let _ = switches;
+        Ok(Changes::default())
+    }
+
     /// Builds both parts for a fabric. [`check`](Self::check) has found nothing.
-    fn build(&self, setup: &Setup<'_>) -> (Self::Switch, Self::Source);
+    ///
+    /// # Errors
+    /// The fabric or the program that runs it is not suitable.
+    fn build(&self, setup: &Setup<'_>) -> Result<(Self::Switch, Self::Source), SchemeError>;
 }
 
-/// What carries the mark of a packet back to its source, unless a scenario says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Feedback {
-    /// A congestion notification packet for each marked packet.
-    Notification,
-    /// The acknowledgement of each packet.
-    AckPerPacket,
-}
-
-/// Defaults of other sections.
+/// Defaults of the section `control.feedback`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
     /// `control.feedback.carrier`.
-    pub feedback: Feedback,
+    pub carrier: BecnCarrier,
+    /// Why the scheme works with no other carrier; `None` if it does.
+    pub carrier_required: Option<&'static str>,
     /// `control.feedback.coalesce`; `None` for no limit.
     pub coalesce: Option<Span>,
+}
+
+impl Defaults {
+    /// A congestion notification packet for each marked packet.
+    pub const CNP: Self = Self {
+        carrier: BecnCarrier::Cnp,
+        carrier_required: None,
+        coalesce: None,
+    };
+
+    /// An acknowledgement of each packet, which carries its mark back.
+    pub const ACK_PER_PACKET: Self = Self {
+        carrier: BecnCarrier::AckPerPacket,
+        ..Self::CNP
+    };
+}
+
+/// The other sections of a scenario that defaults of parameters depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataPlane {
+    /// Largest payload of a packet.
+    pub mtu: Bytes,
+    /// What a packet has on the wire besides.
+    pub header: Bytes,
+    /// Input buffer of a switch port.
+    pub switch_buffer: Bytes,
+}
+
+/// The switches of a fabric, by name and by number.
+pub trait Switches {
+    /// The switch of this name.
+    ///
+    /// # Errors
+    /// Message and hint without a key: there is none.
+    fn named(&self, name: &str) -> Result<SwitchId, SchemeError>;
+
+    /// The name of a switch.
+    fn name(&self, switch: SwitchId) -> &str;
+
+    /// The number of switches.
+    fn count(&self) -> usize;
+
+    /// The ports of a switch: port 1 first.
+    fn ports(&self, switch: SwitchId) -> Vec<PortId>;
+}
+
+/// Settings of a scheme that are not the same everywhere and all the time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// In force from the start.
+    pub initial: Vec<SettingChange>,
+    /// During the run, by time.
+    pub timed: Vec<(Time, SettingChange)>,
+}
+
+impl Changes {
+    /// These settings and those of another scheme.
+    #[must_use]
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.initial.extend(other.initial);
+        self.timed.extend(other.timed);
+        self.timed.sort_by_key(|(at, _)| *at);
+        self
+    }
 }
 
 /// The fabric and the run that a scheme is built for.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
-    /// For each port of the fabric where it stands; `None` for ports of hosts.
+    /// The position of each port of the fabric; `None` for ports of hosts.
     pub ports: &'a [Option<SwitchPort>],
     /// Data VLs of every port. A [`PortVl`](crate::hooks::PortVl) is port times this plus VL.
-    pub data_vls: usize,
+    pub data_vls: u8,
     /// Number of hosts.
     pub hosts: usize,
-    /// Rate of a cable that says nothing else.
+    /// Rate of a cable without a rate of its own.
     pub link_rate: Rate,
     /// Payload of a packet of MTU size, in bytes.
     pub mtu: u32,
-    /// Seed of the run, for random choices of the switches.
-    pub switch_seed: u64,
-    /// And for those of the hosts.
-    pub host_seed: u64,
+    /// Random seed of the run.
+    pub seed: u64,
+}
+
+impl Setup<'_> {
+    /// Random seed of the switches.
+    pub const fn switch_seed(&self) -> u64 {
+        self.seed ^ 0x5357_4954_4348
+    }
+
+    /// Random seed of the hosts.
+    pub const fn host_seed(&self) -> u64 {
+        self.seed ^ 0x4144_4150_5445
+    }
+}
+
+/// The position of a switch port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchPort {
+    /// Its switch.
+    pub switch: SwitchId,
+    /// Its number there.
+    pub number: PortNumber,
+    /// Whether its cable leads to a host.
+    pub to_host: bool,
 }
 
 /// A parameter that a scheme cannot work with.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct SchemeError {
-    /// Its key within `[control.own.NAME]`.
-    pub key: &'static str,
+    /// Its key within `[control.NAME]`.
+    pub key: KeyPath,
     /// What is wrong.
     pub message: String,
-    /// What helps.
+    /// What to do about it.
     pub hint: String,
 }
 
 impl SchemeError {
     /// An error at a key.
-    pub fn new(key: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn new(
+        key: impl Into<KeyPath>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self {
-            key,
+            key: key.into(),
             message: message.into(),
             hint: hint.into(),
         }
+    }
+
+    /// The same error, its key within this one.
+    #[must_use]
+    pub fn within(self, outer: &KeyPath) -> Self {
+        let steps = self.key.steps().iter();
+        let key = steps.fold(outer.clone(), |path, step| match step {
+            Step::Key(key) => path.key(key),
+            Step::Index(index) => path.index(*index),
+        });
+        Self { key, ..self }
     }
 }

@@ -2,6 +2,7 @@
 //! time, and what management changes in it.
 
 use silvan_cc::hooks::PortVl;
+use silvan_cc::schemes::SchemeName;
 use silvan_cc::workload::Workload;
 use silvan_core::{Bytes, HostId, PortId, Rate, Sl, Time, Vl};
 use silvan_fabric::Fabric;
@@ -39,12 +40,12 @@ pub(crate) struct DataPlane {
 /// The scenario with congestion control present, switched off if the scenario has none: a switch
 /// that nobody has configured marks nothing.
 pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorError> {
-    if scenario.ib_control().is_some() {
+    if scenario.scheme().includes(SchemeName::IbCc) {
         return Ok(scenario.clone());
     }
     let off = [
         Override::new("control.scheme", "\"ib-cc\""),
-        Override::new("control.switch.threshold", "0"),
+        Override::new("control.ib-cc.switch.threshold", "0"),
     ];
     Ok(scenario.with_overrides(&off)?)
 }
@@ -60,8 +61,11 @@ impl DataPlane {
         let seed = scenario.seed();
         let fabric = scenario.fabric();
         let config = scenario.engine_config();
-        let control = scenario.ib_control().ok_or(EmulatorError::NoControl)?;
-        let (switch, adapter) = silvan_sim::build_ib(scenario, control, seed)?;
+        if !scenario.scheme().includes(SchemeName::IbCc) {
+            return Err(EmulatorError::NoControl);
+        }
+        let control = &scenario.scheme_parameters().ib_cc;
+        let (switch, adapter) = silvan_sim::build_scheme(scenario, control, seed)?;
         let ports = switch_ports(fabric);
         let switch_of = ports.iter().map(|port| port.map(|port| port.switch));
         let vls = usize::from(config.data_vls);

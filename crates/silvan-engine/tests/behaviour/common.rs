@@ -1,7 +1,7 @@
 //! Fabrics, parameters and small oracles that the tests share.
 
 use silvan_cc::hooks::{NoControl, PortVl, SourceControl, SwitchControl};
-use silvan_cc::schemes::ib_cc::SwitchPort;
+use silvan_cc::schemes::SwitchPort;
 use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Span, Time, Vl};
 use silvan_engine::{Engine, EngineConfig};
 use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};

@@ -1,6 +1,5 @@
 //! What to do about each error of the crates below, whose messages say only what is wrong.
 
-use silvan_cc::schemes::ib_cc::ParameterError;
 use silvan_fabric::FabricError;
 use silvan_fabric::check::RouteError;
 use silvan_fabric::routing::{Routing, RoutingError};
@@ -189,34 +188,6 @@ pub(super) fn on_traffic(reason: &Reason) -> String {
         }
         Reason::NameTaken(_) => "choose another name, or leave it out",
         _ => "use fewer entries",
-    };
-    advice.to_owned()
-}
-
-/// Advice on a parameter of congestion control.
-pub(super) fn on_control(error: &ParameterError) -> String {
-    let advice = match error {
-        ParameterError::OutOfRange {
-            parameter: "Threshold",
-            ..
-        } => "15 marks earliest, 0 never",
-        ParameterError::OutOfRange { min, max, .. } => {
-            return format!("write a whole number from {min} to {max}");
-        }
-        ParameterError::LimitBeyondTable { entries, .. } => {
-            let largest = entries.saturating_sub(1);
-            return format!("set control.adapter.ccti-limit to {largest} at most, or add entries");
-        }
-        ParameterError::MinAboveLimit { .. } => "0 is usual",
-        ParameterError::FirstEntryDelays { .. } => "start the list with [0, 0]",
-        ParameterError::DelayNotRepresentable { .. } => {
-            "lower the slope, the ratio or control.adapter.ccti-limit, and keep them positive"
-        }
-        ParameterError::ThresholdsIncrease { .. } => {
-            "a higher weight marks earlier: sizes fall from weight 1 to 15"
-        }
-        ParameterError::ThresholdZero { .. } => "write e.g. \"6 KiB\"",
-        _ => "name a port of a switch",
     };
     advice.to_owned()
 }

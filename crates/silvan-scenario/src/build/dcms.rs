@@ -1,11 +1,12 @@
 //! The Dynamic Congestion Management System and what it knows of the cables.
 
+use silvan_cc::schemes::SchemeName;
 use silvan_dcms::machine::{Dcms, DcmsError, Neighbour, SwitchPortInfo, Topology};
 use silvan_fabric::Fabric;
 
 use super::at;
 use crate::ScenarioError;
-use crate::parsed::{ControlSection, Scheme};
+use crate::parsed::ControlSection;
 
 /// The manager that the section `control.dcms` describes, `None` if there is none.
 pub(crate) fn build_dcms(
@@ -15,12 +16,10 @@ pub(crate) fn build_dcms(
     let Some(dcms) = &section.dcms else {
         return Ok(None);
     };
-    let parameters = dcms.parameters(section.switch.marking_rate);
+    let marking_rate = section.parameters.ib_cc.switch.marking_rate;
+    let parameters = dcms.parameters(marking_rate);
     let dcms = Dcms::new(parameters, dcms_topology(fabric)).map_err(|error| refused(&error))?;
-    Ok(match section.scheme {
-        Scheme::None | Scheme::Ecn | Scheme::Pft | Scheme::Python | Scheme::Own(_) => None,
-        Scheme::IbCc | Scheme::IbCcPft => Some(dcms),
-    })
+    Ok(section.scheme.includes(SchemeName::IbCc).then_some(dcms))
 }
 
 /// The place and a hint for a parameter that cannot be used.
@@ -28,7 +27,7 @@ fn refused(error: &DcmsError) -> ScenarioError {
     let (key, hint) = match error {
         DcmsError::LowNotBelowDefault { .. } => (
             "low-marking-rate",
-            "raise control.switch.marking-rate, e.g. to 128; the DCMS restores it",
+            "raise control.ib-cc.switch.marking-rate, e.g. to 128; the DCMS restores it",
         ),
         DcmsError::NeverReached {
             parameter: "T_C", ..

@@ -3,8 +3,8 @@
 use silvan_core::Vl;
 use silvan_fabric::routing::Routes;
 use silvan_model::{
-    Arbitration, BecnCarrier, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams,
-    LatencyStats, OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
+    Arbitration, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams, LatencyStats,
+    OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
 
 use super::{advice, at};
@@ -59,11 +59,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             header: file.packet.header,
         },
         feedback: FeedbackParams {
-            carrier: match feedback.carrier {
-                None | Some(parsed::Carrier::Cnp) => BecnCarrier::Cnp,
-                Some(parsed::Carrier::AckPerPacket) => BecnCarrier::AckPerPacket,
-                Some(parsed::Carrier::AckPerMessage) => BecnCarrier::AckPerMessage,
-            },
+            carrier: feedback.carrier.unwrap_or_default(),
             path: match feedback.path {
                 parsed::FeedbackPath::OutOfBand => BecnPath::OutOfBand {
                     delay: feedback.delay,

@@ -8,18 +8,15 @@ mod benchmarks;
 pub(crate) mod classes;
 pub(crate) mod control;
 pub(crate) mod dcms;
-pub(crate) mod ecn;
 pub(crate) mod engine;
 pub(crate) mod fabric;
 pub(crate) mod import;
 mod levels;
 pub(crate) mod limits;
 mod linear;
-pub(crate) mod pft;
 pub(crate) mod programs;
 pub(crate) mod python;
 pub(crate) mod run;
-mod settings;
 pub(crate) mod sweep;
 pub(crate) mod traffic;
 

@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use silvan_cc::schemes::SchemeName;
+use silvan_cc::schemes::python::Python;
+
 use super::at;
 use super::import::read;
 use super::limits;
 use crate::ScenarioError;
-use crate::parsed::{ControlSection, PythonSection, Scheme};
+use crate::parsed::ControlSection;
 
 /// What errors call a text that comes without a file.
 const UNNAMED: &str = "control.python.source";
@@ -17,14 +20,8 @@ pub(crate) fn import_python(
     control: &mut ControlSection,
     base: &Path,
 ) -> Result<(), ScenarioError> {
-    let wanted = control.scheme == Scheme::Python;
-    let missing = || {
-        let error = ScenarioError::new(at("control.scheme"), "python needs a file");
-        Err(error.with_hint("name it as control.python.file"))
-    };
-    let Some(section) = &mut control.python else {
-        return if wanted { missing() } else { Ok(()) };
-    };
+    let wanted = control.scheme.includes(SchemeName::Python);
+    let section = &mut control.parameters.python;
     match (section.file.take(), &section.source) {
         (Some(_), Some(_)) => {
             let key = at("control.python.file");
@@ -32,24 +29,19 @@ pub(crate) fn import_python(
             return Err(error.with_hint("give file or source"));
         }
         (Some(file), None) => take(section, &file, base)?,
-        (None, Some(_)) => {}
-        (None, None) if wanted => return missing(),
+        (None, Some(_)) => {
+            section.name.get_or_insert_with(|| UNNAMED.to_owned());
+        }
+        (None, None) if wanted => {
+            let error = ScenarioError::new(at("control.scheme"), "python needs a file");
+            return Err(error.with_hint("name it as control.python.file"));
+        }
         (None, None) => {}
-    }
-    section.name.get_or_insert_with(|| UNNAMED.to_owned());
-    let unfit = section
-        .parameters
-        .iter()
-        .find(|(_, value)| !value.is_finite());
-    if let Some((name, value)) = unfit {
-        let key = at("control.python.parameters").key(name);
-        let error = ScenarioError::new(key, format!("{value} is no number to reckon with"));
-        return Err(error.with_hint("write e.g. 0.5"));
     }
     Ok(())
 }
 
-fn take(section: &mut PythonSection, file: &str, base: &Path) -> Result<(), ScenarioError> {
+fn take(section: &mut Python, file: &str, base: &Path) -> Result<(), ScenarioError> {
     let (_, text) = read(file, base, &at("control.python.file"), limits::FILE)?;
     let name = Path::new(file).file_name();
     let name = name.map(|name| name.to_string_lossy().into_owned());

@@ -6,26 +6,17 @@
 //! [`Scenario`](crate::Scenario) is made of them.
 
 mod control;
-mod ecn;
 mod equipment;
 mod fabric;
-mod pft;
 mod programs;
-mod python;
 pub(crate) mod quantity;
 mod run;
-mod scheme;
-mod settings;
 mod traffic;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use control::{
-    AdapterSection, Carrier, CctSection, CctShape, ControlSection, FeedbackPath, FeedbackSection,
-    Level, Marking, PortSet, SwitchControlSection,
-};
-pub use ecn::{EcnMarking, EcnRates, EcnResponse, EcnSection};
+pub use control::{ControlSection, FeedbackPath, FeedbackSection};
 pub use equipment::{
     Arbitration, CrossbarFeed, HostSection, LinkSection, OutputBufferSection, PacketSection,
     Queueing, SendQueue, SinkKind, SwitchSection, VlSection, VlWeight,
@@ -34,16 +25,12 @@ pub use fabric::{
     Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry,
     Unreachable,
 };
-pub use pft::{PftInterval, PftSection, PftThreshold};
 pub use programs::{
     GpcnetPart, GpcnetSection, GpcnetTest, HpccSection, MessagingSection, PlacementKind,
     ProgramEntry, ProgramKind,
 };
-pub use python::PythonSection;
 pub use quantity::{HostChoice, Hotspots, LoadValue, RoleShare, SeedSource};
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};
-pub use scheme::Scheme;
-pub use settings::{PortOverride, SettingChangeEntry};
 pub use silvan_core::document::Limit;
 pub use silvan_dcms::section::DcmsSection;
 pub use traffic::{

@@ -9,60 +9,60 @@ use crate::message;
 #[test]
 fn switch_control() {
     check(
-        "control.switch",
+        "control.ib-cc.switch",
         "threshold = 16",
-        "control.switch.threshold: Threshold is 16, it must be 0 to 15 (hint: 15 marks earliest, \
+        "control.ib-cc.switch.threshold: Threshold is 16, it must be 0 to 15 (hint: 15 marks earliest, \
          0 never)",
     );
     check(
-        "control.switch",
+        "control.ib-cc.switch",
         "threshold-lowest = \"0 B\"",
-        "control.switch.threshold-lowest: threshold weight 15 stands for 0 bytes, write at least \
+        "control.ib-cc.switch.threshold-lowest: threshold weight 15 stands for 0 bytes, write at least \
          1 (hint: write e.g. \"6 KiB\")",
     );
     check(
-        "control.switch",
+        "control.ib-cc.switch",
         "threshold-table = [\"1 kB\"]",
-        "control.switch.threshold-table: 1 entries, one for each of the weights 1 to 15 is needed \
+        "control.ib-cc.switch.threshold-table: 1 entries, one for each of the weights 1 to 15 is needed \
          (hint: list 15 sizes that fall)",
     );
     check(
-        "control.switch",
+        "control.ib-cc.switch",
         "victim-mask = [\"switch-00:9\"]",
-        "control.switch.victim-mask.0: switch \"switch-00\" has ports 1 to 8, not 9 (hint: choose \
+        "control.ib-cc.switch.victim-mask.0: switch \"switch-00\" has ports 1 to 8, not 9 (hint: choose \
          one of these ports)",
     );
     check(
-        "control.switch",
+        "control.ib-cc.switch",
         "victim-mask = [\"switch-00\"]",
-        "control.switch.victim-mask.0: \"switch-00\" is not a port (hint: write it as switch:port, \
+        "control.ib-cc.switch.victim-mask.0: \"switch-00\" is not a port (hint: write it as switch:port, \
          e.g. \"leaf-03:19\")",
     );
     check(
-        "control.switch",
+        "control.ib-cc.switch",
         "credit-mask = [\"switch-00:1\", \"switch-1:1\"]",
-        "control.switch.credit-mask.1: there is no switch named \"switch-1\" (hint: did you mean \
+        "control.ib-cc.switch.credit-mask.1: there is no switch named \"switch-1\" (hint: did you mean \
          \"switch-00\"?)",
     );
     check(
-        "control.switch",
+        "control.ib-cc.switch",
         "credit-mask = true",
-        "control.switch.credit-mask: expected \"none\", \"hosts\", \"all\" or a list of \
+        "control.ib-cc.switch.credit-mask: expected \"none\", \"hosts\", \"all\" or a list of \
          \"switch:port\", found true (hint: write e.g. \"hosts\" or [\"leaf-03:19\"])",
     );
     check(
-        "control.switch",
+        "control.ib-cc.switch",
         "credit-threshold = 16",
-        "control.switch.credit-threshold: Threshold is 16, it must be 0 to 15 (hint: 15 marks \
+        "control.ib-cc.switch.credit-threshold: Threshold is 16, it must be 0 to 15 (hint: 15 marks \
          earliest, 0 never)",
     );
     for delay in ["-0.5", "16383.6", "nan"] {
         let shown = delay.replace("nan", "NaN");
         check(
-            "control.switch",
+            "control.ib-cc.switch",
             &format!("credit-return-delay = {delay}"),
             &format!(
-                "control.switch.credit-return-delay: a delay of {shown} packet times, it must be 0 \
+                "control.ib-cc.switch.credit-return-delay: a delay of {shown} packet times, it must be 0 \
                  to 16383 (hint: write e.g. 10, or 0 for no delay)"
             ),
         );
@@ -72,40 +72,40 @@ fn switch_control() {
 #[test]
 fn adapter_control() {
     check(
-        "control.adapter",
+        "control.ib-cc.adapter",
         "ccti-min = 200",
-        "control.adapter.ccti-min: CCTI_Min is 200, it must not be above CCTI_Limit, which is 127 \
+        "control.ib-cc.adapter.ccti-min: CCTI_Min is 200, it must not be above CCTI_Limit, which is 127 \
          (hint: 0 is usual)",
     );
     check(
-        "control.adapter",
+        "control.ib-cc.adapter",
         "cct = { shape = \"given\", entries = [[0, 0], [0, 16384]] }",
-        "control.adapter.cct.entries.1: CCT_Multiplier is 16384, it must be 0 to 16383 (hint: \
+        "control.ib-cc.adapter.cct.entries.1: CCT_Multiplier is 16384, it must be 0 to 16383 (hint: \
          write a whole number from 0 to 16383)",
     );
     check(
-        "control.adapter",
+        "control.ib-cc.adapter",
         "cct = { shape = \"given\", entries = [[0, 0], [4, 1]] }",
-        "control.adapter.cct.entries.1: CCT_Shift is 4, it must be 0 to 3 (hint: write a whole \
+        "control.ib-cc.adapter.cct.entries.1: CCT_Shift is 4, it must be 0 to 3 (hint: write a whole \
          number from 0 to 3)",
     );
     check(
-        "control.adapter",
+        "control.ib-cc.adapter",
         "cct = { shape = \"linear\", slope = 1e6 }",
-        "control.adapter.cct.slope: entry 1 of the congestion control table is 1000000 packet \
+        "control.ib-cc.adapter.cct.slope: entry 1 of the congestion control table is 1000000 packet \
          times, it must be 0 to 16383 (hint: lower the slope, the ratio or \
-         control.adapter.ccti-limit, and keep them positive)",
+         control.ib-cc.adapter.ccti-limit, and keep them positive)",
     );
     check(
-        "control.adapter",
+        "control.ib-cc.adapter",
         "cct = { shape = \"geometric\", slope = 1 }",
-        "control.adapter.cct.slope: geometric has no such parameter (hint: geometric needs first, \
+        "control.ib-cc.adapter.cct.slope: geometric has no such parameter (hint: geometric needs first, \
          ratio)",
     );
     assert_eq!(
-        message("[control.adapter]\ncct = { shape = \"given\", entries = [[0, 0]] }"),
-        "file.toml:1: control.adapter.ccti-limit: CCTI_Limit is 127, but the congestion control \
-         table has 1 entries (hint: set control.adapter.ccti-limit to 0 at most, or add entries)"
+        message("[control.ib-cc.adapter]\ncct = { shape = \"given\", entries = [[0, 0]] }"),
+        "file.toml:1: control.ib-cc.adapter.ccti-limit: CCTI_Limit is 127, but the congestion control \
+         table has 1 entries (hint: set control.ib-cc.adapter.ccti-limit to 0 at most, or add entries)"
     );
     check(
         "control.feedback",
@@ -124,78 +124,78 @@ fn adapter_control() {
 #[test]
 fn ports_and_changes() {
     check(
-        "[control.port]",
+        "[control.ib-cc.port]",
         "switch = \"switch-01\"\nthreshold = 3",
-        "control.port.0.switch: there is no switch named \"switch-01\" (hint: did you mean \
+        "control.ib-cc.port.0.switch: there is no switch named \"switch-01\" (hint: did you mean \
          \"switch-00\"?)",
     );
     check(
-        "[control.port]",
+        "[control.ib-cc.port]",
         "switch = \"host-0001\"\nthreshold = 3",
-        "control.port.0.switch: \"host-0001\" is a host, not a switch (hint: give the name of a \
+        "control.ib-cc.port.0.switch: \"host-0001\" is a host, not a switch (hint: give the name of a \
          switch)",
     );
     check(
-        "[control.change]",
+        "[control.ib-cc.change]",
         "threshold = 16\nswitch = \"switch-00\"\nat = \"1 us\"",
-        "control.change.0.threshold: Threshold is 16, it must be 0 to 15 (hint: 15 marks \
+        "control.ib-cc.change.0.threshold: Threshold is 16, it must be 0 to 15 (hint: 15 marks \
          earliest, 0 never)",
     );
     assert_eq!(
-        message("[[control.change]]\nport = 3\nat = \"1 us\"\nthreshold = 3"),
-        "file.toml:1: control.change.0.switch: missing key (hint: add the switch that has this \
+        message("[[control.ib-cc.change]]\nport = 3\nat = \"1 us\"\nthreshold = 3"),
+        "file.toml:1: control.ib-cc.change.0.switch: missing key (hint: add the switch that has this \
          port)"
     );
     check(
-        "[control.change]",
+        "[control.ib-cc.change]",
         "sl = 3\nat = \"1 us\"\nthreshold = 3",
-        "control.change.0.sl: there is no setting here that it could apply to (hint: add \
+        "control.ib-cc.change.0.sl: there is no setting here that it could apply to (hint: add \
          ccti-timer or ccti-increase, or leave it out)",
     );
     check(
-        "[control.change]",
+        "[control.ib-cc.change]",
         "switch = \"switch-0\"\nat = \"1 us\"\nvictim-mask = true",
-        "control.change.0.switch: there is no switch named \"switch-0\" (hint: did you mean \
+        "control.ib-cc.change.0.switch: there is no switch named \"switch-0\" (hint: did you mean \
          \"switch-00\"?)",
     );
     check(
-        "[control.change]",
+        "[control.ib-cc.change]",
         "port = 9\nswitch = \"switch-00\"\nat = \"1 us\"\nmarking-rate = 1",
-        "control.change.0.port: switch \"switch-00\" has ports 1 to 8, not 9 (hint: choose one of \
+        "control.ib-cc.change.0.port: switch \"switch-00\" has ports 1 to 8, not 9 (hint: choose one of \
          these ports)",
     );
     check(
-        "[control.change]",
+        "[control.ib-cc.change]",
         "switch = \"switch-00\"\nat = \"1 us\"\nccti-timer = 3",
-        "control.change.0.switch: there is no setting here that it could apply to (hint: add a \
+        "control.ib-cc.change.0.switch: there is no setting here that it could apply to (hint: add a \
          setting of ports, e.g. threshold, or leave it out)",
     );
     check(
-        "[control.change]",
+        "[control.ib-cc.change]",
         "credit-return-delay = 20_000\nswitch = \"switch-00\"\nat = \"1 us\"",
-        "control.change.0.credit-return-delay: a delay of 20000 packet times, it must be 0 to \
+        "control.ib-cc.change.0.credit-return-delay: a delay of 20000 packet times, it must be 0 to \
          16383 (hint: write e.g. 10, or 0 for no delay)",
     );
     check(
-        "[control.port]",
+        "[control.ib-cc.port]",
         "credit-threshold = 20\nswitch = \"switch-00\"",
-        "control.port.0.credit-threshold: Threshold is 20, it must be 0 to 15 (hint: 15 marks \
+        "control.ib-cc.port.0.credit-threshold: Threshold is 20, it must be 0 to 15 (hint: 15 marks \
          earliest, 0 never)",
     );
     assert_eq!(
-        message("[[control.port]]\nswitch = \"switch-00\""),
-        "file.toml:1: control.port.0: the entry sets nothing (hint: give threshold, packet-size, \
+        message("[[control.ib-cc.port]]\nswitch = \"switch-00\""),
+        "file.toml:1: control.ib-cc.port.0: the entry sets nothing (hint: give threshold, packet-size, \
          marking-rate, victim-mask, credit-mask, credit-threshold or credit-return-delay)"
     );
     assert_eq!(
-        message("[[control.change]]\nat = \"1 us\"\nswitch = \"switch-00\""),
-        "file.toml:1: control.change.0: the entry sets nothing (hint: give threshold, packet-size, \
+        message("[[control.ib-cc.change]]\nat = \"1 us\"\nswitch = \"switch-00\""),
+        "file.toml:1: control.ib-cc.change.0: the entry sets nothing (hint: give threshold, packet-size, \
          marking-rate, victim-mask, credit-mask, credit-threshold or credit-return-delay; or \
          ccti-timer or ccti-increase)"
     );
     assert_eq!(
-        message("[[control.port]]\nswitch = \"switch-00\"\nport = 0\nthreshold = 1"),
-        "file.toml:3: control.port.0.port: switch \"switch-00\" has ports 1 to 8, not 0 (hint: \
+        message("[[control.ib-cc.port]]\nswitch = \"switch-00\"\nport = 0\nthreshold = 1"),
+        "file.toml:3: control.ib-cc.port.0.port: switch \"switch-00\" has ports 1 to 8, not 0 (hint: \
          choose one of these ports)"
     );
 }
@@ -260,14 +260,14 @@ fn proactive_throttling() {
 #[test]
 fn schemes_of_one_file_each() {
     check(
-        "control.own.dcqcn",
+        "control.dcqcn",
         "k-max = \"5 kB\"",
-        "control.own.dcqcn.k-max: 5 kB is not above k-min, 5 kB (hint: write e.g. \"200 kB\")",
+        "control.dcqcn.k-max: 5 kB is not above k-min, 5 kB (hint: write e.g. \"200 kB\")",
     );
     check(
-        "control.own.dcqcn",
+        "control.dcqcn",
         "kmin = \"5 kB\"",
-        "control.own.dcqcn.kmin: unknown key (hint: did you mean \"k-min\"?)",
+        "control.dcqcn.kmin: unknown key (hint: did you mean \"k-min\"?)",
     );
     check(
         "control",

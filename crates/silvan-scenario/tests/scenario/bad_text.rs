@@ -139,9 +139,9 @@ fn types_are_checked() {
         "file.toml:2: control.scheme: unknown value \"ib_cc\" (hint: did you mean \"ib-cc\"?)"
     );
     assert_eq!(
-        message("[control]\nscheme = 3"),
-        "file.toml:2: control.scheme: expected a name in quotes, found the number 3 (hint: write one \
-         of: \"none\", \"ib-cc\", \"ecn\", \"pft\", \"ib-cc-pft\", \"python\", \"dcqcn\", \"half\")"
+        message("[control.feedback]\npath = 3"),
+        "file.toml:2: control.feedback.path: expected a name in quotes, found the number 3 (hint: write \
+         one of: \"out-of-band\", \"in-band\")"
     );
     assert_eq!(
         message("[vl]\nhigh = [[0, 1], [0, 1, 2]]"),

@@ -390,7 +390,7 @@ fn sweeps() {
 fn a_manager_of_marking_rates() {
     let dcms = |line: &str| {
         message(&format!(
-            "[control]\nscheme = \"ib-cc\"\n[control.switch]\nmarking-rate = 128\n[control.dcms]\n{line}\n"
+            "[control]\nscheme = \"ib-cc\"\n[control.ib-cc.switch]\nmarking-rate = 128\n[control.dcms]\n{line}\n"
         ))
     };
     assert_eq!(
@@ -401,7 +401,7 @@ fn a_manager_of_marking_rates() {
     assert_eq!(
         dcms("low-marking-rate = 128"),
         "file.toml:6: control.dcms.low-marking-rate: the low Marking_Rate is 128, it must be below \
-         the default, which is 128 (hint: raise control.switch.marking-rate, e.g. to 128; the DCMS \
+         the default, which is 128 (hint: raise control.ib-cc.switch.marking-rate, e.g. to 128; the DCMS \
          restores it)"
     );
 }

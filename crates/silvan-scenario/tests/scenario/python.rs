@@ -1,6 +1,7 @@
 //! Schemes in a Python file.
 
-use silvan_scenario::parsed::Scheme;
+use silvan_cc::schemes::SchemeName;
+use silvan_cc::schemes::python::Python;
 use silvan_scenario::{Override, Scenario, ScenarioError};
 
 const FILE: &str = include_str!("../../../../examples/own-scheme/half.py");
@@ -21,26 +22,27 @@ const NAMED: &str = "scheme = \"python\"\n[control.python]\nfile = \"half.py\"";
 #[test]
 fn the_file_is_part_of_the_scenario() {
     let scenario = read(NAMED, &[]).unwrap();
-    assert_eq!(scenario.file().control.scheme, Scheme::Python);
-    let python = scenario.python_control().unwrap();
+    assert_eq!(scenario.scheme(), SchemeName::Python);
+    let python = &scenario.scheme_parameters().python;
     assert_eq!(python.source.as_deref(), Some(FILE));
     assert_eq!(python.name.as_deref(), Some("half.py"));
     assert_eq!((python.function.as_str(), &python.file), ("scheme", &None));
     let again = Scenario::from_toml(scenario.effective_toml(), "elsewhere", &[]).unwrap();
     assert_eq!(again.hash(), scenario.hash());
-    assert_eq!(again.python_control(), scenario.python_control());
+    assert_eq!(&again.scheme_parameters().python, python);
 
     let step = read(NAMED, &[("control.python.parameters.step", "1")]).unwrap();
     assert_ne!(step.hash(), scenario.hash());
-    assert_eq!(step.python_control().unwrap().parameters["step"], 1.0);
+    assert_eq!(step.scheme_parameters().python.parameters["step"], 1.0);
     let text = scenario.effective_toml();
     let text = text.replacen("max(rate / 2", "max(rate / 3", 1);
     let other = Scenario::from_toml(&text, "elsewhere", &[]).unwrap();
     assert_ne!(other.hash(), scenario.hash());
 
     let none = read(NAMED, &[("control.scheme", "\"none\"")]).unwrap();
-    assert!(none.python_control().is_none());
-    assert!(read("", &[]).unwrap().file().control.python.is_none());
+    assert_eq!(none.scheme(), SchemeName::None);
+    let empty = read("", &[]).unwrap();
+    assert_eq!(empty.scheme_parameters().python, Python::default());
 }
 
 #[test]
@@ -65,7 +67,7 @@ fn mistakes_are_located() {
         ),
         (
             "python = { source = \"\", parameters = { a = inf } }",
-            "2: control.python.parameters.a: inf is no number to reckon with",
+            "2: control.python.parameters.a: inf is not a finite number",
         ),
     ];
     for (control, expected) in cases {

@@ -38,7 +38,7 @@ fn shipped_files_are_read_and_written_back() {
 fn the_written_scenario_changes_as_the_scenario_does() {
     let mut changes = vec![
         (
-            "control.adapter.cct.shape".to_owned(),
+            "control.ib-cc.adapter.cct.shape".to_owned(),
             "\"geometric\"".to_owned(),
         ),
         ("fabric.generator".to_owned(), "\"fat-tree-120\"".to_owned()),
@@ -100,7 +100,7 @@ fn collect_values(path: &str, item: &toml_edit::Item, out: &mut Vec<(String, Str
 /// Defaults are comments, so that those that depend on other values follow them.
 #[test]
 fn defaults_are_written_as_comments() {
-    let text = "[control.adapter]\nccti-timer = 7\n[run]\nduration = \"4 ms\"\n";
+    let text = "[control.ib-cc.adapter]\nccti-timer = 7\n[run]\nduration = \"4 ms\"\n";
     let written = read(text).unwrap().to_toml();
     for line in [
         "# name = \"scenario\"",
@@ -200,7 +200,7 @@ fn overrides_set_values_sections_and_list_entries() {
             ("traffic.flow.0.load", "0.25"),
             ("traffic.uniform", "[]"),
             (
-                "control.adapter.cct.entries",
+                "control.ib-cc.adapter.cct.entries",
                 "[[0, 0], [0, 1], [0, 2], [0, 3]]",
             ),
             ("vl.low.1.1", "9"),
@@ -217,7 +217,10 @@ fn overrides_set_values_sections_and_list_entries() {
     assert_eq!(json["switch"]["latency"], "60 ns");
     assert_eq!(json["traffic"]["flow"][0]["load"], 0.25);
     assert_eq!(json["traffic"].get("uniform"), None);
-    assert_eq!(json["control"]["adapter"]["cct"]["entries"][3][1], 3);
+    assert_eq!(
+        json["control"]["ib-cc"]["adapter"]["cct"]["entries"][3][1],
+        3
+    );
     assert_eq!(json["vl"]["low"][1][1], 9);
     assert_eq!(json["fabric"]["cable"][1]["speed"], "EDR");
     assert_eq!(json["name"], "renamed");
@@ -288,9 +291,9 @@ fn table2_is_the_papers() {
     assert_eq!(scenario.fabric().host_count(), 648);
     assert_eq!(scenario.fabric().switch_count(), 54);
     assert_eq!(scenario.routes().max_hops, 4);
-    assert!(scenario.ib_control().is_some());
+    assert!(scenario.scheme().acts());
     let off = read_with(SHIPPED[4].1, &[("control.scheme", "none")]).unwrap();
-    assert!(off.ib_control().is_none());
+    assert!(!off.scheme().acts());
     let b = read_with(
         SHIPPED[4].1,
         &[

@@ -134,8 +134,7 @@ def testbed() -> Scenario:
         fabric={"generator": "two-switch-testbed", "routing": "min-hop"},
         control={
             "scheme": "ib-cc",
-            "adapter": {"ccti-timer": 75},
-            "switch": {"marking-rate": 128},
+            "ib-cc": {"adapter": {"ccti-timer": 75}, "switch": {"marking-rate": 128}},
         },
     )
 

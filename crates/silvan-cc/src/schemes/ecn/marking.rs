@@ -1,5 +1,7 @@
 //! Which packets a switch marks when an input buffer becomes full.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{PortId, Time, Vl};
 
 use crate::hooks::{
@@ -14,14 +16,16 @@ pub use naive::NaiveMarking;
 pub use proposed_counters::ProposedCounters;
 pub use proposed_scan::ProposedScan;
 
-/// A way of marking (santos2003, section IV-A).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which packets a switch marks when an input buffer becomes full (santos2003, section IV-A).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Marking {
-    /// The packets in the full buffer.
+    /// Those in the full buffer.
     Naive,
-    /// All packets bound for a congested output, found by scanning the input buffers.
+    /// All in the switch that wait for an output that the full buffer has a packet for.
     ProposedScan,
-    /// As many packets to each congested output as wait for it, the next ones that leave.
+    /// As many as wait for such an output, the next ones that it sends.
+    #[default]
     ProposedCounters,
 }
 

@@ -31,6 +31,7 @@ pub mod conditions;
 mod error;
 mod marking;
 mod response;
+mod scheme;
 mod source;
 
 pub use error::EcnError;
@@ -38,4 +39,5 @@ pub use marking::{EcnSwitch, Marking, NaiveMarking, ProposedCounters, ProposedSc
 pub use response::{
     Aimd, Fimd, Fixed, Increase, Lipd, MIN_RATE, RATES, RateTables, Response, ResponseFunction,
 };
+pub use scheme::{Ecn, RatesKind, ResponseKind};
 pub use source::{EcnSource, Rates, SourceParameters, WindowLimit};

@@ -85,3 +85,35 @@ pub enum ParameterError {
         host: silvan_core::HostId,
     },
 }
+
+impl ParameterError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        let hint = match self {
+            Self::OutOfRange {
+                parameter: "Threshold",
+                ..
+            } => "15 marks earliest, 0 never",
+            Self::OutOfRange { min, max, .. } => {
+                return format!("write a whole number from {min} to {max}");
+            }
+            Self::LimitBeyondTable { entries, .. } => {
+                let largest = entries.saturating_sub(1);
+                return format!(
+                    "set control.ib-cc.adapter.ccti-limit to {largest} at most, or add entries"
+                );
+            }
+            Self::MinAboveLimit { .. } => "0 is usual",
+            Self::FirstEntryDelays { .. } => "start the list with [0, 0]",
+            Self::DelayNotRepresentable { .. } => {
+                "lower the slope, the ratio or control.ib-cc.adapter.ccti-limit, and keep them positive"
+            }
+            Self::ThresholdsIncrease { .. } => {
+                "a higher weight marks earlier: sizes fall from weight 1 to 15"
+            }
+            Self::ThresholdZero { .. } => "write e.g. \"6 KiB\"",
+            _ => "name a port of a switch",
+        };
+        hint.to_owned()
+    }
+}

@@ -6,7 +6,7 @@
 //!    Port VL.
 //! 2. The destination answers a FECN with a BECN, in an acknowledgement or in a congestion
 //!    notification packet (CNP). The engine carries it; a
-//!    [`Coalescer`](crate::coalescer::Coalescer) may limit how often.
+//!    [`Coalescer`](crate::notification::Coalescer) may limit how often.
 //! 3. The source ([`IbAdapter`]) raises the flow's index (CCTI) into the Congestion Control Table
 //!    ([`CongestionControlTable`]), whose entry delays the flow's packets; a timer lowers it again.
 //!
@@ -15,9 +15,14 @@
 
 mod adapter;
 mod cct;
+mod changes;
 mod error;
 mod log;
+mod overrides;
 mod parameters;
+mod ports;
+mod scheme;
+mod sections;
 mod settings;
 mod switch;
 mod threshold;
@@ -26,10 +31,13 @@ pub use adapter::{AdapterCounters, AdapterParameters, IbAdapter};
 pub use cct::{CctEntry, CongestionControlTable};
 pub use error::ParameterError;
 pub use log::{CongestionLog, ThresholdEvent};
+pub use overrides::{PortOverride, SettingChangeEntry};
 pub use parameters::IbParameters;
+pub use ports::PortSet;
+pub use sections::{AdapterSection, CctSection, CctShape, IbCc, SwitchSection};
 pub use settings::{
     CongestionEntry, ControlLevel, EffectivePortSetting, MarkingMode, MarkingSetting, PortMask,
-    PortSelection, StarvationSetting, SwitchCongestionSetting, SwitchPort,
+    PortSelection, StarvationSetting, SwitchCongestionSetting,
 };
 pub use switch::{IbSwitch, MarkingCounters, SwitchParameters};
 pub use threshold::{ThresholdMap, ThresholdWeight};

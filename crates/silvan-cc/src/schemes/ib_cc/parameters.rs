@@ -7,10 +7,10 @@ use super::cct::CongestionControlTable;
 use super::error::ParameterError;
 use super::settings::{
     CongestionEntry, ControlLevel, MarkingMode, MarkingSetting, PortSelection, StarvationSetting,
-    SwitchPort,
 };
 use super::switch::{IbSwitch, SwitchParameters};
 use super::threshold::{ThresholdMap, ThresholdWeight};
+use crate::schemes::SwitchPort;
 
 /// The parameters of InfiniBand congestion control in a fabric.
 ///

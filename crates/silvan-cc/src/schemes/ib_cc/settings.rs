@@ -1,7 +1,9 @@
 //! Settings of switches and adapters, field by field as the management attributes have them
 //! (annex A10: SwitchCongestionSetting, SwitchPortCongestionSetting, CACongestionSetting).
 
-use silvan_core::{PortNumber, SwitchId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::PortNumber;
 
 use super::cct::CctEntry;
 use super::threshold::ThresholdWeight;
@@ -117,26 +119,18 @@ pub enum PortSelection {
     All,
 }
 
-/// Where a switch port stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SwitchPort {
-    /// Its switch.
-    pub switch: SwitchId,
-    /// Its number there.
-    pub number: PortNumber,
-    /// Whether its cable leads to a host.
-    pub to_host: bool,
-}
-
-/// How Marking_Rate chooses among the eligible packets of a Port VL.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How Marking_Rate chooses the packets that stay unmarked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum MarkingMode {
-    /// Exactly every (Marking_Rate + 1)-th is marked. The count goes on over the times between
-    /// congestion; the first packet to be marked is number Marking_Rate + 1.
+    // The count goes on over the times between congestion; the first packet to be marked is number
+    // Marking_Rate + 1.
+    /// Exactly that many between two marked ones, counted per Port VL.
     #[default]
     Counter,
-    /// Each is marked with probability 1 / (Marking_Rate + 1), so the gaps are geometric with
-    /// mean Marking_Rate. Every Port VL draws from a stream of its own.
+    // Each is marked with probability 1 / (Marking_Rate + 1), so the gaps are geometric. Every Port VL
+    // draws from a stream of its own.
+    /// At random, with that mean.
     Random,
 }
 
@@ -159,12 +153,14 @@ pub struct CongestionEntry {
 }
 
 /// What a BECN throttles (Port_Control of CACongestionSetting).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ControlLevel {
-    /// The flow that met congestion: one queue pair, here one destination on one SL.
+    /// Each queue pair: a source, a destination and a service level.
     #[default]
+    #[serde(rename = "qp")]
     QueuePair,
-    /// All flows of the host on that SL together: they share one CCTI and one delay.
+    /// Each service level of a host: its flows share one CCTI and one delay.
+    #[serde(rename = "sl")]
     ServiceLevel,
 }
 

@@ -27,10 +27,11 @@ use silvan_core::{PortId, Span, SwitchId, Time};
 use super::error::ParameterError;
 use super::settings::{
     EffectivePortSetting, MarkingMode, MarkingSetting, PortMask, PortSelection, StarvationSetting,
-    SwitchCongestionSetting, SwitchPort,
+    SwitchCongestionSetting,
 };
 use super::threshold::ThresholdMap;
 use crate::hooks::{PacketView, PortVl, QueueView, SwitchControl};
+use crate::schemes::SwitchPort;
 use crate::stream::SplitMix64;
 use silvan_core::prefetch::prefetch;
 

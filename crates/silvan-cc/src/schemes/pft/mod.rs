@@ -36,10 +36,12 @@ mod detector;
 mod draws;
 mod interface;
 mod parameters;
+mod scheme;
 mod source;
 
 pub use detector::Detector;
 pub use parameters::{PftError, PftParameters, Sending, Shift, Spell, Threshold};
+pub use scheme::{Pft, SendingKind, ThresholdKind};
 pub use source::{PftSource, injection_rate};
 
 #[cfg(test)]

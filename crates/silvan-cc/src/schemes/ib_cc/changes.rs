@@ -1,30 +1,42 @@
 //! Settings of single ports, and settings that change during the run.
 
-use silvan_cc::hooks::SettingChange;
-use silvan_cc::schemes::ib_cc::CctEntry;
-use silvan_core::{PortId, PortNumber, Sl, SwitchId, Time};
-use silvan_fabric::Fabric;
+use silvan_core::document::KeyPath;
+use silvan_core::{PortId, Sl, SwitchId, Time};
 
-use super::control::{return_delay, weight};
-use super::{at, switch_named};
-use crate::parsed::{ControlSection, PortSet, SettingChangeEntry};
-use crate::{KeyPath, ScenarioError};
+use super::cct::CctEntry;
+use super::overrides::SettingChangeEntry;
+use super::ports::PortSet;
+use super::scheme::{return_delay, weight};
+use super::sections::IbCc;
+use crate::hooks::SettingChange;
+use crate::schemes::{Changes, SchemeError, Switches};
+
+/// All of them.
+///
+/// # Errors
+/// The first at fault.
+pub(super) fn changes(section: &IbCc, switches: &dyn Switches) -> Result<Changes, SchemeError> {
+    Ok(Changes {
+        initial: initial_changes(section, switches)?,
+        timed: timed_changes(section, switches)?,
+    })
+}
 
 /// The settings of single ports that hold from the start.
-pub(super) fn initial_changes(
-    section: &ControlSection,
-    fabric: &Fabric,
-) -> Result<Vec<SettingChange>, ScenarioError> {
+fn initial_changes(
+    section: &IbCc,
+    switches: &dyn Switches,
+) -> Result<Vec<SettingChange>, SchemeError> {
     let mut changes = Vec::new();
-    for port in listed_ports(fabric, &section.switch.victim_mask, "victim-mask")? {
+    for port in listed_ports(switches, &section.switch.victim_mask, "victim-mask")? {
         changes.push(SettingChange::PortVictimMask { port, set: true });
     }
-    for port in listed_ports(fabric, &section.switch.credit_mask, "credit-mask")? {
+    for port in listed_ports(switches, &section.switch.credit_mask, "credit-mask")? {
         changes.push(SettingChange::PortCreditMask { port, set: true });
     }
     for (index, entry) in section.port.iter().enumerate() {
-        let key = at("control.port").index(index);
-        let ports = ports_of(fabric, &entry.switch, entry.port, &key)?;
+        let key = KeyPath::from("port").index(index);
+        let ports = ports_of(switches, &entry.switch, entry.port, &key)?;
         let settings = PortSettings {
             threshold: entry.threshold,
             packet_size: entry.packet_size,
@@ -43,13 +55,13 @@ pub(super) fn initial_changes(
 }
 
 /// The changes during the run, by time.
-pub(super) fn timed_changes(
-    section: &ControlSection,
-    fabric: &Fabric,
-) -> Result<Vec<(Time, SettingChange)>, ScenarioError> {
+fn timed_changes(
+    section: &IbCc,
+    switches: &dyn Switches,
+) -> Result<Vec<(Time, SettingChange)>, SchemeError> {
     let mut timed = Vec::new();
     for (index, entry) in section.change.iter().enumerate() {
-        let key = at("control.change").index(index);
+        let key = KeyPath::from("change").index(index);
         let mut changes = Vec::new();
         let settings = PortSettings {
             threshold: entry.threshold,
@@ -77,18 +89,17 @@ pub(super) fn timed_changes(
                 "sl" => "add ccti-timer or ccti-increase, or leave it out",
                 _ => "add a setting of ports, e.g. threshold, or leave it out",
             };
-            return Err(ScenarioError::new(key.key(name), message).with_hint(hint));
+            return Err(SchemeError::new(key.key(name), message, hint));
         }
         if of_ports {
             let ports = match &entry.switch {
-                Some(switch) => ports_of(fabric, switch, entry.port, &key)?,
+                Some(switch) => ports_of(switches, switch, entry.port, &key)?,
                 None if entry.port.is_some() => {
-                    let error = ScenarioError::new(key.key("switch"), "missing key");
-                    return Err(error.with_hint("add the switch that has this port"));
+                    let hint = "add the switch that has this port";
+                    return Err(SchemeError::new(key.key("switch"), "missing key", hint));
                 }
-                None => fabric
-                    .switch_ids()
-                    .flat_map(|switch| fabric.switch(switch).ports())
+                None => (0..switches.count())
+                    .flat_map(|switch| switches.ports(SwitchId::new(switch)))
                     .collect(),
             };
             settings.changes(&ports, &key, &mut changes)?;
@@ -118,8 +129,8 @@ fn adapter_changes(entry: &SettingChangeEntry, changes: &mut Vec<SettingChange>)
 const PORT_KEYS: &str = "threshold, packet-size, marking-rate, victim-mask, credit-mask, \
                          credit-threshold or credit-return-delay";
 
-fn nothing_set(key: KeyPath, keys: &str) -> ScenarioError {
-    ScenarioError::new(key, "the entry sets nothing").with_hint(format!("give {keys}"))
+fn nothing_set(key: KeyPath, keys: &str) -> SchemeError {
+    SchemeError::new(key, "the entry sets nothing", format!("give {keys}"))
 }
 
 /// Settings of a switch port that an entry may give.
@@ -140,7 +151,7 @@ impl PortSettings {
         ports: &[PortId],
         key: &KeyPath,
         changes: &mut Vec<SettingChange>,
-    ) -> Result<(), ScenarioError> {
+    ) -> Result<(), SchemeError> {
         for (name, value) in [
             ("threshold", self.threshold),
             ("credit-threshold", self.credit_threshold),
@@ -178,65 +189,73 @@ impl PortSettings {
 }
 
 fn ports_of(
-    fabric: &Fabric,
+    switches: &dyn Switches,
     switch: &str,
     port: Option<u8>,
     key: &KeyPath,
-) -> Result<Vec<PortId>, ScenarioError> {
-    let switch = switch_named(fabric, switch, key.key("switch"))?;
+) -> Result<Vec<PortId>, SchemeError> {
+    let switch = switch_named(switches, switch, &key.key("switch"))?;
     match port {
-        None => Ok(fabric.switch(switch).ports().collect()),
-        Some(number) => Ok(vec![numbered_port(
-            fabric,
-            switch,
-            number,
-            key.key("port"),
-        )?]),
+        None => Ok(switches.ports(switch)),
+        Some(number) => {
+            let port = numbered_port(switches, switch, number, key.key("port"))?;
+            Ok(vec![port])
+        }
     }
 }
 
+fn switch_named(
+    switches: &dyn Switches,
+    name: &str,
+    key: &KeyPath,
+) -> Result<SwitchId, SchemeError> {
+    switches.named(name).map_err(|error| error.within(key))
+}
+
 fn numbered_port(
-    fabric: &Fabric,
+    switches: &dyn Switches,
     switch: SwitchId,
     number: u8,
     key: KeyPath,
-) -> Result<PortId, ScenarioError> {
-    let node = fabric.switch(switch);
-    let port = node.port(PortNumber::new(number));
-    port.ok_or_else(|| {
+) -> Result<PortId, SchemeError> {
+    let ports = switches.ports(switch);
+    let index = usize::from(number).checked_sub(1);
+    let port = index.and_then(|index| ports.get(index));
+    port.copied().ok_or_else(|| {
         let message = format!(
             "switch {:?} has ports 1 to {}, not {number}",
-            node.name, node.port_count
+            switches.name(switch),
+            ports.len()
         );
-        ScenarioError::new(key, message).with_hint("choose one of these ports")
+        SchemeError::new(key, message, "choose one of these ports")
     })
 }
 
-/// The ports that a key of `control.switch` lists by name.
+/// The ports that a key of the switches' section lists by name.
 fn listed_ports(
-    fabric: &Fabric,
+    switches: &dyn Switches,
     ports: &PortSet,
     name: &str,
-) -> Result<Vec<PortId>, ScenarioError> {
+) -> Result<Vec<PortId>, SchemeError> {
     let PortSet::Names(names) = ports else {
         return Ok(Vec::new());
     };
-    let key = at("control.switch").key(name);
+    let key = KeyPath::from("switch").key(name);
     let ports = names.iter().enumerate();
     ports
-        .map(|(index, name)| port_named(fabric, name, &key.index(index)))
+        .map(|(index, name)| port_named(switches, name, &key.index(index)))
         .collect()
 }
 
 /// The switch port that `switch:port` names.
-fn port_named(fabric: &Fabric, text: &str, key: &KeyPath) -> Result<PortId, ScenarioError> {
+fn port_named(switches: &dyn Switches, text: &str, key: &KeyPath) -> Result<PortId, SchemeError> {
     let parts = text.rsplit_once(':');
     let parts = parts.and_then(|(switch, number)| Some((switch, number.parse::<u8>().ok()?)));
     let Some((switch, number)) = parts else {
         let message = format!("{text:?} is not a port");
         let hint = "write it as switch:port, e.g. \"leaf-03:19\"";
-        return Err(ScenarioError::new(key.clone(), message).with_hint(hint));
+        return Err(SchemeError::new(key.clone(), message, hint));
     };
-    let switch = switch_named(fabric, switch, key.clone())?;
-    numbered_port(fabric, switch, number, key.clone())
+    let switch = switch_named(switches, switch, key)?;
+    numbered_port(switches, switch, number, key.clone())
 }

@@ -1,4 +1,8 @@
-"""The schemes that are compared with each other: their settings on a fabric, and what they cost."""
+"""The schemes that are compared with each other: their settings on a fabric, and what they cost.
+
+Schemes with published settings take part by default. Any other registered scheme takes part if it
+is named, with the settings of the scenario.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from silvan._silvan import schemes
 from silvan.errors import SilvanError
 
 if TYPE_CHECKING:
@@ -46,7 +51,7 @@ class Cost:
     messages : str
         What travels: ``none``, ``notifications``, ``acknowledgements``, or those with ``sweeps``.
 
-    What nobody has counted, of a scheme in a Python file, is None.
+    What is not reported, of a scheme without published settings, is None.
     """
 
     switch_bytes: int | None
@@ -56,13 +61,13 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class Baseline:
     """A scheme with its settings.
 
     Attributes
     ----------
     name : str
-        How tables and figures call it.
+        Its name in commands, tables and figures: that of the scheme, or with what is added to it.
     summary : str
         Which settings these are.
     overrides : Mapping
@@ -93,17 +98,17 @@ _DCQCN = Cost(14, 0, 30, "notifications")
 _TABLE_1: Mapping[str, TomlValue] = {
     "control.scheme": "ib-cc",
     "control.feedback.carrier": "cnp",
-    "control.switch.threshold": 15,
-    "control.switch.packet-size": 0,
-    "control.switch.marking-rate": 0,
-    "control.adapter.ccti-increase": 1,
-    "control.adapter.ccti-limit": 127,
-    "control.adapter.ccti-min": 0,
-    "control.adapter.ccti-timer": 150,
+    "control.ib-cc.switch.threshold": 15,
+    "control.ib-cc.switch.packet-size": 0,
+    "control.ib-cc.switch.marking-rate": 0,
+    "control.ib-cc.adapter.ccti-increase": 1,
+    "control.ib-cc.adapter.ccti-limit": 127,
+    "control.ib-cc.adapter.ccti-min": 0,
+    "control.ib-cc.adapter.ccti-timer": 150,
 }
 
 
-def contenders(scenario: Scenario) -> list[Contender]:
+def baselines(scenario: Scenario) -> list[Baseline]:
     """Set up every scheme for the links and the duration of a scenario.
 
     What a scenario says about a scheme beyond its own published settings, such as a calibrated
@@ -116,32 +121,34 @@ def contenders(scenario: Scenario) -> list[Contender]:
 
     Returns
     -------
-    list of Contender
+    list of Baseline
         No control first.
 
     Examples
     --------
     >>> import silvan
-    >>> [one.name for one in contenders(silvan.Scenario())][:3]
-    ['none', 'IB CC', 'IB CC + DCMS']
+    >>> [one.name for one in baselines(silvan.Scenario())][:3]
+    ['none', 'ib-cc', 'ib-cc+dcms']
     """
     gbps = scenario.link_gbps
     keys = scenario.to_dict()
     mtu = _bytes(keys["packet"]["mtu"])
     window = max(2, math.ceil(_WINDOW_S * gbps * 1e9 / 8 / mtu))
     pft = throttling()
+    # Nothing travels for schemes without notifications, whatever the scenario has.
+    cnp: dict[str, TomlValue] = {"control.feedback.carrier": "cnp"}
     every = [
-        Contender("none", "no control", {"control.scheme": "none"}, Cost(0, 0, 0, "none")),
-        Contender("IB CC", "Table I of gran2012", _TABLE_1, _IB),
-        Contender(
-            "IB CC + DCMS",
+        Baseline("none", "no control", {"control.scheme": "none", **cnp}, Cost(0, 0, 0, "none")),
+        Baseline("ib-cc", "Table I of gran2012", _TABLE_1, _IB),
+        Baseline(
+            "ib-cc+dcms",
             f"Marking_Rate 128, lowered where ports wait; {_DCMS_SWEEPS} sweeps",
-            {**_TABLE_1, "control.switch.marking-rate": 128, "control.dcms": _dcms(scenario)},
+            {**_TABLE_1, "control.ib-cc.switch.marking-rate": 128, "control.dcms": _dcms(scenario)},
             Cost(_IB.switch_bytes, _IB.host_bytes, _IB.flow_bytes, "notifications, sweeps"),
         ),
         *(
-            Contender(
-                f"ECN + {response.upper()}",
+            Baseline(
+                f"ecn+{response}",
                 f"two counters per output, a window of {window} packets",
                 {
                     "control.scheme": "ecn",
@@ -154,41 +161,52 @@ def contenders(scenario: Scenario) -> list[Contender]:
             )
             for response in ("lipd", "fimd")
         ),
-        Contender("PFT", "the best found for pft2021", {"control.scheme": "pft", **pft}, _PFT),
-        Contender(
-            "IB CC + PFT",
+        Baseline(
+            "pft", "the best found for pft2021", {"control.scheme": "pft", **pft, **cnp}, _PFT
+        ),
+        Baseline(
+            "ib-cc-pft",
             "both, as they stand above",
             {**_TABLE_1, **pft, "control.scheme": "ib-cc-pft"},
             _IB_PFT,
         ),
-        Contender("DCQCN", "thresholds in proportion to the link", _dcqcn(gbps, mtu), _DCQCN),
+        Baseline("dcqcn", "thresholds in proportion to the link", _dcqcn(gbps, mtu), _DCQCN),
     ]
     if scenario.has_python_scheme:
         name = keys["control"]["python"]["name"]
         carrier = keys["control"]["feedback"]["carrier"]
-        kinds = "acknowledgements" if carrier == "ack-per-packet" else "notifications"
-        every.append(
-            Contender(name, "the scenario's own, in Python", {}, Cost(None, None, None, kinds))
-        )
+        every.append(Baseline(name, "the scenario's scheme, in Python", {}, _not_reported(carrier)))
     return every
 
 
-def chosen(every: Sequence[Contender], names: Sequence[str]) -> list[Contender]:
-    """Find contenders by their names, whatever the case.
+def chosen(scenario: Scenario, every: Sequence[Baseline], names: Sequence[str]) -> list[Baseline]:
+    """Find baselines by their names; a registered scheme without published settings is one, too.
 
     Raises
     ------
     SilvanError
-        There is no contender of some name.
+        There is no scheme of some name.
     """
-    known = {one.name.lower(): one for one in every}
-    missing = [name for name in names if name.lower() not in known]
+    known = {one.name: one for one in every}
+    # A Python file takes part by the name of the file.
+    others = {name: summary for name, summary in schemes() if name not in {"python", *known}}
+    missing = [name for name in names if name not in {*known, *others}]
     if missing:
         raise SilvanError(
-            f"no scheme {missing[0]!r} to compare",
-            f"known: {', '.join(one.name for one in every)}",
+            f"no scheme {missing[0]!r} to compare", f"known: {', '.join([*known, *others])}"
         )
-    return [known[name.lower()] for name in names]
+    for name in names:
+        if name in others:
+            overrides: dict[str, TomlValue] = {"control.scheme": name}
+            control = scenario.override(overrides).to_dict()["control"]
+            cost = _not_reported(control["feedback"]["carrier"])
+            known[name] = Baseline(name, others[name], overrides, cost)
+    return [known[name] for name in names]
+
+
+def _not_reported(carrier: str) -> Cost:
+    kinds = "acknowledgements" if carrier == "ack-per-packet" else "notifications"
+    return Cost(None, None, None, kinds)
 
 
 def throttling() -> dict[str, TomlValue]:
@@ -228,10 +246,10 @@ def _dcqcn(gbps: float, mtu: int) -> dict[str, TomlValue]:
     k_min = max(round(5_000 * faster), 2 * mtu)
     return {
         "control.scheme": "dcqcn",
-        "control.own.dcqcn.k-min": f"{k_min} B",
-        "control.own.dcqcn.k-max": f"{max(round(200_000 * faster), 10 * k_min)} B",
-        "control.own.dcqcn.rate-ai": f"{max(1, round(40 * faster))} Mbit/s",
-        "control.own.dcqcn.rate-hai": f"{max(10, round(400 * faster))} Mbit/s",
+        "control.dcqcn.k-min": f"{k_min} B",
+        "control.dcqcn.k-max": f"{max(round(200_000 * faster), 10 * k_min)} B",
+        "control.dcqcn.rate-ai": f"{max(1, round(40 * faster))} Mbit/s",
+        "control.dcqcn.rate-hai": f"{max(10, round(400 * faster))} Mbit/s",
         "control.feedback.carrier": "cnp",
         "control.feedback.coalesce": "50 us",
     }

@@ -2,9 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::{Sl, Span};
-
-use crate::schema;
+use silvan_core::{Sl, Span, schema};
 
 /// Settings of one port, or of all ports of one switch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,24 @@
-//! The destination's part: how often it notifies the source of congestion.
+//! The destination's part: what carries a notification of congestion to the source, and how often.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{Span, Time};
 
 use crate::flow_table::FlowTable;
 use crate::hooks::Flow;
+
+/// What carries a congestion notification (BECN) back to the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BecnCarrier {
+    /// A congestion notification packet for each marked packet.
+    #[default]
+    Cnp,
+    /// The acknowledgement of each packet; it carries BECN if the packet was marked.
+    AckPerPacket,
+    /// The acknowledgement of each message; it carries BECN if any of its packets was marked.
+    AckPerMessage,
+}
 
 /// Joins notifications: after one for a flow, further ones for that flow are left out until an
 /// interval has passed.

@@ -1,0 +1,192 @@
+//! The scheme `ecn`: marks by full input buffers, rates and windows at the sources.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::document::KeyPath;
+
+use super::error::EcnError;
+use super::marking::{EcnSwitch, Marking};
+use super::response::{Aimd, Fimd, Fixed, Increase, Lipd, MIN_RATE, RateTables, Response};
+use super::source::{EcnSource, Rates, SourceParameters, WindowLimit};
+use crate::schemes::choice::{Parameter, check_choice};
+use crate::schemes::{Defaults, Scheme, SchemeError, Setup};
+
+/// How a source's rate answers acknowledgements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResponseKind {
+    /// It stays as it is; only the window limits.
+    Fixed,
+    /// Additive increase, multiplicative decrease.
+    Aimd,
+    /// Fast increase, multiplicative decrease.
+    Fimd,
+    /// Linear inter-packet delay.
+    #[default]
+    Lipd,
+    /// As the tables say.
+    Given,
+}
+
+/// Which rates there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RatesKind {
+    /// Any.
+    #[default]
+    Continuous,
+    /// That of the link over 1 + ipd, with an inter-packet delay ipd of 0 to 255 packet times.
+    Discrete,
+}
+
+/// Explicit congestion notification with rate control and a window limit (santos2003).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Ecn {
+    /// Which packets are marked.
+    pub marking: Marking,
+    /// How rates answer marks.
+    pub response: ResponseKind,
+    /// What a mark divides the rate by (`aimd`, `fimd`), above 1.
+    pub decrease_factor: f64,
+    /// Which rates there are; tables are always discrete.
+    pub rates: RatesKind,
+    /// Smallest rate of a flow as a fraction of its link's. With discrete rates it is 1/256.
+    pub min_rate: f64,
+    /// First rate of a flow as a fraction of its link's.
+    pub initial_rate: f64,
+    /// Whether a flow starts with the rate that the last one between its two hosts left, instead of
+    /// the first.
+    pub persistent: bool,
+    /// Most packets of a flow that are under way at once.
+    #[schemars(extend("x-unit" = "packets"))]
+    pub window: u16,
+    /// Largest window. If it is more than `window`, the window is adjusted together with the rate: it
+    /// opens at full rate, and marks halve it before they lower the rate. Default: `window`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-unit" = "packets"))]
+    pub window_max: Option<u16>,
+    /// For each inter-packet delay the packets acknowledged without a mark until the next step up, and
+    /// the delay after it: 256 pairs (`given`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub increase_table: Option<Vec<(u16, u8)>>,
+    /// For each inter-packet delay that after a mark: 256 entries (`given`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decrease_table: Option<Vec<u8>>,
+}
+
+impl Default for Ecn {
+    fn default() -> Self {
+        Self {
+            marking: Marking::default(),
+            response: ResponseKind::default(),
+            decrease_factor: 2.0,
+            rates: RatesKind::default(),
+            min_rate: MIN_RATE,
+            initial_rate: 1.0,
+            persistent: true,
+            window: 1,
+            window_max: None,
+            increase_table: None,
+            decrease_table: None,
+        }
+    }
+}
+
+impl Scheme for Ecn {
+    type Switch = EcnSwitch;
+    type Source = EcnSource;
+
+    const DEFAULTS: Defaults = Defaults {
+        carrier_required: Some(
+            "the scheme ecn counts the packets under way by their acknowledgements",
+        ),
+        ..Defaults::ACK_PER_PACKET
+    };
+
+    fn check(&self) -> Result<(), SchemeError> {
+        let parameters = [
+            ("increase-table", self.increase_table.is_some()),
+            ("decrease-table", self.decrease_table.is_some()),
+        ];
+        let wanted = self.response == ResponseKind::Given;
+        let name = if wanted { "given" } else { "this response" };
+        let parameters = parameters.map(|(key, given)| Parameter { key, given, wanted });
+        check_choice(&KeyPath::ROOT, name, &parameters)?;
+        // The packet size does not matter here.
+        self.source(0).map(|_| ())
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> Result<(EcnSwitch, EcnSource), SchemeError> {
+        let switch = EcnSwitch::new(self.marking, setup.ports.len(), setup.data_vls);
+        let source = EcnSource::new(self.source(setup.mtu)?, setup.hosts);
+        Ok((switch, source.map_err(|error| refused(&error))?))
+    }
+}
+
+impl Ecn {
+    /// The sources, for packets of this payload.
+    fn source(&self, mtu: u32) -> Result<SourceParameters, SchemeError> {
+        let source = SourceParameters {
+            rates: self.rates().map_err(|error| refused(&error))?,
+            window: WindowLimit {
+                min: self.window,
+                max: self.window_max.unwrap_or(self.window),
+            },
+            initial_rate: self.initial_rate,
+            persistent: self.persistent,
+            mtu,
+        };
+        source.validate().map_err(|error| refused(&error))?;
+        Ok(source)
+    }
+
+    fn rates(&self) -> Result<Rates, EcnError> {
+        let is_discrete = self.rates == RatesKind::Discrete;
+        let min_rate = if is_discrete { MIN_RATE } else { self.min_rate };
+        let factor = self.decrease_factor;
+        let aimd = Aimd::new(factor, min_rate)?;
+        let response = match self.response {
+            ResponseKind::Fixed => Response::Fixed(Fixed),
+            ResponseKind::Aimd => Response::Aimd(aimd),
+            ResponseKind::Fimd => Response::Fimd(Fimd::new(factor, min_rate)?),
+            ResponseKind::Lipd => Response::Lipd(Lipd::new(min_rate)?),
+            ResponseKind::Given => {
+                let increase = self.increase_table.iter().flatten();
+                let increase: Vec<Increase> = increase
+                    .map(|&(packets, next)| Increase { packets, next })
+                    .collect();
+                let decrease = self.decrease_table.as_deref().unwrap_or_default();
+                return RateTables::from_entries(&increase, decrease).map(Rates::Discrete);
+            }
+        };
+        Ok(if is_discrete {
+            Rates::Discrete(RateTables::compute(&response))
+        } else {
+            Rates::Continuous(response)
+        })
+    }
+}
+
+/// A parameter that the scheme refuses, at its key.
+fn refused(error: &EcnError) -> SchemeError {
+    let (key, hint) = match error {
+        EcnError::DecreaseFactor(_) => ("decrease-factor", "write e.g. 2"),
+        EcnError::MinRate(_) => ("min-rate", "1/256 is 0.00390625"),
+        EcnError::InitialRate { .. } => ("initial-rate", "write 1 for the rate of the link"),
+        EcnError::Window { min: 0, .. } => ("window", "write e.g. 1"),
+        EcnError::Window { .. } => ("window-max", "leave it out for a window that stays"),
+        EcnError::TableLength { table, .. } | EcnError::TableEntry { table, .. } => {
+            let key = match *table {
+                "increase" => "increase-table",
+                _ => "decrease-table",
+            };
+            (
+                key,
+                "silvan.Response(...).tables() in Python computes such tables",
+            )
+        }
+        EcnError::TooManyHosts(_) => ("response", "use a smaller fabric"),
+    };
+    SchemeError::new(key, error.to_string(), hint)
+}

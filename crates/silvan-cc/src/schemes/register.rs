@@ -1,0 +1,260 @@
+//! The macro that registers schemes.
+
+/// Makes everything that is one for all schemes from the list of them.
+///
+/// - `schemes`: for each its module, its type, its name in scenarios and a sentence on it. The first is the default.
+/// - `chains`: two schemes at once, with a name and a sentence. They have the parameters of the two.
+/// - `engines`: the schemes that an engine is compiled for alone, besides none ([`Control::with_engine`]).
+macro_rules! register {
+    (
+        schemes { $($module:ident::$scheme:ident = $name:literal, $summary:literal;)* }
+        chains {
+            $(
+                $chain:ident: $first_module:ident::$first:ident, $second_module:ident::$second:ident
+                    = $chain_name:literal, $chain_summary:literal;
+            )*
+        }
+        engines { $($own:ident),* $(,)? }
+    ) => {
+        $(pub mod $module;)*
+
+        /// The parameters of all schemes: the tables `[control.NAME]`.
+        #[derive(Clone, Debug, Default, PartialEq, schemars::JsonSchema)]
+        #[schemars(deny_unknown_fields, default)]
+        pub struct Parameters {
+            $(
+                #[doc = $summary]
+                #[schemars(rename = $name)]
+                pub $module: $module::$scheme,
+            )*
+        }
+
+        impl Parameters {
+            /// Reads the value of a key if it is the name of a scheme. Returns whether it is.
+            ///
+            /// # Errors
+            /// The value is not a table of its parameters.
+            pub fn read_key<'de, A: serde::de::MapAccess<'de>>(
+                &mut self,
+                key: &str,
+                map: &mut A,
+            ) -> Result<bool, A::Error> {
+                match key {
+                    $($name => self.$module = map.next_value()?,)*
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            }
+
+            /// Writes the table of each scheme that has parameters.
+            ///
+            /// # Errors
+            /// Those of the serializer.
+            pub fn write_keys<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+                $(
+                    if size_of::<$module::$scheme>() > 0 {
+                        map.serialize_entry($name, &self.$module)?;
+                    }
+                )*
+                Ok(())
+            }
+
+            /// Fills in the parameters whose default depends on the rest of a scenario.
+            pub fn fill_in(&mut self, data_plane: &DataPlane) {
+                $(self.$module.fill_in(data_plane);)*
+            }
+
+            /// Checks the parameters of all schemes, those that are not in force included.
+            ///
+            /// # Errors
+            /// The first at fault, with its key within `[control]`.
+            pub fn check(&self, switches: &dyn Switches) -> Result<(), SchemeError> {
+                $(
+                    let checked = self.$module.check();
+                    checked
+                        .and_then(|()| self.$module.settings(switches))
+                        .map_err(|error| error.within(&KeyPath::ROOT.key($name)))?;
+                )*
+                Ok(())
+            }
+        }
+
+        dispatch_switches! {
+            /// What runs at the switches, of any scheme.
+            pub enum AnySwitch {
+                $(
+                    #[doc = $summary]
+                    $scheme(<$module::$scheme as Scheme>::Switch),
+                )*
+                $(
+                    #[doc = $chain_summary]
+                    $chain(Chain<
+                        <$first_module::$first as Scheme>::Switch,
+                        <$second_module::$second as Scheme>::Switch,
+                    >),
+                )*
+            }
+        }
+
+        dispatch_sources! {
+            /// What runs at the hosts, of any scheme.
+            pub enum AnySource {
+                $(
+                    #[doc = $summary]
+                    $scheme(<$module::$scheme as Scheme>::Source),
+                )*
+                $(
+                    #[doc = $chain_summary]
+                    $chain(Chain<
+                        <$first_module::$first as Scheme>::Source,
+                        <$second_module::$second as Scheme>::Source,
+                    >),
+                )*
+            }
+        }
+
+        impl Control {
+            /// Starts an engine with the types of the scheme if one is compiled for it alone, else with the
+            /// enums of all.
+            pub fn with_engine<E: EngineChoice>(self, choice: E) -> E::Engine {
+                match (self.switch, self.source) {
+                    (AnySwitch::None(_), AnySource::None(_)) => choice.none(),
+                    $((AnySwitch::$own(switch), AnySource::$own(source)) => choice.own(switch, source),)*
+                    (switch, source) => choice.shared(switch, source),
+                }
+            }
+        }
+
+        /// The name of a scheme, as `control.scheme` gives it.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq,
+            serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+        )]
+        pub enum SchemeName {
+            $(
+                #[doc = $summary]
+                #[serde(rename = $name)]
+                $scheme,
+            )*
+            $(
+                #[doc = $chain_summary]
+                #[serde(rename = $chain_name)]
+                $chain,
+            )*
+        }
+
+        impl SchemeName {
+            /// All of them, in the order of their registration.
+            pub const ALL: &[Self] = &[$(Self::$scheme,)* $(Self::$chain,)*];
+
+            /// Their names, in the same order.
+            pub const NAMES: &[&str] = &[$($name,)* $($chain_name,)*];
+
+            /// The tables of parameters: their names within `[control]`.
+            pub const TABLES: &[&str] = &[$($name,)*];
+
+            /// The name as a text.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$scheme => $name,)*
+                    $(Self::$chain => $chain_name,)*
+                }
+            }
+
+            /// A sentence on the scheme.
+            pub const fn summary(self) -> &'static str {
+                match self {
+                    $(Self::$scheme => $summary,)*
+                    $(Self::$chain => $chain_summary,)*
+                }
+            }
+
+            /// Defaults of other sections while the scheme is in force; of a chain, those of its first.
+            pub const fn defaults(self) -> Defaults {
+                match self {
+                    $(Self::$scheme => <$module::$scheme as Scheme>::DEFAULTS,)*
+                    $(Self::$chain => <$first_module::$first as Scheme>::DEFAULTS,)*
+                }
+            }
+
+            /// Whether the scheme acts at all.
+            pub const fn acts(self) -> bool {
+                match self {
+                    $(
+                        Self::$scheme => {
+                            <<$module::$scheme as Scheme>::Switch as SwitchControl>::ACTIVE
+                                || <<$module::$scheme as Scheme>::Source as SourceControl>::ACTIVE
+                        }
+                    )*
+                    $(Self::$chain => Self::$first.acts() || Self::$second.acts(),)*
+                }
+            }
+
+            /// The schemes that are in force: two for a chain, else the scheme itself.
+            pub const fn parts(self) -> &'static [Self] {
+                match self {
+                    $(Self::$scheme => &[Self::$scheme],)*
+                    $(Self::$chain => &[Self::$first, Self::$second],)*
+                }
+            }
+
+            /// The settings of single ports and those that change during a run.
+            ///
+            /// # Errors
+            /// The first at fault, with its key within `[control]`.
+            pub fn settings(
+                self,
+                parameters: &Parameters,
+                switches: &dyn Switches,
+            ) -> Result<Changes, SchemeError> {
+                match self {
+                    $(
+                        Self::$scheme => {
+                            let settings = parameters.$module.settings(switches);
+                            settings.map_err(|error| error.within(&KeyPath::ROOT.key($name)))
+                        }
+                    )*
+                    $(
+                        Self::$chain => {
+                            let first = Self::$first.settings(parameters, switches)?;
+                            Ok(first.and(Self::$second.settings(parameters, switches)?))
+                        }
+                    )*
+                }
+            }
+
+            /// Builds both parts for a fabric. [`Parameters::check`] has found nothing.
+            ///
+            /// # Errors
+            /// The fabric or the program that runs it is not suitable.
+            pub fn build(
+                self,
+                parameters: &Parameters,
+                setup: &Setup<'_>,
+            ) -> Result<Control, SchemeError> {
+                Ok(match self {
+                    $(
+                        Self::$scheme => {
+                            let (switch, source) = parameters.$module.build(setup)?;
+                            Control {
+                                switch: AnySwitch::$scheme(switch),
+                                source: AnySource::$scheme(source),
+                            }
+                        }
+                    )*
+                    $(
+                        Self::$chain => {
+                            let (first_switch, first_source) = parameters.$first_module.build(setup)?;
+                            let (second_switch, second_source) =
+                                parameters.$second_module.build(setup)?;
+                            Control {
+                                switch: AnySwitch::$chain(Chain(first_switch, second_switch)),
+                                source: AnySource::$chain(Chain(first_source, second_source)),
+                            }
+                        }
+                    )*
+                })
+            }
+        }
+    };
+}
