@@ -174,7 +174,7 @@ def test_deviations_are_those_over_the_seeds(tmp_path: Path) -> None:
 def test_a_scheme_in_a_python_file_is_compared(command: Command, tmp_path: Path) -> None:
     """Oracle: the same scheme in Rust."""
     (tmp_path / "small.toml").write_text(SCENARIO)
-    (tmp_path / "half.py").write_text((ROOT / "examples" / "own-scheme" / "half.py").read_text())
+    (tmp_path / "half.py").write_text((ROOT / "examples" / "python-scheme" / "half.py").read_text())
     words = ["compare", "small.toml", "--scheme", "half.py", "--schemes", "ib-cc,half.py"]
     words += ["--set", "control.feedback.carrier=ack-per-packet"]
     outcome = command(*words, cwd=tmp_path)

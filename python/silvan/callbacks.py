@@ -1,4 +1,4 @@
-"""A congestion-control scheme of one's own, in Python functions that numba compiles."""
+"""A congestion-control scheme in Python functions that numba compiles."""
 
 from __future__ import annotations
 

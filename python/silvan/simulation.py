@@ -74,7 +74,7 @@ def run(
         times a second, and once when the run has ended, with a :class:`Progress`; an exception
         that it raises stops the run and is passed on.
     control : Callbacks, optional
-        A congestion-control scheme of one's own, in place of the scenario's. A scheme in a file
+        A congestion-control scheme in Python, in place of the scenario's. A scheme in a file
         that the scenario names needs none.
 
     Returns

@@ -18,6 +18,9 @@ PLAINER = {
     r"\btell_\w*change\b": "notify_*",
     r"\bgive_back\b": "return_*",
     r"\bforget_(releases|times)\b": "invalidate_*",
+    r"\bseam\b": "hooks, interface",
+    r"\bIB CC\b": "ib-cc",
+    r"\bone_of_(switches|sources)\b": "dispatch_*",
 }
 """Words by pattern, and what to write instead."""
 

@@ -1,5 +1,5 @@
 //! A mark halves a flow's rate, an acknowledgement without one raises it by a step: the worked example
-//! of the guide's page "A scheme of one's own".
+//! of the guide's page "How to add a congestion-control scheme".
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

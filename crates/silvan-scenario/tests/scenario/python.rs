@@ -4,7 +4,7 @@ use silvan_cc::schemes::SchemeName;
 use silvan_cc::schemes::python::Python;
 use silvan_scenario::{Override, Scenario, ScenarioError};
 
-const FILE: &str = include_str!("../../../../examples/own-scheme/half.py");
+const FILE: &str = include_str!("../../../../examples/python-scheme/half.py");
 
 /// A scenario beside the example's file.
 fn read(control: &str, overrides: &[(&str, &str)]) -> Result<Scenario, ScenarioError> {
@@ -13,7 +13,7 @@ fn read(control: &str, overrides: &[(&str, &str)]) -> Result<Scenario, ScenarioE
         .map(|(key, value)| Override::new(*key, *value))
         .collect();
     let text = format!("[control]\n{control}\n");
-    Scenario::from_toml(&text, "../../examples/own-scheme/test.toml", &overrides)
+    Scenario::from_toml(&text, "../../examples/python-scheme/test.toml", &overrides)
 }
 
 const NAMED: &str = "scheme = \"python\"\n[control.python]\nfile = \"half.py\"";
@@ -47,7 +47,7 @@ fn the_file_is_part_of_the_scenario() {
 
 #[test]
 fn mistakes_are_located() {
-    const PLACE: &str = "../../examples/own-scheme/test.toml:";
+    const PLACE: &str = "../../examples/python-scheme/test.toml:";
     let cases = [
         (
             "scheme = \"python\"",
@@ -63,7 +63,7 @@ fn mistakes_are_located() {
         ),
         (
             "python = { file = \"nowhere.py\" }",
-            "2: control.python.file: ../../examples/own-scheme/nowhere.py cannot be read: ",
+            "2: control.python.file: ../../examples/python-scheme/nowhere.py cannot be read: ",
         ),
         (
             "python = { source = \"\", parameters = { a = inf } }",

@@ -15,8 +15,8 @@ from silvan.cli.app import run_command
 from silvan.toml_text import TomlValue
 from tests.test_guide import ROOT, blocks
 
-GUIDE = ROOT / "docs" / "guide" / "own-scheme.md"
-EXAMPLE = ROOT / "examples" / "own-scheme"
+GUIDE = ROOT / "docs" / "guide" / "add-a-scheme.md"
+EXAMPLE = ROOT / "examples" / "python-scheme"
 SCHEMES = ROOT / "crates" / "silvan-cc" / "src" / "schemes"
 
 INCAST = silvan.Scenario(
