@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup wheel check-slow check-memory \
-	check-drawn check-fuzz check-mutants coverage check-papers pages lint reference lock install system clean
+	check-drawn check-fuzz check-mutants coverage check-papers pages lint reference viewer lock install system clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,7 @@ lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	$(BIN)/python python/tools/check_documents.py
 	$(BIN)/python python/tools/check_language.py
 	$(BIN)/python python/tools/generate_reference.py --check
+	$(BIN)/python python/tools/viewer_digest.py
 
 reference: install ## Generate the reference pages
 	$(BIN)/python python/tools/generate_reference.py
@@ -139,6 +140,11 @@ $(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp
 	$(PYTHON) -m venv $(VENV)/site
 	$(VENV)/site/bin/pip install --quiet --require-hashes --requirement $<
 	touch $@
+
+# What is built is committed, so that nobody needs npm to install silvan (docs/decisions/0026-the-viewer.md).
+viewer: ## Build the browser page from viewer/ into python/silvan/viewer/assets; needs npm
+	cd viewer && npm ci --no-audit --no-fund && npm run check && npm test && npm run build
+	$(PYTHON) python/tools/viewer_digest.py --write
 
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 workflows: ## Check the GitHub workflows with actionlint; needs Go

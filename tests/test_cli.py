@@ -29,7 +29,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
     assert (outcome.status, outcome.stderr) == (0, "")
     listed = re.findall(r"^  ([a-z]+)  ", outcome.stdout, re.MULTILINE)
     assert listed == [
-        *("example", "validate", "show", "schema", "run", "sweep", "plot"),
+        *("example", "validate", "show", "schema", "run", "sweep", "plot", "view"),
         *("compare", "reproduce"),
         *("emulate", "route", "ctl"),
         "dcms",

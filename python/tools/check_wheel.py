@@ -32,6 +32,8 @@ NEEDED = (
     "silvan_papers/targets/gran2012.toml",
     "silvan/bench/studies/uniform-50.toml",
     "silvan/report/report.html.j2",
+    "silvan/viewer/assets/viewer.js",
+    "silvan/viewer/assets/viewer.css",
 )
 MANUAL_PAGE = "data/share/man/man1/silvan-run.1"
 # A run without figures, clusters and schemes in Python needs none of these.

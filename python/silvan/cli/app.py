@@ -21,6 +21,7 @@ from silvan.cli import (
     route,
     run,
     sweep,
+    view,
 )
 from silvan.cli.groups import GroupedCommands
 from silvan.cli.printer import fail, is_stdout, note, put
@@ -65,6 +66,7 @@ app.command("schema", rich_help_panel=_SIMULATE)(inspect.schema)
 app.command("run", rich_help_panel=_SIMULATE)(run.run)
 app.command("sweep", rich_help_panel=_SIMULATE)(sweep.sweep)
 app.command("plot", rich_help_panel=_SIMULATE)(plot.plot)
+app.command("view", rich_help_panel=_SIMULATE)(view.view)
 app.command("compare", rich_help_panel=_COMPARE)(compare.compare)
 app.command("reproduce", rich_help_panel=_COMPARE)(reproduce.reproduce)
 app.command("emulate", rich_help_panel=_LIVE)(emulate.emulate)

@@ -113,3 +113,13 @@ def user_id(user: str, option: str) -> int:
         return int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid
     except KeyError as error:
         raise typer.BadParameter(f"there is no user {user!r}", param_hint=option) from error
+
+
+def with_view(scenario: Scenario) -> Scenario:
+    """Make a scenario record all that `silvan view` shows; intervals stay as they are."""
+    recorded: dict[str, TomlValue] = {
+        "probe.ports": True,
+        "probe.classes": True,
+        "probe.latency": "host",
+    }
+    return with_trees(scenario.override(recorded))

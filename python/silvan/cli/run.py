@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from contextlib import closing
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from silvan.cli.options import (
     SchemeFile,
     load,
     with_trees,
+    with_view,
 )
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
 from silvan.cli.rates import rate_columns
@@ -46,6 +48,12 @@ _LATENCIES = {
     **_PERCENTILES,
     "latency_max_ns": "max",
 }
+
+
+class Records(StrEnum):
+    """What a run can be asked to record in addition."""
+
+    VIEW = "view"
 
 
 def run(
@@ -80,6 +88,16 @@ def run(
             help="Sample congestion trees, by default a hundred times in the run.",
         ),
     ] = False,
+    record: Annotated[
+        Records | None,
+        typer.Option(
+            "--record",
+            metavar="view",
+            help="What to record in addition: view records all that silvan view shows "
+            "(samples of ports, congestion trees, latencies by host).",
+            show_default=False,
+        ),
+    ] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -96,6 +114,8 @@ def run(
     loaded = load(scenario, set_, scheme)
     if trees:
         loaded = with_trees(loaded)
+    if record is not None:
+        loaded = with_view(loaded)
     jobs = _plan(loaded, seeds, seed, out)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)

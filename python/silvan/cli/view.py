@@ -1,0 +1,108 @@
+"""The command that shows finished runs in a browser."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from silvan.cli.options import AsJson
+from silvan.cli.printer import note, put, put_json
+from silvan.errors import OutputError, SilvanError
+
+if TYPE_CHECKING:
+    from silvan.result import Result
+
+MOST_RUNS = 12
+"""Runs of one page; each adds its data to the file."""
+
+
+def view(
+    results: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RESULT [RESULT2]",
+            help="The folder of a finished run, or of several (seeds, points of a sweep). "
+            "Two runs are shown side by side.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="Write the page to a file instead of opening it in a browser.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Show finished runs in a browser: map, trees, time, rankings.
+
+    The page is one file that needs neither server nor network. What it can show depends on what the
+    run recorded: silvan run --record view records all of it.
+    """
+    from silvan.viewer import write_page
+
+    runs = _read(results)
+    if out is not None and out.is_dir():
+        raise OutputError(f"{out}: is a folder", hint="name a file, such as run.html")
+    is_shown = out is None
+    if out is None:
+        folder = Path(tempfile.mkdtemp(prefix="silvan-view-"))
+        out = folder / f"{runs[0].scenario.name}.html"
+    path = write_page(runs, out)
+    for result in runs:
+        for missing in _missing(result):
+            note(f"{result.scenario.name}: {missing}")
+    if as_json:
+        put_json({"file": str(path), "bytes": path.stat().st_size, "runs": len(runs)})
+    elif is_shown:
+        _open(path)
+    else:
+        put(str(path))
+
+
+def _read(folders: list[Path]) -> list[Result]:
+    """Read the runs of one or two folders."""
+    from silvan.folders import MANIFEST
+    from silvan.result import Result
+
+    if len(folders) > 2:
+        raise SilvanError(
+            f"{len(folders)} results: 1 or 2 can be compared",
+            hint="name a folder that holds the others",
+        )
+    found = []
+    for folder in folders:
+        is_run = (folder / MANIFEST).is_file()
+        inner = [path.parent for path in sorted(folder.rglob(MANIFEST))] if not is_run else []
+        found += inner or [folder]
+    if len(found) > MOST_RUNS:
+        raise SilvanError(
+            f"{len(found)} runs: at most {MOST_RUNS} fit on a page",
+            hint=f"name some of them, such as {found[0]}",
+        )
+    return [Result.read(folder) for folder in found]
+
+
+def _missing(result: Result) -> list[str]:
+    """Say what the page cannot show."""
+    words = {
+        "port_series": "no samples of ports, so no utilisation and no queues over time",
+        "forest": "no congestion trees",
+    }
+    again = "silvan run --record view records them"
+    return [f"{text}; {again}" for name, text in words.items() if name not in result.tables]
+
+
+def _open(path: Path) -> None:
+    """Open a file in the browser, or say where it is."""
+    import webbrowser
+
+    put(str(path))
+    if not webbrowser.open(path.as_uri()):
+        note("no browser found; open the file yourself")

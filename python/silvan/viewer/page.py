@@ -1,0 +1,210 @@
+"""The page: one HTML file with program, style and data, which needs neither server nor network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from silvan.folders import write_text
+from silvan.measures import receive_rates_gbps
+from silvan.result import Result
+from silvan.viewer.tables import MOST_CELLS, PageTables, page_tables
+
+FORMAT = 1
+"""Version of the page's data; the program in the page reads this one only."""
+
+_LEVEL = 9
+"""Level of zstd: 19 would save a fifth, and take 25 times as long."""
+
+_ARROW = "application/vnd.apache.arrow.file"
+_FABRIC_KEYS = ("generator", "sizes", "children", "parents", "k", "n", "switches")
+
+
+def write_page(
+    results: Sequence[Result],
+    path: Path,
+    *,
+    title: str | None = None,
+    labels: Sequence[str] = (),
+) -> Path:
+    """Write the page of one or more runs.
+
+    Parameters
+    ----------
+    results : sequence of Result
+        The runs. With two, the page compares them.
+    path : Path
+        The file to write.
+    title : str, optional
+        Title of the page; by default the name of the first run's scenario.
+    labels : sequence of str, optional
+        Names of the runs; by default scenario, scheme and seed, as far as they differ.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    write_text(path, page_html(results, title=title, labels=labels))
+    return path
+
+
+def page_html(
+    results: Sequence[Result], *, title: str | None = None, labels: Sequence[str] = ()
+) -> str:
+    """Return the page of one or more runs as text; see :func:`write_page`."""
+    labels = labels or run_labels(results)
+    title = title or results[0].scenario.name
+    varied = differences([result.scenario.to_dict() for result in results])
+    runs, blocks = [], []
+    for number, (result, label) in enumerate(zip(results, labels, strict=True)):
+        page = page_tables(result, most_cells=MOST_CELLS // len(results))
+        runs.append(_run_facts(result, label, page) | {"parameters": varied[number]})
+        blocks += [
+            _block(f"run{number}-{name}", _ARROW, _encoded(table))
+            for name, table in page.tables.items()
+        ]
+    facts = {"format": FORMAT, "title": title, "runs": runs}
+    blocks.insert(0, _block("page", "application/json", _script_json(facts)))
+    return _document(title, "\n".join(blocks))
+
+
+def run_labels(results: Sequence[Result]) -> list[str]:
+    """Name runs by what tells them apart: scenario, scheme and seed."""
+    schemes = [result.scenario.to_dict()["control"]["scheme"] for result in results]
+    parts = [
+        [result.scenario.name for result in results],
+        ["no congestion control" if scheme == "none" else scheme for scheme in schemes],
+        [f"seed {result.seed}" for result in results],
+    ]
+    telling = [part for part in parts if len(set(part)) > 1] or [parts[0]]
+    names = [", ".join(words) for words in zip(*telling, strict=True)]
+    if len(set(names)) == len(names):
+        return names
+    return [f"{name} ({number})" for number, name in enumerate(names, start=1)]
+
+
+def differences(scenarios: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Find the keys in which scenarios differ.
+
+    Parameters
+    ----------
+    scenarios : sequence of Mapping
+        Scenarios as :meth:`silvan.Scenario.to_dict` returns them.
+
+    Returns
+    -------
+    list of dict
+        For each scenario the values of those keys as text, by dotted key.
+
+    Examples
+    --------
+    >>> differences([{"a": {"b": 1, "c": 2}}, {"a": {"b": 3, "c": 2}}])
+    [{'a.b': '1'}, {'a.b': '3'}]
+    """
+    flat = [dict(_leaves(scenario, "")) for scenario in scenarios]
+    keys = dict.fromkeys(key for one in flat for key in one)
+    telling = [key for key in keys if len({one.get(key) for one in flat}) > 1]
+    return [{key: one.get(key, "") for key in telling} for one in flat]
+
+
+def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value)
+
+
+def _run_facts(result: Result, label: str, page: PageTables) -> dict[str, Any]:
+    """Say what was simulated, and what the page holds of it."""
+    scenario = result.scenario
+    tables = scenario.to_dict()
+    return {
+        "label": label,
+        "name": scenario.name,
+        "description": tables["description"],
+        "scheme": tables["control"]["scheme"],
+        "seed": result.seed,
+        "version": result.version,
+        "hash": scenario.hash,
+        "fabric": {key: tables["fabric"][key] for key in _FABRIC_KEYS if key in tables["fabric"]},
+        "hosts": result.hosts.num_rows,
+        "duration_ps": float(result.summary.get("simulated_ps", scenario.duration_ps)),
+        "warm_up_ps": float(scenario.warm_up_ps),
+        "link_gbps": scenario.link_gbps,
+        "rates_gbps": receive_rates_gbps(result),
+        "groups": list(page.groups),
+        "merged_samples": page.merged_samples,
+        "skipped_trees": page.skipped_trees,
+        "tables": list(page.tables),
+        "scenario": scenario.to_toml(),
+    }
+
+
+def _encoded(table: pa.Table) -> str:
+    """Write a table as a compressed Arrow file, in base64."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", _LEVEL))
+    plain = table.combine_chunks().replace_schema_metadata(None)
+    with pa.ipc.new_file(sink, plain.schema, options=options) as writer:
+        writer.write_table(plain)
+    return base64.b64encode(sink.getvalue()).decode("ascii")
+
+
+def _script_json(value: Mapping[str, Any]) -> str:
+    """Write JSON that no HTML parser sees a tag in."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def _block(name: str, kind: str, text: str) -> str:
+    """Put data in an element that no browser runs."""
+    return f'<script type="{kind}" id="{name}">{text}</script>'
+
+
+def _document(title: str, data: str) -> str:
+    """Put the page together. Its policy lets run only the program that is in it."""
+    assets = files("silvan.viewer") / "assets"
+    program = (assets / "viewer.js").read_text("utf-8")
+    style = (assets / "viewer.css").read_text("utf-8")
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src '{_digest(program)}'",
+            f"style-src '{_digest(style)}'",
+            "img-src blob: data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)} - silvan</title>
+<style>{style}</style>
+</head>
+<body>
+<div id="app"><p>Reading the run ...</p></div>
+<noscript>This page draws with JavaScript, which is switched off here.</noscript>
+{data}
+<script>{program}</script>
+</body>
+</html>
+"""
+
+
+def _digest(text: str) -> str:
+    """Name a text as a Content-Security-Policy does."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()

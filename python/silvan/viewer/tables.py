@@ -1,0 +1,302 @@
+"""The tables of the page: what a browser needs of a result, small and quick to read.
+
+Every table is written as an Arrow IPC file whose buffers are compressed with zstd. JavaScript is
+slow with 64-bit integers, so times and totals are 64-bit floats (exact up to 2**53) and samples
+32-bit integers. Time series are stored port by port, and members of trees tree by tree:
+neighbouring values are then alike, which halves the size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from silvan.measures import is_hotspot, receives
+from silvan.result import Result
+from silvan.viewer.events import events_table
+
+MOST_CELLS = 8_000_000
+"""Values of each port counter in a page; beyond that neighbouring samples are merged."""
+
+MOST_MEMBERS = 2_000_000
+"""Rows of ``tree_ports`` in a page; beyond that only every k-th sample of the trees is kept."""
+
+MOST_ROWS = 100_000
+"""Rows of tables that are shown as they are (flows, programs, ranks)."""
+
+NO_ROW = 2**32 - 1
+"""The peer of a port that is not connected."""
+
+Matrix = npt.NDArray[np.float64]
+
+Number = TypeVar("Number", np.float64, np.uint64)
+
+_SUMS = {
+    "xmit_bytes": ("xmit_bytes", 1),
+    "xmit_wait_ps": ("xmit_wait_ns", 1000),
+    "xmit_cong_ps": ("xmit_cong_ns", 1000),
+    "fecn_marked": ("fecn_marked", 1),
+}
+_TREE_PORTS = ("ports_row", "depth", "parent_row", "queued_bytes")
+_TREE_HOSTS = ("host", "contributing_bytes", "victim_bytes")
+_AS_THEY_ARE = ("flows", "sequences", "programs", "ranks")
+# Data rate of a lane in Gbit/s by the speed code of ibsim, and lanes by its width code.
+_LANE_GBPS = {"1": 2.0, "2": 4.0, "4": 8.0}
+_LANES = {"1": 1, "2": 4, "4": 8, "8": 12}
+_NODE = re.compile(r'^(?:Switch|Hca)\s+\d+\s+"(.*)"$')
+_CABLE = re.compile(r'^\[(\d+)\]\s+".*"\[\d+\].* s=(\d+) w=(\d+)')
+
+
+@dataclass(frozen=True, slots=True)
+class PageTables:
+    """The tables of one run in a page.
+
+    Attributes
+    ----------
+    tables : Mapping of str to pyarrow.Table
+        The tables by name.
+    groups : tuple of str
+        Names of the groups of hosts in ``group_series``, in their order.
+    merged_samples : int
+        Samples of the run that one sample of the port series stands for.
+    skipped_trees : int
+        Samples of the trees of which one is kept.
+    """
+
+    tables: Mapping[str, pa.Table]
+    groups: tuple[str, ...]
+    merged_samples: int
+    skipped_trees: int
+
+
+def page_tables(
+    result: Result, *, most_cells: int = MOST_CELLS, most_members: int = MOST_MEMBERS
+) -> PageTables:
+    """Make the tables of a page.
+
+    Parameters
+    ----------
+    result : Result
+        The run.
+    most_cells : int
+        Largest number of samples of all ports together.
+    most_members : int
+        Largest number of rows of ``tree_ports``.
+
+    Returns
+    -------
+    PageTables
+        The tables. Those that the run did not record are absent.
+    """
+    tables = {"nodes": _nodes(result), "ports": _ports(result)}
+    samples = _sample_count(result)
+    merged = max(1, -(-samples * result.ports.num_rows // most_cells))
+    groups: dict[str, Matrix] = {}
+    if samples:
+        groups = _groups(result, samples, merged)
+        tables["samples"] = _samples(result, samples, merged)
+        if groups:
+            values = np.concatenate(list(groups.values()))
+            tables["group_series"] = pa.table({"delivered_bytes": values})
+        if "class_series" in result.tables:
+            tables["class_series"] = _class_series(result, samples, merged)
+        if "port_series" in result.tables:
+            tables["port_series"] = _port_series(result, samples, merged)
+    tables["classes"] = _numbers_as_floats(result.classes)
+    skipped = 1
+    if "forest" in result.tables:
+        skipped = max(1, -(-result.tree_ports.num_rows // most_members))
+        tables |= _tree_tables(result, skipped)
+    if "host_latencies" in result.tables:
+        tables["latencies"] = _latencies(result)
+    for name in _AS_THEY_ARE:
+        if name in result.tables:
+            tables[name] = _numbers_as_floats(result.tables[name].slice(0, MOST_ROWS))
+    events = events_table(result)
+    if events.num_rows:
+        tables["events"] = events
+    return PageTables(tables, tuple(groups), merged, skipped)
+
+
+def _nodes(result: Result) -> pa.Table:
+    """List the hosts, in the order of their numbers, and then the switches."""
+    hosts = result.hosts
+    switches = _switches(result)
+    blank = [None] * len(switches)
+    return pa.table(
+        {
+            "name": pa.array(hosts["name"].to_pylist() + switches),
+            "lid": pa.array(hosts["lid"].to_pylist() + blank, pa.uint32()),
+            "role": pa.array(hosts["role"].to_pylist() + blank).dictionary_encode(),
+            "receives": pa.array(hosts["receives"].to_pylist() + [False] * len(switches)),
+            "delivered_bytes": pa.array(hosts["delivered_bytes"].to_pylist() + blank, pa.float64()),
+            "injected_bytes": pa.array(hosts["injected_bytes"].to_pylist() + blank, pa.float64()),
+        }
+    )
+
+
+def _switches(result: Result) -> list[str]:
+    hosts = set(result.hosts["name"].to_pylist())
+    return [name for name in dict.fromkeys(result.ports["node"].to_pylist()) if name not in hosts]
+
+
+def _ports(result: Result) -> pa.Table:
+    """List the ports in the order of the table ``ports``, with numbers in place of names."""
+    hosts = result.hosts["name"].to_pylist()
+    numbers = {name: row for row, name in enumerate([*hosts, *_switches(result)])}
+    ports = result.ports
+    nodes, port_numbers = ports["node"].to_pylist(), ports["port"].to_pylist()
+    own = list(zip(nodes, port_numbers, strict=True))
+    rows = {f"{node}:{port}": row for row, (node, port) in enumerate(own)}
+    peers = [rows.get(peer, NO_ROW) for peer in ports["peer"].to_pylist()]
+    rates = _rates_gbps(result)
+    usual = result.scenario.link_gbps
+    columns = {
+        "node": pa.array([numbers[node] for node in nodes], pa.uint32()),
+        "number": pa.array(port_numbers, pa.uint16()),
+        "peer": pa.array(peers, pa.uint32()),
+        "rate_gbps": pa.array([rates.get(one, usual) for one in own], pa.float32()),
+    }
+    totals = ("xmit_bytes", "xmit_pkts", "xmit_wait_ps", "xmit_cong_ps", "fecn_marked")
+    return pa.table(columns | {name: ports[name].cast(pa.float64()) for name in totals})
+
+
+def _rates_gbps(result: Result) -> dict[tuple[str, int], float]:
+    """Read the rates of links that differ from the scenario's usual one, by node and port."""
+    usual = result.scenario.link_gbps
+    link = result.scenario.to_dict()["link"]
+    is_slow = link["speed"] in ("SDR", "DDR")
+    rates, node = {}, ""
+    for line in result.scenario.to_ibsim().splitlines():
+        if match := _NODE.match(line):
+            node = match[1]
+        elif match := _CABLE.match(line):
+            # ibsim knows no speed above QDR: such a link is taken to be of the usual speed.
+            faster = match[2] == "4" and not is_slow
+            lane = usual / int(link["width"][:-1]) if faster else _LANE_GBPS[match[2]]
+            rate = lane * _LANES[match[3]]
+            if abs(rate - usual) > 1e-6 * usual:
+                rates[node, int(match[1])] = rate
+    return rates
+
+
+def _sample_count(result: Result) -> int:
+    hosts = result.hosts.num_rows
+    return result.host_series.num_rows // hosts if "host_series" in result.tables else 0
+
+
+def _edges(samples: int, merged: int) -> npt.NDArray[np.int64]:
+    """Return the first sample of each group of samples that become one."""
+    return np.arange(0, samples, merged)
+
+
+def _ends(samples: int, merged: int) -> npt.NDArray[np.int64]:
+    """Return the last sample of each group."""
+    return np.append(_edges(samples, merged)[1:], samples) - 1
+
+
+def _summed(matrix: npt.NDArray[Number], merged: int) -> npt.NDArray[Number]:
+    """Add up groups of samples; one row per sample."""
+    if merged == 1:
+        return matrix
+    return np.add.reduceat(matrix, _edges(len(matrix), merged), axis=0)
+
+
+def _samples(result: Result, samples: int, merged: int) -> pa.Table:
+    """Return the end of each interval."""
+    times = result.host_series["time_ps"].to_numpy().reshape(samples, -1)[:, 0]
+    return pa.table({"time_ps": times[_ends(samples, merged)].astype(np.float64)})
+
+
+def _groups(result: Result, samples: int, merged: int) -> dict[str, Matrix]:
+    """Average the bytes delivered in each interval over the hotspots, and over other receivers."""
+    matrix = result.host_series["delivered_bytes"].to_numpy().reshape(samples, -1)
+    hotspots = is_hotspot(result)
+    members = {"hotspots": hotspots, "other receivers": receives(result) & ~hotspots}
+    return {
+        name: _summed(matrix[:, chosen].mean(axis=1, dtype=np.float64), merged)
+        for name, chosen in members.items()
+        if chosen.any()
+    }
+
+
+def _class_series(result: Result, samples: int, merged: int) -> pa.Table:
+    series = result.tables["class_series"]["delivered_bytes"].to_numpy()
+    matrix = _summed(series.reshape(samples, -1).astype(np.float64), merged)
+    return pa.table({"delivered_bytes": matrix.T.ravel()})
+
+
+def _port_series(result: Result, samples: int, merged: int) -> pa.Table:
+    """Lay the samples out port by port: what is sent is added up, what is queued is the last."""
+    series = result.tables["port_series"]
+    columns = {}
+    for name, (label, unit) in _SUMS.items():
+        values = series[name].to_numpy().reshape(samples, -1)
+        # A nanosecond is finer than anything that is shown.
+        columns[label] = _smallest(_summed(values, merged) // np.uint64(unit))
+    queued = series["queued_bytes"].to_numpy().reshape(samples, -1)
+    columns["queued_bytes"] = _smallest(queued[_ends(samples, merged)])
+    return pa.table({name: matrix.T.ravel() for name, matrix in columns.items()})
+
+
+def _smallest(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.generic]:
+    """Store whole numbers in 32 bits where they fit, else as floats."""
+    largest = int(values.max(initial=0))
+    if largest < 2**16:
+        return values.astype(np.uint16)
+    return values.astype(np.uint32 if largest < 2**32 else np.float64)
+
+
+def _tree_tables(result: Result, skipped: int) -> dict[str, pa.Table]:
+    """Keep every k-th sample of the trees, with the number of the sample in place of its time."""
+    times = result.forest["time_ps"].to_numpy()
+    kept = times[::skipped]
+    trees, trees_at = _at_samples(result.trees, kept)
+    tables = {
+        "forest": _numbers_as_floats(result.forest.take(np.arange(0, len(times), skipped))),
+        "trees": _numbers_as_floats(trees.drop_columns(["time_ps"])).append_column(
+            "sample", pa.array(trees_at)
+        ),
+        "tree_lifetimes": _numbers_as_floats(result.tree_lifetimes),
+    }
+    for name, columns in {"tree_ports": _TREE_PORTS, "tree_hosts": _TREE_HOSTS}.items():
+        rows, at = _at_samples(result.tables[name], kept)
+        values = {column: rows[column].to_numpy() for column in ("tree", *columns)}
+        order = np.lexsort((at, values[columns[0]], values["tree"]))
+        small = {column: _smallest(of[order].astype(np.uint64)) for column, of in values.items()}
+        tables[name] = pa.table({"sample": at[order], **small})
+    return tables
+
+
+def _at_samples(
+    table: pa.Table, kept: npt.NDArray[np.uint64]
+) -> tuple[pa.Table, npt.NDArray[np.uint32]]:
+    """Take the rows at some instants, and the number of the instant of each row."""
+    times = table["time_ps"].to_numpy()
+    at = np.searchsorted(kept, times)
+    inside = at < len(kept)
+    inside[inside] = kept[at[inside]] == times[inside]
+    return table.filter(pa.array(inside)), at[inside].astype(np.uint32)
+
+
+def _latencies(result: Result) -> pa.Table:
+    table = result.tables["host_latencies"]
+    columns = {name: table[name].to_numpy() for name in ("host", "from_ns", "to_ns", "packets")}
+    return pa.table({name: _smallest(values.astype(np.uint64)) for name, values in columns.items()})
+
+
+def _numbers_as_floats(table: pa.Table) -> pa.Table:
+    """Replace 64-bit integers by floats, and texts by a dictionary."""
+    columns = {}
+    for name in table.column_names:
+        column = table[name]
+        if column.type in (pa.uint64(), pa.int64()):
+            column = column.cast(pa.float64())
+        columns[name] = column
+    return pa.table(columns)

@@ -1,0 +1,144 @@
+"""Measure the browser page against its goals, and print a table.
+
+The goals are for rendering in software (SwiftShader), as on a machine without a graphics processor.
+Times depend on the machine and on what else it does; so this is no test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import silvan
+from silvan.viewer import write_page
+
+ROOT = Path(__file__).resolve().parents[2]
+ASSETS = ROOT / "python" / "silvan" / "viewer" / "assets"
+SCENARIO = ROOT / "studies" / "gran2012" / "table2.toml"
+FLAGS = (
+    "--no-sandbox",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+)
+RECORDED = {"probe.ports": True, "probe.classes": True, "probe.latency": "host"}
+LARGE = {"fabric.generator": "fat-tree-11664", "run.duration": "2 ms"}
+FRAMES = """async ([kind, seconds]) => {
+  const slider = document.querySelector('.slider');
+  const map = document.querySelector('.map');
+  const context = map.querySelector('canvas').getContext('webgl2');
+  const pixel = new Uint8Array(4);
+  const start = performance.now();
+  let frames = 0;
+  while (performance.now() - start < 1000 * seconds) {
+    if (kind === 'scrub') {
+      slider.value = String((Number(slider.value) + 1) % (Number(slider.max) + 1));
+      slider.dispatchEvent(new Event('input', { bubbles: true }));
+    } else {
+      const key = frames % 20 < 10 ? 'ArrowRight' : 'ArrowLeft';
+      map.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+    }
+    await new Promise((done) => requestAnimationFrame(done));
+    // Waits until the frame is drawn.
+    context.readPixels(0, 0, 1, 1, context.RGBA, context.UNSIGNED_BYTE, pixel);
+    frames++;
+  }
+  return frames / ((performance.now() - start) / 1000);
+}"""
+
+
+def recorded(overrides: Mapping[str, Any], interval: str) -> silvan.Result:
+    """Simulate with everything recorded."""
+    probes = {**RECORDED, "probe.interval": interval, "probe.trees": {"interval": interval}}
+    return silvan.run(silvan.Scenario.from_file(SCENARIO, overrides={**overrides, **probes}))
+
+
+def opened(browser: Browser, path: Path) -> tuple[Page, float]:
+    """Open a page, and return the seconds until it can be used."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900})
+    start = time.perf_counter()
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready=true]", state="attached")
+    return page, time.perf_counter() - start
+
+
+def measure(browser: Browser, result: silvan.Result, name: str, folder: Path) -> None:
+    """Print what a page costs, and how quickly it follows."""
+    path = write_page([result], folder / f"{name}.html")
+    opened(browser, path)[0].close()  # The first page starts the browser's processes.
+    page, ready_s = opened(browser, path)
+    print(f"| {name}: file | {path.stat().st_size / 1e6:.2f} MB |")
+    print(f"| {name}: until it can be used | {ready_s:.2f} s |")
+    time.sleep(2)
+    for kind in ("scrub", "pan"):
+        print(f"| {name}: {kind} | {page.evaluate(FRAMES, [kind, 3]):.1f} frames/s |")
+    page.evaluate("globalThis.gc?.()")
+    memory_mb = page.evaluate("performance.memory.usedJSHeapSize") / 1e6
+    print(f"| {name}: JavaScript memory | {memory_mb:.0f} MB |")
+    page.close()
+
+
+def cost() -> None:
+    """Print what recording costs, in processor time: the least of five runs of each."""
+
+    def seconds(probes: Mapping[str, Any]) -> float:
+        scenario = silvan.Scenario.from_file(
+            SCENARIO, overrides={"run.duration": "20 ms", **probes}
+        )
+        times = []
+        for _ in range(5):
+            start = time.process_time()
+            silvan.run(scenario)
+            times.append(time.process_time() - start)
+        return min(times)
+
+    plain = {"probe.interval": "200 us", "probe.latency": "class"}
+    for scheme in ("none", "ib-cc"):
+        base = seconds({**plain, "control.scheme": scheme})
+        ports = seconds({**RECORDED, "probe.interval": "200 us", "control.scheme": scheme})
+        trees = {"probe.trees": {"interval": "200 us"}}
+        full = seconds({**RECORDED, **trees, "probe.interval": "200 us", "control.scheme": scheme})
+        print(f"| recording ports, classes, latencies ({scheme}) | {ports / base - 1:+.0%} |")
+        print(f"| recording trees, too ({scheme}) | {full / base - 1:+.0%} |")
+
+
+def main() -> int:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--large", action="store_true", help="Measure 11,664 hosts, too.")
+    parser.add_argument("--cost", action="store_true", help="Measure the cost of recording, too.")
+    arguments = parser.parse_args()
+    script = (ASSETS / "viewer.js").read_bytes()
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}", file=sys.stderr)
+    print("| figure | measured |\n|---|---|")
+    print(f"| JavaScript, compressed | {len(gzip.compress(script, 9)) / 1e3:.0f} kB |")
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=[*FLAGS, "--js-flags=--expose-gc"]
+        )
+        result = recorded({}, "200 us")
+        written = result.write(folder / "result")
+        size = sum(path.stat().st_size for path in written.iterdir()) / 1e6
+        print(f"| 648 hosts, 100 ms: result on disk | {size:.1f} MB |")
+        measure(browser, result, "648 hosts", folder)
+        if arguments.large:
+            large = recorded({**LARGE, "control.scheme": "none"}, "20 us")
+            measure(browser, large, "11,664 hosts", folder)
+        browser.close()
+    if arguments.cost:
+        cost()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""Runs for the page, and the browser that shows it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Playwright, sync_playwright
+
+import silvan
+from silvan.viewer import write_page
+
+PROGRAM = "/usr/bin/chromium"
+
+# Rendering in software, so that pictures are the same with and without a graphics processor.
+CHROMIUM = (
+    "--no-sandbox",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--ignore-gpu-blocklist",
+    "--force-color-profile=srgb",
+)
+
+SCENARIO = """\
+name = "sixteen"
+
+[fabric]
+generator = "k-ary-n-tree"
+k = 4
+n = 2
+
+[[traffic.incast]]
+to = "host-0000"
+from = ["host-0004", "host-0005", "host-0008", "host-0012"]
+
+[[traffic.uniform]]
+load = 0.3
+start = "100 us"
+
+[control]
+scheme = "none"
+
+[[control.change]]
+at = "200 us"
+switch = "leaf-00"
+marking-rate = 3
+
+[probe]
+interval = "20 us"
+ports = true
+classes = true
+latency = "host"
+trees = { interval = "20 us" }
+
+[run]
+duration = "400 us"
+seed = 2
+"""
+
+
+@pytest.fixture(scope="session")
+def run() -> silvan.Result:
+    """Run an incast among sixteen hosts in a fat tree, with everything recorded."""
+    scenario = silvan.Scenario.from_toml(SCENARIO)
+    return silvan.run(scenario)
+
+
+@pytest.fixture(scope="session")
+def controlled(run: silvan.Result) -> silvan.Result:
+    """Run the same with congestion control."""
+    return silvan.run(run.scenario.override({"control.scheme": "ib-cc"}))
+
+
+@pytest.fixture(scope="session")
+def page_file(run: silvan.Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write the page of the run."""
+    return write_page([run], tmp_path_factory.mktemp("page") / "run.html")
+
+
+@pytest.fixture(scope="session")
+def comparison_file(
+    run: silvan.Result, controlled: silvan.Result, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Write the page of both runs."""
+    return write_page([run, controlled], tmp_path_factory.mktemp("page") / "both.html")
+
+
+@pytest.fixture(scope="session")
+def driver() -> Iterator[Playwright]:
+    """Start the driver of browsers."""
+    with sync_playwright() as playwright:
+        yield playwright
+
+
+@pytest.fixture(scope="session")
+def browser(driver: Playwright) -> Iterator[Browser]:
+    """Start Debian's Chromium."""
+    browser = driver.chromium.launch(executable_path=PROGRAM, args=list(CHROMIUM))
+    yield browser
+    browser.close()
+
+
+Opener = Callable[..., Page]
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Opener]:
+    """Open pages, and fail if one complains or asks for anything beyond its file."""
+    complaints: list[str] = []
+    contexts = []
+
+    def opened(path: Path, address: str = "", *, is_strict: bool = True, **context: Any) -> Page:
+        made = browser.new_context(
+            **{"viewport": {"width": 1200, "height": 800}, "accept_downloads": True, **context}
+        )
+        contexts.append(made)
+        page = made.new_page()
+        if is_strict:
+            page.on("console", lambda message: complaints.append(message.text))
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("request", lambda request: _check_request(request.url, complaints))
+        page.goto(path.as_uri() + (f"#{address}" if address else ""))
+        page.wait_for_selector("html[data-ready=true]", state="attached")
+        settle(page)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def _check_request(url: str, complaints: list[str]) -> None:
+    if not url.startswith(("file:", "blob:", "data:")):
+        complaints.append(f"asked for {url}")
+
+
+def settle(page: Page) -> None:
+    """Wait until what was changed is drawn and in the address."""
+    page.evaluate(
+        "() => new Promise((done) => setTimeout(() => requestAnimationFrame("
+        "() => requestAnimationFrame(done)), 400))"
+    )
+
+
+def downloaded(page: Page, button: Locator) -> bytes:
+    """Press a button that downloads, and return the file."""
+    with page.expect_download() as download:
+        button.click()
+    return Path(download.value.path()).read_bytes()
+
+
+def rows_of(data: bytes) -> list[dict[str, str]]:
+    """Read CSV."""
+    return list(csv.DictReader(io.StringIO(data.decode("utf-8"))))
+
+
+def table_csv(page: Page, name: str) -> list[dict[str, str]]:
+    """Download a chart or a table, and read it."""
+    return rows_of(downloaded(page, page.get_by_role("button", name=f"Download {name}")))

@@ -1,0 +1,152 @@
+"""Anybody can use the page: with keys only, on a phone, in the dark, with a screen reader."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.viewer.conftest import Opener, settle
+
+pytestmark = pytest.mark.needs("chromium")
+
+PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True}
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+
+
+def _findings(page: Page) -> list[tuple[str, str, list[Any]]]:
+    """List what axe-core finds serious or critical."""
+    return [
+        (one["id"], one["help"], [node["target"] for node in one["nodes"]])
+        for one in Axe().run(page, options=RULES).response["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [{}, PHONE], ids=["desk", "phone"])
+def test_axe_finds_nothing_serious(
+    open_page: Opener, page_file: Path, scheme: str, size: dict[str, Any]
+) -> None:
+    page = open_page(page_file, "select=node:host-0004", color_scheme=scheme, **size)
+    assert _findings(page) == []
+    field = page.get_by_role("combobox", name="Search")
+    field.fill("host")
+    page.get_by_role("tab", name="Trees").focus()
+    assert _findings(page) == []
+
+
+def test_axe_finds_nothing_serious_in_a_comparison(
+    open_page: Opener, comparison_file: Path
+) -> None:
+    assert _findings(open_page(comparison_file)) == []
+
+
+@pytest.mark.parametrize("name", ["page_file", "comparison_file"])
+def test_nothing_is_wider_than_a_phone(
+    open_page: Opener, name: str, request: pytest.FixtureRequest
+) -> None:
+    page = open_page(request.getfixturevalue(name), "select=tree:0", **PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    canvas = page.locator(".map").first.bounding_box()
+    assert canvas is not None
+    assert canvas["width"] > 300
+    assert canvas["height"] > 200
+
+
+def test_the_system_decides_between_light_and_dark(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, color_scheme="dark")
+    body = page.locator("body")
+    expect(body).to_have_css("background-color", "rgb(18, 23, 29)")
+    page.emulate_media(color_scheme="light")
+    expect(body).to_have_css("background-color", "rgb(255, 255, 255)")
+    page.get_by_role("combobox", name="Colours", exact=True).select_option("dark")
+    expect(body).to_have_css("background-color", "rgb(18, 23, 29)")
+
+
+def _reached(page: Page) -> list[str]:
+    """Press Tab through the page, and name what is reached."""
+    names: list[str] = []
+    for _ in range(400):
+        page.keyboard.press("Tab")
+        name = page.evaluate(
+            "() => { const one = document.activeElement; if (one === document.body) return null;"
+            "one.dataset.reached = 'true';"
+            "const style = getComputedStyle(one);"
+            "if (style.outlineStyle === 'none') throw new Error('no focus ring: ' + one.outerHTML);"
+            "return one.getAttribute('aria-label') ?? one.textContent; }"
+        )
+        if name is None:
+            break
+        names.append(name)
+    return names
+
+
+def test_keys_reach_every_control(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, "select=port:leaf-00:1")
+    names = _reached(page)
+    missed = page.evaluate(
+        "() => [...document.querySelectorAll('button, select, input, summary')]"
+        ".filter((one) => !one.disabled && one.tabIndex >= 0 && one.checkVisibility()"
+        " && !one.dataset.reached).map((one) => one.outerHTML)"
+    )
+    assert missed == []
+    assert any(name.startswith("Map of sixteen") for name in names)
+
+
+def test_tabs_move_by_arrows(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file)
+    page.get_by_role("tab", name="Ports").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Trees")).to_be_focused()
+    expect(page.get_by_role("tab", name="Trees")).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("tab", name="Culprits")).to_be_focused()
+
+
+def test_fingers_drag_and_pinch_the_map(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, **PHONE)
+    session = page.context.new_cdp_session(page)
+    box = page.locator(".map").bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def touch(kind: str, *places: tuple[float, float]) -> None:
+        points = [{"x": left, "y": top, "id": at} for at, (left, top) in enumerate(places)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", (x - 20, y), (x + 20, y))
+    touch("touchMove", (x - 60, y), (x + 60, y))
+    touch("touchEnd")
+    settle(page)
+    camera = page.url.partition("camera=")[2]
+    assert camera, "two fingers have not moved the camera"
+    before = float(camera.split("%2C")[2])
+    touch("touchStart", (x - 60, y), (x + 60, y))
+    touch("touchMove", (x - 20, y), (x + 20, y))
+    touch("touchEnd")
+    settle(page)
+    after = float(page.url.partition("camera=")[2].split("%2C")[2])
+    assert before - after == pytest.approx(math.log2(3), abs=0.05)
+
+
+def test_charts_and_map_have_descriptions(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file)
+    for chart in page.get_by_role("img").all():
+        text = chart.get_attribute("aria-label") or ""
+        assert text.startswith("Chart of ")
+        assert "mean" in text
+    assert page.locator("canvas:not([aria-hidden]):not(.uplot canvas)").count() == 0
+
+
+def test_the_page_prints_without_controls(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file)
+    page.emulate_media(media="print")
+    expect(page.get_by_role("toolbar")).to_be_hidden()
+    expect(page.get_by_role("heading", name="Receive rates")).to_be_visible()
+    assert page.pdf().startswith(b"%PDF")

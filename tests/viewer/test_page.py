@@ -1,0 +1,431 @@
+"""Each control of the page does what it says; numbers are those of the result."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, Playwright, expect
+
+import silvan
+from silvan.measures import is_hotspot, receive_rate_series_gbps
+from silvan.viewer import write_page
+from tests.viewer.conftest import PROGRAM, Opener, downloaded, settle, table_csv
+
+pytestmark = pytest.mark.needs("chromium")
+
+LAST = "t=0.4"
+
+
+def _numbers(rows: list[dict[str, str]], column: str) -> list[float]:
+    return [float(row[column]) for row in rows]
+
+
+def _address(page: Page) -> str:
+    settle(page)
+    return page.url.partition("#")[2]
+
+
+def test_time_bar_has_the_trees_of_the_result(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    rows = table_csv(open_page(page_file), "Congestion over time")
+    assert _numbers(rows, "trees (trees)") == run.forest["trees"].to_pylist()
+    bytes_ = [1e6 * value for value in _numbers(rows, "MB in trees (MB)")]
+    assert bytes_ == pytest.approx(run.forest["queued_bytes"].to_pylist())
+    assert _numbers(rows, "ms") == pytest.approx(
+        [at / 1e9 for at in run.forest["time_ps"].to_pylist()]
+    )
+
+
+def test_slider_and_steps_move_the_instant(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, "t=0.1")
+    now = page.locator(".now")
+    expect(now).to_have_text("t = 0.1 ms")
+    page.get_by_role("button", name="One sample on").click()
+    expect(now).to_have_text("t = 0.12 ms")
+    page.get_by_role("button", name="One sample back").click()
+    page.get_by_role("button", name="One sample back").click()
+    expect(now).to_have_text("t = 0.08 ms")
+    slider = page.get_by_role("slider", name="Instant")
+    slider.focus()
+    slider.press("End")
+    expect(now).to_have_text("t = 0.4 ms")
+    assert slider.get_attribute("aria-valuetext") == "0.4 ms"
+
+
+def test_playing_moves_on_and_stops_at_the_end(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, "t=0.3")
+    page.get_by_label("Speed").select_option("40")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator(".now")).to_have_text("t = 0.4 ms")
+    expect(page.get_by_role("button", name="Play")).to_have_attribute("aria-pressed", "false")
+
+
+def test_receive_rates_are_those_of_the_result(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    page = open_page(page_file)
+    rows = table_csv(page, "Mean receive rate")
+    _, expected = receive_rate_series_gbps(run, is_hotspot(run))
+    assert _numbers(rows, "hotspots (Gbit/s)") == pytest.approx(expected)
+    page.get_by_label("by traffic class").check()
+    rows = table_csv(page, "Receive rate by class")
+    names = run.classes["name"].to_pylist()
+    series = run.tables["class_series"]["delivered_bytes"].to_numpy().reshape(-1, len(names))
+    for number, name in enumerate(names):
+        rates = series[:, number] * 8e3 / 20e6
+        assert _numbers(rows, f"{name} (Gbit/s)") == pytest.approx(rates)
+
+
+def test_panels_of_a_port_show_its_samples(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    row = run.tree_lifetimes["root_row"][0].as_py()
+    port = run.ports.slice(row, 1).to_pylist()[0]
+    page = open_page(page_file, f"select=port:{port['node']}:{port['port']}")
+    series = run.tables["port_series"]
+    name = f"{port['node']}:{port['port']}"
+    for chart, column, scale, unit in (
+        ("Queue", "queued_bytes", 1e-3, "kB"),
+        ("Transmit rate", "xmit_bytes", 8e3 / 20e6, "Gbit/s"),
+        ("Waiting for credits", "xmit_wait_ps", 100 / 20e6, "% of time"),
+    ):
+        shown = _numbers(table_csv(page, chart), f"{name} ({unit})")
+        expected = series[column].to_numpy()[row :: run.ports.num_rows] * scale
+        assert shown == pytest.approx(expected, abs=1e-2)
+
+
+def test_latencies_add_up(open_page: Opener, page_file: Path, run: silvan.Result) -> None:
+    rows = table_csv(open_page(page_file), "Latency, whole run")
+    table = run.tables["host_latencies"]
+    to_ns, packets = (table[name].to_numpy() for name in ("to_ns", "packets"))
+    for row in rows:
+        below = packets[to_ns <= round(1e3 * float(row["µs"]))].sum() / packets.sum()
+        assert float(row["all hosts (% of packets)"]) == pytest.approx(100 * below)
+
+
+def test_rankings_follow_the_window(open_page: Opener, page_file: Path, run: silvan.Result) -> None:
+    page = open_page(page_file)
+    page.get_by_role("spinbutton", name="from").fill("0.2")
+    page.get_by_role("spinbutton", name="from").press("Enter")
+    page.get_by_role("spinbutton", name="to").fill("0.3")
+    page.get_by_role("spinbutton", name="to").press("Enter")
+    times = run.tables["port_series"]["time_ps"].to_numpy().reshape(-1, run.ports.num_rows)[:, 0]
+    inside = (times > 200e6) & (times <= 300e6)
+    wait = run.tables["port_series"]["xmit_wait_ps"].to_numpy().reshape(len(times), -1)[inside]
+    names = [f"{one['node']}:{one['port']}" for one in run.ports.to_pylist()]
+    expected = dict(zip(names, wait.sum(axis=0) / 100e6, strict=True))
+    rows = table_csv(page, "Ports, 0.2 ms to 0.3 ms")
+    assert {row["port"]: float(row["waiting"]) for row in rows} == pytest.approx(expected, abs=1e-4)
+
+    hosts = run.hosts["name"].to_pylist()
+    for tab, column, label in (
+        ("Victims", "victim_bytes", "held up, mean bytes"),
+        ("Culprits", "contributing_bytes", "towards roots, mean bytes"),
+    ):
+        page.get_by_role("tab", name=tab).click()
+        sums: dict[str, float] = {}
+        for row in run.tree_hosts.to_pylist():
+            if 200e6 < row["time_ps"] <= 300e6 and row[column]:
+                name = hosts[row["host"]]
+                sums[name] = sums.get(name, 0) + row[column] / inside.sum()
+        shown = table_csv(page, f"{tab}, 0.2 ms to 0.3 ms")
+        assert {row["host"]: float(row[label]) for row in shown} == pytest.approx(sums)
+
+    page.get_by_role("button", name="Whole run", exact=True).click()
+    assert "window" not in _address(page)
+
+
+def test_trees_are_listed_and_selected(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    page = open_page(page_file)
+    page.get_by_role("tab", name="Trees").click()
+    rows = table_csv(page, "Trees, 0 ms to 0.4 ms")
+    lives = run.tree_lifetimes.to_pylist()
+    assert sorted(float(row["peak bytes"]) for row in rows) == sorted(
+        life["peak_queued_bytes"] for life in lives
+    )
+    page.locator(".table").get_by_role("button", name="T0", exact=True).click()
+    expect(page.get_by_role("heading", name="tree 0")).to_be_visible()
+    port = run.ports.slice(lives[0]["root_row"], 1).to_pylist()[0]
+    to = lives[0]["destination"]
+    root = f"{port['node']}:{port['port']}" + (f", to {to}" if to else "")
+    expect(page.locator("dl").first).to_contain_text(root)
+    assert "select=tree%3A0" in _address(page)
+
+
+def test_tables_are_sorted_by_their_columns(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file)
+    heading = page.get_by_role("columnheader", name="utilisation")
+    for order, reverse in (("descending", True), ("ascending", False)):
+        heading.get_by_role("button").click()
+        assert heading.get_attribute("aria-sort") == order
+        shown = _numbers(table_csv(page, "Ports, 0 ms to 0.4 ms"), "utilisation")
+        assert shown == sorted(shown, reverse=reverse)
+
+
+def test_search_by_name_and_lid_with_keys_only(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    page = open_page(page_file)
+    host = run.hosts.to_pylist()[5]
+    for text in (host["name"], str(host["lid"])):
+        field = page.get_by_role("combobox", name="Search by name or LID")
+        field.fill(text)
+        expect(page.locator("#found [role=option]").first).to_be_visible()
+        options = page.locator("#found [role=option]").all_inner_texts()
+        place = next(at for at, one in enumerate(options) if one.startswith(f"{host['name']} "))
+        for _ in range(place):
+            field.press("ArrowDown")
+        field.press("Enter")
+        expect(page.get_by_role("heading", name=f"host {host['name']}")).to_be_visible()
+        page.get_by_role("button", name="Clear").click()
+    field = page.get_by_role("combobox", name="Search by name or LID")
+    field.fill("tree 0")
+    field.press("Enter")
+    expect(page.get_by_role("heading", name="tree 0")).to_be_visible()
+
+
+def test_selection_shows_what_holds_packets_up(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    last = run.forest["time_ps"].to_pylist()[-1]
+    members = {
+        row["ports_row"]: row["parent_row"]
+        for row in run.tree_ports.to_pylist()
+        if row["time_ps"] == last
+    }
+    ports = run.ports.to_pylist()
+    start = max(
+        (row for row in members if ports[row]["node"].startswith("host-")),
+        key=lambda row: len(_chain(members, row)),
+    )
+    page = open_page(page_file, f"{LAST}&select=node:{ports[start]['node']}")
+    names = [f"{ports[row]['node']}:{ports[row]['port']}" for row in _chain(members, start)]
+    assert len(names) > 1
+    assert page.locator(".chain button").all_inner_texts() == names
+    page.locator(".chain button").last.click()
+    expect(page.get_by_role("heading", name=f"port {names[-1]} Clear")).to_be_visible()
+
+
+def _chain(parents: dict[int, int], row: int) -> list[int]:
+    rows = [row]
+    while parents[rows[-1]] != rows[-1]:
+        rows.append(parents[rows[-1]])
+    return rows
+
+
+def test_the_address_brings_a_view_back(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file)
+    page.get_by_role("combobox", name="Layout", exact=True).select_option("cabled")
+    page.get_by_role("combobox", name="Colour", exact=True).select_option("waiting")
+    page.get_by_role("combobox", name="Colours", exact=True).select_option("dark")
+    page.get_by_role("slider", name="Instant").press("Home")
+    page.get_by_role("button", name="One sample on").click()
+    page.get_by_role("spinbutton", name="to").fill("0.25")
+    page.get_by_role("spinbutton", name="to").press("Enter")
+    page.get_by_role("button", name="Zoom in").click()
+    page.get_by_role("combobox", name="Search").fill("host-0003")
+    page.get_by_role("combobox", name="Search").press("Enter")
+    address = _address(page)
+    page.reload()
+    page.wait_for_selector("html[data-ready=true]", state="attached")
+    again = open_page(page_file, address)
+    for one in (page, again):
+        assert _address(one) == address
+        expect(one.get_by_role("combobox", name="Layout", exact=True)).to_have_value("cabled")
+        expect(one.get_by_role("combobox", name="Colour", exact=True)).to_have_value("waiting")
+        expect(one.get_by_role("combobox", name="Colours", exact=True)).to_have_value("dark")
+        expect(one.locator(".now")).to_have_text("t = 0.04 ms")
+        expect(one.get_by_role("spinbutton", name="to")).to_have_value("0.25")
+        expect(one.get_by_role("heading", name="host host-0003")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "address", ["t=x&select=node:nobody&layout=odd&camera=1", "select=tree:99"]
+)
+def test_a_wrong_address_shows_the_page(open_page: Opener, page_file: Path, address: str) -> None:
+    expect(open_page(page_file, address).get_by_role("heading", name="Selection")).to_be_visible()
+
+
+def test_map_moves_by_keys_and_back(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file)
+    canvas = page.locator(".map")
+    canvas.focus()
+    before = canvas.screenshot()
+    for key in ("ArrowRight", "ArrowDown", "+"):
+        canvas.press(key)
+    assert re.search(r"camera=[-\d.]+%2C[-\d.]+%2C[-\d.]+", _address(page))
+    assert canvas.screenshot() != before
+    canvas.press("0")
+    assert "camera" not in _address(page)
+    settle(page)
+    assert canvas.screenshot() == before
+
+
+def test_map_is_dragged_and_zoomed_by_the_mouse(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file)
+    box = page.locator(".map").bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 80, y + 10, steps=3)
+    page.mouse.up()
+    dragged = _address(page)
+    assert "camera" in dragged
+    page.mouse.wheel(0, -240)
+    assert _address(page) != dragged
+
+
+def test_a_click_selects_and_the_pointer_shows_values(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    # The map is centred on a found host: it is then in the middle.
+    page = open_page(page_file, LAST)
+    field = page.get_by_role("combobox", name="Search")
+    field.fill("host-0005")
+    field.press("Enter")
+    settle(page)
+    page.get_by_role("button", name="Clear").click()
+    box = page.locator(".map").bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    tip = page.locator(".tooltip")
+    expect(tip).to_contain_text("host-0005")
+    row = run.ports["node"].to_pylist().index("host-0005")
+    sent = run.tables["port_series"]["xmit_bytes"].to_numpy()[row :: run.ports.num_rows][-1]
+    shown = re.search(r"transmits: ([\d.]+) Gbit/s", tip.inner_text())
+    assert shown is not None
+    assert float(shown[1]) == pytest.approx(sent * 8e3 / 20e6, rel=1e-3)
+    page.mouse.click(x, y)
+    expect(page.get_by_role("heading", name="host host-0005")).to_be_visible()
+
+
+def test_drawings_of_the_map(open_page: Opener, page_file: Path, run: silvan.Result) -> None:
+    page = open_page(page_file, LAST)
+    drawing = ElementTree.fromstring(
+        downloaded(page, page.get_by_role("button", name="Download the map as SVG"))
+    )
+    space = "{http://www.w3.org/2000/svg}"
+    standing = run.forest["trees"].to_pylist()[-1]
+    assert len(drawing.findall(f"{space}polygon")) == standing + 1  # and one in the legend
+    titles = {title.text for title in drawing.iter(f"{space}title")}
+    assert set(run.hosts["name"].to_pylist()) <= titles
+    png = downloaded(page, page.get_by_role("button", name="Download the map as PNG"))
+    width, height = np.frombuffer(png[16:24], ">u4")
+    assert png.startswith(b"\x89PNG\r\n")
+    assert (width, height) == (2 * int(drawing.get("width", 0)), 2 * int(drawing.get("height", 0)))
+
+
+def test_events_are_named_near_their_time(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, "t=0.2")
+    expect(page.locator(".events")).to_contain_text("leaf-00: marking-rate = 3")
+
+
+def test_a_comparison_shows_both_runs(
+    open_page: Opener, comparison_file: Path, run: silvan.Result, controlled: silvan.Result
+) -> None:
+    from silvan.measures import receive_rates_gbps
+
+    page = open_page(comparison_file)
+    assert page.locator(".map").count() == 2
+    rows = {row["measure"]: row for row in table_csv(page, "Differences")}
+    row = rows["hotspot receive rate, Gbit/s"]
+    for label, result in (("no congestion control", run), ("ib-cc", controlled)):
+        expected = receive_rates_gbps(result)["hotspots_gbps"]
+        assert float(row[label]) == pytest.approx(expected, rel=1e-3)
+    assert rows["control.scheme"]["ib-cc"] == "ib-cc"
+    page.get_by_label("Panels show").select_option("1")
+    assert "run=1" in _address(page)
+
+
+def test_several_runs_are_chosen_by_their_parameters(
+    open_page: Opener, run: silvan.Result, tmp_path: Path
+) -> None:
+    loads = (0.1, 0.2, 0.3)
+    tables = run.scenario.to_dict()["traffic"]["uniform"][0]
+    results = [
+        silvan.run(run.scenario.override({"traffic.uniform": [{**tables, "load": load}]}))
+        for load in loads
+    ]
+    page = open_page(write_page(results, tmp_path / "sweep.html", labels=["a", "b", "c"]))
+    assert page.locator(".map").count() == 1
+    rows = table_csv(page, "Runs of this page")
+    totals = [float(row["total delivered, Gbit/s"]) for row in rows]
+    expected = [
+        int(np.sum(one.hosts["delivered_bytes"].to_numpy())) * 8e3 / 400e6 for one in results
+    ]
+    assert totals == pytest.approx(expected, rel=1e-3)
+    page.get_by_role("button", name="c", exact=True).click()
+    assert "run=2" in _address(page)
+
+
+HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>"
+
+
+def test_names_of_a_fabric_are_text(open_page: Opener, tmp_path: Path) -> None:
+    result = silvan.run(
+        silvan.Scenario(
+            name="hostile",
+            fabric={
+                "switch": [{"name": "s", "ports": 3}],
+                "host": [{"name": HOSTILE}, {"name": "b"}, {"name": "c"}],
+                "cable": [
+                    {"from": HOSTILE, "to": "s:1"},
+                    {"from": "b", "to": "s:2"},
+                    {"from": "c", "to": "s:3"},
+                ],
+            },
+            traffic={"incast": [{"name": HOSTILE, "to": HOSTILE}]},
+            probe={"ports": True, "classes": True, "trees": {}, "interval": "10 us"},
+            run={"duration": "100 us"},
+        )
+    )
+    page = open_page(write_page([result], tmp_path / "hostile.html", title=HOSTILE))
+    field = page.get_by_role("combobox", name="Search")
+    field.fill("<script")
+    expect(page.locator("#found [role=option]").first).to_contain_text(HOSTILE)
+    field.press("Enter")
+    expect(page.get_by_role("heading", name=f"host {HOSTILE}")).to_be_visible()
+    page.get_by_label("by traffic class").check()
+    page.get_by_role("tab", name="Trees").click()
+    drawing = downloaded(page, page.get_by_role("button", name="Download the map as SVG"))
+    texts = {one.text for one in ElementTree.fromstring(drawing).iter()}
+    assert HOSTILE in texts
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 0
+
+
+def test_the_policy_lets_no_other_program_run(open_page: Opener, page_file: Path) -> None:
+    page = open_page(page_file, is_strict=False)
+    page.evaluate(
+        "() => { window.violations = [];"
+        "addEventListener('securitypolicyviolation',"
+        " (event) => window.violations.push(event.effectiveDirective));"
+        "const one = document.createElement('script'); one.textContent = 'window.hacked = 1';"
+        "document.body.append(one);"
+        "const two = document.createElement('div'); document.body.append(two);"
+        "two.innerHTML = '<img src=\"https://example.org/x.png\">'; }"
+    )
+    settle(page)
+    assert page.evaluate("window.hacked") is None
+    assert set(page.evaluate("window.violations")) == {"script-src-elem", "img-src"}
+
+
+def test_a_browser_without_webgl_shows_a_drawing(driver: Playwright, page_file: Path) -> None:
+    browser = driver.chromium.launch(
+        executable_path=PROGRAM, args=["--no-sandbox", "--disable-3d-apis"]
+    )
+    page = browser.new_page()
+    page.goto(page_file.as_uri())
+    drawing = page.get_by_role("img", name="This browser has no WebGL")
+    expect(drawing).to_be_visible()
+    assert drawing.evaluate("async (image) => (await image.decode(), image.naturalWidth)") > 100
+    browser.close()

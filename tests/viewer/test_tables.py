@@ -1,0 +1,184 @@
+"""The data of a page: exact where it says so, and smaller where it must be."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+import silvan
+from silvan.viewer.page import page_html, run_labels
+from silvan.viewer.tables import page_tables
+
+
+def _matrix(result: silvan.Result, name: str) -> npt.NDArray[np.uint64]:
+    """Lay a column of the port series out by sample and port."""
+    column: npt.NDArray[np.uint64] = result.tables["port_series"][name].to_numpy()
+    return column.reshape(-1, result.ports.num_rows)
+
+
+def test_port_series_are_exact_port_by_port(run: silvan.Result) -> None:
+    tables = page_tables(run).tables
+    series = tables["port_series"]
+    for name in ("xmit_bytes", "fecn_marked", "queued_bytes"):
+        expected = _matrix(run, name).T.ravel()
+        assert np.array_equal(series[name].to_numpy(), expected)
+    expected = _matrix(run, "xmit_wait_ps").T.ravel() // 1000
+    assert np.array_equal(series["xmit_wait_ns"].to_numpy(), expected)
+    assert tables["samples"]["time_ps"].to_pylist() == [20e6 * step for step in range(1, 21)]
+
+
+def test_merged_samples_keep_sums_and_last_queues(run: silvan.Result) -> None:
+    ports = run.ports.num_rows
+    page = page_tables(run, most_cells=8 * ports)
+    assert page.merged_samples == 3  # 20 samples become 7: the last stands for 2.
+    sent = page.tables["port_series"]["xmit_bytes"].to_numpy().reshape(ports, 7)
+    whole = _matrix(run, "xmit_bytes")
+    assert np.array_equal(sent.sum(axis=1), whole.sum(axis=0))
+    assert np.array_equal(sent[:, 1], whole[3:6].sum(axis=0))
+    queued = page.tables["port_series"]["queued_bytes"].to_numpy().reshape(ports, 7)
+    assert np.array_equal(queued[:, -1], _matrix(run, "queued_bytes")[-1])
+    assert page.tables["samples"]["time_ps"].to_pylist()[-1] == 400e6
+
+
+def test_tree_rows_survive_by_sample(run: silvan.Result) -> None:
+    page = page_tables(run)
+    times = run.forest["time_ps"].to_pylist()
+    rows = page.tables["tree_ports"].to_pylist()
+    found = {
+        (
+            times[row["sample"]],
+            row["tree"],
+            row["ports_row"],
+            row["parent_row"],
+            row["queued_bytes"],
+        )
+        for row in rows
+    }
+    keys = ("time_ps", "tree", "ports_row", "parent_row", "queued_bytes")
+    expected = {tuple(row[key] for key in keys) for row in run.tree_ports.to_pylist()}
+    assert len(rows) == run.tree_ports.num_rows
+    assert found == expected
+
+
+def test_skipped_samples_leave_whole_samples(run: silvan.Result) -> None:
+    members = run.tree_ports.num_rows
+    page = page_tables(run, most_members=members // 2)
+    assert page.skipped_trees == 3 or page.skipped_trees == 2
+    kept = run.forest["time_ps"].to_pylist()[:: page.skipped_trees]
+    assert page.tables["forest"]["time_ps"].to_pylist() == kept
+    expected = sum(row["time_ps"] in set(kept) for row in run.tree_ports.to_pylist())
+    assert page.tables["tree_ports"].num_rows == expected
+
+
+def test_ports_name_each_other(run: silvan.Result) -> None:
+    tables = page_tables(run).tables
+    names = tables["nodes"]["name"].to_pylist()
+    ports = tables["ports"].to_pylist()
+    for row, original in zip(ports, run.ports.to_pylist(), strict=True):
+        assert names[row["node"]] == original["node"]
+        peer = ports[row["peer"]]
+        assert f"{names[peer['node']]}:{peer['number']}" == original["peer"]
+        assert row["rate_gbps"] == 16
+
+
+def test_links_have_their_own_rates() -> None:
+    cables = [("a", "s:1", "SDR"), ("b", "s:2", "QDR")]
+    result = silvan.run(
+        silvan.Scenario(
+            fabric={
+                "switch": [{"name": "s", "ports": 2}],
+                "host": [{"name": "a"}, {"name": "b"}],
+                "cable": [{"from": one, "to": to, "speed": how} for one, to, how in cables],
+            },
+            traffic={"flow": [{"from": "a", "to": "b"}]},
+            run={"duration": "10 us"},
+        )
+    )
+    ports = page_tables(result).tables["ports"]
+    rates = dict(zip(result.ports["node"].to_pylist(), ports["rate_gbps"].to_pylist(), strict=True))
+    assert (rates["a"], rates["b"]) == (8, 32)
+
+
+def test_a_run_that_recorded_nothing_has_a_page(incast: silvan.Result) -> None:
+    tables = page_tables(incast).tables
+    assert "port_series" not in tables
+    assert "forest" not in tables
+    assert {"nodes", "ports", "samples", "group_series"} <= set(tables)
+
+
+def test_events_are_those_of_the_scenario(run: silvan.Result) -> None:
+    events = page_tables(run).tables["events"].to_pylist()
+    assert [(event["time_ps"], event["kind"]) for event in events] == [
+        (100e6, "traffic"),
+        (200e6, "setting"),
+    ]
+    assert events[1]["text"] == "leaf-00: marking-rate = 3"
+
+
+def _blocks(html: str) -> dict[str, str]:
+    return dict(re.findall(r'<script type="[^"]+" id="([^"]+)">([^<]*)</script>', html))
+
+
+def test_tables_are_arrow_files_in_base64(run: silvan.Result) -> None:
+    blocks = _blocks(page_html([run]))
+    facts = json.loads(blocks["page"])
+    for name in facts["runs"][0]["tables"]:
+        table = pa.ipc.open_file(base64.b64decode(blocks[f"run0-{name}"])).read_all()
+        assert table.equals(page_tables(run).tables[name].replace_schema_metadata(None))
+
+
+def test_no_text_of_a_scenario_ends_the_data() -> None:
+    name = "</script><script>alert(1)</script>"
+    result = silvan.run(
+        silvan.Scenario(
+            description=name,
+            fabric={"generator": "single-switch", "hosts": 2},
+            traffic={"flow": [{"from": "host-0000", "to": "host-0001"}]},
+            run={"duration": "10 us"},
+        )
+    )
+    html = page_html([result])
+    assert "alert(1)</script>" not in html
+    assert json.loads(_blocks(html)["page"])["runs"][0]["description"] == name
+
+
+def test_runs_are_named_by_what_differs(run: silvan.Result, controlled: silvan.Result) -> None:
+    assert run_labels([run]) == ["sixteen"]
+    assert run_labels([run, controlled]) == ["no congestion control", "ib-cc"]
+    assert run_labels([run, run]) == ["sixteen (1)", "sixteen (2)"]
+
+
+def test_view_writes_a_file(
+    run: silvan.Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from silvan.cli.app import run_command
+
+    run.write(tmp_path / "results" / "seed-2")
+    page = tmp_path / "page.html"
+    assert run_command(["view", str(tmp_path / "results"), "--out", str(page)]) == 0
+    assert capsys.readouterr().out.strip() == str(page)
+    assert page.read_text("utf-8") == page_html([run])
+
+
+def test_view_refuses_what_is_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from silvan.cli.app import run_command
+
+    assert run_command(["view", str(tmp_path), "--out", str(tmp_path / "a.html")]) == 2
+    assert "no readable result" in capsys.readouterr().err
+
+
+def test_recording_for_the_view_adds_tables(incast_file: Path, tmp_path: Path) -> None:
+    from silvan.cli.app import run_command
+
+    out = tmp_path / "out"
+    words = ["run", str(incast_file), "--record", "view", "--out", str(out)]
+    assert run_command(words) == 0
+    tables = silvan.Result.read(out / "seed-3").tables
+    assert {"port_series", "class_series", "host_latencies", "forest"} <= set(tables)

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { escaped } from "../map/svg";
+import { lookWidth, strokeLook } from "../map/webgl";
+import { csv, fileName } from "../ui/download";
+import { countingOrder, upperBound } from "./search";
+import { bytes, milliseconds, time } from "./units";
+
+test("upper bound is the number of values up to the limit", () => {
+  const values = [1, 3, 3, 7];
+  for (const limit of [0, 1, 2, 3, 6, 7, 9]) {
+    expect(upperBound(values, limit)).toBe(values.filter((value) => value <= limit).length);
+  }
+});
+
+test("counting order is a stable sort", () => {
+  const keys = [2, 0, 2, 1, 0, 2];
+  const { order, starts } = countingOrder(keys, 4);
+  const sorted = keys.map((_, row) => row).sort((a, b) => keys[a] - keys[b] || a - b);
+  expect(Array.from(order)).toEqual(sorted);
+  expect(Array.from(starts)).toEqual([0, 2, 3, 6, 6]);
+});
+
+test("times and sizes have the unit that leaves at least 1", () => {
+  expect([time(0), time(999), time(1500), time(2e9), time(1e12)]).toEqual([
+    "0",
+    "999 ps",
+    "1.5 ns",
+    "2 ms",
+    "1 s",
+  ]);
+  expect([bytes(12), bytes(65536), bytes(2.5e6)]).toEqual(["12 B", "65.54 kB", "2.5 MB"]);
+  expect(milliseconds(1_234_500_000)).toBe("1.2345 ms");
+});
+
+test("CSV quotes what RFC 4180 wants quoted", () => {
+  expect(
+    csv(
+      ["a", "b"],
+      [
+        ['say "x"', 1],
+        ["x,y", null],
+      ],
+    ),
+  ).toBe('a,b\r\n"say ""x""",1\r\n"x,y",\r\n');
+});
+
+test("names of files have nothing that a path could be made of", () => {
+  expect(fileName("../a b", "5 ms")).toBe("..-a-b-5-ms");
+});
+
+test("text in an SVG holds no tag and no control character", () => {
+  expect(escaped('<script>"\u0001&')).toBe("&#60;script&#62;&#34;\ufffd&#38;");
+});
+
+test("a stroke's look keeps its width to 1/16 of a pixel", () => {
+  for (const width of [0.5, 0.9, 3, 7]) {
+    expect(lookWidth(strokeLook([255, 1, 254], width))).toBeCloseTo(width, 1);
+  }
+  expect(strokeLook([255, 1, 254], 16)).toBe(0xfffe01ff);
+});

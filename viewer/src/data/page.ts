@@ -1,0 +1,70 @@
+// What is in the page: facts as JSON, and tables as Arrow files compressed with zstd.
+
+import { CompressionType, compressionRegistry, tableFromIPC, type Table } from "apache-arrow";
+import { decompress } from "fzstd";
+
+// Typed arrays need their values at multiples of 8 bytes, and fzstd gives parts of its own buffer.
+compressionRegistry.set(CompressionType.ZSTD, { decode: (bytes) => decompress(bytes).slice() });
+
+/** Version of the page's data that this program reads. */
+export const FORMAT = 1;
+
+export interface RunFacts {
+  label: string;
+  name: string;
+  description: string;
+  scheme: string;
+  seed: number;
+  version: string;
+  hash: string;
+  fabric: { generator?: string; sizes?: number[] };
+  hosts: number;
+  duration_ps: number;
+  warm_up_ps: number;
+  link_gbps: number;
+  rates_gbps: Record<string, number>;
+  groups: string[];
+  merged_samples: number;
+  skipped_trees: number;
+  tables: string[];
+  scenario: string;
+  /** Keys in which the runs of the page differ, and their values. */
+  parameters: Record<string, string>;
+}
+
+export interface PageFacts {
+  format: number;
+  title: string;
+  runs: RunFacts[];
+}
+
+/** Read the facts of the page. */
+export function readFacts(): PageFacts {
+  const facts = JSON.parse(textOf("page")) as PageFacts;
+  if (facts.format !== FORMAT) throw new Error(`page format ${facts.format} is not ${FORMAT}`);
+  return facts;
+}
+
+/** Read a table of a run; the text in the page is dropped, so that memory holds it once. */
+export function readTable(run: number, name: string): Table {
+  const id = `run${run}-${name}`;
+  const table = tableFromIPC(bytesOf(textOf(id)));
+  document.getElementById(id)!.textContent = "";
+  return table;
+}
+
+function textOf(id: string): string {
+  const element = document.getElementById(id);
+  if (element === null) throw new Error(`the page has no data ${id}`);
+  return element.textContent ?? "";
+}
+
+function bytesOf(text: string): Uint8Array {
+  const native = (Uint8Array as unknown as { fromBase64?: (text: string) => Uint8Array })
+    .fromBase64;
+  if (native) return native(text);
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let index = 0; index < bytes.length; index++) bytes[index] = characters.charCodeAt(index);
+  return bytes;
+}

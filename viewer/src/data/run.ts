@@ -1,0 +1,461 @@
+// A run as the page sees it: fabric, samples of ports, congestion trees, latencies, events.
+
+import type { Table } from "apache-arrow";
+import type { RunFacts } from "./page";
+import type { Selection } from "./selection";
+import { countingOrder, upperBound } from "./search";
+
+export type Numbers = Float64Array | Float32Array | Uint32Array | Uint16Array | Uint8Array;
+
+/** The peer of a port that is not connected. */
+export const NO_ROW = 0xffffffff;
+
+export interface Node {
+  name: string;
+  /** Only hosts have one. */
+  lid: number | null;
+  role: string | null;
+  receives: boolean;
+  delivered: number;
+}
+
+export interface Event {
+  time: number;
+  kind: string;
+  text: string;
+}
+
+/** A tree at one sample. */
+export interface Tree {
+  tree: number;
+  rootRow: number;
+  destination: string;
+  depth: number;
+  ports: number;
+  sources: number;
+  queued: number;
+  contributors: number;
+  victims: number;
+}
+
+/** The members of all trees at one sample, by row of the table of ports, and their hosts. */
+export interface Forest {
+  sample: number;
+  trees: Tree[];
+  /** Row, tree, depth, parent row and bytes of each Port VL in a tree. */
+  rows: Uint32Array;
+  tree: Uint32Array;
+  depth: Uint32Array;
+  parent: Uint32Array;
+  queued: Float64Array;
+  /** Host, tree, bytes towards the root and bytes that go elsewhere. */
+  hosts: Uint32Array;
+  hostTree: Uint32Array;
+  contributing: Float64Array;
+  victim: Float64Array;
+}
+
+export interface Lifetime {
+  tree: number;
+  rootRow: number;
+  destination: string;
+  birth: number;
+  death: number;
+  died: boolean;
+  lineage: number;
+  peakPorts: number;
+  peakQueued: number;
+  peakContributors: number;
+  peakVictims: number;
+}
+
+/** Port counters by sample, port by port: value of port p at sample s is at p * samples + s. */
+export interface PortSeries {
+  xmit_bytes: Numbers;
+  xmit_wait_ns: Numbers;
+  xmit_cong_ns: Numbers;
+  fecn_marked: Numbers;
+  queued_bytes: Numbers;
+}
+
+type Load = (name: string) => Table;
+
+export class Run {
+  readonly nodes: Node[];
+  readonly hosts: number;
+  /** Node, port number, peer and rate of each port. */
+  readonly node: Numbers;
+  readonly number: Numbers;
+  readonly peer: Numbers;
+  readonly rate: Numbers;
+  readonly totals: Record<"xmit_bytes" | "xmit_wait_ps" | "fecn_marked", Numbers>;
+  /** Ends of the intervals of all time series but the trees', in picoseconds. */
+  readonly times: Float64Array;
+  readonly series: PortSeries | null;
+  /** The longest queue of any port at any sample, in bytes; at least 1. */
+  readonly largestQueue: number;
+  readonly groupSeries: Numbers | null;
+  readonly classSeries: Numbers | null;
+  readonly classes: string[];
+  /** When the trees were sampled, in picoseconds. */
+  readonly treeTimes: Float64Array;
+  readonly treeCount: Numbers;
+  readonly treeBytes: Numbers;
+  readonly lifetimes: Lifetime[];
+  readonly events: Event[];
+  readonly latencies: { host: Numbers; from: Numbers; to: Numbers; packets: Numbers } | null;
+  /** Further tables as they are: flows, programs, ranks, sequences. */
+  readonly extras: Map<string, Table>;
+  private readonly byName = new Map<string, number>();
+  private readonly rowsOfNode: number[][];
+  private readonly rowByName = new Map<string, number>();
+  private readonly trees: SampledRows | null;
+  private readonly treePorts: SampledRows | null;
+  private readonly treeHosts: SampledRows | null;
+  private cached: Forest | null = null;
+
+  constructor(
+    readonly facts: RunFacts,
+    load: Load,
+  ) {
+    const has = (name: string) => facts.tables.includes(name);
+    const nodes = load("nodes");
+    const column = (table: Table, name: string) => table.getChild(name)!;
+    const [names, lids, roles, receives, delivered] = [
+      "name",
+      "lid",
+      "role",
+      "receives",
+      "delivered_bytes",
+    ].map((name) => column(nodes, name));
+    this.nodes = Array.from({ length: nodes.numRows }, (_, row) => ({
+      name: names.get(row) as string,
+      lid: lids.get(row) as number | null,
+      role: roles.get(row) as string | null,
+      receives: receives.get(row) as boolean,
+      delivered: (delivered.get(row) as number | null) ?? 0,
+    }));
+    this.hosts = facts.hosts;
+    this.nodes.forEach((node, index) => this.byName.set(node.name, index));
+    const ports = load("ports");
+    this.node = numbers(ports, "node");
+    this.number = numbers(ports, "number");
+    this.peer = numbers(ports, "peer");
+    this.rate = numbers(ports, "rate_gbps");
+    this.totals = {
+      xmit_bytes: numbers(ports, "xmit_bytes"),
+      xmit_wait_ps: numbers(ports, "xmit_wait_ps"),
+      fecn_marked: numbers(ports, "fecn_marked"),
+    };
+    this.rowsOfNode = this.nodes.map(() => []);
+    for (let row = 0; row < this.node.length; row++) {
+      this.rowsOfNode[this.node[row]].push(row);
+      this.rowByName.set(this.portName(row), row);
+    }
+    this.times = has("samples") ? floats(load("samples"), "time_ps") : new Float64Array();
+    this.series = null;
+    if (has("port_series")) {
+      const table = load("port_series");
+      this.series = {
+        xmit_bytes: numbers(table, "xmit_bytes"),
+        xmit_wait_ns: numbers(table, "xmit_wait_ns"),
+        xmit_cong_ns: numbers(table, "xmit_cong_ns"),
+        fecn_marked: numbers(table, "fecn_marked"),
+        queued_bytes: numbers(table, "queued_bytes"),
+      };
+    }
+    this.largestQueue = largest(this.series?.queued_bytes ?? []);
+    this.groupSeries = has("group_series")
+      ? numbers(load("group_series"), "delivered_bytes")
+      : null;
+    this.classSeries = has("class_series")
+      ? numbers(load("class_series"), "delivered_bytes")
+      : null;
+    const classNames = has("classes") ? column(load("classes"), "name") : null;
+    this.classes = classNames ? Array.from(classNames as Iterable<string>) : [];
+    this.lifetimes = [];
+    this.trees = this.treePorts = this.treeHosts = null;
+    this.treeTimes = new Float64Array();
+    this.treeCount = this.treeBytes = new Float64Array();
+    if (has("forest")) {
+      const forest = load("forest");
+      this.treeTimes = floats(forest, "time_ps");
+      this.treeCount = numbers(forest, "trees");
+      this.treeBytes = numbers(forest, "queued_bytes");
+      this.lifetimes = lifetimes(load("tree_lifetimes"));
+      const samples = this.treeTimes.length;
+      this.trees = new SampledRows(load("trees"), samples);
+      this.treePorts = new SampledRows(load("tree_ports"), samples);
+      this.treeHosts = new SampledRows(load("tree_hosts"), samples);
+    }
+    this.latencies = null;
+    if (has("latencies")) {
+      const table = load("latencies");
+      this.latencies = {
+        host: numbers(table, "host"),
+        from: numbers(table, "from_ns"),
+        to: numbers(table, "to_ns"),
+        packets: numbers(table, "packets"),
+      };
+    }
+    this.events = has("events") ? events(load("events")) : [];
+    const others = ["flows", "sequences", "programs", "ranks"].filter(has);
+    this.extras = new Map(others.map((name) => [name, load(name)]));
+  }
+
+  get ports(): number {
+    return this.node.length;
+  }
+
+  isHost(node: number): boolean {
+    return node < this.hosts;
+  }
+
+  /** Name of a port as switches print it: node:number. */
+  portName(row: number): string {
+    return `${this.nodes[this.node[row]].name}:${this.number[row]}`;
+  }
+
+  findNode(name: string): number | undefined {
+    return this.byName.get(name);
+  }
+
+  findPort(name: string): number | undefined {
+    return this.rowByName.get(name);
+  }
+
+  /** Rows of the ports of a node. */
+  portsOf(node: number): readonly number[] {
+    return this.rowsOfNode[node];
+  }
+
+  /** Node at the far end of a port, or -1. */
+  peerNode(row: number): number {
+    return this.peer[row] === NO_ROW ? -1 : this.node[this.peer[row]];
+  }
+
+  /** The sample of the time series that shows an instant: that of the interval around it. */
+  sampleAt(time: number): number {
+    return Math.min(upperBound(this.times, time - 1), this.times.length - 1);
+  }
+
+  /** The last sample of the trees that is not later than an instant, or the first. */
+  treeSampleAt(time: number): number {
+    return Math.max(0, upperBound(this.treeTimes, time) - 1);
+  }
+
+  /** Length of an interval in picoseconds. */
+  interval(sample: number): number {
+    return this.times[sample] - (sample > 0 ? this.times[sample - 1] : 0);
+  }
+
+  /** The trees at a sample. */
+  forest(sample: number): Forest | null {
+    if (!this.trees || !this.treePorts || !this.treeHosts) return null;
+    if (this.cached?.sample === sample) return this.cached;
+    const [trees, ports, hosts] = [this.trees, this.treePorts, this.treeHosts];
+    const at = trees.rows(sample);
+    const list = Array.from(at, (row): Tree => {
+      const value = (name: string) => trees.value(name, row);
+      return {
+        tree: value("tree"),
+        rootRow: value("root_row"),
+        destination: String(trees.table.getChild("destination")!.get(row)),
+        depth: value("depth"),
+        ports: value("ports"),
+        sources: value("sources"),
+        queued: value("queued_bytes"),
+        contributors: value("contributors"),
+        victims: value("victims"),
+      };
+    });
+    this.cached = {
+      sample,
+      trees: list,
+      rows: ports.take("ports_row", sample, Uint32Array),
+      tree: ports.take("tree", sample, Uint32Array),
+      depth: ports.take("depth", sample, Uint32Array),
+      parent: ports.take("parent_row", sample, Uint32Array),
+      queued: ports.take("queued_bytes", sample, Float64Array),
+      hosts: hosts.take("host", sample, Uint32Array),
+      hostTree: hosts.take("tree", sample, Uint32Array),
+      contributing: hosts.take("contributing_bytes", sample, Float64Array),
+      victim: hosts.take("victim_bytes", sample, Float64Array),
+    };
+    return this.cached;
+  }
+
+  /** Lineages of trees, those that held most Port VLs for longest first. */
+  lineages(): number[] {
+    if (!this.treePorts) return [];
+    const held = new Map<number, number>();
+    for (const tree of numbers(this.treePorts.table, "tree")) {
+      const { lineage } = this.lifetimes[tree];
+      held.set(lineage, (held.get(lineage) ?? 0) + 1);
+    }
+    return [...held].sort((a, b) => b[1] - a[1] || a[0] - b[0]).map(([lineage]) => lineage);
+  }
+
+  /** A measure of each port in an interval, as a share of what the colours and widths show. */
+  shares(measure: "utilisation" | "waiting" | "queue", sample: number): Float32Array {
+    const shares = new Float32Array(this.ports);
+    const series = this.series;
+    if (!series) return shares;
+    const samples = this.times.length;
+    const interval = this.interval(sample);
+    for (let row = 0; row < shares.length; row++) {
+      const at = row * samples + sample;
+      const share =
+        measure === "utilisation"
+          ? (series.xmit_bytes[at] * 8e3) / (interval * this.rate[row])
+          : measure === "waiting"
+            ? (series.xmit_wait_ns[at] * 1e3) / interval
+            : series.queued_bytes[at] / this.largestQueue;
+      shares[row] = Math.min(1, share);
+    }
+    return shares;
+  }
+
+  /** The members of trees between a port and the root that blocks it, the port first. */
+  chain(forest: Forest | null, row: number): number[] {
+    const rows: number[] = [];
+    for (let next = row; forest && !rows.includes(next);) {
+      const place = forest.rows.indexOf(next);
+      if (place < 0) break;
+      rows.push(next);
+      next = forest.parent[place];
+    }
+    return rows;
+  }
+
+  /** Ports to highlight for a selection: what blocks it, and what it blocks. */
+  held(forest: Forest | null, selection: Selection | null): number[] {
+    if (!selection) return [];
+    if (selection.kind === "tree") {
+      return forest
+        ? Array.from(forest.rows).filter((_, at) => forest.tree[at] === selection.tree)
+        : [];
+    }
+    if (selection.kind === "node") {
+      const own = this.isHost(selection.node) ? this.portsOf(selection.node) : [];
+      return [...new Set([...own, ...own.flatMap((row) => this.chain(forest, row))])];
+    }
+    return [...new Set([selection.row, ...this.chain(forest, selection.row)])];
+  }
+
+  /** For each host the bytes that were towards roots, and behind trees, at the samples of a window. */
+  hostSums(first: number, last: number): { contributing: Float64Array; victim: Float64Array } {
+    const sums = {
+      contributing: new Float64Array(this.hosts),
+      victim: new Float64Array(this.hosts),
+    };
+    if (!this.treeHosts) return sums;
+    const { table } = this.treeHosts;
+    const samples = numbers(table, "sample");
+    const hosts = numbers(table, "host");
+    const contributing = numbers(table, "contributing_bytes");
+    const victim = numbers(table, "victim_bytes");
+    for (let row = 0; row < samples.length; row++) {
+      if (samples[row] < first || samples[row] > last) continue;
+      sums.contributing[hosts[row]] += contributing[row];
+      sums.victim[hosts[row]] += victim[row];
+    }
+    return sums;
+  }
+}
+
+/** A table whose rows have the number of a sample, with its rows by sample. */
+class SampledRows {
+  private readonly order: Uint32Array;
+  private readonly starts: Uint32Array;
+  private readonly columns = new Map<string, Numbers>();
+
+  constructor(
+    readonly table: Table,
+    samples: number,
+  ) {
+    ({ order: this.order, starts: this.starts } = countingOrder(numbers(table, "sample"), samples));
+  }
+
+  rows(sample: number): Uint32Array {
+    return this.order.subarray(this.starts[sample], this.starts[sample + 1]);
+  }
+
+  value(name: string, row: number): number {
+    return this.column(name)[row];
+  }
+
+  take<T extends Uint32Array | Float64Array>(
+    name: string,
+    sample: number,
+    kind: { from(rows: Uint32Array, map: (row: number) => number): T },
+  ): T {
+    const column = this.column(name);
+    return kind.from(this.rows(sample), (row) => column[row]);
+  }
+
+  private column(name: string): Numbers {
+    let column = this.columns.get(name);
+    if (!column) this.columns.set(name, (column = numbers(this.table, name)));
+    return column;
+  }
+}
+
+/** The numbers of a column, without a copy: tables of the page have one batch. */
+export function numbers(table: Table, name: string): Numbers {
+  return table.getChild(name)!.toArray() as Numbers;
+}
+
+function floats(table: Table, name: string): Float64Array {
+  return numbers(table, name) as Float64Array;
+}
+
+/** The largest value, at least 1. */
+function largest(values: ArrayLike<number>): number {
+  let most = 1;
+  for (let index = 0; index < values.length; index++) most = Math.max(most, values[index]);
+  return most;
+}
+
+function events(table: Table): Event[] {
+  const [times, kinds, texts] = ["time_ps", "kind", "text"].map((name) => table.getChild(name)!);
+  return Array.from({ length: table.numRows }, (_, row) => ({
+    time: times.get(row) as number,
+    kind: kinds.get(row) as string,
+    text: texts.get(row) as string,
+  }));
+}
+
+function lifetimes(table: Table): Lifetime[] {
+  const of = (name: string) => table.getChild(name)!;
+  const columns = [
+    "root_row",
+    "birth_ps",
+    "death_ps",
+    "died",
+    "lineage",
+    "peak_ports",
+    "peak_queued_bytes",
+    "peak_contributors",
+    "peak_victims",
+  ].map((name) => numbers(table, name));
+  const destinations = of("destination");
+  return Array.from({ length: table.numRows }, (_, row) => {
+    const [root, birth, death, died, lineage, ports, queued, contributors, victims] = columns.map(
+      (column) => column[row],
+    );
+    return {
+      tree: row,
+      rootRow: root,
+      destination: destinations.get(row) as string,
+      birth,
+      death,
+      died: died !== 0,
+      lineage,
+      peakPorts: ports,
+      peakQueued: queued,
+      peakContributors: contributors,
+      peakVictims: victims,
+    };
+  });
+}

@@ -1,0 +1,85 @@
+// Values over time, and sums over a window.
+
+import type { Run } from "./run";
+
+/** First sample after the start of a window, and last one not after its end. */
+export function samplesWithin(
+  times: ArrayLike<number>,
+  [from, to]: [number, number],
+): [number, number] {
+  let [first, last] = [times.length, -1];
+  for (let sample = 0; sample < times.length; sample++) {
+    if (times[sample] > from && sample < first) first = sample;
+    if (times[sample] <= to) last = sample;
+  }
+  return [first, last];
+}
+
+/** Bytes in intervals as rates in Gbit/s. */
+export function rates(run: Run, bytes: ArrayLike<number>, offset: number): number[] {
+  return Array.from(
+    run.times,
+    (_, sample) => (bytes[offset + sample] * 8e3) / run.interval(sample),
+  );
+}
+
+export interface PortSum {
+  row: number;
+  utilisation: number;
+  waiting: number;
+  marked: number;
+  largestQueue: number;
+}
+
+/** Sums of all ports over a window: of the samples, or of the whole run where there are none. */
+export function portSums(run: Run, span: [number, number]): PortSum[] {
+  const { series } = run;
+  if (!series) {
+    const length = run.facts.duration_ps - run.facts.warm_up_ps || run.facts.duration_ps;
+    return Array.from({ length: run.ports }, (_, row) => ({
+      row,
+      utilisation: (run.totals.xmit_bytes[row] * 8e3) / length / run.rate[row],
+      waiting: run.totals.xmit_wait_ps[row] / length,
+      marked: run.totals.fecn_marked[row],
+      largestQueue: 0,
+    }));
+  }
+  const [first, last] = samplesWithin(run.times, span);
+  const length = last < first ? 1 : run.times[last] - (first > 0 ? run.times[first - 1] : 0);
+  return Array.from({ length: run.ports }, (_, row) => {
+    let [bytes, wait, marked, queue] = [0, 0, 0, 0];
+    for (let at = row * run.times.length + first; at <= row * run.times.length + last; at++) {
+      bytes += series.xmit_bytes[at];
+      wait += series.xmit_wait_ns[at];
+      marked += series.fecn_marked[at];
+      queue = Math.max(queue, series.queued_bytes[at]);
+    }
+    return {
+      row,
+      utilisation: (bytes * 8e3) / length / run.rate[row],
+      waiting: (wait * 1e3) / length,
+      marked,
+      largestQueue: queue,
+    };
+  });
+}
+
+/** Share of packets with at most so much latency, of one host or of all. */
+export function latencyCdf(run: Run, host: number | null): { x: number[]; y: number[] } | null {
+  if (!run.latencies) return null;
+  const { host: hosts, from, to, packets } = run.latencies;
+  const bins = new Map<number, { to: number; packets: number }>();
+  let total = 0;
+  for (let row = 0; row < hosts.length; row++) {
+    if (host !== null && hosts[row] !== host) continue;
+    const bin = bins.get(from[row]);
+    if (bin) bin.packets += packets[row];
+    else bins.set(from[row], { to: to[row], packets: packets[row] });
+    total += packets[row];
+  }
+  if (!total) return null;
+  const sorted = [...bins].sort((a, b) => a[0] - b[0]);
+  let sum = 0;
+  const y = sorted.map(([, bin]) => (100 * (sum += bin.packets)) / total);
+  return { x: sorted.map(([, bin]) => bin.to / 1e3), y };
+}

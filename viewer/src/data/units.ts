@@ -1,0 +1,50 @@
+// Numbers as people read them.
+
+const STEPS: [number, string][] = [
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
+
+/** A time in picoseconds, in the largest unit that leaves at least 1. */
+export function time(ps: number): string {
+  const units: [number, string][] = [
+    [1e12, "s"],
+    [1e9, "ms"],
+    [1e6, "µs"],
+    [1e3, "ns"],
+  ];
+  for (const [unit, name] of units) {
+    if (Math.abs(ps) >= unit) return `${digits(ps / unit)} ${name}`;
+  }
+  return ps === 0 ? "0" : `${digits(ps)} ps`;
+}
+
+/** Milliseconds, with no more digits than a sample needs. */
+export function milliseconds(ps: number): string {
+  return `${digits(ps / 1e9, 6)} ms`;
+}
+
+export function bytes(value: number): string {
+  for (const [unit, name] of STEPS) {
+    if (value >= unit) return `${digits(value / unit)} ${name}B`;
+  }
+  return `${digits(value)} B`;
+}
+
+export function gbps(value: number): string {
+  return `${digits(value)} Gbit/s`;
+}
+
+export function percent(share: number): string {
+  return `${digits(100 * share, 3)} %`;
+}
+
+export function count(value: number): string {
+  return Math.round(value).toLocaleString("en-GB");
+}
+
+export function digits(value: number, places = 4): string {
+  return String(Number(value.toPrecision(places)));
+}

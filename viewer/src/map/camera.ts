@@ -1,0 +1,44 @@
+// What the camera sees.
+
+import type { Run } from "../data/run";
+import type { Layout } from "../layout/layout";
+import type { Label } from "./scene";
+import type { Camera } from "./webgl";
+
+// Pixels of a unit from which names fit.
+const NAME_SWITCHES = 70;
+const NAME_HOSTS = 190;
+const MOST_NAMES = 400;
+
+/** The camera that shows the whole layout. */
+export function fit(layout: Layout, width: number, height: number): Camera {
+  const [left, top, right, bottom] = layout.bounds;
+  const scale = Math.min(width / (right - left), height / (bottom - top));
+  return { x: (left + right) / 2, y: (top + bottom) / 2, zoom: Math.log2(Math.max(scale, 1e-3)) };
+}
+
+/** Names of what is on the screen, if there is room for them. */
+export function names(
+  run: Run,
+  layout: Layout,
+  camera: Camera,
+  width: number,
+  height: number,
+): Label[] {
+  const scale = 2 ** camera.zoom;
+  if (scale < NAME_SWITCHES) return [];
+  const labels: Label[] = [];
+  const add = (x: number, y: number, text: string) => {
+    const isSeen =
+      Math.abs(x - camera.x) * scale < width / 2 && Math.abs(y - camera.y) * scale < height / 2;
+    if (isSeen && labels.length < MOST_NAMES) labels.push({ x, y, text, bold: false, below: 7 });
+  };
+  for (const { node, x, y } of layout.switches) add(x, y, run.nodes[node].name);
+  if (scale < NAME_HOSTS) return labels;
+  for (const places of new Set([layout.senders, layout.receivers])) {
+    for (let host = 0; host < run.hosts; host++) {
+      add(places[2 * host], places[2 * host + 1], run.nodes[host].name);
+    }
+  }
+  return labels;
+}

@@ -1,0 +1,111 @@
+// Shaders of the map. Geometry is not instanced: renderers in software, which browsers use where there is
+// no graphics processor, draw each instance as a call of its own (docs/decisions/0026-the-viewer.md).
+
+const PLACE = `
+uniform vec2 u_centre;  // of the map
+uniform float u_scale;  // pixels of a unit of the map
+uniform vec2 u_size;    // of the canvas, in pixels
+vec2 pixels(vec2 place) { return (place - u_centre) * u_scale; }
+vec4 clip(vec2 pixels) { return vec4(2.0 * pixels.x / u_size.x, -2.0 * pixels.y / u_size.y, 0.0, 1.0); }
+`;
+
+/** A stroke is a box around a segment; a fragment is inside if it is near enough to the segment. */
+export const STROKE_VERTEX = `#version 300 es
+precision highp float;
+${PLACE}
+in vec4 a_ends;    // start and end
+in vec2 a_corner;  // 0 or 1 along, -1 or 1 across
+in vec4 a_look;    // red, green, blue; width in pixels over 16
+uniform float u_thick;
+flat out vec3 v_colour;
+flat out float v_half;
+flat out float v_length;
+out vec2 v_at;
+void main() {
+  vec2 start = pixels(a_ends.xy);
+  vec2 end = pixels(a_ends.zw);
+  float width = a_look.w * 16.0 * u_thick;
+  float half_width = 0.5 * width + 0.5;
+  vec2 along = end - start;
+  float length_ = length(along);
+  along = length_ > 0.0 ? along / length_ : vec2(1.0, 0.0);
+  vec2 across = vec2(-along.y, along.x);
+  float reach = a_corner.x * (length_ + 2.0 * half_width) - half_width;
+  v_at = vec2(reach, a_corner.y * half_width);
+  v_colour = a_look.rgb;
+  v_half = 0.5 * width;
+  v_length = length_;
+  gl_Position = clip(start + along * reach + across * v_at.y);
+}`;
+
+export const STROKE_FRAGMENT = `#version 300 es
+precision highp float;
+flat in vec3 v_colour;
+flat in float v_half;
+flat in float v_length;
+in vec2 v_at;
+uniform float u_opacity;
+out vec4 colour;
+void main() {
+  float beyond = v_at.x - clamp(v_at.x, 0.0, v_length);
+  float distance_ = length(vec2(beyond, v_at.y));
+  float cover = clamp(v_half + 0.5 - distance_, 0.0, 1.0) * min(1.0, 2.0 * v_half);
+  float alpha = u_opacity * cover;
+  colour = vec4(v_colour * alpha, alpha);
+}`;
+
+/** A mark is a square; its kind says which part of it is painted. */
+export const MARK_VERTEX = `#version 300 es
+precision highp float;
+${PLACE}
+in vec2 a_place;
+in vec2 a_corner;  // -1 or 1
+in vec3 a_radius;  // in units of the map, the least and the largest in CSS pixels
+uniform float u_ratio;
+in vec4 a_look;    // red, green, blue; kind over 255
+flat out vec3 v_colour;
+flat out float v_kind;
+flat out float v_radius;
+out vec2 v_at;
+void main() {
+  float radius = clamp(a_radius.x * u_scale, a_radius.y * u_ratio, a_radius.z * u_ratio);
+  v_colour = a_look.rgb;
+  v_kind = floor(a_look.w * 255.0 + 0.5);
+  v_radius = radius;
+  v_at = a_corner * (radius + 1.0);
+  gl_Position = clip(pixels(a_place) + v_at);
+}`;
+
+export const MARK_FRAGMENT = `#version 300 es
+precision highp float;
+flat in vec3 v_colour;
+flat in float v_kind;
+flat in float v_radius;
+in vec2 v_at;
+out vec4 colour;
+float star(vec2 p, float r) {
+  // Inigo Quilez, "sdStar5": distance to a star with five points.
+  const vec2 k1 = vec2(0.809016994375, -0.587785252292);
+  const vec2 k2 = vec2(-k1.x, k1.y);
+  p.x = abs(p.x);
+  p -= 2.0 * max(dot(k1, p), 0.0) * k1;
+  p -= 2.0 * max(dot(k2, p), 0.0) * k2;
+  p.x = abs(p.x);
+  p.y -= r;
+  vec2 ba = 0.42 * vec2(-k1.y, k1.x) - vec2(0.0, 1.0);
+  float h = clamp(dot(p, ba) / dot(ba, ba), 0.0, r);
+  return length(p - ba * h) * sign(p.y * ba.x - p.x * ba.y);
+}
+void main() {
+  float away;
+  if (v_kind < 0.5) away = length(v_at) - v_radius;
+  else if (v_kind < 1.5) {
+    float thick = max(1.2, 0.15 * v_radius);
+    away = abs(length(v_at) - v_radius + thick) - thick;
+  }
+  else if (v_kind < 2.5) away = max(abs(v_at.x), abs(v_at.y)) - v_radius;
+  else away = star(vec2(v_at.x, -v_at.y), v_radius);
+  float alpha = clamp(0.5 - away, 0.0, 1.0);
+  if (alpha <= 0.0) discard;
+  colour = vec4(v_colour * alpha, alpha);
+}`;

@@ -1,0 +1,160 @@
+// What the reader has chosen. The address of the page holds it, so a view can be cited.
+
+import { batch, computed, effect, signal } from "@preact/signals";
+import type { Run } from "./data/run";
+import type { Selection } from "./data/selection";
+import type { LayoutName } from "./layout/layout";
+import { THEMES, type ColourBy, type ThemeName } from "./map/colours";
+import type { Camera } from "./map/webgl";
+
+export type ThemeChoice = "auto" | ThemeName;
+
+export const runs = signal<Run[]>([]);
+/** The run that panels show, of several. */
+export const active = signal(0);
+/** The instant, in picoseconds. */
+export const time = signal(0);
+/** A stretch of time that sums and rankings are limited to. */
+export const marked = signal<[number, number] | null>(null);
+export const selection = signal<Selection | null>(null);
+export const layoutName = signal<LayoutName>("unfolded");
+export const colourBy = signal<ColourBy>("trees");
+export const themeChoice = signal<ThemeChoice>("auto");
+/** Null: the whole map fits the screen. */
+export const camera = signal<Camera | null>(null);
+export const playing = signal(false);
+/** Samples per second. */
+export const speed = signal(20);
+
+const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
+const systemTheme = signal<ThemeName>(systemIsDark.matches ? "dark" : "light");
+systemIsDark.addEventListener("change", (event) => {
+  systemTheme.value = event.matches ? "dark" : "light";
+});
+
+export const themeName = computed<ThemeName>(() =>
+  themeChoice.value === "auto" ? systemTheme.value : themeChoice.value,
+);
+export const theme = computed(() => THEMES[themeName.value]);
+export const run = computed(() => runs.value[active.value]);
+
+/** All instants at which something was sampled, of all runs. */
+export const instants = computed(() => {
+  const all = runs.value.flatMap((one) => [
+    ...one.treeTimes,
+    ...(one.treeTimes.length ? [] : one.times),
+  ]);
+  return Float64Array.from(new Set(all)).sort();
+});
+export const duration = computed(() => Math.max(...runs.value.map((one) => one.facts.duration_ps)));
+
+/** The stretch of time that panels sum over: what is marked, or the whole run. */
+export const span = computed<[number, number]>(() => marked.value ?? [0, duration.value]);
+
+/** Select by a name, as the address has it: `node:leaf-01`, `port:leaf-01:3` or `tree:7`. */
+export function select(kind: string, name: string): boolean {
+  const one = run.value;
+  const found: Selection | null =
+    kind === "node"
+      ? wrap(one.findNode(name), (node) => ({ kind: "node", node }))
+      : kind === "port"
+        ? wrap(one.findPort(name), (row) => ({ kind: "port", row }))
+        : kind === "tree" && one.lifetimes[Number(name)]
+          ? { kind: "tree", tree: Number(name) }
+          : null;
+  if (found) selection.value = found;
+  return found !== null;
+}
+
+function wrap(index: number | undefined, make: (index: number) => Selection): Selection | null {
+  return index === undefined ? null : make(index);
+}
+
+/** Name of what is selected, as `select` takes it. */
+export function selectionName(one: Run, chosen: Selection): [string, string] {
+  if (chosen.kind === "node") return ["node", one.nodes[chosen.node].name];
+  if (chosen.kind === "port") return ["port", one.portName(chosen.row)];
+  return ["tree", String(chosen.tree)];
+}
+
+/** Move to the sample that is some steps away. */
+export function step(by: number): void {
+  const all = instants.value;
+  const here = all.findLastIndex((instant) => instant <= time.value);
+  const next = Math.min(all.length - 1, Math.max(0, Math.max(here, 0) + by));
+  if (all.length) time.value = all[next];
+}
+
+const LAYOUTS: LayoutName[] = ["unfolded", "cabled"];
+const MEASURES: ColourBy[] = ["trees", "utilisation", "waiting", "queue"];
+const CHOICES: ThemeChoice[] = ["auto", "light", "dark"];
+
+/** Take the state from the address; what it does not say stays as it is. */
+export function readAddress(hash: string): void {
+  const words = new URLSearchParams(hash.replace(/^#/, ""));
+  const number = (name: string) => {
+    const text = words.get(name);
+    return text !== null && Number.isFinite(Number(text)) ? Number(text) : null;
+  };
+  const oneOf = <T extends string>(name: string, allowed: T[]) =>
+    allowed.find((value) => value === words.get(name));
+  batch(() => {
+    const index = number("run");
+    if (index !== null && runs.value[index]) active.value = index;
+    const at = number("t");
+    if (at !== null) time.value = Math.min(duration.value, Math.max(0, at * 1e9));
+    const [from, to] = (words.get("window") ?? "").split("-").map(Number);
+    if (to > from) marked.value = [from * 1e9, to * 1e9];
+    const [kind, ...name] = (words.get("select") ?? "").split(":");
+    if (kind) select(kind, name.join(":"));
+    layoutName.value = oneOf("layout", LAYOUTS) ?? layoutName.value;
+    colourBy.value = oneOf("colour", MEASURES) ?? colourBy.value;
+    themeChoice.value = oneOf("theme", CHOICES) ?? themeChoice.value;
+    const [x, y, zoom] = (words.get("camera") ?? "").split(",").map(Number);
+    if ([x, y, zoom].every(Number.isFinite)) camera.value = { x, y, zoom };
+  });
+}
+
+/** Write the state as the part of the address after `#`. */
+export function address(): string {
+  const words = new URLSearchParams();
+  if (runs.value.length > 1) words.set("run", String(active.value));
+  words.set("t", String(Number((time.value / 1e9).toFixed(6))));
+  if (marked.value) words.set("window", marked.value.map((at) => at / 1e9).join("-"));
+  if (selection.value) words.set("select", selectionName(run.value, selection.value).join(":"));
+  words.set("layout", layoutName.value);
+  words.set("colour", colourBy.value);
+  if (themeChoice.value !== "auto") words.set("theme", themeChoice.value);
+  if (camera.value) {
+    const { x, y, zoom } = camera.value;
+    words.set("camera", [x, y, zoom].map((value) => Number(value.toFixed(3))).join(","));
+  }
+  return words.toString();
+}
+
+/** Keep the address up to date, but not at each frame: browsers limit how often it may change. */
+export function followAddress(): void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  effect(() => {
+    const text = address();
+    clearTimeout(timer);
+    timer = setTimeout(() => history.replaceState(null, "", `#${text}`), 250);
+  });
+  addEventListener("hashchange", () => readAddress(location.hash));
+}
+
+/** Apply the colours of the page, and advance the time while it plays. */
+export function followState(): void {
+  effect(() => {
+    document.documentElement.dataset.theme = themeName.value;
+  });
+  effect(() => {
+    if (!playing.value) return;
+    const timer = setInterval(() => {
+      const all = instants.value;
+      if (time.value >= all[all.length - 1]) playing.value = false;
+      else step(1);
+    }, 1000 / speed.value);
+    return () => clearInterval(timer);
+  });
+}

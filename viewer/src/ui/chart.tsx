@@ -1,0 +1,294 @@
+// A chart over time or another quantity, drawn by uPlot.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import { digits } from "../data/units";
+import { css } from "../map/colours";
+import { theme } from "../state";
+import { csv, fileName, saveText } from "./download";
+
+export interface Line {
+  label: string;
+  x: ArrayLike<number>;
+  y: ArrayLike<number | null>;
+  dash?: number[];
+  /** Index of the colour; by default its place. */
+  colour?: number;
+  steps?: boolean;
+  /** Whether it is counted by the axis on the right. */
+  right?: boolean;
+}
+
+export interface ChartProps {
+  title: string;
+  xLabel: string;
+  yLabel: string;
+  /** Name of the axis on the right, if some line is counted by it. */
+  rightLabel?: string;
+  lines: Line[];
+  height?: number;
+  /** A vertical line at this x, and the range that is shaded. */
+  at?: number;
+  shaded?: [number, number] | null;
+  logX?: boolean;
+  onPick?(x: number): void;
+  onRange?(range: [number, number]): void;
+  /** Vertical marks with a text. */
+  events?: { x: number; text: string }[];
+}
+
+export function Chart(props: ChartProps) {
+  const { title, xLabel, yLabel, rightLabel, lines, height = 150, logX = false } = props;
+  const host = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const marker = useRef(document.createElement("div"));
+  const latest = useRef(props);
+  latest.current = props;
+  const [hovered, setHovered] = useState<number | null>(null);
+  const shade = theme.value;
+  const unitOf = (line: Line) => (line.right && rightLabel ? rightLabel : yLabel);
+  const joined = lines.length > 0 ? join(lines) : null;
+  const data = useRef(joined);
+  data.current = joined;
+
+  useEffect(() => {
+    const element = host.current;
+    if (!element || !joined) return;
+    const ink = css(shade.faint);
+    const axis: uPlot.Axis = {
+      stroke: ink,
+      grid: { stroke: css(shade.cable) + "66", width: 1 },
+      ticks: { stroke: css(shade.cable), width: 1 },
+      font: "11px system-ui, sans-serif",
+      labelFont: "11px system-ui, sans-serif",
+      labelSize: 16,
+      size: 34,
+    };
+    const made = new uPlot(
+      {
+        width: element.clientWidth || 300,
+        height,
+        legend: { show: false },
+        cursor: {
+          y: false,
+          drag: { x: props.onRange !== undefined, y: false, setScale: false },
+          points: { size: 5 },
+        },
+        scales: {
+          x: { time: false, distr: logX ? 3 : 1 },
+          y: { range: fromZero },
+          right: { range: fromZero },
+        },
+        axes: [
+          { ...axis, label: xLabel },
+          { ...axis, label: yLabel, size: 46, values: shortened },
+          ...(rightLabel
+            ? [
+                {
+                  ...axis,
+                  label: rightLabel,
+                  size: 46,
+                  values: shortened,
+                  scale: "right",
+                  side: 1 as const,
+                  grid: { show: false },
+                },
+              ]
+            : []),
+        ],
+        series: [
+          {},
+          ...lines.map((line, index) => ({
+            label: line.label,
+            scale: line.right ? "right" : "y",
+            stroke: shade.lines[(line.colour ?? index) % shade.lines.length],
+            width: 1.7,
+            dash: line.dash,
+            points: { show: false },
+            spanGaps: true,
+            paths: line.steps ? uPlot.paths.stepped!({ align: 1 }) : undefined,
+          })),
+        ],
+        hooks: {
+          draw: [(drawn) => drawMarks(drawn, latest.current, css(shade.faint))],
+          setCursor: [(moved) => setHovered(moved.cursor.idx ?? null)],
+          setSelect: [
+            (chosen) => {
+              const { left, width } = chosen.select;
+              if (width < 4) return;
+              const [from, to] = [left, left + width].map((place) => chosen.posToVal(place, "x"));
+              latest.current.onRange?.([from, to]);
+              chosen.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+            },
+          ],
+        },
+      },
+      joined as uPlot.AlignedData,
+      element,
+    );
+    made.over.addEventListener("click", (event) => {
+      if (event.detail === 1) latest.current.onPick?.(made.posToVal(event.offsetX, "x"));
+    });
+    plot.current = made;
+    marker.current.className = "marker";
+    made.over.append(marker.current);
+    const sizes = new ResizeObserver(() => {
+      made.setSize({ width: element.clientWidth || 300, height });
+      placeMarker(made, marker.current, latest.current.at);
+    });
+    sizes.observe(element);
+    return () => {
+      sizes.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+    // The plot is made again if what it looks like changes; new values are set below.
+  }, [shade, lines.map((line) => line.label).join("\n"), joined === null, xLabel, yLabel, logX]);
+
+  useEffect(() => {
+    if (joined) plot.current?.setData(joined as uPlot.AlignedData);
+  }, [lines]);
+  useEffect(() => plot.current?.redraw(false), [props.shaded, props.events]);
+  // The instant is a line above the chart, which need not be drawn again when it moves.
+  useEffect(() => {
+    if (plot.current) placeMarker(plot.current, marker.current, props.at);
+  });
+
+  const at = hovered ?? (props.at === undefined || !joined ? null : nearest(joined[0], props.at));
+  return (
+    <figure class="chart">
+      <figcaption>
+        <span>{title}</span>
+        {joined && (
+          <button
+            type="button"
+            class="small"
+            aria-label={`Download ${title} as CSV`}
+            onClick={() =>
+              saveText(
+                `${fileName(title)}.csv`,
+                csv(
+                  [xLabel, ...lines.map((line) => `${line.label} (${unitOf(line)})`)],
+                  Array.from(joined[0], (x, row) => [
+                    x,
+                    ...joined.slice(1).map((column) => column[row]),
+                  ]),
+                ),
+                "text/csv",
+              )
+            }
+          >
+            CSV
+          </button>
+        )}
+      </figcaption>
+      {joined ? (
+        <>
+          <div ref={host} class="plot" role="img" aria-label={summary(title, unitOf, lines)} />
+          <ul class="legend">
+            {lines.map((line, index) => (
+              <li key={line.label}>
+                <svg width="18" height="8" aria-hidden="true">
+                  <line
+                    x1="0"
+                    x2="18"
+                    y1="4"
+                    y2="4"
+                    stroke={shade.lines[(line.colour ?? index) % shade.lines.length]}
+                    stroke-width="2.5"
+                    stroke-dasharray={line.dash?.join(" ")}
+                  />
+                </svg>
+                {line.label}
+                {at !== null && joined[index + 1][at] != null && (
+                  <b> {digits(joined[index + 1][at] as number)}</b>
+                )}
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : (
+        <p class="none">Nothing was recorded for this.</p>
+      )}
+    </figure>
+  );
+}
+
+function shortened(_: uPlot, ticks: number[]): string[] {
+  return ticks.map(short);
+}
+
+/** From 0 to a little more than the largest value. */
+function fromZero(_: uPlot, __: number, most: number | null): uPlot.Range.MinMax {
+  return [0, most !== null && most > 0 ? 1.06 * most : 1];
+}
+
+/** Lines of one x are taken as they are; others are joined on it. */
+function join(lines: Line[]): (number | null)[][] {
+  const same = lines.every((line) => line.x === lines[0].x);
+  if (same) return [Array.from(lines[0].x), ...lines.map((line) => Array.from(line.y))];
+  return uPlot.join(
+    lines.map((line) => [Array.from(line.x), Array.from(line.y)] as uPlot.AlignedData),
+  ) as (number | null)[][];
+}
+
+function nearest(x: (number | null)[], at: number): number {
+  let best = 0;
+  x.forEach((value, index) => {
+    if (Math.abs(value! - at) < Math.abs(x[best]! - at)) best = index;
+  });
+  return best;
+}
+
+function placeMarker(plot: uPlot, marker: HTMLDivElement, at: number | undefined): void {
+  const place = at === undefined ? NaN : plot.valToPos(at, "x");
+  marker.hidden = !Number.isFinite(place);
+  marker.style.transform = `translateX(${place}px)`;
+}
+
+function drawMarks(plot: uPlot, props: ChartProps, faint: string): void {
+  const { ctx, bbox } = plot;
+  const left = (x: number) => plot.valToPos(x, "x", true);
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  if (props.shaded) {
+    ctx.fillStyle = `${faint}33`;
+    const [from, to] = props.shaded.map(left);
+    ctx.fillRect(from, bbox.top, to - from, bbox.height);
+  }
+  ctx.strokeStyle = faint;
+  ctx.fillStyle = faint;
+  for (const event of props.events ?? []) {
+    const x = left(event.x);
+    ctx.fillRect(x - 1, bbox.top, 2, 8);
+    ctx.beginPath();
+    ctx.arc(x, bbox.top + 4, 4, 0, 2 * Math.PI);
+    ctx.fill();
+  }
+  ctx.restore();
+}
+
+function short(value: number): string {
+  for (const [unit, name] of [
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ] as const) {
+    if (Math.abs(value) >= unit) return `${digits(value / unit)}${name}`;
+  }
+  return digits(value);
+}
+
+/** What a reader who does not see the chart learns from it. */
+function summary(title: string, unitOf: (line: Line) => string, lines: Line[]): string {
+  const words = lines.map((line) => {
+    const values = Array.from(line.y).filter((value): value is number => value !== null);
+    if (!values.length) return `${line.label}: no values`;
+    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    return `${line.label}: mean ${digits(mean, 3)}, from ${digits(least, 3)} to ${digits(most, 3)} ${unitOf(line)}`;
+  });
+  return `Chart of ${title}. ${words.join("; ")}`;
+}

@@ -1,0 +1,48 @@
+// Files for the reader: tables as CSV, drawings as PNG and SVG.
+
+export type Cell = string | number | null;
+
+export function saveText(name: string, text: string, type: string): void {
+  saveBlob(name, new Blob([text], { type }));
+}
+
+export function saveBlob(name: string, blob: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** Rows as comma-separated values (RFC 4180). */
+export function csv(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  return [header, ...rows].map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
+}
+
+function quoted(cell: Cell): string {
+  const text = cell === null ? "" : String(cell);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Draw an SVG into a PNG of so many pixels per unit. */
+export async function savePng(name: string, svg: string, scale: number): Promise<void> {
+  const url = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+  try {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    canvas.width = image.naturalWidth * scale;
+    canvas.height = image.naturalHeight * scale;
+    canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
+    const blob = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, "image/png"));
+    if (blob) saveBlob(name, blob);
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+}
+
+/** A name of a file without what file systems refuse. */
+export function fileName(...words: string[]): string {
+  return words.join("-").replace(/[^\p{L}\p{N}._-]+/gu, "-");
+}

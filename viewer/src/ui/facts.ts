@@ -1,0 +1,122 @@
+// What is said about a host, a switch, a port or a tree at an instant.
+
+import type { Forest, Run } from "../data/run";
+import type { Selection } from "../data/selection";
+import { bytes, gbps, percent, time as showTime } from "../data/units";
+
+/** A few lines for the tooltip: the name first. */
+export function describe(run: Run, chosen: Selection, time: number): string[] {
+  const facts = factsOf(run, chosen, time);
+  return [nameOf(run, chosen), ...facts.slice(0, 6).map(([name, value]) => `${name}: ${value}`)];
+}
+
+export function nameOf(run: Run, chosen: Selection): string {
+  if (chosen.kind === "node") return run.nodes[chosen.node].name;
+  if (chosen.kind === "port") return run.portName(chosen.row);
+  return `tree ${chosen.tree}`;
+}
+
+export function kindOf(run: Run, chosen: Selection): string {
+  if (chosen.kind === "node") return run.isHost(chosen.node) ? "host" : "switch";
+  return chosen.kind;
+}
+
+/** Names and values, the most telling first. */
+export function factsOf(run: Run, chosen: Selection, time: number): [string, string][] {
+  const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(time)) : null;
+  if (chosen.kind === "port") return portFacts(run, chosen.row, time, forest);
+  if (chosen.kind === "tree") return treeFacts(run, chosen.tree, forest);
+  return nodeFacts(run, chosen.node, time, forest);
+}
+
+function portFacts(run: Run, row: number, time: number, forest: Forest | null): [string, string][] {
+  const peer = run.peerNode(row);
+  const facts: [string, string][] = [
+    ["to", peer < 0 ? "nothing" : run.portName(run.peer[row])],
+    ...sampled(run, row, time),
+  ];
+  const place = forest ? forest.rows.indexOf(row) : -1;
+  if (forest && place >= 0) {
+    facts.push(["in a tree", `tree ${forest.tree[place]}, ${roleOf(run, forest, place)}`]);
+    facts.push(["queued in the tree", bytes(forest.queued[place])]);
+  }
+  return facts;
+}
+
+/** Values of the port series in the interval around an instant. */
+function sampled(run: Run, row: number, time: number): [string, string][] {
+  if (!run.series) return [];
+  const sample = run.sampleAt(time);
+  const at = row * run.times.length + sample;
+  const interval = run.interval(sample);
+  const rate = (run.series.xmit_bytes[at] * 8e3) / interval;
+  return [
+    ["transmits", `${gbps(rate)} (${percent(rate / run.rate[row])})`],
+    ["waits", percent((run.series.xmit_wait_ns[at] * 1e3) / interval)],
+    ["queue", bytes(run.series.queued_bytes[at])],
+    ["marked", `${run.series.fecn_marked[at]} packets`],
+  ];
+}
+
+function roleOf(run: Run, forest: Forest, place: number): string {
+  if (forest.depth[place] === 0) return "root";
+  return run.isHost(run.node[forest.rows[place]])
+    ? "source"
+    : `branch of depth ${forest.depth[place]}`;
+}
+
+function treeFacts(run: Run, tree: number, forest: Forest | null): [string, string][] {
+  const life = run.lifetimes[tree];
+  const now = forest?.trees.find((one) => one.tree === tree);
+  const facts: [string, string][] = [
+    ["root", run.portName(life.rootRow) + (life.destination && `, to ${life.destination}`)],
+    ["seen", `${showTime(life.birth)} to ${showTime(life.death)}`],
+  ];
+  if (now) {
+    facts.push(
+      ["bytes now", bytes(now.queued)],
+      ["ports now", String(now.ports)],
+      ["contributors now", String(now.contributors)],
+      ["hosts with victims now", String(now.victims)],
+    );
+  } else {
+    facts.push(["at this instant", "does not stand"]);
+  }
+  facts.push(["peak", `${bytes(life.peakQueued)}, ${life.peakPorts} ports`]);
+  return facts;
+}
+
+function nodeFacts(
+  run: Run,
+  node: number,
+  time: number,
+  forest: Forest | null,
+): [string, string][] {
+  const one = run.nodes[node];
+  const facts: [string, string][] = [];
+  if (!run.isHost(node)) {
+    const members = run.portsOf(node).filter((row) => forest?.rows.includes(row));
+    return [
+      ["ports", String(run.portsOf(node).length)],
+      ["ports in trees", String(members.length)],
+    ];
+  }
+  if (one.lid !== null) facts.push(["LID", String(one.lid)]);
+  if (one.role) facts.push(["role", one.role]);
+  const uplink = run.portsOf(node)[0];
+  if (uplink !== undefined) facts.push(...sampled(run, uplink, time));
+  const down = uplink === undefined ? undefined : run.peer[uplink];
+  if (down !== undefined && down < run.ports && run.series) {
+    const [, received] = sampled(run, down, time)[0];
+    facts.push(["receives", received]);
+  }
+  forest?.hosts.forEach((host, place) => {
+    if (host !== node) return;
+    const words: string[] = [];
+    if (forest.contributing[place] > 0)
+      words.push(`contributes ${bytes(forest.contributing[place])}`);
+    if (forest.victim[place] > 0) words.push(`has ${bytes(forest.victim[place])} held up`);
+    facts.push([`tree ${forest.hostTree[place]}`, words.join(", ")]);
+  });
+  return facts;
+}

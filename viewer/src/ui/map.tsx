@@ -1,0 +1,269 @@
+// The map of one run: canvas, tooltip, and what the mouse, fingers and keys do.
+
+import { effect, useComputed, useSignal, type ReadonlySignal } from "@preact/signals";
+import { select } from "d3-selection";
+import { zoom, zoomIdentity } from "d3-zoom";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { Run } from "../data/run";
+import type { Selection } from "../data/selection";
+import { milliseconds } from "../data/units";
+import { cabled } from "../layout/cabled";
+import type { Layout, LayoutName } from "../layout/layout";
+import { unfolded } from "../layout/unfolded";
+import { fit, names } from "../map/camera";
+import { Picker } from "../map/pick";
+import { SceneMaker } from "../map/scene";
+import { svg } from "../map/svg";
+import { Painter, writeNames, type Camera } from "../map/webgl";
+import * as state from "../state";
+import { fileName, savePng, saveText } from "./download";
+import { describe } from "./facts";
+
+// Pixels that a key moves the map, and that a pointer may be away from what it means.
+const PAN = 60;
+const REACH = 9;
+const made = new Map<string, SceneMaker>();
+
+/** The geometry of a run in the chosen layout, made once. */
+export function makerOf(run: Run, name: LayoutName): SceneMaker {
+  const key = `${state.runs.value.indexOf(run)} ${name}`;
+  let maker = made.get(key);
+  if (!maker)
+    made.set(key, (maker = new SceneMaker(run, name === "cabled" ? cabled(run) : unfolded(run))));
+  return maker;
+}
+
+export function MapView({ index }: { index: number }) {
+  const run = state.runs.value[index];
+  const parent = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const paper = useRef<HTMLCanvasElement>(null);
+  const failed = useSignal(false);
+  const tip = useSignal<{ left: number; top: number; lines: string[] } | null>(null);
+  const size = useSignal<[number, number]>([0, 0]);
+  const maker = useComputed(() => makerOf(run, state.layoutName.value));
+  const picker = useComputed(() => new Picker(run, maker.value.layout, maker.value.pieces));
+  const scene = useComputed(() => {
+    const { time, colourBy, theme } = state;
+    return maker.value.scene(time.value, colourBy.value, theme.value, selectionOf(run));
+  });
+  const camera = useComputed<Camera>(
+    () => state.camera.value ?? fit(maker.value.layout, ...size.value),
+  );
+
+  useEffect(() => {
+    const element = parent.current!;
+    const measure = () => (size.value = [element.clientWidth, element.clientHeight]);
+    measure();
+    const sizes = new ResizeObserver(measure);
+    sizes.observe(element);
+    const stop = follow();
+    return () => {
+      sizes.disconnect();
+      stop();
+    };
+  }, []);
+
+  /** Draw at each change, but at most once a frame. */
+  function follow(): () => void {
+    const [ground, text] = [canvas.current!, paper.current!];
+    const painter = Painter.on(ground);
+    if (!painter) {
+      failed.value = true;
+      return () => {};
+    }
+    let frame = 0;
+    const draw = () => {
+      frame = 0;
+      const [width, height] = size.peek();
+      const ratio = Math.min(2, devicePixelRatio);
+      for (const one of [ground, text]) {
+        const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+        if (one.width !== wide) one.width = wide;
+        if (one.height !== high) one.height = high;
+      }
+      const [shown, seen, theme] = [scene.peek(), camera.peek(), state.theme.peek()];
+      painter.load(shown);
+      painter.draw(seen, theme, ratio);
+      const labels = [...names(run, maker.peek().layout, seen, width, height), ...shown.labels];
+      writeNames(text, labels, seen, theme, ratio);
+    };
+    const stop = effect(() => {
+      const [width] = size.value;
+      void [scene.value, camera.value, state.theme.value];
+      if (width && !frame) frame = requestAnimationFrame(draw);
+    });
+    const still = pointers(ground, camera, size);
+    return () => {
+      stop();
+      still();
+      cancelAnimationFrame(frame);
+      painter.destroy();
+    };
+  }
+
+  const found = (event: MouseEvent): Selection | null => {
+    const scale = 2 ** camera.value.zoom;
+    const [width, height] = size.value;
+    const x = camera.value.x + (event.offsetX - width / 2) / scale;
+    const y = camera.value.y + (event.offsetY - height / 2) / scale;
+    return picker.value.at(x, y, REACH / scale);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const { x, y, zoom } = camera.value;
+    const unit = PAN / 2 ** zoom;
+    const moves: Record<string, Partial<Camera>> = {
+      ArrowLeft: { x: x - unit },
+      ArrowRight: { x: x + unit },
+      ArrowUp: { y: y - unit },
+      ArrowDown: { y: y + unit },
+      "+": { zoom: zoom + 0.5 },
+      "=": { zoom: zoom + 0.5 },
+      "-": { zoom: zoom - 0.5 },
+    };
+    if (event.key === "0") state.camera.value = null;
+    else if (event.key in moves) state.camera.value = limited({ x, y, zoom, ...moves[event.key] });
+    else if (event.key === "Escape") state.selection.value = null;
+    else return;
+    event.preventDefault();
+  };
+
+  return (
+    <div
+      ref={parent}
+      class="map"
+      tabIndex={0}
+      role="group"
+      aria-label={`Map of ${run.facts.label}. Arrow keys move it, plus and minus zoom, 0 shows all of it, Escape clears the selection.`}
+      onKeyDown={onKeyDown}
+      onMouseLeave={() => (tip.value = null)}
+    >
+      <canvas
+        ref={canvas}
+        aria-hidden="true"
+        onClick={(event) => {
+          const chosen = found(event);
+          if (chosen) state.active.value = index;
+          state.selection.value = chosen;
+        }}
+        onMouseMove={(event) => {
+          const under = event.buttons ? null : found(event);
+          tip.value = under && {
+            left: event.offsetX,
+            top: event.offsetY,
+            lines: describe(run, under, state.time.value),
+          };
+        }}
+      />
+      <canvas ref={paper} class="names" aria-hidden="true" />
+      {failed.value && (
+        <StillMap
+          run={run}
+          layout={maker.value.layout}
+          text={drawing(index, size.value[0] || 800)}
+        />
+      )}
+      {tip.value && <Tooltip {...tip.value} wide={size.value[0]} />}
+    </div>
+  );
+}
+
+/** Keep the zoom where a map can be seen. */
+function limited(camera: Camera): Camera {
+  return { ...camera, zoom: Math.min(10, Math.max(-4, camera.zoom)) };
+}
+
+/** Drag, wheel, pinch and double click move the camera. */
+function pointers(
+  canvas: HTMLCanvasElement,
+  camera: ReadonlySignal<Camera>,
+  size: ReadonlySignal<[number, number]>,
+): () => void {
+  const behaviour = zoom<HTMLCanvasElement, unknown>()
+    .scaleExtent([2 ** -4, 2 ** 10])
+    .on("zoom", ({ transform }) => {
+      const [width, height] = size.peek();
+      const [x, y] = [
+        (width / 2 - transform.x) / transform.k,
+        (height / 2 - transform.y) / transform.k,
+      ];
+      state.camera.value = { x, y, zoom: Math.log2(transform.k) };
+    });
+  const selected = select(canvas).call(behaviour);
+  // The behaviour has a transform of its own, which follows the camera.
+  const stop = effect(() => {
+    const [width, height] = size.value;
+    const { x, y, zoom: level } = camera.value;
+    const scale = 2 ** level;
+    const moved = zoomIdentity
+      .translate(width / 2 - x * scale, height / 2 - y * scale)
+      .scale(scale);
+    selected.property("__zoom", moved);
+  });
+  return () => {
+    stop();
+    selected.on(".zoom", null);
+  };
+}
+
+/** Without WebGL the map is a drawing, which cannot be moved. */
+function StillMap({ run, layout, text }: { run: Run; layout: Layout; text: string }) {
+  const url = useMemo(
+    () => URL.createObjectURL(new Blob([text], { type: "image/svg+xml" })),
+    [text],
+  );
+  useEffect(() => () => URL.revokeObjectURL(url), [url]);
+  return (
+    <img
+      class="still"
+      src={url}
+      alt={`${run.facts.label}, ${layout.name}. This browser has no WebGL, so the map cannot be moved.`}
+    />
+  );
+}
+
+function Tooltip(props: { left: number; top: number; lines: string[]; wide: number }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const style = box.current!.style;
+    style.left = `${Math.min(props.left + 14, Math.max(0, props.wide - 240))}px`;
+    style.top = `${props.top + 14}px`;
+  });
+  return (
+    <div ref={box} class="tooltip">
+      {props.lines.map((line, index) =>
+        index === 0 ? <b key={index}>{line}</b> : <span key={index}>{line}</span>,
+      )}
+    </div>
+  );
+}
+
+/** What is selected, as a run numbers it: runs are compared by names. */
+export function selectionOf(run: Run): Selection | null {
+  const chosen = state.selection.value;
+  const own = state.run.value;
+  if (!chosen || run === own) return chosen;
+  if (chosen.kind === "tree") return null;
+  const [kind, name] = state.selectionName(own, chosen);
+  const found = kind === "node" ? run.findNode(name) : run.findPort(name);
+  if (found === undefined) return null;
+  return kind === "node" ? { kind: "node", node: found } : { kind: "port", row: found };
+}
+
+/** The map as SVG, as it is now. */
+export function drawing(index: number, width: number): string {
+  const run = state.runs.value[index];
+  const maker = makerOf(run, state.layoutName.value);
+  const { value: theme } = state.theme;
+  const scene = maker.scene(state.time.value, state.colourBy.value, theme, selectionOf(run));
+  const caption = `${run.facts.label}, t = ${milliseconds(state.time.value)}`;
+  return svg(run, maker.layout, scene, theme, width, caption);
+}
+
+export function saveDrawing(kind: "png" | "svg"): void {
+  const index = state.active.value;
+  const text = drawing(index, 1600);
+  const name = `${fileName(state.runs.value[index].facts.label, milliseconds(state.time.value))}.${kind}`;
+  if (kind === "svg") saveText(name, text, "image/svg+xml");
+  else void savePng(name, text, 2);
+}

@@ -1,0 +1,392 @@
+// The panels beside the map. All follow the instant, the marked window and the selection.
+
+import { useComputed, useSignal } from "@preact/signals";
+import { useState } from "preact/hooks";
+import type { Table } from "apache-arrow";
+import type { Run } from "../data/run";
+import { latencyCdf, portSums, rates, samplesWithin } from "../data/series";
+import { bytes, count, gbps, milliseconds, percent } from "../data/units";
+import * as state from "../state";
+import { Chart, type Line } from "./chart";
+import type { Cell } from "./download";
+import { DataTable, type Column, type Row } from "./table";
+
+const MOST_ROWS = 1000;
+const MOST_CLASSES = 8;
+
+const asPercent = (value: Cell) => (value === null ? "" : percent(Number(value)));
+const asBytes = (value: Cell) => (value === null ? "" : bytes(Number(value)));
+const asCount = (value: Cell) => (value === null ? "" : count(Number(value)));
+
+function timed(lines: Line[], title: string, unit: string) {
+  const marked = state.marked.value;
+  return (
+    <Chart
+      title={title}
+      xLabel="ms"
+      yLabel={unit}
+      lines={lines}
+      at={state.time.value / 1e9}
+      shaded={marked && [marked[0] / 1e9, marked[1] / 1e9]}
+      onPick={(x) => (state.time.value = x * 1e9)}
+      onRange={([from, to]) => (state.marked.value = [from * 1e9, to * 1e9])}
+    />
+  );
+}
+
+/** Lines of both runs that are compared, those of the second dashed, or of the one that is shown. */
+function ofRuns(make: (run: Run) => Line[]): Line[] {
+  const compared = state.runs.value.length === 2;
+  const shown = compared ? state.runs.value : [state.run.value];
+  return shown.flatMap((run, index) =>
+    make(run).map((line, place) => ({
+      ...line,
+      label: compared ? `${line.label}, ${run.facts.label}` : line.label,
+      colour: line.colour ?? place,
+      dash: index > 0 ? [5, 4] : undefined,
+    })),
+  );
+}
+
+export function ReceiveRates() {
+  const byClass = useSignal(false);
+  const hasClasses = state.runs.value.some((run) => run.classSeries);
+  const lines = useComputed(() =>
+    ofRuns((run) => {
+      const [series, names] = byClass.value
+        ? [run.classSeries, run.classes]
+        : [run.groupSeries, run.facts.groups];
+      if (!series) return [];
+      const x = run.times.map((ps) => ps / 1e9);
+      return names.slice(0, MOST_CLASSES).map((label, index) => ({
+        label,
+        x,
+        y: rates(run, series, index * run.times.length),
+      }));
+    }),
+  );
+  return (
+    <section aria-labelledby="rates-title">
+      <h2 id="rates-title">Receive rates</h2>
+      {hasClasses && (
+        <label class="choice">
+          <input
+            type="checkbox"
+            checked={byClass.value}
+            onChange={(event) => (byClass.value = event.currentTarget.checked)}
+          />
+          by traffic class (sum), not mean per host
+        </label>
+      )}
+      {timed(lines.value, byClass.value ? "Receive rate by class" : "Mean receive rate", "Gbit/s")}
+    </section>
+  );
+}
+
+/** The port that is selected, the root of the selected tree, or the uplink of the selected host. */
+function chosenPort(run: Run): number | undefined {
+  const chosen = state.selection.value;
+  if (chosen?.kind === "port") return chosen.row;
+  if (chosen?.kind === "tree") return run.lifetimes[chosen.tree]?.rootRow;
+  if (chosen?.kind === "node" && run.isHost(chosen.node)) return run.portsOf(chosen.node)[0];
+  return undefined;
+}
+
+export function PortCharts() {
+  const chosen = useComputed(() => {
+    const row = chosenPort(state.run.value);
+    return row === undefined ? null : state.run.value.portName(row);
+  });
+  const charts = useComputed(() => {
+    const name = chosen.value;
+    const column = (pick: (run: Run, at: number, sample: number) => number) =>
+      ofRuns((run) => {
+        const row = name === null ? undefined : run.findPort(name);
+        if (!run.series || row === undefined) return [];
+        const start = row * run.times.length;
+        return [
+          {
+            label: name!,
+            x: run.times.map((ps) => ps / 1e9),
+            y: Array.from(run.times, (_, sample) => pick(run, start + sample, sample)),
+          },
+        ];
+      });
+    return {
+      queue: column((run, at) => run.series!.queued_bytes[at] / 1e3),
+      rate: column((run, at, sample) => (run.series!.xmit_bytes[at] * 8e3) / run.interval(sample)),
+      wait: column(
+        (run, at, sample) => (run.series!.xmit_wait_ns[at] * 1e5) / run.interval(sample),
+      ),
+    };
+  });
+  const name = chosen.value;
+  return (
+    <section aria-labelledby="port-title">
+      <h2 id="port-title">{name === null ? "Port" : `Port ${name}`}</h2>
+      {name === null ? (
+        <p class="none">Select a port, a host or a tree.</p>
+      ) : (
+        <>
+          {timed(charts.value.queue, "Queue", "kB")}
+          {timed(charts.value.rate, "Transmit rate", "Gbit/s")}
+          {timed(charts.value.wait, "Waiting for credits", "% of time")}
+        </>
+      )}
+    </section>
+  );
+}
+
+export function Latencies() {
+  const lines = useComputed(() => {
+    const chosen = state.selection.value;
+    const isHost = chosen?.kind === "node" && state.run.value.isHost(chosen.node);
+    const name = isHost ? state.run.value.nodes[chosen.node].name : null;
+    return ofRuns((run) => {
+      const cdf = latencyCdf(run, name === null ? null : (run.findNode(name) ?? null));
+      return cdf ? [{ label: name ?? "all hosts", ...cdf }] : [];
+    });
+  });
+  return (
+    <section aria-labelledby="latency-title">
+      <h2 id="latency-title">Latency of packets</h2>
+      <Chart
+        title="Latency, whole run"
+        xLabel="µs"
+        yLabel="% of packets"
+        lines={lines.value}
+        logX
+      />
+    </section>
+  );
+}
+
+const RANKINGS = { ports: "Ports", trees: "Trees", victims: "Victims", culprits: "Culprits" };
+type Ranking = keyof typeof RANKINGS;
+
+export function Rankings() {
+  const [shown, setShown] = useState<Ranking>("ports");
+  const names = Object.keys(RANKINGS) as Ranking[];
+  const move = (by: number) => {
+    const next = names[(names.indexOf(shown) + by + names.length) % names.length];
+    setShown(next);
+    document.getElementById(`tab-${next}`)?.focus();
+  };
+  const ranked = useComputed(() => rankings(state.run.value));
+  const { columns, rows, sortBy } = ranked.value[shown];
+  return (
+    <section aria-labelledby="rankings-title">
+      <h2 id="rankings-title">Rankings</h2>
+      <div role="tablist" aria-label="Rankings" class="tabs">
+        {names.map((name) => (
+          <button
+            key={name}
+            id={`tab-${name}`}
+            type="button"
+            role="tab"
+            aria-selected={shown === name}
+            aria-controls="ranking"
+            tabIndex={shown === name ? 0 : -1}
+            onClick={() => setShown(name)}
+            onKeyDown={(event) => {
+              if (event.key === "ArrowRight") move(1);
+              else if (event.key === "ArrowLeft") move(-1);
+            }}
+          >
+            {RANKINGS[name]}
+          </button>
+        ))}
+      </div>
+      <div id="ranking" role="tabpanel" aria-labelledby={`tab-${shown}`}>
+        <DataTable
+          key={shown}
+          title={titleOf(shown)}
+          columns={columns}
+          rows={rows}
+          sortBy={sortBy}
+        />
+      </div>
+    </section>
+  );
+}
+
+function titleOf(ranking: Ranking): string {
+  const [from, to] = state.span.value;
+  return `${RANKINGS[ranking]}, ${milliseconds(from)} to ${milliseconds(to)}`;
+}
+
+interface Ranked {
+  columns: Column[];
+  rows: Row[];
+  sortBy: number;
+}
+
+function rankings(run: Run): Record<Ranking, Ranked> {
+  return { ports: topPorts(run), trees: topTrees(run), ...topHosts(run) };
+}
+
+function topPorts(run: Run): Ranked {
+  const sums = portSums(run, state.span.value)
+    .sort((a, b) => b.waiting - a.waiting || b.utilisation - a.utilisation)
+    .slice(0, MOST_ROWS);
+  const chosen = state.selection.value;
+  return {
+    columns: [
+      { name: "port" },
+      { name: "waiting", show: asPercent },
+      { name: "utilisation", show: asPercent },
+      { name: "longest queue", show: asBytes },
+      { name: "marked packets", show: asCount },
+    ],
+    sortBy: 1,
+    rows: sums.map((sum) => ({
+      id: run.portName(sum.row),
+      cells: [run.portName(sum.row), sum.waiting, sum.utilisation, sum.largestQueue, sum.marked],
+      isSelected: chosen?.kind === "port" && chosen.row === sum.row,
+      onSelect: () => (state.selection.value = { kind: "port", row: sum.row }),
+    })),
+  };
+}
+
+function topTrees(run: Run): Ranked {
+  const [from, to] = state.span.value;
+  const chosen = state.selection.value;
+  return {
+    columns: [
+      { name: "tree" },
+      { name: "to" },
+      { name: "from, ms", show: (ps) => String(Number(ps) / 1e9) },
+      { name: "until, ms", show: (ps) => String(Number(ps) / 1e9) },
+      { name: "peak bytes", show: asBytes },
+      { name: "peak ports", show: asCount },
+      { name: "contributors", show: asCount },
+      { name: "victims", show: asCount },
+    ],
+    sortBy: 4,
+    rows: run.lifetimes
+      .filter((life) => life.death >= from && life.birth <= to)
+      .sort((a, b) => b.peakQueued - a.peakQueued)
+      .slice(0, MOST_ROWS)
+      .map((life) => ({
+        id: String(life.tree),
+        cells: [
+          `T${life.tree}`,
+          life.destination,
+          life.birth,
+          life.death,
+          life.peakQueued,
+          life.peakPorts,
+          life.peakContributors,
+          life.peakVictims,
+        ],
+        isSelected: chosen?.kind === "tree" && chosen.tree === life.tree,
+        onSelect: () => (state.selection.value = { kind: "tree", tree: life.tree }),
+      })),
+  };
+}
+
+function topHosts(run: Run): { victims: Ranked; culprits: Ranked } {
+  const [first, last] = samplesWithin(run.treeTimes, state.span.value);
+  const sums = run.hostSums(first, last);
+  const samples = Math.max(1, last - first + 1);
+  const chosen = state.selection.value;
+  const ranked = (of: Float64Array, label: string): Ranked => ({
+    columns: [{ name: "host" }, { name: "role" }, { name: label, show: asBytes }],
+    sortBy: 2,
+    rows: Array.from(of.keys())
+      .filter((host) => of[host] > 0)
+      .sort((a, b) => of[b] - of[a])
+      .slice(0, MOST_ROWS)
+      .map((host) => ({
+        id: run.nodes[host].name,
+        cells: [run.nodes[host].name, run.nodes[host].role ?? "", of[host] / samples],
+        isSelected: chosen?.kind === "node" && chosen.node === host,
+        onSelect: () => (state.selection.value = { kind: "node", node: host }),
+      })),
+  });
+  return {
+    victims: ranked(sums.victim, "held up, mean bytes"),
+    culprits: ranked(sums.contributing, "towards roots, mean bytes"),
+  };
+}
+
+/** Flows, programs and the like as they are. */
+export function Extras() {
+  const { extras } = state.run.value;
+  return (
+    <>
+      {Array.from(extras, ([name, table]) => (
+        <section key={name} aria-label={name}>
+          <h2>{name[0].toUpperCase() + name.slice(1)}</h2>
+          <DataTable
+            title={name}
+            columns={table.schema.fields.map((field) => ({
+              name: field.name.replaceAll("_", " "),
+            }))}
+            rows={plainRows(table)}
+          />
+        </section>
+      ))}
+    </>
+  );
+}
+
+function plainRows(table: Table): Row[] {
+  const columns = table.schema.fields.map((field) => table.getChild(field.name)!);
+  return Array.from({ length: Math.min(MOST_ROWS, table.numRows) }, (_, row) => ({
+    id: String(row),
+    cells: columns.map((column) => plain(column.get(row))),
+  }));
+}
+
+function plain(value: unknown): Cell {
+  if (value === null || typeof value === "number" || typeof value === "string") return value;
+  return String(value);
+}
+
+export function Facts() {
+  const { facts } = state.run.value;
+  const rows: [string, string][] = [
+    ["scenario", facts.name],
+    ["description", facts.description],
+    ["congestion control", facts.scheme],
+    ["seed", String(facts.seed)],
+    ["hosts", count(facts.hosts)],
+    ["simulated time", milliseconds(facts.duration_ps)],
+    ["link rate", gbps(facts.link_gbps)],
+    ...Object.entries(facts.rates_gbps).map(([name, value]): [string, string] => [
+      RATE_NAMES[name] ?? name,
+      gbps(value),
+    ]),
+    ["silvan", facts.version],
+  ];
+  return (
+    <section aria-labelledby="run-title">
+      <h2 id="run-title">Run</h2>
+      {facts.merged_samples > 1 && (
+        <p>Each sample of the ports stands for {facts.merged_samples} of the run.</p>
+      )}
+      {facts.skipped_trees > 1 && <p>One of {facts.skipped_trees} samples of the trees is kept.</p>}
+      <dl>
+        {rows
+          .filter(([, value]) => value !== "")
+          .map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+      </dl>
+      <details>
+        <summary>Scenario</summary>
+        <pre tabIndex={0}>{facts.scenario}</pre>
+      </details>
+    </section>
+  );
+}
+
+export const RATE_NAMES: Record<string, string> = {
+  hotspots_gbps: "hotspot receive rate",
+  other_receivers_gbps: "mean of other receivers",
+  total_gbps: "total delivered",
+};

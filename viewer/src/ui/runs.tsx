@@ -1,0 +1,138 @@
+// Several runs: what tells them apart, their results, and the differences of two.
+
+import type { Run } from "../data/run";
+import { latencyCdf } from "../data/series";
+import { digits } from "../data/units";
+import * as state from "../state";
+import { Chart, type Line } from "./chart";
+import type { Cell } from "./download";
+import { RATE_NAMES } from "./panels";
+import { DataTable } from "./table";
+
+export function Runs() {
+  const runs = state.runs.value;
+  return (
+    <section aria-labelledby="runs-title">
+      <h2 id="runs-title">{runs.length === 2 ? "Comparison" : "Runs"}</h2>
+      {runs.length === 2 ? <Differences /> : <Points />}
+    </section>
+  );
+}
+
+/** Results of two runs, and the second relative to the first. */
+function Differences() {
+  const [first, second] = state.runs.value;
+  const [before, after] = [measures(first), measures(second)];
+  const rows = [...before.keys()].map((name) => {
+    const [a, b] = [before.get(name)!, after.get(name) ?? null];
+    const change = a && b !== null ? `${b >= a ? "+" : ""}${digits((100 * (b - a)) / a, 3)} %` : "";
+    return { id: name, cells: [name, rounded(a), rounded(b), change] };
+  });
+  const parameters = Object.keys(first.facts.parameters).map((name) => ({
+    id: name,
+    cells: [name, first.facts.parameters[name], second.facts.parameters[name], ""],
+  }));
+  const columns = ["", first.facts.label, second.facts.label, "change"].map((name) => ({
+    name: name || "measure",
+  }));
+  return <DataTable title="Differences" columns={columns} rows={[...rows, ...parameters]} />;
+}
+
+function rounded(value: number | null): Cell {
+  return value === null ? null : Number(digits(value));
+}
+
+/** What a run has achieved, by name with unit. */
+function measures(run: Run): Map<string, number | null> {
+  const found = new Map<string, number | null>(
+    Object.entries(run.facts.rates_gbps).map(([name, value]) => [
+      `${RATE_NAMES[name] ?? name}, Gbit/s`,
+      value,
+    ]),
+  );
+  if (run.treeTimes.length) {
+    found.set("trees, mean", mean(run.treeCount));
+    found.set("MB in trees, mean", mean(run.treeBytes) / 1e6);
+  }
+  const cdf = latencyCdf(run, null);
+  for (const share of cdf ? [50, 99] : []) {
+    const at = cdf!.y.findIndex((value) => value >= share);
+    found.set(`latency, ${share === 50 ? "median" : "99th percentile"}, µs`, cdf!.x[at] ?? null);
+  }
+  return found;
+}
+
+function mean(values: ArrayLike<number>): number {
+  let sum = 0;
+  for (let at = 0; at < values.length; at++) sum += values[at];
+  return sum / values.length;
+}
+
+/** The runs as a table to choose from, and their rates by the first parameter that is a number. */
+function Points() {
+  const runs = state.runs.value;
+  const parameters = Object.keys(runs[0].facts.parameters);
+  const rates = [...new Set(runs.flatMap((run) => Object.keys(run.facts.rates_gbps)))];
+  const x = parameters.find((name) =>
+    runs.every((run) => Number.isFinite(parseFloat(run.facts.parameters[name]))),
+  );
+  const lines: Line[] = x ? rates.map((rate) => curve(runs, x, rate)) : [];
+  return (
+    <>
+      <DataTable
+        title="Runs of this page"
+        columns={[
+          "run",
+          ...parameters,
+          ...rates.map((name) => `${RATE_NAMES[name] ?? name}, Gbit/s`),
+        ].map((name) => ({ name }))}
+        rows={runs.map((run, index) => ({
+          id: run.facts.label,
+          cells: [
+            run.facts.label,
+            ...parameters.map((name) => run.facts.parameters[name]),
+            ...rates.map((name) => rounded(run.facts.rates_gbps[name] ?? null)),
+          ],
+          isSelected: index === state.active.value,
+          onSelect: () => {
+            state.selection.value = null;
+            state.active.value = index;
+          },
+        }))}
+      />
+      {x && (
+        <Chart
+          title={`Rates by ${x}`}
+          xLabel={x}
+          yLabel="Gbit/s"
+          lines={lines}
+          at={parseFloat(state.run.value.facts.parameters[x])}
+          onPick={(value) => pickRun(runs, x, value)}
+        />
+      )}
+    </>
+  );
+}
+
+/** Means of a rate over the runs of each value. */
+function curve(runs: Run[], parameter: string, rate: string): Line {
+  const values = new Map<number, number[]>();
+  for (const run of runs) {
+    const x = parseFloat(run.facts.parameters[parameter]);
+    const y = run.facts.rates_gbps[rate];
+    if (y !== undefined) values.set(x, [...(values.get(x) ?? []), y]);
+  }
+  const sorted = [...values].sort((a, b) => a[0] - b[0]);
+  return {
+    label: RATE_NAMES[rate] ?? rate,
+    x: sorted.map(([x]) => x),
+    y: sorted.map(([, all]) => mean(all)),
+  };
+}
+
+/** Show the run behind the point of a curve. */
+function pickRun(runs: Run[], parameter: string, x: number): void {
+  const away = runs.map((run) => Math.abs(parseFloat(run.facts.parameters[parameter]) - x));
+  state.selection.value = null;
+  state.active.value = away.indexOf(Math.min(...away));
+}

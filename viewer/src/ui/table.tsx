@@ -1,0 +1,130 @@
+// A table that a reader sorts by its columns, and downloads.
+
+import { useState } from "preact/hooks";
+import { csv, fileName, saveText, type Cell } from "./download";
+
+export interface Column {
+  name: string;
+  /** How a value is shown; CSV holds the value itself. */
+  show?(value: Cell): string;
+}
+
+export interface Row {
+  id: string;
+  cells: Cell[];
+  onSelect?(): void;
+  isSelected?: boolean;
+}
+
+const FEW = 12;
+const UNSORTED = -1;
+
+export function DataTable(props: {
+  title: string;
+  columns: Column[];
+  rows: Row[];
+  /** Column by which rows are sorted at first, the largest on top; without it they keep their order. */
+  sortBy?: number;
+}) {
+  const { title, columns, rows } = props;
+  const [sort, setSort] = useState<{ column: number; down: boolean }>({
+    column: props.sortBy ?? UNSORTED,
+    down: props.sortBy !== undefined,
+  });
+  const [all, setAll] = useState(false);
+  const sorted = [...rows];
+  if (sort.column !== UNSORTED) {
+    sorted.sort((a, b) => compare(a.cells[sort.column], b.cells[sort.column], sort.down));
+  }
+  const shown = all ? sorted : sorted.slice(0, FEW);
+  return (
+    <div class="table">
+      <div class="scroll" role="region" aria-label={title} tabIndex={0}>
+        <table>
+          <caption>
+            {title}
+            <button
+              type="button"
+              class="small"
+              aria-label={`Download ${title} as CSV`}
+              onClick={() =>
+                saveText(
+                  `${fileName(title)}.csv`,
+                  csv(
+                    columns.map((column) => column.name),
+                    sorted.map((row) => row.cells),
+                  ),
+                  "text/csv",
+                )
+              }
+            >
+              CSV
+            </button>
+          </caption>
+          <thead>
+            <tr>
+              {columns.map((column, index) => (
+                <th
+                  key={column.name}
+                  scope="col"
+                  aria-sort={
+                    sort.column === index ? (sort.down ? "descending" : "ascending") : undefined
+                  }
+                >
+                  <button
+                    type="button"
+                    onClick={() =>
+                      setSort({ column: index, down: sort.column === index ? !sort.down : true })
+                    }
+                  >
+                    {column.name}
+                    <span aria-hidden="true">
+                      {sort.column === index ? (sort.down ? " ▾" : " ▴") : ""}
+                    </span>
+                  </button>
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((row) => (
+              <tr key={row.id} class={row.isSelected ? "selected" : undefined}>
+                {row.cells.map((cell, index) => {
+                  const text = columns[index].show?.(cell) ?? (cell === null ? "" : String(cell));
+                  const content =
+                    index === 0 && row.onSelect ? (
+                      <button type="button" class="link" onClick={row.onSelect}>
+                        {text}
+                      </button>
+                    ) : (
+                      text
+                    );
+                  return (
+                    <td key={index} class={typeof cell === "number" ? "number" : undefined}>
+                      {content}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {rows.length === 0 && <p class="none">No rows.</p>}
+      {rows.length > FEW && (
+        <button type="button" class="small" aria-expanded={all} onClick={() => setAll(!all)}>
+          {all ? "Show fewer" : `Show all ${rows.length}`}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function compare(a: Cell, b: Cell, down: boolean): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  const order =
+    typeof a === "number" && typeof b === "number"
+      ? a - b
+      : String(a).localeCompare(String(b), "en", { numeric: true });
+  return down ? -order : order;
+}

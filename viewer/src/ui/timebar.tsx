@@ -1,0 +1,182 @@
+// The bar of time: number of trees, bytes in them and events; the instant, playing, and a marked window.
+
+import { useComputed } from "@preact/signals";
+import * as state from "../state";
+import { milliseconds } from "../data/units";
+import { Chart, type Line } from "./chart";
+
+const SPEEDS = [5, 10, 20, 40];
+
+export function TimeBar() {
+  const lines = useComputed<Line[]>(() => barLines());
+  const events = useComputed(() =>
+    state.run.value.events.map((event) => ({ x: event.time / 1e9, text: event.text })),
+  );
+  const all = state.instants.value;
+  const index = Math.max(
+    0,
+    all.findLastIndex((instant) => instant <= state.time.value),
+  );
+  const marked = state.marked.value;
+  const nothing = all.length === 0;
+  const near = nearEvents();
+  return (
+    <footer class="time" aria-label="Time">
+      <div class="controls">
+        <button
+          type="button"
+          disabled={nothing}
+          aria-label="One sample back"
+          onClick={() => state.step(-1)}
+        >
+          ◀
+        </button>
+        <button
+          type="button"
+          class="play"
+          disabled={nothing}
+          aria-pressed={state.playing.value}
+          onClick={() => play()}
+        >
+          {state.playing.value ? "Pause" : "Play"}
+        </button>
+        <button
+          type="button"
+          disabled={nothing}
+          aria-label="One sample on"
+          onClick={() => state.step(1)}
+        >
+          ▶
+        </button>
+        <label>
+          <span class="hidden">Speed</span>
+          <select
+            value={state.speed.value}
+            onChange={(event) => (state.speed.value = Number(event.currentTarget.value))}
+          >
+            {SPEEDS.map((speed) => (
+              <option key={speed} value={speed}>
+                {speed} samples/s
+              </option>
+            ))}
+          </select>
+        </label>
+        <output class="now" aria-live="off">
+          t = {milliseconds(state.time.value)}
+        </output>
+        <WindowControls marked={marked} />
+      </div>
+      <input
+        class="slider"
+        type="range"
+        aria-label="Instant"
+        aria-valuetext={milliseconds(state.time.value)}
+        min={0}
+        max={Math.max(0, all.length - 1)}
+        step={1}
+        value={index}
+        disabled={nothing}
+        onInput={(event) => {
+          state.playing.value = false;
+          state.time.value = all[Number(event.currentTarget.value)];
+        }}
+      />
+      <Chart
+        title="Congestion over time"
+        xLabel="ms"
+        yLabel="MB"
+        rightLabel="trees"
+        height={96}
+        lines={lines.value}
+        at={state.time.value / 1e9}
+        shaded={marked && [marked[0] / 1e9, marked[1] / 1e9]}
+        events={events.value}
+        onPick={(x) => (state.time.value = nearestInstant(x * 1e9))}
+        onRange={([from, to]) => mark(from * 1e9, to * 1e9)}
+      />
+      <p class="events" aria-live="polite">
+        {near.map((event) => `${milliseconds(event.time)}: ${event.text}`).join("; ")}
+      </p>
+    </footer>
+  );
+}
+
+function WindowControls({ marked }: { marked: [number, number] | null }) {
+  const [from, to] = state.span.value;
+  const field = (name: string, value: number, change: (ps: number) => void) => (
+    <label>
+      {name}
+      <input
+        type="number"
+        min={0}
+        max={state.duration.value / 1e9}
+        step="any"
+        value={Number((value / 1e9).toFixed(4))}
+        onChange={(event) => change(Number(event.currentTarget.value) * 1e9)}
+      />
+    </label>
+  );
+  return (
+    <fieldset class="window">
+      <legend class="hidden">Window that panels sum over, in milliseconds</legend>
+      {field("from", from, (ps) => mark(ps, to))}
+      {field("to", to, (ps) => mark(from, ps))}
+      <span>ms</span>
+      <button type="button" disabled={!marked} onClick={() => (state.marked.value = null)}>
+        Whole run
+      </button>
+    </fieldset>
+  );
+}
+
+function mark(from: number, to: number): void {
+  const [first, last] = [
+    Math.max(0, Math.min(from, to)),
+    Math.min(state.duration.value, Math.max(from, to)),
+  ];
+  if (last > first) state.marked.value = [first, last];
+}
+
+function play(): void {
+  const all = state.instants.value;
+  if (!state.playing.value && state.time.value >= all[all.length - 1]) state.time.value = all[0];
+  state.playing.value = !state.playing.value;
+}
+
+function nearestInstant(ps: number): number {
+  const all = state.instants.value;
+  return all.reduce(
+    (best, one) => (Math.abs(one - ps) < Math.abs(best - ps) ? one : best),
+    all[0] ?? ps,
+  );
+}
+
+/** Trees and bytes in trees of each run; without trees, what waits in all ports. */
+function barLines(): Line[] {
+  const several = state.runs.value.length === 2;
+  const shown = several ? state.runs.value : [state.run.value];
+  return shown.flatMap((run, index) => {
+    if (!run.treeTimes.length) return [];
+    const x = run.treeTimes.map((ps) => ps / 1e9);
+    const suffix = several ? `, ${run.facts.label}` : "";
+    const dash = index > 0 ? [5, 4] : undefined;
+    return [
+      { label: `trees${suffix}`, x, y: run.treeCount, colour: 2, dash, steps: true, right: true },
+      {
+        label: `MB in trees${suffix}`,
+        x,
+        y: Array.from(run.treeBytes, (bytes) => bytes / 1e6),
+        colour: 1,
+        dash,
+      },
+    ];
+  });
+}
+
+/** Events within a fiftieth of the run around the instant. */
+function nearEvents() {
+  const reach = state.duration.value / 50;
+  return state.run.value.events
+    .filter((event) => Math.abs(event.time - state.time.value) <= reach)
+    .slice(0, 4);
+}

@@ -1,0 +1,146 @@
+// What the map shows and how, and files of it.
+
+import { digits } from "../data/units";
+import type { LayoutName } from "../layout/layout";
+import { css, type ColourBy } from "../map/colours";
+import { fit } from "../map/camera";
+import * as state from "../state";
+import { makerOf, saveDrawing } from "./map";
+import { Search } from "./search";
+
+const LAYOUTS: Record<LayoutName, string> = { unfolded: "unfolded", cabled: "as cabled" };
+const MEASURES: Record<ColourBy, string> = {
+  trees: "congestion trees",
+  utilisation: "utilisation",
+  waiting: "waiting for credits",
+  queue: "queue",
+};
+
+export function Toolbar() {
+  const hasSeries = state.run.value.series !== null;
+  return (
+    <div class="toolbar" role="toolbar" aria-label="Map">
+      <Search />
+      <label>
+        Layout
+        <select
+          value={state.layoutName.value}
+          onChange={(event) => {
+            state.layoutName.value = event.currentTarget.value as LayoutName;
+            state.camera.value = null;
+          }}
+        >
+          {Object.entries(LAYOUTS).map(([value, name]) => (
+            <option key={value} value={value}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label>
+        Colour
+        <select
+          value={state.colourBy.value}
+          onChange={(event) => (state.colourBy.value = event.currentTarget.value as ColourBy)}
+        >
+          {Object.entries(MEASURES).map(([value, name]) => (
+            <option key={value} value={value} disabled={value !== "trees" && !hasSeries}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <span class="buttons">
+        <button type="button" aria-label="Zoom in" onClick={() => zoom(0.5)}>
+          +
+        </button>
+        <button type="button" aria-label="Zoom out" onClick={() => zoom(-0.5)}>
+          −
+        </button>
+        <button type="button" onClick={() => (state.camera.value = null)}>
+          Whole map
+        </button>
+        <button
+          type="button"
+          aria-label="Download the map as PNG"
+          onClick={() => saveDrawing("png")}
+        >
+          PNG
+        </button>
+        <button
+          type="button"
+          aria-label="Download the map as SVG"
+          onClick={() => saveDrawing("svg")}
+        >
+          SVG
+        </button>
+      </span>
+    </div>
+  );
+}
+
+function zoom(by: number): void {
+  const { layout } = makerOf(state.run.value, state.layoutName.value);
+  const canvas = document.querySelector(".map")!;
+  const camera = state.camera.value ?? fit(layout, canvas.clientWidth, canvas.clientHeight);
+  state.camera.value = { ...camera, zoom: camera.zoom + by };
+}
+
+export function Legend() {
+  const theme = state.theme.value;
+  const measure = state.colourBy.value;
+  const run = state.run.value;
+  const colour = css(theme.trees[0]);
+  const ink = css(theme.ink);
+  return (
+    <ul class="legend map-legend" aria-label="Legend">
+      {measure === "trees" || !run.series ? (
+        <li>
+          <svg width="26" height="12" aria-hidden="true">
+            <path d="M0 6h26" stroke={colour} stroke-width="4" />
+          </svg>
+          branch: the thicker, the more ports behind it
+        </li>
+      ) : (
+        <li>
+          {measure === "queue" ? "0" : "0 %"}
+          <svg width="80" height="12" aria-hidden="true">
+            {theme.ramps[measure].map((shade, index, all) => (
+              <rect
+                key={index}
+                x={(index * 80) / all.length}
+                y={5 - index}
+                width={80 / all.length}
+                height={2 + 2 * index}
+                fill={css(shade)}
+              />
+            ))}
+          </svg>
+          {measure === "queue" ? `${digits(run.largestQueue / 1e6, 3)} MB` : "100 %"}:{" "}
+          {MEASURES[measure]}
+        </li>
+      )}
+      <li>
+        <svg width="14" height="14" aria-hidden="true">
+          <path
+            d="M7 0l1.8 4.9 5.2.2-4.1 3.2 1.4 5L7 10.400l-4.300 2.900 1.400-5L0 5.100l5.200-.2z"
+            fill={colour}
+          />
+        </svg>
+        root
+      </li>
+      <li>
+        <svg width="12" height="12" aria-hidden="true">
+          <circle cx="6" cy="6" r="4.5" fill={colour} />
+        </svg>
+        contributor
+      </li>
+      <li>
+        <svg width="12" height="12" aria-hidden="true">
+          <circle cx="6" cy="6" r="4.500" fill="none" stroke={ink} stroke-width="1.8" />
+        </svg>
+        host with victims
+      </li>
+    </ul>
+  );
+}
