@@ -75,5 +75,10 @@ def test_words_with_a_plainer_one_are_found() -> None:
         (1, "again"),
         (2, "without effect"),
     ]
+    guide = language.words_for(ROOT / "docs" / "guide" / "trees.md")
+    assert [word for _, word, _ in language.findings("It stands " + "in a table.", guide)] == [
+        "stands " + "in"
+    ]
+    assert list(language.findings("It stands " + "in a table.")) == []
     # The files of the project, this one among them, are what the tool reads.
     assert Path(__file__).resolve() in {path.resolve() for path in language.files()}

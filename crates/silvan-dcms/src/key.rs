@@ -1,4 +1,4 @@
-//! The CC_Key, which nobody else shall see.
+//! The CC_Key, which is kept secret.
 
 use std::fmt;
 use std::fs::OpenOptions;

@@ -228,7 +228,7 @@ impl Clients {
         }
     }
 
-    /// NodeInfo as the client's files shall show it. It works out the port's GUID as the node's plus
+    /// NodeInfo for the client's files. It works out the port's GUID as the node's plus
     /// the port's number, which real adapters need not follow; so the node's is what leads there.
     fn node_info(&self, node: NodeId) -> [u8; CONTROL_DATA] {
         let mut info = self.subnet.state(node).info;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use silvan_core::{Span, Time};
 
-/// Wall time that a step of the data plane shall take: as long as a datagram may have to wait.
+/// Target wall time of a step of the data plane, which is the longest wait of a datagram.
 const SLICE: Duration = Duration::from_micros(50);
 /// Longest and shortest step, in ps.
 const LONGEST_STEP: u64 = 1_000_000_000;

@@ -175,7 +175,7 @@ class Drawing:
         looks = {place: (colours[int(rows[place])], float(weight[place])) for place in shown}
 
         def order(place: int) -> tuple[bool, float, str]:
-            # Trunks over twigs, and changes over what stays.
+            # Thick lines over thin ones, and changes over what stays.
             colour, behind = looks[place]
             return colour != CHANGE_COLOURS["both"], behind, colour
 
@@ -343,7 +343,7 @@ def legend(figure: Figure, *, change: bool = False) -> None:
         line("branch", colour),
         mark("sender that contributes", "o", color=colour, markersize=6),
         mark(
-            "sender with victims: packets that wait in a branch but pass no root",
+            "host with blocked packets: they wait in a branch but pass no root",
             "o",
             markersize=6,
             **ring,

@@ -141,7 +141,7 @@ def draw_routings(
     """
     stem = "beyond-adaptive"
     with style.styled(
-        8.6, 3.4, "Adaptive routing beside and together with congestion control, 120-host fat tree"
+        8.6, 3.4, "Adaptive routing alone and together with congestion control, 120-host fat tree"
     ) as figure:
         first, second, third = figure.subplots(1, 3)
         _bars(first, "Random permutation: all", traffics["permutation"], "everyone")

@@ -54,7 +54,7 @@ pub enum Fault {
     FullDisk(bool),
     /// The manager's clock jumps by so many nanoseconds.
     Clock(i64),
-    /// The manager shall stop.
+    /// Request to the manager to stop.
     Stop,
 }
 

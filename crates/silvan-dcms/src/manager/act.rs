@@ -160,7 +160,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Backoff { until, wait }
     }
 
-    /// Restores all that shall not stay in force, of switches that are to be asked now.
+    /// Restores all changes that must not stay in force, at switches that are due for a request.
     pub(super) fn restore_pending(&mut self) -> Result<(), ManagerError> {
         if !self.act {
             return Ok(());

@@ -27,7 +27,7 @@ use crate::transport::{Transport, TransportError};
 use crate::watch::{Registry, WatchedPort};
 use follow::SmWatch;
 
-/// How soon the manager sees that it shall stop.
+/// Longest time until the manager notices a request to stop.
 const NAP: Span = Span::from_ms(50);
 /// The least time between two discoveries, and between two tries to find a subnet.
 const LEAST_REST: Span = Span::from_secs(2);
@@ -151,7 +151,7 @@ pub struct Manager<T, D> {
     meter: Meter,
     machine: Dcms<MonotonicTime>,
     growth: Vec<Option<PortGrowth>>,
-    /// Changes that shall stay in force. All others in the journal are to be restored.
+    /// Changes that must stay in force. All others in the journal are to be restored.
     held: BTreeSet<Target>,
     silent: BTreeMap<SwitchId, Backoff>,
     /// Changes that could not be restored.
@@ -294,7 +294,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         Ok(true)
     }
 
-    /// Waits, but not for longer than until it shall stop.
+    /// Waits, at most until a request to stop.
     fn wait(&mut self, span: Span, stop: &AtomicBool) {
         let began = self.client.now();
         while !stop.load(Ordering::Relaxed) {

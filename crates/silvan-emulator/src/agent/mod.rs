@@ -16,7 +16,7 @@ use crate::subnet::{Arrival, Subnet};
 pub(crate) enum Reaction {
     /// The request has become the answer, in place.
     Answered,
-    /// No answer: whoever asked shall think that it was lost.
+    /// No answer: the client must conclude that the request was lost.
     Silent,
 }
 

@@ -28,7 +28,7 @@ use desk::{Counter, Desks};
 pub use notices::Notices;
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
 
-/// Longest sleep: how soon the server sees that it shall stop.
+/// Longest sleep, and so the longest time until the server notices a request to stop.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 /// Sleep between two steps of a data plane that has nothing to make up for.
 const TICK: Duration = Duration::from_millis(1);

@@ -10,8 +10,8 @@
 //!    in a cycle in which a random number is at least f(c), with [`Shift`] for
 //!    f(c) = 2^(m - n) c + k of the c credits taken.
 //!
-//! A clock cycle is the time of a flit on the link. The engine moves whole packets: one that starts
-//! owes its remaining flits, which the interface then lets go one by one, as the throttle has it, and
+//! A clock cycle is the time of a flit on the link. The engine moves whole packets: when one
+//! starts, the interface computes when the throttle would send its remaining flits one by one, and
 //! the next packet may start when it could send another. Between two changes of c everything is
 //! computed at once, not cycle by cycle; the result is the same.
 //!
