@@ -24,7 +24,7 @@ pub(crate) fn build_fabric(
     match &section.topology {
         Some(topology) if section.is_listed() => {
             let message = format!(
-                "there is a generator ({}) beside lists of switches, hosts or cables",
+                "a generator ({}) is given together with lists of switches, hosts or cables",
                 topology.kind().name()
             );
             let error = ScenarioError::new(at("fabric.generator"), message);
@@ -203,7 +203,7 @@ fn compute_routes(
         }
     }
     if !section.tables.is_empty() && !section.linear_tables.is_empty() {
-        let message = "there are linear tables beside tables by name";
+        let message = "linear tables are given together with tables by name";
         let error = ScenarioError::new(at("fabric.linear-tables"), message);
         return Err(error.with_hint("use either of them"));
     }

@@ -33,7 +33,7 @@ pub(crate) fn import_fabric(
     };
     let key = at("fabric.file");
     if section.topology.is_some() || section.is_listed() {
-        let message = "there is a file beside a generator or lists";
+        let message = "a file is given together with a generator or lists";
         return Err(ScenarioError::new(key, message).with_hint("use either of them"));
     }
     let (name, text) = read(&file, base, &key, limits::FILE)?;

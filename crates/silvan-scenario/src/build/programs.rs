@@ -56,8 +56,8 @@ fn schedules(
 ) -> Result<Vec<Arc<Schedule>>, ScenarioError> {
     match (entry.file.take(), &entry.goal) {
         (Some(_), Some(_)) => {
-            let error = ScenarioError::new(key.key("file"), "there is a file beside a text");
-            Err(error.with_hint("give file or goal"))
+            let error = ScenarioError::new(key.key("file"), "both a file and a text are given");
+            Err(error.with_hint("use file or goal"))
         }
         (None, None) => {
             let error = ScenarioError::new(key.clone(), "goal needs a schedule");

@@ -25,8 +25,8 @@ pub(crate) fn import_python(
     match (section.file.take(), &section.source) {
         (Some(_), Some(_)) => {
             let key = at("control.python.file");
-            let error = ScenarioError::new(key, "there is a file beside a text");
-            return Err(error.with_hint("give file or source"));
+            let error = ScenarioError::new(key, "both a file and a text are given");
+            return Err(error.with_hint("use file or source"));
         }
         (Some(file), None) => take(section, &file, base)?,
         (None, Some(_)) => {

@@ -37,7 +37,7 @@ fn generator_parameters_are_exactly_those_of_the_generator() {
     );
     assert_eq!(
         message("[fabric]\ngenerator = \"single-switch\"\n[[fabric.host]]\nname = \"a\""),
-        "file.toml:2: fabric.generator: there is a generator (single-switch) beside lists of switches, hosts \
+        "file.toml:2: fabric.generator: a generator (single-switch) is given together with lists of switches, hosts \
          or cables (hint: use either of them)"
     );
     assert_eq!(

@@ -115,7 +115,7 @@ fn what_is_wrong_is_named_with_its_file() {
         ),
         (
             "file = \"ibnetdiscover.txt\"\ngenerator = \"fat-tree-648\"",
-            "../silvan-fabric/tests/samples/test.toml:2: fabric.file: there is a file beside a \
+            "../silvan-fabric/tests/samples/test.toml:2: fabric.file: a file is given together with a \
              generator or lists (hint: use either of them)",
         ),
         (

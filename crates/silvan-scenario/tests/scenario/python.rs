@@ -59,7 +59,7 @@ fn mistakes_are_located() {
         ),
         (
             "python = { file = \"half.py\", source = \"\" }",
-            "2: control.python.file: there is a file beside a text (hint: give file or source)",
+            "2: control.python.file: both a file and a text are given (hint: use file or source)",
         ),
         (
             "python = { file = \"nowhere.py\" }",

@@ -123,7 +123,7 @@ fn mistakes_are_told_with_their_line() {
         (
             "num_ranks 1\nrank 0 {\na: calc 1\na: calc 2\n}\n",
             Some(4),
-            "stands for two operations",
+            "names two operations",
         ),
         (
             "num_ranks 1\nrank 0 {\na: calc 1\na requires b\n}\n",
@@ -136,7 +136,11 @@ fn mistakes_are_told_with_their_line() {
             "waits for itself",
         ),
         ("num_ranks 1\nrank 0 {\nrank 1 {\n", Some(3), "still open"),
-        ("num_ranks 1\ncalc 3\n", Some(2), "in no rank's block"),
+        (
+            "num_ranks 1\ncalc 3\n",
+            Some(2),
+            "outside the block of a rank",
+        ),
         ("num_ranks 1\nnum_ranks 1\n", Some(2), "second time"),
         (
             "num_ranks 1\nrank 0 {\ncalc 1 cpu 1000\n}\n",

@@ -160,7 +160,7 @@ pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, GoalError> {
             (Line::Ranks(_), None) => {
                 return Err(wrong(
                     number,
-                    "num_ranks stands here a second time",
+                    "num_ranks occurs a second time",
                     "leave it out",
                 ));
             }
@@ -170,7 +170,11 @@ pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, GoalError> {
             }
             (Line::End | Line::Op { .. } | Line::Requires { .. }, None) => {
                 let hint = "open one with: rank 0 {";
-                return Err(wrong(number, "this stands in no rank's block", hint));
+                return Err(wrong(
+                    number,
+                    "this line is outside the block of a rank",
+                    hint,
+                ));
             }
         }
     }
@@ -234,10 +238,7 @@ fn add<'a>(
     let op = block.ops.len() as u32;
     if let Some(label) = label {
         if block.labels.insert(label, op).is_some() {
-            let message = format!(
-                "label {label} stands for two operations of rank {}",
-                block.rank
-            );
+            let message = format!("label {label} names two operations of rank {}", block.rank);
             return Err(wrong(line, message, "give one of them another label"));
         }
     }
