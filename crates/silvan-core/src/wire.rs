@@ -251,6 +251,13 @@ impl Vl {
     pub const ZERO: Self = Self(0);
 }
 
+impl Default for Sl {
+    /// SL 0.
+    fn default() -> Self {
+        Self::ZERO
+    }
+}
+
 impl Sl {
     /// The first service level.
     pub const ZERO: Self = Self(0);

@@ -88,22 +88,12 @@ fn fill_fabric(fabric: &mut FabricSection) {
 
 /// Names the traffic entries as the statistics do.
 fn name_entries(file: &mut ScenarioFile) {
-    fn fill<'a>(kind: &str, names: impl Iterator<Item = &'a mut Option<String>>) {
-        for (index, name) in names.enumerate() {
-            name.get_or_insert_with(|| format!("{kind}-{}", index + 1));
-        }
+    file.traffic.fill_names();
+    for (index, entry) in file.traffic.program.iter_mut().enumerate() {
+        entry
+            .name
+            .get_or_insert_with(|| format!("program-{}", index + 1));
     }
-
-    let traffic = &mut file.traffic;
-    fill("uniform", traffic.uniform.iter_mut().map(|e| &mut e.name));
-    fill(
-        "permutation",
-        traffic.permutation.iter_mut().map(|e| &mut e.name),
-    );
-    fill("incast", traffic.incast.iter_mut().map(|e| &mut e.name));
-    fill("flow", traffic.flow.iter_mut().map(|e| &mut e.name));
-    fill("sequence", traffic.sequence.iter_mut().map(|e| &mut e.name));
-    fill("program", traffic.program.iter_mut().map(|e| &mut e.name));
 }
 
 /// Euclid's algorithm; a zero divides nothing and is left out.

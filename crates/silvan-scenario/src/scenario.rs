@@ -13,7 +13,7 @@ use silvan_fabric::routing::{Alternatives, PathLanes, Routes, Routing};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_model::EngineConfig;
 use silvan_workload::programs::Plan;
-use silvan_workload::traffic::{Environment, Traffic, TrafficSpec};
+use silvan_workload::traffic::{Environment, Traffic, TrafficSection};
 
 use crate::build::at;
 use crate::build::classes::check_classes;
@@ -26,7 +26,7 @@ use crate::build::programs::{build_programs, import_schedules};
 use crate::build::python::import_python;
 use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
-use crate::build::traffic::{build_traffic, environment, traffic_error};
+use crate::build::traffic::{check_traffic, environment, traffic_error};
 use crate::effective;
 use crate::given::{self, Given};
 use crate::parsed::{ScenarioFile, SweepSection, Unreachable};
@@ -75,7 +75,6 @@ pub struct Scenario {
     routes: Arc<RouteReport>,
     engine: EngineConfig,
     control: ControlPlan,
-    traffic: TrafficSpec,
     programs: Option<Arc<Plan>>,
     warnings: Vec<String>,
     has_traffic: bool,
@@ -195,11 +194,13 @@ impl Scenario {
         check_engine_routes(&file, &engine, routes)?;
         check_classes(&file, lanes.as_ref())?;
         let control = build_control(&file.control, &fabric)?;
-        let traffic = build_traffic(&file.traffic, file.host.send_queue, &fabric)?;
+        check_traffic(&file.traffic)?;
+        let fabric = Arc::new(fabric);
         let seed = file.run.seed;
-        let environment = environment(&fabric, &engine.host, &engine.packet, seed);
+        let send_queue = file.host.send_queue;
+        let environment = environment(&fabric, &engine.host, send_queue, &engine.packet, seed);
         let offered =
-            Traffic::new(&traffic, &environment).map_err(|error| traffic_error(&error))?;
+            Traffic::new(&file.traffic, &environment).map_err(|error| traffic_error(&error))?;
         let programs = build_programs(&file, &fabric, schedules)?;
         let of_programs = programs.as_ref().map_or(0, |plan| plan.classes().len());
         let classes = offered.classes().len() + of_programs;
@@ -212,14 +213,13 @@ impl Scenario {
             text: text.to_owned(),
             source_name: source_name.to_owned(),
             overrides: overrides.to_vec(),
-            fabric: Arc::new(fabric),
+            fabric,
             tables: Arc::new(tables),
             lanes: lanes.map(Arc::new),
             alternatives: alternatives.map(Arc::new),
             routes: Arc::new(report),
             engine,
             control,
-            traffic,
             programs: programs.map(Arc::new),
             warnings,
             has_traffic: classes > 0,
@@ -358,8 +358,8 @@ impl Scenario {
     }
 
     /// The traffic.
-    pub fn traffic(&self) -> &TrafficSpec {
-        &self.traffic
+    pub fn traffic(&self) -> &TrafficSection {
+        &self.file.traffic
     }
 
     /// Message-passing programs that run beside the traffic, if there are any.
@@ -374,7 +374,14 @@ impl Scenario {
 
     /// What the traffic must know of fabric and run, for a run with this seed.
     pub fn environment(&self, seed: u64) -> Environment {
-        environment(&self.fabric, &self.engine.host, &self.engine.packet, seed)
+        let send_queue = self.file.host.send_queue;
+        environment(
+            &self.fabric,
+            &self.engine.host,
+            send_queue,
+            &self.engine.packet,
+            seed,
+        )
     }
 
     /// `tmax` of gran2012 at an instant of a run with this seed [bit/s of payload]: see
@@ -384,7 +391,7 @@ impl Scenario {
     ///
     /// The placement that this seed gives is impossible.
     pub fn tmax(&self, seed: u64, at: Time) -> Result<f64, ScenarioError> {
-        let traffic = Traffic::new(&self.traffic, &self.environment(seed));
+        let traffic = Traffic::new(self.traffic(), &self.environment(seed));
         let traffic = traffic.map_err(|error| traffic_error(&error))?;
         Ok(traffic.tmax(at))
     }

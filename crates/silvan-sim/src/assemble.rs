@@ -6,7 +6,7 @@ use silvan_core::Time;
 use silvan_model::{Engines, Network, Simulation};
 use silvan_scenario::{Scenario, switch_ports};
 use silvan_workload::programs::{JobPlan, Load, Messaging, Programs};
-use silvan_workload::traffic::{Traffic, TrafficSpec};
+use silvan_workload::traffic::{Traffic, TrafficSection};
 
 use crate::RunError;
 
@@ -74,7 +74,7 @@ pub(crate) fn assemble_alone(
 ) -> Result<Box<dyn Simulation>, RunError> {
     let hosts = scenario.fabric().host_count();
     // The seed draws nothing where there is no traffic.
-    let traffic = Traffic::new(&TrafficSpec::default(), &scenario.environment(0))?;
+    let traffic = Traffic::new(&TrafficSection::default(), &scenario.environment(0))?;
     let programs = Programs::new(vec![job.job(0)], messaging, hosts);
     let load = Load::new(traffic, programs, vec![job.name.clone()], hosts);
     Ok(engines.start(network(scenario), Control::NONE, load)?)

@@ -165,7 +165,7 @@ impl Measurement<'_> {
         };
         let traffic = engine.traffic();
         let mut hotspots = traffic.hotspots(Time::ZERO);
-        hotspots.extend(traffic.incast_targets());
+        hotspots.extend(traffic.targets());
         let mut receives: Vec<bool> = ids().map(|host| traffic.receives(host)).collect();
         if let Some(programs) = engine.programs() {
             let sizes: Vec<u32> = programs.jobs().map(|job| job.ranks).collect();

@@ -4,13 +4,14 @@
 use silvan_cc::hooks::PortVl;
 use silvan_cc::schemes::SchemeName;
 use silvan_cc::workload::Workload;
+use silvan_core::document::Limit;
 use silvan_core::{Bytes, HostId, PortId, Rate, Sl, Time, Vl};
 use silvan_fabric::Fabric;
 use silvan_model::meter::{BySl, MeteredAdapter, MeteredSwitch};
 use silvan_model::{Discards, OnWire, PortCounters};
 use silvan_model::{Engines, LiveSimulation, Network};
 use silvan_scenario::{Override, Scenario, switch_ports};
-use silvan_workload::traffic::{Environment, FlowSpec, Load, Traffic, Window};
+use silvan_workload::traffic::{Environment, Flow, Load, Traffic};
 
 use crate::error::EmulatorError;
 
@@ -215,19 +216,13 @@ impl DataPlane {
     /// Starts a flow and gives its name.
     pub fn start_flow(&mut self, flow: &NewFlow) -> Result<String, EmulatorError> {
         let now = self.now();
-        let spec = FlowSpec {
+        let spec = Flow {
             name: flow.name.clone(),
-            from: flow.from,
-            to: flow.to,
-            bytes: flow.bytes,
+            bytes: flow.bytes.map_or(Limit::Unlimited, Limit::At),
             load: flow.rate.map_or(Load::Saturating, Load::Rate),
-            window: Window {
-                start: now,
-                end: None,
-            },
-            message: None,
+            start: now.since(Time::ZERO),
             sl: flow.sl,
-            on_off: None,
+            ..Flow::new(flow.from.into(), flow.to.into())
         };
         let traffic = self.engine.traffic_mut();
         let class = traffic.add_flow(&spec, self.message, &self.environment)?;

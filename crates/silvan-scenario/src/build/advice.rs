@@ -170,7 +170,19 @@ pub(super) fn on_traffic(reason: &Reason) -> String {
         Reason::NoHosts => "name at least one host",
         Reason::NoHotspots => "set traffic.nodes.hotspots, e.g. to 1",
         Reason::NotAFraction(_) => "write e.g. 0.5 for one half",
-        Reason::FractionSum(_) => "lower one of them",
+        Reason::NotAPercentage(_) => "write e.g. 60 for 60 %",
+        Reason::FractionSum(_) => "lower one of them; the rest of the hosts is idle",
+        Reason::MixedRoles => "give all roles in the same way",
+        Reason::UnwantedKey {
+            choice,
+            wanted: None,
+        } => return format!("{choice} has no parameters"),
+        Reason::UnwantedKey {
+            choice,
+            wanted: Some(key),
+        }
+        | Reason::MissingKey { choice, key } => return format!("{choice} needs {key}"),
+        Reason::UnknownHost(unknown) => return unknown.hint.clone(),
         Reason::ZeroBytes => "write e.g. \"4 KiB\"",
         Reason::TooLarge(_) => "write e.g. \"4 KiB\"; a flow's bytes may be more",
         Reason::ZeroIterations => "write 1 or more, or \"unlimited\"",

@@ -1,12 +1,12 @@
 //! The benchmarks GPCNeT and HPCC.
 
-use silvan_workload::programs::gpcnet::{Gpcnet, Part, Test};
+use silvan_fabric::Fabric;
+use silvan_workload::programs::gpcnet::{Gpcnet, Test};
 use silvan_workload::programs::hpcc::Hpcc;
+use silvan_workload::programs::section::{GpcnetSection, HpccSection};
 
 use super::at;
 use super::programs::{hosts, size, span};
-use super::traffic::Names;
-use crate::parsed::{GpcnetPart, GpcnetSection, GpcnetTest, HpccSection};
 use crate::{KeyPath, ScenarioError};
 
 /// Iterations of a test.
@@ -15,10 +15,7 @@ const MOST_ITERATIONS: u32 = 1 << 20;
 /// Ranks of HPCC: its ping-pongs go through all pairs, one after the other.
 const MOST_HPCC_RANKS: u32 = 256;
 
-pub(super) fn gpcnet_of(
-    section: &GpcnetSection,
-    names: &Names<'_>,
-) -> Result<Gpcnet, ScenarioError> {
+pub(super) fn gpcnet_of(section: &GpcnetSection, fabric: &Fabric) -> Result<Gpcnet, ScenarioError> {
     let key = at("traffic.gpcnet");
     let counts = [
         ("rings", section.rings),
@@ -40,13 +37,9 @@ pub(super) fn gpcnet_of(
         return Err(error.with_hint("0.8 is the benchmark's own"));
     }
     let gpcnet = Gpcnet {
-        hosts: hosts(names, &section.hosts, section.ranks_per_host, &key)?,
+        hosts: hosts(fabric, &section.hosts, section.ranks_per_host, &key)?,
         ranks_per_host: section.ranks_per_host,
-        part: match section.part {
-            GpcnetPart::Isolated => Part::Isolated,
-            GpcnetPart::Congestors => Part::Congestors,
-            GpcnetPart::Congested => Part::Congested,
-        },
+        part: section.part,
         congestor_share: section.congestor_share,
         settle: span(Some(section.settle), &key.key("settle"))?,
         tests: gpcnet_tests(&section.tests, &key.key("tests"))?,
@@ -71,19 +64,9 @@ pub(super) fn gpcnet_of(
     Ok(gpcnet)
 }
 
-fn gpcnet_tests(named: &[GpcnetTest], key: &KeyPath) -> Result<Vec<Test>, ScenarioError> {
+fn gpcnet_tests(named: &[Test], key: &KeyPath) -> Result<Vec<Test>, ScenarioError> {
     let mut tests: Vec<Test> = Vec::new();
-    for (index, name) in named.iter().enumerate() {
-        let test = match name {
-            GpcnetTest::RrLatency => Test::RingLatency,
-            GpcnetTest::RrGetLatency => Test::RingGetLatency,
-            GpcnetTest::RrBandwidth => Test::RingBandwidth,
-            GpcnetTest::RrPutBandwidth => Test::RingPutBandwidth,
-            GpcnetTest::RrBandwidthSync => Test::RingBandwidthSync,
-            GpcnetTest::NatBandwidth => Test::NaturalBandwidth,
-            GpcnetTest::Allreduce => Test::Allreduce,
-            GpcnetTest::Alltoall => Test::Alltoall,
-        };
+    for (index, &test) in named.iter().enumerate() {
         if tests.contains(&test) {
             let message = format!("{:?} is there twice", test.label());
             let error = ScenarioError::new(key.index(index), message);
@@ -98,7 +81,7 @@ fn gpcnet_tests(named: &[GpcnetTest], key: &KeyPath) -> Result<Vec<Test>, Scenar
     Ok(tests)
 }
 
-pub(super) fn hpcc_of(section: &HpccSection, names: &Names<'_>) -> Result<Hpcc, ScenarioError> {
+pub(super) fn hpcc_of(section: &HpccSection, fabric: &Fabric) -> Result<Hpcc, ScenarioError> {
     let key = at("traffic.hpcc");
     let counts = [
         ("latency-rings", section.latency_rings),
@@ -111,7 +94,7 @@ pub(super) fn hpcc_of(section: &HpccSection, names: &Names<'_>) -> Result<Hpcc, 
         return Err(error.with_hint("write e.g. 30"));
     }
     let hpcc = Hpcc {
-        hosts: hosts(names, &section.hosts, section.ranks_per_host, &key)?,
+        hosts: hosts(fabric, &section.hosts, section.ranks_per_host, &key)?,
         ranks_per_host: section.ranks_per_host,
         settle: span(Some(section.settle), &key.key("settle"))?,
         rings: (section.latency_rings, section.bandwidth_rings),

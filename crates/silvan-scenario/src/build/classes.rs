@@ -4,6 +4,7 @@ use silvan_core::Sl;
 use silvan_fabric::routing::PathLanes;
 
 use super::at;
+use super::traffic::entry_key;
 use crate::parsed::ScenarioFile;
 use crate::{KeyPath, ScenarioError};
 
@@ -30,46 +31,22 @@ pub(crate) fn check_classes(
 /// All service levels in a scenario, each with its key.
 pub(super) fn asked_for(file: &ScenarioFile) -> impl Iterator<Item = (KeyPath, Sl)> + '_ {
     let traffic = &file.traffic;
-    let list = |kind: &'static str, levels: Vec<Sl>| {
-        let entries = levels.into_iter().enumerate();
-        entries.map(move |(index, sl)| (at("traffic").key(kind).index(index).key("sl"), sl))
-    };
-    let nodes = traffic.nodes.iter();
-    let gpcnet = traffic.gpcnet.iter();
+    let entries = traffic.levels().into_iter();
+    let entries = entries.map(|(entry, key, sl)| (entry_key(entry).key(key), sl));
+    let programs = traffic.program.iter().enumerate();
+    let programs =
+        programs.map(|(index, entry)| (at("traffic.program").index(index).key("sl"), entry.sl));
+    let gpcnet = traffic.gpcnet.iter().flat_map(|section| {
+        [
+            (at("traffic.gpcnet.sl"), section.sl),
+            (at("traffic.gpcnet.congestor-sl"), section.congestor_sl),
+        ]
+    });
     let hpcc = traffic.hpcc.iter();
     let feedback = file.control.feedback.sl;
-    nodes
-        .map(|nodes| (at("traffic.nodes.sl"), nodes.sl))
-        .chain(list(
-            "uniform",
-            traffic.uniform.iter().map(|entry| entry.sl).collect(),
-        ))
-        .chain(list(
-            "permutation",
-            traffic.permutation.iter().map(|entry| entry.sl).collect(),
-        ))
-        .chain(list(
-            "incast",
-            traffic.incast.iter().map(|entry| entry.sl).collect(),
-        ))
-        .chain(list(
-            "flow",
-            traffic.flow.iter().map(|entry| entry.sl).collect(),
-        ))
-        .chain(list(
-            "sequence",
-            traffic.sequence.iter().map(|entry| entry.sl).collect(),
-        ))
-        .chain(list(
-            "program",
-            traffic.program.iter().map(|entry| entry.sl).collect(),
-        ))
+    entries
+        .chain(programs)
         .chain(hpcc.map(|section| (at("traffic.hpcc.sl"), section.sl)))
-        .chain(
-            gpcnet
-                .clone()
-                .map(|section| (at("traffic.gpcnet.sl"), section.sl)),
-        )
-        .chain(gpcnet.map(|section| (at("traffic.gpcnet.congestor-sl"), section.congestor_sl)))
+        .chain(gpcnet)
         .chain(feedback.map(|sl| (at("control.feedback.sl"), sl)))
 }

@@ -6,17 +6,16 @@ use std::sync::Arc;
 use silvan_core::{Bytes, HostId, Span};
 use silvan_fabric::Fabric;
 use silvan_workload::programs::goal::{self, GoalError};
-use silvan_workload::programs::{JobPlan, Messaging, Pattern, Placement, Plan, Schedule, Work};
+use silvan_workload::programs::section::{MessagingSection, ProgramEntry, ProgramKind};
+use silvan_workload::programs::{JobPlan, Messaging, Pattern, Plan, Schedule, Work};
+use silvan_workload::traffic::Selection;
 
 use super::benchmarks::{gpcnet_of, hpcc_of};
 use super::import::read;
 use super::limits;
-use super::traffic::Names;
+use super::traffic::hosts_named;
 use super::{Parameter, at, check_parameters};
-use crate::parsed::{
-    HostChoice, Limit, MessagingSection, PlacementKind, ProgramEntry, ProgramKind, ScenarioFile,
-    TrafficSection,
-};
+use crate::parsed::{Limit, ScenarioFile, TrafficSection};
 use crate::{KeyPath, ScenarioError};
 
 /// Ranks of all jobs: more would not fit into any host's memory either.
@@ -94,13 +93,12 @@ pub(crate) fn build_programs(
         return Ok(None);
     };
     let messaging = messaging(section, file.packet.mtu)?;
-    let names = Names { fabric };
     let entries = traffic.program.iter().zip(schedules).enumerate();
     let jobs = entries
         .map(|(index, (entry, schedules))| {
             job(
                 entry,
-                &names,
+                fabric,
                 schedules,
                 &at("traffic.program").index(index),
             )
@@ -108,10 +106,10 @@ pub(crate) fn build_programs(
         .collect::<Result<Vec<_>, _>>()?;
     let gpcnet = traffic.gpcnet.as_ref();
     let gpcnet = gpcnet
-        .map(|section| gpcnet_of(section, &names))
+        .map(|section| gpcnet_of(section, fabric))
         .transpose()?;
     let hpcc = traffic.hpcc.as_ref();
-    let hpcc = hpcc.map(|section| hpcc_of(section, &names)).transpose()?;
+    let hpcc = hpcc.map(|section| hpcc_of(section, fabric)).transpose()?;
     let plan = Plan {
         messaging,
         jobs,
@@ -155,16 +153,16 @@ fn messaging(section: &MessagingSection, mtu: Bytes) -> Result<Messaging, Scenar
 }
 
 pub(super) fn hosts(
-    names: &Names<'_>,
-    choice: &HostChoice,
+    fabric: &Fabric,
+    choice: &Selection,
     ranks_per_host: u32,
     key: &KeyPath,
 ) -> Result<Vec<HostId>, ScenarioError> {
     let key_hosts = key.key("hosts");
     let hosts = match choice {
-        HostChoice::All => names.fabric.host_ids().collect(),
-        HostChoice::Names(list) => names.hosts(list, &key_hosts)?,
-        HostChoice::Count(_) => {
+        Selection::All => fabric.host_ids().collect(),
+        Selection::Given(list) => hosts_named(fabric, list, &key_hosts)?,
+        Selection::Random(_) => {
             let error = ScenarioError::new(key_hosts, "a number of hosts is not supported here");
             return Err(error.with_hint("write \"all\", or list the names of hosts"));
         }
@@ -184,11 +182,11 @@ pub(super) fn hosts(
 
 fn job(
     entry: &ProgramEntry,
-    names: &Names<'_>,
+    fabric: &Fabric,
     schedules: Vec<Arc<Schedule>>,
     key: &KeyPath,
 ) -> Result<JobPlan, ScenarioError> {
-    let hosts = hosts(names, &entry.hosts, entry.ranks_per_host, key)?;
+    let hosts = hosts(fabric, &entry.hosts, entry.ranks_per_host, key)?;
     let places = hosts.len() * entry.ranks_per_host as usize;
     let pattern = match entry.kind {
         ProgramKind::Goal => None,
@@ -251,10 +249,7 @@ fn job(
         name: entry.name.clone().unwrap_or_default(),
         hosts,
         ranks_per_host: entry.ranks_per_host,
-        placement: match entry.placement {
-            PlacementKind::Block => Placement::Block,
-            PlacementKind::Cyclic => Placement::Cyclic,
-        },
+        placement: entry.placement,
         work,
         background: entry.background,
         sl: entry.sl,
@@ -284,13 +279,7 @@ pub(super) fn span(span: Option<Span>, key: &KeyPath) -> Result<Span, ScenarioEr
 
 /// Every class of the statistics has a name of its own.
 fn check_names(plan: &Plan, traffic: &TrafficSection) -> Result<(), ScenarioError> {
-    let others = traffic.uniform.iter().map(|entry| &entry.name);
-    let others = others
-        .chain(traffic.permutation.iter().map(|entry| &entry.name))
-        .chain(traffic.incast.iter().map(|entry| &entry.name))
-        .chain(traffic.flow.iter().map(|entry| &entry.name))
-        .chain(traffic.sequence.iter().map(|entry| &entry.name));
-    let mut taken: Vec<&str> = others.flatten().map(String::as_str).collect();
+    let mut taken: Vec<&str> = traffic.names().collect();
     for (index, job) in plan.jobs.iter().enumerate() {
         if taken.contains(&job.name.as_str()) {
             let key = at("traffic.program").index(index).key("name");

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Length, Rate, Span};
 use silvan_fabric::{LinkKind, Speed, Width};
 
-use super::Limit;
+use super::{Limit, SendQueue};
 use crate::schema;
 
 /// Cables that say nothing else.
@@ -156,17 +156,6 @@ pub enum SinkKind {
     StoreAndForward,
     /// When its first 64 bytes have arrived.
     CutThrough,
-}
-
-/// In which order a host sends its messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SendQueue {
-    /// Each destination has a queue of its own: a throttled message blocks no message to another host.
-    #[default]
-    PerDestination,
-    /// In the order in which they were made, one after the other.
-    Fifo,
 }
 
 /// All channel adapters.

@@ -8,10 +8,7 @@
 mod control;
 mod equipment;
 mod fabric;
-mod programs;
-pub(crate) mod quantity;
 mod run;
-mod traffic;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,24 +16,16 @@ use serde::{Deserialize, Serialize};
 pub use control::{ControlSection, FeedbackPath, FeedbackSection};
 pub use equipment::{
     Arbitration, CrossbarFeed, HostSection, LinkSection, OutputBufferSection, PacketSection,
-    Queueing, SendQueue, SinkKind, SwitchSection, VlSection, VlWeight,
+    Queueing, SinkKind, SwitchSection, VlSection, VlWeight,
 };
 pub use fabric::{
     Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry,
     Unreachable,
 };
-pub use programs::{
-    GpcnetPart, GpcnetSection, GpcnetTest, HpccSection, MessagingSection, PlacementKind,
-    ProgramEntry, ProgramKind,
-};
-pub use quantity::{HostChoice, Hotspots, LoadValue, RoleShare, SeedSource};
 pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};
 pub use silvan_core::document::Limit;
 pub use silvan_dcms::section::DcmsSection;
-pub use traffic::{
-    FlowEntry, IncastEntry, NodesSection, OnOffSection, PatternKind, PermutationEntry,
-    SequenceEntry, SpacingKind, TrafficSection, UniformEntry,
-};
+pub use silvan_workload::traffic::{SendQueue, TrafficSection};
 
 /// Everything that a scenario file says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -238,8 +238,7 @@ fn traffic_names_and_numbers() {
     check(
         "traffic.nodes",
         "v = 1.5",
-        "traffic.nodes.v: 1.5 is not between 0 and 1 (hint: write e.g. 0.5 for one half of the \
-         hosts)",
+        "traffic.nodes.v: 1.5 is not between 0 and 1 (hint: write e.g. 0.5 for one half)",
     );
     check(
         "traffic.nodes",

@@ -304,7 +304,7 @@ fn table2_is_the_papers() {
         ],
     )
     .unwrap();
-    assert_eq!(b.traffic().nodes.as_ref().unwrap().p, 0.6);
+    assert_eq!(b.traffic().nodes.as_ref().unwrap().p, 60.0);
     let scenario: Scenario = b;
     assert_eq!(
         scenario.environment(1).injection[0].to_string(),

@@ -13,6 +13,8 @@
 mod measuring;
 
 use crate::traffic::rng::{Purpose, shuffle, stream};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::programs::collective;
@@ -23,13 +25,15 @@ use measuring::Measuring;
 pub use measuring::{OUTSTANDING, SMALL, Test};
 
 /// Which ranks take part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// The tests alone.
     Isolated,
-    /// The congestors alone.
+    /// The congestors alone, for as long as the run lasts.
     Congestors,
     /// The tests among the congestors.
+    #[default]
     Congested,
 }
 

@@ -25,6 +25,7 @@ mod ranks;
 mod record;
 mod schedule;
 mod scheduled;
+pub mod section;
 mod sequence;
 mod spec;
 

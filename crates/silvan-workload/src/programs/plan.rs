@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::programs::gpcnet::{self, Gpcnet};
@@ -12,9 +14,11 @@ use crate::programs::schedule::Schedule;
 use crate::programs::spec::{JobSpec, Messaging, Script};
 
 /// How ranks are dealt to hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// A host gets its ranks one after the other.
+    #[default]
     Block,
     /// Each host gets one rank, then each a second one.
     Cyclic,

@@ -1,18 +1,23 @@
 //! Checks and conversions that several entries share. Each names the key at fault.
 
-use silvan_core::{Bytes, HostId, Rate, Span};
+use silvan_core::document::Limit;
+use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
 use crate::traffic::error::{Entry, Reason, TrafficError};
-use crate::traffic::pace::gap_at_rate;
-use crate::traffic::rng::Purpose;
-use crate::traffic::rng::{distinct, stream};
-use crate::traffic::spec::{Environment, Load, Selection, Window};
+use crate::traffic::kinds::TrafficSection;
+use crate::traffic::on_off::{OnOff, OnOffMeans};
+use crate::traffic::pace::{Pace, Spacing, gap_at_rate};
+use crate::traffic::rng::{Purpose, Stream, distinct, stream};
+use crate::traffic::spec::{Environment, Window};
+use crate::traffic::values::{HostRef, Load, Selection};
 
 /// One entry being built, for errors to name.
 #[derive(Clone, Copy)]
 pub(crate) struct Checker<'a> {
     pub(crate) entry: Entry,
     pub(crate) environment: &'a Environment,
+    /// The settings of all entries.
+    pub(crate) general: &'a TrafficSection,
 }
 
 /// A load resolved for one host.
@@ -23,42 +28,83 @@ pub(crate) struct ResolvedLoad {
     pub(crate) gap: Option<u128>,
 }
 
+impl ResolvedLoad {
+    /// The arrivals of one of many hosts of an entry; `None` if it saturates.
+    pub(crate) fn pace(&self, spacing: Spacing, start: Time, mut gaps: Stream) -> Option<Pace> {
+        self.gap.map(|gap| match spacing {
+            Spacing::Poisson => Pace::poisson(start, gap, gaps),
+            Spacing::Periodic => Pace::periodic_with_phase(start, gap, &mut gaps),
+        })
+    }
+}
+
 impl Checker<'_> {
     pub(crate) fn fail<T>(&self, key: &'static str, reason: Reason) -> Result<T, TrafficError> {
         Err(TrafficError {
             entry: self.entry,
             key,
+            index: None,
             reason,
         })
+    }
+
+    /// The place of the entry among those of its kind.
+    pub(crate) fn index(&self) -> usize {
+        self.entry.index.unwrap_or_default()
+    }
+
+    /// The random numbers that one host has for a purpose.
+    pub(crate) fn stream(&self, purpose: Purpose, host: HostId) -> Stream {
+        stream(self.environment.seed, purpose, host.index() as u64)
     }
 
     pub(crate) fn hosts(&self) -> usize {
         self.environment.injection.len()
     }
 
-    pub(crate) fn host(&self, key: &'static str, host: HostId) -> Result<HostId, TrafficError> {
+    /// The host that a key names.
+    pub(crate) fn host(&self, key: &'static str, host: &HostRef) -> Result<HostId, TrafficError> {
         let hosts = self.hosts();
-        if host.index() < hosts {
-            Ok(host)
-        } else {
-            self.fail(key, Reason::OutsideFabric { host, hosts })
+        match host {
+            HostRef::Id(host) if host.index() < hosts => Ok(*host),
+            &HostRef::Id(host) => self.fail(key, Reason::OutsideFabric { host, hosts }),
+            HostRef::Name(name) => match self.environment.names.host(name) {
+                Ok(host) => Ok(host),
+                Err(unknown) => self.fail(key, Reason::UnknownHost(unknown)),
+            },
         }
     }
 
-    /// The hosts of a list, each in the fabric and named once.
+    /// The hosts of a list.
+    pub(crate) fn hosts_of(
+        &self,
+        key: &'static str,
+        list: &[HostRef],
+    ) -> Result<Vec<HostId>, TrafficError> {
+        let places = list.iter().enumerate();
+        let hosts = places.map(|(index, host)| {
+            self.host(key, host).map_err(|error| TrafficError {
+                index: Some(index),
+                ..error
+            })
+        });
+        hosts.collect()
+    }
+
+    /// The hosts of a list, each named once.
     pub(crate) fn distinct_hosts(
         &self,
         key: &'static str,
-        list: &[HostId],
+        list: &[HostRef],
         taken: &mut [bool],
-    ) -> Result<(), TrafficError> {
-        for &host in list {
-            self.host(key, host)?;
+    ) -> Result<Vec<HostId>, TrafficError> {
+        let hosts = self.hosts_of(key, list)?;
+        for &host in &hosts {
             if std::mem::replace(&mut taken[host.index()], true) {
                 return self.fail(key, Reason::Repeated(host));
             }
         }
-        Ok(())
+        Ok(hosts)
     }
 
     /// The selected senders in order of their ids; never `receiver`, which may not be in a list.
@@ -74,11 +120,11 @@ impl Checker<'_> {
         let mut senders = match selection {
             Selection::All => candidates,
             Selection::Given(list) => {
-                self.distinct_hosts(KEY, list, &mut vec![false; self.hosts()])?;
+                let list = self.distinct_hosts(KEY, list, &mut vec![false; self.hosts()])?;
                 if let Some(&host) = list.iter().find(|&&host| Some(host) == receiver) {
                     return self.fail(KEY, Reason::ToItself(host));
                 }
-                list.clone()
+                list
             }
             &Selection::Random(count) => {
                 let (wanted, available) = (count as usize, candidates.len());
@@ -100,13 +146,18 @@ impl Checker<'_> {
     }
 
     /// Payload bytes of a message: the entry's own size, else that for all, else two packets.
-    pub(crate) fn message(
-        &self,
-        own: Option<Bytes>,
-        general: Option<Bytes>,
-    ) -> Result<u32, TrafficError> {
+    pub(crate) fn message(&self, own: Option<Bytes>) -> Result<u32, TrafficError> {
+        let general = self.general.message;
         let size = own.or(general).unwrap_or(self.environment.mtu * 2);
         self.size("message", size)
+    }
+
+    /// Bytes to send in all; `None` without end.
+    pub(crate) fn bytes(&self, bytes: Limit<Bytes>) -> Result<Option<u64>, TrafficError> {
+        match bytes {
+            Limit::At(Bytes::ZERO) => self.fail("bytes", Reason::ZeroBytes),
+            bytes => Ok(bytes.value().map(Bytes::as_u64)),
+        }
     }
 
     pub(crate) fn size(&self, key: &'static str, size: Bytes) -> Result<u32, TrafficError> {
@@ -119,14 +170,43 @@ impl Checker<'_> {
         }
     }
 
-    pub(crate) fn window(&self, window: Window) -> Result<Window, TrafficError> {
-        match window.end {
-            Some(end) if end <= window.start => {
-                let start = window.start;
-                self.fail("end", Reason::EndBeforeStart { start, end })
-            }
-            _ => Ok(window),
+    /// When the entry makes messages.
+    pub(crate) fn window(&self, start: Span, end: Limit<Span>) -> Result<Window, TrafficError> {
+        let start = Time::ZERO + start;
+        match end.value().map(|end| Time::ZERO + end) {
+            Some(end) if end <= start => self.fail("end", Reason::EndBeforeStart { start, end }),
+            end => Ok(Window { start, end }),
         }
+    }
+
+    /// A percentage as a fraction.
+    pub(crate) fn percentage(&self, key: &'static str, value: f64) -> Result<f64, TrafficError> {
+        if (0.0..=100.0).contains(&value) {
+            Ok(value / 100.0)
+        } else {
+            self.fail(key, Reason::NotAPercentage(value))
+        }
+    }
+
+    /// The ON-OFF process of one source that starts at `start`.
+    pub(crate) fn on_off(
+        &self,
+        means: Option<OnOffMeans>,
+        start: Time,
+        load: &ResolvedLoad,
+        draws: Stream,
+    ) -> Result<Option<OnOff>, TrafficError> {
+        const KEY: &str = "on-off";
+        let Some(means) = means else {
+            return Ok(None);
+        };
+        if means.on.is_zero() || means.off.is_zero() {
+            return self.fail(KEY, Reason::ZeroSpan);
+        }
+        if load.gap.is_some() {
+            return self.fail(KEY, Reason::OnOffUnsaturated);
+        }
+        Ok(Some(OnOff::new(means, start, draws)))
     }
 
     pub(crate) fn fraction(&self, key: &'static str, value: f64) -> Result<f64, TrafficError> {
@@ -140,11 +220,11 @@ impl Checker<'_> {
     /// What `load` means for `host` and messages of `message` bytes.
     pub(crate) fn load(
         &self,
-        key: &'static str,
         load: Load,
         host: HostId,
         message: u32,
     ) -> Result<ResolvedLoad, TrafficError> {
+        const KEY: &str = "load";
         let injection = self.environment.injection[host.index()];
         let message = Bytes::from_bytes(u64::from(message));
         let full = injection.bits_per_sec() as f64;
@@ -154,9 +234,9 @@ impl Checker<'_> {
                 gap: None,
             }),
             Load::Fraction(fraction) => {
-                self.fraction(key, fraction)?;
+                self.fraction(KEY, fraction)?;
                 if fraction == 0.0 {
-                    return self.fail(key, Reason::ZeroLoad);
+                    return self.fail(KEY, Reason::ZeroLoad);
                 }
                 let gap = gap_at_rate(message, injection) as f64 / fraction;
                 Ok(ResolvedLoad {
@@ -165,7 +245,7 @@ impl Checker<'_> {
                 })
             }
             Load::Rate(rate) if rate > injection => self.fail(
-                key,
+                KEY,
                 Reason::AboveInjection {
                     rate,
                     host,

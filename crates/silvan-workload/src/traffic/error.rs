@@ -4,48 +4,74 @@ use std::fmt;
 
 use silvan_core::{Bytes, HostId, Rate, Time};
 
+use crate::traffic::spec::UnknownHost;
+
 /// A traffic description that cannot be built, with the place of the fault. Nothing is left behind.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{entry}, {key}: {reason}")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TrafficError {
     /// The entry at fault.
     pub entry: Entry,
-    /// The key at fault, as a scenario spells it.
+    /// The key at fault, as a scenario spells it; empty where it is the entry as a whole.
     pub key: &'static str,
+    /// Where the value is a list, the place in it at fault, from 0.
+    pub index: Option<usize>,
     /// What is wrong.
     pub reason: Reason,
 }
 
-/// An entry of the traffic description; prints as the table of the scenario that holds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// Settings for all entries.
-    Traffic,
-    /// The V, C and B nodes.
-    Nodes,
-    /// A uniform entry, counted from 0.
-    Uniform(usize),
-    /// A permutation, counted from 0.
-    Permutation(usize),
-    /// An incast, counted from 0.
-    Incast(usize),
-    /// A flow, counted from 0.
-    Flow(usize),
-    /// A sequence, counted from 0.
-    Sequence(usize),
+impl std::error::Error for TrafficError {}
+
+impl fmt::Display for TrafficError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            entry, key, reason, ..
+        } = self;
+        match *key {
+            "" => write!(f, "{entry}: {reason}"),
+            _ => write!(f, "{entry}, {key}: {reason}"),
+        }
+    }
 }
 
-/// Entries are counted from 1 in the text.
+/// An entry of the traffic description; prints as the table of the scenario that holds it, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The key of its kind; empty for settings of all entries.
+    pub kind: &'static str,
+    /// Its place in the list of its kind, from 0; `None` if the kind has one entry.
+    pub index: Option<usize>,
+}
+
+impl Entry {
+    /// Settings for all entries.
+    pub const ALL: Self = Self::single("");
+
+    /// The entry of a kind that has one.
+    pub const fn single(kind: &'static str) -> Self {
+        Self { kind, index: None }
+    }
+
+    /// An entry of a kind that has a list, counted from 0.
+    pub const fn listed(kind: &'static str, index: usize) -> Self {
+        let index = Some(index);
+        Self { kind, index }
+    }
+
+    /// Its name in the statistics where none is given.
+    pub(crate) fn default_name(self) -> String {
+        format!("{}-{}", self.kind, self.index.unwrap_or_default() + 1)
+    }
+}
+
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Traffic => write!(f, "traffic"),
-            Self::Nodes => write!(f, "traffic.nodes"),
-            Self::Uniform(index) => write!(f, "traffic.uniform {}", index + 1),
-            Self::Permutation(index) => write!(f, "traffic.permutation {}", index + 1),
-            Self::Incast(index) => write!(f, "traffic.incast {}", index + 1),
-            Self::Flow(index) => write!(f, "traffic.flow {}", index + 1),
-            Self::Sequence(index) => write!(f, "traffic.sequence {}", index + 1),
+        f.write_str("traffic")?;
+        if !self.kind.is_empty() {
+            write!(f, ".{}", self.kind)?;
+        }
+        match self.index {
+            Some(index) => write!(f, " {}", index + 1),
+            None => Ok(()),
         }
     }
 }
@@ -85,8 +111,33 @@ pub enum Reason {
     /// A fraction below 0, above 1 or not a number.
     #[error("{0} is not between 0 and 1")]
     NotAFraction(f64),
-    /// Fractions that do not sum to 1.
-    #[error("the fractions sum to {0}, not to 1")]
+    /// A percentage below 0, above 100 or not a number.
+    #[error("{0} is not between 0 and 100 per cent")]
+    NotAPercentage(f64),
+    /// Roles of which some are fractions and some are lists.
+    #[error("this is a fraction, but another role is a list of hosts")]
+    MixedRoles,
+    /// A key that another choice needs, not the one that was made.
+    #[error("{choice} has no such parameter")]
+    UnwantedKey {
+        /// The choice.
+        choice: &'static str,
+        /// The key that it needs.
+        wanted: Option<&'static str>,
+    },
+    /// A key that a choice needs.
+    #[error("missing key")]
+    MissingKey {
+        /// The choice.
+        choice: &'static str,
+        /// The key.
+        key: &'static str,
+    },
+    /// A name that is no host's.
+    #[error(transparent)]
+    UnknownHost(#[from] UnknownHost),
+    /// Fractions that sum to more than 1.
+    #[error("the fractions v, c and b sum to {0}, more than 1")]
     FractionSum(f64),
     /// A size of zero bytes.
     #[error("zero bytes")]

@@ -123,7 +123,12 @@ impl Fixed {
         self.plan.dst
     }
 
-    /// Bytes not yet made into messages.
+    /// When it may send.
+    pub(crate) fn window(&self) -> Window {
+        self.plan.window
+    }
+
+    /// Bytes not yet made into messages; `u64::MAX` if there is no end.
     pub(crate) fn bytes_left(&self) -> u64 {
         self.remaining
     }

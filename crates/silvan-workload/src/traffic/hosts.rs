@@ -5,16 +5,17 @@ use silvan_core::prefetch::{prefetch, prefetch_item};
 use silvan_core::{HostId, Time};
 
 use crate::traffic::build::build;
+use crate::traffic::closed_loop::{ClosedLoop, SequenceState};
 use crate::traffic::error::TrafficError;
 use crate::traffic::finite::FiniteFlow;
 use crate::traffic::fixed::Fixed;
 use crate::traffic::hotspots::HotspotTable;
+use crate::traffic::kinds::TrafficSection;
 use crate::traffic::offered::OfferedLoad;
 use crate::traffic::roles::Role;
 use crate::traffic::scatter::{Common, Scatter};
 use crate::traffic::send_queue::{OpenGate, SendQueue};
-use crate::traffic::sequence::{Sequence, SequenceState};
-use crate::traffic::spec::{Environment, TrafficSpec};
+use crate::traffic::spec::Environment;
 
 /// One source of messages of one host.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub(crate) enum Source {
     /// One destination.
     Fixed(Fixed),
     /// One destination after the other, in a closed loop.
-    Sequence(Box<Sequence>),
+    ClosedLoop(Box<ClosedLoop>),
 }
 
 impl Source {
@@ -44,7 +45,7 @@ impl Source {
         match self {
             Self::Scatter(scatter) => scatter.ready(now, commons, hotspots, gate),
             Self::Fixed(fixed) => fixed.ready(now, gate),
-            Self::Sequence(sequence) => sequence.ready(now, gate),
+            Self::ClosedLoop(sequence) => sequence.ready(now, gate),
         }
     }
 
@@ -53,7 +54,7 @@ impl Source {
         match self {
             Self::Scatter(scatter) => scatter.emit(commons),
             Self::Fixed(fixed) => fixed.emit(),
-            Self::Sequence(sequence) => sequence.emit(),
+            Self::ClosedLoop(sequence) => sequence.emit(),
         }
     }
 }
@@ -88,10 +89,10 @@ pub struct Traffic {
     pub(crate) followers: Vec<HostId>,
     pub(crate) roles: Vec<Role>,
     pub(crate) receives: Vec<bool>,
-    pub(crate) incast_targets: Vec<HostId>,
+    pub(crate) targets: Vec<HostId>,
     pub(crate) finite: Vec<FiniteFlow>,
     /// Whether there are sequences, which start messages because of deliveries.
-    pub(crate) has_sequences: bool,
+    pub(crate) has_closed_loops: bool,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
     /// By host, where each has one queue for all messages; else empty.
@@ -104,7 +105,7 @@ impl Traffic {
     /// # Errors
     ///
     /// [`TrafficError`] names the first entry and key at fault.
-    pub fn new(spec: &TrafficSpec, environment: &Environment) -> Result<Self, TrafficError> {
+    pub fn new(spec: &TrafficSection, environment: &Environment) -> Result<Self, TrafficError> {
         build(spec, environment)
     }
 
@@ -130,9 +131,9 @@ impl Traffic {
         hotspots.map(|host| HostId::new(host as usize)).collect()
     }
 
-    /// The receivers of incasts, each once.
-    pub fn incast_targets(&self) -> &[HostId] {
-        &self.incast_targets
+    /// The hosts that many others are meant to send to, such as the receivers of incasts, each once.
+    pub fn targets(&self) -> &[HostId] {
+        &self.targets
     }
 
     /// The flows of the description that have a given number of bytes, as they are at the start.
@@ -147,7 +148,7 @@ impl Traffic {
             let end = first + (record.count + record.stopped) as usize;
             let sources = self.sources[first..end].iter();
             sources.filter_map(move |source| match source {
-                Source::Sequence(sequence) => Some(sequence.state(HostId::new(host))),
+                Source::ClosedLoop(sequence) => Some(sequence.state(HostId::new(host))),
                 _ => None,
             })
         };
@@ -259,7 +260,7 @@ fn waiting(now: Time, wait: Time) -> Poll {
 impl Workload for Traffic {
     #[inline]
     fn needs_delivery(&self) -> bool {
-        self.has_sequences
+        self.has_closed_loops
     }
 
     #[inline]
@@ -304,7 +305,7 @@ impl Workload for Traffic {
             match source {
                 Source::Scatter(scatter) => scatter.invalidate_releases(),
                 Source::Fixed(fixed) => fixed.invalidate_releases(),
-                Source::Sequence(sequence) => sequence.invalidate_releases(),
+                Source::ClosedLoop(sequence) => sequence.invalidate_releases(),
             }
         }
     }
@@ -314,7 +315,7 @@ impl Workload for Traffic {
         let first = record.first as usize;
         let end = first + (record.count + record.stopped) as usize;
         for source in &mut self.sources[first..end] {
-            if let Source::Sequence(sequence) = source
+            if let Source::ClosedLoop(sequence) = source
                 && sequence.class() == offer.class
             {
                 if sequence.deliver(offer.bytes, now) {

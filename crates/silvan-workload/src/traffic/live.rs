@@ -2,19 +2,18 @@
 
 use silvan_core::{Bytes, HostId, Time};
 
-use crate::traffic::build::flow_source;
 use crate::traffic::check::Checker;
 use crate::traffic::error::{Entry, Reason, TrafficError};
 use crate::traffic::hosts::{Source, Traffic};
-use crate::traffic::rng::Purpose;
-use crate::traffic::spec::{Environment, FlowSpec, TrafficSpec};
+use crate::traffic::kinds::{Flow, TrafficSection};
+use crate::traffic::spec::Environment;
 
 impl Source {
     fn has_class(&self, class: u16) -> bool {
         match self {
             Self::Scatter(scatter) => scatter.has_class(class),
             Self::Fixed(fixed) => fixed.class() == class,
-            Self::Sequence(sequence) => sequence.class() == class,
+            Self::ClosedLoop(sequence) => sequence.class() == class,
         }
     }
 
@@ -23,14 +22,14 @@ impl Source {
             Self::Scatter(scatter) => scatter.resume(now),
             Self::Fixed(fixed) => fixed.resume(now),
             // The delivery of its last message decides when the next one starts.
-            Self::Sequence(_) => {}
+            Self::ClosedLoop(_) => {}
         }
     }
 }
 
 impl Traffic {
     /// Adds a flow beside what there is; the engine must poll its host. `message` is the size for
-    /// entries that name none, as [`TrafficSpec::message`](crate::traffic::TrafficSpec::message). Gives the
+    /// entries that name none, as [`TrafficSpec::message`](crate::traffic::TrafficSection::message). Gives the
     /// number of its class. What [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax)
     /// tell stays what the description said.
     ///
@@ -39,22 +38,22 @@ impl Traffic {
     /// [`TrafficError`] names the key at fault; nothing has been added then.
     pub fn add_flow(
         &mut self,
-        flow: &FlowSpec,
+        flow: &Flow,
         message: Option<Bytes>,
         environment: &Environment,
     ) -> Result<u16, TrafficError> {
+        let general = TrafficSection {
+            message,
+            ..TrafficSection::default()
+        };
         let check = Checker {
-            entry: Entry::Flow(0),
+            entry: Entry::listed("flow", 0),
             environment,
+            general: &general,
         };
         let mtu = check.size("mtu", environment.mtu)?;
         // Every flow of the description has a class, so the number of classes is no flow's of these.
-        let purpose = Purpose::FlowOnOff(self.classes.len());
-        let general = TrafficSpec {
-            message,
-            ..TrafficSpec::default()
-        };
-        let make = flow_source(&check, flow, &general, mtu, purpose)?;
+        let (from, make) = flow.source(&check, mtu, self.classes.len())?;
         let name = flow.name.clone().unwrap_or_else(|| self.free_name());
         if self.classes.contains(&name) {
             return check.fail("name", Reason::NameTaken(name));
@@ -64,7 +63,7 @@ impl Traffic {
         };
         self.classes.push(name);
         let (fixed, _) = make(class);
-        self.append(flow.from, Source::Fixed(fixed));
+        self.append(from, Source::Fixed(fixed));
         Ok(class)
     }
 

@@ -1,6 +1,6 @@
 //! Who sends what to whom, when: V, C and B nodes, permutations, incast, explicit flows.
 //!
-//! A [`TrafficSpec`] says in plain values what the hosts send; [`Traffic::new`] checks it and builds
+//! A [`TrafficSection`] says what the hosts send, as a scenario does; [`Traffic::new`] checks it and builds
 //! the [`Workload`](silvan_cc::workload::Workload) that the engine polls. Every entry adds a
 //! source to each of its hosts, so any mix is possible:
 //!
@@ -24,8 +24,8 @@
 //! - The two classes of a B node are capped as Frame I says, with a bounded [`run-ahead`] that
 //!   lets chance order the messages and a [`catch-up`] for a class that was held back.
 //!
-//! [`run-ahead`]: NodesSpec::run_ahead
-//! [`catch-up`]: NodesSpec::catch_up
+//! [`run-ahead`]: Nodes::run_ahead
+//! [`catch-up`]: Nodes::catch_up
 //!
 //! # Messages, packets, queue pairs
 //!
@@ -34,7 +34,7 @@
 //! class), and queue pairs never block each other inside the host: a message whose queue pair
 //! congestion control holds back, be it before its first packet or in the middle, waits there while
 //! the host goes on with others, and goes first once it is released. At most
-//! [`backlog`](TrafficSpec::backlog) messages wait on one queue pair; a draw beyond that is repeated.
+//! [`backlog`](TrafficSection::backlog) messages wait on one queue pair; a draw beyond that is repeated.
 //!
 //! # Random numbers
 //!
@@ -42,28 +42,20 @@
 //!
 //! ```
 //! use silvan_workload::traffic::{
-//!     CatchUp, Environment, Hotspots, NodesSpec, Roles, Traffic, TrafficSpec,
+//!     Environment, Hotspots, Nodes, RoleShare, Traffic, TrafficSection,
 //! };
-//! use silvan_core::{Bytes, Sl, Time};
+//! use silvan_core::{Bytes, Time};
 //!
-//! let environment = Environment {
-//!     injection: vec!["13.5 Gbit/s".parse()?; 648],
-//!     mtu: Bytes::from_bytes(2048),
-//!     seed: 1,
-//! };
-//! let spec = TrafficSpec {
-//!     nodes: Some(NodesSpec {
-//!         roles: Roles::Fractions { v: 0.2, c: 0.8, b: 0.0, idle: 0.0 },
-//!         p: 0.0,
+//! let injection = vec!["13.5 Gbit/s".parse()?; 648];
+//! let environment = Environment::unnamed(injection, Bytes::from_bytes(2048), 1);
+//! let spec = TrafficSection {
+//!     nodes: Some(Nodes {
+//!         v: RoleShare::Fraction(0.2),
+//!         c: RoleShare::Fraction(0.8),
 //!         hotspots: Hotspots::Random(8),
-//!         hotspot_lifetime: None,
-//!         catch_up: CatchUp::Unlimited,
-//!         run_ahead: None,
-//!         placement_seed: None,
-//!         message: None,
-//!         sl: Sl::ZERO,
+//!         ..Nodes::default()
 //!     }),
-//!     ..TrafficSpec::default()
+//!     ..TrafficSection::default()
 //! };
 //! let traffic = Traffic::new(&spec, &environment)?;
 //! assert_eq!(traffic.classes(), ["v", "c-hot"]);
@@ -75,13 +67,14 @@
 
 mod build;
 mod check;
+mod closed_loop;
 mod error;
 mod finite;
 mod fixed;
 mod hosts;
 mod hotspots;
+mod kinds;
 mod live;
-mod nodes;
 mod offered;
 mod on_off;
 mod pace;
@@ -90,17 +83,18 @@ pub mod rng;
 mod roles;
 mod scatter;
 mod send_queue;
-mod sequence;
 mod share;
 mod spec;
 mod supply;
+mod values;
 
+pub use closed_loop::{SequenceProgress, SequenceState};
 pub use error::{Entry, Reason, TrafficError};
 pub use finite::FiniteFlow;
 pub use hosts::Traffic;
+pub use kinds::{Flow, Incast, Nodes, Pattern, Permutation, Sequence, TrafficSection, Uniform};
+pub use on_off::OnOffMeans;
+pub use pace::Spacing;
 pub use roles::Role;
-pub use sequence::{SequenceProgress, SequenceState};
-pub use spec::{
-    CatchUp, Environment, FlowSpec, Hotspots, IncastSpec, Load, NodesSpec, OnOffSpec, Pattern,
-    PermutationSpec, Roles, Selection, SequenceSpec, Spacing, TrafficSpec, UniformSpec, Window,
-};
+pub use spec::{Environment, HostNames, SendQueue, UnknownHost};
+pub use values::{HostRef, Hotspots, Load, RankHosts, RoleShare, SeedSource, Selection};

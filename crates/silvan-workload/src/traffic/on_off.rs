@@ -1,9 +1,33 @@
 //! Flows that come and go: an ON-OFF process (santos2003, section VI-B.2).
 
-use silvan_core::{Span, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Span, Time, schema};
 
 use crate::traffic::rng::{Stream, below, exponential};
-use crate::traffic::spec::OnOffSpec;
+
+/// Mean times for which a source comes and goes; both are exponentially distributed. Each time on is a
+/// new flow to congestion control; a message that was begun is sent to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OnOffMeans {
+    /// Mean time on.
+    #[schemars(with = "schema::SpanText")]
+    pub on: Span,
+    /// Mean time off.
+    #[schemars(with = "schema::SpanText")]
+    pub off: Span,
+}
+
+impl OnOffMeans {
+    /// The share of time that a source is on.
+    pub(crate) fn share_on(means: Option<Self>) -> f64 {
+        means.map_or(1.0, |means| {
+            let (on, off) = (means.on.as_ps() as f64, means.off.as_ps() as f64);
+            on / (on + off)
+        })
+    }
+}
 
 /// When one source is on. Times on and off are exponentially distributed.
 #[derive(Clone, Debug)]
@@ -20,7 +44,7 @@ pub(crate) struct OnOff {
 
 impl OnOff {
     /// From `start` on, in the state in which an endless process would be found.
-    pub(crate) fn new(spec: OnOffSpec, start: Time, mut draws: Stream) -> Self {
+    pub(crate) fn new(spec: OnOffMeans, start: Time, mut draws: Stream) -> Self {
         let (on, off) = (spec.on, spec.off);
         // The share of time on, to 1 / 2^24.
         const PARTS: u32 = 1 << 24;
@@ -69,7 +93,7 @@ mod tests {
     use crate::traffic::rng::{Purpose, stream};
 
     fn process(on_us: u64, off_us: u64, seed: u64) -> OnOff {
-        let spec = OnOffSpec {
+        let spec = OnOffMeans {
             on: Span::from_us(on_us),
             off: Span::from_us(off_us),
         };

@@ -1,7 +1,21 @@
 //! Open-loop arrivals: when the next message of a source that does not saturate is there.
 
 use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Rate, Time};
+
+/// How the messages of a source that does not saturate follow each other. Messages that cannot leave in
+/// time queue up without limit and follow as soon as they can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spacing {
+    /// Exponential gaps.
+    #[default]
+    Poisson,
+    /// Equal gaps, with a random phase for each host.
+    Periodic,
+}
 
 use crate::traffic::rng::{Stream, exponential};
 

@@ -9,7 +9,7 @@ use silvan_fabric::{Fabric, FabricBuilder, ForwardingTables, LinkKind, routing};
 use silvan_workload::programs::{
     Fault, JobSpec, Load, Messaging, Op, Programs, Repeated, Script, goal,
 };
-use silvan_workload::traffic::{Environment, Traffic, TrafficSpec};
+use silvan_workload::traffic::{Environment, Traffic, TrafficSection};
 
 pub fn cable() -> LinkKind {
     LinkKind {
@@ -96,12 +96,12 @@ pub struct Outcome {
 /// Runs jobs for at most ten milliseconds.
 pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
     let (fabric, tables) = star(hosts);
-    let environment = Environment {
-        injection: vec!["13.5 Gbit/s".parse().unwrap(); hosts],
-        mtu: messaging.mtu,
-        seed: 1,
-    };
-    let traffic = Traffic::new(&TrafficSpec::default(), &environment).unwrap();
+    let environment = Environment::unnamed(
+        vec!["13.5 Gbit/s".parse().unwrap(); hosts],
+        messaging.mtu,
+        1,
+    );
+    let traffic = Traffic::new(&TrafficSection::default(), &environment).unwrap();
     let programs = Programs::new(jobs, messaging, hosts);
     let load = Load::new(traffic, programs, vec!["job".to_owned()], hosts);
     let config = EngineConfig::default();

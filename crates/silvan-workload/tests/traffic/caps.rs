@@ -1,8 +1,9 @@
 //! B nodes: chance chooses the class, the share of time caps it (gran2012, Frame I).
 
 use proptest::prelude::*;
+use silvan_core::document::Limit;
 use silvan_core::{Span, Time};
-use silvan_workload::traffic::{CatchUp, Traffic};
+use silvan_workload::traffic::Traffic;
 
 use crate::mock::{
     MockHost, Weather, class, environment, host, injection, injection_time, nodes, only_nodes,
@@ -11,8 +12,8 @@ use crate::mock::{
 const HOSTS: usize = 64;
 const MESSAGE: u64 = 4096;
 
-fn b_traffic(p: f64, catch_up: CatchUp, run_ahead: Option<Span>, seed: u64) -> Traffic {
-    let spec = only_nodes(silvan_workload::traffic::NodesSpec {
+fn b_traffic(p: f64, catch_up: Limit<Span>, run_ahead: Option<Span>, seed: u64) -> Traffic {
+    let spec = only_nodes(silvan_workload::traffic::Nodes {
         catch_up,
         run_ahead,
         ..nodes(0.0, 0.0, 1.0, p)
@@ -42,7 +43,7 @@ proptest! {
         close_percent in 0_u64..30,
     ) {
         let run_ahead = Span::from_us(run_ahead_us);
-        let catch_up = catch_up_us.map_or(CatchUp::Unlimited, |us| CatchUp::Within(Span::from_us(us)));
+        let catch_up = catch_up_us.map_or(Limit::Unlimited, |us| Limit::At(Span::from_us(us)));
         let mut traffic = b_traffic(p, catch_up, Some(run_ahead), seed);
         let shares = [
             (class(&traffic, "b-hot"), p),
@@ -72,7 +73,7 @@ proptest! {
 
     #[test]
     fn nothing_throttled_means_no_idle_link(seed: u64, p in 0.01_f64..0.99) {
-        let mut traffic = b_traffic(p, CatchUp::Unlimited, None, seed);
+        let mut traffic = b_traffic(p, Limit::Unlimited, None, seed);
         let mut mock = MockHost::unthrottled(5);
         mock.send_packets(&mut traffic, 2000);
         // The first packet comes at a random phase within the time of a message.
@@ -96,7 +97,7 @@ fn hot_messages(traffic: &mut Traffic, of: usize, messages: usize) -> Vec<bool> 
 #[test]
 fn without_caps_the_classes_are_bernoulli_trials() {
     let (p, n) = (0.3, 50_000);
-    let mut traffic = b_traffic(p, CatchUp::Unlimited, Some(Span::from_secs(1)), 11);
+    let mut traffic = b_traffic(p, Limit::Unlimited, Some(Span::from_secs(1)), 11);
     let hot = hot_messages(&mut traffic, 5, n);
     let n = n as f64;
     let count = hot.iter().filter(|&&hot| hot).count() as f64;
@@ -111,7 +112,7 @@ fn without_caps_the_classes_are_bernoulli_trials() {
 
 #[test]
 fn caps_keep_the_share_within_the_run_ahead() {
-    let mut traffic = b_traffic(0.3, CatchUp::Unlimited, None, 11);
+    let mut traffic = b_traffic(0.3, Limit::Unlimited, None, 11);
     let hot = hot_messages(&mut traffic, 5, 20_000);
     let mut count = 0;
     for (number, &hot) in hot.iter().enumerate() {
@@ -125,7 +126,7 @@ fn caps_keep_the_share_within_the_run_ahead() {
 #[test]
 fn hosts_are_not_in_lockstep() {
     let p = 0.5;
-    let mut traffic = b_traffic(p, CatchUp::Unlimited, None, 3);
+    let mut traffic = b_traffic(p, Limit::Unlimited, None, 3);
     let sequences: Vec<Vec<bool>> = (0..HOSTS)
         .map(|of| hot_messages(&mut traffic, of, 400))
         .collect();
@@ -141,7 +142,7 @@ fn hosts_are_not_in_lockstep() {
 
 /// Uniform bytes of a B node at p = 0.75 that has no credits for 1 ms and can then use its uniform
 /// class alone for 1 ms, in units of what a host injects in 1 ms.
-fn uniform_after_a_blocked_ms(catch_up: CatchUp) -> f64 {
+fn uniform_after_a_blocked_ms(catch_up: Limit<Span>) -> f64 {
     let ms = Span::from_ms(1);
     let mut traffic = b_traffic(0.75, catch_up, None, 4);
     let uniform = class(&traffic, "b-uniform");
@@ -161,16 +162,16 @@ fn catch_up_decides_what_a_blocked_class_may_make_up_for() {
     // The claim is a quarter of 2 ms, and of 1 ms and the 0.1 ms before; run-ahead, the last
     // message and messages held back for throttled hotspots are 25 messages at most.
     let slack = 25.0 * MESSAGE as f64 / bytes_in(Span::from_ms(1));
-    let unlimited = uniform_after_a_blocked_ms(CatchUp::Unlimited);
+    let unlimited = uniform_after_a_blocked_ms(Limit::Unlimited);
     assert!((unlimited - 0.5).abs() < slack, "{unlimited}");
-    let bounded = uniform_after_a_blocked_ms(CatchUp::Within(Span::from_us(100)));
+    let bounded = uniform_after_a_blocked_ms(Limit::At(Span::from_us(100)));
     assert!((bounded - 0.275).abs() < slack, "{bounded}");
 }
 
 #[test]
 fn a_throttled_hotspot_leaves_the_uniform_class_its_share_and_no_more() {
     let p = 0.6;
-    let mut traffic = b_traffic(p, CatchUp::Unlimited, None, 9);
+    let mut traffic = b_traffic(p, Limit::Unlimited, None, 9);
     let (hot, uniform) = (class(&traffic, "b-hot"), class(&traffic, "b-uniform"));
     let mut mock = MockHost::unthrottled(5);
     for hotspot in traffic.hotspots(Time::ZERO) {

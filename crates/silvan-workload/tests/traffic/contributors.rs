@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use silvan_cc::workload::Workload;
+use silvan_core::document::Limit;
 use silvan_core::{HostId, Sl, Span, Time};
-use silvan_workload::traffic::{Hotspots, NodesSpec, Role, Roles, Traffic};
+use silvan_workload::traffic::{Hotspots, Nodes, Role, RoleShare, SeedSource, Traffic};
 
-use crate::mock::{MockHost, environment, host, nodes, only_nodes};
+use crate::mock::{MockHost, environment, host, nodes, only_nodes, refs};
 
 const LIFETIME: Span = Span::from_us(100);
 
-fn build(nodes: NodesSpec, hosts: usize, seed: u64) -> Traffic {
+fn build(nodes: Nodes, hosts: usize, seed: u64) -> Traffic {
     Traffic::new(&only_nodes(nodes), &environment(hosts, seed)).unwrap()
 }
 
@@ -44,14 +45,8 @@ fn contributors_are_evenly_divided_and_stay_with_their_hotspot() {
 fn v_nodes_of_a_seed_do_not_depend_on_the_other_roles() {
     let with = build(nodes(0.2, 0.8, 0.0, 0.0), 648, 6);
     let without = build(
-        NodesSpec {
-            roles: Roles::Fractions {
-                v: 0.2,
-                c: 0.0,
-                b: 0.0,
-                idle: 0.8,
-            },
-            ..nodes(0.0, 0.0, 0.0, 0.0)
+        Nodes {
+            ..nodes(0.2, 0.0, 0.0, 0.0)
         },
         648,
         6,
@@ -71,8 +66,8 @@ fn v_nodes_of_a_seed_do_not_depend_on_the_other_roles() {
 #[test]
 fn a_placement_seed_fixes_the_placement_for_all_seeds() {
     let placed = |seed| {
-        let nodes = NodesSpec {
-            placement_seed: Some(42),
+        let nodes = Nodes {
+            placement_seed: SeedSource::Fixed(42),
             ..nodes(0.2, 0.8, 0.0, 0.0)
         };
         let traffic = build(nodes, 648, seed);
@@ -86,8 +81,8 @@ fn a_placement_seed_fixes_the_placement_for_all_seeds() {
 
 #[test]
 fn contributors_follow_their_moving_hotspot() {
-    let moving = NodesSpec {
-        hotspot_lifetime: Some(LIFETIME),
+    let moving = Nodes {
+        hotspot_lifetime: Limit::At(LIFETIME),
         ..nodes(0.0, 0.5, 0.5, 0.4)
     };
     let mut traffic = build(moving, 64, 8);
@@ -117,8 +112,8 @@ fn contributors_follow_their_moving_hotspot() {
 
 #[test]
 fn a_throttled_message_stays_behind_when_the_hotspot_moves() {
-    let moving = NodesSpec {
-        hotspot_lifetime: Some(LIFETIME),
+    let moving = Nodes {
+        hotspot_lifetime: Limit::At(LIFETIME),
         ..nodes(0.0, 1.0, 0.0, 0.0)
     };
     let mut traffic = build(moving, 64, 8);
@@ -146,8 +141,8 @@ fn a_throttled_message_stays_behind_when_the_hotspot_moves() {
 
 #[test]
 fn changes_come_at_the_ends_of_lifetimes_and_wake_the_contributors() {
-    let moving = NodesSpec {
-        hotspot_lifetime: Some(LIFETIME),
+    let moving = Nodes {
+        hotspot_lifetime: Limit::At(LIFETIME),
         ..nodes(0.25, 0.5, 0.25, 0.4)
     };
     let mut traffic = build(moving, 64, 8);
@@ -165,8 +160,8 @@ fn changes_come_at_the_ends_of_lifetimes_and_wake_the_contributors() {
 
 #[test]
 fn the_only_hotspot_sends_no_hotspot_traffic() {
-    let single = |v, c, b| NodesSpec {
-        hotspots: Hotspots::Given(vec![host(4)]),
+    let single = |v, c, b| Nodes {
+        hotspots: Hotspots::Given(refs([4])),
         ..nodes(v, c, b, 0.5)
     };
     let mut traffic = build(single(0.0, 1.0, 0.0), 16, 1);
@@ -186,13 +181,11 @@ fn the_only_hotspot_sends_no_hotspot_traffic() {
 
 #[test]
 fn listed_roles_are_taken_as_they_are() {
-    let listed = NodesSpec {
-        roles: Roles::Lists {
-            v: vec![host(1)],
-            c: vec![host(2), host(5), host(3)],
-            b: vec![host(9)],
-        },
-        hotspots: Hotspots::Given(vec![host(0), host(8)]),
+    let listed = Nodes {
+        v: RoleShare::Given(refs([1])),
+        c: RoleShare::Given(refs([2, 5, 3])),
+        b: RoleShare::Given(refs([9])),
+        hotspots: Hotspots::Given(refs([0, 8])),
         ..nodes(0.0, 0.0, 0.0, 0.5)
     };
     let mut traffic = build(listed, 10, 1);

@@ -1,9 +1,8 @@
 //! A seed gives the same traffic, whoever is polled when.
 
+use silvan_core::document::Limit;
 use silvan_core::{Sl, Span, Time};
-use silvan_workload::traffic::{
-    Load, Selection, Spacing, Traffic, TrafficSpec, UniformSpec, Window,
-};
+use silvan_workload::traffic::{Load, Selection, Spacing, Traffic, TrafficSection, Uniform};
 
 use crate::mock::{MockHost, Sent, Weather, environment, nodes, only_nodes};
 
@@ -16,20 +15,21 @@ const WEATHER: Weather = Weather {
     amnesty_percent: 1,
 };
 
-fn mixed() -> TrafficSpec {
-    let background = UniformSpec {
+fn mixed() -> TrafficSection {
+    let background = Uniform {
         name: None,
         from: Selection::All,
         load: Load::Fraction(0.1),
         spacing: Spacing::Poisson,
-        window: Window::default(),
+        start: Span::ZERO,
+        end: Limit::Unlimited,
         message: None,
         sl: Sl::ZERO,
     };
-    TrafficSpec {
+    TrafficSection {
         uniform: vec![background],
-        ..only_nodes(silvan_workload::traffic::NodesSpec {
-            hotspot_lifetime: Some(Span::from_us(300)),
+        ..only_nodes(silvan_workload::traffic::Nodes {
+            hotspot_lifetime: Limit::At(Span::from_us(300)),
             ..nodes(0.2, 0.3, 0.5, 0.4)
         })
     }
@@ -82,11 +82,11 @@ fn polling_other_hosts_moves_nothing() {
 fn adding_an_entry_leaves_the_streams_of_the_others() {
     // A flow of host 1 changes the turns of that host, and nothing else.
     let spec = mixed();
-    let with_flow = TrafficSpec {
+    let with_flow = TrafficSection {
         flow: vec![crate::mock::flow(1, 2)],
         ..mixed()
     };
-    let run = |spec: &TrafficSpec| {
+    let run = |spec: &TrafficSection| {
         let mut traffic = Traffic::new(spec, &environment(64, 1)).unwrap();
         together(&mut traffic, &[0, 1, 2])
     };

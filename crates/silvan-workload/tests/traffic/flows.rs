@@ -1,16 +1,16 @@
 //! Explicit flows: bytes, windows, and how a host serves several.
 
 use proptest::prelude::*;
-use silvan_core::{Bytes, HostId, Sl, Span, Time};
-use silvan_workload::traffic::{
-    FlowSpec, IncastSpec, Load, Selection, Spacing, Traffic, TrafficSpec, UniformSpec, Window,
-};
+use silvan_core::document::Limit;
+use silvan_core::{Bytes, Sl, Span, Time};
+use silvan_workload::traffic::{Flow, Incast, Load, Spacing, Traffic, TrafficSection, Uniform};
 
 use crate::mock::{
-    MTU, MockHost, Weather, environment, flow, flows, host, injection, injection_time, only_nodes,
+    MTU, MockHost, Weather, environment, flow, flows, given, host, injection, injection_time,
+    only_nodes,
 };
 
-fn build(spec: &TrafficSpec) -> Traffic {
+fn build(spec: &TrafficSection) -> Traffic {
     Traffic::new(spec, &environment(8, 1)).unwrap()
 }
 
@@ -25,8 +25,8 @@ proptest! {
     fn a_flow_sends_exactly_its_bytes_in_messages(
         seed: u64, bytes in 1_u64..200_000, message in 1_u64..20_000,
     ) {
-        let spec = flows(vec![FlowSpec {
-            bytes: Some(Bytes::from_bytes(bytes)),
+        let spec = flows(vec![Flow {
+            bytes: Limit::At(Bytes::from_bytes(bytes)),
             message: Some(Bytes::from_bytes(message)),
             ..flow(0, 1)
         }]);
@@ -61,13 +61,9 @@ proptest! {
 
 #[test]
 fn a_flow_starts_and_ends_on_time() {
-    let window = Window {
-        start: at_us(10),
-        end: Some(at_us(20)),
-    };
-    let mut traffic = build(&flows(vec![FlowSpec {
-        window,
-        on_off: None,
+    let mut traffic = build(&flows(vec![Flow {
+        start: Span::from_us(10),
+        end: Limit::At(Span::from_us(20)),
         ..flow(0, 1)
     }]));
     let mut mock = MockHost::unthrottled(0);
@@ -99,7 +95,7 @@ fn flows_of_one_host_take_turns() {
 
 #[test]
 fn a_throttled_flow_and_a_lane_without_credits_leave_the_others_alone() {
-    let other_lane = FlowSpec {
+    let other_lane = Flow {
         sl: Sl::try_new(1).unwrap(),
         ..flow(0, 3)
     };
@@ -125,7 +121,7 @@ fn a_throttled_flow_and_a_lane_without_credits_leave_the_others_alone() {
 #[test]
 fn a_host_is_part_of_several_entries_at_once() {
     let nodes = crate::mock::nodes(1.0, 0.0, 0.0, 0.0);
-    let spec = TrafficSpec {
+    let spec = TrafficSection {
         flow: vec![flow(0, 1)],
         ..only_nodes(nodes)
     };
@@ -142,44 +138,46 @@ fn a_host_is_part_of_several_entries_at_once() {
 #[test]
 fn destinations_are_receivers_and_targets_of_incasts_are_listed() {
     let mut spec = flows(vec![flow(0, 1)]);
-    spec.incast.push(IncastSpec {
+    spec.incast.push(Incast {
         name: None,
-        from: Selection::Given(vec![host(0), host(3)]),
-        to: host(2),
-        bytes: None,
+        from: given([0, 3]),
+        to: host(2).into(),
+        bytes: Limit::Unlimited,
         load: Load::Saturating,
         spacing: Spacing::default(),
-        window: Window::default(),
+        start: Span::ZERO,
+        end: Limit::Unlimited,
         on_off: None,
         message: None,
         sl: Sl::ZERO,
     });
     let traffic = build(&spec);
-    assert_eq!(traffic.incast_targets(), [host(2)]);
+    assert_eq!(traffic.targets(), [host(2)]);
     let receivers: Vec<_> = (0..4).map(|index| traffic.receives(host(index))).collect();
     assert_eq!(receivers, [false, true, true, false]);
 }
 
 #[test]
 fn the_only_sender_of_uniform_traffic_receives_nothing() {
-    let uniform = |from: Vec<HostId>| TrafficSpec {
-        uniform: vec![UniformSpec {
+    let uniform = |from: Vec<usize>| TrafficSection {
+        uniform: vec![Uniform {
             name: None,
-            from: Selection::Given(from),
+            from: given(from),
             load: Load::Saturating,
             spacing: Spacing::default(),
-            window: Window::default(),
+            start: Span::ZERO,
+            end: Limit::Unlimited,
             message: None,
             sl: Sl::ZERO,
         }],
-        ..TrafficSpec::default()
+        ..TrafficSection::default()
     };
-    let receives = |spec: &TrafficSpec| {
+    let receives = |spec: &TrafficSection| {
         let traffic = build(spec);
         (0..4)
             .map(|index| traffic.receives(host(index)))
             .collect::<Vec<_>>()
     };
-    assert_eq!(receives(&uniform(vec![host(1)])), [true, false, true, true]);
-    assert_eq!(receives(&uniform(vec![host(1), host(3)])), [true; 4]);
+    assert_eq!(receives(&uniform(vec![1])), [true, false, true, true]);
+    assert_eq!(receives(&uniform(vec![1, 3])), [true; 4]);
 }

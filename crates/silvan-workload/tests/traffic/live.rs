@@ -1,9 +1,8 @@
 //! Flows that start and stop while the hosts send.
 
+use silvan_core::document::Limit;
 use silvan_core::{HostId, Rate, Sl, Span, Time};
-use silvan_workload::traffic::{
-    FlowSpec, Load, Selection, Spacing, Traffic, TrafficSpec, UniformSpec, Window,
-};
+use silvan_workload::traffic::{Flow, Load, Selection, Spacing, Traffic, TrafficSection, Uniform};
 
 use crate::mock::{MTU, MockHost, Weather, environment, flow, flows, host, injection_time};
 
@@ -49,12 +48,10 @@ fn classes_stop_and_go_on_by_themselves() {
     near(sent_to(&mock, 2, us(100), us(200)), in_100_us);
 
     // A new one beside it, which stays within its rate: 2.7 of 13.5 Gbit/s.
-    let added = FlowSpec {
+    let added = Flow {
         load: mbit(2_700),
-        window: Window {
-            start: us(200),
-            end: None,
-        },
+        start: us(200).since(Time::ZERO),
+        end: Limit::Unlimited,
         ..flow(0, 3)
     };
     let class = traffic.add_flow(&added, None, &environment).unwrap();
@@ -81,16 +78,17 @@ fn classes_stop_and_go_on_by_themselves() {
 
 #[test]
 fn a_class_of_many_hosts_stops_at_all_of_them() {
-    let uniform = UniformSpec {
+    let uniform = Uniform {
         name: Some("background".into()),
         from: Selection::Random(3),
         load: Load::Fraction(0.5),
         spacing: Spacing::Poisson,
-        window: Window::default(),
+        start: Span::ZERO,
+        end: Limit::Unlimited,
         message: None,
         sl: Sl::ZERO,
     };
-    let spec = TrafficSpec {
+    let spec = TrafficSection {
         uniform: vec![uniform],
         ..flows(vec![flow(0, 1)])
     };
@@ -105,19 +103,19 @@ fn a_class_of_many_hosts_stops_at_all_of_them() {
 fn impossible_flows_are_refused_and_leave_nothing_behind() {
     let environment = environment(4, 1);
     let mut traffic = Traffic::new(&flows(vec![flow(0, 1)]), &environment).unwrap();
-    let mut refused = |flow: FlowSpec| {
+    let mut refused = |flow: Flow| {
         let error = traffic.add_flow(&flow, None, &environment).unwrap_err();
         assert_eq!(traffic.classes(), ["flow-1"]);
         error.to_string()
     };
     assert!(refused(flow(2, 2)).contains("send to itself"));
     assert!(refused(flow(2, 9)).contains("outside the fabric"));
-    let fast = FlowSpec {
+    let fast = Flow {
         load: mbit(14_000),
         ..flow(0, 1)
     };
     assert!(refused(fast).contains("more than the injection rate"));
-    let named = FlowSpec {
+    let named = Flow {
         name: Some("flow-1".into()),
         ..flow(0, 2)
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use silvan_cc::workload::{Gate, Offer, Poll, Workload};
 use silvan_core::{Bytes, HostId, Rate, Sl, Span, Time};
 use silvan_workload::traffic::{
-    CatchUp, Environment, FlowSpec, Hotspots, Load, NodesSpec, Roles, Traffic, TrafficSpec, Window,
+    Environment, Flow, HostRef, Hotspots, Nodes, RoleShare, Selection, Traffic, TrafficSection,
 };
 
 pub const MTU: u64 = 2048;
@@ -16,11 +16,7 @@ pub fn injection() -> Rate {
 }
 
 pub fn environment(hosts: usize, seed: u64) -> Environment {
-    Environment {
-        injection: vec![injection(); hosts],
-        mtu: Bytes::from_bytes(MTU),
-        seed,
-    }
+    Environment::unnamed(vec![injection(); hosts], Bytes::from_bytes(MTU), seed)
 }
 
 pub fn host(index: usize) -> HostId {
@@ -33,46 +29,43 @@ pub fn injection_time(bytes: u64) -> Span {
 }
 
 /// Nodes by fractions of all hosts, 8 hotspots that stay, everything else at its default.
-pub fn nodes(v: f64, c: f64, b: f64, p: f64) -> NodesSpec {
-    NodesSpec {
-        roles: Roles::Fractions { v, c, b, idle: 0.0 },
-        p,
+pub fn nodes(v: f64, c: f64, b: f64, p: f64) -> Nodes {
+    Nodes {
+        v: RoleShare::Fraction(v),
+        c: RoleShare::Fraction(c),
+        b: RoleShare::Fraction(b),
+        p: p * 100.0,
         hotspots: Hotspots::Random(8),
-        hotspot_lifetime: None,
-        catch_up: CatchUp::Unlimited,
-        run_ahead: None,
-        placement_seed: None,
-        message: None,
-        sl: Sl::ZERO,
+        ..Nodes::default()
     }
 }
 
-pub fn only_nodes(nodes: NodesSpec) -> TrafficSpec {
-    TrafficSpec {
+/// These hosts as an entry names them.
+pub fn refs(hosts: impl IntoIterator<Item = usize>) -> Vec<HostRef> {
+    hosts.into_iter().map(|index| host(index).into()).collect()
+}
+
+/// These hosts as a choice.
+pub fn given(hosts: impl IntoIterator<Item = usize>) -> Selection {
+    Selection::Given(refs(hosts))
+}
+
+pub fn only_nodes(nodes: Nodes) -> TrafficSection {
+    TrafficSection {
         nodes: Some(nodes),
-        ..TrafficSpec::default()
+        ..TrafficSection::default()
     }
 }
 
 /// A saturating flow without end.
-pub fn flow(from: usize, to: usize) -> FlowSpec {
-    FlowSpec {
-        name: None,
-        from: host(from),
-        to: host(to),
-        bytes: None,
-        load: Load::Saturating,
-        window: Window::default(),
-        on_off: None,
-        message: None,
-        sl: Sl::ZERO,
-    }
+pub fn flow(from: usize, to: usize) -> Flow {
+    Flow::new(host(from).into(), host(to).into())
 }
 
-pub fn flows(flow: Vec<FlowSpec>) -> TrafficSpec {
-    TrafficSpec {
+pub fn flows(flow: Vec<Flow>) -> TrafficSection {
+    TrafficSection {
         flow,
-        ..TrafficSpec::default()
+        ..TrafficSection::default()
     }
 }
 

@@ -1,32 +1,34 @@
 //! Permutations and incasts: who sends to whom.
 
 use proptest::prelude::*;
-use silvan_core::{Bytes, HostId, Sl, Time};
+use silvan_core::document::Limit;
+use silvan_core::{Bytes, Sl, Span, Time};
 use silvan_workload::traffic::{
-    IncastSpec, Load, Pattern, PermutationSpec, Selection, Spacing, Traffic, TrafficSpec, Window,
+    Incast, Load, Pattern, Permutation, Selection, Spacing, Traffic, TrafficSection,
 };
 
-use crate::mock::{MockHost, environment, host};
+use crate::mock::{MockHost, environment, given, host, refs};
 
-fn permutation(pattern: Pattern) -> TrafficSpec {
-    let permutation = PermutationSpec {
-        name: None,
+fn of(pattern: Pattern) -> Permutation {
+    Permutation {
         pattern,
-        load: Load::Saturating,
-        spacing: Spacing::default(),
-        window: Window::default(),
-        message: None,
-        sl: Sl::ZERO,
-    };
-    TrafficSpec {
-        permutation: vec![permutation],
-        ..TrafficSpec::default()
+        ..Permutation::default()
+    }
+}
+
+fn shift(shift: u32) -> Permutation {
+    Permutation {
+        shift: Some(shift),
+        ..of(Pattern::Shift)
     }
 }
 
 /// The receiver of every host, as the hosts send.
-fn receivers(pattern: Pattern, hosts: usize, seed: u64) -> Vec<usize> {
-    let spec = permutation(pattern);
+fn receivers(permutation: Permutation, hosts: usize, seed: u64) -> Vec<usize> {
+    let spec = TrafficSection {
+        permutation: vec![permutation],
+        ..TrafficSection::default()
+    };
     let mut traffic = Traffic::new(&spec, &environment(hosts, seed)).unwrap();
     let of_host = |index| {
         let mut mock = MockHost::unthrottled(index);
@@ -41,7 +43,7 @@ fn receivers(pattern: Pattern, hosts: usize, seed: u64) -> Vec<usize> {
 proptest! {
     #[test]
     fn a_random_permutation_is_a_derangement(seed: u64, hosts in 2_usize..200) {
-        let mut receivers = receivers(Pattern::Random, hosts, seed);
+        let mut receivers = receivers(of(Pattern::Random), hosts, seed);
         for (sender, &receiver) in receivers.iter().enumerate() {
             prop_assert_ne!(sender, receiver);
         }
@@ -58,7 +60,7 @@ fn random_derangements_are_equally_likely() {
     let draws = 1800;
     for seed in 0..draws {
         *counts
-            .entry(receivers(Pattern::Random, 4, seed))
+            .entry(receivers(of(Pattern::Random), 4, seed))
             .or_insert(0.0) += 1.0;
     }
     assert_eq!(counts.len(), 9);
@@ -72,30 +74,34 @@ fn random_derangements_are_equally_likely() {
 
 #[test]
 fn shift_and_bit_complement_are_their_formulas() {
-    assert_eq!(receivers(Pattern::Shift(3), 5, 0), [3, 4, 0, 1, 2]);
-    assert_eq!(receivers(Pattern::Shift(8), 5, 0), [3, 4, 0, 1, 2]);
+    assert_eq!(receivers(shift(3), 5, 0), [3, 4, 0, 1, 2]);
+    assert_eq!(receivers(shift(8), 5, 0), [3, 4, 0, 1, 2]);
     let complement: Vec<usize> = (0..16_usize).map(|sender| !sender & 15).collect();
-    assert_eq!(receivers(Pattern::BitComplement, 16, 0), complement);
+    assert_eq!(receivers(of(Pattern::BitComplement), 16, 0), complement);
     let given = [2, 0, 1];
-    let pattern = Pattern::Given(given.map(HostId::new).to_vec());
-    assert_eq!(receivers(pattern, 3, 0), given);
+    let permutation = Permutation {
+        to: Some(refs(given)),
+        ..of(Pattern::Given)
+    };
+    assert_eq!(receivers(permutation, 3, 0), given);
 }
 
-fn incast(from: Selection, bytes: Option<Bytes>) -> Traffic {
-    let spec = TrafficSpec {
-        incast: vec![IncastSpec {
+fn incast(from: Selection, bytes: Limit<Bytes>) -> Traffic {
+    let spec = TrafficSection {
+        incast: vec![Incast {
             name: Some("into 5".to_owned()),
             from,
-            to: host(5),
+            to: host(5).into(),
             bytes,
             load: Load::Saturating,
             spacing: Spacing::default(),
-            window: Window::default(),
+            start: Span::ZERO,
+            end: Limit::Unlimited,
             on_off: None,
             message: None,
             sl: Sl::ZERO,
         }],
-        ..TrafficSpec::default()
+        ..TrafficSection::default()
     };
     Traffic::new(&spec, &environment(32, 1)).unwrap()
 }
@@ -115,10 +121,10 @@ fn senders(mut traffic: Traffic, bytes: u64) -> Vec<usize> {
 
 #[test]
 fn an_incast_sends_from_the_selected_hosts_to_one() {
-    let bytes = Some(Bytes::from_bytes(10_000));
+    let bytes = Limit::At(Bytes::from_bytes(10_000));
     let all: Vec<usize> = (0..32).filter(|&index| index != 5).collect();
     assert_eq!(senders(incast(Selection::All, bytes), 10_000), all);
-    let given = Selection::Given(vec![host(9), host(2)]);
+    let given = given([9, 2]);
     assert_eq!(senders(incast(given, bytes), 10_000), [2, 9]);
     let random = senders(incast(Selection::Random(12), bytes), 10_000);
     assert_eq!(random.len(), 12);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use silvan_cc::workload::Workload;
+use silvan_core::document::Limit;
 use silvan_core::{Bytes, Sl, Span, Time};
-use silvan_workload::traffic::{NodesSpec, Traffic, TrafficSpec};
+use silvan_workload::traffic::{Nodes, Traffic, TrafficSection};
 
 use crate::mock::{
     MTU, MockHost, Sent, Weather, environment, host, injection_time, nodes, only_nodes,
@@ -25,9 +26,12 @@ proptest! {
         moves: bool,
     ) {
         let message = 2 * MTU + 904;
-        let spec = only_nodes(NodesSpec {
+        let spec = only_nodes(Nodes {
             message: Some(Bytes::from_bytes(message)),
-            hotspot_lifetime: moves.then_some(Span::from_us(100)),
+            hotspot_lifetime: match moves {
+                true => Limit::At(Span::from_us(100)),
+                false => Limit::Unlimited,
+            },
             ..nodes(0.0, 0.0, 1.0, 0.5)
         });
         let mut traffic = Traffic::new(&spec, &environment(16, seed)).unwrap();
@@ -68,9 +72,9 @@ fn a_throttled_destination_costs_a_v_node_nothing() {
 /// What a V node of three hosts sends after the release of host 1, which was throttled long enough
 /// for its backlog of 5 to fill; the rest of a message in progress apart.
 fn after_a_full_backlog(seed: u64) -> Vec<Sent> {
-    let spec = TrafficSpec {
+    let spec = TrafficSection {
         backlog: 5,
-        ..only_nodes(NodesSpec {
+        ..only_nodes(Nodes {
             hotspots: silvan_workload::traffic::Hotspots::Random(0),
             ..nodes(1.0, 0.0, 0.0, 0.0)
         })
@@ -180,7 +184,7 @@ fn with_hundreds_of_queue_pairs_throttled_in_the_middle_no_new_ones_are_begun() 
 
 #[test]
 fn an_early_release_counts_once_it_is_told() {
-    let v_node = only_nodes(NodesSpec {
+    let v_node = only_nodes(Nodes {
         hotspots: silvan_workload::traffic::Hotspots::Random(0),
         ..nodes(1.0, 0.0, 0.0, 0.0)
     });

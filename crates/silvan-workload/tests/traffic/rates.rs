@@ -1,13 +1,14 @@
 //! Offered loads, and the theoretical maximum of gran2012.
 
+use silvan_core::document::Limit;
 use silvan_core::{Rate, Sl, Span, Time};
 use silvan_workload::traffic::{
-    FlowSpec, Load, NodesSpec, Selection, Spacing, Traffic, TrafficSpec, UniformSpec, Window,
+    Flow, Load, Nodes, Selection, Spacing, Traffic, TrafficSection, Uniform,
 };
 
 use crate::mock::{MockHost, environment, flow, flows, host, injection, nodes, only_nodes};
 
-fn tmax(nodes: NodesSpec) -> f64 {
+fn tmax(nodes: Nodes) -> f64 {
     let traffic = Traffic::new(&only_nodes(nodes), &environment(648, 1)).unwrap();
     traffic.tmax(Time::ZERO) / 1e9
 }
@@ -56,18 +57,19 @@ fn tmax_is_what_the_nodes_send_when_nothing_blocks() {
 }
 
 fn uniform(load: Load, spacing: Spacing) -> Traffic {
-    let entry = UniformSpec {
+    let entry = Uniform {
         name: None,
         from: Selection::All,
         load,
         spacing,
-        window: Window::default(),
+        start: Span::ZERO,
+        end: Limit::Unlimited,
         message: None,
         sl: Sl::ZERO,
     };
-    let spec = TrafficSpec {
+    let spec = TrafficSection {
         uniform: vec![entry],
-        ..TrafficSpec::default()
+        ..TrafficSection::default()
     };
     Traffic::new(&spec, &environment(16, 3)).unwrap()
 }
@@ -116,12 +118,10 @@ fn periodic_hosts_have_phases_of_their_own() {
 fn a_flow_with_a_rate_starts_its_messages_on_schedule() {
     let rate = Rate::from_bits_per_sec(2_000_000_000).unwrap();
     let mut traffic = Traffic::new(
-        &flows(vec![FlowSpec {
+        &flows(vec![Flow {
             load: Load::Rate(rate),
-            window: Window {
-                start: Time::from_ps(777),
-                end: None,
-            },
+            start: Time::from_ps(777).since(Time::ZERO),
+            end: Limit::Unlimited,
             on_off: None,
             ..flow(0, 1)
         }]),

@@ -2,22 +2,20 @@
 
 use silvan_cc::workload::Workload;
 use silvan_core::{Bytes, HostId, Sl, Span, Time};
-use silvan_workload::traffic::{FlowSpec, Traffic, TrafficSpec};
+use silvan_workload::traffic::{Environment, Flow, SendQueue, Traffic, TrafficSection};
 
 use crate::mock::{
     MTU, MockHost, environment, flow, flows, host, injection_time, nodes, only_nodes,
 };
 
-fn fifo(spec: TrafficSpec) -> TrafficSpec {
-    TrafficSpec { fifo: true, ..spec }
-}
+const PER_DESTINATION: SendQueue = SendQueue::PerDestination;
 
 /// Two flows of messages of two packets and a short one.
-fn two_flows() -> TrafficSpec {
+fn two_flows() -> TrafficSection {
     let message = Some(Bytes::from_bytes(2 * MTU + 500));
     flows(
         [1, 2]
-            .map(|to| FlowSpec {
+            .map(|to| Flow {
                 message,
                 ..flow(0, to)
             })
@@ -25,23 +23,27 @@ fn two_flows() -> TrafficSpec {
     )
 }
 
-fn build(spec: &TrafficSpec) -> Traffic {
-    Traffic::new(spec, &environment(8, 1)).unwrap()
+fn build(spec: &TrafficSection, hosts: usize, send_queue: SendQueue) -> Traffic {
+    let environment = Environment {
+        send_queue,
+        ..environment(hosts, 1)
+    };
+    Traffic::new(spec, &environment).unwrap()
 }
 
 /// The destinations of so many packets.
-fn destinations(mock: &mut MockHost, spec: &TrafficSpec, packets: usize) -> Vec<usize> {
-    mock.send_packets(&mut build(spec), packets);
+fn destinations(mock: &mut MockHost, send_queue: SendQueue, packets: usize) -> Vec<usize> {
+    mock.send_packets(&mut build(&two_flows(), 8, send_queue), packets);
     mock.log.iter().map(|sent| sent.offer.dst.index()).collect()
 }
 
 #[test]
 fn a_fifo_sends_message_by_message() {
-    let packets = destinations(&mut MockHost::unthrottled(0), &two_flows(), 6);
+    let packets = destinations(&mut MockHost::unthrottled(0), PER_DESTINATION, 6);
     assert_eq!(packets, [1, 2, 1, 2, 1, 2]);
     let mut mock = MockHost::unthrottled(0);
     assert_eq!(
-        destinations(&mut mock, &fifo(two_flows()), 6),
+        destinations(&mut mock, SendQueue::Fifo, 6),
         [1, 1, 1, 2, 2, 2]
     );
     let sizes: Vec<_> = mock.log.iter().map(|sent| sent.offer.bytes).collect();
@@ -55,8 +57,8 @@ fn a_fifo_sends_message_by_message() {
 #[test]
 fn a_throttled_head_blocks_a_fifo() {
     let release = Time::ZERO + Span::from_us(100);
-    for (spec, blocks) in [(two_flows(), false), (fifo(two_flows()), true)] {
-        let mut traffic = build(&spec);
+    for (send_queue, blocks) in [(PER_DESTINATION, false), (SendQueue::Fifo, true)] {
+        let mut traffic = build(&two_flows(), 8, send_queue);
         let mut mock = MockHost::unthrottled(0);
         mock.throttled.insert((host(1), Sl::ZERO), release);
         mock.send_packets(&mut traffic, 1);
@@ -73,20 +75,20 @@ fn a_throttled_head_blocks_a_fifo() {
 #[test]
 fn an_open_gate_makes_a_fifo_the_same() {
     let spec = only_nodes(nodes(1.0, 0.0, 0.0, 0.0));
-    let log = |spec: &TrafficSpec| {
-        let mut traffic = Traffic::new(spec, &environment(64, 1)).unwrap();
+    let log = |send_queue| {
+        let mut traffic = build(&spec, 64, send_queue);
         let mut mock = MockHost::unthrottled(3);
         mock.send_packets(&mut traffic, 1000);
         mock.log
     };
-    assert_eq!(log(&spec), log(&fifo(spec.clone())));
+    assert_eq!(log(PER_DESTINATION), log(SendQueue::Fifo));
 }
 
 /// Destinations are drawn from all hosts, the sender included, alike.
 #[test]
 fn with_loopback_a_host_draws_itself_too() {
     let (hosts, packets, own) = (16_usize, 64_000, HostId::new(5));
-    let spec = TrafficSpec {
+    let spec = TrafficSection {
         loopback: true,
         message: Some(Bytes::from_bytes(MTU)),
         ..only_nodes(nodes(1.0, 0.0, 0.0, 0.0))

@@ -1,5 +1,8 @@
 //! The tests of GPCNeT, and the ranks that do them.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::traffic::rng::{Purpose, shuffle, stream};
 
 use super::Gpcnet;
@@ -15,23 +18,31 @@ pub const SMALL: u64 = 8;
 
 /// A test: the eight of `network_test`, of which `network_load_test` does the first, the fifth and the
 /// seventh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Test {
-    /// Small messages to and from both neighbours in random rings.
+    /// Latency of small messages in random rings.
+    #[serde(rename = "rr-latency")]
     RingLatency,
-    /// Small reads from both neighbours in random rings.
+    /// Latency of small reads in random rings.
+    #[serde(rename = "rr-get-latency")]
     RingGetLatency,
-    /// Large messages to and from both neighbours in random rings.
+    /// Bandwidth of messages in random rings.
+    #[serde(rename = "rr-bandwidth")]
     RingBandwidth,
-    /// Large writes to both neighbours in random rings.
+    /// Bandwidth of writes in random rings.
+    #[serde(rename = "rr-put-bandwidth")]
     RingPutBandwidth,
-    /// [`RingBandwidth`](Self::RingBandwidth) with a barrier in every iteration.
+    /// Bandwidth of messages in random rings, with a barrier in every iteration.
+    #[serde(rename = "rr-bandwidth-sync")]
     RingBandwidthSync,
-    /// [`RingBandwidth`](Self::RingBandwidth) in the ring of ranks in their order.
+    /// Bandwidth of messages in the ring of ranks in their order.
+    #[serde(rename = "nat-bandwidth")]
     NaturalBandwidth,
-    /// A small allreduce in every slice at once.
+    /// Time of a small allreduce.
+    #[serde(rename = "allreduce")]
     Allreduce,
-    /// An all-to-all in every slice at once.
+    /// Bandwidth of an all-to-all.
+    #[serde(rename = "alltoall")]
     Alltoall,
 }
 

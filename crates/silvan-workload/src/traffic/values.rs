@@ -1,45 +1,78 @@
-//! Values that several sections share and that may be of more than one kind: a
-//! list of hosts or their number, a load as a fraction or as a rate.
+//! Values that several kinds of traffic share and that may be of more than one type: a list of hosts or
+//! their number, a load as a fraction or as a rate.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, IntoDeserializer, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use silvan_core::Rate;
+use silvan_core::schema::RateText;
+use silvan_core::{HostId, Rate};
 
-pub(crate) const ALL: &str = "all";
-pub(crate) const RUN_SEED: &str = "run";
-pub(crate) const SATURATING: &str = "saturating";
+const ALL: &str = "all";
+const RUN_SEED: &str = "run";
+const SATURATING: &str = "saturating";
 
-/// A choice of hosts: `"all"`, a list of names, or how many to draw at random.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum HostChoice {
-    /// Every host.
-    #[default]
-    All,
-    /// The hosts of these names.
-    Names(Vec<String>),
-    /// This many distinct hosts, drawn at random.
-    Count(u32),
+/// A host: by its name, as a scenario has it, or by its id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostRef {
+    /// The host of this name.
+    Name(String),
+    /// This host.
+    Id(HostId),
 }
 
-impl Serialize for HostChoice {
+impl From<HostId> for HostRef {
+    fn from(host: HostId) -> Self {
+        Self::Id(host)
+    }
+}
+
+impl Serialize for HostRef {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::All => serializer.serialize_str(ALL),
-            Self::Names(names) => names.serialize(serializer),
-            Self::Count(count) => count.serialize(serializer),
+            Self::Name(name) => serializer.serialize_str(name),
+            Self::Id(host) => serializer.collect_str(host),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for HostChoice {
+impl<'de> Deserialize<'de> for HostRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::Name)
+    }
+}
+
+/// A choice of hosts: `"all"`, a list of names, or how many to draw at random.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Selection {
+    /// Every host.
+    #[default]
+    All,
+    /// These hosts.
+    Given(Vec<HostRef>),
+    /// This many distinct hosts, drawn at random.
+    Random(u32),
+}
+
+impl Serialize for Selection {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::All => serializer.serialize_str(ALL),
+            Self::Given(names) => names.serialize(serializer),
+            Self::Random(count) => count.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Selection {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ChoiceVisitor;
 
         impl<'de> Visitor<'de> for ChoiceVisitor {
-            type Value = HostChoice;
+            type Value = Selection;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
@@ -48,19 +81,19 @@ impl<'de> Deserialize<'de> for HostChoice {
                 )
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<HostChoice, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<Selection, E> {
                 match text {
-                    ALL => Ok(HostChoice::All),
+                    ALL => Ok(Selection::All),
                     _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
                 }
             }
 
-            fn visit_i64<E: Error>(self, count: i64) -> Result<HostChoice, E> {
-                u32::deserialize(count.into_deserializer()).map(HostChoice::Count)
+            fn visit_i64<E: Error>(self, count: i64) -> Result<Selection, E> {
+                u32::deserialize(count.into_deserializer()).map(Selection::Random)
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<HostChoice, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(names)).map(HostChoice::Names)
+            fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<Selection, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(names)).map(Selection::Given)
             }
         }
 
@@ -72,22 +105,22 @@ impl<'de> Deserialize<'de> for HostChoice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hotspots {
     /// This many distinct hosts, drawn with the placement seed.
-    Count(u32),
-    /// The hosts of these names.
-    Names(Vec<String>),
+    Random(u32),
+    /// These hosts.
+    Given(Vec<HostRef>),
 }
 
 impl Default for Hotspots {
     fn default() -> Self {
-        Self::Count(0)
+        Self::Random(0)
     }
 }
 
 impl Serialize for Hotspots {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Count(count) => count.serialize(serializer),
-            Self::Names(names) => names.serialize(serializer),
+            Self::Random(count) => count.serialize(serializer),
+            Self::Given(names) => names.serialize(serializer),
         }
     }
 }
@@ -106,11 +139,11 @@ impl<'de> Deserialize<'de> for Hotspots {
             }
 
             fn visit_i64<E: Error>(self, count: i64) -> Result<Hotspots, E> {
-                u32::deserialize(count.into_deserializer()).map(Hotspots::Count)
+                u32::deserialize(count.into_deserializer()).map(Hotspots::Random)
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<Hotspots, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(names)).map(Hotspots::Names)
+                Vec::deserialize(SeqAccessDeserializer::new(names)).map(Hotspots::Given)
             }
         }
 
@@ -123,8 +156,8 @@ impl<'de> Deserialize<'de> for Hotspots {
 pub enum RoleShare {
     /// This fraction of all hosts, 0 to 1, placed at random.
     Fraction(f64),
-    /// The hosts of these names.
-    Names(Vec<String>),
+    /// These hosts.
+    Given(Vec<HostRef>),
 }
 
 impl Default for RoleShare {
@@ -137,7 +170,7 @@ impl Serialize for RoleShare {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Fraction(fraction) => fraction.serialize(serializer),
-            Self::Names(names) => names.serialize(serializer),
+            Self::Given(names) => names.serialize(serializer),
         }
     }
 }
@@ -165,7 +198,7 @@ impl<'de> Deserialize<'de> for RoleShare {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<RoleShare, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(names)).map(RoleShare::Names)
+                Vec::deserialize(SeqAccessDeserializer::new(names)).map(RoleShare::Given)
             }
         }
 
@@ -175,7 +208,7 @@ impl<'de> Deserialize<'de> for RoleShare {
 
 /// How much a source offers: `"saturating"`, a fraction of the host's injection rate, or a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum LoadValue {
+pub enum Load {
     /// As much as the host can inject: there is always a message ready.
     #[default]
     Saturating,
@@ -185,7 +218,7 @@ pub enum LoadValue {
     Rate(Rate),
 }
 
-impl Serialize for LoadValue {
+impl Serialize for Load {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Saturating => serializer.serialize_str(SATURATING),
@@ -195,12 +228,12 @@ impl Serialize for LoadValue {
     }
 }
 
-impl<'de> Deserialize<'de> for LoadValue {
+impl<'de> Deserialize<'de> for Load {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct LoadVisitor;
 
         impl Visitor<'_> for LoadVisitor {
-            type Value = LoadValue;
+            type Value = Load;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
@@ -209,19 +242,19 @@ impl<'de> Deserialize<'de> for LoadValue {
                 )
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<LoadValue, E> {
+            fn visit_str<E: Error>(self, text: &str) -> Result<Load, E> {
                 match text {
-                    SATURATING => Ok(LoadValue::Saturating),
-                    _ => text.parse().map(LoadValue::Rate).map_err(E::custom),
+                    SATURATING => Ok(Load::Saturating),
+                    _ => text.parse().map(Load::Rate).map_err(E::custom),
                 }
             }
 
-            fn visit_f64<E: Error>(self, fraction: f64) -> Result<LoadValue, E> {
-                Ok(LoadValue::Fraction(fraction))
+            fn visit_f64<E: Error>(self, fraction: f64) -> Result<Load, E> {
+                Ok(Load::Fraction(fraction))
             }
 
-            fn visit_i64<E: Error>(self, fraction: i64) -> Result<LoadValue, E> {
-                Ok(LoadValue::Fraction(fraction as f64))
+            fn visit_i64<E: Error>(self, fraction: i64) -> Result<Load, E> {
+                Ok(Load::Fraction(fraction as f64))
             }
         }
 
@@ -238,6 +271,16 @@ pub enum SeedSource {
     Run,
     /// This seed, whatever the seed of the run.
     Fixed(u64),
+}
+
+impl SeedSource {
+    /// The seed, where that of the run is `run`.
+    pub(crate) fn or(self, run: u64) -> u64 {
+        match self {
+            Self::Run => run,
+            Self::Fixed(seed) => seed,
+        }
+    }
 }
 
 impl Serialize for SeedSource {
@@ -275,3 +318,74 @@ impl<'de> Deserialize<'de> for SeedSource {
         deserializer.deserialize_any(SeedVisitor)
     }
 }
+
+/// Defines the schema of a type whose text form serde alone does not show.
+macro_rules! described {
+    ($(#[$meta:meta])* $type:ty, $name:literal, |$generator:ident| $schema:expr) => {
+        impl JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema($generator: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
+}
+
+described!(
+    HostRef,
+    "host",
+    |_generator| json_schema!({ "type": "string" })
+);
+
+described!(Selection, "host choice", |generator| json_schema!({
+    "anyOf": [
+        { "const": ALL },
+        generator.subschema_for::<Vec<HostRef>>(),
+        generator.subschema_for::<u32>(),
+    ],
+    "x-type": "`\"all\"`, list of host names, or number of hosts",
+}));
+
+/// The hosts of ranks: their order counts, so that none are drawn at random.
+#[derive(Debug)]
+pub struct RankHosts;
+
+described!(RankHosts, "rank hosts", |generator| json_schema!({
+    "anyOf": [{ "const": ALL }, generator.subschema_for::<Vec<HostRef>>()],
+    "x-type": "`\"all\"` or list of host names",
+}));
+
+described!(Hotspots, "hotspots", |generator| json_schema!({
+    "anyOf": [generator.subschema_for::<u32>(), generator.subschema_for::<Vec<HostRef>>()],
+    "x-type": "number of hosts or list of host names",
+}));
+
+described!(RoleShare, "share", |generator| json_schema!({
+    "anyOf": [
+        { "type": "number", "minimum": 0, "maximum": 1 },
+        generator.subschema_for::<Vec<HostRef>>(),
+    ],
+    "x-type": "fraction from 0 to 1, or list of host names",
+}));
+
+described!(Load, "load", |generator| json_schema!({
+    "anyOf": [
+        { "const": SATURATING },
+        { "type": "number", "exclusiveMinimum": 0, "maximum": 1 },
+        generator.subschema_for::<RateText>(),
+    ],
+    "x-type": "`\"saturating\"`, fraction of the injection rate, or data rate",
+    "x-unit": "Gbit/s, ...",
+}));
+
+described!(SeedSource, "seed", |generator| json_schema!({
+    "anyOf": [{ "const": RUN_SEED }, generator.subschema_for::<u64>()],
+    "x-type": "`\"run\"` or whole number",
+}));

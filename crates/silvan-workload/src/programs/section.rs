@@ -2,10 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::{Bytes, Rate, Sl, Span};
+use silvan_core::document::Limit;
+use silvan_core::{Bytes, Rate, Sl, Span, schema};
 
-use super::{HostChoice, Limit};
-use crate::schema;
+use super::gpcnet::{Part, Test};
+use super::plan::Placement;
+use crate::traffic::{RankHosts, Selection};
 
 /// A copy through shared memory.
 const LOCAL_RATE: Rate = Rate::from_bits_per_sec(40_000_000_000).expect("not zero");
@@ -57,17 +59,6 @@ impl Default for MessagingSection {
     }
 }
 
-/// How ranks are dealt to hosts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PlacementKind {
-    /// A host gets its ranks one after the other.
-    #[default]
-    Block,
-    /// Each host gets one rank, then each a second one.
-    Cyclic,
-}
-
 /// What the ranks of a program do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -106,15 +97,15 @@ pub struct ProgramEntry {
     pub goal: Option<String>,
     /// The hosts of the ranks, in their order.
     #[serde(default)]
-    #[schemars(with = "schema::RankHosts")]
-    pub hosts: HostChoice,
+    #[schemars(with = "RankHosts")]
+    pub hosts: Selection,
     /// Ranks on each host.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub ranks_per_host: u32,
     /// How ranks are dealt to hosts.
     #[serde(default)]
-    pub placement: PlacementKind,
+    pub placement: Placement,
     /// Bytes: of one message for `alltoall` and `incast`, of everything for the others. Not for `goal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::BytesText>")]
@@ -134,44 +125,9 @@ pub struct ProgramEntry {
     #[serde(default)]
     pub background: bool,
     /// Service level.
-    #[serde(default = "super::traffic::zero_sl")]
+    #[serde(default)]
     #[schemars(with = "schema::SlNumber")]
     pub sl: Sl,
-}
-
-/// Which ranks of GPCNeT take part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GpcnetPart {
-    /// The tests alone.
-    Isolated,
-    /// The congestors alone, for as long as the run lasts.
-    Congestors,
-    /// The tests among the congestors.
-    #[default]
-    Congested,
-}
-
-/// A test of GPCNeT, by the name of its measurements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GpcnetTest {
-    /// Latency of small messages in random rings.
-    RrLatency,
-    /// Latency of small reads in random rings.
-    RrGetLatency,
-    /// Bandwidth of messages in random rings.
-    RrBandwidth,
-    /// Bandwidth of writes in random rings.
-    RrPutBandwidth,
-    /// Bandwidth of messages in random rings, with a barrier in every iteration.
-    RrBandwidthSync,
-    /// Bandwidth of messages in the ring of ranks in their order.
-    NatBandwidth,
-    /// Time of a small allreduce.
-    Allreduce,
-    /// Bandwidth of an all-to-all.
-    Alltoall,
 }
 
 /// The benchmark GPCNeT (Chunduri et al., SC 2019). The example `gpcnet` runs all its parts.
@@ -179,13 +135,13 @@ pub enum GpcnetTest {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct GpcnetSection {
     /// The hosts.
-    #[schemars(with = "schema::RankHosts")]
-    pub hosts: HostChoice,
+    #[schemars(with = "RankHosts")]
+    pub hosts: Selection,
     /// Ranks on each host: processes per port.
     #[schemars(range(min = 1))]
     pub ranks_per_host: u32,
     /// Which ranks take part.
-    pub part: GpcnetPart,
+    pub part: Part,
     /// Share of the hosts that congest, drawn at random.
     pub congestor_share: f64,
     /// Time that the congestors have before the tests start.
@@ -193,7 +149,7 @@ pub struct GpcnetSection {
     pub settle: Span,
     /// What is measured, in this order. The original among congestors: the default without `alltoall`;
     /// without congestors: all.
-    pub tests: Vec<GpcnetTest>,
+    pub tests: Vec<Test>,
     /// Rings per ring test; 30 in the original.
     #[schemars(range(min = 1))]
     pub rings: u32,
@@ -232,16 +188,16 @@ impl Default for GpcnetSection {
     /// Sizes and shares of `network_load_test`, with fewer iterations, and the all-to-all of `network_test`.
     fn default() -> Self {
         Self {
-            hosts: HostChoice::All,
+            hosts: Selection::All,
             ranks_per_host: 1,
-            part: GpcnetPart::default(),
+            part: Part::default(),
             congestor_share: 0.8,
             settle: Span::from_ms(1),
             tests: vec![
-                GpcnetTest::RrLatency,
-                GpcnetTest::RrBandwidthSync,
-                GpcnetTest::Allreduce,
-                GpcnetTest::Alltoall,
+                Test::RingLatency,
+                Test::RingBandwidthSync,
+                Test::Allreduce,
+                Test::Alltoall,
             ],
             rings: 3,
             warm_up: 2,
@@ -264,8 +220,8 @@ impl Default for GpcnetSection {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct HpccSection {
     /// The hosts, in the order of their ranks.
-    #[schemars(with = "schema::RankHosts")]
-    pub hosts: HostChoice,
+    #[schemars(with = "RankHosts")]
+    pub hosts: Selection,
     /// Ranks on each host.
     #[schemars(range(min = 1))]
     pub ranks_per_host: u32,
@@ -296,7 +252,7 @@ impl Default for HpccSection {
     /// Sizes and rings of `bench_lat_bw`; a problem of 32 MB for the others.
     fn default() -> Self {
         Self {
-            hosts: HostChoice::All,
+            hosts: Selection::All,
             ranks_per_host: 1,
             settle: Span::from_ms(5),
             latency_rings: 30,

@@ -5,9 +5,9 @@ use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::traffic::spec::Window;
 
-/// What a [`Sequence`] sends, and when.
+/// What a [`ClosedLoop`] sends, and when.
 #[derive(Clone, Debug)]
-pub(crate) struct SequencePlan {
+pub(crate) struct ClosedLoopPlan {
     /// The receivers, in the order of their messages; at least one.
     pub(crate) to: Vec<HostId>,
     /// How often it goes through the list; a source without end never comes that far.
@@ -26,8 +26,8 @@ pub(crate) struct SequencePlan {
 
 /// One source of one host: at most one of its messages is on its way.
 #[derive(Clone, Debug)]
-pub(crate) struct Sequence {
-    plan: SequencePlan,
+pub(crate) struct ClosedLoop {
+    plan: ClosedLoopPlan,
     /// Place of the present or next receiver in the list.
     place: usize,
     /// Bytes of the present message still to send.
@@ -69,8 +69,8 @@ pub struct SequenceState {
     pub progress: SequenceProgress,
 }
 
-impl Sequence {
-    pub(crate) fn new(plan: SequencePlan) -> Self {
+impl ClosedLoop {
+    pub(crate) fn new(plan: ClosedLoopPlan) -> Self {
         Self {
             place: 0,
             left: 0,
