@@ -1,5 +1,7 @@
 //! Parameters of the data plane, and the errors of values that cannot be simulated.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use silvan_cc::notification::BecnCarrier;
 use silvan_core::{Bytes, Rate, Sl, Span, Vl};
 use silvan_fabric::routing::Routes;
@@ -25,7 +27,7 @@ pub struct EngineConfig {
 }
 
 impl Default for EngineConfig {
-    /// One virtual lane, 2 KiB packets, 32-packet input buffers, 200 ns per switch.
+    /// One virtual lane, 2 KiB packets, input buffers of 64 KiB, 100 ns per switch.
     fn default() -> Self {
         Self {
             data_vls: 1,
@@ -71,9 +73,9 @@ pub struct SwitchParams {
 impl Default for SwitchParams {
     fn default() -> Self {
         Self {
-            latency: Span::from_ns(200),
+            latency: Span::from_ns(100),
             credit_delay: Span::from_ns(100),
-            buffer: Bytes::from_bytes(33 * 64 * 32),
+            buffer: Bytes::from_bytes(64 << 10),
             read_limit: None,
             read_speedup_percent: 100,
             queueing: Queueing::Voq,
@@ -86,22 +88,25 @@ impl Default for SwitchParams {
 }
 
 /// Which packets of an input buffer and virtual lane an output may choose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Queueing {
-    /// The first for each output: virtual output queues.
+    /// Virtual output queues: the first packet for each output.
     #[default]
     Voq,
-    /// The first of all: packets leave in the order in which they arrived (head-of-line blocking).
+    /// The first packet of the buffer alone: packets leave in the order in which they arrived, and one
+    /// that cannot leave blocks all behind it (head-of-line blocking).
     Fifo,
 }
 
 /// Which input an output serves next, within a virtual lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Arbitration {
     /// The next input after the last winner that has a packet.
     #[default]
     RoundRobin,
-    /// The packet that became eligible first; of several, the lowest input port.
+    /// The packet that could have left first; of several, that of the lowest input port.
     OldestFirst,
 }
 
@@ -129,8 +134,9 @@ pub struct VlArbitration {
     pub limit_high: u8,
 }
 
-/// When a host's sink begins to take in a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+/// When the sink of a host begins to take in a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Sink {
     /// When the packet has arrived completely.
     #[default]
@@ -162,7 +168,7 @@ impl Default for HostParams {
             injection_rate: None,
             sink_rate: None,
             sink: Sink::StoreAndForward,
-            receive_buffer: Bytes::from_bytes(33 * 64 * 8),
+            receive_buffer: Bytes::from_bytes(16 << 10),
             credit_delay: Span::from_ns(100),
         }
     }
@@ -239,14 +245,15 @@ impl Default for FeedbackParams {
 }
 
 /// Which latency histograms are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum LatencyStats {
     /// None.
     Off,
-    /// One per traffic class (each declared flow is a class of its own).
+    /// One per traffic class; each flow is one.
     #[default]
     Class,
-    /// One per class and one per receiving host.
+    /// One per traffic class and one per receiving host.
     Host,
 }
 

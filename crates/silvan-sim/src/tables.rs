@@ -6,8 +6,8 @@ use silvan_workload::traffic::Role;
 
 use super::measure::{Measurement, PortTotals};
 use crate::table::Table;
+use silvan_model::LatencyStats;
 use silvan_model::Simulation;
-use silvan_scenario::parsed::LatencyDetail;
 
 /// Deliveries per host, or per traffic class, and probe interval, in columns.
 pub(super) struct Series {
@@ -146,7 +146,7 @@ impl Measurement<'_> {
             self.classes_table(engine),
             self.ports_table(engine),
         ];
-        if self.scenario.file().probe.latency == LatencyDetail::Host {
+        if self.scenario.file().probe.latency == LatencyStats::Host {
             tables.push(self.host_latencies_table(engine));
         }
         tables.insert(1, self.series.table());
@@ -201,7 +201,7 @@ impl Measurement<'_> {
         table.push("delivered_packets", counted(|host| host.delivered_packets));
         table.push("fecn_received", counted(|host| host.fecn_received));
         table.push("becn_received", counted(|host| host.becn_received));
-        if self.scenario.file().probe.latency == LatencyDetail::Host {
+        if self.scenario.file().probe.latency == LatencyStats::Host {
             let latencies: Vec<_> = ids().map(|id| engine.latency_of_host(id)).collect();
             push_latencies(&mut table, &latencies);
         }

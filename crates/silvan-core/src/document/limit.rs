@@ -34,6 +34,15 @@ impl<T> Limit<T> {
     }
 }
 
+impl<T> From<Option<T>> for Limit<T> {
+    fn from(bound: Option<T>) -> Self {
+        match bound {
+            Some(value) => Self::At(value),
+            None => Self::Unlimited,
+        }
+    }
+}
+
 impl<T: Serialize> Serialize for Limit<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -3,12 +3,12 @@
 use silvan_core::Vl;
 use silvan_fabric::routing::Routes;
 use silvan_model::{
-    Arbitration, BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams, LatencyStats,
-    OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
+    BecnPath, BuildError, EngineConfig, FeedbackParams, HostParams, OutputBuffer, PacketParams,
+    SwitchParams, VlArbitration,
 };
 
 use super::{advice, at};
-use crate::parsed::{self, LatencyDetail, Limit, OutputBufferSection, ScenarioFile, VlWeight};
+use crate::parsed::{self, Limit, OutputBufferSection, ScenarioFile, VlWeight};
 use crate::{KeyPath, ScenarioError};
 
 /// The engine's configuration, checked, from a file whose defaults are filled in.
@@ -23,14 +23,8 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             buffer: file.switch.buffer,
             read_limit: file.switch.read_limit.value(),
             read_speedup_percent: percent(file.switch.read_speedup, "switch.read-speedup")?,
-            queueing: match file.switch.queueing {
-                parsed::Queueing::Voq => Queueing::Voq,
-                parsed::Queueing::Fifo => Queueing::Fifo,
-            },
-            arbitration: match file.switch.arbitration {
-                parsed::Arbitration::RoundRobin => Arbitration::RoundRobin,
-                parsed::Arbitration::OldestFirst => Arbitration::OldestFirst,
-            },
+            queueing: file.switch.queueing,
+            arbitration: file.switch.arbitration,
             bypass_limit: file.switch.bypass_limit.value(),
             output_buffer: file
                 .switch
@@ -47,10 +41,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
         host: HostParams {
             injection_rate: file.host.injection_rate.value(),
             sink_rate: file.host.sink_rate.value(),
-            sink: match file.host.sink {
-                parsed::SinkKind::StoreAndForward => Sink::StoreAndForward,
-                parsed::SinkKind::CutThrough => Sink::CutThrough,
-            },
+            sink: file.host.sink,
             receive_buffer: file.host.receive_buffer,
             credit_delay: file.host.credit_delay,
         },
@@ -73,11 +64,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             coalesce: feedback.coalesce.and_then(Limit::value),
             charge: feedback.charge,
         },
-        latency: match file.probe.latency {
-            LatencyDetail::Off => LatencyStats::Off,
-            LatencyDetail::Class => LatencyStats::Class,
-            LatencyDetail::Host => LatencyStats::Host,
-        },
+        latency: file.probe.latency,
     };
     config.validate().map_err(|error| refused(&error, file))?;
     Ok(config)

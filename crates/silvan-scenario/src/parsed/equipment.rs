@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Length, Rate, Span};
 use silvan_fabric::{LinkKind, Speed, Width};
 
+use silvan_model::{Arbitration, HostParams, PacketParams, Queueing, Sink, SwitchParams};
+
 use super::{Limit, SendQueue};
 use crate::schema;
 
@@ -44,17 +46,6 @@ impl Default for LinkSection {
     }
 }
 
-/// Which input an output serves next, within a virtual lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arbitration {
-    /// The next input after the last winner that has a packet.
-    #[default]
-    RoundRobin,
-    /// The packet that could have left first; of several, that of the lowest input port.
-    OldestFirst,
-}
-
 /// How a packet passes a crossbar that is faster than the links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -64,18 +55,6 @@ pub enum CrossbarFeed {
     FullRate,
     /// As it arrives; the crossbar output is busy until its tail has passed.
     CutThrough,
-}
-
-/// Which packets of an input buffer and virtual lane an output may choose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Queueing {
-    /// Virtual output queues: the first packet for each output.
-    #[default]
-    Voq,
-    /// The first packet of the buffer alone: packets leave in the order in which they arrived, and one
-    /// that cannot leave blocks all behind it (head-of-line blocking).
-    Fifo,
 }
 
 /// A buffer between crossbar and link.
@@ -133,29 +112,19 @@ pub struct SwitchSection {
 
 impl Default for SwitchSection {
     fn default() -> Self {
+        let params = SwitchParams::default();
         Self {
-            latency: Span::from_ns(100),
-            credit_delay: Span::from_ns(100),
-            buffer: Bytes::from_bytes(64 << 10),
-            read_limit: Limit::Unlimited,
-            read_speedup: 1.0,
-            queueing: Queueing::default(),
-            arbitration: Arbitration::default(),
-            bypass_limit: Limit::Unlimited,
+            latency: params.latency,
+            credit_delay: params.credit_delay,
+            buffer: params.buffer,
+            read_limit: params.read_limit.into(),
+            read_speedup: f64::from(params.read_speedup_percent) / 100.0,
+            queueing: params.queueing,
+            arbitration: params.arbitration,
+            bypass_limit: params.bypass_limit.into(),
             output_buffer: None,
         }
     }
-}
-
-/// When the sink of a host begins to take in a packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SinkKind {
-    /// When the packet has arrived completely.
-    #[default]
-    StoreAndForward,
-    /// When its first 64 bytes have arrived.
-    CutThrough,
 }
 
 /// All channel adapters.
@@ -171,7 +140,7 @@ pub struct HostSection {
     #[schemars(with = "Limit<schema::RateText>")]
     pub sink_rate: Limit<Rate>,
     /// When the sink begins to take in a packet.
-    pub sink: SinkKind,
+    pub sink: Sink,
     /// Receive buffer per virtual lane; whole 64-byte credits of it count.
     #[schemars(with = "schema::BytesText")]
     pub receive_buffer: Bytes,
@@ -183,13 +152,14 @@ pub struct HostSection {
 
 impl Default for HostSection {
     fn default() -> Self {
+        let params = HostParams::default();
         Self {
-            injection_rate: Limit::Unlimited,
+            injection_rate: params.injection_rate.into(),
             send_queue: SendQueue::default(),
-            sink_rate: Limit::Unlimited,
-            sink: SinkKind::default(),
-            receive_buffer: Bytes::from_bytes(16 << 10),
-            credit_delay: Span::from_ns(100),
+            sink_rate: params.sink_rate.into(),
+            sink: params.sink,
+            receive_buffer: params.receive_buffer,
+            credit_delay: params.credit_delay,
         }
     }
 }
@@ -209,10 +179,8 @@ pub struct PacketSection {
 
 impl Default for PacketSection {
     fn default() -> Self {
-        Self {
-            mtu: Bytes::from_bytes(2_048),
-            header: Bytes::from_bytes(26),
-        }
+        let PacketParams { mtu, header } = PacketParams::default();
+        Self { mtu, header }
     }
 }
 

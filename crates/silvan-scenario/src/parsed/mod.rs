@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 
 pub use control::{ControlSection, FeedbackPath, FeedbackSection};
 pub use equipment::{
-    Arbitration, CrossbarFeed, HostSection, LinkSection, OutputBufferSection, PacketSection,
-    Queueing, SinkKind, SwitchSection, VlSection, VlWeight,
+    CrossbarFeed, HostSection, LinkSection, OutputBufferSection, PacketSection, SwitchSection,
+    VlSection, VlWeight,
 };
 pub use fabric::{
     Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry,
     Unreachable,
 };
-pub use run::{AxisValue, LatencyDetail, ProbeSection, RunSection, SweepSection, TreesSection};
+pub use run::{AxisValue, ProbeSection, RunSection, SweepSection, TreesSection};
 pub use silvan_core::document::Limit;
 pub use silvan_dcms::section::DcmsSection;
 pub use silvan_workload::traffic::{SendQueue, TrafficSection};

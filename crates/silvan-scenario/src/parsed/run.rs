@@ -5,21 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Span};
+use silvan_model::LatencyStats;
 
 use crate::schema;
-
-/// Which latency histograms are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LatencyDetail {
-    /// None.
-    Off,
-    /// One per traffic class.
-    #[default]
-    Class,
-    /// One per traffic class and one per receiving host.
-    Host,
-}
 
 /// What is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +24,7 @@ pub struct ProbeSection {
     /// Whether the deliveries of every traffic class are sampled too; each flow is a class.
     pub classes: bool,
     /// Which latency histograms are kept.
-    pub latency: LatencyDetail,
+    pub latency: LatencyStats,
     /// Whether each finished program is simulated once more, alone in the empty fabric and without
     /// congestion control, to state its slowdown.
     pub slowdown: bool,
@@ -51,7 +39,7 @@ impl Default for ProbeSection {
             interval: None,
             ports: false,
             classes: false,
-            latency: LatencyDetail::default(),
+            latency: LatencyStats::default(),
             slowdown: true,
             trees: None,
         }
