@@ -43,6 +43,8 @@ pub enum Purpose {
     FlowOnOff(usize),
     /// Choices of message-passing programs.
     Programs(usize),
+    /// What a kind of traffic draws, by a name such as `KIND.gaps` and the place of the entry.
+    Named(&'static str, usize),
 }
 
 impl Purpose {
@@ -63,9 +65,21 @@ impl Purpose {
             Self::IncastOnOff(entry) => (12, entry),
             Self::FlowOnOff(entry) => (13, entry),
             Self::Programs(entry) => (14, entry),
+            Self::Named(name, entry) => (named(name), entry),
         };
         (kind << 32) | entry as u64
     }
+}
+
+/// A number for a name, beyond those of the other purposes: the hash FNV-1a with the highest bit set.
+const fn named(name: &str) -> u64 {
+    let mut hash: u32 = 0x811c_9dc5;
+    let (bytes, mut place) = (name.as_bytes(), 0);
+    while place < bytes.len() {
+        hash = (hash ^ bytes[place] as u32).wrapping_mul(0x0100_0193);
+        place += 1;
+    }
+    (hash | 1 << 31) as u64
 }
 
 /// The stream of `purpose` and `index` (a host or a time slot) under `seed`.
@@ -205,6 +219,9 @@ mod tests {
             (1, Purpose::UniformGaps(0), 0),
             (1, Purpose::UniformGaps(1), 0),
             (1, Purpose::UniformDestinations(0), 0),
+            (1, Purpose::Named("a.gaps", 0), 0),
+            (1, Purpose::Named("a.gaps", 1), 0),
+            (1, Purpose::Named("b.gaps", 0), 0),
         ];
         let mut starts: Vec<u64> = purposes
             .iter()
