@@ -9,10 +9,8 @@ use silvan_cc::schemes::DataPlane;
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::Routing;
 
-use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile};
+use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, TrafficSection};
 
-/// Packets of MTU size in a message (gran2012, section IV).
-const DEFAULT_MESSAGE_PACKETS: u64 = 2;
 /// Looks at the congestion trees in a run.
 const DEFAULT_TREE_LOOKS: u64 = 100;
 
@@ -23,7 +21,7 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     let message = &mut file.traffic.message;
     if message.is_none() {
         *message = mtu
-            .checked_mul(DEFAULT_MESSAGE_PACKETS)
+            .checked_mul(TrafficSection::DEFAULT_MESSAGE_PACKETS)
             .map(Bytes::from_bytes);
     }
     let traffic = &mut file.traffic;

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use silvan_instances::Fastest;
+use silvan_model::EngineConfig;
 use silvan_scenario::parsed::ScenarioFile;
 use silvan_scenario::{Override, Scenario};
 use silvan_sim::run;
@@ -310,4 +311,10 @@ fn table2_is_the_papers() {
         scenario.environment(1).injection[0].to_string(),
         "13.5 Gbit/s"
     );
+}
+
+/// Defaults are stated once: the scenario that says nothing has those of the data plane.
+#[test]
+fn the_empty_scenario_has_the_defaults_of_the_data_plane() {
+    assert_eq!(*read("").unwrap().engine_config(), EngineConfig::default());
 }

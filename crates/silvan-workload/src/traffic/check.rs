@@ -148,7 +148,9 @@ impl Checker<'_> {
     /// Payload bytes of a message: the entry's own size, else that for all, else two packets.
     pub(crate) fn message(&self, own: Option<Bytes>) -> Result<u32, TrafficError> {
         let general = self.general.message;
-        let size = own.or(general).unwrap_or(self.environment.mtu * 2);
+        let size = own
+            .or(general)
+            .unwrap_or(self.environment.mtu * TrafficSection::DEFAULT_MESSAGE_PACKETS);
         self.size("message", size)
     }
 

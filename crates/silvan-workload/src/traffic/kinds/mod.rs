@@ -146,6 +146,9 @@ register! {
 }
 
 impl TrafficSection {
+    /// Packets of MTU size in a message (gran2012, section IV).
+    pub const DEFAULT_MESSAGE_PACKETS: u64 = 2;
+
     /// Adds the sources of all entries, in the order of the registration.
     pub(crate) fn build(&self, builder: &mut Builder) -> Result<(), TrafficError> {
         for (entry, kind) in self.entries() {
