@@ -300,7 +300,7 @@ fn settings_change_while_packets_move() {
 fn the_congested_time_is_that_of_the_saturation() {
     let (engine, _, root) = saturated(setting(0), MarkingMode::Counter);
     let congested = engine.port_counters(root).xmit_cong;
-    let start = Span::from_ns(10 + 200);
+    let start = Span::from_ns(10) + EngineConfig::default().switch.latency;
     assert_eq!(congested, Span::from_ms(4).checked_sub(start).unwrap());
     let routed = star();
     for sender in 0..SENDERS {

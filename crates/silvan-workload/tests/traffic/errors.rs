@@ -142,7 +142,7 @@ fn flows_are_checked() {
             load: Load::Rate(rate),
             ..flow(0, 1)
         },
-        "rate",
+        "load",
         Reason::AboveInjection {
             rate,
             host: host(0),
