@@ -5,7 +5,7 @@ use silvan_core::{Bytes, HostId, Time};
 use crate::traffic::check::Checker;
 use crate::traffic::error::{Entry, Reason, TrafficError};
 use crate::traffic::hosts::{Source, Traffic};
-use crate::traffic::kinds::{Flow, TrafficSection};
+use crate::traffic::kinds::{Flow, FlowSource, TrafficSection};
 use crate::traffic::spec::Environment;
 
 impl Source {
@@ -53,7 +53,7 @@ impl Traffic {
         };
         let mtu = check.size("mtu", environment.mtu)?;
         // Every flow of the description has a class, so the number of classes is no flow's of these.
-        let (from, make) = flow.source(&check, mtu, self.classes.len())?;
+        let make = flow.source(&check, mtu, self.classes.len())?;
         let name = flow.name.clone().unwrap_or_else(|| self.free_name());
         if self.classes.contains(&name) {
             return check.fail("name", Reason::NameTaken(name));
@@ -62,7 +62,7 @@ impl Traffic {
             return check.fail("name", Reason::TooManyClasses);
         };
         self.classes.push(name);
-        let (fixed, _) = make(class);
+        let FlowSource { from, fixed, .. } = make(class);
         self.append(from, Source::Fixed(fixed));
         Ok(class)
     }

@@ -55,6 +55,15 @@ pub struct Flow {
     pub sl: Sl,
 }
 
+/// The source of a flow.
+pub(crate) struct FlowSource {
+    /// The sender.
+    pub(crate) from: HostId,
+    pub(crate) fixed: Fixed,
+    /// Offered rate [bit/s].
+    rate: f64,
+}
+
 impl Flow {
     /// A flow that saturates without end.
     pub fn new(from: HostRef, to: HostRef) -> Self {
@@ -72,14 +81,14 @@ impl Flow {
         }
     }
 
-    /// Checks it, and returns its sender, and what makes its source, and the offered rate in bit/s, of its
-    /// class. `number` tells the random numbers of flows apart.
+    /// Checks it, and returns what makes its source of its class. `number` tells the random numbers of
+    /// flows apart.
     pub(crate) fn source(
         &self,
         check: &Checker,
         mtu: u32,
         number: usize,
-    ) -> Result<(HostId, impl FnOnce(u16) -> (Fixed, f64) + use<>), TrafficError> {
+    ) -> Result<impl FnOnce(u16) -> FlowSource + use<>, TrafficError> {
         let from = check.host("from", &self.from)?;
         let dst = check.host("to", &self.to)?;
         if from == dst && !check.general.loopback {
@@ -94,7 +103,7 @@ impl Flow {
         let on_off = check.on_off(self.on_off, window.start, &load, draws)?;
         let rate = load.rate * OnOffMeans::share_on(self.on_off);
         let sl = self.sl;
-        let make = move |class| {
+        Ok(move |class| {
             let plan = Plan {
                 dst,
                 sl,
@@ -103,9 +112,12 @@ impl Flow {
                 mtu,
                 window,
             };
-            (Fixed::new(plan, bytes, pace, on_off), rate)
-        };
-        Ok((from, make))
+            FlowSource {
+                from,
+                fixed: Fixed::new(plan, bytes, pace, on_off),
+                rate,
+            }
+        })
     }
 }
 
@@ -123,9 +135,8 @@ impl TrafficKind for Flow {
     }
 
     fn build(&self, check: &Checker, builder: &mut Builder) -> Result<(), TrafficError> {
-        let (from, make) = self.source(check, builder.mtu, check.index())?;
-        let class = builder.class(check, &self.name)?;
-        let (fixed, rate) = make(class);
+        let make = self.source(check, builder.mtu, check.index())?;
+        let FlowSource { from, fixed, rate } = make(builder.class(check, &self.name)?);
         builder.add_fixed(from, fixed, rate);
         Ok(())
     }

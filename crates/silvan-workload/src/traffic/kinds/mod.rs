@@ -180,4 +180,5 @@ impl TrafficSection {
     }
 }
 
+pub(crate) use flow::FlowSource;
 pub use permutation::Pattern;
