@@ -44,7 +44,7 @@ start = "100 us"
 [control]
 scheme = "none"
 
-[[control.change]]
+[[control.ib-cc.change]]
 at = "200 us"
 switch = "leaf-00"
 marking-rate = 3

@@ -9,12 +9,16 @@ import type { Camera } from "./webgl";
 const NAME_SWITCHES = 70;
 const NAME_HOSTS = 190;
 const MOST_NAMES = 400;
+// Pixels below the map for the names of trees.
+const NAME_HEIGHT = 18;
 
 /** The camera that shows the whole layout. */
 export function fit(layout: Layout, width: number, height: number): Camera {
   const [left, top, right, bottom] = layout.bounds;
-  const scale = Math.min(width / (right - left), height / (bottom - top));
-  return { x: (left + right) / 2, y: (top + bottom) / 2, zoom: Math.log2(Math.max(scale, 1e-3)) };
+  const fitting = Math.min(width / (right - left), (height - NAME_HEIGHT) / (bottom - top));
+  const scale = Math.max(fitting, 1e-3);
+  const y = (top + bottom) / 2 + NAME_HEIGHT / 2 / scale;
+  return { x: (left + right) / 2, y, zoom: Math.log2(scale) };
 }
 
 /** Names of what is on the screen, if there is room for them. */
