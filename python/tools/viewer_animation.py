@@ -55,8 +55,10 @@ def frames(page_file: Path) -> list[Image.Image]:
         samples = int(slider.get_attribute("max") or 0) + 1
         for sample in [*range(20), *range(20, samples, 2)]:
             page.evaluate(MOVE, [slider.element_handle(), sample])
-            place = {"x": 0, "y": box["y"], "width": stage["width"], "height": HEIGHT - box["y"]}
-            picture = Image.open(io.BytesIO(page.screenshot(clip=place))).convert("RGB")
+            shown = page.screenshot(
+                clip={"x": 0, "y": box["y"], "width": stage["width"], "height": HEIGHT - box["y"]}
+            )
+            picture = Image.open(io.BytesIO(shown)).convert("RGB")
             size = (round(picture.width * SMALLER), round(picture.height * SMALLER))
             pictures.append(picture.resize(size, Image.Resampling.LANCZOS))
         browser.close()

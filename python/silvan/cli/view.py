@@ -37,6 +37,15 @@ def view(
             show_default=False,
         ),
     ] = None,
+    perfetto: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="Write a trace of one run for ui.perfetto.dev and chrome://tracing instead: "
+            "programs, ranks, flows, trees, queues.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -48,6 +57,9 @@ def view(
     from silvan.viewer import write_page
 
     runs = _read(results)
+    if perfetto is not None:
+        _write_trace(runs, perfetto, with_page=out is not None, as_json=as_json)
+        return
     if out is not None and out.is_dir():
         raise OutputError(f"{out}: is a folder", hint="name a file, such as run.html")
     is_shown = out is None
@@ -62,6 +74,22 @@ def view(
         put_json({"file": str(path), "bytes": path.stat().st_size, "runs": len(runs)})
     elif is_shown:
         _open(path)
+    else:
+        put(str(path))
+
+
+def _write_trace(runs: list[Result], path: Path, *, with_page: bool, as_json: bool) -> None:
+    from silvan.viewer import write_trace
+
+    if with_page:
+        raise SilvanError("--perfetto and --out: a call writes a trace or a page")
+    if len(runs) > 1:
+        raise SilvanError(
+            f"--perfetto: {len(runs)} runs, and a trace holds 1", hint="name the folder of one run"
+        )
+    write_trace(runs[0], path)
+    if as_json:
+        put_json({"file": str(path), "bytes": path.stat().st_size, "runs": 1})
     else:
         put(str(path))
 

@@ -1,0 +1,177 @@
+"""A run as a trace that ui.perfetto.dev and chrome://tracing load: JSON trace events.
+
+The format is that of "Trace Event Format" (the Chromium project). A process of the trace is a kind
+of thing (programs, flows, congestion trees, ports, hosts), a thread one of them. Times are in
+microseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from silvan.folders import write_text
+from silvan.measures import is_hotspot, receive_rate_series_gbps, receives
+from silvan.result import Result
+from silvan.viewer.events import events_table
+
+MOST_PORTS = 32
+"""Ports whose queues are in a trace: those with the longest ones."""
+
+TraceEvent = dict[str, Any]
+
+_PS_PER_US = 1e6
+
+
+def write_trace(result: Result, path: Path) -> Path:
+    """Write the trace of a run.
+
+    Parameters
+    ----------
+    result : Result
+        The run. What it did not record is absent: jobs need programs, trees ``[probe.trees]``,
+        queues ``probe.ports``.
+    path : Path
+        The file to write.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    text = json.dumps({"displayTimeUnit": "ns", "traceEvents": list(trace_events(result))})
+    write_text(path, text + "\n")
+    return path
+
+
+def trace_events(result: Result) -> Iterator[TraceEvent]:
+    """Return the events of the trace of a run; see :func:`write_trace`."""
+    end_us = result.summary.get("simulated_ps", result.scenario.duration_ps) / _PS_PER_US
+    processes = count(1)
+    if "programs" in result.tables:
+        yield from _programs(result, processes, end_us)
+    if "flows" in result.tables:
+        yield from _flows(result, next(processes), end_us)
+    if "forest" in result.tables:
+        yield from _trees(result, next(processes))
+    if "port_series" in result.tables:
+        yield from _queues(result, next(processes))
+    if "host_series" in result.tables:
+        yield from _rates(result, next(processes))
+    yield from _instants(result, next(processes))
+
+
+def _named(process: int, name: str, thread: int | None = None) -> TraceEvent:
+    """Name a process, or a thread of it."""
+    if thread is None:
+        return {"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}}
+    kind = {"ph": "M", "name": "thread_name", "pid": process, "tid": thread}
+    return kind | {"args": {"name": name}}
+
+
+def _slice(
+    process: int, thread: int, name: str, start_us: float, end_us: float, **facts: Any
+) -> TraceEvent:
+    place = {"ph": "X", "pid": process, "tid": thread, "name": name}
+    return place | {"ts": start_us, "dur": max(0.0, end_us - start_us), "args": facts}
+
+
+def _counter(process: int, name: str, at_us: float, **values: float) -> TraceEvent:
+    return {"ph": "C", "pid": process, "name": name, "ts": at_us, "args": values}
+
+
+def _us(ps: float | None, otherwise: float) -> float:
+    return otherwise if ps is None else ps / _PS_PER_US
+
+
+def _programs(result: Result, processes: Iterator[int], end_us: float) -> Iterator[TraceEvent]:
+    """Return a process for each program, with a thread for the whole and one for each rank."""
+    hosts = result.hosts["name"].to_pylist()
+    pids: dict[int, tuple[int, float]] = {}
+    for row in result.programs.to_pylist():
+        pid, start = next(processes), row["start_ps"] / _PS_PER_US
+        pids[row["job"]] = pid, start
+        yield _named(pid, f"program {row['name']}")
+        facts = {"ranks": row["ranks"], "finished": row["finished"], "slowdown": row["slowdown"]}
+        yield _slice(pid, 0, row["name"], start, _us(row["end_ps"], end_us), **facts)
+    for row in result.ranks.to_pylist():
+        pid, start = pids[row["job"]]
+        thread = row["rank"] + 1
+        yield _named(pid, f"rank {row['rank']} on {hosts[row['host']]}", thread)
+        facts = {
+            key: row[key] for key in ("sends", "sent_bytes", "receives", "compute_ps", "waiting_ps")
+        }
+        yield _slice(pid, thread, f"rank {row['rank']}", start, _us(row["end_ps"], end_us), **facts)
+
+
+def _flows(result: Result, pid: int, end_us: float) -> Iterator[TraceEvent]:
+    yield _named(pid, "flows")
+    for thread, row in enumerate(result.flows.to_pylist()):
+        yield _named(pid, f"{row['name']}: {row['from']} to {row['to']}", thread)
+        start, end = row["start_ps"] / _PS_PER_US, _us(row["end_ps"], end_us)
+        facts = {key: row[key] for key in ("bytes", "delivered_bytes", "finished", "slowdown")}
+        yield _slice(pid, thread, row["name"], start, end, **facts)
+
+
+def _trees(result: Result, pid: int) -> Iterator[TraceEvent]:
+    """Return the life of each tree as a slice, and bytes and numbers as counters."""
+    yield _named(pid, "congestion trees")
+    ports = _port_names(result)
+    for row in result.tree_lifetimes.to_pylist():
+        to = f" to {row['destination']}" if row["destination"] else ""
+        name = f"tree {row['tree']}: {ports[row['root_row']]}{to}"
+        yield _named(pid, name, row["tree"])
+        facts = {key: value for key, value in row.items() if key.startswith("peak_")}
+        birth, death = row["birth_ps"] / _PS_PER_US, row["death_ps"] / _PS_PER_US
+        yield _slice(pid, row["tree"], name, birth, death, **facts)
+    for row in result.forest.to_pylist():
+        at = row["time_ps"] / _PS_PER_US
+        yield _counter(pid, "trees", at, trees=row["trees"])
+        yield _counter(pid, "bytes in trees", at, bytes=row["queued_bytes"])
+
+
+def _port_names(result: Result) -> list[str]:
+    columns = (result.ports[name].to_pylist() for name in ("node", "port"))
+    return [f"{node}:{port}" for node, port in zip(*columns, strict=True)]
+
+
+def _queues(result: Result, pid: int) -> Iterator[TraceEvent]:
+    """Return the queues of the ports that had the longest ones."""
+    yield _named(pid, "queues")
+    series, names = result.tables["port_series"], _port_names(result)
+    queued = series["queued_bytes"].to_numpy().reshape(-1, len(names))
+    times = series["time_ps"].to_numpy().reshape(-1, len(names))[:, 0] / _PS_PER_US
+    longest = queued.max(axis=0)
+    for row in np.argsort(-longest.astype(np.int64), kind="stable")[:MOST_PORTS]:
+        if longest[row]:
+            for at, value in zip(times, queued[:, row], strict=True):
+                yield _counter(pid, f"queue {names[row]}", float(at), bytes=int(value))
+
+
+def _rates(result: Result, pid: int) -> Iterator[TraceEvent]:
+    yield _named(pid, "receive rates")
+    hotspots = is_hotspot(result)
+    for name, members in {
+        "hotspots, Gbit/s": hotspots,
+        "other receivers, Gbit/s": receives(result) & ~hotspots,
+    }.items():
+        if members.any():
+            times_ms, rates = receive_rate_series_gbps(result, members)
+            for at, rate in zip(times_ms, rates, strict=True):
+                yield _counter(pid, name, float(at) * 1e3, rate=float(rate))
+
+
+def _instants(result: Result, pid: int) -> Iterator[TraceEvent]:
+    events: pa.Table = events_table(result)
+    if events.num_rows:
+        yield _named(pid, "events")
+    for row in events.to_pylist():
+        name = f"{row['kind']}: {row['text']}"
+        place = {"ph": "i", "s": "g", "pid": pid, "tid": 0, "name": name}
+        yield place | {"ts": row["time_ps"] / _PS_PER_US}
