@@ -9,7 +9,7 @@ use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::HostId;
 
 use crate::engine::Engine;
-use crate::events::{Head, phase};
+use crate::events::{Event, Head, phase};
 use crate::feedback::notified_flow;
 use crate::form::Form;
 use crate::packet::Queue;
@@ -81,10 +81,7 @@ impl Plane {
 
     /// Asks for what the heads need that follow in a window, once their outputs are known.
     #[inline(always)]
-    pub fn foresee_window_head<F: Form>(&self, heads: &[Head], index: usize) {
-        if self.reach == Reach::Near {
-            return;
-        }
+    fn foresee_window_head<F: Form>(&self, heads: &[Head], index: usize) {
         if let Some(head) = heads.get(index + HEAD_RECORDS) {
             self.prefetch_hop::<F>(head.port, head.output, 0);
         }
@@ -309,6 +306,37 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         }
         if let Some(output) = last {
             self.plane.prefetch_packet::<F>(output);
+        }
+    }
+
+    /// Asks for what the heads need that follow in a window, once their outputs are known.
+    #[inline(always)]
+    pub(crate) fn foresee_window_head(&self, heads: &[Head], index: usize) {
+        if self.plane.reach == Reach::Near {
+            return;
+        }
+        self.plane.foresee_window_head::<F>(heads, index);
+        if let Some(head) = heads.get(index + HEAD_RECORDS) {
+            if head.output < UNREAD {
+                self.foresee_control(head.output, 0);
+            }
+        }
+    }
+
+    /// Asks for what the feedback needs that follows in the open window.
+    #[inline(always)]
+    pub(crate) fn foresee_window_feedback(&self, feedback: &[Event], index: usize) {
+        let events = &self.plane.events;
+        if self.plane.reach == Reach::Near {
+            return;
+        }
+        if let Some(event) = feedback.get(index + EVENT_FIRST) {
+            prefetch_item(&self.plane.hosts[event.id() as usize]);
+            events.prefetch_stashed(event.argument() >> 1);
+        }
+        if let Some(event) = feedback.get(index + EVENT_SECOND) {
+            let packet = events.stashed(event.argument() >> 1);
+            self.source.prefetch_feedback(notified_flow(packet));
         }
     }
 

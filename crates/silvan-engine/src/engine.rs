@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_cc::hooks::{PerHost, PerPortVl, SourceControl, SwitchControl};
 use silvan_core::{HostId, Time};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
@@ -85,16 +85,27 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Plain> {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Windowed> {
+impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Windowed> {
     /// An engine that takes events window by window. What happens is the same as in a general one; how often
     /// something was looked at without effect, and so the number of events, is not.
     ///
+    /// The caller must not let the scheme begin to delay credits during the run.
+    ///
     /// # Panics
-    /// If the fabric is not fit for it, or there is congestion control, or the workload needs to know of
-    /// deliveries.
+    /// If the fabric is not fit for it, or congestion control delays credits, or the workload needs to know
+    /// of deliveries.
     pub fn windowed(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
-        assert!(fabric.is_windowed(), "the fabric has no windows");
-        let alone = !S::ACTIVE && !C::ACTIVE && !workload.needs_delivery();
+        let fits = if S::ACTIVE || C::ACTIVE {
+            fabric.is_windowed_with_control()
+        } else {
+            fabric.is_windowed()
+        };
+        assert!(fits, "the fabric has no windows");
+        let alone = !switch.delays_credits()
+            && !switch.needs_buffer_full()
+            && !switch.needs_link()
+            && !source.needs_credit()
+            && !workload.needs_delivery();
         assert!(alone, "hosts and ports depend on each other at once");
         fabric.0.make_windows();
         Self::assemble(fabric, switch, source, workload)

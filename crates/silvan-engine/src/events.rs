@@ -252,7 +252,9 @@ impl EventQueue {
             match event.phase() {
                 phase::ARBITRATE => self.calendar.outputs().push(event.id()),
                 phase::HOST => self.calendar.hosts().push(event.id()),
-                // Only control, programs and limits make others; one that was passed over would be lost.
+                phase::FEEDBACK => self.calendar.feedback().push(event),
+                // Only programs, read limits and schemes that watch credits make others; one that was passed over
+                // would be lost.
                 other => unreachable!("an event that windows do not know: phase {other}"),
             }
         }

@@ -32,6 +32,10 @@ pub(crate) struct Notifications {
     queues: Vec<VecDeque<Packet>>,
     /// When CNPs were sent past the fabric that have not been charged yet, per host, in order.
     charges: Vec<VecDeque<u64>>,
+    /// With windows: when CNPs past the fabric arrive at each host in the open window or have arrived before,
+    /// which its sink has not been charged for yet, in order; and how many there are in all.
+    sink_charges: Vec<VecDeque<u64>>,
+    sink_charges_open: usize,
     /// With one ACK per message: payload and marks of each message under way, by destination,
     /// source and service level.
     messages: BTreeMap<(u32, u32, u8), (u64, bool)>,
@@ -45,6 +49,8 @@ impl Notifications {
             coalescer: params.coalesce.map(|span| Coalescer::new(hosts, span)),
             queues: vec![VecDeque::new(); if in_band { hosts } else { 0 }],
             charges: vec![VecDeque::new(); if in_band { 0 } else { hosts }],
+            sink_charges: vec![VecDeque::new(); if in_band { 0 } else { hosts }],
+            sink_charges_open: 0,
             messages: BTreeMap::new(),
         }
     }
@@ -143,8 +149,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let event = match self.notifications.params.path {
             BecnPath::OutOfBand { delay } => {
                 if !notification.is(ACK) && self.plane.injection_cnp > 0 {
-                    // Also at a host that never sends data, so that its list stays short.
-                    self.charge_injection(now, host);
+                    // Also at a host that never sends data, so that its list stays short. With windows the
+                    // host may still have to inject before `now`.
+                    let settled = if F::WINDOWED { self.now } else { now };
+                    self.charge_injection(settled, host);
                     self.notifications.charges[host as usize].push_back(done);
                     self.plane.hosts[host as usize].charges += 1;
                 }
@@ -178,9 +186,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             self.wake_host(host, now);
             return;
         }
-        let in_band = matches!(self.notifications.params.path, BecnPath::InBand { .. });
-        if !in_band && !packet.is(ACK) {
-            // In band the sink has taken it in like any packet.
+        if !F::WINDOWED && self.charges_sink(&packet) {
             let sink_free = &mut self.plane.hosts[host as usize].sink_free;
             *sink_free = (*sink_free).max(now) + self.plane.sink_cnp;
         }
@@ -200,6 +206,42 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         if C::ACTIVE && self.source.on_feedback(time(now), flow, feedback) {
             self.workload.on_release_moved(flow.source);
             self.wake_host(host, now);
+        }
+    }
+
+    /// Whether a notification that arrives takes time of the sink now; through the fabric the sink has taken
+    /// it in like any packet.
+    #[inline]
+    fn charges_sink(&self, notification: &Packet) -> bool {
+        let in_band = matches!(self.notifications.params.path, BecnPath::InBand { .. });
+        !in_band && !notification.is(ACK) && self.plane.sink_cnp > 0
+    }
+
+    /// Notes which of these feedback events, in order, are to be charged to a sink.
+    pub(crate) fn note_sink_charges(&mut self, feedback: &[Event]) {
+        for event in feedback {
+            let argument = event.argument();
+            let arrives = argument & 1 == ARRIVES;
+            let packet = self.plane.events.stashed(argument >> 1);
+            if arrives && self.charges_sink(packet) {
+                self.notifications.sink_charges[event.id() as usize].push_back(event.time);
+                self.notifications.sink_charges_open += 1;
+            }
+        }
+    }
+
+    /// Charges the sink of a host for the CNPs past the fabric that have arrived before `now`.
+    #[inline]
+    pub(crate) fn charge_sink(&mut self, now: u64, host: u32) {
+        if self.notifications.sink_charges_open == 0 {
+            return;
+        }
+        let sink_free = &mut self.plane.hosts[host as usize].sink_free;
+        let charges = &mut self.notifications.sink_charges[host as usize];
+        while let Some(&arrived) = charges.front().filter(|&&arrived| arrived < now) {
+            charges.pop_front();
+            self.notifications.sink_charges_open -= 1;
+            *sink_free = (*sink_free).max(arrived) + self.plane.sink_cnp;
         }
     }
 

@@ -29,8 +29,8 @@ pub struct General;
 #[derive(Clone, Copy, Debug)]
 pub struct Plain;
 
-/// An engine for plain fabrics without congestion control, in which nothing has an effect elsewhere
-/// before some time has passed: within such a window events of different ports are taken in any order.
+/// An engine for plain fabrics in which nothing has an effect elsewhere before some time has passed: within such
+/// a window events of different ports are taken in any order.
 #[derive(Clone, Copy, Debug)]
 pub struct Windowed;
 
@@ -87,5 +87,10 @@ impl CompiledFabric {
             && !plane.ways.has_choices()
             && plane.config.feedback.carrier == BecnCarrier::Cnp
             && plane.window().is_some()
+    }
+
+    /// The same with congestion control of which each port and each host has a part of its own.
+    pub fn is_windowed_with_control(&self) -> bool {
+        self.is_windowed() && self.0.knows_feedback()
     }
 }

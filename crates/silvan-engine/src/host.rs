@@ -333,8 +333,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         lane: usize,
         packet: Packet,
     ) {
+        let to = self.plane.outs[output as usize].next;
+        if F::WINDOWED && S::ACTIVE {
+            self.charge_sink(now, to);
+        }
         let plane = &mut self.plane;
-        let to = plane.outs[output as usize].next;
         let propagation = plane.propagation[output as usize];
         // A notification has no payload; a CNP takes its charge, an ACK no time.
         let (payload, service) = if packet.is(CONTROL) {

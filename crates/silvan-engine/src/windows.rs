@@ -1,15 +1,16 @@
 //! Events taken window by window instead of one by one.
 //!
-//! Without congestion control, ports are strangers to each other: what happens at an output changes that output,
-//! the packets on their way from it, and the credits on their way to the port upstream. Both are on their
-//! way for some time. Within a window no longer than the shortest of these times, outputs and
-//! hosts can therefore be taken one after the other, each with all of its own events in their order,
-//! and nobody has to find out which of all events is the next, nor to keep them in order (conservative
-//! synchronisation: Chandy and Misra, "Distributed simulation", 1979; here it serves one core).
+//! What happens at an output changes that output, the packets on their way from it, and the credits on their
+//! way to the port upstream. Both are on their way for some time. Within a window no longer than the
+//! shortest of these times, outputs and hosts are independent of each other. The engine processes them one
+//! after the other, each with all of its own events in their order, and needs no order among the events of
+//! different ones (conservative synchronisation: Chandy and Misra, "Distributed simulation", 1979; here it
+//! serves one core). Congestion control fits in if it has a part of its own for each Port VL and each host.
 //!
-//! Heads come first. An output at which an arbitration is due before its head has it then. Those that share
-//! an output are put in order. Then come the outputs that are still to arbitrate, then the hosts. A
-//! sender may find credits noted that in the order of time were not noted yet; they arrive after
+//! Heads come first. An output at which an arbitration is due before its head has it then. Heads that share
+//! an output are sorted. Then come the outputs that are still to arbitrate, then notifications that reach
+//! a host or are ready there, each after what its host has to do before, then the hosts. A
+//! sender may find credits posted that in the order of time were not posted yet; they arrive after
 //! the window all the same.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
@@ -23,6 +24,7 @@ use crate::plane::{Plane, UNREAD};
 use crate::records::Next;
 use crate::workload::Workload;
 use silvan_core::prefetch::prefetch;
+use silvan_model::BecnPath;
 
 /// Shortest window that is worth opening, 2^14 ps.
 const SHORTEST: u32 = 14;
@@ -43,6 +45,19 @@ impl Plane {
         let shift = delays().chain(credit_delay).min()?.checked_ilog2()?;
         let longest = delays().max().unwrap_or(0);
         (shift >= SHORTEST && longest >> shift < HEAD_WINDOWS).then_some((shift, longest))
+    }
+
+    /// Whether what a notification past the fabric takes of a sink is known before the window in which it
+    /// arrives begins.
+    pub fn knows_feedback(&self) -> bool {
+        let BecnPath::OutOfBand { delay } = self.config.feedback.path else {
+            return true;
+        };
+        let outs = self.outs.iter().zip(self.propagation.iter());
+        let to_hosts = outs.filter(|(out, _)| out.kind == Next::Host);
+        let shortest = to_hosts.map(|(_, &propagation)| propagation).min();
+        let ahead = shortest.unwrap_or(0) + delay.as_ps();
+        self.sink_cnp == 0 || self.window().is_some_and(|(shift, _)| ahead >> shift > 0)
     }
 
     /// Looks up the outputs of heads, and asks for what [`Calendar::see`] needs.
@@ -71,12 +86,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// has happened everywhere.
     pub(crate) fn run_windows(&mut self, end: u64) {
         while self.fault.is_none() && self.now < end {
+            let window_end = self.plane.events.calendar.open(self.now);
+            self.fill_window(window_end);
             if self.change_at == self.now {
+                // What arrives at this instant comes first.
+                self.window_of_feedback(self.now + 1);
                 self.events += 1;
                 self.traffic_change(self.now);
             }
-            let window_end = self.plane.events.calendar.open(self.now);
-            self.plane.events.fill_window(window_end);
             let last = end.min(self.change_at);
             if self.plane.events.calendar.is_empty() {
                 self.now = self.plane.events.next_window(last);
@@ -85,9 +102,26 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             let limit = window_end.min(last);
             self.window_of_heads(limit);
             self.window_of_outputs(limit, window_end);
+            if S::ACTIVE {
+                self.fill_window(window_end);
+                self.window_of_feedback(limit);
+            }
             self.window_of_hosts(limit, window_end);
             self.now = limit;
         }
+    }
+
+    /// Notes in the calendar what the wheel has for before `end`, where the open window ends.
+    #[inline]
+    fn fill_window(&mut self, end: u64) {
+        let known = self.plane.events.calendar.feedback().len();
+        self.plane.events.fill_window(end);
+        if !S::ACTIVE {
+            return;
+        }
+        let feedback = std::mem::take(self.plane.events.calendar.feedback());
+        self.note_sink_charges(&feedback[known..]);
+        *self.plane.events.calendar.feedback() = feedback;
     }
 
     fn window_of_heads(&mut self, limit: u64) {
@@ -95,7 +129,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         self.look_at(&mut heads);
         let (mut together, mut later) = (Vec::new(), Vec::new());
         for index in 0..heads.len() {
-            self.plane.foresee_window_head::<F>(&heads, index);
+            self.foresee_window_head(&heads, index);
             let head = heads[index];
             if head.time >= limit {
                 later.push(head);
@@ -160,6 +194,29 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let outputs = self.plane.events.calendar.outputs();
         outputs.clear();
         outputs.append(&mut later);
+    }
+
+    /// The feedback of all hosts, each after what its host has to do before.
+    fn window_of_feedback(&mut self, limit: u64) {
+        let mut feedback = std::mem::take(self.plane.events.calendar.feedback());
+        feedback.sort_unstable();
+        let due = feedback.partition_point(|event| event.time < limit);
+        for index in 0..due {
+            self.foresee_window_feedback(&feedback, index);
+            let (now, host) = (feedback[index].time, feedback[index].id());
+            loop {
+                let at = self.plane.hosts[host as usize].wake_at;
+                if at >= now {
+                    break;
+                }
+                self.host_event(at, host);
+            }
+            self.feedback_event(now, host, feedback[index].argument());
+        }
+        self.events += due as u64;
+        feedback.drain(..due);
+        // Feedback causes none within its window.
+        *self.plane.events.calendar.feedback() = feedback;
     }
 
     fn window_of_hosts(&mut self, limit: u64, window_end: u64) {

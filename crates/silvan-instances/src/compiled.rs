@@ -1,7 +1,8 @@
 //! The engine behind the traits of `silvan-model`.
 
 use silvan_cc::hooks::{
-    PortReading, PortVl, SettingChange, Settings, SourceControl, SwitchControl, UnknownSetting,
+    PerHost, PerPortVl, PortReading, PortVl, SettingChange, Settings, SourceControl, SwitchControl,
+    UnknownSetting,
 };
 use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
 use silvan_engine::workload::Workload;
@@ -72,7 +73,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Plain> {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Windowed> {
+impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, Windowed> {
     pub fn windowed(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
         Box::new(Self(Engine::windowed(fabric, switch, source, load)))
     }

@@ -9,7 +9,7 @@
 
 mod compiled;
 
-use silvan_cc::hooks::{NoControl, Settings, SourceControl, SwitchControl};
+use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, Settings};
 use silvan_cc::schemes::{AnySource, AnySwitch, Control, EngineChoice};
 use silvan_engine::workload::Workload;
 use silvan_engine::{BuildError, CompiledFabric};
@@ -40,7 +40,11 @@ impl Engines for Fastest {
             let engine = Compiled::general(fabric, control.switch, control.source, load);
             return Ok(engine.discarding(network.discards_unroutable));
         }
-        Ok(control.with_engine(Plain { fabric, load }))
+        Ok(control.with_engine(Plain {
+            fabric,
+            load,
+            may_delay_credits: network.may_delay_credits,
+        }))
     }
 
     fn start_live(
@@ -59,6 +63,7 @@ impl Engines for Fastest {
 struct Plain {
     fabric: CompiledFabric,
     load: Load,
+    may_delay_credits: bool,
 }
 
 impl EngineChoice for Plain {
@@ -75,9 +80,16 @@ impl EngineChoice for Plain {
 
     fn own<S, C>(self, switch: S, source: C) -> Self::Engine
     where
-        S: SwitchControl + Settings + 'static,
-        C: SourceControl + Settings + 'static,
+        S: PerPortVl + Settings + 'static,
+        C: PerHost + Settings + 'static,
     {
+        if self.fabric.is_windowed_with_control()
+            && !self.load.needs_delivery()
+            && !self.may_delay_credits
+            && !switch.delays_credits()
+        {
+            return Compiled::windowed(self.fabric, switch, source, self.load.into_traffic());
+        }
         Compiled::plain(self.fabric, switch, source, self.load.into_traffic())
     }
 

@@ -58,6 +58,8 @@ pub struct Network<'a> {
     pub config: &'a EngineConfig,
     /// Whether packets without a forwarding entry are discarded and counted; else they end the run.
     pub discards_unroutable: bool,
+    /// Whether settings that decide which credits return late may change during the run.
+    pub may_delay_credits: bool,
 }
 
 /// A set of compiled engines.

@@ -87,6 +87,10 @@ fn network(scenario: &Scenario) -> Network<'_> {
         routes: scenario.forwarding(),
         config: scenario.engine_config(),
         discards_unroutable: scenario.discards_unroutable(),
+        may_delay_credits: scenario
+            .setting_changes()
+            .iter()
+            .any(|(_, change)| change.concerns_credits()),
     }
 }
 

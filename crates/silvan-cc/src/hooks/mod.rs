@@ -272,6 +272,17 @@ hooks! {
     }
 }
 
+/// Switch control that has a part of its own for each Port VL: what a call about one does and answers does not
+/// depend on what has been called about others, so that calls about different ones may come in any order.
+pub trait PerPortVl: SwitchControl {}
+
+/// Source control that has a part of its own for each host, in the same sense.
+pub trait PerHost: SourceControl {}
+
+impl PerPortVl for NoControl {}
+
+impl PerHost for NoControl {}
+
 /// No congestion control, on either side.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoControl;
@@ -380,6 +391,18 @@ pub enum SettingChange {
         /// Steps per BECN.
         increase: u8,
     },
+}
+
+impl SettingChange {
+    /// Whether it may change which credits a switch returns late.
+    pub fn concerns_credits(&self) -> bool {
+        matches!(
+            self,
+            Self::PortCreditMask { .. }
+                | Self::PortCreditThreshold { .. }
+                | Self::PortCreditReturnDelay { .. }
+        )
+    }
 }
 
 /// Settings that can be changed from outside while packets move.

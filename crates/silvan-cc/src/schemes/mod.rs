@@ -28,7 +28,7 @@ mod scheme;
 use silvan_core::document::KeyPath;
 pub use silvan_core::schema as quantity;
 
-use crate::hooks::{Chain, NoControl, Settings, SourceControl, SwitchControl};
+use crate::hooks::{Chain, NoControl, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
 pub use scheme::{Changes, DataPlane, Defaults, Scheme, SchemeError, Setup, SwitchPort, Switches};
 
 /// Both parts of a scheme.
@@ -55,11 +55,12 @@ pub trait EngineChoice {
     /// No congestion control.
     fn none(self) -> Self::Engine;
 
-    /// Another scheme that an engine is compiled for alone.
+    /// Another scheme that an engine is compiled for alone; it has a part of its own for each Port VL and each
+    /// host.
     fn own<S, C>(self, switch: S, source: C) -> Self::Engine
     where
-        S: SwitchControl + Settings + 'static,
-        C: SourceControl + Settings + 'static;
+        S: PerPortVl + Settings + 'static,
+        C: PerHost + Settings + 'static;
 
     /// Any other scheme.
     fn shared(self, switch: AnySwitch, source: AnySource) -> Self::Engine;

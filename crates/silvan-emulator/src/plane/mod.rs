@@ -79,6 +79,7 @@ impl DataPlane {
             routes: scenario.forwarding(),
             config,
             discards_unroutable: true,
+            may_delay_credits: true,
         };
         let mut engine = engines.start_live(network, switch, adapter, traffic)?;
         if !routed {

@@ -1,6 +1,6 @@
 //! Events by windows of time, within which their order does not matter.
 
-use super::Head;
+use super::{Event, Head};
 use crate::packet::NONE;
 use crate::table::Table;
 use silvan_core::prefetch::prefetch;
@@ -24,6 +24,8 @@ pub(crate) struct Calendar {
     heads: Table<Vec<Head>>,
     outputs: Table<Vec<u32>>,
     hosts: Table<Vec<u32>>,
+    /// Feedback events of the open window.
+    feedback: Vec<Event>,
     /// The stamp of the window in which a head was last seen for an output, one higher if there was more
     /// than one; the last place is for heads without an output.
     seen: Table<u32>,
@@ -42,6 +44,7 @@ impl Calendar {
             heads: vec![Vec::new(); heads as usize].into(),
             outputs: lists(WINDOWS).into(),
             hosts: lists(WINDOWS).into(),
+            feedback: Vec::new(),
             seen: vec![0; outputs + 1].into(),
             stamp: 0,
         }
@@ -57,7 +60,7 @@ impl Calendar {
     /// Whether nothing is noted for the open window.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.is_empty_at(self.window)
+        self.feedback.is_empty() && self.is_empty_at(self.window)
     }
 
     /// When the next window begins for which something is noted.
@@ -131,6 +134,12 @@ impl Calendar {
         &mut self.hosts[(self.window % WINDOWS) as usize]
     }
 
+    /// The feedback events of the open window.
+    #[inline]
+    pub fn feedback(&mut self) -> &mut Vec<Event> {
+        &mut self.feedback
+    }
+
     /// Begins to look for outputs that several heads want.
     #[inline]
     pub fn begin_heads(&mut self) {
@@ -179,6 +188,9 @@ impl Calendar {
         let heads: usize = self.heads.iter().map(Vec::capacity).sum();
         let lists = self.outputs.iter().chain(self.hosts.iter());
         let noted: usize = lists.map(Vec::capacity).sum();
-        heads * size_of::<Head>() + (noted + self.seen.capacity()) * 4
+        let feedback = self.feedback.capacity();
+        heads * size_of::<Head>()
+            + feedback * size_of::<Event>()
+            + (noted + self.seen.capacity()) * 4
     }
 }

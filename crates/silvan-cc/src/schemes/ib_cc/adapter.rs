@@ -21,7 +21,9 @@ use super::error::ParameterError;
 use super::log::{CongestionLog, ThresholdEvent};
 use super::settings::{CongestionEntry, ControlLevel};
 use crate::flow_table::FlowTable;
-use crate::hooks::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
+use crate::hooks::{
+    Feedback, Flow, PerHost, SettingChange, Settings, SourceControl, UnknownSetting,
+};
 use crate::stream::SplitMix64;
 use silvan_core::prefetch::prefetch;
 
@@ -445,6 +447,8 @@ impl IbAdapter {
         self.insert(now, flow.source.index(), self.key(flow), state);
     }
 }
+
+impl PerHost for IbAdapter {}
 
 impl SourceControl for IbAdapter {
     #[inline]

@@ -30,7 +30,7 @@ use super::settings::{
     SwitchCongestionSetting,
 };
 use super::threshold::ThresholdMap;
-use crate::hooks::{PacketView, PortVl, QueueView, SwitchControl};
+use crate::hooks::{PacketView, PerPortVl, PortVl, QueueView, SwitchControl};
 use crate::schemes::SwitchPort;
 use crate::stream::SplitMix64;
 use silvan_core::prefetch::prefetch;
@@ -341,6 +341,8 @@ impl SwitchControl for IbSwitch {
         }
     }
 }
+
+impl PerPortVl for IbSwitch {}
 
 /// The setting that every switch starts with; the masks differ by where its hosts are.
 fn initial_switches(

@@ -102,6 +102,10 @@ impl Case {
         switch.latency = switch.latency.max(least);
         switch.credit_delay = switch.credit_delay.max(least);
         case.config.feedback.carrier = BecnCarrier::Cnp;
+        if let BecnPath::OutOfBand { delay } = &mut case.config.feedback.path {
+            // As long as no window is.
+            *delay = (*delay).max(switch.latency + switch.credit_delay);
+        }
         case
     }
 

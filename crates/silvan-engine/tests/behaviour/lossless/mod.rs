@@ -6,10 +6,11 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use silvan_cc::hooks::{NoControl, SourceControl, SwitchControl};
+use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, SourceControl, SwitchControl};
 use silvan_core::{Length, PortId, Time, Vl};
 use silvan_engine::{
-    Arbitration, BecnCarrier, CompiledFabric, Engine, EngineConfig, Form, Queueing, SwitchParams,
+    Arbitration, BecnCarrier, BecnPath, CompiledFabric, Engine, EngineConfig, Form, Queueing,
+    SwitchParams, Windowed,
 };
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 
@@ -145,44 +146,80 @@ fn a_plain_fabric_is_run_alike_by_an_engine_for_plain_fabrics() {
     }
 }
 
+/// Runs both engines step by step; they must agree after each.
+fn compare<S: PerPortVl, C: PerHost>(
+    case: &Case,
+    routed: &Routed,
+    control: impl Fn() -> (S, C),
+) -> Result<Engine<S, C, Script, Windowed>, TestCaseError> {
+    let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
+    let script = || {
+        let mut script = Script::new(&case.flows, routed.fabric.host_count());
+        script.follows = false;
+        script
+    };
+    let (switch, source) = control();
+    let mut general = Engine::general(compiled(), switch, source, script());
+    let (switch, source) = control();
+    let mut windowed = Engine::windowed(compiled(), switch, source, script());
+    let last = Span::from_ms(40).as_ps();
+    for end in case.steps.iter().copied().chain([last]) {
+        general.run_until(Time::from_ps(end)).unwrap();
+        windowed.run_until(Time::from_ps(end)).unwrap();
+        prop_assert_eq!(windowed.audit(), Ok(()));
+        prop_assert_eq!(&windowed.workload().records, &general.workload().records);
+        prop_assert_eq!(windowed.packet_hops(), general.packet_hops());
+        for host in routed.fabric.host_ids() {
+            prop_assert_eq!(windowed.host_counters(host), general.host_counters(host));
+        }
+        for port in routed.fabric.ports.ids() {
+            prop_assert_eq!(windowed.port_counters(port), general.port_counters(port));
+            let vl = Vl::all().next().unwrap();
+            prop_assert_eq!(windowed.credits(port, vl), general.credits(port, vl));
+            prop_assert_eq!(windowed.queued(port, vl), general.queued(port, vl));
+        }
+    }
+    prop_assert!(windowed.packet_hops() > 0);
+    Ok(windowed)
+}
+
 /// Oracle: the engine that takes events one by one, at each step of the run.
 #[test]
 fn events_that_are_taken_window_by_window_give_the_same() {
     let result = runner(512).run(&cases(), |case| {
         let case = case.windowed();
         let (routed, _) = case.build();
-        let compiled =
-            || CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
-        let script = || {
-            let mut script = Script::new(&case.flows, routed.fabric.host_count());
-            script.follows = false;
-            script
-        };
-        let mut general = Engine::general(compiled(), NoControl, NoControl, script());
-        let mut windowed = Engine::windowed(compiled(), NoControl, NoControl, script());
-        let last = Span::from_ms(40).as_ps();
-        for end in case.steps.iter().copied().chain([last]) {
-            general.run_until(Time::from_ps(end)).unwrap();
-            windowed.run_until(Time::from_ps(end)).unwrap();
-            prop_assert_eq!(windowed.audit(), Ok(()));
-            prop_assert_eq!(&windowed.workload().records, &general.workload().records);
-            prop_assert_eq!(windowed.packet_hops(), general.packet_hops());
-            for host in routed.fabric.host_ids() {
-                prop_assert_eq!(windowed.host_counters(host), general.host_counters(host));
-            }
-            for port in routed.fabric.ports.ids() {
-                prop_assert_eq!(windowed.port_counters(port), general.port_counters(port));
-                let vl = Vl::all().next().unwrap();
-                prop_assert_eq!(windowed.credits(port, vl), general.credits(port, vl));
-                prop_assert_eq!(windowed.queued(port, vl), general.queued(port, vl));
-            }
-        }
-        prop_assert!(windowed.packet_hops() > 0);
+        compare(&case, &routed, || (NoControl, NoControl)).map(|_| ())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}
+
+/// The same oracle, with InfiniBand's congestion control: marks, notifications in and out of band, their charges,
+/// and what they do to the flows.
+#[test]
+fn windows_with_congestion_control_give_the_same() {
+    let (becns, charged) = (Cell::new(0), Cell::new(0));
+    let result = runner(512).run(&cases(), |case| {
+        let case = case.windowed();
+        let (routed, _) = case.build();
+        let engine = compare(&case, &routed, || case.control(&routed))?;
+        let received = |host| engine.host_counters(host).becn_received;
+        let received: u64 = routed.fabric.host_ids().map(received).sum();
+        becns.set(becns.get() + received);
+        let is_charged = matches!(case.config.feedback.path, BecnPath::OutOfBand { .. })
+            && case.config.host.sink_rate.is_some()
+            && !case.config.feedback.charge.is_zero();
+        charged.set(charged.get() + u64::from(is_charged && received > 0));
         Ok(())
     });
     if let Err(error) = result {
         panic!("{error}");
     }
+    // The cases are what they are meant to be.
+    assert!(becns.get() > 1000, "{} BECNs", becns.get());
+    assert!(charged.get() > 10, "{} cases with charges", charged.get());
 }
 
 /// A short cable.
