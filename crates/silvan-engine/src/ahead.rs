@@ -330,11 +330,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         if self.plane.reach == Reach::Near {
             return;
         }
-        if let Some(event) = feedback.get(index + EVENT_FIRST) {
+        let is_feedback = |event: &&Event| event.phase() == phase::FEEDBACK;
+        if let Some(event) = feedback.get(index + EVENT_FIRST).filter(is_feedback) {
             prefetch_item(&self.plane.hosts[event.id() as usize]);
             events.prefetch_stashed(event.argument() >> 1);
         }
-        if let Some(event) = feedback.get(index + EVENT_SECOND) {
+        if let Some(event) = feedback.get(index + EVENT_SECOND).filter(is_feedback) {
             let packet = events.stashed(event.argument() >> 1);
             self.source.prefetch_feedback(notified_flow(packet));
         }

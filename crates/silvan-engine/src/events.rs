@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 use crate::form::Form;
 use crate::packet::Packet;
 use crate::table::Table;
-pub(crate) use calendar::{Calendar, HEAD_WINDOWS};
+pub(crate) use calendar::{Calendar, HEAD_WINDOWS, Posted};
 use ring::{Keyed, Ring};
 use silvan_core::prefetch::prefetch;
 use wheel::{BUCKET_SHIFT, Wheel};
@@ -252,7 +252,7 @@ impl EventQueue {
             match event.phase() {
                 phase::ARBITRATE => self.calendar.outputs().push(event.id()),
                 phase::HOST => self.calendar.hosts().push(event.id()),
-                phase::FEEDBACK => self.calendar.feedback().push(event),
+                phase::FEEDBACK => self.calendar.for_hosts().push(event),
                 // Only programs, read limits and schemes that watch credits make others; one that was passed over
                 // would be lost.
                 other => unreachable!("an event that windows do not know: phase {other}"),

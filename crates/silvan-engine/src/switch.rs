@@ -4,7 +4,7 @@ use silvan_cc::hooks::{PacketView, PortVl, QueueView, SourceControl, SwitchContr
 use silvan_core::{PortId, Span, Vl};
 
 use crate::engine::Engine;
-use crate::events::{Event, Head, phase};
+use crate::events::{Event, Head, Posted, phase};
 use crate::form::Form;
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::time;
@@ -464,7 +464,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         // Within a window the sender upstream may still have to do what comes before now.
         let settled = if F::WINDOWED { self.now } else { now };
         credits.give(&mut plane.spill, settled, due, blocks);
-        if credits.starved {
+        if F::WINDOWED && C::ACTIVE && from_host {
+            // The host may still have to send, or begin to wait for credits, before now.
+            plane.events.calendar.posted().push(Posted {
+                at: now,
+                due,
+                port: upstream,
+            });
+        } else if credits.starved {
             if from_host {
                 self.wake_host_of(upstream, due);
             } else {

@@ -17,7 +17,7 @@ use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::ahead::Reach;
 use crate::engine::Engine;
-use crate::events::{Calendar, HEAD_WINDOWS, Head};
+use crate::events::{Calendar, Event, HEAD_WINDOWS, Head, phase};
 use crate::form::Form;
 use crate::packet::NONE;
 use crate::plane::{Plane, UNREAD};
@@ -76,7 +76,7 @@ impl Plane {
     /// Makes the calendar.
     pub fn make_windows(&mut self) {
         if let Some((shift, longest)) = self.window() {
-            self.events.calendar = Calendar::new(shift, longest, self.outs.len());
+            self.events.calendar = Calendar::new(shift, longest, self.outs.len(), self.hosts.len());
         }
     }
 }
@@ -90,7 +90,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             self.fill_window(window_end);
             if self.change_at == self.now {
                 // What arrives at this instant comes first.
-                self.window_of_feedback(self.now + 1);
+                self.window_for_hosts(self.now + 1);
                 self.events += 1;
                 self.traffic_change(self.now);
             }
@@ -104,7 +104,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             self.window_of_outputs(limit, window_end);
             if S::ACTIVE {
                 self.fill_window(window_end);
-                self.window_of_feedback(limit);
+                self.add_posted();
+                self.window_for_hosts(limit);
+                self.plane.events.calendar.posted().clear();
             }
             self.window_of_hosts(limit, window_end);
             self.now = limit;
@@ -114,14 +116,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// Notes in the calendar what the wheel has for before `end`, where the open window ends.
     #[inline]
     fn fill_window(&mut self, end: u64) {
-        let known = self.plane.events.calendar.feedback().len();
+        let known = self.plane.events.calendar.for_hosts().len();
         self.plane.events.fill_window(end);
         if !S::ACTIVE {
             return;
         }
-        let feedback = std::mem::take(self.plane.events.calendar.feedback());
-        self.note_sink_charges(&feedback[known..]);
-        *self.plane.events.calendar.feedback() = feedback;
+        let events = std::mem::take(self.plane.events.calendar.for_hosts());
+        self.note_sink_charges(&events[known..]);
+        *self.plane.events.calendar.for_hosts() = events;
     }
 
     fn window_of_heads(&mut self, limit: u64) {
@@ -196,14 +198,37 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         outputs.append(&mut later);
     }
 
-    /// The feedback of all hosts, each after what its host has to do before.
-    fn window_of_feedback(&mut self, limit: u64) {
-        let mut feedback = std::mem::take(self.plane.events.calendar.feedback());
-        feedback.sort_unstable();
-        let due = feedback.partition_point(|event| event.time < limit);
-        for index in 0..due {
-            self.foresee_window_feedback(&feedback, index);
-            let (now, host) = (feedback[index].time, feedback[index].id());
+    /// Adds the posted credits that find a host waiting for credits, or that may do so: one that sends, is polled,
+    /// or receives feedback within the window.
+    fn add_posted(&mut self) {
+        let plane = &mut self.plane;
+        let posted = std::mem::take(plane.events.calendar.posted());
+        let mut events = std::mem::take(plane.events.calendar.for_hosts());
+        let calendar = &mut plane.events.calendar;
+        calendar.mark_fed(&events);
+        for (place, post) in posted.iter().enumerate() {
+            let host = plane.host_behind(plane.ins[post.port as usize].upstream);
+            if plane.credits[post.port as usize].starved
+                || plane.hosts[host as usize].wake_at < post.at
+                || plane.events.calendar.is_fed(host)
+            {
+                events.push(Event::new(post.at, phase::ARBITRATE, host, place as u32));
+            }
+        }
+        *plane.events.calendar.for_hosts() = events;
+        *plane.events.calendar.posted() = posted;
+    }
+
+    /// What reaches hosts before `limit`, and credits that were posted to them, each after what its host has to
+    /// do before. A host that waits for credits when some are posted is woken when they arrive, as in the
+    /// order of time; so it is polled at the same instants.
+    fn window_for_hosts(&mut self, limit: u64) {
+        let mut events = std::mem::take(self.plane.events.calendar.for_hosts());
+        events.sort_unstable();
+        let due = events.partition_point(|event| event.time < limit);
+        for (index, event) in events[..due].iter().enumerate() {
+            self.foresee_window_feedback(&events, index);
+            let (now, host) = (event.time, event.id());
             loop {
                 let at = self.plane.hosts[host as usize].wake_at;
                 if at >= now {
@@ -211,12 +236,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 }
                 self.host_event(at, host);
             }
-            self.feedback_event(now, host, feedback[index].argument());
+            if event.phase() == phase::FEEDBACK {
+                self.events += 1;
+                self.feedback_event(now, host, event.argument());
+            } else if self.plane.credits[self.plane.hosts[host as usize].port as usize].starved {
+                let posted = &self.plane.events.calendar.posted()[event.argument() as usize];
+                let due = posted.due;
+                self.wake_host(host, due);
+            }
         }
-        self.events += due as u64;
-        feedback.drain(..due);
-        // Feedback causes none within its window.
-        *self.plane.events.calendar.feedback() = feedback;
+        events.drain(..due);
+        *self.plane.events.calendar.for_hosts() = events;
     }
 
     fn window_of_hosts(&mut self, limit: u64, window_end: u64) {

@@ -88,7 +88,8 @@ fn network(scenario: &Scenario) -> Network<'_> {
         config: scenario.engine_config(),
         discards_unroutable: scenario.discards_unroutable(),
         may_delay_credits: scenario
-            .setting_changes()
+            .scheme_settings()
+            .timed
             .iter()
             .any(|(_, change)| change.concerns_credits()),
     }

@@ -10,6 +10,17 @@ const WINDOWS: u64 = 256;
 /// Most windows that a head may be on its way.
 pub(crate) const HEAD_WINDOWS: u64 = 64;
 
+/// Credits that a switch has posted to a host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posted {
+    /// When it did.
+    pub at: u64,
+    /// When they arrive.
+    pub due: u64,
+    /// The host's port.
+    pub port: u32,
+}
+
 /// What happens in each of the next windows, in no order.
 ///
 /// An output or a host is noted in the window of its `wake_at`, by its number only: when that has been changed
@@ -24,8 +35,12 @@ pub(crate) struct Calendar {
     heads: Table<Vec<Head>>,
     outputs: Table<Vec<u32>>,
     hosts: Table<Vec<u32>>,
-    /// Feedback events of the open window.
-    feedback: Vec<Event>,
+    /// Of the open window: feedback, and credits posted to hosts that may wait for them.
+    for_hosts: Vec<Event>,
+    /// Credits posted to hosts in the open window.
+    posted: Vec<Posted>,
+    /// By host: the last window in which feedback reached it.
+    fed: Table<u64>,
     /// The stamp of the window in which a head was last seen for an output, one higher if there was more
     /// than one; the last place is for heads without an output.
     seen: Table<u32>,
@@ -33,8 +48,8 @@ pub(crate) struct Calendar {
 }
 
 impl Calendar {
-    /// A calendar for this many outputs, whose heads travel for at most `longest` ps.
-    pub fn new(shift: u32, longest: u64, outputs: usize) -> Self {
+    /// A calendar for this many outputs and hosts, whose heads travel for at most `longest` ps.
+    pub fn new(shift: u32, longest: u64, outputs: usize, hosts: usize) -> Self {
         // The window that is open, and the one that a head from its end may just reach.
         let heads = ((longest >> shift) + 2).next_power_of_two();
         let lists = |count| vec![Vec::new(); count as usize];
@@ -44,7 +59,9 @@ impl Calendar {
             heads: vec![Vec::new(); heads as usize].into(),
             outputs: lists(WINDOWS).into(),
             hosts: lists(WINDOWS).into(),
-            feedback: Vec::new(),
+            for_hosts: Vec::new(),
+            posted: Vec::new(),
+            fed: vec![u64::MAX; hosts].into(),
             seen: vec![0; outputs + 1].into(),
             stamp: 0,
         }
@@ -60,7 +77,7 @@ impl Calendar {
     /// Whether nothing is noted for the open window.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.feedback.is_empty() && self.is_empty_at(self.window)
+        self.for_hosts.is_empty() && self.is_empty_at(self.window)
     }
 
     /// When the next window begins for which something is noted.
@@ -134,10 +151,29 @@ impl Calendar {
         &mut self.hosts[(self.window % WINDOWS) as usize]
     }
 
-    /// The feedback events of the open window.
+    /// What reaches hosts in the open window, or has happened to their credits.
     #[inline]
-    pub fn feedback(&mut self) -> &mut Vec<Event> {
-        &mut self.feedback
+    pub fn for_hosts(&mut self) -> &mut Vec<Event> {
+        &mut self.for_hosts
+    }
+
+    /// The credits that switches have posted to hosts in the open window.
+    #[inline]
+    pub fn posted(&mut self) -> &mut Vec<Posted> {
+        &mut self.posted
+    }
+
+    /// Notes which hosts these events of the open window reach.
+    pub fn mark_fed(&mut self, events: &[Event]) {
+        for event in events {
+            self.fed[event.id() as usize] = self.window;
+        }
+    }
+
+    /// Whether one of them reaches this host.
+    #[inline]
+    pub fn is_fed(&self, host: u32) -> bool {
+        self.fed[host as usize] == self.window
     }
 
     /// Begins to look for outputs that several heads want.
@@ -188,9 +224,10 @@ impl Calendar {
         let heads: usize = self.heads.iter().map(Vec::capacity).sum();
         let lists = self.outputs.iter().chain(self.hosts.iter());
         let noted: usize = lists.map(Vec::capacity).sum();
-        let feedback = self.feedback.capacity();
         heads * size_of::<Head>()
-            + feedback * size_of::<Event>()
+            + self.for_hosts.capacity() * size_of::<Event>()
+            + self.posted.capacity() * size_of::<Posted>()
+            + self.fed.capacity() * 8
             + (noted + self.seen.capacity()) * 4
     }
 }

@@ -79,6 +79,8 @@ pub struct Script {
     pub order: Vec<usize>,
     /// Whether it wants to know of deliveries.
     pub follows: bool,
+    /// By host: when it was polled.
+    pub polls: Vec<Vec<Time>>,
     /// By host: its flows, and the one that is first in turn.
     hosts: Vec<(Vec<usize>, usize)>,
 }
@@ -94,6 +96,7 @@ impl Script {
             records: vec![Record::default(); flows.len()],
             order: Vec::new(),
             follows: true,
+            polls: vec![Vec::new(); hosts],
             hosts: by_host,
         }
     }
@@ -111,6 +114,7 @@ impl Workload for Script {
     }
 
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
+        self.polls[host.index()].push(now);
         let (flows, first) = &mut self.hosts[host.index()];
         let mut wait = Time::MAX;
         for place in (0..flows.len()).map(|step| (*first + step) % flows.len()) {
