@@ -146,12 +146,15 @@ fn a_plain_fabric_is_run_alike_by_an_engine_for_plain_fabrics() {
     }
 }
 
+/// The same run window by window, and event by event.
+type Both<S, C> = (Engine<S, C, Script, Windowed>, Engine<S, C, Script>);
+
 /// Runs both engines step by step; they must agree after each.
 fn compare<S: PerPortVl, C: PerHost>(
     case: &Case,
     routed: &Routed,
     control: impl Fn() -> (S, C),
-) -> Result<(Engine<S, C, Script, Windowed>, Engine<S, C, Script>), TestCaseError> {
+) -> Result<Both<S, C>, TestCaseError> {
     let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
     let script = || {
         let mut script = Script::new(&case.flows, routed.fabric.host_count());
