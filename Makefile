@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup wheel check-slow check-memory \
-	check-drawn check-fuzz check-mutants coverage check-papers pages lint reference viewer lock install system clean
+	check-drawn check-fuzz check-mutants coverage check-papers pages lint reference viewer figures lock install system clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -145,6 +145,9 @@ $(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp
 viewer: ## Build the browser page from viewer/ into python/silvan/viewer/assets; needs npm
 	cd viewer && npm ci --no-audit --no-fund && npm run check && npm test && npm run build
 	$(PYTHON) python/tools/viewer_digest.py --write
+
+figures: $(VENV)/test.stamp install ## Measure the browser page against its goals (ARGUMENTS="--large --cost")
+	$(BIN)/python python/tools/viewer_figures.py $(ARGUMENTS)
 
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 workflows: ## Check the GitHub workflows with actionlint; needs Go

@@ -11,7 +11,7 @@ import {
   type SimulationNodeDatum,
 } from "d3-force";
 import type { Run } from "../data/run";
-import { boundsOf, hostsOf, levels, pairs, Shape, type Layout } from "./layout";
+import { boundsOf, hostsOf, levels, Shape, type Layout } from "./layout";
 
 const COORDINATES = /-(\d+)-(\d+)(?:-(\d+))?$/;
 // Forces take a second for some hundred switches; beyond that their places are in rings.
@@ -67,7 +67,7 @@ export function cabled(run: Run): Layout {
     switches: switches.map((node) => ({ node, x: placeOf(node)[0], y: placeOf(node)[1] })),
     lines,
     shapes,
-    bounds: boundsOf([...pairs(hosts), ...places.values()]),
+    bounds: boundsOf({ lines, shapes, senders: hosts, receivers: hosts }),
     rows,
   };
 }

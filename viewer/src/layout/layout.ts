@@ -30,8 +30,15 @@ export interface Layout {
   rows: { y: number; name: string }[];
 }
 
+// Points of a curve that are looked at for the box around it.
+const BENDS = 4;
+
 /** Points of a port's cable: `steps` + 1 of them, or 2 if it is straight. */
-export function curve(layout: Layout, row: number, steps: number): [number, number][] {
+export function curve(
+  layout: Pick<Layout, "lines" | "shapes">,
+  row: number,
+  steps: number,
+): [number, number][] {
   const [x0, y0, x1, y1] = layout.lines.subarray(4 * row, 4 * row + 4);
   const shape = layout.shapes[row] as Shape;
   if (shape === Shape.Straight || steps <= 1) {
@@ -99,8 +106,12 @@ export function hostsOf(run: Run): Map<number, number[]> {
   return groups;
 }
 
-/** The box around all places, with a margin. */
-export function boundsOf(places: Iterable<[number, number]>): [number, number, number, number] {
+/** The box around all places and curves, with a margin. */
+export function boundsOf(
+  layout: Pick<Layout, "lines" | "shapes" | "senders" | "receivers">,
+): [number, number, number, number] {
+  const places = [...pairs(layout.senders), ...pairs(layout.receivers)];
+  for (let row = 0; row < layout.shapes.length; row++) places.push(...curve(layout, row, BENDS));
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (const [x, y] of places) {
     left = Math.min(left, x);
@@ -111,6 +122,6 @@ export function boundsOf(places: Iterable<[number, number]>): [number, number, n
   return [left - 0.6, top - 0.6, right + 0.6, bottom + 0.6];
 }
 
-export function* pairs(values: Float32Array): Iterable<[number, number]> {
+function* pairs(values: Float32Array): Iterable<[number, number]> {
   for (let index = 0; index < values.length; index += 2) yield [values[index], values[index + 1]];
 }

@@ -3,7 +3,7 @@
 // own, and congestion trees have their roots at the bottom.
 
 import type { Run } from "../data/run";
-import { boundsOf, hostsOf, levels, pairs, Shape, type Layout } from "./layout";
+import { boundsOf, hostsOf, levels, Shape, type Layout } from "./layout";
 
 // Hosts of one switch are in one row if they are few, else in a block of three columns.
 const ONE_ROW = 8;
@@ -84,7 +84,7 @@ export function unfolded(run: Run): Layout {
     switches: [...places.values()],
     lines,
     shapes,
-    bounds: boundsOf([...pairs(senders), ...pairs(receivers)]),
+    bounds: boundsOf({ lines, shapes, senders, receivers }),
     rows,
   };
 }
