@@ -120,7 +120,7 @@ def test_host_calls_arrive() -> None:
 @pytest.mark.parametrize(
     ("functions", "message"),
     [
-        ({"on_arrival": lambda state: 0}, "there is no call 'on_arrival' of a scheme"),
+        ({"on_arrival": lambda state: 0}, "a scheme has no hook 'on_arrival'"),
         ({"release": lambda state, now: 0}, "release takes 2 arguments, not 5"),
         (
             {"host_release": lambda state, now, host: now.missing},

@@ -15,6 +15,7 @@ import pytest
 
 import silvan
 from silvan.cli.app import run_command
+from silvan.hook_table import HOOKS
 from silvan.toml_text import TomlValue
 from tests.conftest import silvan_command
 
@@ -38,16 +39,7 @@ carrier = "ack-per-packet"
 duration = "200 us"
 """
 
-ARGUMENTS = {
-    "on_queued": "state, now, port_vl, queued_bytes, has_credit, wire_bytes",
-    "on_departure": "state, now, port_vl, queued_bytes, has_credit, wire_bytes, marked",
-    "release": "state, now, source, destination, sl",
-    "host_release": "state, now, host",
-    "on_flow_start": "state, now, source, destination, sl",
-    "on_send": "state, now, source, destination, sl, wire_time, payload",
-    "on_feedback": "state, now, source, destination, sl, acknowledged, marked",
-    "on_credit": "state, now, host, used, capacity",
-}
+ARGUMENTS = {name: ", ".join(hook.names) for name, hook in HOOKS.items()}
 
 
 def scheme_text(hook: str, *body: str) -> str:

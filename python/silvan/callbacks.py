@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from enum import Enum
 from functools import lru_cache
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -19,36 +18,14 @@ import numpy as np
 from silvan.errors import SchemeError, SilvanError, shown
 from silvan.extras import require_extra
 from silvan.hook_failure import HookFailure, explain, source_of
+from silvan.hook_table import HOOKS, Hook, Value, parameters_text
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 NEVER = 2**63 - 1
-"""What ``release`` and ``host_release`` return if only feedback or credits can end the wait."""
+"""What a function returns for a time if only feedback, grants or credits end the wait."""
 
-
-class Value(Enum):
-    """What a function returns."""
-
-    NONE = "nothing"
-    FLAG = "True or False"
-    TIME = "a time from 0 to 2**63 - 1 ps, silvan.NEVER"
-
-
-HOOKS: dict[str, tuple[Sequence[str], Value]] = {
-    "on_queued": (("now", "port_vl", "queued_bytes", "has_credit", "wire_bytes"), Value.NONE),
-    "on_departure": (
-        ("now", "port_vl", "queued_bytes", "has_credit", "wire_bytes", "marked"),
-        Value.FLAG,
-    ),
-    "release": (("now", "source", "destination", "sl"), Value.TIME),
-    "host_release": (("now", "host"), Value.TIME),
-    "on_flow_start": (("now", "source", "destination", "sl"), Value.NONE),
-    "on_send": (("now", "source", "destination", "sl", "wire_time", "payload"), Value.NONE),
-    "on_feedback": (("now", "source", "destination", "sl", "acknowledged", "marked"), Value.FLAG),
-    "on_credit": (("now", "host", "used", "capacity"), Value.NONE),
-}
-"""Arguments of each function after the state, and what it returns."""
 
 _FUNCTIONS_KEPT = 64
 
@@ -56,37 +33,19 @@ _FUNCTIONS_KEPT = 64
 class Callbacks:
     """A scheme in functions: what happens at switches and hosts, and when flows may send.
 
-    Every function takes the state and whole numbers; times are in picoseconds. numba compiles them,
-    which ``pip install "silvan[schemes]"`` brings; they run without the interpreter. One that is
-    left out does nothing. The first call that raises an exception or returns a value that is not
-    valid, such as NaN or a negative time, ends the run with a :class:`SchemeError`.
+    Every function takes the state and whole numbers, some of them also arrays of records; times are
+    in picoseconds. numba compiles them, which ``pip install "silvan[schemes]"`` brings; they run
+    without the interpreter. One that is left out does nothing. The first call that raises an
+    exception or returns a value that is not valid, such as NaN or a negative time, ends the run
+    with a :class:`SchemeError`.
 
     Parameters
     ----------
     state : array_like of float
         What the functions remember, in any shape; each gets a view of it as its first argument.
         Every run starts with a copy.
-    on_queued : callable, optional
-        ``(state, now, port_vl, queued_bytes, has_credit, wire_bytes)``: a packet has been queued
-        for an output Port VL of a switch.
-    on_departure : callable, optional
-        ``(state, now, port_vl, queued_bytes, has_credit, wire_bytes, marked)``: one leaves. Returns
-        whether to mark it.
-    release : callable, optional
-        ``(state, now, source, destination, sl)``: returns when the flow may start its next packet.
-    host_release : callable, optional
-        ``(state, now, host)``: returns when the host may, whatever the flow.
-    on_flow_start : callable, optional
-        ``(state, now, source, destination, sl)``: a new flow starts between these hosts.
-    on_send : callable, optional
-        ``(state, now, source, destination, sl, wire_time, payload)``: the flow starts a packet.
-    on_feedback : callable, optional
-        ``(state, now, source, destination, sl, acknowledged, marked)``: an acknowledgement of so
-        many bytes, or a notification (0 bytes), has arrived. Returns whether the flow may be able
-        to send earlier than ``release`` last said.
-    on_credit : callable, optional
-        ``(state, now, host, used, capacity)``: so many of the credits of the host's own link, in
-        blocks of 64 bytes, are taken now.
+    **functions : callable
+        The functions by the names of their hooks, which are listed below.
 
     Raises
     ------
@@ -104,9 +63,7 @@ class Callbacks:
         self.state = np.ascontiguousarray(state, dtype=np.float64)
         unknown = [name for name in functions if name not in HOOKS]
         if unknown:
-            raise SilvanError(
-                f"there is no call {unknown[0]!r} of a scheme", f"known: {', '.join(HOOKS)}"
-            )
+            raise SilvanError(f"a scheme has no hook {unknown[0]!r}", f"known: {', '.join(HOOKS)}")
         self._functions = functions
         # The compiled functions live as long as these objects.
         self._compiled = {
@@ -124,8 +81,17 @@ class Callbacks:
         raised: Sequence[BaseException],
     ) -> SchemeError:
         """Make the error of a call that failed, from the state after it and what was raised."""
-        _, value = HOOKS[failure.hook]
-        return explain(self._functions[failure.hook], failure, state, raised, value.value)
+        return explain(self._functions[failure.hook], failure, state, raised)
+
+
+Callbacks.__doc__ = f"""{(Callbacks.__doc__ or "").rstrip()}
+
+    Notes
+    -----
+    The hooks:
+
+{parameters_text()}
+    """
 
 
 @lru_cache(_FUNCTIONS_KEPT)
@@ -135,28 +101,28 @@ def _compile(name: str, function: Callable[..., object], shape: tuple[int, ...])
     import numba
     from numba import types
 
-    arguments, value = HOOKS[name]
+    hook = HOOKS[name]
     found = list(inspect.signature(function).parameters)
-    if len(found) != len(arguments) + 1:
-        wanted = ", ".join(("state", *arguments))
+    if len(found) != len(hook.names):
         raise SchemeError(
-            f"{name} takes {len(found)} arguments, not {len(arguments) + 1}",
+            f"{name} takes {len(found)} arguments, not {len(hook.names)}",
             *_place(function),
-            hint=f"write def {name}({wanted})",
+            hint=f"write def {name}({', '.join(hook.names)})",
         )
     _require_64_bits(name, function)
-    wide = [types.int64] * len(arguments)
     try:
-        inner = _compile_inner(function, (types.Array(types.float64, len(shape), "C"), *wide))
+        given = [
+            types.Array(numba.from_dtype(one.dtype), 1, "C") if one.columns else types.int64
+            for one in hook.arguments
+        ]
+        inner = _compile_inner(function, (types.Array(types.float64, len(shape), "C"), *given))
         returned = inner.nopython_signatures[-1].return_type
-        body = _body(name, value, returned, function)
+        body = _arguments(hook) + _body(hook, returned, function)
         names: dict[str, Any] = {"inner": inner, "carray": numba.carray, "shape": shape}
         names |= {"int64": np.int64, "NEVER": NEVER}
-        # numba wants the arguments by name, and there are five different numbers of them.
-        listed = ", ".join(arguments)
-        call = f"    value = inner(carray(pointer, shape), {listed})\n"
-        exec(f"def outer(pointer, {listed}):\n{call}{body}", names)
-        signature = types.int64(types.CPointer(types.float64), *wide)
+        names |= {f"{argument.name}_type": argument.dtype for argument in hook.arguments}
+        exec(f"def outer(pointer, words):\n{body}", names)
+        signature = types.int64(types.CPointer(types.float64), types.CPointer(types.int64))
         return numba.cfunc(signature)(names["outer"])
     except numba.core.errors.NumbaError as error:
         lines = [line.strip() for line in str(error).splitlines()]
@@ -265,6 +231,27 @@ def _compile_inner(function: Callable[..., object], arguments: tuple[Any, ...]) 
     return plain
 
 
+def _arguments(hook: Hook) -> str:
+    """Give the start of the function that reads the arguments, and calls the one of the scheme."""
+    count = len(hook.arguments)
+    lines = [f"number = carray(words, ({count},))", f"after = {count}"]
+    values = []
+    for place, argument in enumerate(hook.arguments):
+        if not argument.columns:
+            values.append(f"number[{place}]")
+            continue
+        # The rows are behind all numbers.
+        end = f"after + {len(argument.columns)} * number[{place}]"
+        lines += [
+            f"end = {end}",
+            f"{argument.name} = carray(words, (end,))[after:end].view({argument.name}_type)",
+            "after = end",
+        ]
+        values.append(argument.name)
+    lines.append(f"value = inner(carray(pointer, shape), {', '.join(values)})")
+    return "".join(f"    {line}\n" for line in lines)
+
+
 # A compiled function returns the complement of its value, which is negative; 1 stands for a value
 # that is not valid. An exception in it makes numba return 0.
 _BODIES = {
@@ -278,23 +265,35 @@ _BODIES = {
         return ~int64(value)
     return ~int64(NEVER) if value == 9223372036854775808.0 else 1
 """,
+    (Value.CHOICE, False): """\
+    chosen = int64(value)
+    if chosen == -1:
+        return ~int64(NEVER)
+    return ~chosen if 0 <= chosen <= MOST else 1
+""",
+    (Value.CHOICE, True): """\
+    if value == -1.0:
+        return ~int64(NEVER)
+    return ~int64(value) if 0.0 <= value <= MOST else 1
+""",
 }
 
 
-def _body(name: str, value: Value, returned: Any, function: Callable[..., object]) -> str:
+def _body(hook: Hook, returned: Any, function: Callable[..., object]) -> str:
     """Give the end of the function that checks a value of this type of numba's."""
     from numba import types
 
-    if value is Value.NONE:
-        return _BODIES[value, False]
+    if hook.value is Value.NONE:
+        return _BODIES[hook.value, False]
     if isinstance(returned, types.Integer | types.Boolean | types.Float):
-        return _BODIES[value, isinstance(returned, types.Float)]
+        text = _BODIES[hook.value, isinstance(returned, types.Float)]
+        return text.replace("MOST", str(hook.most))
     file, line = _place(function)
     raise SchemeError(
-        f"{name} returns {shown(returned)}",
+        f"{hook.name} returns {shown(returned)}",
         file,
         _only_return(function) or line,
-        hint=f"its value must be {value.value}",
+        hint=f"its value must be {hook.valid}",
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from silvan.errors import SchemeError, describe, shown
+from silvan.hook_table import HOOKS, Value
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,7 +36,8 @@ class HookFailure(Exception):
     hook : str
         Which function.
     arguments : list of int
-        Its arguments after the state; the first one is the simulated time in picoseconds.
+        Its arguments after the state as numbers, then the rows of those that consist of rows; the
+        first one is the simulated time in picoseconds.
     raised : bool
         Whether the function raised an exception; else its value is not valid.
     """
@@ -106,7 +108,6 @@ def explain(
     failure: HookFailure,
     state: npt.NDArray[np.float64],
     raised: Sequence[BaseException],
-    valid: str,
 ) -> SchemeError:
     """Make the error of a call that failed.
 
@@ -124,8 +125,6 @@ def explain(
         The state after the call.
     raised : sequence of BaseException
         What the compiled function raised.
-    valid : str
-        What its value must be.
 
     Returns
     -------
@@ -152,11 +151,11 @@ def explain(
         hint = "correct the function; nothing of the run is kept"
     elif isinstance(value, BaseException):
         message = f"{where}: {describe(value)}"
-        hint = f"its value must be {valid}"
+        hint = f"its value must be {HOOKS[failure.hook].valid}"
     else:
         returned = "a value that is not valid" if value is None else shown(value)
         message = f"{where} returned {returned}"
-        hint = f"its value must be {valid}"
+        hint = f"its value must be {HOOKS[failure.hook].valid}"
     return SchemeError(
         message,
         python.__code__.co_filename,
@@ -214,8 +213,9 @@ def _execute(
     sys.settrace(trace)
     try:
         # NumPy's numbers warn where the compiled function raises.
+        arguments = HOOKS[failure.hook].unpack(failure.arguments)
         with np.errstate(divide="raise", invalid="raise"):
-            value = python(state.copy(), *failure.arguments)
+            value = python(state.copy(), *arguments)
     except _TooLong:
         return None, None
     except Exception as error:
@@ -228,9 +228,12 @@ def _execute(
 
 
 def is_valid(hook: str, value: object) -> bool:
-    """Tell whether a value is one that this function may return."""
-    if hook not in ("release", "host_release"):
+    """Check whether a value is one that this function may return."""
+    described = HOOKS[hook]
+    if described.value not in (Value.TIME, Value.CHOICE):
         return value == value
     with suppress(TypeError, ValueError):
-        return bool(0 <= value < 2**63)  # type: ignore[operator]
+        if described.value is Value.CHOICE and value == -1:
+            return True
+        return bool(0 <= value <= described.most)  # type: ignore[operator]
     return False

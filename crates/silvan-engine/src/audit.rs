@@ -5,12 +5,12 @@ use silvan_model::InvariantError;
 
 use crate::engine::Engine;
 use crate::form::Form;
-use crate::packet::{CONTROL, Packet};
+use crate::packet::{CONTROL, EXTENDED, Packet};
 use crate::records::Next;
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
-    /// Checks conservation of bytes, credits of every buffer, queue summaries, and that no port
+    /// Checks conservation of bytes and of what packets carry, credits of every buffer, queue summaries, and that no port
     /// sleeps with packets waiting.
     ///
     /// # Errors
@@ -19,6 +19,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         self.audit_bytes()?;
         self.audit_lanes()?;
         self.audit_order()?;
+        self.audit_extensions()?;
         self.audit_wakes()
     }
 
@@ -94,6 +95,25 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             }
         }
         Ok(())
+    }
+
+    /// Every extension belongs to one packet.
+    fn audit_extensions(&self) -> Result<(), InvariantError> {
+        let used = self.plane.extensions.in_use();
+        if used == 0 && !self.extends_packets() {
+            return Ok(());
+        }
+        let mut carried = 0;
+        let mut see = |packet: &Packet| carried += usize::from(packet.is(EXTENDED));
+        self.for_each_queued(|_, _, packet| see(packet));
+        self.plane.events.for_each_head(|_, packet| see(packet));
+        self.plane.events.for_each_notification(&mut see);
+        self.notifications.for_each_waiting(see);
+        if carried == used {
+            Ok(())
+        } else {
+            Err(InvariantError::Extensions { used, carried })
+        }
     }
 
     /// Behind the first packet of a FIFO, and only there, others are held back.

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use silvan_cc::hooks::{PerHost, PerPortVl, SourceControl, SwitchControl};
+use silvan_cc::hooks::{Candidate, Grants, PerHost, PerPortVl, SourceControl, SwitchControl};
 use silvan_core::{HostId, Time};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
@@ -14,7 +14,7 @@ use crate::form::{CompiledFabric, Form, General, Plain, Windowed};
 use crate::plane::Plane;
 use crate::records::LATEST;
 use crate::stats::Statistics;
-use crate::workload::Workload;
+use crate::workload::{Offer, Workload};
 use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError};
 
 /// Simulated time between two looks for a deadlock.
@@ -32,6 +32,11 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) workload: W,
     pub(crate) stats: Statistics,
     pub(crate) notifications: Notifications,
+    /// Where the scheme chooses lanes, by host: the packet that waits for credits of its lane.
+    pub(crate) held: Vec<Option<Offer>>,
+    /// Room for what a call of the scheme adds or reads.
+    pub(crate) grants: Grants,
+    pub(crate) candidates: Vec<Candidate>,
     pub(crate) now: u64,
     pub(crate) events: u64,
     pub(crate) fault: Option<EngineError>,
@@ -105,6 +110,10 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Windowed> {
             && !switch.needs_buffer_full()
             && !switch.needs_link()
             && !source.needs_credit()
+            && !source.needs_ack()
+            && !source.needs_receive()
+            && !source.needs_select_path()
+            && !source.needs_select_vl()
             && !workload.needs_delivery();
         assert!(alone, "hosts and ports depend on each other at once");
         fabric.0.make_windows();
@@ -119,6 +128,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let mut engine = Self {
             stats: Statistics::new(plane.config.latency, hosts),
             notifications: Notifications::new(plane.config.feedback, hosts),
+            held: match source.needs_select_vl() {
+                true => vec![None; hosts],
+                false => Vec::new(),
+            },
+            grants: Grants::default(),
+            candidates: Vec::new(),
             plane,
             switch,
             source,

@@ -463,6 +463,15 @@ impl EventQueue {
         });
     }
 
+    /// Calls `each` with every notification that is on its way past the fabric, or about to be sent.
+    pub fn for_each_notification(&self, mut each: impl FnMut(&Packet)) {
+        self.wheel.for_each(|event| {
+            if event.phase() == phase::FEEDBACK {
+                each(self.stash.get(event.argument() >> 1));
+            }
+        });
+    }
+
     /// The same, with the right to change the packets.
     pub fn for_each_head_mut(&mut self, mut each: impl FnMut(u32, &mut Packet)) {
         for head in self.heads.iter_mut().flat_map(Ring::iter_mut) {

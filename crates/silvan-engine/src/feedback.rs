@@ -6,17 +6,20 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use silvan_cc::hooks::{Feedback, Flow, SourceControl, SwitchControl};
+use silvan_cc::hooks::{Arrival, Feedback, Flow, SourceControl, SwitchControl};
 use silvan_cc::notification::Coalescer;
 use silvan_core::HostId;
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
 use crate::form::Form;
-use crate::packet::{ACK, BECN, CONTROL, Kind, LAST, MARKED, Packet, service_level};
+use crate::packet::{
+    ACK, BECN, CONTROL, EXTENDED, GRANT, Kind, LAST, MARKED, Packet, service_level,
+};
 use crate::plane::time;
+use crate::records::LATEST;
 use crate::workload::Workload;
-use silvan_model::{BecnCarrier, BecnPath, FeedbackParams};
+use silvan_model::{BecnCarrier, BecnPath, FeedbackParams, InvariantError};
 
 /// Second argument of a feedback event: the notification arrives at its source.
 const ARRIVES: u32 = 0;
@@ -95,8 +98,8 @@ impl Notifications {
     }
 }
 
-/// The flow of a data packet.
-fn flow_of(packet: &Packet) -> Flow {
+/// The flow of a data packet; of a notification, that of its own way.
+pub(crate) fn flow_of(packet: &Packet) -> Flow {
     Flow {
         source: HostId::new(packet.source() as usize),
         destination: HostId::new(packet.destination() as usize),
@@ -115,7 +118,8 @@ pub(crate) fn notified_flow(packet: &Packet) -> Flow {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
-    /// Answers a data packet that `host` has taken in at `done`.
+    /// Answers a data packet that `host` has taken in at `done`. An acknowledgement takes the packet's
+    /// extension with it.
     pub(crate) fn answer(&mut self, now: u64, done: u64, host: u32, packet: &Packet, payload: u32) {
         if packet.is(MARKED) {
             self.plane.hosts[host as usize].fecn_received += 1;
@@ -123,8 +127,26 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let Some((flags, acknowledged)) = self.notifications.decide(done, packet, payload) else {
             return;
         };
-        let data_sl = packet.sl_bits();
-        let data_class = self.plane.ways.class_of(packet.source(), host, data_sl);
+        let about = (packet.source(), packet.sl_bits());
+        let Some(mut notification) = self.notification(host, about, flags, acknowledged) else {
+            return;
+        };
+        if C::ACTIVE && self.source.needs_ack() && notification.is(ACK) {
+            self.plane.extensions.pass_on(&mut notification);
+        }
+        self.send_notification(now, done, host, notification);
+    }
+
+    /// A notification or grant that `host` sends about a flow to it, given by its source and its service level.
+    /// `None` if nothing can be sent on the notification's service level.
+    fn notification(
+        &self,
+        host: u32,
+        (source, data_sl): (u32, u8),
+        flags: u8,
+        bytes: u64,
+    ) -> Option<Packet> {
+        let data_class = self.plane.ways.class_of(source, host, data_sl);
         let (wire, class) = match self.notifications.params.path {
             BecnPath::OutOfBand { .. } => (0, data_class),
             BecnPath::InBand { sl, bytes, .. } => (
@@ -134,17 +156,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         };
         let vl = self.plane.host_lanes(host)[usize::from(class)];
         if wire > 0 && usize::from(vl) >= self.plane.vls {
-            // Nothing can be sent on this service level.
-            return;
+            return None;
         }
-        let sl = self.plane.ways.service_level(host, packet.source(), class);
+        let sl = self.plane.ways.service_level(host, source, class);
         let kind = Kind {
             wire,
             class: u16::from(data_sl),
             lane: vl << 4 | sl,
             flags,
         };
-        let notification = Packet::new(acknowledged, host, packet.source(), kind);
+        Some(Packet::new(bytes, host, source, kind))
+    }
+
+    /// Sends a notification or grant at `done`.
+    fn send_notification(&mut self, now: u64, done: u64, host: u32, notification: Packet) {
         let slot = self.plane.events.stash(notification);
         let event = match self.notifications.params.path {
             BecnPath::OutOfBand { delay } => {
@@ -159,13 +184,42 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 Event::new(
                     done + delay.as_ps(),
                     phase::FEEDBACK,
-                    packet.source(),
+                    notification.destination(),
                     slot << 1 | ARRIVES,
                 )
             }
             BecnPath::InBand { .. } => Event::new(done, phase::FEEDBACK, host, slot << 1 | TO_SEND),
         };
         self.plane.events.push(event);
+    }
+
+    /// Notifies the scheme of a data packet that `host` has received, and sends its grants.
+    pub(crate) fn receive(&mut self, now: u64, host: u32, packet: &Packet) {
+        let arrival = Arrival {
+            payload: u32::from(packet.wire()) - self.plane.header,
+            marked: packet.is(MARKED),
+            last: packet.is(LAST),
+            sent: time(packet.born),
+        };
+        let mut grants = std::mem::take(&mut self.grants);
+        let flow = flow_of(packet);
+        self.source
+            .on_receive(time(now), flow, arrival, &mut grants);
+        for grant in grants.drain() {
+            let source = grant.source.index();
+            if source >= self.plane.hosts.len() || source == host as usize {
+                let (host, to) = (host as usize, source);
+                self.broken(now, InvariantError::GrantTo { host, to });
+                break;
+            }
+            let about = (source as u32, grant.sl.as_u8());
+            let bytes = u64::from(grant.bytes);
+            if let Some(notification) = self.notification(host, about, CONTROL | GRANT, bytes) {
+                let at = grant.at.as_ps().clamp(now, LATEST - 1);
+                self.send_notification(now, at, host, notification);
+            }
+        }
+        self.grants = grants;
     }
 
     /// A notification has crossed the fabric; the sink is done with it at `done`.
@@ -195,15 +249,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             self.plane.hosts[host as usize].becn_received += 1;
         }
         let flow = notified_flow(&packet);
-        let feedback = if packet.is(ACK) {
-            Feedback::Ack {
-                bytes: packet.born as u32,
-                becn,
-            }
-        } else {
-            Feedback::Cnp
-        };
-        if C::ACTIVE && self.source.on_feedback(time(now), flow, feedback) {
+        if C::ACTIVE && self.notify_source(now, flow, &packet) {
             self.workload.on_release_moved(flow.source);
             self.wake_host(host, now);
         }
@@ -243,6 +289,26 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             self.notifications.sink_charges_open -= 1;
             *sink_free = (*sink_free).max(arrived) + self.plane.sink_cnp;
         }
+    }
+
+    /// Notifies the scheme of a notification or grant for a flow. Returns whether its host may be able to send
+    /// earlier.
+    #[inline]
+    fn notify_source(&mut self, now: u64, flow: Flow, packet: &Packet) -> bool {
+        let becn = packet.is(BECN);
+        let (mut bytes, mut again) = (packet.born as u32, false);
+        if self.source.needs_receive() && packet.is(GRANT) {
+            return self.source.on_grant(time(now), flow, bytes);
+        }
+        if self.source.needs_ack() && packet.is(EXTENDED) {
+            (bytes, again) = self.acknowledge(now, flow, packet);
+        }
+        let feedback = if packet.is(ACK) {
+            Feedback::Ack { bytes, becn }
+        } else {
+            Feedback::Cnp
+        };
+        self.source.on_feedback(time(now), flow, feedback) | again
     }
 
     /// Lets the CNPs that a host has sent past the fabric by `now` take their share of its injection

@@ -1,7 +1,7 @@
 //! The hosts: injection and sink.
 
 use silvan_cc::hooks::{Flow, SourceControl, SwitchControl};
-use silvan_core::{Bytes, HostId, Sl, Span, Time};
+use silvan_core::{Bytes, HostId, Sl, Span, Time, Vl};
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
@@ -21,6 +21,7 @@ struct HostGate<'a, C> {
     sl_to_vl: &'a [u8; 16],
     ways: &'a Ways,
     header: u32,
+    mtu_blocks: i32,
     host: HostId,
     now: Time,
     /// Lanes that were asked for and had too few credits, one bit each.
@@ -42,14 +43,16 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
         if !C::ACTIVE {
             return self.now;
         }
-        self.source.release(
-            self.now,
-            Flow {
-                source: self.host,
-                destination: dst,
-                sl: header_level(self.ways, self.host, dst, sl),
-            },
-        )
+        let flow = Flow {
+            source: self.host,
+            destination: dst,
+            sl: header_level(self.ways, self.host, dst, sl),
+        };
+        let release = self.source.release(self.now, flow);
+        if self.source.needs_select_vl() && release <= self.now && !self.has_lane(flow, sl) {
+            return Time::MAX;
+        }
+        release
     }
 
     fn begin(&mut self, dst: HostId, sl: Sl) {
@@ -65,16 +68,45 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
 
     #[inline]
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
+        let blocks = (bytes + self.header).div_ceil(64) as i32;
+        if C::ACTIVE && self.source.needs_select_vl() {
+            // The scheme chooses the lane when the packet is known.
+            let open = self.credits.iter().any(|lane| lane.in_hand >= blocks);
+            if !open {
+                self.starved |= (1 << self.credits.len()) - 1;
+                self.wanted = self.wanted.min(blocks);
+            }
+            return open;
+        }
         let vl = self.sl_to_vl[sl.index()];
         // What is mapped to no data lane waits for another table, not for credits.
         let Some(credits) = self.credits.get(usize::from(vl)) else {
             return false;
         };
-        let blocks = (bytes + self.header).div_ceil(64) as i32;
         let open = credits.in_hand >= blocks;
         if !open {
             self.starved |= 1 << vl;
             self.wanted = self.wanted.min(blocks);
+        }
+        open
+    }
+}
+
+impl<C: SourceControl> HostGate<'_, C> {
+    /// Whether the lane that the scheme chooses for a flow has credits for any packet. Without, the flow waits
+    /// while others of the host may go.
+    fn has_lane(&mut self, flow: Flow, sl: Sl) -> bool {
+        let by_level = self.sl_to_vl[sl.index()];
+        let chosen = Vl::try_new(by_level)
+            .ok()
+            .and_then(|by_level| self.source.select_vl(self.now, flow, by_level));
+        let vl = chosen.map_or(by_level, Vl::as_u8);
+        // A lane that does not exist is refused when the packet starts.
+        let has = |credits: &Credits| credits.in_hand >= self.mtu_blocks;
+        let open = self.credits.get(usize::from(vl)).is_none_or(has);
+        if !open {
+            self.starved |= 1 << vl;
+            self.wanted = self.wanted.min(self.mtu_blocks);
         }
         open
     }
@@ -121,6 +153,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 return;
             }
         }
+        if C::ACTIVE && self.source.needs_select_vl() && self.start_held(now, host, port, first) {
+            return;
+        }
         let plane = &self.plane;
         let mut gate = HostGate {
             source: &mut self.source,
@@ -128,6 +163,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             sl_to_vl: plane.host_lanes(host),
             ways: &plane.ways,
             header: plane.header,
+            mtu_blocks: if C::ACTIVE { plane.mtu_blocks } else { 0 },
             host: host_id,
             now: time(now),
             starved: 0,
@@ -184,7 +220,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             return;
         }
         let plane = &mut self.plane;
-        let vl = plane.host_lanes(host)[offer.sl.index()];
+        let mut vl = plane.host_lanes(host)[offer.sl.index()];
+        if C::ACTIVE && self.source.needs_select_vl() {
+            let Some(chosen) = self.lane_of(now, host, first, vl, &offer) else {
+                return;
+            };
+            vl = chosen;
+        }
+        let plane = &mut self.plane;
         assert!(
             usize::from(vl) < plane.vls_in::<F>(),
             "a packet for no lane"
@@ -200,6 +243,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             flags: if offer.last { LAST } else { 0 },
         };
         let packet = Packet::new(now, host, destination, kind);
+        let packet = if self.extends_packets() {
+            self.extended(now, host, &offer, packet)
+        } else {
+            packet
+        };
+        let plane = &mut self.plane;
         let full_size = u32::from(packet.wire()) == plane.mtu_wire;
         let gap = match plane.config.host.injection_rate {
             Some(_) if full_size => plane.injection_mtu,
@@ -233,6 +282,50 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         } else {
             self.wake_host(host, next);
         }
+    }
+
+    /// The lane of a packet that is about to start, `vl` by its service level. `None` if the scheme's lane has
+    /// no credits: the host keeps the packet until some come.
+    fn lane_of(&mut self, now: u64, host: u32, first: usize, vl: u8, offer: &Offer) -> Option<u8> {
+        let host_id = HostId::new(host as usize);
+        let flow = Flow {
+            source: host_id,
+            destination: offer.dst,
+            sl: header_level(&self.plane.ways, host_id, offer.dst, offer.sl),
+        };
+        let by_level = Vl::try_new(vl).ok()?;
+        let chosen = self.source.select_vl(time(now), flow, by_level);
+        let vl = chosen.map_or(vl, Vl::as_u8);
+        let vls = self.plane.vls_in::<F>();
+        if usize::from(vl) >= vls {
+            let host = host as usize;
+            self.broken(now, InvariantError::ChosenLane { host, vl, vls });
+            return None;
+        }
+        let blocks = (offer.bytes + self.plane.header).div_ceil(64) as i32;
+        let plane = &mut self.plane;
+        if plane.credits[first + usize::from(vl)].has(&mut plane.spill, now, blocks) {
+            return Some(vl);
+        }
+        self.held[host as usize] = Some(*offer);
+        let port = plane.hosts[host as usize].port;
+        let out = &mut plane.outs[port as usize];
+        out.wait_since = out.wait_since.min(now);
+        self.await_host_credits(now, host, 1 << vl, blocks);
+        self.fill_gap(now, host);
+        None
+    }
+
+    /// Starts the packet that a host keeps until its lane has credits. Returns whether there is one.
+    #[inline(never)]
+    fn start_held(&mut self, now: u64, host: u32, port: u32, first: usize) -> bool {
+        if let Some(offer) = self.held[host as usize].take() {
+            self.start(now, host, port, first, offer);
+            return true;
+        }
+        // Lanes may have got credits for flows that waited for them.
+        self.workload.on_release_moved(HostId::new(host as usize));
+        false
     }
 
     /// Delivers a packet that a host sends to itself: it takes its share of the injection rate, or the time
@@ -333,6 +426,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         lane: usize,
         packet: Packet,
     ) {
+        let extends = self.extends_packets();
         let to = self.plane.outs[output as usize].next;
         if F::WINDOWED && S::ACTIVE {
             self.charge_sink(now, to);
@@ -361,6 +455,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             self.notification_arrives(done, to, packet);
             return;
         }
+        let packet = if extends {
+            plane.extensions.detached(packet)
+        } else {
+            packet
+        };
         self.stats.record(
             Delivery {
                 done,
@@ -374,7 +473,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             },
             &mut plane.hosts[to as usize],
         );
-        if !F::WINDOWED && self.workload.needs_delivery() {
+        let receives = C::ACTIVE && self.source.needs_receive();
+        if !F::WINDOWED && (self.workload.needs_delivery() || receives) {
             let slot = self.plane.events.stash(packet);
             self.plane
                 .events
@@ -383,11 +483,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         if self.notifications.wants(&packet) {
             self.answer(now, done, to, &packet, payload);
         }
+        if extends {
+            self.plane.extensions.release_detached();
+        }
     }
 
-    /// Tells the workload of a delivery.
+    /// Notifies the scheme and the workload of a delivery.
     pub(crate) fn delivered(&mut self, now: u64, host: u32, slot: u32) {
         let packet = self.plane.events.unstash(slot);
+        if C::ACTIVE && self.source.needs_receive() && packet.source() != host {
+            self.receive(now, host, &packet);
+        }
+        if !self.workload.needs_delivery() {
+            return;
+        }
         let ways = &self.plane.ways;
         let class = ways.class_of(packet.source(), host, packet.sl_bits());
         let offer = Offer {

@@ -32,6 +32,7 @@ mod bypass;
 mod deadlock;
 mod engine;
 mod events;
+mod extension;
 mod feedback;
 mod fifo;
 mod form;

@@ -127,6 +127,7 @@ impl Plane {
     pub(crate) fn count(&mut self, port: u32, packet: &Packet, one: impl FnOnce(&mut Discards)) {
         self.prepare_outside();
         one(&mut self.outside.counts[port as usize]);
+        self.extensions.discard(packet);
         if !packet.is(CONTROL) {
             self.outside.payload += u64::from(packet.wire()) - u64::from(self.header);
         }

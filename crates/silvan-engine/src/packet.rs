@@ -12,12 +12,16 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) const MARKED: u8 = 1;
 /// Last packet of its message.
 pub(crate) const LAST: u8 = 2;
-/// A notification (CNP or ACK), not data.
+/// A notification (CNP or ACK) or a grant, not data.
 pub(crate) const CONTROL: u8 = 4;
 /// The notification is an ACK, not a CNP.
 pub(crate) const ACK: u8 = 8;
 /// The notification carries BECN.
 pub(crate) const BECN: u8 = 16;
+/// The control packet is a grant of a receiver.
+pub(crate) const GRANT: u8 = 32;
+/// `born` is the number of the packet's [extension](crate::extension).
+pub(crate) const EXTENDED: u8 = 64;
 
 /// A packet. It travels by value inside events until it has to wait, so an uncontended hop touches
 /// no packet memory at all.
@@ -25,7 +29,8 @@ pub(crate) const BECN: u8 = 16;
 /// Three words, because every hop moves it: a record of small fields is moved field by field.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
-    /// Data: when its injection started, in ps. Notification: payload bytes acknowledged.
+    /// Data: when its injection started, in ps. Notification: payload bytes acknowledged. Grant: bytes
+    /// granted. With `EXTENDED`, the number of the extension.
     pub born: u64,
     /// Sending host, and above it the receiving one.
     ends: u64,
@@ -44,7 +49,7 @@ pub(crate) struct Kind {
     /// Service level of the header in the low four bits. In the high four the virtual lane of the
     /// buffer that holds the packet or that it travels to.
     pub lane: u8,
-    /// `MARKED`, `LAST`, `CONTROL`, `ACK`, `BECN`.
+    /// `MARKED`, `LAST`, `CONTROL`, `ACK`, `BECN`, `GRANT`, `EXTENDED`.
     pub flags: u8,
 }
 

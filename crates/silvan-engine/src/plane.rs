@@ -7,6 +7,7 @@ use silvan_core::{Bytes, HostId, PortId, Rate, Time, Vl};
 use crate::ahead::Reach;
 use crate::bypass::Bypass;
 use crate::events::{EventQueue, Head};
+use crate::extension::Extensions;
 use crate::fifo::Fifos;
 use crate::form::{Form, General};
 use crate::outside::Outside;
@@ -104,6 +105,7 @@ pub(crate) struct Plane {
     pub ways: Ways,
     pub spill: Spill,
     pub pool: Pool,
+    pub extensions: Extensions,
     pub hosts: Table<Host>,
     pub events: EventQueue,
     pub rates: Table<LinkRate>,
@@ -473,6 +475,7 @@ impl Plane {
             + self.ways.bytes()
             + self.spill.bytes()
             + self.pool.bytes()
+            + self.extensions.bytes()
             + self.fifos.as_ref().map_or(0, Fifos::bytes)
             + self.hosts.capacity() * size_of::<Host>()
             + self.events.bytes()

@@ -416,6 +416,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 if mark {
                     packet.set(MARKED);
                 }
+                if self.switch.needs_stamps() {
+                    self.stamp(now, output, lane, &packet, queued_bytes);
+                }
             }
             if self.plane.vls_in::<F>() > 1 {
                 let first = self.plane.lane_in::<F>(output, 0);

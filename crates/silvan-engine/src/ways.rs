@@ -5,19 +5,20 @@
 //! change it joins the queue of its next lane while it takes space on its last one, and takes the
 //! next when it starts.
 
-use silvan_cc::hooks::{SourceControl, SwitchControl};
-use silvan_core::{HostId, PortNumber};
+use silvan_cc::hooks::{Candidate, SourceControl, SwitchControl};
+use silvan_core::{HostId, PortId, PortNumber};
 use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
 use silvan_fabric::{Fabric, Node};
 
 use crate::engine::Engine;
 use crate::events::Head;
+use crate::feedback::flow_of;
 use crate::form::Form;
 use crate::packet::{NONE, Packet};
-use crate::plane::{NO_ROUTE, Plane};
+use crate::plane::{NO_ROUTE, Plane, time};
 use crate::records::Element;
 use crate::workload::Workload;
-use silvan_model::EngineConfig;
+use silvan_model::{EngineConfig, InvariantError};
 
 /// A table entry that leaves the choice to the switch. No switch has a port of this number.
 pub(crate) const CHOOSE: u8 = 0xfe;
@@ -302,23 +303,30 @@ impl Plane {
     }
 
     /// Of the ports that lead to the packet's destination, the one with the fewest bytes ahead of
-    /// it on its lane: those that wait here, and those in the buffer behind the cable or on their
-    /// way into it, as the credits tell. The table's own port wins ties, then the lowest. `None` if
-    /// all are closed.
+    /// it on its lane. The table's own port wins ties, then the lowest. `None` if all are closed.
     fn choose(&self, now: u64, base: u32, entry: usize, vl: usize) -> Option<u8> {
-        let Choice { first, count, own } = self.ways.choices[entry];
-        let ahead = |local: u8| {
-            let output = base + u32::from(local);
-            let lane = self.lane(output, vl);
-            let credits = &self.credits[lane];
-            let taken = self.capacity(&self.outs[output as usize]) - credits.at(&self.spill, now);
-            u64::from(self.waiting_bytes(lane)) + taken.max(0) as u64 * 64
-        };
-        let members = &self.ways.members[first as usize..][..usize::from(count)];
-        let is_open = |local: &u8| !self.is_closed((base + u32::from(*local)) as usize);
-        let open = members.iter().copied().filter(is_open);
+        let own = self.ways.choices[entry].own;
+        let ahead = |local: u8| self.bytes_ahead(now, base + u32::from(local), vl);
+        let open = self.open_members(base, entry);
         let best = open.map(|local| (ahead(local), local != own, local)).min();
         best.map(|(_, _, local)| local)
+    }
+
+    /// The alternatives of an entry that are not closed, as local outputs.
+    fn open_members(&self, base: u32, entry: usize) -> impl Iterator<Item = u8> + '_ {
+        let Choice { first, count, .. } = self.ways.choices[entry];
+        let members = &self.ways.members[first as usize..][..usize::from(count)];
+        let is_open = move |local: &u8| !self.is_closed((base + u32::from(*local)) as usize);
+        members.iter().copied().filter(is_open)
+    }
+
+    /// Bytes ahead of a packet on its lane of an output: those that wait here, and those in the buffer
+    /// behind the cable or on their way into it, as the credits tell.
+    fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
+        let lane = self.lane(output, vl);
+        let credits = &self.credits[lane];
+        let taken = self.capacity(&self.outs[output as usize]) - credits.at(&self.spill, now);
+        u64::from(self.waiting_bytes(lane)) + taken.max(0) as u64 * 64
     }
 
     /// The port of a forwarding table's entry, also where switches choose.
@@ -380,10 +388,61 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 return None;
             }
         }
-        let chosen = plane.choose(head.time, base, entry, head.packet.vl());
+        let chosen = self.select(&head, base, entry);
         if chosen.is_none() {
             self.unroutable(head);
         }
         chosen.map(|local| base + u32::from(local))
+    }
+
+    /// Which of its alternatives a head takes, as a local output: the scheme's at the switch, that of the path
+    /// that the scheme has chosen at the host, or that with the fewest bytes ahead.
+    fn select(&mut self, head: &Head, base: u32, entry: usize) -> Option<u8> {
+        let vl = head.packet.vl();
+        if S::ACTIVE && self.switch.needs_select_output() {
+            if let Some(chosen) = self.ask_switch(head, base, entry) {
+                return Some(chosen);
+            }
+        }
+        let plane = &mut self.plane;
+        let Choice { first, count, .. } = plane.ways.choices[entry];
+        let next = plane
+            .extensions
+            .next_on_path(&head.packet, u32::from(count));
+        if let Some(next) = next {
+            let local = plane.ways.members[(first + next) as usize];
+            if !plane.is_closed((base + u32::from(local)) as usize) {
+                return Some(local);
+            }
+        }
+        plane.choose(head.time, base, entry, vl)
+    }
+
+    /// The choice of the scheme at the switch, if it makes one.
+    fn ask_switch(&mut self, head: &Head, base: u32, entry: usize) -> Option<u8> {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        let plane = &self.plane;
+        let open = plane.open_members(base, entry).map(|local| Candidate {
+            output: PortId::new((base + u32::from(local)) as usize),
+            bytes_ahead: plane.bytes_ahead(head.time, base + u32::from(local), head.packet.vl()),
+        });
+        candidates.extend(open);
+        let flow = flow_of(&head.packet);
+        let input = PortId::new(head.port as usize);
+        let chosen = self
+            .switch
+            .select_output(time(head.time), input, flow, &candidates);
+        let local = chosen.and_then(|chosen| {
+            let Some(candidate) = candidates.get(chosen as usize) else {
+                let candidates = candidates.len();
+                let error = InvariantError::ChosenOutput { chosen, candidates };
+                self.broken(head.time, error);
+                return None;
+            };
+            Some((candidate.output.index() as u32 - base) as u8)
+        });
+        self.candidates = candidates;
+        local
     }
 }

@@ -9,7 +9,7 @@
 
 mod compiled;
 
-use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, Settings};
+use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, Settings, SourceControl, SwitchControl};
 use silvan_cc::schemes::{AnySource, AnySwitch, Control, EngineChoice};
 use silvan_engine::workload::Workload;
 use silvan_engine::{BuildError, CompiledFabric};
@@ -110,6 +110,43 @@ impl Engines for Shared {
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
         let engine = Compiled::general(compile(network)?, control.switch, control.source, load);
+        Ok(engine.discarding(network.discards_unroutable))
+    }
+
+    fn start_live(
+        &self,
+        network: Network<'_>,
+        switch: MeteredSwitch,
+        adapter: MeteredAdapter,
+        traffic: Traffic,
+    ) -> Result<Box<dyn LiveSimulation>, BuildError> {
+        Fastest.start_live(network, switch, adapter, traffic)
+    }
+}
+
+/// An engine compiled for a scheme of its own, which takes the place of the one that a simulation chooses: for
+/// schemes outside `silvan-cc`, for example in tests.
+#[derive(Clone, Debug)]
+pub struct Custom<S, C> {
+    /// What runs at the switches.
+    pub switch: S,
+    /// What runs at the hosts.
+    pub source: C,
+}
+
+impl<S, C> Engines for Custom<S, C>
+where
+    S: SwitchControl + Settings + Clone + 'static,
+    C: SourceControl + Settings + Clone + 'static,
+{
+    fn start(
+        &self,
+        network: Network<'_>,
+        _: Control,
+        load: Load,
+    ) -> Result<Box<dyn Simulation>, BuildError> {
+        let (switch, source) = (self.switch.clone(), self.source.clone());
+        let engine = Compiled::general(compile(network)?, switch, source, load);
         Ok(engine.discarding(network.discards_unroutable))
     }
 

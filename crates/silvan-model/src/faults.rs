@@ -133,6 +133,40 @@ pub enum InvariantError {
         /// The instant.
         until: Time,
     },
+    /// A scheme chose a virtual lane that does not exist.
+    #[error("host {host}: its scheme chose VL {vl}; there are {vls} data VLs")]
+    ChosenLane {
+        /// Dense number of the host.
+        host: usize,
+        /// The lane.
+        vl: u8,
+        /// How many there are.
+        vls: usize,
+    },
+    /// A scheme chose an output that is not among the candidates.
+    #[error("a switch's scheme chose candidate {chosen}; there are {candidates}, from 0")]
+    ChosenOutput {
+        /// What it chose.
+        chosen: u32,
+        /// How many there are.
+        candidates: usize,
+    },
+    /// A scheme sent a grant to a host that does not exist, or to the receiver itself.
+    #[error("host {host}: its scheme sent a grant to host {to}, which cannot send to it")]
+    GrantTo {
+        /// Dense number of the receiver.
+        host: usize,
+        /// Dense number of the host that the grant is for.
+        to: usize,
+    },
+    /// What packets carry for the scheme belongs to no packet, or to several.
+    #[error("{used} records of packets are in use, but {carried} packets carry one")]
+    Extensions {
+        /// Records in use.
+        used: usize,
+        /// Packets that carry one.
+        carried: usize,
+    },
     /// The count of waiting bytes disagrees with the packets that wait.
     #[error("lane {lane}: the count of waiting bytes disagrees with the packets that wait")]
     Queue {

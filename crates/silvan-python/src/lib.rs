@@ -11,6 +11,7 @@ mod dcms;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod errors;
+mod hooks;
 mod pft;
 mod programs;
 mod response;
@@ -71,6 +72,8 @@ mod _silvan {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::emulate::Emulation;
+    #[pymodule_export]
+    use super::hooks::scheme_hooks;
     #[pymodule_export]
     use super::latency_percentile_resolution;
     #[pymodule_export]

@@ -84,23 +84,14 @@ pub fn run(
     })
 }
 
-/// The addresses of a caller's functions, by name.
-fn addresses(named: BTreeMap<String, usize>) -> PyResult<Addresses> {
-    let mut addresses = Addresses::default();
+/// The addresses of a caller's functions, by name, and that of their state.
+fn addresses(mut named: BTreeMap<String, usize>) -> PyResult<Addresses> {
+    let state = named.remove("state").unwrap_or_default();
+    let mut addresses = Addresses::new(state);
     for (name, address) in named {
-        let place = match name.as_str() {
-            "state" => &mut addresses.state,
-            "on_queued" => &mut addresses.on_queued,
-            "on_departure" => &mut addresses.on_departure,
-            "release" => &mut addresses.release,
-            "host_release" => &mut addresses.host_release,
-            "on_flow_start" => &mut addresses.on_flow_start,
-            "on_send" => &mut addresses.on_send,
-            "on_feedback" => &mut addresses.on_feedback,
-            "on_credit" => &mut addresses.on_credit,
-            _ => return Err(PyValueError::new_err(format!("no call {name:?}"))),
-        };
-        *place = address;
+        if !addresses.add(&name, address) {
+            return Err(PyValueError::new_err(format!("no hook {name:?}")));
+        }
     }
     Ok(addresses)
 }

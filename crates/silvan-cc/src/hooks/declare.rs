@@ -1,12 +1,16 @@
-//! The macro that declares a list of hooks: the trait, and the macros that delegate it.
+//! The macro that declares a list of hooks, and everything that is made of the list.
 //!
-//! `hooks!` declares the trait and two macros that delegate every hook of it. So a hook that is added to
-//! the list is delegated everywhere, and no implementation that delegates can leave one out.
+//! `hooks!` declares the trait, the macros that delegate every hook of it (to the variant in use of an enum, to two
+//! schemes in a chain, to functions of another language), and the description of the hooks that other
+//! languages may implement. So a hook has two places: its declaration in the list, and the engine's call.
 
-/// Declares a trait of hooks, and the macros that delegate them.
+/// Declares a trait of hooks, the macros that delegate them, and their description.
 ///
-/// A hook is written without its receiver: those in `query` take `&self`, those in `notify` take
-/// `&mut self`. Behind its type, a function of this module in brackets combines the answers of two schemes.
+/// A hook is written without its receiver: those in `query` and `prefetch` take `&self`, those in `notify` and
+/// `inspect` take `&mut self`. After the type of its answer, a function of this module in brackets combines the
+/// answers of two schemes. `if needs_x` declares a method that says whether a scheme has the hook at
+/// all. The hooks in `notify` can be implemented in other languages; their arguments and answers
+/// implement the traits of [`foreign`](super::foreign).
 macro_rules! hooks {
     (
         $d:tt
@@ -14,21 +18,38 @@ macro_rules! hooks {
         macro $dispatch:ident;
         $(#[$chain_about:meta])*
         macro $chain:ident;
+        $(#[$callback_about:meta])*
+        macro $callback:ident;
+        $(#[$list_about:meta])*
+        const $list:ident, $number:ident;
         $(#[$about:meta])*
         pub trait $name:ident {
             query {
                 $(
                     $(#[$query_about:meta])*
                     fn $query:ident($($query_argument:ident: $query_type:ty),* $(,)?)
-                        -> $query_answer:ty [$query_merge:ident] $query_body:tt
+                        -> $query_answer:ty [$query_merge:ident] $query_body:block
+                )*
+            }
+            prefetch {
+                $(
+                    $(#[$prefetch_about:meta])*
+                    fn $prefetch:ident($($prefetch_argument:ident: $prefetch_type:ty),* $(,)?);
                 )*
             }
             notify {
                 $(
-                    $(#[$notify_about:meta])*
-                    fn $notify:ident $(<$generic:ident: $bound:path>)? (
-                        $($notify_argument:ident: $notify_type:ty),* $(,)?
-                    ) -> $notify_answer:ty [$notify_merge:ident] $notify_body:tt
+                    $(#[doc = $notify_about:expr])*
+                    fn $notify:ident($($notify_argument:ident: $notify_type:ty),* $(,)?)
+                        -> $notify_answer:ty [$notify_merge:ident] $(if $notify_needs:ident)? $notify_body:block
+                )*
+            }
+            inspect {
+                $(
+                    $(#[$inspect_about:meta])*
+                    fn $inspect:ident<$generic:ident: $bound:path>(
+                        $($inspect_argument:ident: $inspect_type:ty),* $(,)?
+                    ) -> $inspect_answer:ty [$inspect_merge:ident] $(if $inspect_needs:ident)? $inspect_body:block
                 )*
             }
         }
@@ -44,13 +65,71 @@ macro_rules! hooks {
                 fn $query(&self $(, $query_argument: $query_type)*) -> $query_answer $query_body
             )*
 
+            // A scheme that needs none of them never meets them.
             $(
-                $(#[$notify_about])*
-                #[allow(unused_variables, reason = "a default needs few of its arguments")]
-                fn $notify $(<$generic: $bound>)? (
-                    &mut self $(, $notify_argument: $notify_type)*
-                ) -> $notify_answer $notify_body
+                $(#[$prefetch_about])*
+                #[doc(hidden)]
+                #[inline]
+                fn $prefetch(&self $(, $prefetch_argument: $prefetch_type)*) {
+                    $(let _ = $prefetch_argument;)*
+                }
             )*
+
+            $(
+                $(
+                    #[doc = concat!("Whether [`", stringify!($notify), "`](Self::", stringify!($notify), ") must be called; always the same answer.")]
+                    #[inline]
+                    fn $notify_needs(&self) -> bool {
+                        false
+                    }
+                )?
+
+                $(#[doc = $notify_about])*
+                #[inline]
+                #[allow(unused_variables, reason = "a default needs few of its arguments")]
+                fn $notify(&mut self $(, $notify_argument: $notify_type)*) -> $notify_answer $notify_body
+            )*
+
+            $(
+                $(
+                    #[doc = concat!("Whether [`", stringify!($inspect), "`](Self::", stringify!($inspect), ") must be called; always the same answer.")]
+                    #[inline]
+                    fn $inspect_needs(&self) -> bool {
+                        false
+                    }
+                )?
+
+                $(#[$inspect_about])*
+                #[inline]
+                #[allow(unused_variables, reason = "a default needs few of its arguments")]
+                fn $inspect<$generic: $bound>(
+                    &mut self $(, $inspect_argument: $inspect_type)*
+                ) -> $inspect_answer $inspect_body
+            )*
+        }
+
+        $(#[$list_about])*
+        pub const $list: &[$crate::hooks::foreign::Description] = &[
+            $(
+                $crate::hooks::foreign::Description {
+                    name: stringify!($notify),
+                    about: concat!($($notify_about, "\n"),*),
+                    arguments: &[
+                        $((
+                            stringify!($notify_argument),
+                            <$notify_type as $crate::hooks::foreign::Argument>::FIELDS,
+                        )),*
+                    ],
+                    answer: <$notify_answer as $crate::hooks::foreign::Answer>::KIND,
+                },
+            )*
+        ];
+
+        /// The place of each hook in the description.
+        #[allow(non_camel_case_types, reason = "the names are those of the hooks")]
+        #[derive(Clone, Copy)]
+        pub(crate) enum $number {
+            $($notify,)*
         }
 
         $(#[$dispatch_about])*
@@ -88,12 +167,50 @@ macro_rules! hooks {
                         )*
                         $(
                             #[inline]
-                            fn $notify $(<$generic: $bound>)? (
+                            fn $prefetch(&self $(, $prefetch_argument: $prefetch_type)*) {
+                                match self {
+                                    $d(Self::$d variant(scheme) => {
+                                        $name::$prefetch(scheme $(, $prefetch_argument)*)
+                                    })*
+                                }
+                            }
+                        )*
+                        $(
+                            $(
+                                #[inline]
+                                fn $notify_needs(&self) -> bool {
+                                    match self {
+                                        $d(Self::$d variant(scheme) => $name::$notify_needs(scheme),)*
+                                    }
+                                }
+                            )?
+                            #[inline]
+                            fn $notify(
                                 &mut self $(, $notify_argument: $notify_type)*
                             ) -> $notify_answer {
                                 match self {
                                     $d(Self::$d variant(scheme) => {
                                         $name::$notify(scheme $(, $notify_argument)*)
+                                    })*
+                                }
+                            }
+                        )*
+                        $(
+                            $(
+                                #[inline]
+                                fn $inspect_needs(&self) -> bool {
+                                    match self {
+                                        $d(Self::$d variant(scheme) => $name::$inspect_needs(scheme),)*
+                                    }
+                                }
+                            )?
+                            #[inline]
+                            fn $inspect<$generic: $bound>(
+                                &mut self $(, $inspect_argument: $inspect_type)*
+                            ) -> $inspect_answer {
+                                match self {
+                                    $d(Self::$d variant(scheme) => {
+                                        $name::$inspect(scheme $(, $inspect_argument)*)
                                     })*
                                 }
                             }
@@ -116,7 +233,7 @@ macro_rules! hooks {
             ) => {
                 const _: () = {
                     #[allow(unused_imports, reason = "the types of all hooks")]
-                    use $crate::{hooks::*, units::*};
+                    use $crate::{hooks::*, hooks::declare::*, units::*};
 
                     impl<$d($d generics)*> $name for $d target {
                         const ACTIVE: bool = <$d first_type as $name>::ACTIVE
@@ -127,7 +244,7 @@ macro_rules! hooks {
                             fn $query(
                                 &self $(, $query_argument: $query_type)*
                             ) -> $query_answer {
-                                $crate::hooks::declare::$query_merge(
+                                $query_merge(
                                     $name::$query(&self.$d first $(, $query_argument)*),
                                     $name::$query(&self.$d second $(, $query_argument)*),
                                 )
@@ -135,13 +252,83 @@ macro_rules! hooks {
                         )*
                         $(
                             #[inline]
-                            fn $notify $(<$generic: $bound>)? (
+                            fn $prefetch(&self $(, $prefetch_argument: $prefetch_type)*) {
+                                $name::$prefetch(&self.$d first $(, $prefetch_argument)*);
+                                $name::$prefetch(&self.$d second $(, $prefetch_argument)*);
+                            }
+                        )*
+                        $(
+                            $(
+                                #[inline]
+                                fn $notify_needs(&self) -> bool {
+                                    $name::$notify_needs(&self.$d first)
+                                        || $name::$notify_needs(&self.$d second)
+                                }
+                            )?
+                            #[inline]
+                            fn $notify(
                                 &mut self $(, $notify_argument: $notify_type)*
                             ) -> $notify_answer {
-                                $crate::hooks::declare::$notify_merge(
+                                $notify_merge(
                                     $name::$notify(&mut self.$d first $(, $notify_argument)*),
                                     $name::$notify(&mut self.$d second $(, $notify_argument)*),
                                 )
+                            }
+                        )*
+                        $(
+                            $(
+                                #[inline]
+                                fn $inspect_needs(&self) -> bool {
+                                    $name::$inspect_needs(&self.$d first)
+                                        || $name::$inspect_needs(&self.$d second)
+                                }
+                            )?
+                            #[inline]
+                            fn $inspect<$generic: $bound>(
+                                &mut self $(, $inspect_argument: $inspect_type)*
+                            ) -> $inspect_answer {
+                                $inspect_merge(
+                                    $name::$inspect(&mut self.$d first $(, $inspect_argument)*),
+                                    $name::$inspect(&mut self.$d second $(, $inspect_argument)*),
+                                )
+                            }
+                        )*
+                    }
+                };
+            };
+        }
+
+        $(#[$callback_about])*
+        macro_rules! $callback {
+            ($d target:ty, $d first:expr) => {
+                const _: () = {
+                    use $crate::{hooks::*, hooks::foreign::Argument, units::*};
+
+                    impl $name for $d target {
+                        $(
+                            $(
+                                #[inline]
+                                fn $notify_needs(&self) -> bool {
+                                    self.has($d first + $number::$notify as usize)
+                                }
+                            )?
+                            #[inline]
+                            #[allow(unused_variables, reason = "a default needs few of its arguments")]
+                            fn $notify(
+                                &mut self $(, $notify_argument: $notify_type)*
+                            ) -> $notify_answer {
+                                let hook = $d first + $number::$notify as usize;
+                                if !self.has(hook) {
+                                    return match self.withholds::<$notify_answer>() {
+                                        Some(answer) => answer,
+                                        None => $notify_body,
+                                    };
+                                }
+                                self.words.clear();
+                                $(Argument::write(&$notify_argument, &mut self.words);)*
+                                let answer = self.call(hook, stringify!($notify));
+                                $(Argument::read_back($notify_argument, &self.words);)*
+                                answer
                             }
                         )*
                     }
@@ -179,4 +366,10 @@ pub fn longest(first: Span, second: Span) -> Span {
 #[inline]
 pub fn sum(first: u64, second: u64) -> u64 {
     first + second
+}
+
+/// The first that chooses.
+#[inline]
+pub fn first_choice<T>(first: Option<T>, second: Option<T>) -> Option<T> {
+    first.or(second)
 }

@@ -1,23 +1,9 @@
 //! A scheme that consists of compiled functions of another language, handed over by address.
 //!
-//! All numbers are `int64`, times in picoseconds; the first argument is a table of `float64` in which
-//! the functions keep what they remember. A function that is left out does nothing.
-//!
-//! | function | arguments after the table | value |
-//! |---|---|---|
-//! | `on_queued` | now, port VL, bytes queued, credits left, bytes of the packet | 0 |
-//! | `on_departure` | now, port VL, bytes queued, credits left, bytes of the packet, marked before | not 0: mark it |
-//! | `release` | now, source, destination, SL | when the flow may send |
-//! | `host_release` | now, host | when the host may send |
-//! | `on_flow_start` | now, source, destination, SL | 0 |
-//! | `on_send` | now, source, destination, SL, time on the link, payload | 0 |
-//! | `on_feedback` | now, source, destination, SL, payload acknowledged (0: a notification), marked | not 0: ask again |
-//! | `on_credit` | now, host, credits taken, credits in all | 0 |
-//!
-//! A function returns the bitwise complement of its value, which is never negative. So every valid
-//! result is negative: 0 means that the function raised an exception, and a positive number that its
-//! value is not valid. The first such call is recorded as the [`Failure`] of the run. No function is
-//! called after it: no flow may send, and whoever drives the run ends it at its next step.
+//! The functions are those of the hooks that [`SWITCH_HOOKS`] and [`SOURCE_HOOKS`] describe; the conventions are
+//! those of [`foreign`](crate::hooks::foreign). A function that is left out does nothing. The first call that fails
+//! is recorded as the [`Failure`] of the run. No function is called after it: no flow may send, and
+//! whoever drives the run ends it at its next step.
 
 // Calling what stands at an address is unsafe whatever one does; nothing else here is.
 #![allow(unsafe_code)]
@@ -25,43 +11,42 @@
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
-use crate::hooks::{
-    Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
-    SwitchControl, UnknownSetting,
-};
-use silvan_core::{HostId, Span, Time};
+use crate::hooks::foreign::{Answer, Words};
+use crate::hooks::{SOURCE_HOOKS, SWITCH_HOOKS, SettingChange, Settings, UnknownSetting};
+use silvan_core::Time;
 
 type State = *mut f64;
-type OnQueued = unsafe extern "C" fn(State, i64, i64, i64, i64, i64) -> i64;
-type OnDeparture = unsafe extern "C" fn(State, i64, i64, i64, i64, i64, i64) -> i64;
-type Release = unsafe extern "C" fn(State, i64, i64, i64, i64) -> i64;
-type HostRelease = unsafe extern "C" fn(State, i64, i64) -> i64;
-type OnFlowStart = unsafe extern "C" fn(State, i64, i64, i64, i64) -> i64;
-type OnSend = unsafe extern "C" fn(State, i64, i64, i64, i64, i64, i64) -> i64;
-type OnFeedback = unsafe extern "C" fn(State, i64, i64, i64, i64, i64, i64) -> i64;
-type OnCredit = unsafe extern "C" fn(State, i64, i64, i64, i64) -> i64;
+type Function = unsafe extern "C" fn(State, *mut i64) -> i64;
 
-/// Where the functions and their table stand in memory. 0 stands for a function that is left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Number of hooks: first those at the switches, then those at the hosts.
+const HOOKS: usize = SWITCH_HOOKS.len() + SOURCE_HOOKS.len();
+
+/// Where the functions and their table are in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// The table of `float64`.
-    pub state: usize,
-    /// [`SwitchControl::on_queued`].
-    pub on_queued: usize,
-    /// [`SwitchControl::on_departure`].
-    pub on_departure: usize,
-    /// [`SourceControl::release`].
-    pub release: usize,
-    /// [`SourceControl::host_release`].
-    pub host_release: usize,
-    /// [`SourceControl::on_flow_start`].
-    pub on_flow_start: usize,
-    /// [`SourceControl::on_send`].
-    pub on_send: usize,
-    /// [`SourceControl::on_feedback`].
-    pub on_feedback: usize,
-    /// [`SourceControl::on_credit`].
-    pub on_credit: usize,
+    state: usize,
+    functions: [usize; HOOKS],
+}
+
+impl Addresses {
+    /// No functions, and the address of the table of `float64`.
+    pub const fn new(state: usize) -> Self {
+        Self {
+            state,
+            functions: [0; HOOKS],
+        }
+    }
+
+    /// Adds the address of the function for a hook. Returns `false` if no hook has this name.
+    #[must_use]
+    pub fn add(&mut self, hook: &str, function: usize) -> bool {
+        let mut names = SWITCH_HOOKS.iter().chain(SOURCE_HOOKS);
+        match names.position(|known| known.name == hook) {
+            Some(place) => self.functions[place] = function,
+            None => return false,
+        }
+        true
+    }
 }
 
 /// The first call that failed.
@@ -133,46 +118,35 @@ impl Watch {
 pub struct Callbacks {
     watch: Rc<Watch>,
     state: State,
-    on_queued: Option<OnQueued>,
-    on_departure: Option<OnDeparture>,
-    release: Option<Release>,
-    host_release: Option<HostRelease>,
-    on_flow_start: Option<OnFlowStart>,
-    on_send: Option<OnSend>,
-    on_feedback: Option<OnFeedback>,
-    on_credit: Option<OnCredit>,
+    functions: [Option<Function>; HOOKS],
+    /// Arguments of the current call.
+    words: Words,
 }
 
 impl Callbacks {
     /// The functions at these addresses.
     ///
     /// # Safety
-    /// Each address but 0 is that of a function of the C calling convention with the arguments and the
-    /// result that the module's table gives it, and `state` is what these functions take it for.
-    /// Functions and table stay where they are for as long as this value or a copy of it is used, and
-    /// nobody else touches the table meanwhile.
+    /// Each address is that of a function of the C calling convention that takes the address of the
+    /// table and that of its arguments, and accesses no more than these; `state` is what the functions take it
+    /// for. Functions and table stay where they are for as long as this value or a copy of it is used,
+    /// and nothing else accesses the table meanwhile.
     pub unsafe fn at(addresses: Addresses, observer: Observer) -> Self {
         use std::mem::transmute;
-        // SAFETY: an `Option` of a function pointer is as large as an address and `None` at 0; the
-        // caller vouches for all others.
-        unsafe {
-            Self {
-                watch: Rc::new(Watch {
-                    stopped: Cell::new(false),
-                    calls: Cell::new(0),
-                    reason: OnceCell::new(),
-                    observer,
-                }),
-                state: addresses.state as State,
-                on_queued: transmute::<usize, Option<OnQueued>>(addresses.on_queued),
-                on_departure: transmute::<usize, Option<OnDeparture>>(addresses.on_departure),
-                release: transmute::<usize, Option<Release>>(addresses.release),
-                host_release: transmute::<usize, Option<HostRelease>>(addresses.host_release),
-                on_flow_start: transmute::<usize, Option<OnFlowStart>>(addresses.on_flow_start),
-                on_send: transmute::<usize, Option<OnSend>>(addresses.on_send),
-                on_feedback: transmute::<usize, Option<OnFeedback>>(addresses.on_feedback),
-                on_credit: transmute::<usize, Option<OnCredit>>(addresses.on_credit),
-            }
+        Self {
+            watch: Rc::new(Watch {
+                stopped: Cell::new(false),
+                calls: Cell::new(0),
+                reason: OnceCell::new(),
+                observer,
+            }),
+            state: addresses.state as State,
+            // SAFETY: an `Option` of a function pointer is as large as an address and `None` at 0; the
+            // caller vouches for all others.
+            functions: addresses
+                .functions
+                .map(|address| unsafe { transmute::<usize, Option<Function>>(address) }),
+            words: Words::default(),
         }
     }
 }
@@ -185,189 +159,47 @@ impl std::fmt::Debug for Callbacks {
     }
 }
 
-/// Picoseconds as a function gets them.
-#[inline]
-fn ps(time: Time) -> i64 {
-    i64::try_from(time.as_ps()).unwrap_or(i64::MAX)
-}
-
-/// A time that a function has given; the largest number means never.
-#[inline]
-fn time(ps: i64) -> Time {
-    match ps {
-        i64::MAX => Time::MAX,
-        _ => Time::from_ps(ps.unsigned_abs()),
-    }
-}
-
-/// Source, destination and service level.
-#[inline]
-fn ends(flow: Flow) -> (i64, i64, i64) {
-    let Flow {
-        source,
-        destination,
-        sl,
-    } = flow;
-    (
-        source.index() as i64,
-        destination.index() as i64,
-        sl.index() as i64,
-    )
-}
-
 impl Callbacks {
     /// Why no function is called any more; `None` while all is well.
     pub fn stopped(&self) -> Option<&Stopped> {
         self.watch.reason.get()
     }
 
-    /// The value of a call, `None` if it failed or if no function is called any more.
+    /// Whether there is a function for this hook.
     #[inline]
-    fn value<const N: usize>(
-        &self,
-        hook: &'static str,
-        arguments: [i64; N],
-        call: impl FnOnce(State, [i64; N]) -> i64,
-    ) -> Option<i64> {
-        if self.watch.stops(arguments[0]) {
-            return None;
-        }
-        let answer = call(self.state, arguments);
-        if answer < 0 {
-            return Some(!answer);
+    fn has(&self, hook: usize) -> bool {
+        self.functions[hook].is_some()
+    }
+
+    /// The answer of a hook without a function if no function is called any more, and that matters.
+    #[inline]
+    fn withholds<A: Answer>(&self) -> Option<A> {
+        (A::WITHHELD && self.watch.stopped.get()).then(A::stopped)
+    }
+
+    /// Calls a function with the arguments in `words`, of which the first is the simulated time.
+    #[inline]
+    fn call<A: Answer>(&mut self, hook: usize, name: &'static str) -> A {
+        let arguments = self.words.assemble();
+        let (Some(function), false) = (self.functions[hook], self.watch.stops(arguments[0])) else {
+            return A::stopped();
+        };
+        // SAFETY: `Callbacks::at` has the caller's word.
+        let value = unsafe { function(self.state, arguments.as_mut_ptr()) };
+        if value < 0 {
+            return A::from_value(!value);
         }
         self.watch.stop(Stopped::Failed(Failure {
-            hook,
+            hook: name,
             arguments: arguments.to_vec(),
-            raised: answer == 0,
+            raised: value == 0,
         }));
-        None
+        A::stopped()
     }
 }
 
-// SAFETY of all calls below: `Callbacks::at` has the caller's word.
-
-impl SwitchControl for Callbacks {
-    #[inline]
-    fn on_queued(&mut self, now: Time, output: PortVl, queue: QueueView, packet: PacketView) {
-        if let Some(hook) = self.on_queued {
-            let (queued, credit) = (i64::from(queue.queued_bytes), i64::from(queue.has_credit));
-            let (output, wire) = (i64::from(output.0), i64::from(packet.wire_bytes));
-            let arguments = [ps(now), output, queued, credit, wire];
-            self.value("on_queued", arguments, |state, [a, b, c, d, e]| unsafe {
-                hook(state, a, b, c, d, e)
-            });
-        }
-    }
-
-    #[inline]
-    fn on_departure(
-        &mut self,
-        now: Time,
-        output: PortVl,
-        queue: QueueView,
-        packet: PacketView,
-    ) -> bool {
-        let Some(hook) = self.on_departure else {
-            return false;
-        };
-        let (queued, credit) = (i64::from(queue.queued_bytes), i64::from(queue.has_credit));
-        let (wire, marked) = (i64::from(packet.wire_bytes), i64::from(packet.marked));
-        let arguments = [ps(now), i64::from(output.0), queued, credit, wire, marked];
-        let mark = self.value(
-            "on_departure",
-            arguments,
-            |state, [a, b, c, d, e, f]| unsafe { hook(state, a, b, c, d, e, f) },
-        );
-        mark.unwrap_or(0) != 0
-    }
-}
-
-impl SourceControl for Callbacks {
-    #[inline]
-    fn needs_credit(&self) -> bool {
-        self.on_credit.is_some()
-    }
-
-    #[inline]
-    fn release(&mut self, now: Time, flow: Flow) -> Time {
-        let Some(hook) = self.release else {
-            return now;
-        };
-        let (source, destination, sl) = ends(flow);
-        let arguments = [ps(now), source, destination, sl];
-        let at = self.value("release", arguments, |state, [a, b, c, d]| unsafe {
-            hook(state, a, b, c, d)
-        });
-        at.map_or(Time::MAX, time)
-    }
-
-    #[inline]
-    fn host_release(&mut self, now: Time, host: HostId) -> Time {
-        if self.watch.stopped.get() {
-            return Time::MAX;
-        }
-        let Some(hook) = self.host_release else {
-            return now;
-        };
-        let arguments = [ps(now), host.index() as i64];
-        let at = self.value("host_release", arguments, |state, [a, b]| unsafe {
-            hook(state, a, b)
-        });
-        at.map_or(Time::MAX, time)
-    }
-
-    fn on_flow_start(&mut self, now: Time, flow: Flow) {
-        if let Some(hook) = self.on_flow_start {
-            let (source, destination, sl) = ends(flow);
-            let arguments = [ps(now), source, destination, sl];
-            self.value("on_flow_start", arguments, |state, [a, b, c, d]| unsafe {
-                hook(state, a, b, c, d)
-            });
-        }
-    }
-
-    #[inline]
-    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
-        if let Some(hook) = self.on_send {
-            let (source, destination, sl) = ends(flow);
-            let (wire, payload) = (wire_time.as_ps() as i64, i64::from(payload));
-            let arguments = [ps(now), source, destination, sl, wire, payload];
-            self.value("on_send", arguments, |state, [a, b, c, d, e, f]| unsafe {
-                hook(state, a, b, c, d, e, f)
-            });
-        }
-    }
-
-    #[inline]
-    fn on_feedback(&mut self, now: Time, flow: Flow, feedback: Feedback) -> bool {
-        let Some(hook) = self.on_feedback else {
-            return false;
-        };
-        let (source, destination, sl) = ends(flow);
-        let (bytes, becn) = match feedback {
-            Feedback::Cnp => (0, 1),
-            Feedback::Ack { bytes, becn } => (i64::from(bytes), i64::from(becn)),
-        };
-        let arguments = [ps(now), source, destination, sl, bytes, becn];
-        let again = self.value(
-            "on_feedback",
-            arguments,
-            |state, [a, b, c, d, e, f]| unsafe { hook(state, a, b, c, d, e, f) },
-        );
-        again.unwrap_or(0) != 0
-    }
-
-    fn on_credit(&mut self, now: Time, host: HostId, used: u32, capacity: u32) {
-        if let Some(hook) = self.on_credit {
-            let (used, capacity) = (i64::from(used), i64::from(capacity));
-            let arguments = [ps(now), host.index() as i64, used, capacity];
-            self.value("on_credit", arguments, |state, [a, b, c, d]| unsafe {
-                hook(state, a, b, c, d)
-            });
-        }
-    }
-}
+callback_switches! { Callbacks, 0 }
+callback_sources! { Callbacks, SWITCH_HOOKS.len() }
 
 /// Nothing of it changes during a run.
 impl Settings for Callbacks {
@@ -378,48 +210,75 @@ impl Settings for Callbacks {
 
 #[cfg(test)]
 mod tests {
-    use silvan_core::{PortId, Sl};
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+    use silvan_core::{HostId, PortId, Rate, Sl, Span};
 
     use super::*;
+    use crate::hooks::{
+        Ack, Arrival, Feedback, Flow, Grant, Grants, Hop, PacketView, PortVl, QueueView,
+        SourceControl, SwitchControl,
+    };
 
-    unsafe extern "C" fn departure(
-        state: State,
-        now: i64,
-        port_vl: i64,
-        queued: i64,
-        credit: i64,
-        wire: i64,
-        marked: i64,
-    ) -> i64 {
-        let seen = [now, port_vl, queued, credit, wire, marked];
-        for (at, value) in seen.into_iter().enumerate() {
-            // SAFETY: the test's table has room for eight numbers.
-            unsafe { *state.add(at) = value as f64 };
-        }
-        !i64::from(queued > 100)
+    /// Arguments of a function.
+    fn words<const N: usize>(arguments: *mut i64) -> [i64; N] {
+        // SAFETY: a hook has as many arguments as its test reads.
+        std::array::from_fn(|at| unsafe { *arguments.add(at) })
     }
 
-    unsafe extern "C" fn release(_: State, now: i64, source: i64, to: i64, sl: i64) -> i64 {
+    fn note(state: State, seen: impl IntoIterator<Item = i64>) {
+        for (at, value) in seen.into_iter().enumerate() {
+            // SAFETY: the test's table has room for twelve numbers.
+            unsafe { *state.add(at) = value as f64 };
+        }
+    }
+
+    unsafe extern "C" fn departure(state: State, arguments: *mut i64) -> i64 {
+        let seen = words::<7>(arguments);
+        note(state, seen);
+        !i64::from(seen[2] > 100)
+    }
+
+    unsafe extern "C" fn release(_: State, arguments: *mut i64) -> i64 {
+        let [now, source, to, sl] = words(arguments);
         !(now + 1_000 * source + 100 * to + sl)
     }
 
-    unsafe extern "C" fn never(_: State, _: i64, _: i64) -> i64 {
+    unsafe extern "C" fn never(_: State, _: *mut i64) -> i64 {
         !i64::MAX
     }
 
+    unsafe extern "C" fn ack(state: State, arguments: *mut i64) -> i64 {
+        note(state, words::<12>(arguments).into_iter().skip(4));
+        !1
+    }
+
+    /// Grants what has arrived to the next host, twice.
+    unsafe extern "C" fn receive(_: State, arguments: *mut i64) -> i64 {
+        let [now, source, _, sl, payload, _, _, _, rows] = words(arguments);
+        assert_eq!(rows, crate::hooks::foreign::OUTPUT_ROWS as i64);
+        for row in [0, 2] {
+            for (column, value) in [source + 1, sl, payload, now + 5].into_iter().enumerate() {
+                // SAFETY: there are so many rows of four numbers.
+                unsafe { *arguments.add(9 + 4 * row + column) = value };
+            }
+        }
+        !0
+    }
+
     /// Counts its calls; fails as its last argument says: 0 is an exception, 1 a value that is not valid.
-    unsafe extern "C" fn failing(
-        state: State,
-        _: i64,
-        _: i64,
-        _: i64,
-        _: i64,
-        _: i64,
-        how: i64,
-    ) -> i64 {
-        // SAFETY: the test's table has room for eight numbers.
+    unsafe extern "C" fn failing(state: State, arguments: *mut i64) -> i64 {
+        // SAFETY: the test's table has room for a number.
         unsafe { *state += 1.0 };
-        how
+        words::<6>(arguments)[5]
+    }
+
+    fn addresses(table: &mut [f64], functions: &[(&str, Function)]) -> Addresses {
+        let mut addresses = Addresses::new(table.as_mut_ptr() as usize);
+        for (name, function) in functions {
+            assert!(addresses.add(name, *function as usize));
+        }
+        addresses
     }
 
     const FLOW: Flow = Flow {
@@ -430,14 +289,15 @@ mod tests {
 
     #[test]
     fn arguments_and_results_arrive() {
-        let mut table = [0.0; 8];
-        let addresses = Addresses {
-            state: table.as_mut_ptr() as usize,
-            on_departure: departure as *const () as usize,
-            release: release as *const () as usize,
-            host_release: never as *const () as usize,
-            ..Addresses::default()
-        };
+        let mut table = [0.0; 12];
+        let addresses = addresses(
+            &mut table,
+            &[
+                ("on_departure", departure),
+                ("release", release),
+                ("host_release", never),
+            ],
+        );
         // SAFETY: functions of this module, and a table that outlives the calls.
         let mut calls = unsafe { Callbacks::at(addresses, Box::new(|_| true)) };
         let now = Time::from_ps(7);
@@ -450,7 +310,7 @@ mod tests {
         let packet = PacketView {
             wire_bytes: 64,
             marked: false,
-            input: PortId::new(0),
+            input: PortId::new(6),
         };
         assert!(calls.on_departure(now, PortVl(9), queue(101), packet));
         assert!(!calls.on_departure(now, PortVl(9), queue(100), packet));
@@ -458,20 +318,67 @@ mod tests {
         assert!(!calls.on_feedback(now, FLOW, Feedback::Cnp));
         assert!(!calls.needs_credit());
         calls.on_credit(now, FLOW.source, 1, 2);
-        assert_eq!(table, [7.0, 9.0, 100.0, 1.0, 64.0, 0.0, 0.0, 0.0]);
+        assert_eq!(table[..7], [7.0, 9.0, 100.0, 1.0, 64.0, 0.0, 6.0]);
         assert_eq!(calls.stopped(), None);
+    }
+
+    #[test]
+    fn rows_go_in_and_out() {
+        let mut table = [0.0; 12];
+        let addresses = addresses(&mut table, &[("on_ack", ack), ("on_receive", receive)]);
+        // SAFETY: functions of this module, and a table that outlives the calls.
+        let mut calls = unsafe { Callbacks::at(addresses, Box::new(|_| true)) };
+        let now = Time::from_ps(7);
+        let hop = Hop {
+            output: PortVl(11),
+            at: Time::from_ps(12),
+            queued_bytes: 13,
+            xmit_bytes: 14,
+            rate: Rate::from_bits_per_sec(15).unwrap(),
+        };
+        let hops = [
+            hop,
+            Hop {
+                queued_bytes: 16,
+                ..hop
+            },
+        ];
+        let acknowledged = Ack {
+            bytes: 100,
+            becn: true,
+            sent: Time::from_ps(3),
+            hops: &hops[..1],
+        };
+        assert!(calls.needs_ack() && calls.on_ack(now, FLOW, acknowledged));
+        assert_eq!(table[..8], [100.0, 1.0, 3.0, 1.0, 11.0, 12.0, 13.0, 14.0]);
+        let two = Ack {
+            hops: &hops,
+            ..acknowledged
+        };
+        assert!(calls.on_ack(now, FLOW, two));
+        assert_eq!(table[3], 2.0);
+        let arrival = Arrival {
+            payload: 2_048,
+            marked: false,
+            last: true,
+            sent: Time::ZERO,
+        };
+        let mut grants = Grants::default();
+        calls.on_receive(now, FLOW, arrival, &mut grants);
+        let grant = Grant {
+            source: HostId::new(4),
+            sl: Sl::ZERO,
+            bytes: 2_048,
+            at: Time::from_ps(12),
+        };
+        assert_eq!(grants.drain().collect::<Vec<_>>(), [grant; 2]);
     }
 
     #[test]
     fn no_function_is_called_after_the_first_failure() {
         for (payload, raised) in [(0, true), (1, false)] {
-            let mut table = [0.0; 8];
-            let addresses = Addresses {
-                state: table.as_mut_ptr() as usize,
-                on_send: failing as *const () as usize,
-                release: release as *const () as usize,
-                ..Addresses::default()
-            };
+            let mut table = [0.0; 12];
+            let addresses = addresses(&mut table, &[("on_send", failing), ("release", release)]);
             // SAFETY: functions of this module, and a table that outlives the calls.
             let mut calls = unsafe { Callbacks::at(addresses, Box::new(|_| true)) };
             let other = calls.clone();
@@ -491,10 +398,7 @@ mod tests {
 
     #[test]
     fn the_observer_ends_what_never_leaves_its_step() {
-        let addresses = Addresses {
-            release: release as *const () as usize,
-            ..Addresses::default()
-        };
+        let addresses = addresses(&mut [], &[("release", release)]);
         // SAFETY: a function of this module that needs no table.
         let mut calls = unsafe { Callbacks::at(addresses, Box::new(|now| now.as_ps() < 50_000)) };
         let mut now = 0;
@@ -510,9 +414,10 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_number_means_never() {
-        assert_eq!(time(5), Time::from_ps(5));
-        assert_eq!(time(i64::MAX), Time::MAX);
-        assert_eq!(ps(Time::MAX), i64::MAX);
+    fn the_largest_number_means_never_and_no_choice() {
+        assert_eq!(Time::from_value(5), Time::from_ps(5));
+        assert_eq!(Time::from_value(i64::MAX), Time::MAX);
+        assert_eq!(Option::<u32>::from_value(5), Some(5));
+        assert_eq!(Option::<u32>::from_value(i64::MAX), None);
     }
 }

@@ -12,6 +12,7 @@ use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
 use crate::ahead::Reach;
 use crate::bypass::Bypass;
 use crate::events::{EventQueue, MAX_LANES, NO_LANE};
+use crate::extension::Extensions;
 use crate::fifo::Fifos;
 use crate::outside::Outside;
 use crate::packet::{NONE, Pool, Queue};
@@ -96,6 +97,7 @@ impl Plane {
             reach: Reach::Near,
             ways: Ways::default(),
             spill: Spill::default(),
+            extensions: Extensions::default(),
             pool: Pool::new(
                 config.switch.arbitration == Arbitration::OldestFirst
                     || config.switch.bypass_limit.is_some()

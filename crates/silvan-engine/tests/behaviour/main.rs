@@ -13,6 +13,7 @@ mod charge;
 mod closed_loop;
 mod deadlock;
 mod determinism;
+mod extensions;
 mod hooks;
 mod invariants;
 mod lanes;

@@ -8,7 +8,7 @@ RATE, NEXT = 0, 1
 THRESHOLD, STEP = (-1, 0, 0), (-1, 0, 1)
 
 
-def on_departure(state, now, port_vl, queued_bytes, has_credit, wire_bytes, marked):
+def on_departure(state, now, port_vl, queued_bytes, has_credit, wire_bytes, marked, input_port):
     return queued_bytes >= state[THRESHOLD]
 
 

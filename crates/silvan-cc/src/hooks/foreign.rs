@@ -1,0 +1,407 @@
+//! How hooks look to another language: whole numbers of 64 bits in, one out.
+//!
+//! A compiled function gets the address of a table of `float64`, in which it keeps its state, and the address of
+//! its arguments: an `int64` for each number, times in picoseconds. An argument that consists of
+//! rows is a number, how many they are; the rows themselves come after all numbers.
+//!
+//! It returns the bitwise complement of its value, which is never negative. So every valid result is negative: 0
+//! means that the function raised an exception, and a positive number that its value is not valid.
+
+use silvan_core::{HostId, PortId, Span, Time, Vl};
+
+use super::{
+    Ack, Arrival, Candidate, Feedback, Flow, Grant, Grants, Hop, LinkView, PacketView, PortVl,
+    QueueView,
+};
+
+/// A hook as a function of another language has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// Its name.
+    pub name: &'static str,
+    /// Its documentation, in Markdown.
+    pub about: &'static str,
+    /// Each argument's name in Rust, and what a function gets for it.
+    pub arguments: &'static [(&'static str, &'static [Field])],
+    /// What it returns.
+    pub answer: Kind,
+}
+
+/// What a function gets for an argument, or for a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// A number; an empty name stands for that of the argument.
+    Number(&'static str),
+    /// Rows to read, with the names of their columns.
+    Rows(&'static str, &'static [&'static str]),
+    /// [`OUTPUT_ROWS`] rows to fill in. Those that stay 0 do not count.
+    Output(&'static str, &'static [&'static str]),
+}
+
+/// Rows that a function may fill in.
+pub const OUTPUT_ROWS: usize = 16;
+
+/// What a function returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing.
+    None,
+    /// True or false.
+    Flag,
+    /// Picoseconds; the largest number stands for never.
+    Time,
+    /// A number up to this one; the largest number of 64 bits stands for no choice.
+    Choice(u64),
+}
+
+/// The numbers of a call.
+#[derive(Clone, Debug, Default)]
+pub struct Words {
+    /// The numbers; before the call, the rows are behind them.
+    numbers: Vec<i64>,
+    rows: Vec<i64>,
+    /// Where the rows begin.
+    first_row: usize,
+}
+
+impl Words {
+    /// Removes everything.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.numbers.clear();
+        self.rows.clear();
+    }
+
+    #[inline]
+    fn push(&mut self, number: impl Into<i64>) {
+        self.numbers.push(number.into());
+    }
+
+    /// A number that no scheme will see as large as that.
+    #[inline]
+    fn push_large(&mut self, number: u64) {
+        self.push(i64::try_from(number).unwrap_or(i64::MAX));
+    }
+
+    /// All numbers and rows, in one piece.
+    #[inline]
+    pub fn assemble(&mut self) -> &mut [i64] {
+        self.first_row = self.numbers.len();
+        if !self.rows.is_empty() {
+            self.numbers.extend_from_slice(&self.rows);
+        }
+        &mut self.numbers
+    }
+}
+
+/// An argument of a hook.
+pub trait Argument {
+    /// What a function gets for it.
+    const FIELDS: &'static [Field];
+
+    /// Appends its numbers.
+    fn write(&self, words: &mut Words);
+
+    /// Reads what the function has filled in.
+    #[inline]
+    fn read_back(self, words: &Words)
+    where
+        Self: Sized,
+    {
+        let _ = words;
+    }
+}
+
+impl Argument for Time {
+    const FIELDS: &'static [Field] = &[Field::Number("")];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        words.push_large(self.as_ps());
+    }
+}
+
+impl Argument for Span {
+    const FIELDS: &'static [Field] = &[Field::Number("")];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        words.push_large(self.as_ps());
+    }
+}
+
+impl Argument for u32 {
+    const FIELDS: &'static [Field] = &[Field::Number("")];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        words.push(*self);
+    }
+}
+
+impl Argument for HostId {
+    const FIELDS: &'static [Field] = &[Field::Number("")];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        words.push(self.index() as u32);
+    }
+}
+
+impl Argument for PortId {
+    const FIELDS: &'static [Field] = &[Field::Number("")];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        words.push(self.index() as u32);
+    }
+}
+
+impl Argument for Vl {
+    const FIELDS: &'static [Field] = &[Field::Number("")];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        words.push(self.as_u8());
+    }
+}
+
+impl Argument for PortVl {
+    const FIELDS: &'static [Field] = &[Field::Number("port_vl")];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        words.push(self.0);
+    }
+}
+
+impl Argument for Flow {
+    const FIELDS: &'static [Field] = &[
+        Field::Number("source"),
+        Field::Number("destination"),
+        Field::Number("sl"),
+    ];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        self.source.write(words);
+        self.destination.write(words);
+        words.push(self.sl.as_u8());
+    }
+}
+
+impl Argument for QueueView {
+    const FIELDS: &'static [Field] = &[Field::Number("queued_bytes"), Field::Number("has_credit")];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        words.push(self.queued_bytes);
+        words.push(self.has_credit);
+    }
+}
+
+impl Argument for PacketView {
+    const FIELDS: &'static [Field] = &[
+        Field::Number("wire_bytes"),
+        Field::Number("marked"),
+        Field::Number("input_port"),
+    ];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        words.push(self.wire_bytes);
+        words.push(self.marked);
+        self.input.write(words);
+    }
+}
+
+impl Argument for LinkView {
+    const FIELDS: &'static [Field] = &[
+        Field::Number("source"),
+        Field::Number("destination"),
+        Field::Number("sl"),
+        Field::Number("wire_bytes"),
+        Field::Number("fecn"),
+        Field::Number("becn"),
+        Field::Number("marked_here"),
+        Field::Number("waited"),
+    ];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        self.source.write(words);
+        self.destination.write(words);
+        words.push(self.sl.as_u8());
+        words.push(self.wire_bytes);
+        words.push(self.fecn);
+        words.push(self.becn);
+        words.push(self.marked_here);
+        self.waited.write(words);
+    }
+}
+
+impl Argument for Feedback {
+    const FIELDS: &'static [Field] = &[Field::Number("acknowledged"), Field::Number("marked")];
+    #[inline]
+    fn write(&self, words: &mut Words) {
+        let (bytes, becn) = match *self {
+            Self::Cnp => (0, true),
+            Self::Ack { bytes, becn } => (bytes, becn),
+        };
+        words.push(bytes);
+        words.push(becn);
+    }
+}
+
+impl Argument for Ack<'_> {
+    const FIELDS: &'static [Field] = &[
+        Field::Number("acknowledged"),
+        Field::Number("marked"),
+        Field::Number("sent"),
+        Field::Rows(
+            "hops",
+            &["port_vl", "at", "queued_bytes", "xmit_bytes", "rate"],
+        ),
+    ];
+    fn write(&self, words: &mut Words) {
+        words.push(self.bytes);
+        words.push(self.becn);
+        self.sent.write(words);
+        words.push(self.hops.len() as u32);
+        for hop in self.hops {
+            let Hop {
+                output,
+                at,
+                queued_bytes,
+                xmit_bytes,
+                rate,
+            } = *hop;
+            let large = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            words.rows.extend([
+                i64::from(output.0),
+                large(at.as_ps()),
+                i64::from(queued_bytes),
+                large(xmit_bytes),
+                large(rate.bits_per_sec()),
+            ]);
+        }
+    }
+}
+
+impl Argument for Arrival {
+    const FIELDS: &'static [Field] = &[
+        Field::Number("payload"),
+        Field::Number("marked"),
+        Field::Number("last"),
+        Field::Number("sent"),
+    ];
+    fn write(&self, words: &mut Words) {
+        words.push(self.payload);
+        words.push(self.marked);
+        words.push(self.last);
+        self.sent.write(words);
+    }
+}
+
+impl Argument for &[Candidate] {
+    const FIELDS: &'static [Field] = &[Field::Rows("candidates", &["port", "bytes_ahead"])];
+    fn write(&self, words: &mut Words) {
+        words.push(self.len() as u32);
+        for candidate in *self {
+            words.rows.push(candidate.output.index() as i64);
+            words
+                .rows
+                .push(i64::try_from(candidate.bytes_ahead).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+impl Argument for &mut Grants {
+    const FIELDS: &'static [Field] = &[Field::Output("grants", &["source", "sl", "bytes", "at"])];
+    fn write(&self, words: &mut Words) {
+        words.push(OUTPUT_ROWS as u32);
+        words.rows.extend([0; OUTPUT_ROWS * 4]);
+    }
+    fn read_back(self, words: &Words) {
+        let rows = words.numbers[words.first_row..].chunks_exact(4);
+        for row in rows.filter(|row| row[2] > 0) {
+            let Ok(sl) = u8::try_from(row[1]) else {
+                continue;
+            };
+            let Ok(sl) = sl.try_into() else {
+                continue;
+            };
+            self.send(Grant {
+                source: HostId::new(row[0].unsigned_abs() as usize),
+                sl,
+                bytes: u32::try_from(row[2]).unwrap_or(u32::MAX),
+                at: Time::from_ps(row[3].max(0).unsigned_abs()),
+            });
+        }
+    }
+}
+
+/// What a hook returns.
+pub trait Answer: Sized {
+    /// What a function of another language returns for it.
+    const KIND: Kind;
+
+    /// The answer for a valid value of a function.
+    fn from_value(value: i64) -> Self;
+
+    /// The answer when no function is called any more.
+    fn stopped() -> Self;
+
+    /// Whether that is another one than that of a scheme without the hook.
+    const WITHHELD: bool = false;
+}
+
+impl Answer for () {
+    const KIND: Kind = Kind::None;
+    #[inline]
+    fn from_value(_: i64) {}
+    #[inline]
+    fn stopped() {}
+}
+
+impl Answer for bool {
+    const KIND: Kind = Kind::Flag;
+    #[inline]
+    fn from_value(value: i64) -> Self {
+        value != 0
+    }
+    #[inline]
+    fn stopped() -> Self {
+        false
+    }
+}
+
+impl Answer for Time {
+    const KIND: Kind = Kind::Time;
+    #[inline]
+    fn from_value(value: i64) -> Self {
+        match value {
+            i64::MAX => Self::MAX,
+            _ => Self::from_ps(value.unsigned_abs()),
+        }
+    }
+    /// No flow may send.
+    #[inline]
+    fn stopped() -> Self {
+        Self::MAX
+    }
+    const WITHHELD: bool = true;
+}
+
+impl Answer for Option<u32> {
+    const KIND: Kind = Kind::Choice(u32::MAX as u64);
+    #[inline]
+    fn from_value(value: i64) -> Self {
+        u32::try_from(value).ok()
+    }
+    #[inline]
+    fn stopped() -> Self {
+        None
+    }
+}
+
+impl Answer for Option<Vl> {
+    const KIND: Kind = Kind::Choice(14);
+    #[inline]
+    fn from_value(value: i64) -> Self {
+        Vl::try_new(u8::try_from(value).ok()?).ok()
+    }
+    #[inline]
+    fn stopped() -> Self {
+        None
+    }
+}

@@ -1,0 +1,229 @@
+//! The list of all hooks: what a scheme may do at the switches, and what at the hosts.
+//!
+//! Everything else that a hook needs is made from its declaration here ([`declare`](super::declare)), except the
+//! engine's call.
+
+use silvan_core::{HostId, PortId, Span, Time, Vl};
+
+use super::{
+    Ack, Arrival, Candidate, Feedback, Flow, Grants, LinkView, PacketView, PortVl, QueueView,
+    Resident,
+};
+
+hooks! {
+    $
+    /// Declares an enum with a scheme in each variant that is itself a [`SwitchControl`] with
+    /// [`Settings`], whatever the variant.
+    ///
+    /// ```
+    /// use silvan_cc::schemes::ecn::{EcnSwitch, Marking};
+    /// use silvan_cc::schemes::ib_cc::IbSwitch;
+    /// use silvan_cc::hooks::SwitchControl;
+    ///
+    /// silvan_cc::dispatch_switches! {
+    ///     /// What a fabric's switches do.
+    ///     pub enum OneOf {
+    ///         /// InfiniBand's scheme.
+    ///         Ib(IbSwitch),
+    ///         /// The one of santos2003.
+    ///         Ecn(EcnSwitch),
+    ///     }
+    /// }
+    ///
+    /// let switch = OneOf::Ecn(EcnSwitch::new(Marking::Naive, 4, 1));
+    /// assert!(switch.needs_buffer_full());
+    /// ```
+    ///
+    /// [`SwitchControl`]: crate::hooks::SwitchControl
+    /// [`Settings`]: crate::hooks::Settings
+    macro dispatch_switches;
+
+    /// Implements [`SwitchControl`] for a type with two fields that are schemes: both get every call, and their
+    /// answers are combined.
+    ///
+    /// [`SwitchControl`]: crate::hooks::SwitchControl
+    macro chain_switches;
+
+    /// Implements [`SwitchControl`] for functions of another language.
+    macro callback_switches;
+
+    /// The hooks at the switches that other languages can implement.
+    const SWITCH_HOOKS, SwitchHook;
+
+    /// Congestion control at the switches. One value serves all switches of the fabric and is
+    /// indexed by [`PortVl`].
+    pub trait SwitchControl {
+        query {
+            /// Whether [`SwitchControl::credit_return_delay`] need be called at all at present.
+            fn delays_credits() -> bool [either] { false }
+
+            /// How much later than usual the input buffer of `input` returns the credits of a packet that
+            /// takes `packet_time` on the link. `occupied_bytes` is what the neighbour cannot use of the
+            /// buffer: bytes stored there, on their way there, or whose credits are on their way back.
+            fn credit_return_delay(
+                input: PortId,
+                occupied_bytes: u32,
+                packet_time: Span,
+            ) -> Span [longest] { Span::ZERO }
+
+            /// Packets that this Port VL has marked, for statistics.
+            fn marked(output: PortVl) -> u64 [sum] { 0 }
+
+            /// Time that this Port VL has spent in the congestion state up to `now`
+            /// (PortXmitTimeCong, IBA 16.1.4).
+            fn congested_time(now: Time, output: PortVl) -> Span [longest] { Span::ZERO }
+        }
+
+        prefetch {
+            /// Prefetches the memory that the calls about this output Port VL will need, some events before them.
+            /// Changes nothing.
+            fn prefetch_packet(output: PortVl);
+        }
+
+        notify {
+            /// A packet has been added to a VOQ of this output Port VL.
+            fn on_queued(
+                now: Time,
+                output: PortVl,
+                queue: QueueView,
+                packet: PacketView,
+            ) -> () [nothing] {}
+
+            /// A packet of this output Port VL starts to leave. Returns whether to set its FECN bit.
+            fn on_departure(
+                now: Time,
+                output: PortVl,
+                queue: QueueView,
+                packet: PacketView,
+            ) -> bool [either] { false }
+
+            /// All packets that waited for this output Port VL have been discarded.
+            fn on_discarded(now: Time, output: PortVl) -> () [nothing] {}
+
+            /// A packet, data or notification, starts on the link of a port, a switch's or a host's.
+            fn on_link(now: Time, output: PortVl, packet: LinkView) -> () [nothing] if needs_link {}
+
+            /// A data packet whose acknowledgement is for [`SourceControl::on_ack`] leaves by this output Port VL.
+            /// Returns whether the switch writes a [`Hop`](super::Hop) into it.
+            fn stamps(now: Time, output: PortVl) -> bool [either] if needs_stamps { false }
+
+            /// A packet of `flow`, data or notification, has arrived at `input_port`, and the routing leaves its output
+            /// to the switch. Returns which of the candidates it takes, from 0; without a choice it
+            /// takes the path of [`SourceControl::select_path`], and without one that with the fewest
+            /// bytes ahead.
+            fn select_output(
+                now: Time,
+                input_port: PortId,
+                flow: Flow,
+                candidates: &[Candidate],
+            ) -> Option<u32> [first_choice] if needs_select_output { None }
+        }
+
+        inspect {
+            /// A packet has arrived at `input` and left its buffer without room for another packet of MTU
+            /// size. It counts among those that wait, unless it could leave at once.
+            fn on_buffer_full<R: Resident>(
+                now: Time,
+                input: PortId,
+                vl: Vl,
+                resident: &mut R,
+            ) -> () [nothing] if needs_buffer_full {}
+        }
+    }
+}
+
+hooks! {
+    $
+    /// Declares an enum with a scheme in each variant that is itself a [`SourceControl`] with
+    /// [`Settings`], whatever the variant; as `dispatch_switches` does.
+    ///
+    /// [`SourceControl`]: crate::hooks::SourceControl
+    /// [`Settings`]: crate::hooks::Settings
+    macro dispatch_sources;
+
+    /// Implements [`SourceControl`] for a type with two fields that are schemes: both get every call, and their
+    /// answers are combined.
+    ///
+    /// [`SourceControl`]: crate::hooks::SourceControl
+    macro chain_sources;
+
+    /// Implements [`SourceControl`] for functions of another language.
+    macro callback_sources;
+
+    /// The hooks at the hosts that other languages can implement.
+    const SOURCE_HOOKS, SourceHook;
+
+    /// Congestion control at the channel adapters. One value serves all hosts.
+    pub trait SourceControl {
+        query {}
+
+        prefetch {
+            /// Prefetches the memory that [`SourceControl::release`] will need for flows of this host, some events
+            /// before it is called. Changes nothing.
+            fn prefetch_release(host: HostId);
+
+            /// The same for [`SourceControl::on_feedback`] of this flow.
+            fn prefetch_feedback(flow: Flow);
+        }
+
+        notify {
+            /// The earliest instant at which this flow may start its next packet; any instant not later
+            /// than `now` means now, the largest means not before some feedback.
+            fn release(now: Time, flow: Flow) -> Time [latest] { now }
+
+            /// The earliest instant at which this host may start its next packet, whatever the flow.
+            fn host_release(now: Time, host: HostId) -> Time [latest] { now }
+
+            /// A new flow between these hosts starts now. What was under way before belongs to another one.
+            fn on_flow_start(now: Time, flow: Flow) -> () [nothing] {}
+
+            /// The path of the flow's next packet among those that the routing leaves to the switches. The first
+            /// switch with `n` candidates takes number `path % n`, the next one continues with `path / n`, so
+            /// that the numbers below the product of all `n` are all paths, each once.
+            fn select_path(now: Time, flow: Flow) -> Option<u32> [first_choice] if needs_select_path { None }
+
+            /// The virtual lane of the flow's next packet on the host's link; `vl` is that of its service level.
+            /// Switches keep it unless the routing maps service levels to lanes on the way. If it has no
+            /// credits for the packet, the host waits for them and is asked again. No flow must be able to
+            /// close a cycle of credits by its choice.
+            fn select_vl(now: Time, flow: Flow, vl: Vl) -> Option<Vl> [first_choice] if needs_select_vl { None }
+
+            /// The flow starts a packet now. `wire_time` is the packet's serialisation time on the host's
+            /// link, `payload` its payload bytes.
+            fn on_send(now: Time, flow: Flow, wire_time: Span, payload: u32) -> () [nothing] {}
+
+            /// A data packet of the flow has been received by its destination, which may send grants to any
+            /// host.
+            fn on_receive(
+                now: Time,
+                flow: Flow,
+                arrival: Arrival,
+                grants: &mut Grants,
+            ) -> () [nothing] if needs_receive {}
+
+            /// A grant of so many bytes by the flow's destination has arrived at its source. Returns whether the host may be able
+            /// to send earlier than [`SourceControl::release`] last returned, so that it must be called again.
+            fn on_grant(now: Time, flow: Flow, granted: u32) -> bool [either] { false }
+
+            /// Feedback for the flow has arrived. Returns whether the host may be able to send earlier
+            /// than [`SourceControl::release`] last returned, so that it must be called again.
+            fn on_feedback(now: Time, flow: Flow, feedback: Feedback) -> bool [either] { false }
+
+            /// An acknowledgement has arrived: when its packet was sent, and what the switches have written into
+            /// it. Called before [`SourceControl::on_feedback`] for the same acknowledgement, with the same
+            /// answer.
+            fn on_ack(now: Time, flow: Flow, ack: Ack<'_>) -> bool [either] if needs_ack { false }
+
+            /// The credits of the host's own link changed, as a packet took some or some came back: `used`
+            /// of `capacity` blocks are taken now.
+            fn on_credit(
+                now: Time,
+                host: HostId,
+                used: u32,
+                capacity: u32,
+            ) -> () [nothing] if needs_credit {}
+        }
+
+        inspect {}
+    }
+}

@@ -1,0 +1,214 @@
+//! What packets carry for schemes that need more of them than a mark.
+//!
+//! A packet has room for what every packet needs. When a scheme chooses paths or wants acknowledgements to tell
+//! of their packets, the word for the time of injection holds the number of a record instead: it has
+//! that time, the rest of the path, and what switches write. The record goes with the packet, then
+//! with its acknowledgement. Schemes that need none of it have none.
+
+use silvan_cc::hooks::{Ack, Hop, PortVl, SourceControl, SwitchControl};
+
+use crate::engine::Engine;
+use crate::form::Form;
+use crate::packet::{BECN, CONTROL, EXTENDED, Packet};
+use crate::plane::{Plane, time};
+use crate::workload::{Offer, Workload};
+use silvan_core::{HostId, PortId};
+
+/// Most hops that a packet tells of. Only one that goes in circles crosses more.
+const MOST_HOPS: usize = 255;
+
+/// What one packet carries.
+#[derive(Clone, Debug, Default)]
+struct Extension {
+    /// When its injection started, in ps.
+    sent: u64,
+    /// The part of its path that is still ahead of it, if the scheme has chosen it.
+    path: Option<u32>,
+    /// Payload that its acknowledgement acknowledges.
+    acknowledged: u32,
+    hops: Vec<Hop>,
+}
+
+/// What all packets carry. Records are used again, so that their lists keep their memory.
+#[derive(Debug, Default)]
+pub(crate) struct Extensions {
+    records: Vec<Extension>,
+    free: Vec<u32>,
+    /// The record of the packet that is being delivered.
+    detached: Option<u32>,
+}
+
+impl Extensions {
+    /// Extends a data packet.
+    fn attach(&mut self, packet: &mut Packet, path: Option<u32>) {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.records.push(Extension::default());
+            (self.records.len() - 1) as u32
+        });
+        let record = &mut self.records[number as usize];
+        record.sent = packet.born;
+        record.path = path;
+        record.hops.clear();
+        packet.born = u64::from(number);
+        packet.set(EXTENDED);
+    }
+
+    /// Makes a data packet that is delivered an ordinary one again, and keeps its record.
+    pub fn detached(&mut self, mut packet: Packet) -> Packet {
+        if packet.is(EXTENDED) {
+            let number = packet.born as u32;
+            packet.born = self.records[number as usize].sent;
+            packet.clear(EXTENDED);
+            self.detached = Some(number);
+        }
+        packet
+    }
+
+    /// Gives the record that is kept to an acknowledgement, which acknowledges as many bytes as its packet says.
+    pub fn pass_on(&mut self, acknowledgement: &mut Packet) {
+        if let Some(number) = self.detached.take() {
+            self.records[number as usize].acknowledged = acknowledgement.born as u32;
+            acknowledgement.born = u64::from(number);
+            acknowledgement.set(EXTENDED);
+        }
+    }
+
+    /// Frees the record that is kept, if no acknowledgement has taken it.
+    pub fn release_detached(&mut self) {
+        if let Some(number) = self.detached.take() {
+            self.release(number);
+        }
+    }
+
+    /// Frees a record.
+    fn release(&mut self, number: u32) {
+        self.free.push(number);
+    }
+
+    /// Frees the record of a packet that is discarded.
+    pub fn discard(&mut self, packet: &Packet) {
+        if packet.is(EXTENDED) {
+            self.release(packet.born as u32);
+        }
+    }
+
+    /// Which of `count` outputs the chosen path of a packet takes next, if there is one.
+    pub fn next_on_path(&mut self, packet: &Packet, count: u32) -> Option<u32> {
+        if !packet.is(EXTENDED) || packet.is(CONTROL) {
+            return None;
+        }
+        let path = self.records[packet.born as usize].path.as_mut()?;
+        let next = *path % count;
+        *path /= count;
+        Some(next)
+    }
+
+    /// Records in use.
+    pub fn in_use(&self) -> usize {
+        self.records.len() - self.free.len()
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let hops = self.records.iter().map(|record| record.hops.capacity());
+        self.records.capacity() * size_of::<Extension>()
+            + self.free.capacity() * 4
+            + hops.sum::<usize>() * size_of::<Hop>()
+    }
+}
+
+impl Plane {
+    /// What a switch writes into a packet that leaves by a lane of an output, with so many bytes waiting for
+    /// it, the packet included.
+    fn hop(&self, now: u64, output: u32, lane: usize, packet: &Packet, queued_bytes: u32) -> Hop {
+        let port = self.link_port(PortId::new(output as usize));
+        let link = &self.outs[port];
+        let mut behind = queued_bytes.saturating_sub(u32::from(packet.wire()));
+        if port != output as usize {
+            // In front of an output buffer: what is in the buffer is ahead of the link, too.
+            behind += self.waiting_bytes(lane + (port - output as usize) * self.vls);
+        }
+        Hop {
+            output: PortVl(lane as u32),
+            at: time(now),
+            queued_bytes: behind,
+            xmit_bytes: link.xmit_bytes,
+            rate: self.rates[usize::from(link.rate)].rate,
+        }
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+    /// Whether data packets carry more than every packet needs.
+    #[inline(always)]
+    pub(crate) fn extends_packets(&self) -> bool {
+        C::ACTIVE && (self.source.needs_ack() || self.source.needs_select_path())
+    }
+
+    /// Extends a packet that its host is about to start.
+    pub(crate) fn extended(
+        &mut self,
+        now: u64,
+        host: u32,
+        offer: &Offer,
+        mut packet: Packet,
+    ) -> Packet {
+        let flow = silvan_cc::hooks::Flow {
+            source: HostId::new(host as usize),
+            destination: offer.dst,
+            sl: packet.service_level(),
+        };
+        let path = if self.source.needs_select_path() {
+            self.source.select_path(time(now), flow)
+        } else {
+            None
+        };
+        self.plane.extensions.attach(&mut packet, path);
+        packet
+    }
+
+    /// A switch may write into a packet that leaves.
+    #[inline(never)]
+    pub(crate) fn stamp(
+        &mut self,
+        now: u64,
+        output: u32,
+        lane: usize,
+        packet: &Packet,
+        queued_bytes: u32,
+    ) {
+        if !packet.is(EXTENDED)
+            || packet.is(CONTROL)
+            || !self.switch.stamps(time(now), PortVl(lane as u32))
+        {
+            return;
+        }
+        let hop = self.plane.hop(now, output, lane, packet, queued_bytes);
+        let hops = &mut self.plane.extensions.records[packet.born as usize].hops;
+        if hops.len() < MOST_HOPS {
+            hops.push(hop);
+        }
+    }
+
+    /// Notifies the scheme of what an acknowledgement tells of its packet. Returns the bytes that it
+    /// acknowledges, and whether the host may be able to send earlier.
+    pub(crate) fn acknowledge(
+        &mut self,
+        now: u64,
+        flow: silvan_cc::hooks::Flow,
+        packet: &Packet,
+    ) -> (u32, bool) {
+        let number = packet.born as u32;
+        let record = &self.plane.extensions.records[number as usize];
+        let ack = Ack {
+            bytes: record.acknowledged,
+            becn: packet.is(BECN),
+            sent: time(record.sent),
+            hops: &record.hops,
+        };
+        let again = self.source.on_ack(time(now), flow, ack);
+        let bytes = ack.bytes;
+        self.plane.extensions.release(number);
+        (bytes, again)
+    }
+}

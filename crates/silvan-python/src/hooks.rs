@@ -1,0 +1,42 @@
+//! The hooks that schemes in Python can implement.
+
+use pyo3::prelude::*;
+use silvan_cc::hooks::foreign::{Field, Kind, OUTPUT_ROWS};
+use silvan_cc::hooks::{SOURCE_HOOKS, SWITCH_HOOKS};
+
+/// A hook: its name, its documentation, its arguments, what it returns, and the largest choice.
+type Hook = (&'static str, &'static str, Vec<Argument>, &'static str, u64);
+
+/// An argument: its name, the names of its columns if it consists of rows, and how many rows a function may fill
+/// in (0: it only reads them).
+type Argument = (&'static str, Vec<&'static str>, usize);
+
+/// All hooks, first those at the switches.
+#[pyfunction]
+pub fn scheme_hooks() -> Vec<Hook> {
+    let hooks = SWITCH_HOOKS.iter().chain(SOURCE_HOOKS);
+    hooks
+        .map(|hook| {
+            let fields = |&(name, fields): &(&'static str, &'static [Field])| {
+                fields.iter().map(move |&field| argument(name, field))
+            };
+            let (kind, most) = match hook.answer {
+                Kind::None => ("none", 0),
+                Kind::Flag => ("flag", 1),
+                Kind::Time => ("time", i64::MAX.unsigned_abs()),
+                Kind::Choice(most) => ("choice", most),
+            };
+            let arguments = hook.arguments.iter().flat_map(fields).collect();
+            (hook.name, hook.about, arguments, kind, most)
+        })
+        .collect()
+}
+
+fn argument(name: &'static str, field: Field) -> Argument {
+    match field {
+        Field::Number("") => (name, Vec::new(), 0),
+        Field::Number(own) => (own, Vec::new(), 0),
+        Field::Rows(own, columns) => (own, columns.to_vec(), 0),
+        Field::Output(own, columns) => (own, columns.to_vec(), OUTPUT_ROWS),
+    }
+}

@@ -1,0 +1,137 @@
+"""The hooks of a scheme in Python, as the compiled module describes them.
+
+Each hook is declared once, in ``crates/silvan-cc/src/hooks/list.rs``. Names, arguments, results and
+documentation come from there.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from silvan import _silvan
+
+
+class Value(Enum):
+    """What a function returns."""
+
+    NONE = "none"
+    FLAG = "flag"
+    TIME = "time"
+    CHOICE = "choice"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a function after the state.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    columns : tuple of str
+        Names of the columns if it is an array of records; else it is a whole number.
+    output_rows : int
+        Number of records that the function may fill in; 0 if it only reads them.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    output_rows: int
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.void]:
+        """Type of a record."""
+        return np.dtype([(column, np.int64) for column in self.columns])
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A function that a scheme may have.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    about : str
+        When it is called, and what it returns.
+    arguments : tuple of Argument
+        Its arguments after the state.
+    value : Value
+        What kind of value it returns.
+    most : int
+        The largest value that it may return.
+    """
+
+    name: str
+    about: str
+    arguments: tuple[Argument, ...]
+    value: Value
+    most: int
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all arguments."""
+        return ["state", *(argument.name for argument in self.arguments)]
+
+    @property
+    def valid(self) -> str:
+        """What its value must be."""
+        return {
+            Value.NONE: "nothing",
+            Value.FLAG: "True or False",
+            Value.TIME: "a time from 0 to 2**63 - 1 ps, silvan.NEVER",
+            Value.CHOICE: f"a whole number from 0 to {self.most}, or -1 for no choice",
+        }[self.value]
+
+    def unpack(self, words: Sequence[int]) -> list[Any]:
+        """Make the arguments after the state from the numbers of a call."""
+        arguments: list[Any] = []
+        after = len(self.arguments)
+        for word, argument in zip(words, self.arguments, strict=False):
+            if not argument.columns:
+                arguments.append(word)
+                continue
+            length = word * len(argument.columns)
+            numbers = np.array(words[after : after + length], dtype=np.int64)
+            arguments.append(numbers.view(argument.dtype).view(np.recarray))
+            after += length
+        return arguments
+
+
+def _described() -> dict[str, Hook]:
+    hooks = {}
+    for name, about, arguments, kind, most in _silvan.scheme_hooks():
+        plain = re.sub(r"\[(`[^`]*`|[^]]*)\](\([^)]*\))?", r"\1", textwrap.dedent(about).strip())
+        plain = re.sub(r"`\w+::(\w+)`", r"`\1`", plain)
+        listed = tuple(Argument(name, tuple(columns), rows) for name, columns, rows in arguments)
+        hooks[name] = Hook(name, plain, listed, Value(kind), most)
+    return hooks
+
+
+HOOKS = _described()
+"""All hooks by name, first those at the switches."""
+
+
+def parameters_text() -> str:
+    """Document all hooks as the parameters of :class:`silvan.Callbacks`, one after the other."""
+    parts = []
+    for hook in HOOKS.values():
+        lines = [f"``({', '.join(hook.names)})``: {hook.about}"]
+        for argument in hook.arguments:
+            if argument.columns:
+                rows = f"{argument.output_rows} records to fill in" if argument.output_rows else ""
+                columns = ", ".join(f"``{column}``" for column in argument.columns)
+                lines.append(f"``{argument.name}``: {rows or 'records'} with {columns}.")
+        if hook.value is Value.CHOICE:
+            lines.append(f"Its value is {hook.valid}.")
+        text = textwrap.indent("\n".join(lines), " " * 8)
+        parts.append(f"    {hook.name} : callable, optional\n{text}")
+    return "\n".join(parts)
