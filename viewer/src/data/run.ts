@@ -385,13 +385,17 @@ class SampledRows {
     return this.column(name)[row];
   }
 
+  /** The values of a column at a sample. */
   take<T extends Uint32Array | Float64Array>(
     name: string,
     sample: number,
-    kind: { from(rows: Uint32Array, map: (row: number) => number): T },
+    kind: new (length: number) => T,
   ): T {
     const column = this.column(name);
-    return kind.from(this.rows(sample), (row) => column[row]);
+    const rows = this.rows(sample);
+    const values = new kind(rows.length);
+    for (let at = 0; at < rows.length; at++) values[at] = column[rows[at]];
+    return values;
   }
 
   private column(name: string): Numbers {

@@ -174,13 +174,19 @@ export class Painter {
     const length = marks.length;
     const [places, radii] = [new Float32Array(8 * length), new Float32Array(12 * length)];
     const looks = new Uint8Array(16 * length);
-    marks.forEach(({ x, y, colour, look }, at) => {
+    const words = new Uint32Array(looks.buffer);
+    for (let at = 0; at < length; at++) {
+      const { x, y, colour, look } = marks[at];
+      const word = packed(colour, look.kind);
       for (let corner = 4 * at; corner < 4 * at + 4; corner++) {
-        places.set([x, y], 2 * corner);
-        radii.set([look.radius, look.least, look.most], 3 * corner);
-        looks.set([...colour, look.kind], 4 * corner);
+        places[2 * corner] = x;
+        places[2 * corner + 1] = y;
+        radii[3 * corner] = look.radius;
+        radii[3 * corner + 1] = look.least;
+        radii[3 * corner + 2] = look.most;
+        words[corner] = word;
       }
-    });
+    }
     const info = twgl.createBufferInfoFromArrays(this.gl, {
       a_place: { data: places, numComponents: 2 },
       a_radius: { data: radii, numComponents: 3 },
@@ -220,9 +226,12 @@ export function thickness(scale: number): number {
 }
 
 /** Red, green, blue and width of a stroke in 32 bits, the first in the lowest. */
-export function strokeLook([r, g, b]: readonly number[], width: number): number {
-  const wide = Math.round((255 * Math.min(WIDEST, width)) / WIDEST);
-  return (Math.round(r) | (Math.round(g) << 8) | (Math.round(b) << 16) | (wide << 24)) >>> 0;
+export function strokeLook(colour: readonly number[], width: number): number {
+  return packed(colour, Math.round((255 * Math.min(WIDEST, width)) / WIDEST));
+}
+
+function packed([r, g, b]: readonly number[], last: number): number {
+  return (Math.round(r) | (Math.round(g) << 8) | (Math.round(b) << 16) | (last << 24)) >>> 0;
 }
 
 /** Width in pixels of a look that `strokeLook` made. */

@@ -14,6 +14,7 @@ import { fit, names } from "../map/camera";
 import { Picker } from "../map/pick";
 import { SceneMaker } from "../map/scene";
 import { svg } from "../map/svg";
+import { Detail } from "../map/detail";
 import { Painter, writeNames, type Camera } from "../map/webgl";
 import * as state from "../state";
 import { fileName, savePng, saveText } from "./download";
@@ -73,31 +74,32 @@ export function MapView({ index }: { index: number }) {
       return () => {};
     }
     let frame = 0;
-    const draw = () => {
+    const detail = new Detail(() => request());
+    const request = () => (frame ||= requestAnimationFrame(draw));
+    const draw = (now: number) => {
       frame = 0;
-      const [width, height] = size.peek();
-      const ratio = Math.min(2, devicePixelRatio);
-      for (const one of [ground, text]) {
-        const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-        if (one.width !== wide) one.width = wide;
-        if (one.height !== high) one.height = high;
-      }
+      const sharp = Math.min(2, devicePixelRatio);
+      const ratio = sharp * detail.at(now);
+      fitCanvas(ground, size.peek(), ratio);
+      fitCanvas(text, size.peek(), sharp);
       const [shown, seen, theme] = [scene.peek(), camera.peek(), state.theme.peek()];
       painter.load(shown);
       painter.draw(seen, theme, ratio);
-      const labels = [...names(run, maker.peek().layout, seen, width, height), ...shown.labels];
-      writeNames(text, labels, seen, theme, ratio);
+      const { layout } = maker.peek();
+      const labels = [...names(run, layout, seen, ...size.peek()), ...shown.labels];
+      writeNames(text, labels, seen, theme, sharp);
     };
     const stop = effect(() => {
       const [width] = size.value;
       void [scene.value, camera.value, state.theme.value];
-      if (width && !frame) frame = requestAnimationFrame(draw);
+      if (width) request();
     });
     const still = pointers(ground, camera, size);
     return () => {
       stop();
       still();
       cancelAnimationFrame(frame);
+      detail.stop();
       painter.destroy();
     };
   }
@@ -166,6 +168,12 @@ export function MapView({ index }: { index: number }) {
       {tip.value && <Tooltip {...tip.value} wide={size.value[0]} />}
     </div>
   );
+}
+
+function fitCanvas(canvas: HTMLCanvasElement, size: [number, number], ratio: number): void {
+  const [width, height] = size.map((length) => Math.round(length * ratio));
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
 }
 
 /** Keep the zoom where a map can be seen. */
