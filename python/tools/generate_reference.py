@@ -1,8 +1,9 @@
 """Write the reference pages that are generated from the code, or check that they are up to date.
 
 They stand in ``docs/reference``: ``cli.md`` is made from the command line's own help,
-``scenario.md`` and ``scenario.schema.json`` from the types of the scenario crate. The manual pages,
-made from the same help, stand where the wheel takes them from.
+``scenario.md`` and ``scenario.schema.json`` from the types of the scenario crate, ``counters.md``
+from the declarations of port counters. The manual pages, made from the same help, stand where the
+wheel takes them from.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import typer
 
 import silvan
+from silvan import _silvan
 from silvan.cli.app import app
 from silvan.cli.manual import manual_pages
 
@@ -94,10 +96,30 @@ def schema_page() -> str:
     return json.dumps(silvan.schema(), indent=2) + "\n"
 
 
+def counters_page() -> str:
+    """Describe every counter of a port."""
+    lines = [
+        "# Counters of a port",
+        "",
+        "Generated from the code by `make reference`; do not edit.",
+        "",
+        "In result tables a counter is a column, in bytes, packets or picoseconds. Management",
+        "datagrams carry bytes as words of 4 B without the VCRC of each packet, times as ticks.",
+        "Fields of 64 bits wrap around, smaller ones stop at their largest value. The metrics are",
+        "those of `silvan dcms`, in bytes, packets or ticks.",
+        "",
+        "[How to add a port counter](../extending/port-counter.md)",
+        "",
+        _silvan.port_counters(),
+    ]
+    return "\n".join(lines)
+
+
 def pages() -> dict[Path, str]:
     """Make all pages."""
     reference = {
         "cli.md": cli_page(),
+        "counters.md": counters_page(),
         "scenario.md": silvan.reference(),
         "scenario.schema.json": schema_page(),
     }

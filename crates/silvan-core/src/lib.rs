@@ -33,6 +33,7 @@
 //! ```
 
 mod bytes;
+pub mod counters;
 pub mod document;
 mod id;
 mod length;
@@ -45,6 +46,7 @@ mod time;
 mod wire;
 
 pub use bytes::{Bytes, Credits};
+pub use counters::{PortCounter, PortCounters};
 pub use id::{HostId, Id, IdVec, LinkId, NodeId, PortId, SwitchId};
 pub use length::Length;
 pub use monotonic::{Instant, MonotonicTime};

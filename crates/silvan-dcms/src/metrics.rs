@@ -12,6 +12,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use silvan_core::PortCounters;
+use silvan_core::counters::{CounterUnit, DATA_WORD};
+
 use crate::client::Statistics;
 
 /// A label's value that comes from the subnet. In the text that Prometheus reads, a quote would end
@@ -74,17 +77,65 @@ pub struct ClosedLabels {
     pub reason: &'static str,
 }
 
+/// The metric of a port counter.
+#[derive(Debug)]
+pub struct CounterMetric {
+    /// The counter's place in [`PortCounters::ALL`].
+    pub index: usize,
+    /// What a unit of datagrams is in that of the metric.
+    pub scale: u64,
+    /// The values by port.
+    pub family: Family<PortLabels, Counter>,
+    name: &'static str,
+}
+
+impl CounterMetric {
+    fn all() -> Vec<Self> {
+        let metrics = PortCounters::ALL
+            .iter()
+            .enumerate()
+            .map(|(index, counter)| {
+                let scale = match counter.unit {
+                    CounterUnit::Bytes { .. } => DATA_WORD,
+                    CounterUnit::Packets | CounterUnit::Time => 1,
+                };
+                Some(Self {
+                    index,
+                    scale,
+                    family: Family::default(),
+                    name: counter.metric?,
+                })
+            });
+        metrics.flatten().collect()
+    }
+
+    fn register(&self, registry: &mut Registry) {
+        let counter = &PortCounters::ALL[self.index];
+        let description = counter.description();
+        let help = |unit| {
+            format!(
+                "{}, since the manager started, in {unit}",
+                description.trim_end_matches('.')
+            )
+        };
+        let family = self.family.clone();
+        match counter.unit {
+            CounterUnit::Bytes { .. } => {
+                registry.register_with_unit(self.name, help("bytes"), Unit::Bytes, family);
+            }
+            CounterUnit::Packets => registry.register(self.name, help("packets"), family),
+            CounterUnit::Time => registry.register(self.name, help("ticks"), family),
+        }
+    }
+}
+
 /// All metrics. The families are shared with the registry, so that updating them updates what is
 /// read.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// Data sent, in bytes.
-    pub data: Family<PortLabels, Counter>,
-    /// Growth of PortXmitWait, in ticks.
-    pub wait: Family<PortLabels, Counter>,
-    /// Growth of PortXmitTimeCong, in ticks.
-    pub time_cong: Family<PortLabels, Counter>,
+    /// Growth of the counters of ports.
+    pub counters: Vec<CounterMetric>,
     /// Always 1.
     pub info: Family<SwitchLabels, Gauge>,
     /// Whether the Marking_Rate is low, of ports that have been congested.
@@ -129,9 +180,7 @@ impl Metrics {
     pub fn new() -> Self {
         let mut metrics = Self {
             registry: Registry::default(),
-            data: Family::default(),
-            wait: Family::default(),
-            time_cong: Family::default(),
+            counters: CounterMetric::all(),
             info: Family::default(),
             low: Family::default(),
             victims: Family::default(),
@@ -158,22 +207,9 @@ impl Metrics {
 
     fn register(&mut self) {
         let ports = self.registry.sub_registry_with_prefix("infiniband_switch");
-        ports.register_with_unit(
-            "port_transmit_data",
-            "Growth of PortXmitData since the start, in bytes",
-            Unit::Bytes,
-            self.data.clone(),
-        );
-        ports.register(
-            "port_transmit_wait",
-            "Growth of PortXmitWait since the start, in ticks",
-            self.wait.clone(),
-        );
-        ports.register(
-            "port_transmit_time_congested",
-            "Growth of PortXmitTimeCong since the start, in ticks",
-            self.time_cong.clone(),
-        );
+        for metric in &self.counters {
+            metric.register(ports);
+        }
         ports.register("info", "Always 1", self.info.clone());
         let dcms = self.registry.sub_registry_with_prefix("silvan_dcms");
         dcms.register(

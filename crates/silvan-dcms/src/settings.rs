@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use silvan_core::Span;
+use silvan_core::counters::EMULATED_TICK;
 use silvan_core::document::{Document, DocumentError};
 
 use crate::client::Limits;
@@ -54,8 +55,6 @@ pub fn emulated_example(time_scale: f64) -> String {
     head + &lines.map(|line| line + "\n").collect::<String>()
 }
 
-/// One tick of PortXmitWait and PortXmitTimeCong in emulated switches.
-const EMULATED_TICK: Span = Span::from_ns(4);
 /// Most requests in flight: the kernel keeps each of them in memory.
 const MOST_IN_FLIGHT: usize = 4096;
 /// Longest time to wait for the first answer to a request.

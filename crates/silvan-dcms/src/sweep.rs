@@ -3,10 +3,10 @@
 use silvan_core::{MonotonicTime, PortId, PortNumber, Span, SwitchId};
 use silvan_mad::performance::{PortCounters, PortCountersExtended, PortXmitConCtrl};
 use silvan_mad::smp::{NodeInfo, Smp, SmpRoute};
-use silvan_mad::{Body, Method};
+use silvan_mad::{Body, FieldPlace, Method};
 
 use crate::client::{Answer, Client, Outcome, Query};
-use crate::machine::{CounterTracker, PortGrowth, RawCounter, RawReading};
+use crate::machine::{CounterGrowth, CounterTracker, RawCounter, RawReading};
 use crate::settings::DataCounter;
 use crate::transport::{Transport, TransportError};
 use crate::watch::WatchedPort;
@@ -16,22 +16,16 @@ use crate::watch::WatchedPort;
 const SKEW_SHARE: u64 = 10;
 /// Skew that is always allowed.
 const LEAST_SKEW: Span = Span::from_ms(100);
-/// CounterSelect of PortCounters: PortXmitData.
-const SELECT_XMIT_DATA: u16 = 1 << 12;
-/// CounterSelect2 of PortCounters: PortXmitWait.
-const SELECT_XMIT_WAIT: u8 = 1;
-/// CounterSelect of PortXmitConCtrl: PortXmitTimeCong.
-const SELECT_TIME_CONG: u16 = 1;
 
 /// What a port has answered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PortReading {
     /// PortCounters, and when they came.
     pub counters: Option<(MonotonicTime, PortCounters)>,
-    /// PortXmitData of PortCountersExtended, and when it came.
-    pub data: Option<(MonotonicTime, u64)>,
-    /// PortXmitTimeCong, and when it came.
-    pub time_cong: Option<(MonotonicTime, u32)>,
+    /// PortCountersExtended, and when they came.
+    pub extended: Option<(MonotonicTime, PortCountersExtended)>,
+    /// PortXmitConCtrl, and when it came.
+    pub congestion: Option<(MonotonicTime, PortXmitConCtrl)>,
 }
 
 #[derive(Clone, Copy)]
@@ -39,8 +33,8 @@ enum What {
     /// Whether the switch is still the one that had this LID.
     Identity,
     Counters,
-    Data,
-    TimeCong,
+    Extended,
+    Congestion,
 }
 
 /// What a sweep has brought.
@@ -89,14 +83,14 @@ pub fn sweep<T: Transport>(
                 port_select: select,
                 ..PortCountersExtended::default()
             };
-            ask(Body::Performance(extended.into()), What::Data);
+            ask(Body::Performance(extended.into()), What::Extended);
         }
         if port.abilities.time_cong && wants_time_cong(port.id) {
             let control = PortXmitConCtrl {
                 port_select: select,
                 ..PortXmitConCtrl::default()
             };
-            ask(Body::Performance(control.into()), What::TimeCong);
+            ask(Body::Performance(control.into()), What::Congestion);
         }
     }
     let slowest = skew(interval);
@@ -125,16 +119,16 @@ pub fn sweep<T: Transport>(
                     reading.counters = Some((answer.at, counters));
                 }
             }
-            What::Data => {
+            What::Extended => {
                 let counters = PortCountersExtended::parse(&answer.data());
                 if counters.port_select.as_u8() == port {
-                    reading.data = Some((answer.at, counters.xmit_data));
+                    reading.extended = Some((answer.at, counters));
                 }
             }
-            What::TimeCong => {
+            What::Congestion => {
                 let control = PortXmitConCtrl::parse(&answer.data());
                 if control.port_select.as_u8() == port {
-                    reading.time_cong = Some((answer.at, control.time_cong));
+                    reading.congestion = Some((answer.at, control));
                 }
             }
         }
@@ -205,11 +199,49 @@ pub enum Observed {
     /// The link has been down since the last reading.
     Flapped,
     /// Growth since the last reading.
-    Growth(PortGrowth),
+    Growth(CounterGrowth),
+}
+
+/// Where a sweep finds a counter.
+#[derive(Clone, Copy, Debug)]
+struct Sources {
+    /// Its place in [`silvan_core::PortCounters::ALL`].
+    index: usize,
+    counters: Option<FieldPlace>,
+    extended: Option<FieldPlace>,
+    congestion: Option<FieldPlace>,
+}
+
+impl Sources {
+    /// Those of all counters that are exported.
+    fn all() -> Vec<Self> {
+        let declared = silvan_core::PortCounters::ALL.iter().enumerate();
+        let exported = declared.filter(|(_, counter)| counter.metric.is_some());
+        let sources = exported.map(|(index, counter)| {
+            let find = |attribute, fields: &[FieldPlace]| {
+                let place = |place: &&FieldPlace| counter.is_in(attribute, place.name);
+                fields.iter().find(place).copied()
+            };
+            Self {
+                index,
+                counters: find("PortCounters", PortCounters::FIELDS),
+                extended: find("PortCountersExtended", PortCountersExtended::FIELDS),
+                congestion: find("PortXmitConCtrl", PortXmitConCtrl::FIELDS),
+            }
+        });
+        sources.collect()
+    }
+}
+
+/// The bits of CounterSelect, and of CounterSelect2 from bit 16 on, that select these fields.
+fn selection(fields: impl Iterator<Item = Option<FieldPlace>>) -> u32 {
+    let bits = fields.flatten().filter_map(|place| place.select);
+    bits.fold(0, |selection, bit| selection | 1 << bit)
 }
 
 /// The last readings of all ports.
 pub struct Meter {
+    sources: Vec<Sources>,
     tracker: CounterTracker<MonotonicTime>,
     links_downed: Vec<Option<u8>>,
     interval: Span,
@@ -219,6 +251,7 @@ impl Meter {
     /// A meter for counters of time with this tick, read at about this interval.
     pub fn new(tick: Span, interval: Span) -> Self {
         Self {
+            sources: Sources::all(),
             tracker: CounterTracker::new(tick),
             links_downed: Vec::new(),
             interval,
@@ -243,18 +276,28 @@ impl Meter {
             let apart = other.checked_since(at).or_else(|| at.checked_since(other));
             apart.is_some_and(|apart| apart <= nearest)
         };
-        let wide = reading.data.filter(|(at, _)| is_near(*at));
-        let xmit_data = match wide {
-            Some((_, words)) => RawCounter::wrapping(words),
-            None => RawCounter::saturating(counters.xmit_data),
-        };
-        let time_cong = reading.time_cong.filter(|(at, _)| is_near(*at));
-        let raw = RawReading {
+        let extended = reading.extended.filter(|(at, _)| is_near(*at));
+        let extended = extended.map(|(_, attribute)| attribute.emit());
+        let congestion = reading.congestion.filter(|(at, _)| is_near(*at));
+        let congestion = congestion.map(|(_, attribute)| attribute.emit());
+        let counters = counters.emit();
+        let mut raw = RawReading {
             at,
-            xmit_wait: RawCounter::saturating(counters.xmit_wait),
-            xmit_data,
-            xmit_time_cong: time_cong.map(|(_, ticks)| RawCounter::saturating(ticks)),
+            counters: [None; silvan_core::PortCounters::COUNT],
         };
+        for sources in &self.sources {
+            let read = |place: FieldPlace, bytes: &[u8]| {
+                RawCounter::of_width(place.read(bytes, 0), place.width)
+            };
+            let wide = sources.extended.zip(extended.as_ref());
+            let wide = wide.map(|(place, bytes)| read(place, bytes));
+            let narrow = || sources.counters.map(|place| read(place, &counters));
+            let of_congestion = || {
+                let (place, bytes) = sources.congestion.zip(congestion.as_ref())?;
+                Some(read(place, bytes))
+            };
+            raw.counters[sources.index] = wide.or_else(narrow).or_else(of_congestion);
+        }
         match self.tracker.observe(port.id, raw, port.words_per_second) {
             Some(growth) => Observed::Growth(growth),
             None => Observed::Unknown,
@@ -284,20 +327,22 @@ impl Meter {
             .iter()
             .filter(|port| self.tracker.is_filling(port.id));
         let filling: Vec<&WatchedPort> = filling.collect();
+        let select = selection(self.sources.iter().map(|sources| sources.counters));
+        let select_congestion = selection(self.sources.iter().map(|sources| sources.congestion));
         let mut queries = Vec::new();
         for port in &filling {
             let node = port.switch.index() as u32;
             let counters = PortCounters {
                 port_select: PortNumber::new(port.number),
-                counter_select: SELECT_XMIT_DATA,
-                counter_select2: SELECT_XMIT_WAIT,
+                counter_select: select as u16,
+                counter_select2: (select >> 16) as u8,
                 ..PortCounters::default()
             };
             let mut bodies = vec![Body::Performance(counters.into())];
             if port.abilities.time_cong {
                 let control = PortXmitConCtrl {
                     port_select: PortNumber::new(port.number),
-                    counter_select: SELECT_TIME_CONG,
+                    counter_select: select_congestion as u16,
                     ..PortXmitConCtrl::default()
                 };
                 bodies.push(Body::Performance(control.into()));

@@ -25,7 +25,6 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use agent::TICK_PS;
 pub use clients::Traffic;
 pub use command::Command;
 pub use error::EmulatorError;

@@ -58,10 +58,10 @@ pub use engine::Engine;
 pub use form::{CompiledFabric, Form, General, Plain, Windowed};
 pub use silvan_cc::workload;
 pub use silvan_model::{
-    Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, Discards, EngineConfig, EngineError,
+    Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, EngineConfig, EngineError,
     FeedbackParams, FlowProgress, Forest, HostCounters, HostParams, HostShare, InvariantError,
-    Latencies, LatencyStats, Member, OnWire, OutputBuffer, PacketParams, PortCounters, Queueing,
-    Role, Sink, SwitchParams, Tree, VlArbitration,
+    Latencies, LatencyStats, Member, OnWire, OutputBuffer, PacketParams, Queueing, Role, Sink,
+    SwitchParams, Tree, VlArbitration,
 };
 pub use stats::ClassStats;
 pub use waiting::WaitingPacket;

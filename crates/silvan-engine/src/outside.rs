@@ -22,7 +22,7 @@ use crate::records::{Element, Next};
 use crate::vlarb::VlTables;
 use crate::ways::CHOOSE;
 use crate::workload::Workload;
-use silvan_model::{BuildError, Discards, EngineError, OnWire, VlArbitration};
+use silvan_model::{BuildError, EngineError, OnWire, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
 const HELD: i32 = 1 << 28;
@@ -30,6 +30,19 @@ const HELD: i32 = 1 << 28;
 const EVERY_HOST: u32 = u32::MAX - 1;
 /// Behind a port without a cable, there is none.
 const NO_HOST: u32 = u32::MAX;
+
+/// Packets that a port did not pass on (IBA 16.1.3.5), since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Discards {
+    /// Packets bound for this output that it has not sent.
+    pub xmit: u64,
+    /// Those of `xmit` discarded to end a deadlock.
+    pub stale: u64,
+    /// Packets that were on the cable to this port when it was cut.
+    pub rcv_errors: u64,
+    /// Packets that arrived here and had no forwarding entry or no virtual lane.
+    pub relay_errors: u64,
+}
 
 /// Everything that outside changes need beside the plane.
 #[derive(Clone, Debug, Default)]
@@ -418,7 +431,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
     /// Packets that a port has not passed on.
-    pub fn discards(&self, port: PortId) -> Discards {
+    pub(crate) fn discards(&self, port: PortId) -> Discards {
         let counts = &self.plane.outside.counts;
         counts.get(port.index()).copied().unwrap_or_default()
     }

@@ -1,8 +1,8 @@
 //! What can be read of a running engine: port counters, deliveries, buffers, cost.
 
-use silvan_cc::hooks::{PortReading, PortVl, SourceControl, SwitchControl};
-use silvan_core::{Bytes, HostId, PortId, Span, Time, Vl};
-use silvan_model::{FlowProgress, HostCounters, Latencies, PortCounters};
+use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
+use silvan_core::{Bytes, HostId, PortCounters, PortId, Span, Time, Vl};
+use silvan_model::{FlowProgress, HostCounters, Latencies};
 
 use crate::engine::Engine;
 use crate::form::Form;
@@ -51,7 +51,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         plane.known_port(port);
         let out = &plane.outs[plane.link_port(port)];
         let upstream = plane.ins[port.index()].upstream;
-        let (rcv_bytes, rcv_packets) = if upstream == NONE {
+        let (rcv_bytes, rcv_pkts) = if upstream == NONE {
             (0, 0)
         } else {
             let feeding = &plane.outs[upstream as usize];
@@ -65,14 +65,29 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let cong = (0..plane.vls)
             .map(|vl| self.congested(port, vl).as_ps())
             .sum();
+        let discards = self.discards(port);
         PortCounters {
             xmit_bytes: out.xmit_bytes,
-            xmit_packets: out.xmit_packets,
+            xmit_pkts: out.xmit_packets,
             rcv_bytes,
-            rcv_packets,
+            rcv_pkts,
             xmit_wait: Span::from_ps(out.wait_total + waiting),
             xmit_cong: Span::from_ps(cong),
+            fecn_marked: self.marked(port),
+            relay_errors: discards.relay_errors,
+            rcv_errors: discards.rcv_errors,
+            xmit_discards: discards.xmit,
+            inactive_discards: discards.xmit - discards.stale,
+            stale_discards: discards.stale,
         }
+    }
+
+    /// Packets that the congestion control has marked at a port.
+    fn marked(&self, port: PortId) -> u64 {
+        let lanes = (0..self.plane.vls).map(|vl| self.plane.lane(port.index() as u32, vl));
+        lanes
+            .map(|lane| self.switch.marked(PortVl(lane as u32)))
+            .sum()
     }
 
     fn congested(&self, port: PortId, vl: usize) -> Span {
@@ -82,20 +97,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let lane = self.plane.lane(port.index() as u32, vl);
         self.switch
             .congested_time(time(self.now), PortVl(lane as u32))
-    }
-
-    /// What a manager reads of a port.
-    ///
-    /// # Panics
-    /// If there is no such port.
-    pub fn reading(&self, port: PortId) -> PortReading {
-        let counters = self.port_counters(port);
-        PortReading {
-            port,
-            xmit_bytes: counters.xmit_bytes,
-            xmit_wait: counters.xmit_wait,
-            xmit_cong: counters.xmit_cong,
-        }
     }
 
     /// Counters of a host since the start. Deliveries are those before the end of the last

@@ -1,15 +1,13 @@
 //! The engine behind the traits of `silvan-model`.
 
 use silvan_cc::hooks::{
-    PerHost, PerPortVl, PortReading, PortVl, SettingChange, Settings, SourceControl, SwitchControl,
-    UnknownSetting,
+    PerHost, PerPortVl, SettingChange, Settings, SourceControl, SwitchControl, UnknownSetting,
 };
-use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
+use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate, Sl, Time, Vl};
 use silvan_engine::workload::Workload;
 use silvan_engine::{
-    BuildError, ClassStats, CompiledFabric, Discards, Engine, EngineError, FlowProgress, Forest,
-    Form, General, HostCounters, InvariantError, Latencies, OnWire, Plain, PortCounters,
-    VlArbitration, Windowed,
+    BuildError, ClassStats, CompiledFabric, Engine, EngineError, FlowProgress, Forest, Form,
+    General, HostCounters, InvariantError, Latencies, OnWire, Plain, VlArbitration, Windowed,
 };
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{ClassTotals, LiveSimulation, Simulation};
@@ -79,6 +77,24 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, Windowed> {
     }
 }
 
+/// Methods that an engine has under the same names.
+macro_rules! forward {
+    ($($name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
+        $(fn $name(&self, $($argument: $kind),*) $(-> $result)? {
+            self.0.$name($($argument),*)
+        })*
+    };
+}
+
+/// The same, of methods that change it.
+macro_rules! forward_mut {
+    ($($name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
+        $(fn $name(&mut self, $($argument: $kind),*) $(-> $result)? {
+            self.0.$name($($argument),*)
+        })*
+    };
+}
+
 impl<S, C, W, F> Simulation for Compiled<S, C, W, F>
 where
     S: SwitchControl + Settings,
@@ -86,60 +102,12 @@ where
     W: HostLoad,
     F: Form,
 {
-    fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
-        self.0.run_until(end)
-    }
-
     fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting> {
         let now = self.0.now();
         match self.0.switch_control_mut().apply(now, change) {
             Ok(()) => Ok(()),
             Err(_) => self.0.source_control_mut().apply(now, change),
         }
-    }
-
-    fn now(&self) -> Time {
-        self.0.now()
-    }
-
-    fn events(&self) -> u64 {
-        self.0.events()
-    }
-
-    fn packet_hops(&self) -> u64 {
-        self.0.packet_hops()
-    }
-
-    fn delivered_packets(&self) -> u64 {
-        self.0.delivered_packets()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
-
-    fn port_counters(&self, port: PortId) -> PortCounters {
-        self.0.port_counters(port)
-    }
-
-    fn reading(&self, port: PortId) -> PortReading {
-        self.0.reading(port)
-    }
-
-    fn discards(&self, port: PortId) -> Discards {
-        self.0.discards(port)
-    }
-
-    fn marked(&self, output: PortVl) -> u64 {
-        self.0.switch_control().marked(output)
-    }
-
-    fn queued(&self, output: PortId, vl: Vl) -> Bytes {
-        self.0.queued(output, vl)
-    }
-
-    fn host_counters(&self, host: HostId) -> HostCounters {
-        self.0.host_counters(host)
     }
 
     fn class(&self, class: u16) -> ClassTotals {
@@ -155,24 +123,8 @@ where
         self.0.class(class)?.latency()
     }
 
-    fn latency_of_host(&self, host: HostId) -> Option<Latencies> {
-        self.0.latency_of_host(host)
-    }
-
     fn track_flows(&mut self, flows: &[(u16, HostId)]) {
         self.0.track_flows(flows.iter().copied());
-    }
-
-    fn flow(&self, class: u16, source: HostId) -> FlowProgress {
-        self.0.flow(class, source)
-    }
-
-    fn reset_latency(&mut self) {
-        self.0.reset_latency();
-    }
-
-    fn forest(&self, threshold: Bytes) -> Forest {
-        self.0.forest(threshold)
     }
 
     fn traffic(&self) -> &Traffic {
@@ -187,82 +139,28 @@ where
         self.0.workload().programs()
     }
 
-    fn audit(&self) -> Result<(), InvariantError> {
-        self.0.audit()
+    forward_mut! {
+        run_until(end: Time) -> Result<(), EngineError>;
+        reset_latency();
+    }
+
+    forward! {
+        now() -> Time;
+        events() -> u64;
+        packet_hops() -> u64;
+        delivered_packets() -> u64;
+        memory_bytes() -> usize;
+        port_counters(port: PortId) -> PortCounters;
+        queued(output: PortId, vl: Vl) -> Bytes;
+        host_counters(host: HostId) -> HostCounters;
+        latency_of_host(host: HostId) -> Option<Latencies>;
+        flow(class: u16, source: HostId) -> FlowProgress;
+        forest(threshold: Bytes) -> Forest;
+        audit() -> Result<(), InvariantError>;
     }
 }
 
 impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
-    fn step_until(&mut self, end: Time) -> Result<(), EngineError> {
-        self.0.step_until(end)
-    }
-
-    fn break_deadlock(&mut self) -> usize {
-        self.0.break_deadlock()
-    }
-
-    fn set_routes(&mut self, switch: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
-        self.0.set_routes(switch, routes);
-    }
-
-    fn set_vl_arbitration(
-        &mut self,
-        port: PortId,
-        tables: &VlArbitration,
-    ) -> Result<(), BuildError> {
-        self.0.set_vl_arbitration(port, tables)
-    }
-
-    fn set_sl_to_vl(
-        &mut self,
-        switch: NodeId,
-        input: PortNumber,
-        output: PortNumber,
-        vls: &[u8; 16],
-    ) {
-        self.0.set_sl_to_vl(switch, input, output, vls);
-    }
-
-    fn sl_to_vl(&self, switch: NodeId, input: PortNumber, output: PortNumber) -> Option<[u8; 16]> {
-        self.0.sl_to_vl(switch, input, output)
-    }
-
-    fn set_host_sl_to_vl(&mut self, host: HostId, vls: &[u8; 16]) {
-        self.0.set_host_sl_to_vl(host, vls);
-    }
-
-    fn host_sl_to_vl(&self, host: HostId) -> [u8; 16] {
-        self.0.host_sl_to_vl(host)
-    }
-
-    fn set_path_level(&mut self, source: HostId, destination: HostId, level: Sl) {
-        self.0.set_path_level(source, destination, level);
-    }
-
-    fn path_level(&self, source: HostId, destination: HostId) -> Sl {
-        self.0.path_level(source, destination)
-    }
-
-    fn close_port(&mut self, port: PortId, on_wire: OnWire) {
-        self.0.close_port(port, on_wire);
-    }
-
-    fn set_link_rate(&mut self, port: PortId, rate: Rate) {
-        self.0.set_link_rate(port, rate);
-    }
-
-    fn open_port(&mut self, port: PortId) {
-        self.0.open_port(port);
-    }
-
-    fn discarded_bytes(&self) -> u64 {
-        self.0.discarded_bytes()
-    }
-
-    fn ports(&self) -> usize {
-        self.0.ports()
-    }
-
     fn switch(&self) -> &MeteredSwitch {
         self.0.switch_control()
     }
@@ -283,7 +181,25 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
         self.0.workload_mut()
     }
 
-    fn wake(&mut self, host: HostId) {
-        self.0.wake(host);
+    forward_mut! {
+        step_until(end: Time) -> Result<(), EngineError>;
+        break_deadlock() -> usize;
+        set_routes(switch: NodeId, routes: &[(HostId, Option<PortNumber>)]);
+        set_vl_arbitration(port: PortId, tables: &VlArbitration) -> Result<(), BuildError>;
+        set_sl_to_vl(switch: NodeId, input: PortNumber, output: PortNumber, vls: &[u8; 16]);
+        set_host_sl_to_vl(host: HostId, vls: &[u8; 16]);
+        set_path_level(source: HostId, destination: HostId, level: Sl);
+        close_port(port: PortId, on_wire: OnWire);
+        set_link_rate(port: PortId, rate: Rate);
+        open_port(port: PortId);
+        wake(host: HostId);
+    }
+
+    forward! {
+        sl_to_vl(switch: NodeId, input: PortNumber, output: PortNumber) -> Option<[u8; 16]>;
+        host_sl_to_vl(host: HostId) -> [u8; 16];
+        path_level(source: HostId, destination: HostId) -> Sl;
+        discarded_bytes() -> u64;
+        ports() -> usize;
     }
 }

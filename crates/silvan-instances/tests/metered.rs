@@ -139,9 +139,8 @@ fn counters<S: SwitchControl, C: SourceControl>(
     for port in scenario.fabric().ports.ids() {
         let lane = PortVl(port.index() as u32);
         texts.push(format!(
-            "{:?} {:?} {} {:?}",
+            "{:?} {} {:?}",
             engine.port_counters(port),
-            engine.reading(port),
             engine.switch_control().marked(lane),
             engine.switch_control().congested_time(engine.now(), lane),
         ));

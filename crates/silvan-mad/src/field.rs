@@ -5,12 +5,16 @@
 
 use std::fmt;
 
+use silvan_core::counters::same;
 use silvan_core::{Guid, Lid, PortNumber, Sl};
 
 /// A value that stands at a bit offset of a big-endian byte string. Every bit pattern is a value.
 pub trait Field: Sized {
     /// The width in bits.
     const WIDTH: usize;
+
+    /// How many values of one width stand in a row: more than one for arrays.
+    const ELEMENTS: usize = 1;
 
     /// The value that starts at bit `at`.
     ///
@@ -113,6 +117,7 @@ integer_field! {
 
 impl<T: Field, const N: usize> Field for [T; N] {
     const WIDTH: usize = N * T::WIDTH;
+    const ELEMENTS: usize = N;
 
     #[inline]
     fn read(bytes: &[u8], at: usize) -> Self {
@@ -287,15 +292,72 @@ macro_rules! code_points {
     };
 }
 
+/// Where a field of an attribute stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldPlace {
+    /// Its name.
+    pub name: &'static str,
+    /// Its first bit.
+    pub at: usize,
+    /// The width in bits, of an array that of an element.
+    pub width: usize,
+    /// How many elements it has: 1, or those of an array.
+    pub elements: usize,
+    /// The bit of CounterSelect (from 16 on of CounterSelect2) that selects it, of an array its first
+    /// element; `None` if none does.
+    pub select: Option<u8>,
+}
+
+impl FieldPlace {
+    /// The value of an element.
+    ///
+    /// # Panics
+    /// If `bytes` ends before the element does.
+    pub fn read(&self, bytes: &[u8], element: usize) -> u64 {
+        bits(bytes, self.at + element * self.width, self.width)
+    }
+
+    /// Sets an element as counters end: fields of 64 bits wrap around, smaller ones stay at their
+    /// largest value.
+    ///
+    /// # Panics
+    /// If `bytes` ends before the element does.
+    pub fn write_counter(&self, bytes: &mut [u8], element: usize, value: u64) {
+        let value = value.min(low_mask(self.width));
+        set_bits(bytes, self.at + element * self.width, self.width, value);
+    }
+}
+
+/// The bit that a field's declaration names, if any.
+pub(crate) const fn select_bit(named: &[u8]) -> Option<u8> {
+    match named {
+        [bit] => Some(*bit),
+        _ => None,
+    }
+}
+
+/// The field of this name.
+pub(crate) const fn find_place(places: &[FieldPlace], name: &str) -> Option<FieldPlace> {
+    let mut index = 0;
+    while index < places.len() {
+        if same(places[index].name, name) {
+            return Some(places[index]);
+        }
+        index += 1;
+    }
+    None
+}
+
 /// Defines an attribute or a part of one, its length in bytes, its id if it has one, and its fields, each
-/// with its bit offset. Bits that no field names are reserved: ignored when parsed, zero when emitted.
+/// with its bit offset. `hex` follows where a field is shown in hexadecimal, `select` with a bit of
+/// CounterSelect where it is a counter. Bits that no field names are reserved: ignored when parsed, zero when emitted.
 ///
 /// The offsets are proved at compile time to ascend without overlap and to stay inside.
 macro_rules! attribute {
     (
         $(#[$meta:meta])*
         pub struct $name:ident[$len:literal] $(= $id:literal)? {
-            $($(#[$field_meta:meta])* pub $field:ident: $type:ty = $at:literal $($hex:ident)?,)*
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty = $at:literal $($mode:ident $($select:literal)?)?,)*
         }
     ) => {
         $(#[$meta])*
@@ -311,6 +373,27 @@ macro_rules! attribute {
             )?
             /// The length in bytes.
             pub const LEN: usize = $len;
+            /// The fields.
+            pub const FIELDS: &'static [$crate::FieldPlace] = &[$(
+                $crate::FieldPlace {
+                    name: stringify!($field),
+                    at: $at,
+                    width: <$type as $crate::Field>::WIDTH / <$type as $crate::Field>::ELEMENTS,
+                    elements: <$type as $crate::Field>::ELEMENTS,
+                    select: $crate::field::select_bit(&[$($($select)?)?]),
+                },
+            )*];
+
+            /// Where a field stands.
+            ///
+            /// # Panics
+            /// If there is no such field; in a constant, that ends the compilation.
+            pub const fn place(field: &str) -> $crate::FieldPlace {
+                match $crate::field::find_place(Self::FIELDS, field) {
+                    Some(place) => place,
+                    None => panic!("the attribute has no such field"),
+                }
+            }
 
             /// Reads the bytes; reserved bits are ignored.
             pub fn parse(bytes: &[u8; $len]) -> Self {
@@ -370,7 +453,7 @@ macro_rules! attribute {
                 $(
                     if !$crate::Field::is_zero(&self.$field) {
                         write!(f, "{separator}{}=", stringify!($field))?;
-                        let hex = matches!(stringify!($($hex)?), "hex");
+                        let hex = matches!(stringify!($($mode)?), "hex");
                         $crate::Field::show(&self.$field, f, hex)?;
                         separator = " ";
                     }
@@ -441,6 +524,24 @@ macro_rules! attributes {
                     $(Self::$attribute(_) => $attribute::ID,)*
                     Self::Raw(raw) => raw.id,
                 }
+            }
+
+            /// The fields of the attribute with this id, `None` if it is unknown.
+            pub const fn fields_of(id: u16) -> Option<&'static [$crate::FieldPlace]> {
+                match id {
+                    $($attribute::ID => Some($attribute::FIELDS),)*
+                    _ => None,
+                }
+            }
+
+            /// A field by the names of attribute and field, `None` if there is no such field.
+            pub const fn find_field(attribute: &str, field: &str) -> Option<$crate::FieldPlace> {
+                $(
+                    if silvan_core::counters::same(attribute, stringify!($attribute)) {
+                        return $crate::field::find_place($attribute::FIELDS, field);
+                    }
+                )*
+                None
             }
 
             /// The name of the attribute with this id, `None` if it is unknown.

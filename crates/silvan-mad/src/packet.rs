@@ -10,6 +10,10 @@ use crate::field::code_points;
 
 /// The length of every management datagram in bytes (volume 1, section 13.4.2).
 pub const MAD_LEN: usize = 256;
+/// Byte at which the attribute stands, in all classes but subnet administration.
+pub const ATTRIBUTE_BYTE: usize = field::DATA / 8;
+/// Byte at which a CongestionLog stands.
+pub const LOG_BYTE: usize = field::LOG_DATA / 8;
 
 /// Bit offsets in a datagram.
 pub(crate) mod field {

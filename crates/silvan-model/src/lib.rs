@@ -41,7 +41,7 @@ pub use config::{
 };
 pub use faults::{Deadlock, EngineError, InvariantError};
 pub use latencies::Latencies;
-pub use readings::{Discards, FlowProgress, HostCounters, OnWire, PortCounters};
+pub use readings::{FlowProgress, HostCounters, OnWire};
 pub use simulation::{ClassTotals, LiveSimulation, Simulation};
 pub use trees::{Forest, HostShare, Member, Role, Tree};
 

@@ -11,15 +11,13 @@ use silvan_cc::hooks::{
     SourceControl, SwitchControl, UnknownSetting,
 };
 use silvan_cc::schemes::ib_cc::{IbAdapter, IbSwitch};
+use silvan_core::counters::VCRC;
 use silvan_core::{HostId, PortId, Sl, Span, SwitchId, Time};
 
 use crate::paths::Paths;
 
 /// Most events in the log of a switch (CongestionLog).
 const LOG_LEN: usize = 15;
-
-/// Bytes of a packet that no counter of data includes.
-pub const VCRC: u64 = 2;
 
 /// What one port has sent, by service level. What it has received is what its neighbour has sent.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,11 +3,11 @@
 use std::fmt::Debug;
 
 use crate::{
-    BuildError, Discards, EngineError, FlowProgress, Forest, HostCounters, InvariantError,
-    Latencies, OnWire, PortCounters, VlArbitration,
+    BuildError, EngineError, FlowProgress, Forest, HostCounters, InvariantError, Latencies, OnWire,
+    VlArbitration,
 };
-use silvan_cc::hooks::{PortReading, PortVl, SettingChange, UnknownSetting};
-use silvan_core::{Bytes, HostId, NodeId, PortId, PortNumber, Rate, Sl, Time, Vl};
+use silvan_cc::hooks::{SettingChange, UnknownSetting};
+use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate, Sl, Time, Vl};
 use silvan_workload::programs::Programs;
 use silvan_workload::traffic::Traffic;
 
@@ -57,15 +57,6 @@ pub trait Simulation {
 
     /// Counters of a port since the start.
     fn port_counters(&self, port: PortId) -> PortCounters;
-
-    /// What a manager reads of a port.
-    fn reading(&self, port: PortId) -> PortReading;
-
-    /// Packets that a port has not passed on.
-    fn discards(&self, port: PortId) -> Discards;
-
-    /// Packets that this Port VL has marked.
-    fn marked(&self, output: PortVl) -> u64;
 
     /// Wire bytes that wait in the switch for this output Port VL.
     fn queued(&self, output: PortId, vl: Vl) -> Bytes;

@@ -39,6 +39,12 @@ fn reference() -> String {
     silvan_scenario::reference_markdown()
 }
 
+/// Every counter of a port with its unit, tables, datagrams and metric, as a Markdown table.
+#[pyfunction]
+fn port_counters() -> String {
+    silvan_core::PortCounters::reference()
+}
+
 /// Largest relative error of a latency percentile.
 #[pyfunction]
 fn latency_percentile_resolution() -> f64 {
@@ -78,6 +84,8 @@ mod _silvan {
     use super::latency_percentile_resolution;
     #[pymodule_export]
     use super::pft::pft_injection_rate;
+    #[pymodule_export]
+    use super::port_counters;
     #[pymodule_export]
     use super::programs::collective;
     #[pymodule_export]

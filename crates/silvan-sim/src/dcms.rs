@@ -1,12 +1,10 @@
 //! The DCMS inside a simulation.
 
-use silvan_core::{PortId, Span, Time};
+use silvan_core::counters::DATA_WORD;
+use silvan_core::{PortCounters, PortId, Span, Time};
 
-use silvan_cc::hooks::{Controller, PortReading, SettingChange};
+use silvan_cc::hooks::{Controller, SettingChange};
 use silvan_dcms::machine::{Action, Dcms, Decision, PortGrowth};
-
-/// Bytes of a word of PortXmitData.
-const WORD: u64 = 4;
 
 /// A [`Dcms`] that reads the simulated ports' own counters, which never saturate, and changes settings
 /// at once.
@@ -14,7 +12,7 @@ const WORD: u64 = 4;
 pub(crate) struct DcmsController {
     machine: Dcms,
     swept: Time,
-    last: Vec<PortReading>,
+    last: Vec<PortCounters>,
     growth: Vec<Option<PortGrowth>>,
     log: Vec<Decision>,
 }
@@ -41,25 +39,19 @@ impl DcmsController {
         &self.log
     }
 
-    fn growth_of(&mut self, span: Span, reading: &PortReading) -> PortGrowth {
-        let index = reading.port.index();
+    fn growth_of(&mut self, span: Span, port: PortId, reading: PortCounters) -> PortGrowth {
+        let index = port.index();
         if self.last.len() <= index {
-            let zero = |index| PortReading {
-                port: PortId::new(index),
-                xmit_bytes: 0,
-                xmit_wait: Span::ZERO,
-                xmit_cong: Span::ZERO,
-            };
-            self.last.extend((self.last.len()..=index).map(zero));
+            self.last.resize(index + 1, PortCounters::default());
         }
-        let before = std::mem::replace(&mut self.last[index], *reading);
+        let before = std::mem::replace(&mut self.last[index], reading);
         let tick = self.machine.parameters().tick.as_ps();
         let ticks = |now: Span, before: Span| now.as_ps() / tick - before.as_ps() / tick;
-        let wants = self.machine.wants_congestion_time(reading.port);
+        let wants = self.machine.wants_congestion_time(port);
         PortGrowth {
             span,
             xmit_wait: Some(ticks(reading.xmit_wait, before.xmit_wait)),
-            xmit_data: Some(reading.xmit_bytes / WORD - before.xmit_bytes / WORD),
+            xmit_data: Some(reading.xmit_bytes / DATA_WORD - before.xmit_bytes / DATA_WORD),
             xmit_time_cong: wants.then(|| ticks(reading.xmit_cong, before.xmit_cong)),
         }
     }
@@ -70,12 +62,17 @@ impl Controller for DcmsController {
         self.machine.next_interval()
     }
 
-    fn step(&mut self, now: Time, readings: &[PortReading], changes: &mut Vec<SettingChange>) {
+    fn step(
+        &mut self,
+        now: Time,
+        readings: &[(PortId, PortCounters)],
+        changes: &mut Vec<SettingChange>,
+    ) {
         let span = now.since(self.swept);
         self.swept = now;
-        for reading in readings {
-            let growth = self.growth_of(span, reading);
-            let index = reading.port.index();
+        for &(port, reading) in readings {
+            let growth = self.growth_of(span, port, reading);
+            let index = port.index();
             if self.growth.len() <= index {
                 self.growth.resize(index + 1, None);
             }

@@ -47,8 +47,8 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use serde::Serialize;
-use silvan_cc::hooks::{Controller, PortReading, UnknownSetting};
-use silvan_core::{PortId, Span, Time};
+use silvan_cc::hooks::{Controller, UnknownSetting};
+use silvan_core::{PortCounters, PortId, Span, Time};
 use silvan_model::BuildError;
 pub use silvan_model::Latencies;
 use silvan_workload::programs::{Fault, JobRecord};
@@ -430,9 +430,9 @@ impl<'a> Run<'a> {
     fn sweep(&mut self, controller: &mut dyn Controller) -> Result<(), RunError> {
         let fabric = self.scenario.fabric();
         let ports = fabric.ports.iter_enumerated();
-        let readings: Vec<PortReading> = ports
+        let readings: Vec<(PortId, PortCounters)> = ports
             .filter(|(_, port)| fabric.nodes[port.node].as_switch().is_some())
-            .map(|(id, _): (PortId, _)| self.engine.reading(id))
+            .map(|(id, _)| (id, self.engine.port_counters(id)))
             .collect();
         let mut changes = Vec::new();
         controller.step(self.engine.now(), &readings, &mut changes);
@@ -470,7 +470,7 @@ impl<'a> Run<'a> {
     fn unroutable_packets(&self) -> u64 {
         let ports = self.scenario.fabric().ports.ids();
         ports
-            .map(|port| self.engine.discards(port).relay_errors)
+            .map(|port| self.engine.port_counters(port).relay_errors)
             .sum()
     }
 

@@ -1,22 +1,11 @@
 //! Counters read at the right instants.
 
-use silvan_cc::hooks::PortVl;
-use silvan_core::{HostId, PortId, Time, Vl};
+use silvan_core::{HostId, PortCounters, PortId, Time, Vl};
 use silvan_fabric::Fabric;
-use silvan_model::{HostCounters, PortCounters};
 
 use super::tables::{PortSeries, Series};
-use silvan_model::{ClassTotals, Simulation};
+use silvan_model::{ClassTotals, HostCounters, Simulation};
 use silvan_scenario::Scenario;
-
-/// Counters of a port, with what congestion control adds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct PortTotals {
-    pub counters: PortCounters,
-    pub marked: u64,
-    /// Packets that came in and had no forwarding entry.
-    pub relay_errors: u64,
-}
 
 /// What has been measured of a run so far.
 pub(super) struct Measurement<'a> {
@@ -25,7 +14,7 @@ pub(super) struct Measurement<'a> {
     pub ports: Vec<PortId>,
     /// Counters at the end of the warm-up.
     pub hosts_before: Vec<HostCounters>,
-    pub ports_before: Vec<PortTotals>,
+    pub ports_before: Vec<PortCounters>,
     pub classes_before: Vec<ClassTotals>,
     pub series: Series,
     pub port_series: Option<PortSeries>,
@@ -45,7 +34,7 @@ impl<'a> Measurement<'a> {
         Self {
             scenario,
             hosts_before: vec![HostCounters::default(); hosts],
-            ports_before: vec![PortTotals::default(); ports.len()],
+            ports_before: vec![PortCounters::default(); ports.len()],
             classes_before: vec![ClassTotals::default(); engine.classes().len()],
             series: Series::of_hosts(hosts, samples),
             port_series: file
@@ -81,7 +70,7 @@ impl<'a> Measurement<'a> {
                     .filter_map(|vl| Vl::try_new(vl).ok())
                     .map(|vl| engine.queued(port, vl).as_u64())
                     .sum();
-                series.push(now, row, port_totals(engine, port, data_vls), queued);
+                series.push(now, row, engine.port_counters(port), queued);
             }
         }
     }
@@ -92,7 +81,7 @@ impl<'a> Measurement<'a> {
             return;
         }
         self.hosts_before = self.hosts(engine);
-        self.ports_before = self.port_totals(engine);
+        self.ports_before = self.port_counters(engine);
         self.classes_before = self.classes(engine);
         engine.reset_latency();
     }
@@ -111,12 +100,9 @@ impl<'a> Measurement<'a> {
             .collect()
     }
 
-    pub fn port_totals(&self, engine: &dyn Simulation) -> Vec<PortTotals> {
-        let data_vls = self.scenario.engine_config().data_vls;
+    pub fn port_counters(&self, engine: &dyn Simulation) -> Vec<PortCounters> {
         let ports = self.ports.iter();
-        ports
-            .map(|&port| port_totals(engine, port, data_vls))
-            .collect()
+        ports.map(|&port| engine.port_counters(port)).collect()
     }
 
     pub fn classes(&self, engine: &dyn Simulation) -> Vec<ClassTotals> {
@@ -124,15 +110,5 @@ impl<'a> Measurement<'a> {
         (0..engine.classes().len())
             .map(|class| engine.class(class as u16))
             .collect()
-    }
-}
-
-fn port_totals(engine: &dyn Simulation, port: PortId, data_vls: u8) -> PortTotals {
-    let first = port.index() as u32 * u32::from(data_vls);
-    let port_vls = (first..first + u32::from(data_vls)).map(PortVl);
-    PortTotals {
-        counters: engine.port_counters(port),
-        marked: port_vls.map(|port_vl| engine.marked(port_vl)).sum(),
-        relay_errors: engine.discards(port).relay_errors,
     }
 }

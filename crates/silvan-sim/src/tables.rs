@@ -1,10 +1,11 @@
 //! The tables of a result, as the Python package and the files on disk have them.
 
-use silvan_core::{HostId, Time};
+use silvan_core::counters::CounterTable;
+use silvan_core::{HostId, PortCounter, PortCounters, Time};
 use silvan_model::Latencies;
 use silvan_workload::traffic::Role;
 
-use super::measure::{Measurement, PortTotals};
+use super::measure::Measurement;
 use crate::table::Table;
 use silvan_model::LatencyStats;
 use silvan_model::Simulation;
@@ -62,12 +63,10 @@ impl Series {
 pub(super) struct PortSeries {
     time_ps: Vec<u64>,
     row: Vec<u32>,
-    xmit_bytes: Vec<u64>,
-    xmit_wait_ps: Vec<u64>,
-    xmit_cong_ps: Vec<u64>,
-    fecn_marked: Vec<u64>,
+    /// By counter of the table.
+    counted: Vec<Vec<u64>>,
     queued_bytes: Vec<u64>,
-    before: Vec<PortTotals>,
+    before: Vec<PortCounters>,
 }
 
 impl PortSeries {
@@ -76,24 +75,24 @@ impl PortSeries {
         Self {
             time_ps: column(),
             row: Vec::with_capacity(ports * samples),
-            xmit_bytes: column(),
-            xmit_wait_ps: column(),
-            xmit_cong_ps: column(),
-            fecn_marked: column(),
+            counted: Self::counters().map(|_| column()).collect(),
             queued_bytes: column(),
-            before: vec![PortTotals::default(); ports],
+            before: vec![PortCounters::default(); ports],
         }
     }
 
-    pub fn push(&mut self, now: Time, row: usize, totals: PortTotals, queued_bytes: u64) {
-        let since = totals.since(&self.before[row]);
-        self.before[row] = totals;
+    fn counters() -> impl Iterator<Item = &'static PortCounter> {
+        PortCounters::in_table(CounterTable::PortSeries)
+    }
+
+    pub fn push(&mut self, now: Time, row: usize, counters: PortCounters, queued_bytes: u64) {
+        let since = counters.since(&self.before[row]);
+        self.before[row] = counters;
         self.time_ps.push(now.as_ps());
         self.row.push(row as u32);
-        self.xmit_bytes.push(since.xmit_bytes);
-        self.xmit_wait_ps.push(since.xmit_wait_ps);
-        self.xmit_cong_ps.push(since.xmit_cong_ps);
-        self.fecn_marked.push(since.fecn_marked);
+        for (column, counter) in self.counted.iter_mut().zip(Self::counters()) {
+            column.push(counter.read(&since));
+        }
         self.queued_bytes.push(queued_bytes);
     }
 
@@ -101,40 +100,11 @@ impl PortSeries {
         let mut table = Table::new("port_series");
         table.push("time_ps", self.time_ps);
         table.push("ports_row", self.row);
-        table.push("xmit_bytes", self.xmit_bytes);
-        table.push("xmit_wait_ps", self.xmit_wait_ps);
-        table.push("xmit_cong_ps", self.xmit_cong_ps);
-        table.push("fecn_marked", self.fecn_marked);
+        for (column, counter) in self.counted.into_iter().zip(Self::counters()) {
+            table.push(counter.column, column);
+        }
         table.push("queued_bytes", self.queued_bytes);
         table
-    }
-}
-
-/// What a port has counted between two instants.
-struct PortDifference {
-    xmit_bytes: u64,
-    xmit_packets: u64,
-    rcv_bytes: u64,
-    rcv_packets: u64,
-    xmit_wait_ps: u64,
-    xmit_cong_ps: u64,
-    fecn_marked: u64,
-    relay_errors: u64,
-}
-
-impl PortTotals {
-    fn since(&self, before: &Self) -> PortDifference {
-        let (now, then) = (&self.counters, &before.counters);
-        PortDifference {
-            xmit_bytes: now.xmit_bytes - then.xmit_bytes,
-            xmit_packets: now.xmit_packets - then.xmit_packets,
-            rcv_bytes: now.rcv_bytes - then.rcv_bytes,
-            rcv_packets: now.rcv_packets - then.rcv_packets,
-            xmit_wait_ps: now.xmit_wait.saturating_sub(then.xmit_wait).as_ps(),
-            xmit_cong_ps: now.xmit_cong.saturating_sub(then.xmit_cong).as_ps(),
-            fecn_marked: self.marked - before.marked,
-            relay_errors: self.relay_errors - before.relay_errors,
-        }
     }
 }
 
@@ -251,11 +221,9 @@ impl Measurement<'_> {
     fn ports_table(&self, engine: &dyn Simulation) -> Table {
         let fabric = self.scenario.fabric();
         let ports = || self.ports.iter().map(|id| &fabric.ports[*id]);
-        let totals = self.port_totals(engine);
+        let totals = self.port_counters(engine);
         let pairs = totals.iter().zip(&self.ports_before);
-        let counted: Vec<PortDifference> = pairs.map(|(now, then)| now.since(then)).collect();
-        let column =
-            |read: fn(&PortDifference) -> u64| -> Vec<u64> { counted.iter().map(read).collect() };
+        let counted: Vec<PortCounters> = pairs.map(|(now, then)| now.since(then)).collect();
         let peer = |port: &silvan_fabric::Port| {
             port.peer
                 .map_or_else(String::new, |peer| fabric.port_name(peer).to_string())
@@ -266,15 +234,15 @@ impl Measurement<'_> {
         let numbers = ports().map(|port| u32::from(port.number.as_u8()));
         table.push("port", numbers.collect::<Vec<_>>());
         table.push("peer", ports().map(peer).collect::<Vec<_>>());
-        table.push("xmit_bytes", column(|port| port.xmit_bytes));
-        table.push("xmit_pkts", column(|port| port.xmit_packets));
-        table.push("rcv_bytes", column(|port| port.rcv_bytes));
-        table.push("rcv_pkts", column(|port| port.rcv_packets));
-        table.push("xmit_wait_ps", column(|port| port.xmit_wait_ps));
-        table.push("xmit_cong_ps", column(|port| port.xmit_cong_ps));
-        table.push("fecn_marked", column(|port| port.fecn_marked));
+        let mut add = |which| {
+            for counter in PortCounters::in_table(which) {
+                let values: Vec<u64> = counted.iter().map(|port| counter.read(port)).collect();
+                table.push(counter.column, values);
+            }
+        };
+        add(CounterTable::Ports);
         if self.scenario.discards_unroutable() {
-            table.push("relay_errors", column(|port| port.relay_errors));
+            add(CounterTable::PortsIfUnroutable);
         }
         table
     }

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use silvan_cc::hooks::{Controller, PortReading, PortVl, SettingChange};
+use silvan_cc::hooks::{Controller, SettingChange};
 use silvan_cc::schemes::Control;
-use silvan_core::{Bytes, HostId, PortId, Rate, Span, Time, Vl};
+use silvan_core::{Bytes, HostId, PortCounters, PortId, Rate, Span, Time, Vl};
 use silvan_instances::Fastest;
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{ClassTotals, LiveSimulation, Network};
-use silvan_model::{Discards, FlowProgress, Forest, HostCounters, InvariantError, PortCounters};
+use silvan_model::{FlowProgress, Forest, HostCounters, InvariantError};
 use silvan_workload::programs::{Load, Programs};
 use silvan_workload::traffic::Traffic;
 
@@ -267,8 +267,16 @@ impl Controller for Watcher {
         Span::from_us(100)
     }
 
-    fn step(&mut self, now: Time, readings: &[PortReading], changes: &mut Vec<SettingChange>) {
-        let sent = readings.iter().map(|reading| reading.xmit_bytes).sum();
+    fn step(
+        &mut self,
+        now: Time,
+        readings: &[(PortId, PortCounters)],
+        changes: &mut Vec<SettingChange>,
+    ) {
+        let sent = readings
+            .iter()
+            .map(|(_, counters)| counters.xmit_bytes)
+            .sum();
         self.sweeps.push((now.as_ps(), sent));
         if self.sweeps.len() == 1 {
             changes.push(self.change.clone());
@@ -466,9 +474,6 @@ impl Simulation for Unsound {
         delivered_packets() -> u64;
         memory_bytes() -> usize;
         port_counters(port: PortId) -> PortCounters;
-        reading(port: PortId) -> PortReading;
-        discards(port: PortId) -> Discards;
-        marked(output: PortVl) -> u64;
         queued(output: PortId, vl: Vl) -> Bytes;
         host_counters(host: HostId) -> HostCounters;
         class(class: u16) -> ClassTotals;

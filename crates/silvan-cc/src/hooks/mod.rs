@@ -23,7 +23,7 @@ mod list;
 pub mod foreign;
 mod views;
 
-use silvan_core::{PortId, Sl, Span, Time};
+use silvan_core::{PortCounters, PortId, Sl, Span, Time};
 
 pub use chain::Chain;
 pub use list::{SOURCE_HOOKS, SWITCH_HOOKS, SourceControl, SwitchControl};
@@ -54,19 +54,6 @@ impl SwitchControl for NoControl {
 
 impl SourceControl for NoControl {
     const ACTIVE: bool = false;
-}
-
-/// The counters of one port as a manager reads them (IBA 16.1: PortCounters, PortXmitConCtrl).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortReading {
-    /// Which port.
-    pub port: PortId,
-    /// PortXmitData: bytes transmitted.
-    pub xmit_bytes: u64,
-    /// PortXmitWait: time with data to send and no credits.
-    pub xmit_wait: Span,
-    /// PortXmitTimeCong: time in the congestion state.
-    pub xmit_cong: Span,
 }
 
 /// A change of settings that a [`Controller`], a scenario or a management datagram requests.
@@ -174,7 +161,12 @@ pub trait Controller {
     /// Time until the next sweep.
     fn interval(&self) -> Span;
     /// One sweep: the counters of every switch port at `now`; pushes the changes to make.
-    fn step(&mut self, now: Time, readings: &[PortReading], changes: &mut Vec<SettingChange>);
+    fn step(
+        &mut self,
+        now: Time,
+        readings: &[(PortId, PortCounters)],
+        changes: &mut Vec<SettingChange>,
+    );
 }
 
 // These use the macros that the lists above make.

@@ -1,13 +1,17 @@
 //! From what a port answers to differences that can be trusted.
 
-use silvan_core::{Instant, PortId, Span, Time};
+use silvan_core::counters::CounterUnit;
+use silvan_core::{Instant, PortCounters, PortId, Span, Time};
 
-/// How a counter behaves at the end of its range.
+/// How a counter behaves at the end of its range (IBA 16.1.3.5 and 16.1.4.11, A10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// Stops at 2^32 - 1 (PortCounters, PortXmitConCtrl; IBA 16.1.3.5, A10).
-    Saturating32,
-    /// Starts again at 0 after 2^64 - 1 (PortCountersExtended, IBA 16.1.4.11).
+    /// Stops at this value: the largest of its field.
+    Saturating {
+        /// The value.
+        end: u64,
+    },
+    /// Starts again at 0 after 2^64 - 1.
     Wrapping64,
 }
 
@@ -21,24 +25,24 @@ pub struct RawCounter {
 }
 
 impl RawCounter {
-    /// A 32-bit counter.
-    pub const fn saturating(value: u32) -> Self {
-        Self {
-            value: value as u64,
-            width: Width::Saturating32,
-        }
-    }
-
-    /// A 64-bit counter.
-    pub const fn wrapping(value: u64) -> Self {
-        Self {
-            value,
-            width: Width::Wrapping64,
-        }
+    /// The counter of a field of that many bits, 1 to 64.
+    pub const fn of_width(value: u64, bits: usize) -> Self {
+        let width = match bits {
+            64 => Width::Wrapping64,
+            _ => Width::Saturating {
+                end: (1 << bits) - 1,
+            },
+        };
+        Self { value, width }
     }
 
     fn is_saturated(self) -> bool {
-        self.width == Width::Saturating32 && self.value >= u64::from(u32::MAX)
+        matches!(self.width, Width::Saturating { end } if self.value >= end)
+    }
+
+    /// Whether it is beyond half of its range, and stops at its end.
+    fn is_filling(self) -> bool {
+        matches!(self.width, Width::Saturating { end } if self.value > end / 2)
     }
 
     /// Growth since `earlier`. `None` if it is not known: a counter at its end, one that another tool
@@ -48,7 +52,7 @@ impl RawCounter {
             return None;
         }
         let growth = match self.width {
-            Width::Saturating32 => self.value.checked_sub(earlier.value)?,
+            Width::Saturating { .. } => self.value.checked_sub(earlier.value)?,
             Width::Wrapping64 => self.value.wrapping_sub(earlier.value),
         };
         (growth <= most).then_some(growth)
@@ -60,16 +64,21 @@ impl RawCounter {
 pub struct RawReading<T = Time> {
     /// When, by the reader's clock.
     pub at: T,
-    /// PortXmitWait, in ticks.
-    pub xmit_wait: RawCounter,
-    /// PortXmitData, in 4-byte words.
-    pub xmit_data: RawCounter,
-    /// PortXmitTimeCong, in ticks; `None` if it was not read.
-    pub xmit_time_cong: Option<RawCounter>,
+    /// In the order of [`PortCounters::ALL`]; `None` of those that were not read.
+    pub counters: [Option<RawCounter>; PortCounters::COUNT],
 }
 
-/// Growth of a port's counters from one sweep to the next. What is not known is `None`, and leads
-/// to no action.
+/// Growth of all of a port's counters from one reading to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CounterGrowth {
+    /// Time between the two readings.
+    pub span: Span,
+    /// In the order of [`PortCounters::ALL`] and the units of datagrams; `None` where it is not known.
+    pub counters: [Option<u64>; PortCounters::COUNT],
+}
+
+/// Growth of the counters that the DCMS decides by, from one sweep to the next. What is not known is
+/// `None`, and leads to no action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortGrowth {
     /// Time between the two readings.
@@ -80,6 +89,17 @@ pub struct PortGrowth {
     pub xmit_data: Option<u64>,
     /// Growth of PortXmitTimeCong, in ticks.
     pub xmit_time_cong: Option<u64>,
+}
+
+impl From<CounterGrowth> for PortGrowth {
+    fn from(growth: CounterGrowth) -> Self {
+        Self {
+            span: growth.span,
+            xmit_wait: growth.counters[const { PortCounters::index("xmit_wait") }],
+            xmit_data: growth.counters[const { PortCounters::index("xmit_bytes") }],
+            xmit_time_cong: growth.counters[const { PortCounters::index("xmit_cong") }],
+        }
+    }
 }
 
 /// The last reading of every port.
@@ -108,7 +128,7 @@ impl<T: Instant> CounterTracker<T> {
         port: PortId,
         reading: RawReading<T>,
         words_per_second: u64,
-    ) -> Option<PortGrowth> {
+    ) -> Option<CounterGrowth> {
         if self.last.len() <= port.index() {
             self.last.resize(port.index() + 1, None);
         }
@@ -122,47 +142,37 @@ impl<T: Instant> CounterTracker<T> {
         let ticks = slack(u128::from(span.as_ps() / self.tick.as_ps().max(1)));
         let words =
             slack(u128::from(words_per_second) * u128::from(span.as_ps()) / 1_000_000_000_000);
-        let growth = PortGrowth {
+        let mut growth = CounterGrowth {
             span,
-            xmit_wait: reading.xmit_wait.growth(before.xmit_wait, ticks),
-            xmit_data: reading.xmit_data.growth(before.xmit_data, words),
-            xmit_time_cong: reading
-                .xmit_time_cong
-                .zip(before.xmit_time_cong)
-                .and_then(|(now, before)| now.growth(before, ticks)),
+            counters: [None; PortCounters::COUNT],
         };
-        let pairs = [
-            Some((reading.xmit_wait, before.xmit_wait, growth.xmit_wait)),
-            Some((reading.xmit_data, before.xmit_data, growth.xmit_data)),
-            reading
-                .xmit_time_cong
-                .zip(before.xmit_time_cong)
-                .map(|(now, before)| (now, before, growth.xmit_time_cong)),
-        ];
-        let was_reset = pairs.into_iter().flatten().any(|(now, before, growth)| {
-            growth.is_none() && now.width == before.width && now.value < before.value
-        });
-        (!was_reset).then_some(growth)
+        for (index, counter) in PortCounters::ALL.iter().enumerate() {
+            let pair = reading.counters[index].zip(before.counters[index]);
+            let Some((now, before)) = pair else {
+                continue;
+            };
+            let most = match counter.unit {
+                CounterUnit::Time => ticks,
+                // A packet has several words.
+                CounterUnit::Bytes { .. } | CounterUnit::Packets => words,
+            };
+            growth.counters[index] = now.growth(before, most);
+            let is_unknown = growth.counters[index].is_none();
+            if is_unknown && now.width == before.width && now.value < before.value {
+                return None;
+            }
+        }
+        Some(growth)
     }
 
     /// Whether a counter of this port is beyond half of its range, so that whoever may reset it
     /// should, before it stops.
     pub fn is_filling(&self, port: PortId) -> bool {
-        let half = u64::from(u32::MAX) / 2;
-        self.last
-            .get(port.index())
-            .copied()
-            .flatten()
-            .is_some_and(|last| {
-                [
-                    Some(last.xmit_wait),
-                    Some(last.xmit_data),
-                    last.xmit_time_cong,
-                ]
-                .into_iter()
-                .flatten()
-                .any(|counter| counter.width == Width::Saturating32 && counter.value > half)
-            })
+        let last = self.last.get(port.index()).copied().flatten();
+        last.is_some_and(|last| {
+            let mut counters = last.counters.iter().flatten();
+            counters.any(|counter| counter.is_filling())
+        })
     }
 
     /// Forgets a port: its counters were reset, it rebooted, or it is gone.

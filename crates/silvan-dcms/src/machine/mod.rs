@@ -36,7 +36,7 @@ mod topology;
 #[cfg(test)]
 mod tests;
 
-pub use counters::{CounterTracker, PortGrowth, RawCounter, RawReading, Width};
+pub use counters::{CounterGrowth, CounterTracker, PortGrowth, RawCounter, RawReading, Width};
 pub use dcms::{Action, Dcms, Decision, MarkingState, Reason};
 pub use parameters::{CongestionTimeReads, DcmsError, DcmsParameters};
 pub use topology::{MarkingScope, Neighbour, SwitchPortInfo, Topology};

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use proptest::prelude::*;
-use silvan_core::{MonotonicTime, PortId, Span, SwitchId, Time};
+use silvan_core::{MonotonicTime, PortCounters, PortId, Span, SwitchId, Time};
 
 use super::*;
 
@@ -344,11 +344,13 @@ fn ports_may_vanish() {
 }
 
 fn reading(second: u64, wait: u32, data: u64) -> RawReading {
+    let mut counters = [None; PortCounters::COUNT];
+    counters[PortCounters::index("xmit_wait")] = Some(RawCounter::of_width(wait.into(), 32));
+    counters[PortCounters::index("xmit_bytes")] = Some(RawCounter::of_width(data, 64));
+    counters[PortCounters::index("xmit_cong")] = Some(RawCounter::of_width(0, 32));
     RawReading {
         at: at(second),
-        xmit_wait: RawCounter::saturating(wait),
-        xmit_data: RawCounter::wrapping(data),
-        xmit_time_cong: Some(RawCounter::saturating(0)),
+        counters,
     }
 }
 
@@ -384,6 +386,7 @@ fn counters_saturate_wrap_and_are_reset() {
             None
         );
         let growth = tracker.observe(port, reading(2, now.0, now.1), QDR);
+        let growth = growth.map(PortGrowth::from);
         let growth = growth.map(|growth| (growth.xmit_wait, growth.xmit_data));
         assert_eq!(growth, expected, "{before:?} to {now:?}");
     }
@@ -579,7 +582,7 @@ proptest! {
             };
             let growth = tracker.observe(port, reading(second, wait, data), QDR);
             prop_assert!(!(was_reset && growth.is_some()));
-            if let Some(growth) = growth {
+            if let Some(growth) = growth.map(PortGrowth::from) {
                 prop_assert!(growth.xmit_wait.is_none_or(|known| known == u64::from(ticks)));
                 prop_assert!(growth.xmit_data.is_none_or(|known| known == words));
             }

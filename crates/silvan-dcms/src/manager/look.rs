@@ -1,6 +1,6 @@
 //! Sweeps, and switches that do not answer them.
 
-use crate::machine::PortGrowth;
+use crate::machine::CounterGrowth;
 use silvan_core::{MonotonicTime, Span, SwitchId};
 
 use super::{Backoff, FIRST_BACKOFF, Manager, ManagerError, double};
@@ -9,9 +9,6 @@ use crate::journal::Disk;
 use crate::sweep::{Observed, sweep};
 use crate::transport::Transport;
 use crate::watch::WatchedPort;
-
-/// Bytes of a word of PortXmitData.
-const WORD: u64 = 4;
 
 impl<T: Transport, D: Disk> Manager<T, D> {
     /// Reads all counters of switches that answer. Gives whether nothing at all has answered.
@@ -52,7 +49,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 Observed::Growth(growth) => {
                     self.count(port, &growth);
                     // Somebody else in this sweep has kept us waiting for too long.
-                    self.growth[port.id.index()] = Some(growth).filter(|_| !is_old);
+                    self.growth[port.id.index()] = Some(growth.into()).filter(|_| !is_old);
                 }
             }
             answered += 1;
@@ -112,19 +109,12 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         }
     }
 
-    fn count(&self, port: &WatchedPort, growth: &PortGrowth) {
+    fn count(&self, port: &WatchedPort, growth: &CounterGrowth) {
         let labels = self.labels(port.id);
-        let families = [
-            (
-                &self.metrics.data,
-                growth.xmit_data.map(|words| words * WORD),
-            ),
-            (&self.metrics.wait, growth.xmit_wait),
-            (&self.metrics.time_cong, growth.xmit_time_cong),
-        ];
-        for (family, value) in families {
-            if let Some(value) = value {
-                family.get_or_create(&labels).inc_by(value);
+        for metric in &self.metrics.counters {
+            if let Some(value) = growth.counters[metric.index] {
+                let family = &metric.family;
+                family.get_or_create(&labels).inc_by(value * metric.scale);
             }
         }
     }

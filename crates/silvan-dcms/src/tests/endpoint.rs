@@ -67,7 +67,7 @@ fn fill(metrics: &Metrics) {
             port,
             switch: "a switch with a name".to_owned(),
         };
-        metrics.wait.get_or_create(&labels).inc();
+        metrics.counters[0].family.get_or_create(&labels).inc();
     }
     assert!(metrics.text().len() > 16 << 20);
 }

@@ -10,8 +10,9 @@ use silvan_cc::schemes::ib_cc::{
 use silvan_core::{HostId, NodeId, PortNumber, Sl, SwitchId};
 use silvan_mad::congestion::{
     CaCongestionEntry, CaCongestionSetting, CongestionControlTable, CongestionControlTableEntry,
-    CongestionInfo, CongestionKeyInfo, CongestionLog, PortBits, SwitchCongestionSetting,
-    SwitchPortCongestionElement, SwitchPortCongestionSetting, TimeStamp, switch_control_map,
+    CongestionInfo, CongestionKeyInfo, CongestionLog, ManagementAttribute, PortBits,
+    SwitchCongestionSetting, SwitchPortCongestionElement, SwitchPortCongestionSetting, TimeStamp,
+    switch_control_map,
 };
 use silvan_mad::{Bits, ClassPortInfo};
 
@@ -20,11 +21,11 @@ use crate::subnet::Subnet;
 use silvan_model::meter::MarkLog;
 
 /// Bytes of an attribute.
-const ROOM: usize = 192;
+const ROOM: usize = ManagementAttribute::DATA_LEN;
 /// Ports of a block of SwitchPortCongestionSetting, as those who wrote the common tools count.
-const BLOCK_PORTS: usize = 48;
+const BLOCK_PORTS: usize = SwitchPortCongestionSetting::place("ports").elements;
 /// Entries of a block of CongestionControlTable.
-const BLOCK_ENTRIES: usize = 64;
+const BLOCK_ENTRIES: usize = CongestionControlTable::place("entries").elements;
 /// Blocks of the table that every adapter has at least room for.
 const LEAST_BLOCKS: usize = 4;
 /// Bit of Port_Control: control by service level.

@@ -1,6 +1,7 @@
 //! CongestionLog and TimeStamp: what congestion control has seen.
 
 use silvan_core::{HostId, SwitchId, Time};
+use silvan_mad::LOG_BYTE;
 use silvan_mad::congestion::{
     CaLog, CaLogEvent, CongestionLog, PortBits, SwitchLog, SwitchLogEvent,
 };
@@ -10,8 +11,6 @@ use crate::subnet::Subnet;
 
 /// The unit of time stamps, 1.024 us.
 const UNIT_PS: u64 = 1_024_000;
-/// Where the log stands in a datagram.
-const LOG_DATA: usize = 32;
 
 fn stamp(at: Time) -> u32 {
     // The clock of 32 bits wraps around, after 73 minutes.
@@ -31,7 +30,7 @@ impl Subnet {
             (_, Some(host)) => CongestionLog::Ca(self.adapter_log(host)),
             (None, None) => return,
         };
-        exchange.bytes[LOG_DATA..].copy_from_slice(&log.emit());
+        exchange.bytes[LOG_BYTE..].copy_from_slice(&log.emit());
     }
 
     /// The last marked packets, the newest first.

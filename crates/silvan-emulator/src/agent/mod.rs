@@ -6,8 +6,7 @@ mod performance;
 mod port_info;
 mod subnet;
 
-pub use performance::TICK_PS;
-use silvan_mad::{Class, MAD_LEN, Method, Packet, Status};
+use silvan_mad::{ATTRIBUTE_BYTE, Class, MAD_LEN, Method, Packet, Status};
 
 use crate::subnet::{Arrival, Subnet};
 
@@ -36,9 +35,6 @@ pub(crate) const UNSUPPORTED_ATTRIBUTE: Refusal = Refusal::Status(Status::UNSUPP
 pub(crate) const UNSUPPORTED_METHOD: Refusal = Refusal::Status(Status::UNSUPPORTED_METHOD);
 pub(crate) const INVALID_VALUE: Refusal = Refusal::Status(Status::INVALID_VALUE);
 
-/// Byte at which the attribute stands in the classes served here.
-const DATA: usize = 64;
-
 /// A request under way to becoming its answer.
 pub(crate) struct Exchange<'a> {
     pub bytes: &'a mut [u8; MAD_LEN],
@@ -52,12 +48,12 @@ pub(crate) struct Exchange<'a> {
 impl Exchange<'_> {
     /// The attribute's bytes.
     pub fn data<const N: usize>(&self) -> [u8; N] {
-        std::array::from_fn(|index| self.bytes[DATA + index])
+        std::array::from_fn(|index| self.bytes[ATTRIBUTE_BYTE + index])
     }
 
     /// Puts an attribute into the answer, zeros behind it.
     pub fn put<const N: usize>(&mut self, attribute: &[u8; N], room: usize) {
-        let data = &mut self.bytes[DATA..DATA + room];
+        let data = &mut self.bytes[ATTRIBUTE_BYTE..ATTRIBUTE_BYTE + room];
         data[..N].copy_from_slice(attribute);
         data[N..].fill(0);
     }

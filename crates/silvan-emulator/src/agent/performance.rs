@@ -4,47 +4,36 @@
 //! set, cut to the width of its field: fields of 64 bits wrap around, all others stay at their
 //! largest value. Each attribute has a start of its own, so that resetting one leaves the others alone.
 
-use silvan_core::{NodeId, PortId, PortNumber, Sl, Vl};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use silvan_core::counters::{DATA_WORD, EMULATED_TICK};
+use silvan_core::{NodeId, PortCounter, PortId, PortNumber, Sl, Vl};
 use silvan_mad::performance::{
-    PortCounters, PortCountersExtended, PortExtendedSpeedsCounters, PortFlowCtlCounters,
-    PortOpRcvCounters, PortRcvConCtrl, PortRcvDataSl, PortRcvErrorDetails, PortSamplesControl,
-    PortSlRcvBecn, PortSlRcvFecn, PortVlOpData, PortVlOpPackets, PortVlXmitFlowCtlUpdateErrors,
-    PortVlXmitTimeCong, PortVlXmitWaitCounters, PortXmitConCtrl, PortXmitDataSl,
-    PortXmitDiscardDetails, SwPortVlCongestion,
+    PerformanceAttribute, PortCounters, PortRcvConCtrl, PortRcvDataSl, PortSamplesControl,
+    PortSlRcvBecn, PortSlRcvFecn, PortVlXmitTimeCong, PortVlXmitWaitCounters, PortXmitDataSl,
+    SwPortVlCongestion,
 };
-use silvan_mad::{Bits, ClassPortInfo, Field, performance_capability as capability};
+use silvan_mad::{Bits, ClassPortInfo, FieldPlace, performance_capability as capability};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
 use crate::subnet::Subnet;
-use silvan_model::meter::VCRC;
-
-/// The unit of PortXmitWait and PortXmitTimeCong: 4 ns, what a symbol takes at 2.5 Gbit/s.
-pub const TICK_PS: u64 = 4_000;
 
 /// Bytes of an attribute.
-const ROOM: usize = 192;
+const ROOM: usize = PerformanceAttribute::DATA_LEN;
 /// PortSelect that stands for all ports.
 const ALL_PORTS: u8 = 255;
 
-/// What a counter counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a field counts.
+#[derive(Clone, Copy, Debug)]
 enum What {
     /// Something that does not happen in the model.
     Nothing,
+    /// A counter that every run has.
+    Port(&'static PortCounter),
     LinkDowned,
-    RcvErrors,
-    RelayErrors,
-    XmitDiscards,
-    InactiveDiscards,
-    StaleDiscards,
-    XmitData,
-    RcvData,
-    XmitPackets,
-    RcvPackets,
-    XmitWait,
     Fecn,
     Becn,
-    TimeCong,
     XmitDataSl(u8),
     RcvDataSl(u8),
     FecnSl(u8),
@@ -54,124 +43,101 @@ enum What {
     CongestionVl(u8),
 }
 
+/// A field that carries a counter which only a live fabric has.
+struct Live {
+    attribute: u16,
+    place: FieldPlace,
+    /// Of an array, by service level or virtual lane.
+    what: fn(u8) -> What,
+}
+
+/// The fields of a live fabric's own counters.
+macro_rules! live {
+    ($($attribute:ident.$field:ident: $what:expr,)*) => {
+        [$(Live {
+            attribute: $attribute::ID,
+            place: $attribute::place(stringify!($field)),
+            what: $what,
+        }),*]
+    };
+}
+
+const LIVE: [Live; 10] = live! {
+    PortCounters.link_downed: |_| What::LinkDowned,
+    PortRcvConCtrl.fecn: |_| What::Fecn,
+    PortRcvConCtrl.becn: |_| What::Becn,
+    PortXmitDataSl.data: What::XmitDataSl,
+    PortRcvDataSl.data: What::RcvDataSl,
+    PortSlRcvFecn.fecn: What::FecnSl,
+    PortSlRcvBecn.becn: What::BecnSl,
+    PortVlXmitWaitCounters.wait: What::WaitVl,
+    PortVlXmitTimeCong.time_cong: What::TimeCongVl,
+    SwPortVlCongestion.congestion: What::CongestionVl,
+};
+
 /// A counter's place in an attribute.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     what: What,
-    /// First bit.
-    at: usize,
-    width: usize,
+    place: FieldPlace,
+    element: u8,
     /// Bit of CounterSelect, from 16 on of CounterSelect2.
     select: u8,
 }
 
-const fn slot(what: What, at: usize, width: usize, select: u8) -> Slot {
-    Slot {
-        what,
-        at,
-        width,
-        select,
+impl Slot {
+    fn read(&self, bytes: &[u8; ROOM]) -> u64 {
+        self.place.read(bytes, usize::from(self.element))
+    }
+
+    fn write(&self, bytes: &mut [u8; ROOM], value: u64) {
+        let element = usize::from(self.element);
+        self.place.write_counter(bytes, element, value);
     }
 }
 
-/// The counters of PortCounters; what has a single bit is in the order of the specification.
-const PORT_COUNTERS: [Slot; 18] = [
-    slot(What::Nothing, 32, 16, 0),
-    slot(What::Nothing, 48, 8, 1),
-    slot(What::LinkDowned, 56, 8, 2),
-    slot(What::RcvErrors, 64, 16, 3),
-    slot(What::Nothing, 80, 16, 4),
-    slot(What::RelayErrors, 96, 16, 5),
-    slot(What::XmitDiscards, 112, 16, 6),
-    slot(What::Nothing, 128, 8, 7),
-    slot(What::Nothing, 136, 8, 8),
-    slot(What::Nothing, 152, 4, 9),
-    slot(What::Nothing, 156, 4, 10),
-    slot(What::Nothing, 160, 16, 17),
-    slot(What::Nothing, 176, 16, 11),
-    slot(What::XmitData, 192, 32, 12),
-    slot(What::RcvData, 224, 32, 13),
-    slot(What::XmitPackets, 256, 32, 14),
-    slot(What::RcvPackets, 288, 32, 15),
-    slot(What::XmitWait, 320, 32, 16),
-];
+/// The counters of all attributes, by attribute id.
+static SLOTS: LazyLock<BTreeMap<u16, Vec<Slot>>> = LazyLock::new(|| {
+    let ids =
+        (0..=u16::MAX).filter(|&id| !matches!(id, ClassPortInfo::ID | PortSamplesControl::ID));
+    ids.filter_map(|id| Some((id, slots(id)?))).collect()
+});
 
-/// Counters of one width that follow each other from bit `at` on, as their bits of CounterSelect do.
-fn row(at: usize, width: usize, counters: impl IntoIterator<Item = What>) -> Vec<Slot> {
-    (0..)
-        .zip(counters)
-        .map(|(select, what)| slot(what, at + usize::from(select) * width, width, select))
-        .collect()
-}
-
-/// The counters of an attribute, `None` if there is no such attribute.
 fn slots(attribute: u16) -> Option<Vec<Slot>> {
-    use What::*;
-    let all = |what: fn(u8) -> What| (0..16).map(what);
-    Some(match attribute {
-        PortCounters::ID => PORT_COUNTERS.to_vec(),
-        PortCountersExtended::ID => {
-            let counters = [XmitData, RcvData, XmitPackets, RcvPackets];
-            // All packets are unicast.
-            let by_kind = [XmitPackets, RcvPackets, Nothing, Nothing];
-            row(64, 64, counters.into_iter().chain(by_kind))
-        }
-        PortRcvErrorDetails::ID => {
-            let errors = [RcvErrors, Nothing, Nothing, RelayErrors, Nothing, Nothing];
-            row(32, 16, errors)
-        }
-        PortXmitDiscardDetails::ID => {
-            let discards = [InactiveDiscards, Nothing, Nothing, StaleDiscards];
-            row(32, 16, discards)
-        }
-        PortRcvConCtrl::ID => row(32, 32, [Fecn, Becn]),
-        PortXmitConCtrl::ID => row(32, 32, [TimeCong]),
-        // Credits are no packets here, and packets have no operation code.
-        PortOpRcvCounters::ID
-        | PortFlowCtlCounters::ID
-        | PortVlOpPackets::ID
-        | PortVlOpData::ID
-        | PortVlXmitFlowCtlUpdateErrors::ID
-        | PortExtendedSpeedsCounters::ID => Vec::new(),
-        PortVlXmitWaitCounters::ID => row(32, 16, all(WaitVl)),
-        SwPortVlCongestion::ID => row(32, 16, all(CongestionVl)),
-        PortVlXmitTimeCong::ID => row(32, 32, all(TimeCongVl).take(15)),
-        PortSlRcvFecn::ID => row(32, 32, all(FecnSl)),
-        PortSlRcvBecn::ID => row(32, 32, all(BecnSl)),
-        PortXmitDataSl::ID => row(32, 32, all(XmitDataSl)),
-        PortRcvDataSl::ID => row(32, 32, all(RcvDataSl)),
-        _ => return None,
-    })
-}
-
-/// Reads the field of a counter.
-fn get(bytes: &[u8; ROOM], slot: &Slot) -> u64 {
-    match slot.width {
-        4 => u64::from(Bits::<4>::read(bytes, slot.at).get()),
-        8 => u64::from(u8::read(bytes, slot.at)),
-        16 => u64::from(u16::read(bytes, slot.at)),
-        32 => u64::from(u32::read(bytes, slot.at)),
-        _ => u64::read(bytes, slot.at),
+    let name = PerformanceAttribute::name_of(attribute)?;
+    let mut slots = Vec::new();
+    for &place in PerformanceAttribute::fields_of(attribute)? {
+        let Some(first) = place.select else {
+            continue;
+        };
+        let counters = silvan_core::PortCounters::ALL;
+        let of_every_run = counters
+            .iter()
+            .find(|counter| counter.is_in(name, place.name));
+        let is_here = |live: &&Live| live.attribute == attribute && live.place == place;
+        let live = LIVE.iter().find(is_here);
+        slots.extend((0..place.elements as u8).map(|element| Slot {
+            what: match (of_every_run, live) {
+                (Some(counter), _) => What::Port(counter),
+                (None, Some(live)) => (live.what)(element),
+                (None, None) => What::Nothing,
+            },
+            place,
+            element,
+            select: first + element,
+        }));
     }
-}
-
-/// Writes the field of a counter, cut to its width.
-fn set(bytes: &mut [u8; ROOM], slot: &Slot, value: u64) {
-    match slot.width {
-        4 => Bits::<4>::saturating(value).write(bytes, slot.at),
-        8 => (value.min(u64::from(u8::MAX)) as u8).write(bytes, slot.at),
-        16 => (value.min(u64::from(u16::MAX)) as u16).write(bytes, slot.at),
-        32 => (value.min(u64::from(u32::MAX)) as u32).write(bytes, slot.at),
-        _ => value.write(bytes, slot.at),
-    }
+    Some(slots)
 }
 
 /// The counters that a request selects, a bit each.
 fn selection(attribute: u16, asked: &[u8; ROOM]) -> u32 {
-    let select = u32::from(u16::from_be_bytes([asked[2], asked[3]]));
+    const FIRST: FieldPlace = PortCounters::place("counter_select");
+    const SECOND: FieldPlace = PortCounters::place("counter_select2");
+    let select = FIRST.read(asked, 0) as u32;
     // PortCounters has more counters than bits.
     match attribute {
-        PortCounters::ID => select | u32::from(asked[18]) << 16,
+        PortCounters::ID => select | (SECOND.read(asked, 0) as u32) << 16,
         _ => select,
     }
 }
@@ -208,23 +174,26 @@ impl Subnet {
             }
             _ => {}
         }
-        let slots = slots(exchange.attribute).ok_or(UNSUPPORTED_ATTRIBUTE)?;
+        let slots = SLOTS
+            .get(&exchange.attribute)
+            .ok_or(UNSUPPORTED_ATTRIBUTE)?;
         let asked: [u8; ROOM] = exchange.data();
-        let ports = self.selected(exchange, asked[1])?;
+        const SELECT: FieldPlace = PortCounters::place("port_select");
+        let ports = self.selected(exchange, SELECT.read(&asked, 0) as u8)?;
         if exchange.set {
             let select = selection(exchange.attribute, &asked);
-            self.reset(&ports, exchange.attribute, &slots, (select, &asked));
+            self.reset(&ports, exchange.attribute, slots, (select, &asked));
         }
         let mut answer = [0; ROOM];
         // What was asked about: OpCode, PortSelect, CounterSelect.
         answer[..4].copy_from_slice(&asked[..4]);
-        for (place, slot) in (0u8..).zip(&slots) {
+        for (place, slot) in (0u8..).zip(slots) {
             let key = (exchange.attribute, place);
             let sum = ports
                 .iter()
                 .map(|&(node, number)| self.counter(node, number, slot.what, key))
                 .fold(0, u64::wrapping_add);
-            set(&mut answer, slot, sum);
+            slot.write(&mut answer, sum);
         }
         exchange.put(&answer, ROOM);
         Ok(())
@@ -266,7 +235,7 @@ impl Subnet {
             for &(node, number) in ports {
                 let base = self
                     .raw(node, number, slot.what)
-                    .wrapping_sub(get(values, slot));
+                    .wrapping_sub(slot.read(values));
                 let record = &mut self.state_mut(node).ports[usize::from(number)];
                 record.bases.insert((attribute, place), base);
             }
@@ -278,10 +247,8 @@ impl Subnet {
         let ports: Vec<(NodeId, u8)> = (1..=self.state(node).info.num_ports)
             .map(|number| (node, number))
             .collect();
-        for attribute in 0..=u16::from(u8::MAX) {
-            if let Some(slots) = slots(attribute) {
-                self.reset(&ports, attribute, &slots, (u32::MAX, &[0; ROOM]));
-            }
+        for (&attribute, slots) in &*SLOTS {
+            self.reset(&ports, attribute, slots, (u32::MAX, &[0; ROOM]));
         }
     }
 
@@ -298,24 +265,13 @@ impl Subnet {
             return 0;
         };
         let plane = &self.plane;
-        let words = |bytes: u64| bytes / 4;
+        let words = |bytes: u64| bytes / DATA_WORD;
+        let ticks = |ps: u64| ps / EMULATED_TICK.as_ps();
         let from = self.fabric.ports[port].peer;
-        let sent = |bytes: u64, packets: u64| words(bytes.saturating_sub(VCRC * packets));
-        let counters = || plane.counters(port);
         match what {
             What::Nothing => 0,
+            What::Port(counter) => counter.in_datagram(&plane.counters(port), EMULATED_TICK),
             What::LinkDowned => self.record(port).link_downed,
-            What::RcvErrors => plane.discards(port).rcv_errors,
-            What::RelayErrors => plane.discards(port).relay_errors,
-            What::XmitDiscards => plane.discards(port).xmit,
-            What::InactiveDiscards => plane.discards(port).xmit - plane.discards(port).stale,
-            What::StaleDiscards => plane.discards(port).stale,
-            What::XmitData => sent(counters().xmit_bytes, counters().xmit_packets),
-            What::RcvData => sent(counters().rcv_bytes, counters().rcv_packets),
-            What::XmitPackets => counters().xmit_packets,
-            What::RcvPackets => counters().rcv_packets,
-            What::XmitWait => counters().xmit_wait.as_ps() / TICK_PS,
-            What::TimeCong => counters().xmit_cong.as_ps() / TICK_PS,
             What::Fecn => self.sum_sl(|sl| self.fecn(from, sl)),
             What::Becn => self.sum_sl(|sl| self.becn(node, from, sl)),
             What::XmitDataSl(sl) => words(plane.by_sl(port).bytes[usize::from(sl)]),
@@ -324,8 +280,8 @@ impl Subnet {
             }
             What::FecnSl(sl) => self.fecn(from, sl),
             What::BecnSl(sl) => self.becn(node, from, sl),
-            What::WaitVl(vl) => lane(vl, |vl| plane.waited_ps(port, vl) / TICK_PS),
-            What::TimeCongVl(vl) => lane(vl, |vl| plane.congested_ps(port, vl) / TICK_PS),
+            What::WaitVl(vl) => lane(vl, |vl| ticks(plane.waited_ps(port, vl))),
+            What::TimeCongVl(vl) => lane(vl, |vl| ticks(plane.congested_ps(port, vl))),
             What::CongestionVl(vl) => lane(vl, |vl| plane.congestion_events(port, vl)),
         }
     }

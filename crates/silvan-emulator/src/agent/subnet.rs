@@ -3,8 +3,8 @@
 use silvan_core::{Guid, NodeId, PortNumber};
 use silvan_mad::smp::{
     GuidInfo, MulticastBlock, MulticastForwardingTable, NodeDescription, NodeInfo, PKeyBlock,
-    PKeyTable, PortInfo, PortPair, SlToVlMappingTable, SwitchInfo, VlArbitrationBlock,
-    VlArbitrationTable,
+    PKeyTable, PortInfo, PortPair, SlToVlMappingTable, SmpAttribute, SwitchInfo,
+    VlArbitrationBlock, VlArbitrationTable,
 };
 use silvan_mad::{Bits, smp::LinearForwardingTable};
 
@@ -12,7 +12,7 @@ use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UN
 use crate::subnet::{Subnet, SwitchRecord};
 
 /// Bytes of an attribute.
-pub(super) const ROOM: usize = 64;
+pub(super) const ROOM: usize = SmpAttribute::DATA_LEN;
 
 impl Subnet {
     pub(super) fn subnet_agent(&mut self, exchange: &mut Exchange) -> Outcome {

@@ -5,10 +5,10 @@ use silvan_cc::hooks::PortVl;
 use silvan_cc::schemes::SchemeName;
 use silvan_cc::workload::Workload;
 use silvan_core::document::Limit;
-use silvan_core::{Bytes, HostId, PortId, Rate, Sl, Time, Vl};
+use silvan_core::{Bytes, HostId, PortCounters, PortId, Rate, Sl, Time, Vl};
 use silvan_fabric::Fabric;
+use silvan_model::OnWire;
 use silvan_model::meter::{BySl, MeteredAdapter, MeteredSwitch};
-use silvan_model::{Discards, OnWire, PortCounters};
 use silvan_model::{Engines, LiveSimulation, Network};
 use silvan_scenario::{Override, Scenario, switch_ports};
 use silvan_workload::traffic::{Environment, Flow, Load, Traffic};
@@ -162,10 +162,6 @@ impl DataPlane {
 
     pub fn counters(&self, port: PortId) -> PortCounters {
         self.engine.port_counters(port)
-    }
-
-    pub fn discards(&self, port: PortId) -> Discards {
-        self.engine.discards(port)
     }
 
     /// What a port has sent, by service level.

@@ -5,10 +5,8 @@ use proptest::prelude::*;
 use silvan_cc::schemes::ib_cc::{
     IbAdapter, IbParameters, IbSwitch, MarkingMode, ThresholdMap, ThresholdWeight,
 };
-use silvan_core::{Bytes, HostId, Sl, Span, Time};
-use silvan_engine::{
-    BecnCarrier, BecnPath, Engine, EngineConfig, FeedbackParams, HostCounters, PortCounters,
-};
+use silvan_core::{Bytes, HostId, PortCounters, Sl, Span, Time};
+use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig, FeedbackParams, HostCounters};
 use silvan_fabric::generators::{Chain, Generator};
 
 use crate::common::{MTU, Routed, at, cable, mbit, room, two_lanes, vl};

@@ -72,7 +72,7 @@ fn saturated(marking: MarkingSetting, mode: MarkingMode) -> (Marking, MarkingCou
 fn counter_mode_marks_exactly_one_of_marking_rate_plus_one() {
     for marking_rate in [0, 1, 7, 63] {
         let (engine, counters, root) = saturated(setting(marking_rate), MarkingMode::Counter);
-        let sent = engine.port_counters(root).xmit_packets;
+        let sent = engine.port_counters(root).xmit_pkts;
         assert!(sent > 3500);
         assert_eq!(counters.eligible, sent);
         assert_eq!(counters.marked, sent / (u64::from(marking_rate) + 1));
@@ -203,7 +203,7 @@ fn a_victim_does_not_mark_unless_masked() {
         engine.run_until(at(Span::from_ms(1))).unwrap();
         let count = |port| {
             let counters = engine.switch_control().counters(only_lane(port));
-            (counters.marked, engine.port_counters(port).xmit_packets)
+            (counters.marked, engine.port_counters(port).xmit_pkts)
         };
         let (marked, sent) = count(root);
         assert!(sent > 900);
@@ -236,7 +236,7 @@ fn a_slow_host_needs_the_mask() {
         let mut engine = routed.controlled(&config, control, NoControl, &incast());
         engine.run_until(at(Span::from_ms(4))).unwrap();
         let root = routed.port_to(SENDERS);
-        let sent = engine.port_counters(root).xmit_packets;
+        let sent = engine.port_counters(root).xmit_pkts;
         assert!(sent > 20);
         let counters = engine.switch_control().counters(only_lane(root));
         assert_eq!(counters.marked, expected.unwrap_or(sent));

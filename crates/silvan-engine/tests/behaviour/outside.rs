@@ -83,7 +83,10 @@ fn packets_for_a_closed_port_are_discarded() {
         engine.host_counters(HostId::new(host)).injected_bytes / u64::from(MTU)
     };
     engine.run_until(us(60)).unwrap();
-    let (delivered, discards) = (engine.delivered_packets(), engine.discards(to).xmit);
+    let (delivered, discards) = (
+        engine.delivered_packets(),
+        engine.port_counters(to).xmit_discards,
+    );
     let before = [sent(&engine, 0), sent(&engine, 1)];
     engine.run_until(us(160)).unwrap();
     engine.audit().unwrap();
@@ -97,7 +100,7 @@ fn packets_for_a_closed_port_are_discarded() {
             "{before} {after}"
         );
     }
-    let discarded = engine.discards(to).xmit - discards;
+    let discarded = engine.port_counters(to).xmit_discards - discards;
     let injected = after[0] + after[1] - before[0] - before[1];
     assert!(injected.abs_diff(discarded) <= 2, "{injected} {discarded}");
     engine.open_port(to);
@@ -105,7 +108,7 @@ fn packets_for_a_closed_port_are_discarded() {
     engine.audit().unwrap();
     assert_eq!(
         engine.discarded_bytes(),
-        engine.discards(to).xmit * u64::from(MTU)
+        engine.port_counters(to).xmit_discards * u64::from(MTU)
     );
     // The link is used without a pause again.
     let record = &engine.workload().records[0];
@@ -140,11 +143,11 @@ fn a_closed_host_keeps_what_it_has_to_send() {
     engine.audit().unwrap();
     let open = engine.port_counters(port);
     let most = Span::from_us(50).as_ps() / ser(cable(CABLE), MTU).as_ps();
-    let sent = open.xmit_packets - closed.xmit_packets;
+    let sent = open.xmit_pkts - closed.xmit_pkts;
     assert!((most..=most + 1).contains(&sent), "{sent} of {most}");
     assert_eq!(open.xmit_wait, closed.xmit_wait);
     let delivered = engine.delivered_packets();
-    assert!(open.xmit_packets - delivered <= 2);
+    assert!(open.xmit_pkts - delivered <= 2);
 }
 
 /// The packet that is on the trunk when it is cut is lost, no other; the rest is discarded at
@@ -169,24 +172,24 @@ fn traffic_follows_a_changed_route_around_a_cut_cable() {
     engine.run_until(us(100)).unwrap();
     engine.audit().unwrap();
     let far = routed.fabric.ports[port].peer.unwrap();
-    let lost = engine.discards(far).rcv_errors;
+    let lost = engine.port_counters(far).rcv_errors;
     assert!(lost <= 1, "{lost} packets of one flow on 2 m of cable");
-    let discarded = engine.discards(port).xmit;
+    let discarded = engine.port_counters(port).xmit_discards;
     assert!(discarded > 0);
     engine.set_route(node(&routed, "S0"), target, Some(other));
     engine.run_until(us(200)).unwrap();
     engine.audit().unwrap();
-    assert_eq!(engine.discards(port).xmit, discarded);
+    assert_eq!(engine.port_counters(port).xmit_discards, discarded);
     let counters = engine.port_counters(routed.port("S0", other.as_u8()));
     let most = Span::from_us(100).as_ps() / ser(cable(CABLE), MTU).as_ps();
-    assert!((most - 1..=most + 1).contains(&counters.xmit_packets));
+    assert!((most - 1..=most + 1).contains(&counters.xmit_pkts));
     // Back again over the restored cable.
     restore(&mut engine, &routed.fabric, port);
     engine.set_route(node(&routed, "S0"), target, Some(used));
     engine.run_until(us(300)).unwrap();
     engine.audit().unwrap();
     let more = engine.port_counters(routed.port("S0", other.as_u8()));
-    assert!(more.xmit_packets - counters.xmit_packets <= 1);
+    assert!(more.xmit_pkts - counters.xmit_pkts <= 1);
     assert_eq!(
         engine.discarded_bytes(),
         (lost + discarded) * u64::from(MTU)
@@ -219,7 +222,7 @@ fn packets_without_a_route_end_the_run_or_are_counted() {
     outcome.unwrap();
     engine.audit().unwrap();
     let port = routed.port_to(0);
-    let counts = engine.discards(port);
+    let counts = engine.port_counters(port);
     assert!(counts.relay_errors >= 8);
     assert_eq!(
         engine.discarded_bytes(),
@@ -311,7 +314,7 @@ fn switches_map_service_levels_to_lanes_port_by_port() {
     engine.set_sl_to_vl(switch, port(1), port(2), &lanes);
     engine.run_until(us(1100)).unwrap();
     engine.audit().unwrap();
-    let counts = engine.discards(routed.port_to(1));
+    let counts = engine.port_counters(routed.port_to(1));
     let most = Span::from_us(200).as_ps() / ser(cable(CABLE), MTU).as_ps();
     assert!(
         (most - 60..=most + 1).contains(&counts.relay_errors),
@@ -351,7 +354,7 @@ fn hosts_map_service_levels_to_lanes() {
     engine.set_host_sl_to_vl(host, &[0; 16]);
     engine.run_until(us(300)).unwrap();
     engine.audit().unwrap();
-    let sent = engine.port_counters(port).xmit_packets - before.xmit_packets;
+    let sent = engine.port_counters(port).xmit_pkts - before.xmit_pkts;
     let most = Span::from_us(100).as_ps() / ser(cable(CABLE), MTU).as_ps();
     assert!((most..=most + 1).contains(&sent), "{sent} of {most}");
 }
@@ -435,7 +438,7 @@ fn links_are_told_of_all_that_a_port_sends() {
             let lanes = port.index() * vls..(port.index() + 1) * vls;
             let sum = |counts: &[u64]| counts.iter().sum::<u64>();
             prop_assert_eq!(sum(&links.bytes[lanes.clone()]), counters.xmit_bytes);
-            prop_assert_eq!(sum(&links.packets[lanes.clone()]), counters.xmit_packets);
+            prop_assert_eq!(sum(&links.packets[lanes.clone()]), counters.xmit_pkts);
             let waited: u64 = links.waited[lanes].iter().map(|span| span.as_ps()).sum();
             // A host can also wait with a packet that is withdrawn before it is sent.
             let from_host = routed.fabric.nodes[routed.fabric.ports[port].node].as_host();

@@ -253,7 +253,7 @@ fn counters_agree_with_the_packets() {
         assert_eq!(class, delivered.delivered_bytes);
         assert_eq!(engine.packet_hops(), 2 * received as u64);
         let port = engine.port_counters(routed.fabric.host_port(source));
-        assert_eq!(port.xmit_packets, sent as u64);
+        assert_eq!(port.xmit_pkts, sent as u64);
         assert_eq!(
             port.xmit_bytes,
             script.payload(0, sent) + HEADER * sent as u64
@@ -261,7 +261,7 @@ fn counters_agree_with_the_packets() {
         let to_sink = engine.port_counters(routed.port_to(1));
         let at_sink = engine.port_counters(routed.fabric.host_port(sink));
         assert_eq!(to_sink.xmit_bytes, at_sink.rcv_bytes);
-        assert_eq!(to_sink.xmit_packets, at_sink.rcv_packets);
+        assert_eq!(to_sink.xmit_pkts, at_sink.rcv_pkts);
     }
 }
 
@@ -295,7 +295,7 @@ fn packets_to_oneself_stay_in_the_host() {
         all_equal_to_end(&records[0].injected, each * 2);
         all_equal_to_end(&records[1].injected, each * 2);
         let port = engine.port_counters(routed.fabric.host_port(HostId::new(0)));
-        assert_eq!(port.xmit_packets, records[1].injected.len() as u64);
+        assert_eq!(port.xmit_pkts, records[1].injected.len() as u64);
         let host = engine.host_counters(HostId::new(0));
         assert_eq!(host.delivered_packets, records[0].delivered.len() as u64);
     }

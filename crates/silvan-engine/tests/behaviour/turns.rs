@@ -31,7 +31,7 @@ fn a_host_without_data_sends_every_notification_at_once() {
         engine.run_until(at(Span::from_us(10) * step)).unwrap();
         engine.audit().unwrap();
         let delivered = engine.workload().records[0].delivered.len() as u64;
-        assert_eq!(engine.port_counters(receiver).xmit_packets, delivered);
+        assert_eq!(engine.port_counters(receiver).xmit_pkts, delivered);
     }
 }
 
@@ -52,7 +52,7 @@ fn notifications_fill_the_gaps_of_paced_data() {
     let own = records[1].injected.len() as u64;
     let delivered = records[0].delivered.len() as u64;
     let receiver = routed.fabric.host_port(HostId::new(1));
-    let sent = engine.port_counters(receiver).xmit_packets - own;
+    let sent = engine.port_counters(receiver).xmit_pkts - own;
     // At most one waits while a packet of the host's own occupies the link.
     assert!(delivered - sent <= 1, "{sent} of {delivered}");
     assert!(

@@ -181,7 +181,7 @@ fn sent_up(routed: &Routed, engine: &PlainEngine) -> [u64; 2] {
     let leaf = routed.fabric.switch(SwitchId::new(0));
     [5, 6].map(|number| {
         let port = leaf.port(PortNumber::new(number)).unwrap();
-        engine.port_counters(port).xmit_packets
+        engine.port_counters(port).xmit_pkts
     })
 }
 

@@ -12,7 +12,7 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// SWPortVLCongestion, by virtual lane.
-        pub congestion: [u16; 16] = 32,
+        pub congestion: [u16; 16] = 32 select 0,
     }
 }
 
@@ -24,9 +24,9 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortPktRcvFECN.
-        pub fecn: u32 = 32,
+        pub fecn: u32 = 32 select 0,
         /// PortPktRcvBECN.
-        pub becn: u32 = 64,
+        pub becn: u32 = 64 select 1,
     }
 }
 
@@ -38,7 +38,7 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortSLRcvFECN, by service level.
-        pub fecn: [u32; Sl::COUNT] = 32,
+        pub fecn: [u32; Sl::COUNT] = 32 select 0,
     }
 }
 
@@ -50,7 +50,7 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortSLRcvBECN, by service level.
-        pub becn: [u32; Sl::COUNT] = 32,
+        pub becn: [u32; Sl::COUNT] = 32 select 0,
     }
 }
 
@@ -62,7 +62,7 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortXmitTimeCong, in ticks.
-        pub time_cong: u32 = 32,
+        pub time_cong: u32 = 32 select 0,
     }
 }
 
@@ -74,6 +74,6 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortVLXmitTimeCong, in ticks, by data lane.
-        pub time_cong: [u32; 15] = 32,
+        pub time_cong: [u32; 15] = 32 select 0,
     }
 }

@@ -13,43 +13,43 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// SymbolErrorCounter.
-        pub symbol_errors: u16 = 32,
+        pub symbol_errors: u16 = 32 select 0,
         /// LinkErrorRecoveryCounter.
-        pub link_error_recovery: u8 = 48,
+        pub link_error_recovery: u8 = 48 select 1,
         /// LinkDownedCounter.
-        pub link_downed: u8 = 56,
+        pub link_downed: u8 = 56 select 2,
         /// PortRcvErrors.
-        pub rcv_errors: u16 = 64,
+        pub rcv_errors: u16 = 64 select 3,
         /// PortRcvRemotePhysicalErrors.
-        pub rcv_remote_physical_errors: u16 = 80,
+        pub rcv_remote_physical_errors: u16 = 80 select 4,
         /// PortRcvSwitchRelayErrors.
-        pub rcv_switch_relay_errors: u16 = 96,
+        pub rcv_switch_relay_errors: u16 = 96 select 5,
         /// PortXmitDiscards.
-        pub xmit_discards: u16 = 112,
+        pub xmit_discards: u16 = 112 select 6,
         /// PortXmitConstraintErrors.
-        pub xmit_constraint_errors: u8 = 128,
+        pub xmit_constraint_errors: u8 = 128 select 7,
         /// PortRcvConstraintErrors.
-        pub rcv_constraint_errors: u8 = 136,
+        pub rcv_constraint_errors: u8 = 136 select 8,
         /// CounterSelect2: bit 0 selects PortXmitWait.
         pub counter_select2: u8 = 144 hex,
         /// LocalLinkIntegrityErrors.
-        pub local_link_integrity_errors: Bits<4> = 152,
+        pub local_link_integrity_errors: Bits<4> = 152 select 9,
         /// ExcessiveBufferOverrunErrors.
-        pub excessive_buffer_overrun_errors: Bits<4> = 156,
+        pub excessive_buffer_overrun_errors: Bits<4> = 156 select 10,
         /// QP1Dropped.
-        pub qp1_dropped: u16 = 160,
+        pub qp1_dropped: u16 = 160 select 17,
         /// VL15Dropped.
-        pub vl15_dropped: u16 = 176,
+        pub vl15_dropped: u16 = 176 select 11,
         /// PortXmitData, in words of four bytes.
-        pub xmit_data: u32 = 192,
+        pub xmit_data: u32 = 192 select 12,
         /// PortRcvData, in words of four bytes.
-        pub rcv_data: u32 = 224,
+        pub rcv_data: u32 = 224 select 13,
         /// PortXmitPkts.
-        pub xmit_pkts: u32 = 256,
+        pub xmit_pkts: u32 = 256 select 14,
         /// PortRcvPkts.
-        pub rcv_pkts: u32 = 288,
+        pub rcv_pkts: u32 = 288 select 15,
         /// PortXmitWait, in ticks during which data waited and could not be sent.
-        pub xmit_wait: u32 = 320,
+        pub xmit_wait: u32 = 320 select 16,
     }
 }
 
@@ -64,21 +64,21 @@ attribute! {
         /// CounterSelect2, for the additional counters.
         pub counter_select2: u32 = 32 hex,
         /// PortXmitData, in words of four bytes.
-        pub xmit_data: u64 = 64,
+        pub xmit_data: u64 = 64 select 0,
         /// PortRcvData, in words of four bytes.
-        pub rcv_data: u64 = 128,
+        pub rcv_data: u64 = 128 select 1,
         /// PortXmitPkts.
-        pub xmit_pkts: u64 = 192,
+        pub xmit_pkts: u64 = 192 select 2,
         /// PortRcvPkts.
-        pub rcv_pkts: u64 = 256,
+        pub rcv_pkts: u64 = 256 select 3,
         /// PortUnicastXmitPkts.
-        pub unicast_xmit_pkts: u64 = 320,
+        pub unicast_xmit_pkts: u64 = 320 select 4,
         /// PortUnicastRcvPkts.
-        pub unicast_rcv_pkts: u64 = 384,
+        pub unicast_rcv_pkts: u64 = 384 select 5,
         /// PortMulticastXmitPkts.
-        pub multicast_xmit_pkts: u64 = 448,
+        pub multicast_xmit_pkts: u64 = 448 select 6,
         /// PortMulticastRcvPkts.
-        pub multicast_rcv_pkts: u64 = 512,
+        pub multicast_rcv_pkts: u64 = 512 select 7,
         /// SymbolErrorCounter.
         pub symbol_errors: u64 = 576,
         /// LinkErrorRecoveryCounter.
@@ -118,17 +118,17 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortLocalPhysicalErrors.
-        pub local_physical_errors: u16 = 32,
+        pub local_physical_errors: u16 = 32 select 0,
         /// PortMalformedPacketErrors.
-        pub malformed_packet_errors: u16 = 48,
+        pub malformed_packet_errors: u16 = 48 select 1,
         /// PortBufferOverrunErrors.
-        pub buffer_overrun_errors: u16 = 64,
+        pub buffer_overrun_errors: u16 = 64 select 2,
         /// PortDLIDMappingErrors.
-        pub dlid_mapping_errors: u16 = 80,
+        pub dlid_mapping_errors: u16 = 80 select 3,
         /// PortVLMappingErrors.
-        pub vl_mapping_errors: u16 = 96,
+        pub vl_mapping_errors: u16 = 96 select 4,
         /// PortLoopingErrors.
-        pub looping_errors: u16 = 112,
+        pub looping_errors: u16 = 112 select 5,
     }
 }
 
@@ -140,13 +140,13 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortInactiveDiscards.
-        pub inactive_discards: u16 = 32,
+        pub inactive_discards: u16 = 32 select 0,
         /// PortNeighborMTUDiscards.
-        pub neighbor_mtu_discards: u16 = 48,
+        pub neighbor_mtu_discards: u16 = 48 select 1,
         /// PortSwLifetimeLimitDiscards.
-        pub sw_lifetime_limit_discards: u16 = 64,
+        pub sw_lifetime_limit_discards: u16 = 64 select 2,
         /// PortSwHOQLifetimeLimitDiscards.
-        pub sw_hoq_lifetime_limit_discards: u16 = 80,
+        pub sw_hoq_lifetime_limit_discards: u16 = 80 select 3,
     }
 }
 
@@ -160,9 +160,9 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortOpRcvPkts.
-        pub op_rcv_pkts: u32 = 32,
+        pub op_rcv_pkts: u32 = 32 select 0,
         /// PortOpRcvData, in words of four bytes.
-        pub op_rcv_data: u32 = 64,
+        pub op_rcv_data: u32 = 64 select 1,
     }
 }
 
@@ -174,9 +174,9 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortXmitFlowPkts.
-        pub xmit_flow_pkts: u32 = 32,
+        pub xmit_flow_pkts: u32 = 32 select 0,
         /// PortRcvFlowPkts.
-        pub rcv_flow_pkts: u32 = 64,
+        pub rcv_flow_pkts: u32 = 64 select 1,
     }
 }
 

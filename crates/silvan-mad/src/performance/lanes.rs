@@ -18,7 +18,7 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortVLOpPackets, by lane.
-        pub packets: [u16; LANES] = 32,
+        pub packets: [u16; LANES] = 32 select 0,
     }
 }
 
@@ -32,7 +32,7 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortVLOpData, in words of four bytes, by lane.
-        pub data: [u32; LANES] = 32,
+        pub data: [u32; LANES] = 32 select 0,
     }
 }
 
@@ -44,7 +44,7 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortVLXmitFlowCtlUpdateErrors, by lane.
-        pub errors: [Bits<2>; LANES] = 32,
+        pub errors: [Bits<2>; LANES] = 32 select 0,
     }
 }
 
@@ -56,7 +56,7 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// PortVLXmitWait, in ticks, by lane.
-        pub wait: [u16; LANES] = 32,
+        pub wait: [u16; LANES] = 32 select 0,
     }
 }
 
@@ -68,7 +68,7 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// XmtDataSL, in words of four bytes, by service level.
-        pub data: [u32; Sl::COUNT] = 32,
+        pub data: [u32; Sl::COUNT] = 32 select 0,
     }
 }
 
@@ -80,6 +80,6 @@ attribute! {
         /// CounterSelect.
         pub counter_select: u16 = 16 hex,
         /// RcvDataSL, in words of four bytes, by service level.
-        pub data: [u32; Sl::COUNT] = 32,
+        pub data: [u32; Sl::COUNT] = 32 select 0,
     }
 }

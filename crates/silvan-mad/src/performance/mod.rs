@@ -54,3 +54,19 @@ attributes! {
         PortRcvDataSl,
     }
 }
+
+/// Every port counter goes with fields that exist and that CounterSelect selects.
+const _: () = {
+    let mut counters = silvan_core::PortCounters::ALL;
+    while let [counter, more @ ..] = counters {
+        let mut slots = counter.fields;
+        while let [slot, rest @ ..] = slots {
+            match PerformanceAttribute::find_field(slot.attribute, slot.field) {
+                Some(place) if place.select.is_some() && place.elements == 1 => {}
+                _ => panic!("a port counter names a field that no attribute has, or no counter"),
+            }
+            slots = rest;
+        }
+        counters = more;
+    }
+};

@@ -116,6 +116,8 @@ impl NodeDescription {
     pub const ID: u16 = 0x10;
     /// The length in bytes.
     pub const LEN: usize = 64;
+    /// It has no fields.
+    pub const FIELDS: &'static [crate::FieldPlace] = &[];
 
     /// The description with this text.
     ///

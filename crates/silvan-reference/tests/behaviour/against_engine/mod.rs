@@ -174,7 +174,7 @@ fn drains_alike(case: &Case) -> Result<(), TestCaseError> {
             continue;
         };
         prop_assert_eq!(counters.xmit_bytes, report.xmit_bytes.as_u64());
-        prop_assert_eq!(counters.xmit_packets, report.xmit_packets);
+        prop_assert_eq!(counters.xmit_pkts, report.xmit_packets);
         // Whether a host waits is for its traffic to know; the reference knows the flows.
         let node = &routed.fabric.nodes[routed.fabric.ports[port].node];
         if node.as_switch().is_some() {
