@@ -125,7 +125,7 @@ impl Bytes {
     }
 }
 
-text_quantity!(Bytes, "a data size as text with its unit, e.g. \"64 KiB\"");
+text_quantity!(Bytes, "a data size as text with its unit", "64 KiB");
 
 /// Overflow panics in builds with overflow checks, like integer addition.
 impl Add for Bytes {

@@ -69,4 +69,4 @@ impl Length {
     }
 }
 
-text_quantity!(Length, "a length as text with its unit, e.g. \"2 m\"");
+text_quantity!(Length, "a length as text with its unit", "2 m");

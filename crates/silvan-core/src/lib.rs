@@ -32,6 +32,7 @@
 //! # Ok::<(), silvan_core::ParseQuantityError>(())
 //! ```
 
+pub mod advice;
 mod bytes;
 pub mod counters;
 pub mod document;

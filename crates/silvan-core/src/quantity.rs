@@ -4,6 +4,8 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::advice::Advised;
+
 /// One spelling of a unit and how many base units it is.
 pub(crate) struct Unit {
     pub(crate) name: &'static str,
@@ -29,9 +31,9 @@ pub(crate) struct Dimension {
     pub(crate) refused: &'static [(&'static str, &'static str)],
 }
 
-/// Why a text is not a quantity; the message quotes the text and says what to write instead.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("invalid {quantity} {input:?}: {reason} ({hint})")]
+/// Why a text is not a quantity; the message quotes the text, and the [advice](Advised) says what to write
+/// instead.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseQuantityError {
     quantity: &'static str,
     input: String,
@@ -39,13 +41,36 @@ pub struct ParseQuantityError {
     hint: String,
 }
 
+impl fmt::Display for ParseQuantityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Advised {
+            message: self.message(),
+            hint: &self.hint,
+        }
+        .fmt(f)
+    }
+}
+
+impl std::error::Error for ParseQuantityError {}
+
 impl ParseQuantityError {
     /// What is wrong with the text.
     pub fn reason(&self) -> ParseQuantityReason {
         self.reason
     }
 
-    /// What to write instead; already part of the displayed message.
+    /// What is wrong, with the text, without the advice.
+    pub fn message(&self) -> String {
+        let Self {
+            quantity,
+            input,
+            reason,
+            ..
+        } = self;
+        format!("invalid {quantity} {input:?}: {reason}")
+    }
+
+    /// What to write instead.
     pub fn hint(&self) -> &str {
         &self.hint
     }
@@ -196,7 +221,7 @@ fn scale(whole: &str, fraction: &str, factor: u64) -> Result<u64, ParseQuantityR
 /// Implements `Display`, `FromStr` and serde, as text only, for a quantity that has a `DIMENSION`,
 /// `from_base` (base units to value), and `write` (value to text).
 macro_rules! text_quantity {
-    ($type:ident, $expecting:literal) => {
+    ($type:ident, $expecting:literal, $example:literal) => {
         impl std::fmt::Display for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 self.write(f)
@@ -225,7 +250,11 @@ macro_rules! text_quantity {
                     type Value = $type;
 
                     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str($expecting)
+                        let example = $example;
+                        let message = format_args!("{}, e.g. {example:?}", $expecting);
+                        let hint =
+                            format_args!("write it in quotes with its unit, e.g. {example:?}");
+                        $crate::advice::Advised { message, hint }.fmt(f)
                     }
 
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {

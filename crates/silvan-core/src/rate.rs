@@ -126,7 +126,4 @@ impl Rate {
     }
 }
 
-text_quantity!(
-    Rate,
-    "a data rate as text with its unit, e.g. \"13.5 Gbit/s\""
-);
+text_quantity!(Rate, "a data rate as text with its unit", "13.5 Gbit/s");

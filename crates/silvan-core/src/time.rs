@@ -256,7 +256,7 @@ impl Span {
     }
 }
 
-text_quantity!(Span, "a time span as text with its unit, e.g. \"150 us\"");
+text_quantity!(Span, "a time span as text with its unit", "150 us");
 
 /// Overflow panics in builds with overflow checks, like integer addition.
 impl Add for Span {

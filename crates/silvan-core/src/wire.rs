@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+use crate::advice::Advised;
+
 /// A value outside the range of its identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("{what} {value} is out of range, it must be 0 to {max}")]
@@ -16,13 +18,29 @@ pub struct WireIdRangeError {
 }
 
 /// A text that is not a LID or GUID.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("invalid {what} {input:?} (write e.g. {example:?})")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseWireIdError {
     what: &'static str,
     input: String,
     example: &'static str,
 }
+
+impl fmt::Display for ParseWireIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            what,
+            input,
+            example,
+        } = self;
+        Advised {
+            message: format_args!("invalid {what} {input:?}"),
+            hint: format_args!("write e.g. {example:?}"),
+        }
+        .fmt(f)
+    }
+}
+
+impl std::error::Error for ParseWireIdError {}
 
 /// A local identifier: the address of a port within its subnet
 /// (InfiniBand Architecture Specification, volume 1, section 4.1.3).

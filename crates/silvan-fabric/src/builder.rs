@@ -25,7 +25,7 @@ pub enum FabricError {
         name: String,
     },
     /// A name that no node has.
-    #[error("there is no node named {name:?}{}", did_you_mean(.nearest.as_deref()))]
+    #[error("there is no node named {name:?}")]
     UnknownNode {
         /// The name.
         name: String,
@@ -33,7 +33,7 @@ pub enum FabricError {
         nearest: Option<String>,
     },
     /// A cable end that is not `name:port` or the name of a host.
-    #[error("{text:?} is not a port (write e.g. \"leaf-03:19\"; a host has only port 1)")]
+    #[error("{text:?} is not a port")]
     BadEndpoint {
         /// The text.
         text: String,
@@ -134,10 +134,6 @@ pub enum FabricError {
         /// What is wrong, and what is allowed.
         problem: String,
     },
-}
-
-fn did_you_mean(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
 }
 
 /// The first 24 bits of every GUID: a locally administered identifier (bit 1 of the first byte), so

@@ -18,9 +18,6 @@ pub(super) fn on_syntax(message: &str) -> &'static str {
 
 /// Advice on a value at `path` of another kind than `expected`, which is in an author's words.
 pub(super) fn on_kind(path: &KeyPath, expected: &str) -> String {
-    if let Some((_, example)) = expected.split_once(", e.g. ") {
-        return format!("write it in quotes with its unit, e.g. {example}");
-    }
     let advice = match expected {
         "a table" => return as_section(path),
         "true or false" => "write true or false, without quotes",

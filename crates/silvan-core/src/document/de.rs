@@ -15,8 +15,9 @@ use serde::de::{
 use toml_edit::{Item, Table, TableLike, Value};
 
 use super::advice;
-use super::error::{DocumentError, split_advice, suggest};
+use super::error::{DocumentError, suggest};
 use super::path::KeyPath;
+use crate::advice::split;
 
 /// Characters of the longest abbreviation.
 const ABBREVIATION: usize = 3;
@@ -86,7 +87,7 @@ impl DeError {
                 error.with_hint(advice::on_missing(path, field))
             }
             Shape::Kind { text, expected } => {
-                let (_, own) = split_advice(&expected);
+                let (_, own) = split(&expected);
                 let hint = own.map_or_else(|| advice::on_kind(path, &expected), str::to_owned);
                 DocumentError::new(path.clone(), text).with_hint(hint)
             }
@@ -105,8 +106,8 @@ impl std::error::Error for DeError {}
 
 impl de::Error for DeError {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        let message = message.to_string();
-        let (text, hint) = split_advice(&message);
+        let message = format!("{message:#}");
+        let (text, hint) = split(&message);
         // Only the ranges of numbers such as service levels come without advice.
         let hint = hint.unwrap_or("choose a number in that range, e.g. 0");
         Self::message(text.to_owned(), hint.to_owned())
@@ -114,7 +115,7 @@ impl de::Error for DeError {
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let expected = plain(expected);
-        let (shown, _) = split_advice(&expected);
+        let (shown, _) = split(&expected);
         let text = format!("expected {shown}, found {}", describe(found));
         Self::open(Shape::Kind { text, expected })
     }
@@ -125,7 +126,8 @@ impl de::Error for DeError {
 
     fn invalid_length(len: usize, expected: &dyn Expected) -> Self {
         let expected = plain(expected);
-        let text = format!("expected {expected}, found {len} values");
+        let (shown, _) = split(&expected);
+        let text = format!("expected {shown}, found {len} values");
         Self::open(Shape::Kind { text, expected })
     }
 
@@ -168,7 +170,7 @@ fn quoted(names: &[&str]) -> String {
 
 /// What serde calls the expected type, in a scenario author's words.
 fn plain(expected: &dyn Expected) -> String {
-    let text = expected.to_string();
+    let text = format!("{expected:#}");
     let plain = match text.as_str() {
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",

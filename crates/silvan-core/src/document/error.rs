@@ -40,18 +40,6 @@ impl DocumentError {
         }))
     }
 
-    /// An error whose text ends with its advice in parentheses, as those of the crates below do; the
-    /// advice becomes the hint. Without advice there the hint is `otherwise`.
-    pub fn with_advice(
-        key: KeyPath,
-        text: impl ToString,
-        otherwise: impl FnOnce() -> String,
-    ) -> Self {
-        let text = text.to_string();
-        let (message, hint) = split_advice(&text);
-        Self::new(key, message).with_hint(hint.map_or_else(otherwise, str::to_owned))
-    }
-
     /// The same error with advice.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -105,17 +93,6 @@ impl DocumentError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
-    }
-}
-
-/// Splits `message (advice)`.
-pub(super) fn split_advice(text: &str) -> (&str, Option<&str>) {
-    let split = text
-        .strip_suffix(')')
-        .and_then(|rest| rest.rsplit_once(" ("));
-    match split {
-        Some((message, advice)) => (message, Some(advice)),
-        None => (text, None),
     }
 }
 

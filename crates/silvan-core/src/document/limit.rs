@@ -10,6 +10,7 @@ use serde::de::{Error, IntoDeserializer, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::advice::Advised;
 use crate::schema::{TYPE_KEY, UNIT_KEY};
 
 const UNLIMITED: &str = "unlimited";
@@ -60,7 +61,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Limit<T> {
             type Value = Limit<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value with its unit or \"unlimited\" (write e.g. \"unlimited\")")
+                let message = "a value with its unit or \"unlimited\"";
+                let hint = "write e.g. \"unlimited\"";
+                Advised { message, hint }.fmt(f)
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Limit<T>, E> {

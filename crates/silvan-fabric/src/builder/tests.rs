@@ -148,23 +148,11 @@ fn endpoints_are_read_from_text() {
     assert_eq!(builder.endpoint("host-0000").unwrap(), h.port(1));
     assert_eq!(builder.endpoint("host-0000:1").unwrap(), h.port(1));
     for (text, expected) in [
-        (
-            "laef-00:3",
-            "there is no node named \"laef-00\" (did you mean \"leaf-00\"?)",
-        ),
+        ("laef-00:3", "there is no node named \"laef-00\""),
         ("zzz:3", "there is no node named \"zzz\""),
-        (
-            "leaf-00",
-            "\"leaf-00\" is not a port (write e.g. \"leaf-03:19\"; a host has only port 1)",
-        ),
-        (
-            "leaf-00:x",
-            "\"leaf-00:x\" is not a port (write e.g. \"leaf-03:19\"; a host has only port 1)",
-        ),
-        (
-            "leaf-00:256",
-            "\"leaf-00:256\" is not a port (write e.g. \"leaf-03:19\"; a host has only port 1)",
-        ),
+        ("leaf-00", "\"leaf-00\" is not a port"),
+        ("leaf-00:x", "\"leaf-00:x\" is not a port"),
+        ("leaf-00:256", "\"leaf-00:256\" is not a port"),
     ] {
         assert_eq!(builder.endpoint(text).unwrap_err().to_string(), expected);
     }

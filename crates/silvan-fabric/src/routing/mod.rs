@@ -58,7 +58,7 @@ pub enum Routing {
 #[non_exhaustive]
 pub enum RoutingError {
     /// d-mod-k on something else than a fat tree.
-    #[error("d-mod-k needs a fat tree: {problem} (use min-hop instead)")]
+    #[error("d-mod-k needs a fat tree: {problem}")]
     NotAFatTree {
         /// What is in the way, with the switches concerned.
         problem: String,
@@ -78,7 +78,7 @@ pub enum RoutingError {
         to: String,
     },
     /// An explicit table for something that is no switch.
-    #[error("there is no switch named {name:?}{}", did_you_mean(.nearest.as_deref()))]
+    #[error("there is no switch named {name:?}")]
     UnknownSwitch {
         /// The name.
         name: String,
@@ -92,10 +92,7 @@ pub enum RoutingError {
         switch: String,
     },
     /// An explicit entry for something that is neither a node's name nor its LID.
-    #[error(
-        "table of {switch:?}: {destination:?} is no node's name or LID{}",
-        did_you_mean(.nearest.as_deref())
-    )]
+    #[error("table of {switch:?}: {destination:?} is no node's name or LID")]
     UnknownDestination {
         /// The switch whose table it is.
         switch: String,
@@ -122,10 +119,6 @@ pub enum RoutingError {
         /// The port.
         port: PortNumber,
     },
-}
-
-fn did_you_mean(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
 }
 
 /// Entry of a LID that the switch has no route to, as in a linear forwarding table on the wire

@@ -199,7 +199,7 @@ fn d_mod_k_refuses_what_is_no_fat_tree() {
     ] {
         assert_eq!(
             d_mod_k(fabric).unwrap_err().to_string(),
-            format!("d-mod-k needs a fat tree: {expected} (use min-hop instead)")
+            format!("d-mod-k needs a fat tree: {expected}")
         );
     }
     assert_eq!(

@@ -67,6 +67,11 @@ pub(super) fn on_fabric(error: &FabricError) -> String {
     let advice = match error {
         FabricError::BadName { .. } => "choose a name such as \"leaf-03\"",
         FabricError::DuplicateName { .. } => "rename one; switches and hosts share their names",
+        FabricError::UnknownNode {
+            nearest: Some(nearest),
+            ..
+        } => return did_you_mean(nearest),
+        FabricError::BadEndpoint { .. } => "write e.g. \"leaf-03:19\"; a host has only port 1",
         FabricError::UnknownNode { name, .. } => {
             return format!("add a [[fabric.switch]] or [[fabric.host]] with name = {name:?}");
         }
@@ -97,6 +102,14 @@ pub(super) fn on_routing(error: &RoutingError) -> String {
         RoutingError::Disconnected { from, .. } => {
             return format!("add a [[fabric.cable]] from {from:?} towards it");
         }
+        RoutingError::UnknownSwitch {
+            nearest: Some(nearest),
+            ..
+        }
+        | RoutingError::UnknownDestination {
+            nearest: Some(nearest),
+            ..
+        } => return did_you_mean(nearest),
         RoutingError::UnknownSwitch { .. } => "a table is named after its switch",
         RoutingError::DuplicateTable { .. } => "merge them into one",
         RoutingError::UnknownDestination { .. } => "name a host of the fabric",
@@ -106,6 +119,10 @@ pub(super) fn on_routing(error: &RoutingError) -> String {
         _ => "use min-hop instead",
     };
     advice.to_owned()
+}
+
+fn did_you_mean(nearest: &str) -> String {
+    format!("did you mean {nearest:?}?")
 }
 
 /// Advice on forwarding tables, given or computed, that do not lead where they should.

@@ -85,9 +85,8 @@ fn from_lists(section: &FabricSection, link: LinkKind) -> Result<Fabric, Scenari
     })
 }
 
-/// What the builder says, with its own advice if it has any.
 fn refused(key: KeyPath, error: &FabricError) -> ScenarioError {
-    ScenarioError::with_advice(key, error, || advice::on_fabric(error))
+    ScenarioError::new(key, error.to_string()).with_hint(advice::on_fabric(error))
 }
 
 fn connect(
@@ -227,7 +226,7 @@ fn compute_routes(
 }
 
 fn cannot_route(error: &RoutingError) -> ScenarioError {
-    ScenarioError::with_advice(routing_key(error), error, || advice::on_routing(error))
+    ScenarioError::new(routing_key(error), error.to_string()).with_hint(advice::on_routing(error))
 }
 
 /// Coordinates come from the generator.

@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, IntoDeserializer, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use silvan_core::advice::Advised;
 use silvan_core::schema::RateText;
 use silvan_core::{HostId, Rate};
 
@@ -75,10 +76,9 @@ impl<'de> Deserialize<'de> for Selection {
             type Value = Selection;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "\"all\", a list of host names or a number of hosts \
-                     (write e.g. \"all\", [\"host-0000\"] or 4)",
-                )
+                let message = "\"all\", a list of host names or a number of hosts";
+                let hint = "write e.g. \"all\", [\"host-0000\"] or 4";
+                Advised { message, hint }.fmt(f)
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Selection, E> {
@@ -133,9 +133,9 @@ impl<'de> Deserialize<'de> for Hotspots {
             type Value = Hotspots;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "a number of hosts or a list of host names (write e.g. 1 or [\"host-0000\"])",
-                )
+                let message = "a number of hosts or a list of host names";
+                let hint = "write e.g. 1 or [\"host-0000\"]";
+                Advised { message, hint }.fmt(f)
             }
 
             fn visit_i64<E: Error>(self, count: i64) -> Result<Hotspots, E> {
@@ -183,10 +183,9 @@ impl<'de> Deserialize<'de> for RoleShare {
             type Value = RoleShare;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "a fraction of the hosts from 0 to 1 or a list of host names \
-                     (write e.g. 0.5 or [\"host-0000\"])",
-                )
+                let message = "a fraction of the hosts from 0 to 1 or a list of host names";
+                let hint = "write e.g. 0.5 or [\"host-0000\"]";
+                Advised { message, hint }.fmt(f)
             }
 
             fn visit_f64<E: Error>(self, fraction: f64) -> Result<RoleShare, E> {
@@ -236,10 +235,9 @@ impl<'de> Deserialize<'de> for Load {
             type Value = Load;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "\"saturating\", a fraction from 0 to 1 or a rate with its unit \
-                     (write e.g. \"saturating\", 0.5 or \"8 Gbit/s\")",
-                )
+                let message = "\"saturating\", a fraction from 0 to 1 or a rate with its unit";
+                let hint = "write e.g. \"saturating\", 0.5 or \"8 Gbit/s\"";
+                Advised { message, hint }.fmt(f)
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Load, E> {
@@ -300,7 +298,9 @@ impl<'de> Deserialize<'de> for SeedSource {
             type Value = SeedSource;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a whole number or \"run\" (write e.g. 7 or \"run\")")
+                let message = "a whole number or \"run\"";
+                let hint = "write e.g. 7 or \"run\"";
+                Advised { message, hint }.fmt(f)
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<SeedSource, E> {

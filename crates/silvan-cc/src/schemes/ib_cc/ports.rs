@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use silvan_core::advice::Advised;
 
 /// Some switch ports: `"none"`, `"hosts"` (those that lead to a host), `"all"`, or a list of
 /// `"switch:port"`.
@@ -47,10 +48,9 @@ impl<'de> Deserialize<'de> for PortSet {
             type Value = PortSet;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "\"none\", \"hosts\", \"all\" or a list of \"switch:port\" \
-                     (write e.g. \"hosts\" or [\"leaf-03:19\"])",
-                )
+                let message = "\"none\", \"hosts\", \"all\" or a list of \"switch:port\"";
+                let hint = "write e.g. \"hosts\" or [\"leaf-03:19\"]";
+                Advised { message, hint }.fmt(f)
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<PortSet, E> {
