@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import silvan
+from silvan.quantities import Quantity, Table
 from tests.conftest import INCAST
 
 
@@ -86,6 +89,64 @@ def test_an_override_changes_that_key_only() -> None:
     assert changed.to_dict() == expected
     assert changed != scenario
     assert changed.duration_ps == 400_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "value"),
+    [
+        ("64 KiB", "bytes", 65_536),
+        ("2 MB", "bytes", 2_000_000),
+        ("7 B", "bytes", 7),
+        ("1.5 us", "ps", 1_500_000),
+        ("0 ms", "ps", 0),
+        ("2 ms", "seconds", 0.002),
+        ("unlimited", "seconds", math.inf),
+        ("13.5 Gbit/s", "bits_per_s", 13.5e9),
+        ("1 GB/s", "bits_per_s", 8e9),
+        ("unlimited", "bits_per_s", math.inf),
+        ("3.5 m", "metres", 3.5),
+    ],
+)
+def test_a_quantity_is_a_number_in_its_base_unit(text: str, attribute: str, value: float) -> None:
+    """Oracle: the definitions of the units."""
+    quantity = Quantity(text)
+    assert quantity == text
+    assert getattr(quantity, attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "hint"),
+    [("64", "bytes", "KiB"), ("64 KiB", "ps", "us"), ("3 Gb/s", "bits_per_s", "Gbit/s")],
+)
+def test_a_text_that_is_no_such_quantity_is_refused(text: str, attribute: str, hint: str) -> None:
+    with pytest.raises(silvan.ScenarioError) as refused:
+        getattr(Quantity(text), attribute)
+    assert text in refused.value.message
+    assert hint in str(refused.value.hint)
+
+
+def test_tables_are_attributes_with_defaults_filled_in() -> None:
+    """Oracle: the effective scenario as dictionaries."""
+    scenario = silvan.Scenario.from_toml(INCAST)
+    tables = scenario.to_dict()
+
+    def compare(table: Table, values: dict[str, Any]) -> None:
+        assert set(table) == set(values)
+        for key, value in values.items():
+            found = getattr(table, key.replace("-", "_") + ("_" if key == "from" else ""))
+            if isinstance(value, dict):
+                compare(found, value)
+            elif not isinstance(value, list):
+                assert found == value
+
+    compare(scenario.tables, tables)
+    assert scenario.traffic.incast[0].to == tables["traffic"]["incast"][0]["to"]
+    assert scenario.switch.buffer.bytes == 65_536
+    assert {"switch", "packet"} <= set(dir(scenario))
+    with pytest.raises(AttributeError, match="bufer"):
+        _ = scenario.switch.bufer
+    with pytest.raises(AttributeError, match="swich"):
+        _ = scenario.swich
 
 
 def test_a_scenario_crosses_processes() -> None:

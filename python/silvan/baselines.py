@@ -132,7 +132,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
     """
     gbps = scenario.link_gbps
     keys = scenario.to_dict()
-    mtu = _bytes(keys["packet"]["mtu"])
+    mtu = scenario.packet.mtu.bytes
     window = max(2, math.ceil(_WINDOW_S * gbps * 1e9 / 8 / mtu))
     pft = throttling()
     # Nothing travels for schemes without notifications, whatever the scenario has.
@@ -253,9 +253,3 @@ def _dcqcn(gbps: float, mtu: int) -> dict[str, TomlValue]:
         "control.feedback.carrier": "cnp",
         "control.feedback.coalesce": "50 us",
     }
-
-
-def _bytes(text: str) -> int:
-    """Read a data size as the effective scenario prints it."""
-    number, unit = text.split()
-    return round(float(number) * {"B": 1, "KiB": 1 << 10, "kB": 1000, "MiB": 1 << 20}[unit])

@@ -376,20 +376,10 @@ def _groups(result: Result) -> tuple[BoolArray, BoolArray]:
 
 def _sink_gbps(result: Result) -> float:
     """Compute what a host can take in: its link's payload rate, or its sink's."""
-    keys = result.scenario.to_dict()
-    mtu, header = (_number(keys["packet"][key]) for key in ("mtu", "header"))
-    rate = result.scenario.link_gbps * mtu / (mtu + header)
-    sink = keys["host"]["sink-rate"]
-    return rate if sink == "unlimited" else min(rate, _number(sink) / 1e9)
-
-
-_PREFIXES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
-
-
-def _number(text: str) -> float:
-    """Read a size in bytes or a rate in bit/s as the effective scenario prints it."""
-    value, unit = text.split()
-    return float(value) * _PREFIXES[unit.removesuffix("bit/s").removesuffix("B")]
+    scenario = result.scenario
+    mtu, header = scenario.packet.mtu.bytes, scenario.packet.header.bytes
+    rate = scenario.link_gbps * mtu / (mtu + header)
+    return float(min(rate, scenario.host.sink_rate.bits_per_s / 1e9))
 
 
 def _fairness(result: Result, hot: BoolArray, victims: BoolArray) -> float:
@@ -434,15 +424,10 @@ def _messages(result: Result) -> float:
         count = packets
     if "dcms" in result.tables:
         # A sweep reads three counters of every port: two datagrams and their answers.
-        interval_ps = _SPANS[keys["dcms"]["interval"].split()[1]] * float(
-            keys["dcms"]["interval"].split()[0]
-        )
+        interval_ps = result.scenario.control.dcms.interval.ps
         measured = result.scenario.duration_ps - result.scenario.warm_up_ps
         count += 4 * result.ports.num_rows * measured / interval_ps
     return float(count / packets)
-
-
-_SPANS = {"ps": 1, "ns": 1e3, "us": 1e6, "ms": 1e9, "s": 1e12}
 
 
 def _programs_ms(result: Result) -> float:

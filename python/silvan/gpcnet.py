@@ -15,7 +15,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from silvan.errors import SilvanError
-from silvan.measures import FloatArray, byte_count, measured_ps
+from silvan.measures import FloatArray, measured_ps
+from silvan.quantities import Table
 from silvan.result import Result
 from silvan.scenario import Scenario
 from silvan.workers import Job, OnProgress, run_jobs
@@ -167,7 +168,7 @@ def part(scenario: Scenario, name: Part) -> Scenario:
     section = _section(scenario)
     if name != "congestors":
         return scenario.override({"traffic.gpcnet.part": name})
-    settle = _milliseconds(str(section["settle"])) or _ALONE_MS
+    settle = section.settle.seconds * 1e3 or _ALONE_MS
     return scenario.override(
         {
             "traffic.gpcnet.part": name,
@@ -178,19 +179,14 @@ def part(scenario: Scenario, name: Part) -> Scenario:
     )
 
 
-def _section(scenario: Scenario) -> Mapping[str, Any]:
-    section = scenario.to_dict()["traffic"].get("gpcnet")
-    if section is None:
+def _section(scenario: Scenario) -> Table:
+    section = scenario.traffic.get("gpcnet")
+    if not isinstance(section, Table):
         raise SilvanError(
             f"{scenario.name}: the scenario does not have the benchmark GPCNeT",
             hint="add a table [traffic.gpcnet]; it may be empty",
         )
-    return dict(section)
-
-
-def _milliseconds(text: str) -> float:
-    number, unit = text.split()
-    return float(number) * {"ps": 1e-9, "ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}[unit]
+    return section
 
 
 def measure(
@@ -220,7 +216,7 @@ def measure(
 def tests(scenario: Scenario) -> list[Test]:
     """List the tests of a scenario's benchmark, in their order."""
     section = _section(scenario)
-    return [_test(label, section) for label in section["tests"]]
+    return [_test(label, section) for label in section.tests]
 
 
 def test(scenario: Scenario, label: str) -> Test:
@@ -232,7 +228,7 @@ def test(scenario: Scenario, label: str) -> Test:
         If the scenario's benchmark does not have it.
     """
     section = _section(scenario)
-    if label not in section["tests"]:
+    if label not in section.tests:
         raise SilvanError(
             f"{scenario.name}: the benchmark GPCNeT does not measure {label} here",
             hint=f'add "{label}" to traffic.gpcnet.tests',
@@ -240,9 +236,9 @@ def test(scenario: Scenario, label: str) -> Test:
     return _test(label, section)
 
 
-def _test(label: str, section: Mapping[str, Any]) -> Test:
-    large = byte_count(str(section["bandwidth-bytes"]))
-    each = byte_count(str(section["alltoall-bytes"]))
+def _test(label: str, section: Table) -> Test:
+    large = section.bandwidth_bytes.bytes
+    each = section.alltoall_bytes.bytes
     title = {
         "rr-latency": "RR Two-sided Lat (8 B)",
         "rr-get-latency": "RR Get Lat (8 B)",
@@ -280,7 +276,7 @@ def values(result: Result, test: Test) -> tuple[FloatArray, FloatArray]:
         np.float64
     )
     section = _section(result.scenario)
-    rings = 1 if test.label in _WITHOUT_RINGS else int(section["rings"])
+    rings = 1 if test.label in _WITHOUT_RINGS else int(section.rings)
     ranks = int(column["rank"].max()) + 1
     per_ring = spans_ps.size // (rings * ranks)
     order = np.lexsort((column["index"], column["rank"]))
@@ -295,12 +291,12 @@ def values(result: Result, test: Test) -> tuple[FloatArray, FloatArray]:
     return moved / (spans.ravel() * 1e-12), moved / (mean_spans * 1e-12)
 
 
-def _moved_mib(test: Test, section: Mapping[str, Any], ranks: int) -> float:
+def _moved_mib(test: Test, section: Table, ranks: int) -> float:
     """Count what a rank sends in an iteration."""
     if test.label == "alltoall":
-        others = ranks // int(section["ranks-per-host"]) - 1
-        return others * byte_count(str(section["alltoall-bytes"])) / _MIB
-    return 2 * _OUTSTANDING * byte_count(str(section["bandwidth-bytes"])) / _MIB
+        others = ranks // int(section.ranks_per_host) - 1
+        return float(others * section.alltoall_bytes.bytes / _MIB)
+    return float(2 * _OUTSTANDING * section.bandwidth_bytes.bytes / _MIB)
 
 
 def statistics(result: Result, test: Test) -> Statistics:
@@ -347,7 +343,7 @@ def report(scenario: Scenario, results: Mapping[Part, Result]) -> Report:
     """
     chosen = tests(scenario)
     jobs = results["congested"].tables["programs"].to_pylist()
-    per_host = int(_section(scenario)["ranks-per-host"])
+    per_host = int(_section(scenario).ranks_per_host)
     measuring = sum(job["ranks"] for job in jobs if not job["background"])
     total = sum(job["ranks"] for job in jobs)
     return Report(

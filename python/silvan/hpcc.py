@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from silvan.measures import FloatArray, byte_count
+from silvan.measures import FloatArray
 from silvan.result import Result
 
 # Iterations of one measurement, and measurements of which the shortest counts (bench_lat_bw).
@@ -107,12 +106,12 @@ def numbers(result: Result) -> Numbers:
     result : Result
         A run whose scenario has a table ``traffic.hpcc``.
     """
-    section: Mapping[str, object] = result.scenario.to_dict()["traffic"]["hpcc"]
+    section = result.scenario.traffic.hpcc
     table = result.tables["program_marks"]
     ranks = next(
         row["ranks"] for row in result.tables["programs"].to_pylist() if row["name"] == "hpcc"
     )
-    large = byte_count(str(section["bandwidth-bytes"]))
+    large = section.bandwidth_bytes.bytes
     latencies = _ping_pongs(table, "latency", ranks) * 1e3
     bandwidths = large / _ping_pongs(table, "bandwidth", ranks) / 1e6
     ring_latencies = _rings(table, "latency") * 1e3

@@ -52,19 +52,6 @@ def receives(result: Result) -> BoolArray:
     return np.array(result.hosts["receives"].to_pylist(), dtype=np.bool_)
 
 
-def byte_count(text: str) -> int:
-    """Read a size with its unit, as a scenario has it.
-
-    Examples
-    --------
-    >>> byte_count("64 KiB"), byte_count("2 MB"), byte_count("7 B")
-    (65536, 2000000, 7)
-    """
-    number, unit = text.split()
-    power = "KMGT".find(unit[0].upper()) + 1
-    return round(float(number) * float(1024 if "i" in unit else 1000) ** power)
-
-
 def measured_ps(result: Result) -> int:
     """Tell how long the totals of a run counted, in picoseconds.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from silvan import _silvan
 from silvan.errors import SilvanError
-from silvan.measures import byte_count
+from silvan.quantities import Quantity
 from silvan.toml_text import TomlValue
 
 COLLECTIVES = (
@@ -22,8 +22,6 @@ COLLECTIVES = (
     "incast",
 )
 """Names of the collective operations."""
-
-_PER_NS = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +65,7 @@ class Rank:
 
     def compute(self, time: str) -> None:
         """Compute for a time such as ``"10 us"``; GOAL has whole nanoseconds."""
-        number, _, unit = time.partition(" ")
-        if unit not in _PER_NS:
-            raise SilvanError(f"{time!r} is not a time", hint='write e.g. "10 us"')
-        self._after = [self._add(f"calc {round(float(number) * _PER_NS[unit])}").label]
+        self._after = [self._add(f"calc {round(Quantity(time).ps / 1e3)}").label]
 
     def send(self, to: int, size: str, tag: int = 0) -> None:
         """Send a message of a size such as ``"64 KiB"``, and wait until that is complete."""
@@ -82,13 +77,13 @@ class Rank:
 
     def isend(self, to: int, size: str, tag: int = 0) -> Request:
         """Start to send a message."""
-        return self._add(f"send {byte_count(size)}b to {self._partner(to)} tag {tag}")
+        return self._add(f"send {Quantity(size).bytes}b to {self._partner(to)} tag {tag}")
 
     def irecv(self, source: int | None, size: str, tag: int | None = 0) -> Request:
         """Start to receive a message; None stands for any source or any tag."""
         partner = -1 if source is None else self._partner(source)
         wanted = -1 if tag is None else tag
-        return self._add(f"recv {byte_count(size)}b from {partner} tag {wanted}")
+        return self._add(f"recv {Quantity(size).bytes}b from {partner} tag {wanted}")
 
     def wait(self, *requests: Request) -> None:
         """Wait until what has been started is complete."""
@@ -108,7 +103,7 @@ class Rank:
         """
         started: list[Request] = []
         try:
-            ops = _silvan.collective(pattern, self.size, self.number, byte_count(size))
+            ops = _silvan.collective(pattern, self.size, self.number, Quantity(size).bytes)
         except ValueError as error:
             raise SilvanError(str(error), hint=f"known: {', '.join(COLLECTIVES)}") from None
         for kind, partner, count, tag in ops:

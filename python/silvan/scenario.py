@@ -14,6 +14,7 @@ from typing import Any, SupportsIndex
 from silvan import _silvan
 from silvan.errors import ScenarioError, ScenarioWarning, shown
 from silvan.input_files import SCENARIO_BYTES, read_text
+from silvan.quantities import Table
 from silvan.toml_text import SupportsToList, TomlInput, TomlValue, flatten, literal
 
 # How errors name a value within the sweep's table, before they name its key.
@@ -61,16 +62,18 @@ class Scenario:
     20000000
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_native", "_table")
 
     def __init__(self, **tables: TomlInput) -> None:
         lines = [f"{key} = {literal(value)}" for key, value in flatten(tables)]
         self._native = _silvan.Scenario.from_toml("\n".join(lines), None, [])
+        self._table: Table | None = None
 
     @classmethod
     def _wrap(cls, native: _silvan.Scenario) -> Scenario:
         scenario = cls.__new__(cls)
         scenario._native = native
+        scenario._table = None
         return scenario
 
     @classmethod
@@ -306,6 +309,37 @@ class Scenario:
             words = ", ".join(f"{key}={value}" for key, value in values.items())
             raise ScenarioError(error.message, f"point {words}", hint=error.hint) from None
         return self._wrap(native)
+
+    @property
+    def tables(self) -> Table:
+        """The tables of the effective scenario, whose values have units and numbers.
+
+        Each table is also an attribute of the scenario itself, if no method has its name.
+
+        Examples
+        --------
+        >>> import silvan
+        >>> scenario = silvan.Scenario(run={"duration": "4 ms"})
+        >>> scenario.run.duration.seconds, scenario.packet.mtu.bytes
+        (0.004, 2048)
+        >>> scenario.tables["run"]["duration"]
+        '4 ms'
+        """
+        if self._table is None:
+            self._table = Table(self.to_dict(), "scenario")
+        return self._table
+
+    def __getattr__(self, name: str) -> Table:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = getattr(self.tables, name)
+        if not isinstance(value, Table):
+            raise AttributeError(f"scenario.{name} is not a table")
+        return value
+
+    def __dir__(self) -> list[str]:
+        tables = (key for key, value in self.tables.items() if isinstance(value, Table))
+        return sorted({*super().__dir__(), *tables})
 
     @property
     def name(self) -> str:

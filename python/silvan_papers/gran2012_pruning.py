@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from silvan.measures import byte_count
 from silvan.reproduce.experiment import Case, Experiment, PointTable, Results
 from silvan.result import Result
 from silvan.scenario import Scenario
@@ -80,12 +79,11 @@ def pruning_bound(scenario: Scenario, contributors: int) -> tuple[float, float]:
     tuple of float
         The index, and the time in milliseconds.
     """
-    tables = scenario.to_dict()
-    adapter, packet = tables["control"]["ib-cc"]["adapter"], tables["packet"]
-    sink_gbps = float(tables["host"]["sink-rate"].split()[0])
-    payload = byte_count(packet["mtu"])
+    adapter, packet = scenario.control.ib_cc.adapter, scenario.packet
+    sink_gbps = scenario.host.sink_rate.bits_per_s / 1e9
+    payload = packet.mtu.bytes
     share_us = contributors * payload * 8e-3 / sink_gbps
-    wire_us = (payload + byte_count(packet["header"])) * 8e-3 / scenario.link_gbps
+    wire_us = (payload + packet.header.bytes) * 8e-3 / scenario.link_gbps
     index = (share_us / wire_us - 1) / adapter["cct"]["slope"]
     climb_per_us = 1 / share_us - 1 / (_TIMER_TICK_US * adapter["ccti-timer"])
     return index, index / climb_per_us / 1e3 if climb_per_us > 0 else float("inf")

@@ -79,8 +79,7 @@ class _Scale:
 
     @classmethod
     def of(cls, result: Result) -> _Scale:
-        start = result.scenario.to_dict()["traffic"]["flow"][3]["start"]
-        return cls(_ALL_FLOWS_S / _seconds(start))
+        return cls(_ALL_FLOWS_S / result.scenario.traffic.flow[3].start.seconds)
 
     def window(self, start_s: float, end_s: float) -> tuple[float, float]:
         return start_s / self.factor, end_s / self.factor
@@ -280,12 +279,6 @@ def _scenario2(run: Result) -> list[Clause]:
 
 def _listed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:g}" for value in values)
-
-
-def _seconds(text: str) -> float:
-    """Read a time span as the effective scenario prints it."""
-    number, unit = text.split()
-    return float(number) * {"s": 1.0, "ms": 1e-3, "us": 1e-6}[unit]
 
 
 def _tabulate_exp1(results: Results) -> PointTable:

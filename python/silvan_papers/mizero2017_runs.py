@@ -94,8 +94,8 @@ def course(result: Result) -> Course:
     time_s = column("time_ps")[:, 0] / PS_PER_S
     step_s = float(time_s[0])
     sent = column("xmit_bytes")
-    packet = result.scenario.to_dict()["packet"]
-    payload = _bytes(packet["mtu"]) / (_bytes(packet["mtu"]) + _bytes(packet["header"]))
+    packet = result.scenario.packet
+    payload = packet.mtu.bytes / (packet.mtu.bytes + packet.header.bytes)
     upstream, root = ports[UPSTREAM], ports[ROOT]
     tick_ps = TICK_S * PS_PER_S
     return Course(
@@ -122,9 +122,3 @@ def completion_s(result: Result, host: str) -> float:
     step_s = float(times_ps[0]) / PS_PER_S
     part = min(1.0, column[last] / column[last - 1]) if last else 1.0
     return (last + part) * step_s
-
-
-def _bytes(text: str) -> float:
-    """Read a data size as the effective scenario prints it."""
-    number, unit = text.split()
-    return float(number) * {"B": 1, "KiB": 1024}[unit]

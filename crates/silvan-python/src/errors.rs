@@ -4,6 +4,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use silvan_cc::schemes::callbacks::Failure;
+use silvan_core::ParseQuantityError;
 #[cfg(target_os = "linux")]
 use silvan_emulator::EmulatorError;
 use silvan_scenario::ScenarioError;
@@ -24,6 +25,21 @@ pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
         source.map(str::to_owned),
         error.line(),
         error.hint().map(str::to_owned),
+    );
+    match class(py, "ScenarioError") {
+        Ok(class) => PyErr::from_type(class, arguments),
+        Err(error) => error,
+    }
+}
+
+/// A text that is no quantity.
+pub fn quantity_error(py: Python<'_>, error: &ParseQuantityError) -> PyErr {
+    let no_place: (Option<String>, Option<usize>) = (None, None);
+    let arguments = (
+        error.message(),
+        no_place.0,
+        no_place.1,
+        error.hint().to_owned(),
     );
     match class(py, "ScenarioError") {
         Ok(class) => PyErr::from_type(class, arguments),

@@ -19,8 +19,12 @@ mod run;
 mod scenario;
 mod shutdown;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use silvan_cc::schemes::SchemeName;
+use silvan_core::{Bytes, Length, Rate, Span};
+
+use crate::errors::quantity_error;
 
 /// The engine's working set is a few megabytes that it visits at random. This allocator keeps them
 /// together in large pages where the system offers them, which is worth about a tenth of the speed.
@@ -37,6 +41,19 @@ fn schema() -> String {
 #[pyfunction]
 fn reference() -> String {
     silvan_scenario::reference_markdown()
+}
+
+/// The value of a quantity as text: bytes, picoseconds, bit/s or millimetres.
+#[pyfunction]
+fn parse_quantity(py: Python<'_>, text: &str, kind: &str) -> PyResult<u64> {
+    let value = match kind {
+        "size" => text.parse().map(Bytes::as_u64),
+        "span" => text.parse().map(Span::as_ps),
+        "rate" => text.parse().map(Rate::bits_per_sec),
+        "length" => text.parse().map(|length: Length| length.as_mm().into()),
+        _ => return Err(PyValueError::new_err(format!("no such quantity: {kind}"))),
+    };
+    value.map_err(|error| quantity_error(py, &error))
 }
 
 /// Every counter of a port with its unit, tables, datagrams and metric, as a Markdown table.
@@ -82,6 +99,8 @@ mod _silvan {
     use super::hooks::scheme_hooks;
     #[pymodule_export]
     use super::latency_percentile_resolution;
+    #[pymodule_export]
+    use super::parse_quantity;
     #[pymodule_export]
     use super::pft::pft_injection_rate;
     #[pymodule_export]
