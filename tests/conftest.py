@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,54 +101,21 @@ def silvan_command(*words: str | Path) -> list[str]:
     return [sys.executable, "-m", "silvan", *map(str, words)]
 
 
-# Commands are forked from a process that has imported what most of them import.
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    [
-        "__main__",
-        "pyarrow.parquet",
-        "rich.table",
-        "silvan.cli.app",
-        "silvan.measures",
-        "silvan.simulation",
-        "silvan.sweeping.sweep",
-        "tests.conftest",
-    ]
-)
-_LONGEST_S = 300.0
-
-
-def _run_forked(words: list[str], cwd: str, environment: dict[str, str], folder: str) -> None:
-    """Run a command in this new process, with its streams in files of a folder."""
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(environment)
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        with Path(folder, name).open("wb") as file:
-            os.dup2(file.fileno(), number)
-    from silvan.cli import main
-
-    sys.argv = ["silvan", *words]
-    sys.exit(main(words))
-
-
 @pytest.fixture
 def command() -> Command:
     """Run a command in a process of its own."""
 
     def run(*words: str | Path, cwd: Path | None = None) -> Outcome:
-        with tempfile.TemporaryDirectory(prefix="silvan-test-") as folder:
-            environment = os.environ | {"COLUMNS": "100"}
-            place = str(cwd or Path.cwd())
-            arguments = (list(map(str, words)), place, environment, folder)
-            process = _FORKS.Process(target=_run_forked, args=arguments)
-            process.start()
-            process.join(_LONGEST_S)
-            if process.exitcode is None:
-                process.kill()
-                raise TimeoutError(f"silvan {' '.join(map(str, words))}")
-            out, err = (Path(folder, name).read_text("utf-8") for name in ("stdout", "stderr"))
-            return Outcome(process.exitcode, out, err)
+        done = subprocess.run(
+            silvan_command(*words),
+            cwd=cwd,
+            env=os.environ | {"COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
 
     return run
 

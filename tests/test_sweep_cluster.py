@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import stat
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -172,7 +174,7 @@ def test_dask_jobqueue_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Put an sbatch on the path that runs each job at once, on this machine."""
     jobs = tmp_path / "slurm"
     jobs.mkdir()
@@ -191,7 +193,11 @@ echo "Submitted batch job $number"
         path.write_text("#!/bin/bash\n" + text)
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{jobs}:{os.environ['PATH']}")
-    return jobs
+    yield jobs
+    # Dask does not finish closing a cluster whose job was refused, and warns when it is removed.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def test_the_job_that_is_given_to_slurm(slurm: Path) -> None:
