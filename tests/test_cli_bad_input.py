@@ -265,7 +265,7 @@ TOO_MUCH = {
     "hosts beyond 32 bits": (
         GENERATED.format("single-switch", "hosts = 1000000000000"),
         [],
-        "0 to 4294967295",
+        "1000000000001 nodes need more LIDs",
     ),
     "as many hosts as a number can say": (
         GENERATED.format("single-switch", f"hosts = {MOST}"),

@@ -53,7 +53,8 @@ def _events(result: Result) -> Iterator[Event]:
     if result.scenario.warm_up_ps:
         yield float(result.scenario.warm_up_ps), "warm-up", "end of the warm-up"
     yield from _traffic(tables["traffic"])
-    for change in tables["control"].get("ib-cc", {}).get("change", ()):
+    schemes = [keys for keys in tables["control"].values() if isinstance(keys, dict)]
+    for change in (change for keys in schemes for change in keys.get("change", ())):
         where = " ".join(str(change[key]) for key in ("switch", "port") if key in change)
         what = [f"{key} = {change[key]}" for key in (*_CHANGED, *_ADAPTERS) if key in change]
         yield _ps(change["at"]), "setting", f"{where or 'everywhere'}: {', '.join(what)}"
