@@ -8,13 +8,12 @@ import signal
 import stat
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from distributed import LocalCluster
+from distributed import LocalCluster, SpecCluster, Status
 
 import silvan
 from silvan.sweeping import cluster as module
@@ -174,7 +173,7 @@ def test_dask_jobqueue_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put an sbatch on the path that runs each job at once, on this machine."""
     jobs = tmp_path / "slurm"
     jobs.mkdir()
@@ -193,11 +192,7 @@ echo "Submitted batch job $number"
         path.write_text("#!/bin/bash\n" + text)
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{jobs}:{os.environ['PATH']}")
-    yield jobs
-    # Dask does not finish closing a cluster whose job was refused, and warns when it is removed.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    return jobs
 
 
 def test_the_job_that_is_given_to_slurm(slurm: Path) -> None:
@@ -226,8 +221,13 @@ def test_a_sweep_on_slurm_jobs(slurm: Path, tmp_path: Path) -> None:
     assert len(list(slurm.glob("*.job"))) == 2
 
 
+def _clusters() -> list[SpecCluster]:
+    return [thing for thing in gc.get_objects() if isinstance(thing, SpecCluster)]
+
+
 def test_slurm_that_takes_no_job(slurm: Path) -> None:
     (slurm / "sbatch").write_text("#!/bin/bash\necho 'invalid account' >&2\nexit 1\n")
     with pytest.raises(silvan.SchedulerError, match="Slurm takes no jobs") as caught:
         silvan.sweep(silvan.Scenario.from_toml(INCAST), scheduler="slurm")
     assert "invalid account" in str(caught.value)
+    assert not [cluster for cluster in _clusters() if cluster.status == Status.closing]

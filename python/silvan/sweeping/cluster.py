@@ -7,7 +7,7 @@ import signal
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -173,9 +173,19 @@ def run_on_slurm(tasks: Sequence[Task], jobs: int | None = None) -> Iterator[Out
             hint="check jobqueue.slurm in the configuration of Dask",
         ) from None
     finally:
-        # Dask asserts that every job has started, also where Slurm has refused it.
-        with suppress(AssertionError):
-            cluster.close()
+        _close(cluster)
+
+
+def _close(cluster: SLURMCluster) -> None:
+    from distributed import Status
+
+    try:
+        cluster.close()
+    except AssertionError:
+        # Dask asserts that every job has started, also where Slurm has refused it, and stops there.
+        if (scheduler := cluster.scheduler) is not None:
+            cluster.sync(scheduler.close)
+        cluster.status = Status.closed
 
 
 def slurm_cluster() -> SLURMCluster:
