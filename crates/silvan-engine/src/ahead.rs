@@ -81,7 +81,7 @@ impl Plane {
 
     /// Asks for what the heads need that follow in a window, once their outputs are known.
     #[inline(always)]
-    fn foresee_window_head<F: Form>(&self, heads: &[Head], index: usize) {
+    fn prefetch_window_head<F: Form>(&self, heads: &[Head], index: usize) {
         if let Some(head) = heads.get(index + HEAD_RECORDS) {
             self.prefetch_hop::<F>(head.port, head.output, 0);
         }
@@ -291,7 +291,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// Asks for what the outputs need that follow in the open window.
     #[inline(always)]
-    pub(crate) fn foresee_window_output(&mut self, index: usize) {
+    pub(crate) fn prefetch_window_output(&mut self, index: usize) {
         if self.plane.reach == Reach::Near {
             return;
         }
@@ -311,11 +311,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// Asks for what the heads need that follow in a window, once their outputs are known.
     #[inline(always)]
-    pub(crate) fn foresee_window_head(&self, heads: &[Head], index: usize) {
+    pub(crate) fn prefetch_window_head(&self, heads: &[Head], index: usize) {
         if self.plane.reach == Reach::Near {
             return;
         }
-        self.plane.foresee_window_head::<F>(heads, index);
+        self.plane.prefetch_window_head::<F>(heads, index);
         if let Some(head) = heads.get(index + HEAD_RECORDS) {
             if head.output < UNREAD {
                 self.foresee_control(head.output, 0);
@@ -325,7 +325,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// Asks for what the feedback needs that follows in the open window.
     #[inline(always)]
-    pub(crate) fn foresee_window_feedback(&self, feedback: &[Event], index: usize) {
+    pub(crate) fn prefetch_window_feedback(&self, feedback: &[Event], index: usize) {
         let events = &self.plane.events;
         if self.plane.reach == Reach::Near {
             return;
@@ -343,7 +343,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// Asks for what the hosts need that follow in the open window.
     #[inline(always)]
-    pub(crate) fn foresee_window_host(&mut self, index: usize) {
+    pub(crate) fn prefetch_window_host(&mut self, index: usize) {
         if self.plane.reach == Reach::Near {
             return;
         }

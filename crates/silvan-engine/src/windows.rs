@@ -131,7 +131,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         self.look_at(&mut heads);
         let (mut together, mut later) = (Vec::new(), Vec::new());
         for index in 0..heads.len() {
-            self.foresee_window_head(&heads, index);
+            self.prefetch_window_head(&heads, index);
             let head = heads[index];
             if head.time >= limit {
                 later.push(head);
@@ -184,7 +184,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let mut later = Vec::new();
         while let Some(&output) = self.plane.events.calendar.outputs().get(index) {
             index += 1;
-            self.foresee_window_output(index);
+            self.prefetch_window_output(index);
             let at = self.plane.outs[output as usize].wake_at;
             if at < limit {
                 self.output_event(at, output);
@@ -227,7 +227,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         events.sort_unstable();
         let due = events.partition_point(|event| event.time < limit);
         for (index, event) in events[..due].iter().enumerate() {
-            self.foresee_window_feedback(&events, index);
+            self.prefetch_window_feedback(&events, index);
             let (now, host) = (event.time, event.id());
             loop {
                 let at = self.plane.hosts[host as usize].wake_at;
@@ -254,7 +254,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let mut later = Vec::new();
         while let Some(&host) = self.plane.events.calendar.hosts().get(index) {
             index += 1;
-            self.foresee_window_host(index);
+            self.prefetch_window_host(index);
             let at = self.plane.hosts[host as usize].wake_at;
             if at < limit {
                 self.host_event(at, host);

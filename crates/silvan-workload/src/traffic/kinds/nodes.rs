@@ -73,7 +73,7 @@ struct Members {
     b: Vec<HostId>,
 }
 
-/// Statistics classes of the roles; those of roles that nobody has stay 0 and unused.
+/// Statistics classes of the roles; those of roles without hosts stay 0.
 #[derive(Default)]
 struct RoleClasses {
     v: u16,
