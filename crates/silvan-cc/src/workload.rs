@@ -72,17 +72,17 @@ pub trait Workload {
         false
     }
 
-    /// Asks for the memory that tells [`expect_poll`](Self::expect_poll) where to look, some events
+    /// Asks for the memory that tells [`prefetch_poll_data`](Self::prefetch_poll_data) where to look, some events
     /// before it is called. Changes nothing.
     #[inline]
-    fn foresee_poll(&self, host: HostId) {
+    fn prefetch_poll(&self, host: HostId) {
         let _ = host;
     }
 
     /// Asks for the memory that [`poll`](Self::poll) of `host` will need, some events before it is
     /// called, as `silvan_core::prefetch::prefetch_item` does. Changes nothing.
     #[inline]
-    fn expect_poll(&self, host: HostId) {
+    fn prefetch_poll_data(&self, host: HostId) {
         let _ = host;
     }
 

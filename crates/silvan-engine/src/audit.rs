@@ -4,12 +4,12 @@ use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_model::InvariantError;
 
 use crate::engine::Engine;
-use crate::form::Form;
 use crate::packet::{CONTROL, EXTENDED, Packet};
 use crate::records::Next;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Checks conservation of bytes and of what packets carry, credits of every buffer, queue summaries, and that no port
     /// sleeps with packets waiting.
     ///
@@ -41,11 +41,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             .for_each_head(|_, packet| inside += self.payload(packet));
         inside += self
             .stats
-            .late()
+            .beyond_boundary()
             .iter()
-            .map(|late| u64::from(late.payload))
+            .map(|beyond_boundary| u64::from(beyond_boundary.payload))
             .sum::<u64>();
-        let discarded = self.plane.outside.payload;
+        let discarded = self.plane.reconfiguration.payload;
         if injected == delivered + discarded + inside {
             Ok(())
         } else {
@@ -61,16 +61,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     fn audit_lanes(&self) -> Result<(), InvariantError> {
         let plane = &self.plane;
         // Blocks taken by packets under way to each input, and by packets queued there.
-        let mut taken = vec![0i64; plane.lanes.len()];
+        let mut occupied = vec![0i64; plane.lanes.len()];
         plane.events.for_each_head(|port, packet| {
             let upstream = plane.ins[port as usize].upstream;
-            taken[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
+            occupied[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
         });
         let mut bytes = vec![0u64; plane.lanes.len()];
         self.for_each_queued(|lane, input, packet| {
             bytes[lane] += u64::from(packet.wire());
             let upstream = plane.ins[input].upstream;
-            taken[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
+            occupied[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
         });
         for (lane, &bytes) in bytes.iter().enumerate() {
             if bytes != u64::from(plane.waiting_bytes(lane)) {
@@ -83,9 +83,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 continue;
             }
             let capacity = i64::from(plane.capacity(out));
-            let in_hand = credits.in_hand + plane.held(index);
+            let in_hand = credits.in_hand + plane.withheld_credits(index);
             let found =
-                i64::from(in_hand) + i64::from(credits.pending(&plane.spill)) + taken[index];
+                i64::from(in_hand) + i64::from(credits.pending(&plane.overflow)) + occupied[index];
             if found != capacity || in_hand < 0 {
                 return Err(InvariantError::Credits {
                     lane: index,

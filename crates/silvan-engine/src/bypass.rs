@@ -9,10 +9,10 @@
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
-use crate::form::Form;
 use crate::packet::NONE;
 use crate::plane::Plane;
 use crate::records::Element;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 /// The count of one input buffer and virtual lane.
@@ -106,7 +106,7 @@ impl Plane {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// The first packet of this queue is about to leave: it overtakes the oldest one of its buffer, or
     /// is the oldest one.
     #[cold]
@@ -138,7 +138,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     }
 
     /// What waited for an output is gone, and with it whatever nothing could overtake.
-    pub(crate) fn forget_overtaken(&mut self, now: u64, output: u32) {
+    pub(crate) fn invalidate_overtaken(&mut self, now: u64, output: u32) {
         let plane = &mut self.plane;
         let element = plane.element_of(output);
         let vls = plane.vls;

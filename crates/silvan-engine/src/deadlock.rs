@@ -11,13 +11,13 @@ use silvan_core::{PortId, Vl};
 use silvan_model::Deadlock;
 
 use crate::engine::Engine;
-use crate::form::{Form, General};
 use crate::packet::NONE;
 use crate::plane::{Plane, time};
 use crate::records::{Element, Next};
+use crate::variant::{EngineVariant, General};
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Looks for lanes that can never send again.
     pub(crate) fn find_deadlock(&self) -> Option<Deadlock> {
         let plane = &self.plane;
@@ -64,11 +64,11 @@ impl Plane {
                 continue;
             }
             let out = &self.outs[index / self.vls];
-            if out.kind != Next::Input || self.held(index) != 0 {
+            if out.kind != Next::Input || self.withheld_credits(index) != 0 {
                 continue;
             }
             let credits = &self.credits[index];
-            let credits = credits.in_hand + credits.pending(&self.spill);
+            let credits = credits.in_hand + credits.pending(&self.overflow);
             if credits >= self.mtu_blocks {
                 continue;
             }
@@ -102,7 +102,7 @@ impl Plane {
                 free.then(|| self.pick_limited(reads, output as u32, lane))?
             }
             None if self.oldest_first => self.oldest_of(lane, None),
-            None => self.lanes[lane].pick::<General>(self.credits[lane].turn, None),
+            None => self.lanes[lane].pick::<General>(self.credits[lane].pointer, None),
         }
     }
 
@@ -117,7 +117,7 @@ impl Plane {
         let (out, vl) = (&self.outs[lane / self.vls], lane % self.vls);
         let local = u32::from(self.ins[out.next as usize].local);
         let Element { base, ports, .. } = self.element_of(out.next);
-        let vls = if self.ways.changes_lanes {
+        let vls = if self.routing.changes_lanes {
             0..self.vls
         } else {
             vl..vl + 1
@@ -129,7 +129,7 @@ impl Plane {
                 if !record.has_input(local) {
                     return false;
                 }
-                if !self.ways.changes_lanes {
+                if !self.routing.changes_lanes {
                     return true;
                 }
                 let queue = self.queues[(record.queues + local) as usize];

@@ -7,13 +7,13 @@ use silvan_core::{HostId, Time};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 
-use crate::ahead::Reach;
-use crate::events::{Event, Head, Source, phase};
+use crate::events::{Event, Head, NextEvent, phase};
 use crate::feedback::Notifications;
-use crate::form::{CompiledFabric, Form, General, Plain, Windowed};
 use crate::plane::Plane;
+use crate::prefetching::WorkingSet;
 use crate::records::LATEST;
 use crate::stats::Statistics;
+use crate::variant::{CompiledFabric, EngineVariant, General, Lookahead, Specialised};
 use crate::workload::{Offer, Workload};
 use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError};
 
@@ -42,11 +42,11 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) fault: Option<EngineError>,
     next_deadlock_check: u64,
     /// Events up to the last look for a deadlock that has found none.
-    moving_at: u64,
+    events_at_check: u64,
     /// When the workload is to be told next that it changes by itself.
     pub(crate) change_at: u64,
     pub(crate) woken: Vec<HostId>,
-    form: PhantomData<F>,
+    variant: PhantomData<F>,
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
@@ -78,19 +78,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Plain> {
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Specialised> {
     /// An engine for a plain fabric. What happens is the same as in a general one, but nothing can be
     /// changed from outside that would make the fabric another.
     ///
     /// # Panics
     /// If the fabric is not plain.
-    pub fn plain(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
-        assert!(fabric.is_plain(), "the fabric is not plain");
+    pub fn specialised(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+        assert!(fabric.is_specialisable(), "the fabric is not plain");
         Self::assemble(fabric, switch, source, workload)
     }
 }
 
-impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Windowed> {
+impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
     /// An engine that takes events window by window. What happens is the same as in a general one; how often
     /// something was looked at without effect, and so the number of events, is not.
     ///
@@ -99,11 +99,11 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Windowed> {
     /// # Panics
     /// If the fabric is not fit for it, or congestion control delays credits, or the workload needs to know
     /// of deliveries.
-    pub fn windowed(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+    pub fn lookahead(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         let fits = if S::ACTIVE || C::ACTIVE {
-            fabric.is_windowed_with_control()
+            fabric.has_lookahead_with_control()
         } else {
-            fabric.is_windowed()
+            fabric.has_lookahead()
         };
         assert!(fits, "the fabric has no windows");
         let alone = !switch.delays_credits()
@@ -121,7 +121,7 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Windowed> {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     fn assemble(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         let plane = fabric.0;
         let hosts = plane.hosts.len();
@@ -142,10 +142,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             events: 0,
             fault: None,
             next_deadlock_check: DEADLOCK_INTERVAL,
-            moving_at: 0,
+            events_at_check: 0,
             change_at: u64::MAX,
             woken: Vec::new(),
-            form: PhantomData,
+            variant: PhantomData,
         };
         for host in 0..hosts as u32 {
             engine.wake_host(host, 0);
@@ -171,7 +171,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         self.run_to(end, false)
     }
 
-    fn run_to(&mut self, end: Time, look_at_end: bool) -> Result<(), EngineError> {
+    fn run_to(&mut self, end: Time, check_at_end: bool) -> Result<(), EngineError> {
         if let Some(fault) = &self.fault {
             return Err(fault.clone());
         }
@@ -183,7 +183,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         self.stats.set_boundary(end_ps, &mut self.plane.hosts);
         while self.now < end_ps {
             let until = end_ps.min(self.next_deadlock_check);
-            if F::WINDOWED {
+            if F::LOOKAHEAD {
                 self.run_windows(until);
             } else {
                 self.run_events(until);
@@ -192,17 +192,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 return Err(fault.clone());
             }
             self.now = until;
-            if until == self.next_deadlock_check || look_at_end && until == end_ps {
+            if until == self.next_deadlock_check || check_at_end && until == end_ps {
                 self.next_deadlock_check = until + DEADLOCK_INTERVAL;
                 // Where nothing has happened since, nothing has got stuck.
-                if self.events == self.moving_at {
+                if self.events == self.events_at_check {
                     continue;
                 }
                 if let Some(deadlock) = self.find_deadlock() {
                     self.fault = Some(deadlock.clone().into());
                     return Err(deadlock.into());
                 }
-                self.moving_at = self.events;
+                self.events_at_check = self.events;
             }
         }
         Ok(())
@@ -218,47 +218,47 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     }
 
     fn run_events(&mut self, end: u64) {
-        let ahead = self.plane.reach != Reach::Near;
+        let prefetches = self.plane.working_set != WorkingSet::FitsFirstCache;
         while self.fault.is_none() {
             match self.plane.events.next(end) {
-                Source::Lane(lane) => {
+                NextEvent::Head(lane) => {
                     let head = self.plane.events.pop_head(lane);
-                    if ahead {
-                        self.foresee_heads(lane);
+                    if prefetches {
+                        self.prefetch_heads(lane);
                     }
                     self.now = head.time;
                     self.events += 1;
                     self.head(head);
                 }
-                Source::Outputs => {
+                NextEvent::Outputs => {
                     let (time, output) = self.plane.events.pop_output();
-                    if ahead {
-                        self.foresee_outputs();
+                    if prefetches {
+                        self.prefetch_outputs();
                     }
                     self.now = time;
                     self.events += 1;
                     self.output_event(time, output);
                 }
-                Source::Hosts => {
+                NextEvent::Hosts => {
                     let (time, host) = self.plane.events.pop_host();
-                    if ahead {
-                        self.foresee_hosts();
+                    if prefetches {
+                        self.prefetch_hosts();
                     }
                     self.now = time;
                     self.events += 1;
                     self.host_event(time, host);
                 }
-                Source::Wheel => {
+                NextEvent::Wheel => {
                     if let Some(event) = self.plane.events.pop_event() {
-                        if ahead {
-                            self.foresee_wheel();
+                        if prefetches {
+                            self.prefetch_wheel();
                         }
                         self.now = event.time;
                         self.events += 1;
                         self.event(event);
                     }
                 }
-                Source::Nothing => return,
+                NextEvent::None => return,
             }
         }
     }
@@ -290,7 +290,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             phase::ARBITRATE => self.output_event(now, id),
             phase::HOST => self.host_event(now, id),
             phase::HEAD => {
-                let packet = self.plane.events.unstash(event.argument());
+                let packet = self.plane.events.remove_packet(event.argument());
                 let output = self
                     .plane
                     .output_of(self.plane.ins[id as usize].element, &packet);

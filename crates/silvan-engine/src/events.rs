@@ -14,9 +14,9 @@ mod wheel;
 
 use std::cmp::Ordering;
 
-use crate::form::Form;
 use crate::packet::Packet;
 use crate::table::Table;
+use crate::variant::EngineVariant;
 pub(crate) use calendar::{Calendar, HEAD_WINDOWS, Posted};
 use ring::{Keyed, Ring};
 use silvan_core::prefetch::prefetch;
@@ -119,9 +119,9 @@ pub(crate) struct Head {
 
 /// Where the next event stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// First of this head lane.
-    Lane(usize),
+pub(crate) enum NextEvent {
+    /// The first of this queue of heads.
+    Head(usize),
     /// First of the output lane.
     Outputs,
     /// First of the host lane.
@@ -129,13 +129,13 @@ pub(crate) enum Source {
     /// First of the wheel.
     Wheel,
     /// Nothing before the given end.
-    Nothing,
+    None,
 }
 
 /// Most distinct head delays that get a lane; further ones use the wheel.
-pub(crate) const MAX_LANES: usize = 6;
+pub(crate) const MAX_HEAD_QUEUES: usize = 6;
 /// Lane number of a head delay without a lane.
-pub(crate) const NO_LANE: u8 = u8::MAX;
+pub(crate) const NO_HEAD_QUEUE: u8 = u8::MAX;
 
 #[derive(Debug)]
 pub(crate) struct EventQueue {
@@ -146,18 +146,18 @@ pub(crate) struct EventQueue {
     /// In place of all these lanes where events are taken window by window; the wheel has what is beyond
     /// its horizon.
     pub calendar: Calendar,
-    stash: Stash,
+    slab: PacketSlab,
     /// Time of the first event of each head lane, `u64::MAX` if it has none; the same for the
     /// outputs and the hosts.
-    lane_fronts: [u64; MAX_LANES],
+    head_fronts: [u64; MAX_HEAD_QUEUES],
     output_front: u64,
     host_front: u64,
 }
 
 impl EventQueue {
     /// A queue with this many head lanes.
-    pub fn new(lanes: usize) -> Self {
-        debug_assert!(lanes <= MAX_LANES);
+    pub fn new(queues: usize) -> Self {
+        debug_assert!(queues <= MAX_HEAD_QUEUES);
         let filler = Head {
             time: 0,
             port: 0,
@@ -165,13 +165,13 @@ impl EventQueue {
             packet: Packet::default(),
         };
         Self {
-            heads: (0..lanes).map(|_| Ring::new(filler)).collect(),
+            heads: (0..queues).map(|_| Ring::new(filler)).collect(),
             outputs: Ring::new((0, 0)),
             hosts: Ring::new((0, 0)),
             wheel: Wheel::new(),
             calendar: Calendar::default(),
-            stash: Stash::default(),
-            lane_fronts: [u64::MAX; MAX_LANES],
+            slab: PacketSlab::default(),
+            head_fronts: [u64::MAX; MAX_HEAD_QUEUES],
             output_front: u64::MAX,
             host_front: u64::MAX,
         }
@@ -179,29 +179,29 @@ impl EventQueue {
 
     /// Sends a head down a lane. Times pushed to one lane must not decrease.
     #[inline(always)]
-    pub fn push_head<F: Form>(&mut self, lane: usize, head: Head) {
-        if F::WINDOWED {
+    pub fn push_head<F: EngineVariant>(&mut self, queue: usize, head: Head) {
+        if F::LOOKAHEAD {
             self.calendar.add_head(head);
             return;
         }
-        let front = &mut self.lane_fronts[lane];
+        let front = &mut self.head_fronts[queue];
         *front = (*front).min(head.time);
-        self.heads[lane].push(head);
+        self.heads[queue].push(head);
     }
 
     /// Sends a head at any later time.
     pub fn push_head_at(&mut self, head: Head) {
-        let slot = self.stash.put(head.packet);
+        let slot = self.slab.insert(head.packet);
         self.push(Event::new(head.time, phase::HEAD, head.port, slot));
     }
 
     /// Schedules a host's next injection. Where all hosts are alike, times come in order and go
     /// through a lane; one that does not goes through the wheel.
     #[inline]
-    pub fn push_host<F: Form>(&mut self, time: u64, host: u32) {
-        if F::WINDOWED {
+    pub fn push_host<F: EngineVariant>(&mut self, time: u64, host: u32) {
+        if F::LOOKAHEAD {
             self.wake_host::<F>(time, host);
-        } else if !self.hosts.takes(time) {
+        } else if !self.hosts.accepts(time) {
             self.push(Event::new(time, phase::HOST, host, 0));
         } else {
             self.host_front = self.host_front.min(time);
@@ -212,10 +212,10 @@ impl EventQueue {
     /// Schedules an arbitration when a packet that starts now is over: in order where links are
     /// alike, as for hosts.
     #[inline]
-    pub fn push_output<F: Form>(&mut self, time: u64, output: u32) {
-        if F::WINDOWED {
+    pub fn push_output<F: EngineVariant>(&mut self, time: u64, output: u32) {
+        if F::LOOKAHEAD {
             self.wake_output::<F>(time, output);
-        } else if !self.outputs.takes(time) {
+        } else if !self.outputs.accepts(time) {
             self.push(Event::new(time, phase::ARBITRATE, output, 0));
         } else {
             self.output_front = self.output_front.min(time);
@@ -225,16 +225,16 @@ impl EventQueue {
 
     /// Schedules an arbitration at any time.
     #[inline]
-    pub fn wake_output<F: Form>(&mut self, time: u64, output: u32) {
-        if !F::WINDOWED || !self.calendar.add_output(time, output) {
+    pub fn wake_output<F: EngineVariant>(&mut self, time: u64, output: u32) {
+        if !F::LOOKAHEAD || !self.calendar.add_output(time, output) {
             self.push(Event::new(time, phase::ARBITRATE, output, 0));
         }
     }
 
     /// Schedules an injection at any time.
     #[inline]
-    pub fn wake_host<F: Form>(&mut self, time: u64, host: u32) {
-        if !F::WINDOWED || !self.calendar.add_host(time, host) {
+    pub fn wake_host<F: EngineVariant>(&mut self, time: u64, host: u32) {
+        if !F::LOOKAHEAD || !self.calendar.add_host(time, host) {
             self.push(Event::new(time, phase::HOST, host, 0));
         }
     }
@@ -245,7 +245,7 @@ impl EventQueue {
         if self.wheel.front >= end {
             return;
         }
-        while self.next(end) == Source::Wheel {
+        while self.next(end) == NextEvent::Wheel {
             let Some(event) = self.pop_event() else {
                 return;
             };
@@ -266,7 +266,7 @@ impl EventQueue {
     pub fn next_window(&mut self, end: u64) -> u64 {
         let noted = self.calendar.next_noted();
         let end = noted.map_or(end, |noted| noted.min(end));
-        if self.wheel.front < end && self.next(end) == Source::Wheel {
+        if self.wheel.front < end && self.next(end) == NextEvent::Wheel {
             self.wheel.front
         } else {
             end
@@ -280,25 +280,25 @@ impl EventQueue {
     }
 
     /// Keeps a packet for a later event.
-    pub fn stash(&mut self, packet: Packet) -> u32 {
-        self.stash.put(packet)
+    pub fn store_packet(&mut self, packet: Packet) -> u32 {
+        self.slab.insert(packet)
     }
 
     /// Takes a kept packet back.
-    pub fn unstash(&mut self, slot: u32) -> Packet {
-        self.stash.take(slot)
+    pub fn remove_packet(&mut self, slot: u32) -> Packet {
+        self.slab.remove(slot)
     }
 
     /// Finds the next event before `end`; one of the `pop_*` functions then takes it.
     #[inline(always)]
-    pub fn next(&mut self, end: u64) -> Source {
+    pub fn next(&mut self, end: u64) -> NextEvent {
         loop {
-            let mut head = self.lane_fronts[0];
-            let mut lane = 0;
+            let mut head = self.head_fronts[0];
+            let mut queue = 0;
             for other in 1..self.heads.len() {
-                if self.lane_fronts[other] <= head && self.comes_first(other, lane) {
-                    head = self.lane_fronts[other];
-                    lane = other;
+                if self.head_fronts[other] <= head && self.comes_first(other, queue) {
+                    head = self.head_fronts[other];
+                    queue = other;
                 }
             }
             // Heads come before everything else of the same instant, hosts behind. Which is first
@@ -310,40 +310,40 @@ impl EventQueue {
             if self.host_front < earliest {
                 (earliest, first) = (self.host_front, 2);
             }
-            let lanes_first = earliest;
+            let queues_first = earliest;
             if self.wheel.front <= earliest {
                 (earliest, first) = (self.wheel.front, 3);
             }
             if earliest >= end {
-                return Source::Nothing;
+                return NextEvent::None;
             }
             match first {
-                0 => return Source::Lane(lane),
-                1 => return Source::Outputs,
-                2 => return Source::Hosts,
+                0 => return NextEvent::Head(queue),
+                1 => return NextEvent::Outputs,
+                2 => return NextEvent::Hosts,
                 _ => {}
             }
-            let earliest = lanes_first;
+            let earliest = queues_first;
             // The wheel's front is only a bound while its next bucket has not been opened.
             if let Some(&event) = self.wheel.current.last() {
                 if event.time < earliest {
                     return if event.time < end {
-                        Source::Wheel
+                        NextEvent::Wheel
                     } else {
-                        Source::Nothing
+                        NextEvent::None
                     };
                 }
-                return self.break_tie(event, lane, end);
+                return self.break_tie(event, queue, end);
             }
             self.wheel.advance(earliest.min(end) >> BUCKET_SHIFT);
         }
     }
 
-    /// Whether the first head of lane `other` comes before that of `lane`, at the same time or
+    /// Whether the first head of lane `other` comes before that of `queue`, at the same time or
     /// earlier.
     #[inline]
-    fn comes_first(&self, other: usize, lane: usize) -> bool {
-        match (self.heads[other].front(), self.heads[lane].front()) {
+    fn comes_first(&self, other: usize, queue: usize) -> bool {
+        match (self.heads[other].front(), self.heads[queue].front()) {
             (Some(a), Some(b)) => a.key() < b.key(),
             (a, _) => a.is_some(),
         }
@@ -351,85 +351,85 @@ impl EventQueue {
 
     /// The wheel's first event is at the same instant as the first of the lanes.
     #[cold]
-    fn break_tie(&self, event: Event, lane: usize, end: u64) -> Source {
+    fn break_tie(&self, event: Event, queue: usize, end: u64) -> NextEvent {
         if event.time >= end {
-            return Source::Nothing;
+            return NextEvent::None;
         }
         let key = (event.time, event.tag());
-        if let Some(head) = self.heads.get(lane).and_then(Ring::front) {
+        if let Some(head) = self.heads.get(queue).and_then(Ring::front) {
             if head.key() < key {
-                return Source::Lane(lane);
+                return NextEvent::Head(queue);
             }
         }
         if let Some(&(time, output)) = self.outputs.front() {
             if (time, phase::ARBITRATE << PHASE_SHIFT | output) < key {
-                return Source::Outputs;
+                return NextEvent::Outputs;
             }
         }
         if let Some(&(time, host)) = self.hosts.front() {
             if (time, phase::HOST << PHASE_SHIFT | host) < key {
-                return Source::Hosts;
+                return NextEvent::Hosts;
             }
         }
-        Source::Wheel
+        NextEvent::Wheel
     }
 
     /// The head that `next` found in a lane.
     #[inline(always)]
-    pub fn pop_head(&mut self, lane: usize) -> Head {
-        let ring = &mut self.heads[lane];
-        let head = ring.take_front();
-        self.lane_fronts[lane] = ring.front().map_or(u64::MAX, |next| next.time);
+    pub fn pop_head(&mut self, queue: usize) -> Head {
+        let ring = &mut self.heads[queue];
+        let head = ring.pop_front();
+        self.head_fronts[queue] = ring.front().map_or(u64::MAX, |next| next.time);
         head
     }
 
     /// A head that will come up soon in a lane.
     #[inline(always)]
-    pub fn coming_head(&self, lane: usize, places: usize) -> Option<&Head> {
-        self.heads[lane].ahead(places)
+    pub fn upcoming_head(&self, queue: usize, distance: usize) -> Option<&Head> {
+        self.heads[queue].peek(distance)
     }
 
     /// Tells a head that will come up soon in a lane, and is there, its output.
     #[inline(always)]
-    pub fn set_coming_output(&mut self, lane: usize, places: usize, output: u32) {
-        self.heads[lane].ahead_mut(places).output = output;
+    pub fn set_upcoming_output(&mut self, queue: usize, distance: usize, output: u32) {
+        self.heads[queue].peek_mut(distance).output = output;
     }
 
     /// An output whose event will come up soon.
     #[inline(always)]
-    pub fn coming_output(&self, places: usize) -> Option<u32> {
-        self.outputs.ahead(places).map(|event| event.1)
+    pub fn upcoming_output(&self, distance: usize) -> Option<u32> {
+        self.outputs.peek(distance).map(|event| event.1)
     }
 
     /// An event that will come up soon in the wheel.
     #[inline(always)]
-    pub fn coming_in_wheel(&self, places: usize) -> Option<&Event> {
+    pub fn upcoming_in_wheel(&self, distance: usize) -> Option<&Event> {
         let opened = &self.wheel.current;
-        opened.get(opened.len().checked_sub(places + 1)?)
+        opened.get(opened.len().checked_sub(distance + 1)?)
     }
 
     /// Asks for a kept packet.
     #[inline(always)]
-    pub fn prefetch_stashed(&self, slot: u32) {
-        prefetch(&self.stash.packets, slot as usize);
+    pub fn prefetch_stored(&self, slot: u32) {
+        prefetch(&self.slab.packets, slot as usize);
     }
 
     /// A kept packet.
     #[inline(always)]
-    pub fn stashed(&self, slot: u32) -> &Packet {
-        self.stash.get(slot)
+    pub fn stored_packet(&self, slot: u32) -> &Packet {
+        self.slab.get(slot)
     }
 
     /// A host whose event will come up soon.
     #[inline(always)]
-    pub fn coming_host(&self, places: usize) -> Option<u32> {
-        self.hosts.ahead(places).map(|event| event.1)
+    pub fn upcoming_host(&self, distance: usize) -> Option<u32> {
+        self.hosts.peek(distance).map(|event| event.1)
     }
 
     /// The host event that `next` found.
     #[inline(always)]
     pub fn pop_host(&mut self) -> (u64, u32) {
-        let event = self.hosts.take_front();
+        let event = self.hosts.pop_front();
         self.host_front = self.hosts.front().map_or(u64::MAX, |next| next.0);
         event
     }
@@ -437,7 +437,7 @@ impl EventQueue {
     /// The output event that `next` found.
     #[inline(always)]
     pub fn pop_output(&mut self) -> (u64, u32) {
-        let event = self.outputs.take_front();
+        let event = self.outputs.pop_front();
         self.output_front = self.outputs.front().map_or(u64::MAX, |next| next.0);
         event
     }
@@ -452,13 +452,13 @@ impl EventQueue {
 
     /// Calls `each` with every packet head that is under way, and its input port.
     pub fn for_each_head(&self, mut each: impl FnMut(u32, &Packet)) {
-        let lanes = self.heads.iter().flat_map(Ring::iter);
-        for head in lanes.chain(self.calendar.heads_under_way()) {
+        let queues = self.heads.iter().flat_map(Ring::iter);
+        for head in queues.chain(self.calendar.heads_in_flight()) {
             each(head.port, &head.packet);
         }
         self.wheel.for_each(|event| {
             if event.phase() == phase::HEAD {
-                each(event.id(), self.stash.get(event.argument()));
+                each(event.id(), self.slab.get(event.argument()));
             }
         });
     }
@@ -467,7 +467,7 @@ impl EventQueue {
     pub fn for_each_notification(&self, mut each: impl FnMut(&Packet)) {
         self.wheel.for_each(|event| {
             if event.phase() == phase::FEEDBACK {
-                each(self.stash.get(event.argument() >> 1));
+                each(self.slab.get(event.argument() >> 1));
             }
         });
     }
@@ -477,10 +477,10 @@ impl EventQueue {
         for head in self.heads.iter_mut().flat_map(Ring::iter_mut) {
             each(head.port, &mut head.packet);
         }
-        let stash = &mut self.stash;
+        let slab = &mut self.slab;
         self.wheel.for_each(|event| {
             if event.phase() == phase::HEAD {
-                each(event.id(), stash.get_mut(event.argument()));
+                each(event.id(), slab.get_mut(event.argument()));
             }
         });
     }
@@ -502,13 +502,13 @@ impl EventQueue {
 
 /// Packets that wait outside a lane.
 #[derive(Debug, Default)]
-struct Stash {
+struct PacketSlab {
     packets: Vec<Packet>,
     free: Vec<u32>,
 }
 
-impl Stash {
-    fn put(&mut self, packet: Packet) -> u32 {
+impl PacketSlab {
+    fn insert(&mut self, packet: Packet) -> u32 {
         if let Some(slot) = self.free.pop() {
             self.packets[slot as usize] = packet;
             return slot;
@@ -517,7 +517,7 @@ impl Stash {
         (self.packets.len() - 1) as u32
     }
 
-    fn take(&mut self, slot: u32) -> Packet {
+    fn remove(&mut self, slot: u32) -> Packet {
         self.free.push(slot);
         self.packets[slot as usize]
     }

@@ -8,9 +8,9 @@
 use silvan_cc::hooks::{Ack, Hop, PortVl, SourceControl, SwitchControl};
 
 use crate::engine::Engine;
-use crate::form::Form;
 use crate::packet::{BECN, CONTROL, EXTENDED, Packet};
 use crate::plane::{Plane, time};
+use crate::variant::EngineVariant;
 use crate::workload::{Offer, Workload};
 use silvan_core::{HostId, PortId};
 
@@ -138,7 +138,7 @@ impl Plane {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Whether data packets carry more than every packet needs.
     #[inline(always)]
     pub(crate) fn extends_packets(&self) -> bool {

@@ -12,12 +12,12 @@ use silvan_core::HostId;
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
-use crate::form::Form;
 use crate::packet::{
     ACK, BECN, CONTROL, EXTENDED, GRANT, Kind, LAST, MARKED, Packet, service_level,
 };
 use crate::plane::time;
 use crate::records::LATEST;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_model::{BecnCarrier, BecnPath, FeedbackParams, InvariantError};
 
@@ -117,7 +117,7 @@ pub(crate) fn notified_flow(packet: &Packet) -> Flow {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Answers a data packet that `host` has taken in at `done`. An acknowledgement takes the packet's
     /// extension with it.
     pub(crate) fn answer(&mut self, now: u64, done: u64, host: u32, packet: &Packet, payload: u32) {
@@ -146,7 +146,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         flags: u8,
         bytes: u64,
     ) -> Option<Packet> {
-        let data_class = self.plane.ways.class_of(source, host, data_sl);
+        let data_class = self.plane.routing.class_of(source, host, data_sl);
         let (wire, class) = match self.notifications.params.path {
             BecnPath::OutOfBand { .. } => (0, data_class),
             BecnPath::InBand { sl, bytes, .. } => (
@@ -158,7 +158,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         if wire > 0 && usize::from(vl) >= self.plane.vls {
             return None;
         }
-        let sl = self.plane.ways.service_level(host, source, class);
+        let sl = self.plane.routing.service_level(host, source, class);
         let kind = Kind {
             wire,
             class: u16::from(data_sl),
@@ -170,14 +170,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// Sends a notification or grant at `done`.
     fn send_notification(&mut self, now: u64, done: u64, host: u32, notification: Packet) {
-        let slot = self.plane.events.stash(notification);
+        let slot = self.plane.events.store_packet(notification);
         let event = match self.notifications.params.path {
             BecnPath::OutOfBand { delay } => {
                 if !notification.is(ACK) && self.plane.injection_cnp > 0 {
                     // Also at a host that never sends data, so that its list stays short. With windows the
                     // host may still have to inject before `now`.
-                    let settled = if F::WINDOWED { self.now } else { now };
-                    self.charge_injection(settled, host);
+                    let collected_at = if F::LOOKAHEAD { self.now } else { now };
+                    self.charge_injection(collected_at, host);
                     self.notifications.charges[host as usize].push_back(done);
                     self.plane.hosts[host as usize].charges += 1;
                 }
@@ -224,7 +224,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// A notification has crossed the fabric; the sink is done with it at `done`.
     pub(crate) fn notification_arrives(&mut self, done: u64, host: u32, packet: Packet) {
-        let slot = self.plane.events.stash(packet);
+        let slot = self.plane.events.store_packet(packet);
         self.plane
             .events
             .push(Event::new(done, phase::FEEDBACK, host, slot << 1 | ARRIVES));
@@ -233,14 +233,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// A feedback event of `host`; the argument is a slot of the stash and, in the lowest bit, what
     /// becomes of the packet there.
     pub(crate) fn feedback_event(&mut self, now: u64, host: u32, argument: u32) {
-        let packet = self.plane.events.unstash(argument >> 1);
+        let packet = self.plane.events.remove_packet(argument >> 1);
         if argument & 1 == TO_SEND {
             self.notifications.queues[host as usize].push_back(packet);
             self.plane.hosts[host as usize].notifications += 1;
             self.wake_host(host, now);
             return;
         }
-        if !F::WINDOWED && self.charges_sink(&packet) {
+        if !F::LOOKAHEAD && self.charges_sink(&packet) {
             let sink_free = &mut self.plane.hosts[host as usize].sink_free;
             *sink_free = (*sink_free).max(now) + self.plane.sink_cnp;
         }
@@ -268,7 +268,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         for event in feedback {
             let argument = event.argument();
             let arrives = argument & 1 == ARRIVES;
-            let packet = self.plane.events.stashed(argument >> 1);
+            let packet = self.plane.events.stored_packet(argument >> 1);
             if arrives && self.charges_sink(packet) {
                 self.notifications.sink_charges[event.id() as usize].push_back(event.time);
                 self.notifications.sink_charges_open += 1;
@@ -343,7 +343,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let credits = &mut self.plane.credits[lane];
         if credits.in_hand < packet.blocks() {
             credits.starved = true;
-            if let Some(at) = credits.when(&self.plane.spill, packet.blocks()) {
+            if let Some(at) = credits.when(&self.plane.overflow, packet.blocks()) {
                 self.wake_host(host, at.max(now));
             }
             return false;

@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
-use crate::form::Form;
 use crate::packet::Packet;
 use crate::plane::Plane;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 /// A packet behind the first of its buffer.
@@ -96,13 +96,18 @@ impl Fifos {
     }
 
     /// Takes out a packet that is held back in this buffer and would leave by one of these lanes.
-    fn take(&mut self, input: u32, vl: usize, lanes: &std::ops::Range<usize>) -> Option<Packet> {
+    fn pop_blocked(
+        &mut self,
+        input: u32,
+        vl: usize,
+        lanes: &std::ops::Range<usize>,
+    ) -> Option<Packet> {
         let buffer = self.buffer_mut(input, vl)?;
         let mut behind = buffer.behind.iter();
         let place = behind.position(|held| lanes.contains(&(held.lane as usize)))?;
-        let taken = buffer.behind.remove(place)?;
-        self.bytes[taken.lane as usize] -= u32::from(taken.packet.wire());
-        Some(taken.packet)
+        let popped = buffer.behind.remove(place)?;
+        self.bytes[popped.lane as usize] -= u32::from(popped.packet.wire());
+        Some(popped.packet)
     }
 
     /// The packets held back in a buffer, in order.
@@ -145,17 +150,17 @@ impl Plane {
 
     /// The same for the hot loop.
     #[inline(always)]
-    pub fn held_back_bytes<F: Form>(&self, lane: usize) -> u32 {
+    pub fn held_back_bytes<F: EngineVariant>(&self, lane: usize) -> u32 {
         match &self.fifos {
-            Some(fifos) if !F::PLAIN => fifos.bytes[lane],
+            Some(fifos) if !F::SPECIALISED => fifos.bytes[lane],
             _ => 0,
         }
     }
 
     /// Whether a packet that arrives at this buffer is behind another one.
     #[inline(always)]
-    pub fn is_behind<F: Form>(&self, input: u32, vl: usize) -> bool {
-        !F::PLAIN && (self.fifos.as_ref()).is_some_and(|fifos| fifos.is_occupied(input, vl))
+    pub fn is_behind<F: EngineVariant>(&self, input: u32, vl: usize) -> bool {
+        !F::SPECIALISED && (self.fifos.as_ref()).is_some_and(|fifos| fifos.is_occupied(input, vl))
     }
 
     /// Calls `each` with every packet that cannot move before this lane takes one: those that wait for
@@ -181,13 +186,13 @@ impl Plane {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Holds a packet back if it has arrived behind another one in its input buffer. Returns whether it
     /// is held back.
     #[inline(always)]
     pub(crate) fn hold_back(&mut self, now: u64, port: u32, lane: usize, packet: Packet) -> bool {
         match &mut self.plane.fifos {
-            Some(fifos) if !F::PLAIN => fifos.join(port, lane, packet, now),
+            Some(fifos) if !F::SPECIALISED => fifos.join(port, lane, packet, now),
             _ => false,
         }
     }
@@ -195,7 +200,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// The first packet of an input buffer has left its queue: the next one may be chosen.
     #[inline(always)]
     pub(crate) fn move_up(&mut self, now: u64, input: u32, vl: usize) {
-        if !F::PLAIN && self.plane.fifos.is_some() {
+        if !F::SPECIALISED && self.plane.fifos.is_some() {
             self.move_up_next(now, input, vl);
         }
     }
@@ -232,20 +237,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     }
 
     /// Takes the packets out that are held back and bound for an output, with their inputs.
-    pub(crate) fn take_held_back(&mut self, output: u32) -> Vec<(u32, Packet)> {
+    pub(crate) fn pop_held_back(&mut self, output: u32) -> Vec<(u32, Packet)> {
         let plane = &mut self.plane;
         let element = plane.element_of(output);
         let lanes = plane.lane(output, 0)..plane.lane(output, plane.vls);
-        let mut taken = Vec::new();
+        let mut popped = Vec::new();
         if let Some(fifos) = &mut plane.fifos {
             for input in element.base..element.base + element.ports {
                 for vl in 0..plane.vls {
-                    while let Some(packet) = fifos.take(input, vl, &lanes) {
-                        taken.push((input, packet));
+                    while let Some(packet) = fifos.pop_blocked(input, vl, &lanes) {
+                        popped.push((input, packet));
                     }
                 }
             }
         }
-        taken
+        popped
     }
 }

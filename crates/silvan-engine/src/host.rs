@@ -5,12 +5,12 @@ use silvan_core::{Bytes, HostId, Sl, Span, Time, Vl};
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
-use crate::form::Form;
 use crate::packet::{ACK, CONTROL, Kind, LAST, MARKED, Packet, service_level};
 use crate::plane::time;
 use crate::records::{Credits, LATEST};
+use crate::routing::Routing;
 use crate::stats::Delivery;
-use crate::ways::Ways;
+use crate::variant::EngineVariant;
 use crate::workload::{Gate, Offer, Poll, Workload};
 use silvan_model::InvariantError;
 
@@ -19,7 +19,7 @@ struct HostGate<'a, C> {
     source: &'a mut C,
     credits: &'a [Credits],
     sl_to_vl: &'a [u8; 16],
-    ways: &'a Ways,
+    routing: &'a Routing,
     header: u32,
     mtu_blocks: i32,
     host: HostId,
@@ -32,9 +32,9 @@ struct HostGate<'a, C> {
 
 /// The service level that congestion control sees: that of the packet's header.
 #[inline(always)]
-fn header_level(ways: &Ways, source: HostId, destination: HostId, sl: Sl) -> Sl {
+fn header_level(routing: &Routing, source: HostId, destination: HostId, sl: Sl) -> Sl {
     let (source, destination) = (source.index() as u32, destination.index() as u32);
-    service_level(ways.service_level(source, destination, sl.as_u8()))
+    service_level(routing.service_level(source, destination, sl.as_u8()))
 }
 
 impl<C: SourceControl> Gate for HostGate<'_, C> {
@@ -46,7 +46,7 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
         let flow = Flow {
             source: self.host,
             destination: dst,
-            sl: header_level(self.ways, self.host, dst, sl),
+            sl: header_level(self.routing, self.host, dst, sl),
         };
         let release = self.source.release(self.now, flow);
         if self.source.needs_select_vl() && release <= self.now && !self.has_lane(flow, sl) {
@@ -112,7 +112,7 @@ impl<C: SourceControl> HostGate<'_, C> {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// A host may be able to start a packet.
     #[inline]
     pub(crate) fn inject(&mut self, now: u64, host: u32) {
@@ -127,7 +127,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let first = plane.lane_in::<F>(port, 0);
         let vls = plane.vls_in::<F>();
         for credits in &mut plane.credits[first..first + vls] {
-            credits.has(&mut plane.spill, now, plane.mtu_blocks);
+            credits.has(&mut plane.overflow, now, plane.mtu_blocks);
         }
         if self.plane.hosts[host as usize].charges > 0 {
             self.charge_injection(now, host);
@@ -153,7 +153,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 return;
             }
         }
-        if C::ACTIVE && self.source.needs_select_vl() && self.start_held(now, host, port, first) {
+        if C::ACTIVE && self.source.needs_select_vl() && self.start_kept(now, host, port, first) {
             return;
         }
         let plane = &self.plane;
@@ -161,7 +161,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             source: &mut self.source,
             credits: &plane.credits[first..first + plane.vls_in::<F>()],
             sl_to_vl: plane.host_lanes(host),
-            ways: &plane.ways,
+            routing: &plane.routing,
             header: plane.header,
             mtu_blocks: if C::ACTIVE { plane.mtu_blocks } else { 0 },
             host: host_id,
@@ -234,7 +234,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         );
         let destination = plane.known_host(offer.dst);
         let sl = plane
-            .ways
+            .routing
             .service_level(host, destination, offer.sl.as_u8());
         let kind = Kind {
             wire: (offer.bytes + plane.header) as u16,
@@ -291,7 +291,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let flow = Flow {
             source: host_id,
             destination: offer.dst,
-            sl: header_level(&self.plane.ways, host_id, offer.dst, offer.sl),
+            sl: header_level(&self.plane.routing, host_id, offer.dst, offer.sl),
         };
         let by_level = Vl::try_new(vl).ok()?;
         let chosen = self.source.select_vl(time(now), flow, by_level);
@@ -304,7 +304,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         }
         let blocks = (offer.bytes + self.plane.header).div_ceil(64) as i32;
         let plane = &mut self.plane;
-        if plane.credits[first + usize::from(vl)].has(&mut plane.spill, now, blocks) {
+        if plane.credits[first + usize::from(vl)].has(&mut plane.overflow, now, blocks) {
             return Some(vl);
         }
         self.held[host as usize] = Some(*offer);
@@ -318,7 +318,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// Starts the packet that a host keeps until its lane has credits. Returns whether there is one.
     #[inline(never)]
-    fn start_held(&mut self, now: u64, host: u32, port: u32, first: usize) -> bool {
+    fn start_kept(&mut self, now: u64, host: u32, port: u32, first: usize) -> bool {
         if let Some(offer) = self.held[host as usize].take() {
             self.start(now, host, port, first, offer);
             return true;
@@ -366,7 +366,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 lane: offer.sl.as_u8(),
                 flags: if offer.last { LAST } else { 0 },
             };
-            let slot = plane.events.stash(Packet::new(now, host, host, kind));
+            let slot = plane
+                .events
+                .store_packet(Packet::new(now, host, host, kind));
             plane
                 .events
                 .push(Event::new(done, phase::DELIVERED, host, slot));
@@ -409,7 +411,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             let plane = &mut self.plane;
             let credits = &mut plane.credits[first + vl];
             credits.starved = true;
-            if let Some(at) = credits.when(&plane.spill, blocks) {
+            if let Some(at) = credits.when(&plane.overflow, blocks) {
                 self.wake_host(host, at.max(now));
             }
         }
@@ -428,7 +430,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     ) {
         let extends = self.extends_packets();
         let to = self.plane.outs[output as usize].next;
-        if F::WINDOWED && S::ACTIVE {
+        if F::LOOKAHEAD && S::ACTIVE {
             self.charge_sink(now, to);
         }
         let plane = &mut self.plane;
@@ -450,7 +452,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let due = done + propagation + plane.config.host.credit_delay.as_ps();
         // What comes later than the clock can tell never comes.
         let due = due.min(LATEST - 1);
-        plane.credits[lane].give(&mut plane.spill, now, due, packet.blocks());
+        plane.credits[lane].post(&mut plane.overflow, now, due, packet.blocks());
         if packet.is(CONTROL) {
             self.notification_arrives(done, to, packet);
             return;
@@ -474,8 +476,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             &mut plane.hosts[to as usize],
         );
         let receives = C::ACTIVE && self.source.needs_receive();
-        if !F::WINDOWED && (self.workload.needs_delivery() || receives) {
-            let slot = self.plane.events.stash(packet);
+        if !F::LOOKAHEAD && (self.workload.needs_delivery() || receives) {
+            let slot = self.plane.events.store_packet(packet);
             self.plane
                 .events
                 .push(Event::new(done, phase::DELIVERED, to, slot));
@@ -490,15 +492,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// Notifies the scheme and the workload of a delivery.
     pub(crate) fn delivered(&mut self, now: u64, host: u32, slot: u32) {
-        let packet = self.plane.events.unstash(slot);
+        let packet = self.plane.events.remove_packet(slot);
         if C::ACTIVE && self.source.needs_receive() && packet.source() != host {
             self.receive(now, host, &packet);
         }
         if !self.workload.needs_delivery() {
             return;
         }
-        let ways = &self.plane.ways;
-        let class = ways.class_of(packet.source(), host, packet.sl_bits());
+        let routing = &self.plane.routing;
+        let class = routing.class_of(packet.source(), host, packet.sl_bits());
         let offer = Offer {
             dst: HostId::new(host as usize),
             bytes: u32::from(packet.wire()) - self.plane.header,
@@ -543,7 +545,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             let at = at.as_ps();
             if at < self.change_at {
                 self.change_at = at;
-                if !F::WINDOWED {
+                if !F::LOOKAHEAD {
                     self.plane.events.push(Event::new(at, phase::CHANGE, 0, 0));
                 }
             }
@@ -552,19 +554,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// A credit has come back to a host whose scheme watches them.
     pub(crate) fn host_credit(&mut self, now: u64, port: u32) {
-        self.tell_credits(now, port);
+        self.notify_credits(now, port);
         self.wake_host_of(port, now);
     }
 
     /// Tells the scheme how many credits of a host's port are taken.
-    pub(crate) fn tell_credits(&mut self, now: u64, port: u32) {
+    pub(crate) fn notify_credits(&mut self, now: u64, port: u32) {
         let plane = &self.plane;
         let host = plane.host_behind(plane.ins[port as usize].upstream);
         let first = plane.lane_in::<F>(port, 0);
         let mut used = 0;
         for vl in 0..plane.vls_in::<F>() {
             let credits = &plane.credits[first + vl];
-            used += plane.input_blocks - credits.at(&plane.spill, now);
+            used += plane.input_blocks - credits.at(&plane.overflow, now);
         }
         let capacity = plane.input_blocks * plane.vls as i32;
         self.source.on_credit(

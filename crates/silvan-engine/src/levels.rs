@@ -5,9 +5,9 @@ use silvan_core::{HostId, NodeId, PortNumber, Sl};
 
 use crate::engine::Engine;
 use crate::events::Head;
-use crate::form::Form;
 use crate::packet::service_level;
 use crate::plane::Plane;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 impl Plane {
@@ -73,7 +73,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// If there is no such host.
     pub fn host_sl_to_vl(&self, host: HostId) -> [u8; 16] {
         let lanes = self.plane.host_lanes(self.plane.known_host(host));
-        std::array::from_fn(|sl| lanes[usize::from(self.plane.ways.class_bits(sl as u8))])
+        std::array::from_fn(|sl| lanes[usize::from(self.plane.routing.class_bits(sl as u8))])
     }
 
     /// Sets the service level of packets from one host to another whose traffic has service level 0, as
@@ -100,14 +100,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             self.plane.known_host(source),
             self.plane.known_host(destination),
         );
-        service_level(self.plane.ways.service_level(source, destination, 0))
+        service_level(self.plane.routing.service_level(source, destination, 0))
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// A head whose service level leads to no data lane.
     #[cold]
-    pub(crate) fn laneless(&mut self, head: Head) {
+    pub(crate) fn unmapped_lane(&mut self, head: Head) {
         let packet = &head.packet;
         self.plane
             .count(head.port, packet, |counts| counts.relay_errors += 1);

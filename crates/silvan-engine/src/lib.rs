@@ -26,7 +26,6 @@
 //! constant delays keep to FIFO lanes, the rest to a timing wheel. Without congestion control, the events of
 //! a window of time are taken in no order at all.
 
-mod ahead;
 mod audit;
 mod bypass;
 mod deadlock;
@@ -35,27 +34,28 @@ mod events;
 mod extension;
 mod feedback;
 mod fifo;
-mod form;
 mod host;
 mod levels;
 mod links;
-mod outside;
+mod variant;
+
 mod packet;
 mod plane;
+mod prefetching;
 mod readings;
+mod reconfiguration;
 mod records;
 mod resident;
+mod routing;
 mod stats;
 mod switch;
 mod table;
 mod trees;
 mod vlarb;
 mod waiting;
-mod ways;
 mod windows;
 
 pub use engine::Engine;
-pub use form::{CompiledFabric, Form, General, Plain, Windowed};
 pub use silvan_cc::workload;
 pub use silvan_model::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, EngineConfig, EngineError,
@@ -64,4 +64,5 @@ pub use silvan_model::{
     SwitchParams, Tree, VlArbitration,
 };
 pub use stats::ClassStats;
+pub use variant::{CompiledFabric, EngineVariant, General, Lookahead, Specialised};
 pub use waiting::WaitingPacket;

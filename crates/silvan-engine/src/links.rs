@@ -4,17 +4,17 @@ use silvan_cc::hooks::{LinkView, PortVl, SourceControl, SwitchControl};
 use silvan_core::{HostId, Span};
 
 use crate::engine::Engine;
-use crate::form::Form;
 use crate::packet::{BECN, CONTROL, MARKED, Packet};
 use crate::plane::time;
 use crate::records::Next;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// A packet starts at an output. What goes from a crossbar into an output buffer is on no link
     /// yet; what leaves the buffer is told of as the fabric's port.
     #[inline(always)]
-    pub(crate) fn tell_link(
+    pub(crate) fn notify_link(
         &mut self,
         now: u64,
         output: u32,

@@ -4,18 +4,18 @@ mod build;
 
 use silvan_core::{Bytes, HostId, PortId, Rate, Time, Vl};
 
-use crate::ahead::Reach;
 use crate::bypass::Bypass;
 use crate::events::{EventQueue, Head};
 use crate::extension::Extensions;
 use crate::fifo::Fifos;
-use crate::form::{Form, General};
-use crate::outside::Outside;
 use crate::packet::{CONTROL, NONE, Packet, Pool, Queue};
-use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
+use crate::prefetching::WorkingSet;
+use crate::reconfiguration::Reconfiguration;
+use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow};
+use crate::routing::{CHOOSE, Routing};
 use crate::table::Table;
+use crate::variant::{EngineVariant, General};
 use crate::vlarb::{VlState, VlTables};
-use crate::ways::{CHOOSE, Ways};
 use silvan_model::EngineConfig;
 
 /// A table entry that leads nowhere.
@@ -71,7 +71,7 @@ pub(crate) struct Reads {
     /// Reads under way, per input port.
     pub active: Vec<u8>,
     /// Local output that is first in turn when a read ends, per input port.
-    pub turn: Vec<u8>,
+    pub pointer: Vec<u8>,
     /// Inputs (local numbers) at their limit, per element.
     pub blocked: Vec<[u64; 4]>,
     /// How often the oldest packet of an input buffer may be overtaken.
@@ -102,8 +102,8 @@ pub(crate) struct Plane {
     pub tables: Table<u8>,
     /// The tables, or heads on their way, have been changed from outside.
     pub redirect: bool,
-    pub ways: Ways,
-    pub spill: Spill,
+    pub routing: Routing,
+    pub overflow: Overflow,
     pub pool: Pool,
     pub extensions: Extensions,
     pub hosts: Table<Host>,
@@ -111,8 +111,8 @@ pub(crate) struct Plane {
     pub rates: Table<LinkRate>,
     /// From grant to the head being eligible at the far end, per output port.
     pub head_delay: Table<u64>,
-    /// The same by lane of the event queue, for the commonest delays.
-    pub lane_delay: Table<u64>,
+    /// The same by fixed-delay queue, for the most frequent delays.
+    pub queue_delay: Table<u64>,
     /// Propagation to the far end, per output port.
     pub propagation: Table<u64>,
     /// Virtual-lane arbitration tables; ports share those that are alike.
@@ -147,11 +147,11 @@ pub(crate) struct Plane {
     /// Ports of the fabric; elements for output buffers stand behind them.
     pub fabric_ports: usize,
     /// How far away the records are.
-    pub reach: Reach,
+    pub working_set: WorkingSet,
     /// What the plane was built with.
     pub config: EngineConfig,
     /// What changes from outside need.
-    pub outside: Outside,
+    pub reconfiguration: Reconfiguration,
 }
 
 impl Plane {
@@ -227,7 +227,7 @@ impl Plane {
         if self.oldest_first {
             self.oldest_of(lane, Some(&blocked))
         } else {
-            self.lanes[lane].pick::<General>(self.credits[lane].turn, Some(&blocked))
+            self.lanes[lane].pick::<General>(self.credits[lane].pointer, Some(&blocked))
         }
     }
 
@@ -313,8 +313,8 @@ impl Plane {
 
     /// The same for the hot loop.
     #[inline(always)]
-    pub fn lane_in<F: Form>(&self, port: u32, vl: usize) -> usize {
-        if F::PLAIN {
+    pub fn lane_in<F: EngineVariant>(&self, port: u32, vl: usize) -> usize {
+        if F::SPECIALISED {
             port as usize
         } else {
             self.lane(port, vl)
@@ -323,14 +323,18 @@ impl Plane {
 
     /// Number of data virtual lanes for the hot loop.
     #[inline(always)]
-    pub fn vls_in<F: Form>(&self) -> usize {
-        if F::PLAIN { 1 } else { self.vls }
+    pub fn vls_in<F: EngineVariant>(&self) -> usize {
+        if F::SPECIALISED { 1 } else { self.vls }
     }
 
     /// Limits on reads, if there are any.
     #[inline(always)]
-    pub fn read_limits<F: Form>(&self) -> Option<&Reads> {
-        if F::PLAIN { None } else { self.reads.as_ref() }
+    pub fn read_limits<F: EngineVariant>(&self) -> Option<&Reads> {
+        if F::SPECIALISED {
+            None
+        } else {
+            self.reads.as_ref()
+        }
     }
 
     /// When a read of an input buffer ends whose packet is on the link from `now` to `tail`.
@@ -357,18 +361,18 @@ impl Plane {
     /// The output of an element for a packet; `NONE` if its switch is to choose or has no route.
     #[inline(always)]
     pub fn output_of(&self, element: u32, packet: &Packet) -> u32 {
-        look_up(&self.tables, self.elements[element as usize], packet)
+        table_output(&self.tables, self.elements[element as usize], packet)
     }
 
     /// The same, or where the table says it if that may be far away: [`resolve`](Self::resolve)
     /// looks there when the line has been asked for.
     #[inline(always)]
-    fn output_ahead(&self, element: u32, packet: &Packet) -> u32 {
+    fn noted_output(&self, element: u32, packet: &Packet) -> u32 {
         let element = self.elements[element as usize];
-        if self.reach == Reach::Far && element.table != NONE {
+        if self.working_set == WorkingSet::ExceedsCaches && element.table != NONE {
             return UNREAD | (element.table + packet.destination());
         }
-        look_up(&self.tables, element, packet)
+        table_output(&self.tables, element, packet)
     }
 
     /// The output of a head at an input port, from what [`push_head`](Self::push_head) has noted.
@@ -395,20 +399,20 @@ impl Plane {
         } = self;
         self.events.redirect_heads(|port, packet| {
             let element = ins[port as usize].element;
-            look_up(tables, elements[element as usize], packet)
+            table_output(tables, elements[element as usize], packet)
         });
     }
 
     /// Sends a head on its way to the next input. Where it goes from there is looked up now, or at least
     /// where to look, so that nothing has to wait for the table when it arrives.
     #[inline(always)]
-    pub fn push_head<F: Form>(&mut self, now: u64, port: u32, packet: Packet) {
+    pub fn push_head<F: EngineVariant>(&mut self, now: u64, port: u32, packet: Packet) {
         let out = &self.outs[port as usize];
         let next = out.next;
-        let output = self.output_ahead(out.next_element, &packet);
-        if let Some(&delay) = self.lane_delay.get(usize::from(out.lane)) {
+        let output = self.noted_output(out.next_element, &packet);
+        if let Some(&delay) = self.queue_delay.get(usize::from(out.head_queue)) {
             self.events.push_head::<F>(
-                usize::from(out.lane),
+                usize::from(out.head_queue),
                 Head {
                     time: now + delay,
                     port: next,
@@ -424,7 +428,7 @@ impl Plane {
                 output,
                 packet,
             };
-            if F::WINDOWED {
+            if F::LOOKAHEAD {
                 self.events.calendar.add_head(head);
             } else {
                 self.events.push_head_at(head);
@@ -472,8 +476,8 @@ impl Plane {
             + self.elements.capacity() * size_of::<Element>()
             + self.queues.capacity() * size_of::<Queue>()
             + self.tables.capacity()
-            + self.ways.bytes()
-            + self.spill.bytes()
+            + self.routing.bytes()
+            + self.overflow.bytes()
             + self.pool.bytes()
             + self.extensions.bytes()
             + self.fifos.as_ref().map_or(0, Fifos::bytes)
@@ -486,7 +490,7 @@ impl Plane {
 
 /// The output of an element for a packet, as [`Plane::output_of`] says.
 #[inline(always)]
-fn look_up(tables: &Table<u8>, element: Element, packet: &Packet) -> u32 {
+fn table_output(tables: &Table<u8>, element: Element, packet: &Packet) -> u32 {
     if element.table == NONE {
         return element.base;
     }

@@ -5,13 +5,13 @@ use silvan_core::{Bytes, HostId, PortCounters, PortId, Span, Time, Vl};
 use silvan_model::{FlowProgress, HostCounters, Latencies};
 
 use crate::engine::Engine;
-use crate::form::Form;
 use crate::packet::NONE;
 use crate::plane::time;
 use crate::stats::ClassStats;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// The instant up to which events have been processed.
     pub fn now(&self) -> Time {
         time(self.now)
@@ -160,7 +160,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         plane.known_lane(output, vl);
         let port = plane.link_port(output);
         let lane = port * plane.vls + vl.index();
-        (plane.credits[lane].at(&plane.spill, self.now) + plane.held(lane)) as u32
+        (plane.credits[lane].at(&plane.overflow, self.now) + plane.withheld_credits(lane)) as u32
     }
 
     /// The congestion control at the switches.

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::form::Form;
 use crate::packet::NONE;
+use crate::variant::EngineVariant;
 use silvan_core::prefetch::prefetch;
 
 /// What stands at the far end of a port's link.
@@ -41,8 +41,8 @@ pub(crate) struct OutPort {
     pub waiting: u32,
     /// Index into the table of link rates.
     pub rate: u8,
-    /// Head lane of the event queue.
-    pub lane: u8,
+    /// Fixed-delay queue of its heads.
+    pub head_queue: u8,
     /// What stands at the far end.
     pub kind: Next,
     /// Whether packets leaving here may be marked: a switch output, not a host's nor an output
@@ -67,7 +67,7 @@ pub(crate) struct OutLane {
 }
 
 /// Credits on their way that a lane holds itself.
-const PLACES: usize = 6;
+const SLOTS: usize = 6;
 
 /// The credits of one virtual lane of an output for the buffer at the far end: those in hand and
 /// those on their way back.
@@ -80,9 +80,9 @@ const PLACES: usize = 6;
 pub(crate) struct Credits {
     /// Credits in hand, in blocks.
     pub in_hand: i32,
-    /// Entries that do not fit into `places`, as a place in `Spill`; `NONE` if all do. None of them
-    /// arrives before one in `places`.
-    spill: u32,
+    /// Entries that do not fit into `slots`, as a place in `Overflow`; `NONE` if all do. None of them
+    /// arrives before one in `slots`.
+    overflow: u32,
     /// Places in use: from `first` to before `end`.
     first: u8,
     end: u8,
@@ -91,36 +91,36 @@ pub(crate) struct Credits {
     pub starved: bool,
     /// Local input that is first in turn for this lane; here because a packet that need not
     /// wait touches nothing else of its lane.
-    pub turn: u8,
+    pub pointer: u8,
     /// The next entries, ordered by arrival.
-    places: [u64; PLACES],
+    slots: [u64; SLOTS],
 }
 
 impl OutLane {
     /// First waiting input in turn that is not blocked.
     #[inline]
-    pub fn pick<F: Form>(&self, turn: u8, blocked: Option<&[u64; 4]>) -> Option<u32> {
+    pub fn pick<F: EngineVariant>(&self, pointer: u8, blocked: Option<&[u64; 4]>) -> Option<u32> {
         let words = usize::from(self.words);
         let word = |index: usize| {
             let bits = self.inputs[index];
             blocked.map_or(bits, |blocked| bits & !blocked[index])
         };
-        let turn = usize::from(turn);
-        if F::PLAIN || words == 1 {
+        let pointer = usize::from(pointer);
+        if F::SPECIALISED || words == 1 {
             let bits = word(0);
             if bits == 0 {
                 return None;
             }
-            let after = bits & (u64::MAX << (turn % 64));
+            let after = bits & (u64::MAX << (pointer % 64));
             let chosen = if after != 0 { after } else { bits };
             return Some(chosen.trailing_zeros());
         }
-        let first = turn / 64;
+        let first = pointer / 64;
         for step in 0..=words {
             let index = (first + step) % words;
             let mut bits = word(index);
             if step == 0 {
-                bits &= u64::MAX << (turn % 64);
+                bits &= u64::MAX << (pointer % 64);
             }
             if bits != 0 {
                 return Some(index as u32 * 64 + bits.trailing_zeros());
@@ -188,7 +188,7 @@ pub(crate) const LATEST: u64 = 1 << (64 - BLOCK_BITS);
 /// Credits on their way that do not fit into their lane's ring: many small packets in a large
 /// buffer, or a slow sink.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Spill {
+pub(crate) struct Overflow {
     queues: Vec<VecDeque<u64>>,
     free: Vec<u32>,
 }
@@ -198,43 +198,43 @@ impl Credits {
     pub fn new(capacity: i32) -> Self {
         Self {
             in_hand: capacity,
-            spill: NONE,
+            overflow: NONE,
             first: 0,
             end: 0,
             starved: false,
-            turn: 0,
-            places: [0; PLACES],
+            pointer: 0,
+            slots: [0; SLOTS],
         }
     }
 
     /// The entries on their way that are not spilled.
     #[inline(always)]
-    fn held(&self) -> &[u64] {
-        &self.places[usize::from(self.first)..usize::from(self.end)]
+    fn ring_entries(&self) -> &[u64] {
+        &self.slots[usize::from(self.first)..usize::from(self.end)]
     }
 
     /// Takes in the credits that have arrived by `now`.
     #[inline(always)]
-    pub fn settle(&mut self, spill: &mut Spill, now: u64) {
+    pub fn collect_arrived(&mut self, overflow: &mut Overflow, now: u64) {
         // All entries of an instant are below the first of the next.
         let limit = (now + 1) << BLOCK_BITS;
-        let (mut taken, mut blocks) = (0, 0);
-        for &entry in self.held() {
+        let (mut arrived, mut blocks) = (0, 0);
+        for &entry in self.ring_entries() {
             if entry >= limit {
                 break;
             }
             blocks += (entry & BLOCK_MASK) as i32;
-            taken += 1;
+            arrived += 1;
         }
-        if taken == 0 {
+        if arrived == 0 {
             return;
         }
         self.in_hand += blocks;
-        self.first += taken;
+        self.first += arrived;
         if self.first == self.end {
             (self.first, self.end) = (0, 0);
-            if self.spill != NONE {
-                self.refill(spill, now);
+            if self.overflow != NONE {
+                self.refill(overflow, now);
             }
         }
     }
@@ -242,85 +242,85 @@ impl Credits {
     /// Whether `blocks` credits are in hand at `now`. Arrivals are taken in only if it takes them, so
     /// that a lane with plenty need not look.
     #[inline(always)]
-    pub fn has(&mut self, spill: &mut Spill, now: u64, blocks: i32) -> bool {
+    pub fn has(&mut self, overflow: &mut Overflow, now: u64, blocks: i32) -> bool {
         if self.in_hand < blocks {
-            self.settle(spill, now);
+            self.collect_arrived(overflow, now);
         }
         self.in_hand >= blocks
     }
 
     /// Notes that `blocks` credits arrive at `due`.
     #[inline(always)]
-    pub fn give(&mut self, spill: &mut Spill, now: u64, due: u64, blocks: i32) {
+    pub fn post(&mut self, overflow: &mut Overflow, now: u64, due: u64, blocks: i32) {
         debug_assert!(due < LATEST, "beyond the clock");
         let entry = due << BLOCK_BITS | blocks as u64;
-        let places_left = usize::from(self.end) < PLACES && self.spill == NONE;
-        if !places_left && !self.make_room(spill, now) {
-            self.give_spilled(spill, entry);
+        let has_slot = usize::from(self.end) < SLOTS && self.overflow == NONE;
+        if !has_slot && !self.free_slot(overflow, now) {
+            self.post_overflow(overflow, entry);
             return;
         }
         let at = usize::from(self.end);
-        self.places[at] = entry;
+        self.slots[at] = entry;
         self.end += 1;
-        if self.end - self.first > 1 && self.places[at - 1] > entry {
-            self.sort_in();
+        if self.end - self.first > 1 && self.slots[at - 1] > entry {
+            self.insert_sorted();
         }
     }
 
     /// Moves the entries to the first places.
-    fn close_up(&mut self) {
+    fn compact(&mut self) {
         let (first, end) = (self.first, self.end);
-        self.places
+        self.slots
             .copy_within(usize::from(first)..usize::from(end), 0);
         (self.first, self.end) = (0, end - first);
     }
 
     /// Frees the last place, unless all are needed or others wait for one.
     #[inline(never)]
-    fn make_room(&mut self, spill: &mut Spill, now: u64) -> bool {
-        if self.spill != NONE {
+    fn free_slot(&mut self, overflow: &mut Overflow, now: u64) -> bool {
+        if self.overflow != NONE {
             return false;
         }
         // Where credits abound nobody has looked for long, and all have arrived.
-        if self.first == 0 && self.places[PLACES - 1] >> BLOCK_BITS <= now {
-            let blocks: u64 = self.places.iter().map(|entry| entry & BLOCK_MASK).sum();
+        if self.first == 0 && self.slots[SLOTS - 1] >> BLOCK_BITS <= now {
+            let blocks: u64 = self.slots.iter().map(|entry| entry & BLOCK_MASK).sum();
             self.in_hand += blocks as i32;
             self.end = 0;
             return true;
         }
-        self.settle(spill, now);
-        self.close_up();
-        usize::from(self.end) < PLACES
+        self.collect_arrived(overflow, now);
+        self.compact();
+        usize::from(self.end) < SLOTS
     }
 
     /// Moves the last entry to its place: reads of different length can end out of the order of
     /// their start.
     #[cold]
-    fn sort_in(&mut self) {
-        let held = &mut self.places[usize::from(self.first)..usize::from(self.end)];
-        let mut position = held.len() - 1;
-        while position > 0 && held[position - 1] > held[position] {
-            held.swap(position - 1, position);
+    fn insert_sorted(&mut self) {
+        let ring_entries = &mut self.slots[usize::from(self.first)..usize::from(self.end)];
+        let mut position = ring_entries.len() - 1;
+        while position > 0 && ring_entries[position - 1] > ring_entries[position] {
+            ring_entries.swap(position - 1, position);
             position -= 1;
         }
     }
 
     /// Adds an entry when all places are taken or others wait for one: the latest of all goes to the
     /// spill.
-    fn give_spilled(&mut self, spill: &mut Spill, entry: u64) {
+    fn post_overflow(&mut self, overflow: &mut Overflow, entry: u64) {
         let mut latest = entry;
-        let held = &mut self.places[usize::from(self.first)..usize::from(self.end)];
-        if let Some(last) = held.last_mut().filter(|last| **last > entry) {
+        let ring_entries = &mut self.slots[usize::from(self.first)..usize::from(self.end)];
+        if let Some(last) = ring_entries.last_mut().filter(|last| **last > entry) {
             latest = std::mem::replace(last, entry);
-            self.sort_in();
+            self.insert_sorted();
         }
-        if self.spill == NONE {
-            self.spill = spill.free.pop().unwrap_or_else(|| {
-                spill.queues.push(VecDeque::new());
-                (spill.queues.len() - 1) as u32
+        if self.overflow == NONE {
+            self.overflow = overflow.free.pop().unwrap_or_else(|| {
+                overflow.queues.push(VecDeque::new());
+                (overflow.queues.len() - 1) as u32
             });
         }
-        let queue = &mut spill.queues[self.spill as usize];
+        let queue = &mut overflow.queues[self.overflow as usize];
         if queue.back().is_none_or(|&last| last <= latest) {
             queue.push_back(latest);
         } else {
@@ -331,44 +331,48 @@ impl Credits {
 
     /// Fills the places, which are all free, from the spill, and takes in what has arrived.
     #[inline(never)]
-    fn refill(&mut self, spill: &mut Spill, now: u64) {
-        let queue = &mut spill.queues[self.spill as usize];
-        let count = queue.len().min(PLACES);
-        for (place, entry) in self.places.iter_mut().zip(queue.drain(..count)) {
-            *place = entry;
+    fn refill(&mut self, overflow: &mut Overflow, now: u64) {
+        let queue = &mut overflow.queues[self.overflow as usize];
+        let count = queue.len().min(SLOTS);
+        for (slot, entry) in self.slots.iter_mut().zip(queue.drain(..count)) {
+            *slot = entry;
         }
         self.end = count as u8;
         if queue.is_empty() {
-            spill.free.push(self.spill);
-            self.spill = NONE;
+            overflow.free.push(self.overflow);
+            self.overflow = NONE;
         }
-        self.settle(spill, now);
+        self.collect_arrived(overflow, now);
     }
 
     /// Asks for the queue of the entries that are spilled.
     #[inline(always)]
-    pub fn prefetch_spilled(&self, spill: &Spill) {
-        prefetch(&spill.queues, self.spill as usize);
+    pub fn prefetch_overflow(&self, overflow: &Overflow) {
+        prefetch(&overflow.queues, self.overflow as usize);
     }
 
-    fn coming<'a>(&'a self, spill: &'a Spill) -> impl Iterator<Item = u64> + 'a {
-        let spilled = spill.queues.get(self.spill as usize).into_iter().flatten();
-        self.held().iter().chain(spilled).copied()
+    fn in_flight<'a>(&'a self, overflow: &'a Overflow) -> impl Iterator<Item = u64> + 'a {
+        let overflowed = overflow
+            .queues
+            .get(self.overflow as usize)
+            .into_iter()
+            .flatten();
+        self.ring_entries().iter().chain(overflowed).copied()
     }
 
     /// When the lane will have `blocks` credits, from what is on its way; `None` if it is not enough.
-    pub fn when(&self, spill: &Spill, blocks: i32) -> Option<u64> {
+    pub fn when(&self, overflow: &Overflow, blocks: i32) -> Option<u64> {
         let mut credits = self.in_hand;
-        self.coming(spill).find_map(|entry| {
+        self.in_flight(overflow).find_map(|entry| {
             credits += (entry & BLOCK_MASK) as i32;
             (credits >= blocks).then_some(entry >> BLOCK_BITS)
         })
     }
 
     /// Credits in hand at `now`, arrivals not yet taken in included.
-    pub fn at(&self, spill: &Spill, now: u64) -> i32 {
+    pub fn at(&self, overflow: &Overflow, now: u64) -> i32 {
         let arrived = self
-            .coming(spill)
+            .in_flight(overflow)
             .take_while(|entry| entry >> BLOCK_BITS <= now);
         self.in_hand
             + arrived
@@ -377,14 +381,14 @@ impl Credits {
     }
 
     /// Credits on their way.
-    pub fn pending(&self, spill: &Spill) -> i32 {
-        self.coming(spill)
+    pub fn pending(&self, overflow: &Overflow) -> i32 {
+        self.in_flight(overflow)
             .map(|entry| (entry & BLOCK_MASK) as i32)
             .sum()
     }
 }
 
-impl Spill {
+impl Overflow {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.queues.iter().map(|queue| queue.capacity() * 8).sum()
@@ -404,7 +408,7 @@ impl OutPort {
             next_element: NONE,
             waiting: 0,
             rate: 0,
-            lane: 0,
+            head_queue: 0,
             kind: Next::Nowhere,
             marks: false,
         }

@@ -56,7 +56,7 @@ impl Resident for ResidentView<'_> {
         let upstream = self.plane.ins[input.index()].upstream;
         let lane = self.plane.lane(upstream, vl.index());
         self.capacity_blocks(input, vl)
-            .saturating_sub(self.plane.credits[lane].at(&self.plane.spill, self.now) as u32)
+            .saturating_sub(self.plane.credits[lane].at(&self.plane.overflow, self.now) as u32)
     }
 
     fn capacity_blocks(&self, _: PortId, _: Vl) -> u32 {

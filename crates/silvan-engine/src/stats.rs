@@ -149,7 +149,7 @@ pub(crate) struct Statistics {
     detail: Detail,
     flows: Flows,
     boundary: u64,
-    late: Vec<Delivery>,
+    beyond_boundary: Vec<Delivery>,
     classes: Vec<ClassStats>,
     hosts: Vec<LatencyCounts>,
     pub delivered_packets: u64,
@@ -172,7 +172,7 @@ impl Statistics {
             },
             flows: Flows::default(),
             boundary: 0,
-            late: Vec::new(),
+            beyond_boundary: Vec::new(),
             classes: Vec::new(),
             hosts: vec![LatencyCounts::default(); per_host],
             delivered_packets: 0,
@@ -183,15 +183,15 @@ impl Statistics {
     /// Moves the boundary, and counts what has come before it.
     pub fn set_boundary(&mut self, boundary: u64, hosts: &mut [Host]) {
         self.boundary = boundary;
-        let mut late = std::mem::take(&mut self.late);
-        late.retain(|delivery| {
+        let mut beyond_boundary = std::mem::take(&mut self.beyond_boundary);
+        beyond_boundary.retain(|delivery| {
             let due = delivery.done < boundary;
             if due {
                 self.count(delivery, &mut hosts[delivery.host as usize]);
             }
             !due
         });
-        self.late = late;
+        self.beyond_boundary = beyond_boundary;
     }
 
     #[inline(always)]
@@ -199,7 +199,7 @@ impl Statistics {
         if delivery.done < self.boundary {
             self.count(&delivery, host);
         } else {
-            self.late.push(delivery);
+            self.beyond_boundary.push(delivery);
         }
     }
 
@@ -275,8 +275,8 @@ impl Statistics {
     }
 
     /// Deliveries beyond the boundary.
-    pub fn late(&self) -> &[Delivery] {
-        &self.late
+    pub fn beyond_boundary(&self) -> &[Delivery] {
+        &self.beyond_boundary
     }
 
     /// Discards the latencies so far; the counters go on.

@@ -5,15 +5,15 @@ use silvan_core::{PortId, Span, Vl};
 
 use crate::engine::Engine;
 use crate::events::{Event, Head, Posted, phase};
-use crate::form::Form;
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::time;
 use crate::records::{Element, InPort, LATEST, Next};
 use crate::resident::ResidentView;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_model::InvariantError;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// A head is eligible at input `port`: straight on if nothing is in the way, else into its
     /// virtual output queue.
     #[inline(always)]
@@ -35,7 +35,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             output = chosen;
         }
         let plane = &mut self.plane;
-        if !F::PLAIN && plane.mixed && !packet.is(DEFERRED) && plane.element_of(port).mixed {
+        if !F::SPECIALISED && plane.mixed && !packet.is(DEFERRED) && plane.element_of(port).mixed {
             let upstream = plane.ins[port as usize].upstream;
             let from = plane.serialisation(&plane.outs[upstream as usize], packet.wire());
             let to = plane.passing_time(output, packet.wire());
@@ -54,13 +54,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let local = u32::from(plane.ins[port as usize].local);
         let lane = if plane.vls_in::<F>() == 1 {
             output as usize
-        } else if plane.ways.changes_lanes {
+        } else if plane.routing.changes_lanes {
             let element = plane.ins[port as usize].element;
             let Element { base, ports, .. } = plane.elements[element as usize];
             let to = output - base;
-            let next = plane.ways.next_vl(element, ports, local, to, &packet);
+            let next = plane.routing.next_vl(element, ports, local, to, &packet);
             if next >= plane.vls {
-                self.laneless(whole(output, packet));
+                self.unmapped_lane(whole(output, packet));
                 return;
             }
             plane.lane_in::<F>(output, next)
@@ -75,8 +75,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 .is_some_and(|reads| reads.must_queue(plane.ins[port as usize].element, local))
                 || plane.is_behind::<F>(port, vl);
             let credits = &mut plane.credits[lane];
-            if !blocked && credits.has(&mut plane.spill, now, packet.blocks()) {
-                credits.turn = next_turn(local);
+            if !blocked && credits.has(&mut plane.overflow, now, packet.blocks()) {
+                credits.pointer = advance_pointer(local);
                 let wire = u32::from(packet.wire());
                 self.transmit(now, output, lane, Some((port, now)), packet, wire);
                 if self.switch.needs_buffer_full() {
@@ -115,9 +115,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let least = plane.least_needed(output, lane);
         let one_lane = plane.vls_in::<F>() == 1;
         let credits = &mut plane.credits[lane];
-        let dry = one_lane && !credits.has(&mut plane.spill, now, least);
+        let dry = one_lane && !credits.has(&mut plane.overflow, now, least);
         let enough = if dry {
-            credits.when(&plane.spill, least)
+            credits.when(&plane.overflow, least)
         } else {
             None
         };
@@ -196,7 +196,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 self.start_waiting(now, output);
                 self.await_credits(now, output, lane, blocks);
             }
-            Candidate::Nobody => self.start_waiting(now, output),
+            Candidate::Empty => self.start_waiting(now, output),
         }
     }
 
@@ -213,7 +213,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                     locals[vl] = local;
                 }
                 Candidate::NoCredit { blocks } => blocks_wanted[vl] = blocks,
-                Candidate::Nobody => {}
+                Candidate::Empty => {}
             }
         }
         let plane = &mut self.plane;
@@ -244,18 +244,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let record = &plane.lanes[lane];
         let picked = if let Some(reads) = plane.read_limits::<F>() {
             plane.pick_limited(reads, output, lane)
-        } else if !F::PLAIN && plane.oldest_first {
+        } else if !F::SPECIALISED && plane.oldest_first {
             plane.oldest_of(lane, None)
         } else {
-            record.pick::<F>(plane.credits[lane].turn, None)
+            record.pick::<F>(plane.credits[lane].pointer, None)
         };
         let credits = &mut plane.credits[lane];
         let Some(local) = picked else {
-            return Candidate::Nobody;
+            return Candidate::Empty;
         };
         // Any packet fits into the credits of one of MTU size; only below that the packet itself
         // need be looked at.
-        if credits.has(&mut plane.spill, now, plane.mtu_blocks) {
+        if credits.has(&mut plane.overflow, now, plane.mtu_blocks) {
             return Candidate::Ready { local };
         }
         let head = plane
@@ -280,7 +280,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let credits = &mut self.plane.credits[lane];
         // Also when enough is on its way: a shorter read that starts later may bring credits sooner.
         credits.starved = true;
-        if let Some(at) = credits.when(&self.plane.spill, blocks) {
+        if let Some(at) = credits.when(&self.plane.overflow, blocks) {
             self.wake_output(output, at.max(now));
         }
     }
@@ -297,9 +297,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         }
         let plane = &mut self.plane;
         let record = &mut plane.lanes[lane];
-        plane.credits[lane].turn = next_turn(local);
+        plane.credits[lane].pointer = advance_pointer(local);
         let queue = &mut plane.queues[(record.queues + local) as usize];
-        let since = if !F::PLAIN && plane.crossbar_cuts_through {
+        let since = if !F::SPECIALISED && plane.crossbar_cuts_through {
             plane.pool.eligible(plane.pool.first(*queue))
         } else {
             now
@@ -333,14 +333,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let out = &mut plane.outs[output as usize];
         let free_at = out.free_at;
         let credits = &mut plane.credits[lane];
-        if !one_lane || credits.has(&mut plane.spill, now, least) {
+        if !one_lane || credits.has(&mut plane.overflow, now, least) {
             if free_at < out.wake_at {
                 out.wake_at = free_at;
                 plane.events.push_output::<F>(free_at, output);
             }
             return;
         }
-        match credits.when(&plane.spill, least) {
+        match credits.when(&plane.overflow, least) {
             Some(at) if at > free_at => {
                 out.wait_since = free_at;
                 credits.starved = true;
@@ -369,7 +369,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let plane = &mut self.plane;
         let ser = plane.serialisation(&plane.outs[output as usize], packet.wire());
         let mut tail = now + ser;
-        if !F::PLAIN && plane.crossbar_cuts_through {
+        if !F::SPECIALISED && plane.crossbar_cuts_through {
             let of_crossbar = |&(input, _): &(u32, u64)| (input as usize) < plane.fabric_ports;
             if let Some((input, since)) = from.filter(of_crossbar) {
                 tail = tail.max(plane.tail_through_crossbar(output, input, since, packet.wire()));
@@ -425,10 +425,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
                 packet.set_vl(lane - first);
             }
         } else if self.source.needs_credit() {
-            self.tell_credits(now, output);
+            self.notify_credits(now, output);
         }
         if self.switch.needs_link() {
-            self.tell_link(now, output, packet, arrived_marked, waited);
+            self.notify_link(now, output, packet, arrived_marked, waited);
         }
         if kind == Next::Host {
             self.deliver(now, tail, output, lane, packet);
@@ -465,9 +465,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let plane = &mut self.plane;
         let credits = &mut plane.credits[lane];
         // Within a window the sender upstream may still have to do what comes before now.
-        let settled = if F::WINDOWED { self.now } else { now };
-        credits.give(&mut plane.spill, settled, due, blocks);
-        if F::WINDOWED && C::ACTIVE && from_host {
+        let collected_at = if F::LOOKAHEAD { self.now } else { now };
+        credits.post(&mut plane.overflow, collected_at, due, blocks);
+        if F::LOOKAHEAD && C::ACTIVE && from_host {
             // The host may still have to send, or begin to wait for credits, before now.
             plane.events.calendar.posted().push(Posted {
                 at: now,
@@ -497,7 +497,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             return 0;
         }
         let upstream = &plane.outs[lane / plane.vls];
-        let free = plane.credits[lane].at(&plane.spill, now);
+        let free = plane.credits[lane].at(&plane.overflow, now);
         let occupied = (plane.capacity(upstream) - free) as u32 * 64;
         let packet_time = Span::from_ps(plane.serialisation(upstream, wire));
         self.switch
@@ -512,7 +512,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let port = plane.link_port(PortId::new(output as usize));
         let link_lane = lane + (port - output as usize) * plane.vls;
         let credits = &mut plane.credits[link_lane];
-        credits.has(&mut plane.spill, now, plane.mtu_blocks)
+        credits.has(&mut plane.overflow, now, plane.mtu_blocks)
     }
 
     /// Tells the scheme when an input buffer has no room for another packet of MTU size.
@@ -522,7 +522,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             return;
         }
         let lane = plane.lane_in::<F>(plane.ins[port as usize].upstream, vl);
-        if !plane.credits[lane].has(&mut plane.spill, now, plane.mtu_blocks) {
+        if !plane.credits[lane].has(&mut plane.overflow, now, plane.mtu_blocks) {
             if let Ok(vl) = Vl::try_new(vl as u8) {
                 self.switch.on_buffer_full(
                     time(now),
@@ -574,10 +574,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         let Element {
             base, ports: radix, ..
         } = plane.elements[port.element as usize];
-        let turn = u32::from(reads.turn[input as usize]);
+        let pointer = u32::from(reads.pointer[input as usize]);
         let limit = reads.limit;
         for step in 0..radix {
-            let output = base + (turn + step) % radix;
+            let output = base + (pointer + step) % radix;
             let plane = &self.plane;
             let waits = (0..plane.vls).any(|vl| {
                 let record = &plane.lanes[plane.lane_in::<F>(output, vl)];
@@ -589,7 +589,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
             self.arbitrate(now, output);
             if let Some(reads) = &mut self.plane.reads {
                 if reads.active[input as usize] == limit {
-                    reads.turn[input as usize] = ((turn + step + 1) % radix) as u8;
+                    reads.pointer[input as usize] = ((pointer + step + 1) % radix) as u8;
                     return;
                 }
             }
@@ -603,11 +603,11 @@ const DEFERRED: u8 = 128;
 enum Candidate {
     Ready { local: u32 },
     NoCredit { blocks: i32 },
-    Nobody,
+    Empty,
 }
 
 #[inline]
-fn next_turn(local: u32) -> u8 {
+fn advance_pointer(local: u32) -> u8 {
     // A switch has at most 254 ports, so the turn after the last one stays within a byte; turns beyond
     // the last input wrap in `OutLane::pick`.
     (local + 1) as u8

@@ -8,11 +8,11 @@ use silvan_core::Bytes;
 use silvan_model::Forest;
 
 use crate::engine::Engine;
-use crate::form::Form;
 use crate::plane::time;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Finds the congestion trees of this instant. A Port VL is a root only if at least `threshold`
     /// bytes, and at least one packet, wait for it.
     ///

@@ -26,8 +26,8 @@ struct Entry {
 /// Where one port stands in the tables.
 #[derive(Clone, Debug)]
 pub(crate) struct VlState {
-    high: Turn,
-    low: Turn,
+    high: Pointer,
+    low: Pointer,
     /// Bytes that may still go from the high table.
     budget: i64,
     /// Which tables of the plane the port has.
@@ -35,7 +35,7 @@ pub(crate) struct VlState {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Turn {
+struct Pointer {
     entry: u8,
     left: i64,
 }
@@ -80,13 +80,13 @@ impl VlTables {
 
     /// The state of a port that has sent nothing; `table` is the number of these tables.
     pub fn start(&self, table: u16) -> VlState {
-        let turn = |table: &[Entry]| Turn {
+        let pointer = |table: &[Entry]| Pointer {
             entry: 0,
             left: table.first().map_or(0, |entry| entry.weight),
         };
         VlState {
-            high: turn(&self.high),
-            low: turn(&self.low),
+            high: pointer(&self.high),
+            low: pointer(&self.low),
             budget: self.limit.unwrap_or(0),
             table,
         }
@@ -102,7 +102,7 @@ impl VlTables {
             // Spent, but low has nothing to send: its turn has passed.
             state.budget = self.limit.unwrap_or(0);
         }
-        let (table, turn) = if high_first {
+        let (table, pointer) = if high_first {
             (&self.high, &mut state.high)
         } else if low {
             (&self.low, &mut state.low)
@@ -112,15 +112,15 @@ impl VlTables {
         // A turn goes on while its lane is ready and has weight left; else the next entry's
         // begins with its full weight. One more step than entries, to come back to the first.
         for _ in 0..=table.len() {
-            let entry = table[usize::from(turn.entry)];
-            if turn.left > 0 && ready & (1 << entry.vl) != 0 {
+            let entry = table[usize::from(pointer.entry)];
+            if pointer.left > 0 && ready & (1 << entry.vl) != 0 {
                 return Some(Choice {
                     vl: entry.vl,
                     high: high_first,
                 });
             }
-            turn.entry = ((usize::from(turn.entry) + 1) % table.len()) as u8;
-            turn.left = table[usize::from(turn.entry)].weight;
+            pointer.entry = ((usize::from(pointer.entry) + 1) % table.len()) as u8;
+            pointer.left = table[usize::from(pointer.entry)].weight;
         }
         None
     }

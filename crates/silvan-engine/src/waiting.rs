@@ -4,9 +4,9 @@ use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortId, Sl, Vl};
 
 use crate::engine::Engine;
-use crate::form::Form;
 use crate::packet::Packet;
 use crate::plane::Plane;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 
 /// A packet in an input buffer of a switch, or in an output buffer.
@@ -51,7 +51,7 @@ impl Plane {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Calls `each` with every packet that waits in a switch, notifications included, in a fixed
     /// order, those of a FIFO as they have arrived. Packets under way on links or through a crossbar are not among them.
     pub fn for_each_waiting(&self, mut each: impl FnMut(WaitingPacket)) {

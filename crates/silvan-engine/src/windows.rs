@@ -15,13 +15,13 @@
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
-use crate::ahead::Reach;
 use crate::engine::Engine;
 use crate::events::{Calendar, Event, HEAD_WINDOWS, Head, phase};
-use crate::form::Form;
 use crate::packet::NONE;
 use crate::plane::{Plane, UNREAD};
+use crate::prefetching::WorkingSet;
 use crate::records::Next;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_core::prefetch::prefetch;
 use silvan_model::BecnPath;
@@ -81,7 +81,7 @@ impl Plane {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Processes every event before `end`. Meanwhile `now` is where the window begins: what comes before it
     /// has happened everywhere.
     pub(crate) fn run_windows(&mut self, end: u64) {
@@ -128,7 +128,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     fn window_of_heads(&mut self, limit: u64) {
         let mut heads = std::mem::take(self.plane.events.calendar.heads());
-        self.look_at(&mut heads);
+        self.resolve_window_heads(&mut heads);
         let (mut together, mut later) = (Vec::new(), Vec::new());
         for index in 0..heads.len() {
             self.prefetch_window_head(&heads, index);
@@ -151,9 +151,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     }
 
     /// Finds the outputs of heads, and those that several of them want.
-    fn look_at(&mut self, heads: &mut [Head]) {
+    fn resolve_window_heads(&mut self, heads: &mut [Head]) {
         let plane = &mut self.plane;
-        if plane.reach == Reach::Far {
+        if plane.working_set == WorkingSet::ExceedsCaches {
             plane.resolve_heads(heads);
         }
         let calendar = &mut plane.events.calendar;

@@ -6,8 +6,9 @@ use silvan_cc::hooks::{
 use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate, Sl, Time, Vl};
 use silvan_engine::workload::Workload;
 use silvan_engine::{
-    BuildError, ClassStats, CompiledFabric, Engine, EngineError, FlowProgress, Forest, Form,
-    General, HostCounters, InvariantError, Latencies, OnWire, Plain, VlArbitration, Windowed,
+    BuildError, ClassStats, CompiledFabric, Engine, EngineError, EngineVariant, FlowProgress,
+    Forest, General, HostCounters, InvariantError, Latencies, Lookahead, OnWire, Specialised,
+    VlArbitration,
 };
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{ClassTotals, LiveSimulation, Simulation};
@@ -65,15 +66,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W> {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Plain> {
-    pub fn plain(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
-        Box::new(Self(Engine::plain(fabric, switch, source, load)))
+impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Specialised> {
+    pub fn specialised(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
+        Box::new(Self(Engine::specialised(fabric, switch, source, load)))
     }
 }
 
-impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, Windowed> {
-    pub fn windowed(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
-        Box::new(Self(Engine::windowed(fabric, switch, source, load)))
+impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, Lookahead> {
+    pub fn lookahead(fabric: CompiledFabric, switch: S, source: C, load: W) -> Box<Self> {
+        Box::new(Self(Engine::lookahead(fabric, switch, source, load)))
     }
 }
 
@@ -100,7 +101,7 @@ where
     S: SwitchControl + Settings,
     C: SourceControl + Settings,
     W: HostLoad,
-    F: Form,
+    F: EngineVariant,
 {
     fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting> {
         let now = self.0.now();

@@ -36,11 +36,11 @@ impl Engines for Fastest {
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
         let fabric = compile(network)?;
-        if !fabric.is_plain() || load.programs().is_some() || network.discards_unroutable {
+        if !fabric.is_specialisable() || load.programs().is_some() || network.discards_unroutable {
             let engine = Compiled::general(fabric, control.switch, control.source, load);
             return Ok(engine.discarding(network.discards_unroutable));
         }
-        Ok(control.with_engine(Plain {
+        Ok(control.with_engine(Specialised {
             fabric,
             load,
             may_delay_credits: network.may_delay_credits,
@@ -60,19 +60,19 @@ impl Engines for Fastest {
 }
 
 /// Traffic alone on a plain fabric.
-struct Plain {
+struct Specialised {
     fabric: CompiledFabric,
     load: Load,
     may_delay_credits: bool,
 }
 
-impl EngineChoice for Plain {
+impl EngineChoice for Specialised {
     type Engine = Box<dyn Simulation>;
 
     fn none(self) -> Self::Engine {
-        if self.fabric.is_windowed() && !self.load.needs_delivery() {
+        if self.fabric.has_lookahead() && !self.load.needs_delivery() {
             let load = self.load.into_traffic();
-            return Compiled::windowed(self.fabric, NoControl, NoControl, load);
+            return Compiled::lookahead(self.fabric, NoControl, NoControl, load);
         }
         let Control { switch, source } = Control::NONE;
         self.shared(switch, source)
@@ -83,14 +83,14 @@ impl EngineChoice for Plain {
         S: PerPortVl + Settings + 'static,
         C: PerHost + Settings + 'static,
     {
-        if self.fabric.is_windowed_with_control()
+        if self.fabric.has_lookahead_with_control()
             && !self.load.needs_delivery()
             && !self.may_delay_credits
             && !switch.delays_credits()
         {
-            return Compiled::windowed(self.fabric, switch, source, self.load.into_traffic());
+            return Compiled::lookahead(self.fabric, switch, source, self.load.into_traffic());
         }
-        Compiled::plain(self.fabric, switch, source, self.load.into_traffic())
+        Compiled::specialised(self.fabric, switch, source, self.load.into_traffic())
     }
 
     fn shared(self, switch: AnySwitch, source: AnySource) -> Self::Engine {

@@ -157,7 +157,7 @@ fn metered_equals_unmetered() {
     let scenario = Scenario::from_toml(SCENARIO, "metered.toml", &[]).unwrap();
     let fabric = scenario.fabric();
     let (switch, source) = scheme(&scenario);
-    let (plain, engine) = counters(&scenario, switch, source);
+    let (specialised, engine) = counters(&scenario, switch, source);
     let (marker, pacer) = (engine.switch_control(), engine.source_control());
     // Every hook has been called.
     assert!(marker.full > 0 && marker.marked.iter().sum::<u64>() > 0);
@@ -169,7 +169,7 @@ fn metered_equals_unmetered() {
     let switch = MeteredSwitch::new(switch, switch_of, vls);
     let source = MeteredAdapter::new(source, fabric.host_count());
     let (metered, engine) = counters(&scenario, switch, source);
-    assert_eq!(metered, plain);
+    assert_eq!(metered, specialised);
     let counted = &engine.switch_control().meter.by_sl;
     assert!(counted.iter().map(|port| port.bytes[0]).sum::<u64>() > 0);
 }

@@ -215,7 +215,7 @@ impl Calendar {
     }
 
     /// All heads.
-    pub fn heads_under_way(&self) -> impl Iterator<Item = &Head> {
+    pub fn heads_in_flight(&self) -> impl Iterator<Item = &Head> {
         self.heads.iter().flatten()
     }
 

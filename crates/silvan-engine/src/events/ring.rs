@@ -58,7 +58,7 @@ impl<T: Keyed> Ring<T> {
 
     /// Whether an event at `time` may be appended: none behind it is later.
     #[inline(always)]
-    pub(super) fn takes(&self, time: u64) -> bool {
+    pub(super) fn accepts(&self, time: u64) -> bool {
         self.last.0 <= time
     }
 
@@ -76,13 +76,13 @@ impl<T: Keyed> Ring<T> {
         if self.last.0 < key.0 || self.last <= key {
             self.last = key;
         } else {
-            self.sort_in();
+            self.insert_sorted();
         }
     }
 
     /// Moves the last event before those of the same instant with a higher id.
     #[cold]
-    fn sort_in(&mut self) {
+    fn insert_sorted(&mut self) {
         let mut position = self.len - 1;
         while position > 0 {
             let (before, at) = (self.at(position - 1), self.at(position));
@@ -106,7 +106,7 @@ impl<T: Keyed> Ring<T> {
 
     /// Takes the first event of a ring that is not empty.
     #[inline(always)]
-    pub(super) fn take_front(&mut self) -> T {
+    pub(super) fn pop_front(&mut self) -> T {
         let event = self.slots[self.head & (self.slots.len() - 1)];
         self.head = (self.head + 1) & (self.slots.len() - 1);
         self.len -= 1;
@@ -115,15 +115,15 @@ impl<T: Keyed> Ring<T> {
 
     /// The event this many places behind the first.
     #[inline(always)]
-    pub(super) fn ahead(&self, places: usize) -> Option<&T> {
-        (places < self.len).then(|| &self.slots[self.at(places)])
+    pub(super) fn peek(&self, distance: usize) -> Option<&T> {
+        (distance < self.len).then(|| &self.slots[self.at(distance)])
     }
 
     /// The same with the right to change what it is not ordered by; it must be there.
     #[inline(always)]
-    pub(super) fn ahead_mut(&mut self, places: usize) -> &mut T {
-        debug_assert!(places < self.len, "nobody stands there");
-        let at = self.at(places);
+    pub(super) fn peek_mut(&mut self, distance: usize) -> &mut T {
+        debug_assert!(distance < self.len, "nobody stands there");
+        let at = self.at(distance);
         &mut self.slots[at]
     }
 

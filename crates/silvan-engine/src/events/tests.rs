@@ -5,28 +5,28 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::form::General;
+use crate::variant::General;
 
 /// Takes the next event before `end`: its time, phase and id.
 fn pop(queue: &mut EventQueue, end: u64) -> Option<(u64, u32, u32)> {
     match queue.next(end) {
-        Source::Lane(lane) => {
+        NextEvent::Head(lane) => {
             let head = queue.pop_head(lane);
             Some((head.time, phase::HEAD, head.port))
         }
-        Source::Outputs => {
+        NextEvent::Outputs => {
             let (time, output) = queue.pop_output();
             Some((time, phase::ARBITRATE, output))
         }
-        Source::Hosts => {
+        NextEvent::Hosts => {
             let (time, host) = queue.pop_host();
             Some((time, phase::HOST, host))
         }
-        Source::Wheel => {
+        NextEvent::Wheel => {
             let event = queue.pop_event().unwrap();
             Some((event.time, event.phase(), event.id()))
         }
-        Source::Nothing => None,
+        NextEvent::None => None,
     }
 }
 

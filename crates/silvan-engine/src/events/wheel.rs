@@ -123,7 +123,7 @@ impl Wheel {
         let far = self.far.peek().map(|event| event.0.time >> BUCKET_SHIFT);
         let next = self.next_bucket().into_iter().chain(far).min();
         self.cursor = next.map_or(limit, |next| next.min(limit));
-        self.fetch_far();
+        self.fetch_overflow();
         if next == Some(self.cursor) {
             let slot = (self.cursor % BUCKETS) as usize;
             let mut filled = std::mem::replace(&mut self.buckets[slot], END);
@@ -144,7 +144,7 @@ impl Wheel {
     }
 
     /// Moves events that the horizon has reached into their buckets.
-    fn fetch_far(&mut self) {
+    fn fetch_overflow(&mut self) {
         while let Some(Reverse(event)) = self.far.peek() {
             let bucket = event.time >> BUCKET_SHIFT;
             if bucket >= self.cursor + BUCKETS {

@@ -9,17 +9,17 @@ use silvan_fabric::routing::Routes;
 use silvan_fabric::{Fabric, ForwardingTables, NodeKind};
 
 use super::{Host, LinkRate, NO_ROUTE, Plane, Reads};
-use crate::ahead::Reach;
 use crate::bypass::Bypass;
-use crate::events::{EventQueue, MAX_LANES, NO_LANE};
+use crate::events::{EventQueue, MAX_HEAD_QUEUES, NO_HEAD_QUEUE};
 use crate::extension::Extensions;
 use crate::fifo::Fifos;
-use crate::outside::Outside;
 use crate::packet::{NONE, Pool, Queue};
-use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Spill};
+use crate::prefetching::WorkingSet;
+use crate::reconfiguration::Reconfiguration;
+use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow};
+use crate::routing::Routing;
 use crate::table::Table;
 use crate::vlarb::VlTables;
-use crate::ways::Ways;
 use silvan_model::{Arbitration, BuildError, EngineConfig, Queueing, Sink};
 
 /// Whether packets pass crossbars in front of output buffers as they arrive.
@@ -94,9 +94,9 @@ impl Plane {
             queues: Table::default(),
             tables: Table::default(),
             redirect: false,
-            reach: Reach::Near,
-            ways: Ways::default(),
-            spill: Spill::default(),
+            working_set: WorkingSet::FitsFirstCache,
+            routing: Routing::default(),
+            overflow: Overflow::default(),
             extensions: Extensions::default(),
             pool: Pool::new(
                 config.switch.arbitration == Arbitration::OldestFirst
@@ -108,7 +108,7 @@ impl Plane {
             events: EventQueue::new(0),
             rates: Table::default(),
             head_delay: Table::default(),
-            lane_delay: Table::default(),
+            queue_delay: Table::default(),
             propagation: Table::default(),
             vl_tables: vec![VlTables::new(
                 &config.switch.vl_arbitration,
@@ -137,7 +137,7 @@ impl Plane {
             crossbar_cuts_through: is_cut_through(config),
             fabric_ports: fabric.ports.len(),
             config: config.clone(),
-            outside: Outside::default(),
+            reconfiguration: Reconfiguration::default(),
         };
         plane.add_ports(fabric);
         plane.add_hosts(fabric)?;
@@ -145,10 +145,10 @@ impl Plane {
         if config.switch.output_buffer.is_some() {
             plane.add_output_buffers(fabric);
         }
-        plane.add_ways(fabric, routes, config);
+        plane.add_routing(fabric, routes, config);
         plane.finish_ports();
-        plane.choose_lanes();
-        plane.reach = plane.measure_reach();
+        plane.choose_head_queues();
+        plane.working_set = plane.classify_working_set();
         plane.check_classes()?;
         Ok(plane)
     }
@@ -160,7 +160,7 @@ impl Plane {
             ("different credit delays", self.credit_delays.len(), 1 << 16),
             (
                 "entries of SL to VL tables",
-                self.ways.table_entries(),
+                self.routing.table_entries(),
                 MOST_ROWS as usize,
             ),
         ] {
@@ -390,7 +390,7 @@ impl Plane {
                 limit: switch.read_limit.unwrap_or(u8::MAX),
                 speedup_percent: switch.read_speedup_percent,
                 active: vec![0; self.ins.len()],
-                turn: vec![0; self.ins.len()],
+                pointer: vec![0; self.ins.len()],
                 blocked: vec![[0; 4]; elements],
                 bypass: switch
                     .bypass_limit
@@ -420,8 +420,8 @@ impl Plane {
         }
     }
 
-    /// Gives the commonest head delays a lane of the event queue each.
-    fn choose_lanes(&mut self) {
+    /// Creates one fixed-delay queue for each of the most frequent head delays.
+    fn choose_head_queues(&mut self) {
         let mut delays: Vec<(u64, usize)> = Vec::new();
         for (out, &delay) in self.outs.iter().zip(self.head_delay.iter()) {
             if out.kind == Next::Input {
@@ -432,12 +432,12 @@ impl Plane {
             }
         }
         delays.sort_by_key(|&(delay, count)| (usize::MAX - count, delay));
-        delays.truncate(MAX_LANES);
+        delays.truncate(MAX_HEAD_QUEUES);
         for (out, &delay) in self.outs.iter_mut().zip(self.head_delay.iter()) {
-            let lane = delays.iter().position(|(known, _)| *known == delay);
-            out.lane = lane.map_or(NO_LANE, |lane| lane as u8);
+            let queue = delays.iter().position(|(known, _)| *known == delay);
+            out.head_queue = queue.map_or(NO_HEAD_QUEUE, |queue| queue as u8);
         }
         self.events = EventQueue::new(delays.len());
-        self.lane_delay = delays.into_iter().map(|(delay, _)| delay).collect();
+        self.queue_delay = delays.into_iter().map(|(delay, _)| delay).collect();
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn trees(plane: &Plane, now: u64, threshold: Bytes) -> Vec<Tree> {
         plane,
         now,
         threshold: threshold.as_u64().max(1),
-        places: vec![None; plane.fabric_ports * plane.vls],
+        locations: vec![None; plane.fabric_ports * plane.vls],
     };
     let roots = growth.roots();
     if roots.is_empty() {
@@ -29,32 +29,32 @@ pub(super) fn trees(plane: &Plane, now: u64, threshold: Bytes) -> Vec<Tree> {
     while !ring.is_empty() {
         ring = growth.next_ring(&ring);
         for &lane in &ring {
-            if let Some(place) = growth.places[lane] {
+            if let Some(location) = growth.locations[lane] {
                 let role = if growth.is_host(lane) {
                     Role::Source
                 } else {
                     Role::Branch
                 };
-                members[place.tree as usize].push(growth.member(lane, role, place.parent));
+                members[location.tree as usize].push(growth.member(lane, role, location.parent));
             }
         }
     }
-    let mut held = growth.held();
-    held.sort_unstable_by_key(|held| held.key());
-    let mut rest = held.as_slice();
+    let mut queued = growth.queued_packets();
+    queued.sort_unstable_by_key(|packet| packet.key());
+    let mut rest = queued.as_slice();
     let mut found = Vec::with_capacity(roots.len());
     for (tree, members) in members.into_iter().enumerate() {
-        let end = rest.partition_point(|held| held.tree as usize <= tree);
-        let (own, later) = rest.split_at(end);
+        let end = rest.partition_point(|packet| packet.tree as usize <= tree);
+        let (packets, later) = rest.split_at(end);
         rest = later;
-        found.push(growth.tree(members, own));
+        found.push(growth.tree(members, packets));
     }
     found
 }
 
 /// Where in the forest a Port VL stands.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Location {
     tree: u32,
     depth: u32,
     /// The Port VL that it waits for.
@@ -63,7 +63,7 @@ struct Place {
 
 /// A packet that a tree holds, or that contributes to it from within another one.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct QueuedPacket {
     tree: u32,
     source: u32,
     destination: u32,
@@ -72,7 +72,7 @@ struct Held {
     wire: u16,
 }
 
-impl Held {
+impl QueuedPacket {
     fn key(&self) -> (u32, u32, u32, u8, bool) {
         (
             self.tree,
@@ -89,7 +89,7 @@ struct Growth<'a> {
     plane: &'a Plane,
     now: u64,
     threshold: u64,
-    places: Vec<Option<Place>>,
+    locations: Vec<Option<Location>>,
 }
 
 impl Growth<'_> {
@@ -127,7 +127,8 @@ impl Growth<'_> {
 
     fn lacks_credits(&self, lane: usize) -> bool {
         let (plane, link) = (self.plane, self.link_lane(lane));
-        let in_hand = plane.credits[link].at(&plane.spill, self.now) + plane.held(link);
+        let in_hand =
+            plane.credits[link].at(&plane.overflow, self.now) + plane.withheld_credits(link);
         in_hand < plane.mtu_blocks
     }
 
@@ -135,16 +136,16 @@ impl Growth<'_> {
         self.plane.outs[self.link_lane(lane) / self.plane.vls].kind == Next::Host
     }
 
-    /// Finds the roots and gives each a tree of its own.
+    /// Finds the roots: one tree for each.
     fn roots(&mut self) -> Vec<usize> {
         let is_root = |lane: &usize| {
             !self.is_host(*lane)
                 && self.queued(*lane) >= self.threshold
                 && (self.faces_host(*lane) || !self.lacks_credits(*lane))
         };
-        let roots: Vec<usize> = (0..self.places.len()).filter(is_root).collect();
+        let roots: Vec<usize> = (0..self.locations.len()).filter(is_root).collect();
         for (tree, &root) in (0..).zip(&roots) {
-            self.places[root] = Some(Place {
+            self.locations[root] = Some(Location {
                 tree,
                 depth: 0,
                 parent: None,
@@ -174,7 +175,7 @@ impl Growth<'_> {
             for ((input, vl), bytes) in by_buffer {
                 let upstream = plane.fabric_port(plane.ins[input as usize].upstream);
                 let waiting = plane.lane(upstream, vl);
-                if self.places[waiting].is_none() && self.waits(waiting) {
+                if self.locations[waiting].is_none() && self.waits(waiting) {
                     waits.push((waiting, Reverse(bytes), lane));
                 }
             }
@@ -182,9 +183,9 @@ impl Growth<'_> {
         waits.sort_unstable();
         waits.dedup_by_key(|wait| wait.0);
         for &(waiting, _, parent) in &waits {
-            self.places[waiting] = self.places[parent].map(|place| Place {
-                tree: place.tree,
-                depth: place.depth + 1,
+            self.locations[waiting] = self.locations[parent].map(|location| Location {
+                tree: location.tree,
+                depth: location.depth + 1,
                 parent: Some(parent),
             });
         }
@@ -200,7 +201,7 @@ impl Growth<'_> {
             port: PortId::new(self.port(lane) as usize),
             vl: self.vl(lane),
             role,
-            depth: self.places[lane].map_or(0, |place| place.depth),
+            depth: self.locations[lane].map_or(0, |location| location.depth),
             parent: parent.map(|parent| PortId::new(self.port(parent) as usize)),
             queued: Bytes::from_bytes(self.queued(lane)),
         }
@@ -212,14 +213,15 @@ impl Growth<'_> {
     }
 
     /// Every packet that waits for a Port VL of a tree, with the tree to which it counts.
-    fn held(&self) -> Vec<Held> {
-        let mut held = Vec::new();
-        for (lane, place) in self.places.iter().enumerate() {
-            let Some(place) = place else { continue };
-            let mut note = |_, own_lane, packet: &Packet| {
-                let contributes = self.root_on_way(own_lane, packet.destination(), place.tree);
-                held.push(Held {
-                    tree: contributes.unwrap_or(place.tree),
+    fn queued_packets(&self) -> Vec<QueuedPacket> {
+        let mut queued = Vec::new();
+        for (lane, location) in self.locations.iter().enumerate() {
+            let Some(location) = location else { continue };
+            let mut note = |_, waiting_lane, packet: &Packet| {
+                let contributes =
+                    self.root_on_path(waiting_lane, packet.destination(), location.tree);
+                queued.push(QueuedPacket {
+                    tree: contributes.unwrap_or(location.tree),
                     source: packet.source(),
                     destination: packet.destination(),
                     sl: packet.service_level().as_u8(),
@@ -235,20 +237,20 @@ impl Growth<'_> {
                 self.plane.for_each_blocked_by(link, &mut note);
             }
         }
-        held
+        queued
     }
 
-    /// The tree of the root on the way from here to a host: `own` if its root is there, else that
+    /// The tree of the root on the path from here to a host: `home` if its root is there, else that
     /// of the first one. The way is that of the tables, on the lane where it begins.
-    fn root_on_way(&self, from: usize, destination: u32, own: u32) -> Option<u32> {
+    fn root_on_path(&self, from: usize, destination: u32, home: u32) -> Option<u32> {
         let (plane, vl) = (self.plane, from % self.plane.vls);
         let mut first = None;
         let mut lane = from;
         // A way is never longer than there are switches.
         for _ in 0..plane.elements.len() {
-            match self.places[lane] {
-                Some(Place { tree, depth: 0, .. }) if tree == own => return Some(own),
-                Some(Place { tree, depth: 0, .. }) => first = first.or(Some(tree)),
+            match self.locations[lane] {
+                Some(Location { tree, depth: 0, .. }) if tree == home => return Some(home),
+                Some(Location { tree, depth: 0, .. }) => first = first.or(Some(tree)),
                 _ => {}
             }
             let out = &plane.outs[self.link_lane(lane) / plane.vls];
@@ -269,14 +271,14 @@ impl Growth<'_> {
     }
 
     /// A tree from its members, root first, and from its packets, sorted by their keys.
-    fn tree(&self, members: Vec<Member>, held: &[Held]) -> Tree {
+    fn tree(&self, members: Vec<Member>, queued: &[QueuedPacket]) -> Tree {
         let root = members[0];
         let lane = self.plane.lane(root.port.index() as u32, root.vl.index());
         let facing = || HostId::new(self.plane.host_behind(root.port.index() as u32) as usize);
         let mut shares: Vec<HostShare> = Vec::new();
         let (mut contributing_flows, mut victim_flows) = (0, 0);
         let mut last = None;
-        for packet in held {
+        for packet in queued {
             if last.replace(packet.key()) != Some(packet.key()) {
                 match packet.is_victim {
                     true => victim_flows += 1,

@@ -56,8 +56,8 @@ fn fault(answer: Poll) -> InvariantError {
     let mut general = Engine::general(compiled(), NoControl, NoControl, Stubborn(answer));
     let error = general.run_until(end).unwrap_err();
     assert_eq!(general.run_until(end), Err(error.clone()));
-    let mut windowed = Engine::windowed(compiled(), NoControl, NoControl, Stubborn(answer));
-    let same = windowed.run_until(end).unwrap_err();
+    let mut lookahead = Engine::lookahead(compiled(), NoControl, NoControl, Stubborn(answer));
+    let same = lookahead.run_until(end).unwrap_err();
     let EngineError::Invariant { error, .. } = error else {
         panic!("{error}");
     };

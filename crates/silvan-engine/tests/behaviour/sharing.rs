@@ -73,7 +73,7 @@ fn hosts_of_one_switch_take_turns() {
 }
 
 /// Packets of each flow delivered in the second half of the run.
-fn late_counts(script: &Script) -> Vec<u64> {
+fn counts_beyond_boundary(script: &Script) -> Vec<u64> {
     let half = at(Span::from_ps(RUN.as_ps() / 2));
     let records = script.records.iter();
     records
@@ -118,7 +118,7 @@ fn a_read_limit_of_two_leaves_three_outputs_two_thirds() {
     let slow = ser(cable("4x SDR 2 m"), MTU);
     let mut config = EngineConfig::default();
     config.switch.read_limit = Some(2);
-    let counts = late_counts(&routed.run(&config, &flows, RUN));
+    let counts = counts_beyond_boundary(&routed.run(&config, &flows, RUN));
     let serialisations = RUN.as_ps() / 2 / slow.as_ps();
     let total: u64 = counts.iter().sum();
     assert!(
@@ -145,9 +145,9 @@ fn a_faster_crossbar_makes_up_for_the_read_limit() {
     });
     let script = routed.run(&config, &flows, RUN);
     for record in &script.records {
-        let late = &record.delivered[20..];
-        assert!(late.len() > 100);
-        assert!(periods(late).iter().all(|&each| each == slow));
+        let beyond_boundary = &record.delivered[20..];
+        assert!(beyond_boundary.len() > 100);
+        assert!(periods(beyond_boundary).iter().all(|&each| each == slow));
     }
 }
 
@@ -176,12 +176,12 @@ fn oldest_first_serves_in_the_order_of_arrival() {
     let mut config = EngineConfig::default();
     config.switch.buffer = room(4096);
     config.switch.arbitration = Arbitration::OldestFirst;
-    let counts = late_counts(&routed.run(&config, &flows, RUN));
+    let counts = counts_beyond_boundary(&routed.run(&config, &flows, RUN));
     let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
     assert!(most - least <= 2, "{counts:?}");
 
     config.switch.arbitration = Arbitration::RoundRobin;
-    let counts = late_counts(&routed.run(&config, &flows, RUN));
+    let counts = counts_beyond_boundary(&routed.run(&config, &flows, RUN));
     let packets = RUN.as_secs_f64() / 2.0 / full.as_secs_f64();
     for (count, share) in counts
         .into_iter()
@@ -200,7 +200,7 @@ fn oldest_first_shares_by_buffers_where_they_are_full() {
     let (routed, flows) = parking_lot(3);
     let mut config = EngineConfig::default();
     config.switch.arbitration = Arbitration::OldestFirst;
-    let counts = late_counts(&routed.run(&config, &flows, RUN));
+    let counts = counts_beyond_boundary(&routed.run(&config, &flows, RUN));
     let total: u64 = counts.iter().sum();
     for (count, share) in counts.into_iter().zip([0.25, 0.25, 0.5]) {
         let measured = count as f64 / total as f64;

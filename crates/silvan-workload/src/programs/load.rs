@@ -88,16 +88,16 @@ impl Workload for Load {
     }
 
     #[inline]
-    fn foresee_poll(&self, host: HostId) {
+    fn prefetch_poll(&self, host: HostId) {
         if self.programs.is_none() {
-            self.traffic.foresee_poll(host);
+            self.traffic.prefetch_poll(host);
         }
     }
 
     #[inline]
-    fn expect_poll(&self, host: HostId) {
+    fn prefetch_poll_data(&self, host: HostId) {
         if self.programs.is_none() {
-            self.traffic.expect_poll(host);
+            self.traffic.prefetch_poll_data(host);
         }
     }
 

@@ -264,12 +264,12 @@ impl Workload for Traffic {
     }
 
     #[inline]
-    fn foresee_poll(&self, host: HostId) {
+    fn prefetch_poll(&self, host: HostId) {
         prefetch(&self.hosts, host.index());
     }
 
     #[inline]
-    fn expect_poll(&self, host: HostId) {
+    fn prefetch_poll_data(&self, host: HostId) {
         let first = self.hosts[host.index()].first as usize;
         if let Some(source) = self.sources.get(first) {
             prefetch_item(source);

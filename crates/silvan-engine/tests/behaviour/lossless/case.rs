@@ -70,7 +70,7 @@ impl Case {
     }
 
     /// The same with one lane, links of one speed, and inputs in turn.
-    pub fn plain(mut self) -> Self {
+    pub fn specialised(mut self) -> Self {
         let LinkKind { width, speed, .. } = self.hosts[0].1;
         let hosts = self.hosts.iter_mut().map(|(_, kind)| kind);
         let trunks = self.trunks.iter_mut().map(|(_, kind)| kind);
@@ -94,8 +94,8 @@ impl Case {
     }
 
     /// The same where nothing has an effect elsewhere for 17 ns.
-    pub fn windowed(self) -> Self {
-        let mut case = self.plain();
+    pub fn lookahead(self) -> Self {
+        let mut case = self.specialised();
         let least = Span::from_ns(17);
         let switch = &mut case.config.switch;
         switch.output_buffer = None;

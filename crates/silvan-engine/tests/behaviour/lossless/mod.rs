@@ -9,8 +9,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_cc::hooks::{NoControl, PerHost, PerPortVl, SourceControl, SwitchControl};
 use silvan_core::{Length, PortId, Time, Vl};
 use silvan_engine::{
-    Arbitration, BecnCarrier, BecnPath, CompiledFabric, Engine, EngineConfig, Form, Queueing,
-    SwitchParams, Windowed,
+    Arbitration, BecnCarrier, BecnPath, CompiledFabric, Engine, EngineConfig, EngineVariant,
+    Lookahead, Queueing, SwitchParams,
 };
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 
@@ -41,7 +41,7 @@ fn capacity(case: &Case, fabric: &Fabric, port: PortId) -> Option<u32> {
     Some(u32::try_from(buffer.as_u64() / 64).unwrap())
 }
 
-fn check<S: SwitchControl, C: SourceControl, F: Form>(
+fn check<S: SwitchControl, C: SourceControl, F: EngineVariant>(
     case: &Case,
     routed: &Routed,
     mut engine: Engine<S, C, Script, F>,
@@ -122,9 +122,9 @@ fn with_congestion_control_and_notifications_in_band() {
 
 /// Oracle: the engine that asks for everything.
 #[test]
-fn a_plain_fabric_is_run_alike_by_an_engine_for_plain_fabrics() {
+fn specialised_engine_equals_general_engine() {
     let result = runner(256).run(&cases(), |case| {
-        let case = case.plain();
+        let case = case.specialised();
         let (routed, _) = case.build();
         let (switch, adapter) = case.control(&routed);
         let general = routed.controlled(&case.config, switch, adapter, &case.flows);
@@ -132,12 +132,12 @@ fn a_plain_fabric_is_run_alike_by_an_engine_for_plain_fabrics() {
         let fabric = CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
         let (switch, adapter) = case.control(&routed);
         let script = Script::new(&case.flows, routed.fabric.host_count());
-        let plain = Engine::plain(fabric, switch, adapter, script);
-        let plain = check(&case, &routed, plain)?;
-        prop_assert_eq!(&plain.workload().records, &general.workload().records);
-        prop_assert_eq!(plain.events(), general.events());
+        let specialised = Engine::specialised(fabric, switch, adapter, script);
+        let specialised = check(&case, &routed, specialised)?;
+        prop_assert_eq!(&specialised.workload().records, &general.workload().records);
+        prop_assert_eq!(specialised.events(), general.events());
         for port in routed.fabric.ports.ids() {
-            prop_assert_eq!(plain.port_counters(port), general.port_counters(port));
+            prop_assert_eq!(specialised.port_counters(port), general.port_counters(port));
         }
         Ok(())
     });
@@ -147,7 +147,7 @@ fn a_plain_fabric_is_run_alike_by_an_engine_for_plain_fabrics() {
 }
 
 /// The same run window by window, and event by event.
-type Both<S, C> = (Engine<S, C, Script, Windowed>, Engine<S, C, Script>);
+type Both<S, C> = (Engine<S, C, Script, Lookahead>, Engine<S, C, Script>);
 
 /// Runs both engines step by step; they must agree after each.
 fn compare<S: PerPortVl, C: PerHost>(
@@ -164,33 +164,33 @@ fn compare<S: PerPortVl, C: PerHost>(
     let (switch, source) = control();
     let mut general = Engine::general(compiled(), switch, source, script());
     let (switch, source) = control();
-    let mut windowed = Engine::windowed(compiled(), switch, source, script());
+    let mut lookahead = Engine::lookahead(compiled(), switch, source, script());
     let last = Span::from_ms(40).as_ps();
     for end in case.steps.iter().copied().chain([last]) {
         general.run_until(Time::from_ps(end)).unwrap();
-        windowed.run_until(Time::from_ps(end)).unwrap();
-        prop_assert_eq!(windowed.audit(), Ok(()));
-        prop_assert_eq!(&windowed.workload().records, &general.workload().records);
-        prop_assert_eq!(windowed.packet_hops(), general.packet_hops());
+        lookahead.run_until(Time::from_ps(end)).unwrap();
+        prop_assert_eq!(lookahead.audit(), Ok(()));
+        prop_assert_eq!(&lookahead.workload().records, &general.workload().records);
+        prop_assert_eq!(lookahead.packet_hops(), general.packet_hops());
         for host in routed.fabric.host_ids() {
-            prop_assert_eq!(windowed.host_counters(host), general.host_counters(host));
+            prop_assert_eq!(lookahead.host_counters(host), general.host_counters(host));
         }
         for port in routed.fabric.ports.ids() {
-            prop_assert_eq!(windowed.port_counters(port), general.port_counters(port));
+            prop_assert_eq!(lookahead.port_counters(port), general.port_counters(port));
             let vl = Vl::all().next().unwrap();
-            prop_assert_eq!(windowed.credits(port, vl), general.credits(port, vl));
-            prop_assert_eq!(windowed.queued(port, vl), general.queued(port, vl));
+            prop_assert_eq!(lookahead.credits(port, vl), general.credits(port, vl));
+            prop_assert_eq!(lookahead.queued(port, vl), general.queued(port, vl));
         }
     }
-    prop_assert!(windowed.packet_hops() > 0);
-    Ok((windowed, general))
+    prop_assert!(lookahead.packet_hops() > 0);
+    Ok((lookahead, general))
 }
 
 /// Oracle: the engine that takes events one by one, at each step of the run.
 #[test]
-fn events_that_are_taken_window_by_window_give_the_same() {
+fn lookahead_engine_equals_general_engine() {
     let result = runner(512).run(&cases(), |case| {
-        let case = case.windowed();
+        let case = case.lookahead();
         let (routed, _) = case.build();
         compare(&case, &routed, || (NoControl, NoControl)).map(|_| ())
     });
@@ -202,10 +202,10 @@ fn events_that_are_taken_window_by_window_give_the_same() {
 /// The same oracle, with InfiniBand's congestion control: marks, notifications in and out of band, their charges,
 /// and what they do to the flows.
 #[test]
-fn windows_with_congestion_control_give_the_same() {
+fn lookahead_engine_with_congestion_control_equals_general_engine() {
     let (becns, charged) = (Cell::new(0), Cell::new(0));
     let result = runner(512).run(&cases(), |case| {
-        let case = case.windowed();
+        let case = case.lookahead();
         let (routed, _) = case.build();
         let (engine, general) = compare(&case, &routed, || case.control(&routed))?;
         // What a workload does when it is polled may depend on what congestion control answers then.
@@ -238,20 +238,23 @@ fn cable(speed: Speed) -> LinkKind {
 
 /// Each thing that a plain fabric does not have makes it another.
 #[test]
-fn what_is_not_plain_is_told() {
+fn unsupported_settings_prevent_specialisation() {
     let alike = Routed::star(&[cable(Speed::Ddr); 3]);
-    let is_plain = |routed: &Routed, config: &EngineConfig| {
+    let is_specialisable = |routed: &Routed, config: &EngineConfig| {
         let fabric = CompiledFabric::new(&routed.fabric, &routed.tables, config);
-        fabric.unwrap().is_plain()
+        fabric.unwrap().is_specialisable()
     };
-    let plain = EngineConfig::default();
-    assert!(is_plain(&alike, &plain));
+    let defaults = EngineConfig::default();
+    assert!(is_specialisable(&alike, &defaults));
     let speeds = [cable(Speed::Sdr), cable(Speed::Ddr)];
-    assert!(!is_plain(&Routed::star(&speeds), &plain));
-    assert!(!is_plain(&Routed::star(&[cable(Speed::Ddr); 80]), &plain));
-    assert!(!is_plain(&alike, &two_lanes(plain.clone())));
+    assert!(!is_specialisable(&Routed::star(&speeds), &defaults));
+    assert!(!is_specialisable(
+        &Routed::star(&[cable(Speed::Ddr); 80]),
+        &defaults
+    ));
+    assert!(!is_specialisable(&alike, &two_lanes(defaults.clone())));
     let with = |change: fn(&mut SwitchParams)| {
-        let mut config = plain.clone();
+        let mut config = defaults.clone();
         change(&mut config.switch);
         config
     };
@@ -261,22 +264,22 @@ fn what_is_not_plain_is_told() {
         with(|switch| switch.queueing = Queueing::Fifo),
         with(|switch| switch.arbitration = Arbitration::OldestFirst),
     ] {
-        assert!(!is_plain(&alike, &config));
+        assert!(!is_specialisable(&alike, &config));
     }
 }
 
 /// Each thing by which ports would have an effect on each other at once.
 #[test]
-fn what_has_no_windows_is_told() {
+fn immediate_effects_prevent_lookahead() {
     let star = Routed::star(&[cable(Speed::Ddr); 3]);
-    let is_windowed = |config: &EngineConfig| {
+    let has_lookahead = |config: &EngineConfig| {
         let fabric = CompiledFabric::new(&star.fabric, &star.tables, config);
-        fabric.unwrap().is_windowed()
+        fabric.unwrap().has_lookahead()
     };
-    let windowed = EngineConfig::default();
-    assert!(is_windowed(&windowed));
+    let lookahead = EngineConfig::default();
+    assert!(has_lookahead(&lookahead));
     let with = |change: fn(&mut EngineConfig)| {
-        let mut config = windowed.clone();
+        let mut config = lookahead.clone();
         change(&mut config);
         config
     };
@@ -287,6 +290,6 @@ fn what_has_no_windows_is_told() {
         with(|config| config.switch.latency = Span::from_us(50)),
         with(|config| config.feedback.carrier = BecnCarrier::AckPerPacket),
     ] {
-        assert!(!is_windowed(&config), "{config:?}");
+        assert!(!has_lookahead(&config), "{config:?}");
     }
 }

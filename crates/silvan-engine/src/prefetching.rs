@@ -11,26 +11,26 @@ use silvan_core::HostId;
 use crate::engine::Engine;
 use crate::events::{Event, Head, phase};
 use crate::feedback::notified_flow;
-use crate::form::Form;
 use crate::packet::Queue;
 use crate::plane::{Plane, UNREAD};
 use crate::records::{Credits, Next, OutLane, OutPort};
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_core::prefetch::{prefetch, prefetch_item};
 
 /// How far away the records of a fabric are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum WorkingSet {
     /// They fit into the first cache: asking for them costs more than it saves.
-    Near,
+    FitsFirstCache,
     /// They fit into the second cache.
-    Middle,
+    FitsSecondCache,
     /// They do not.
-    Far,
+    ExceedsCaches,
 }
 
 /// First stage of a head in a large fabric: what tells where its records stand.
-const HEAD_TELLS: usize = 14;
+const HEAD_TABLES: usize = 14;
 /// Stage of every head: the records of its output.
 const HEAD_RECORDS: usize = 7;
 /// Last stage in a large fabric: what they lead to.
@@ -49,9 +49,9 @@ const HOST_LAST: usize = 3;
 impl Plane {
     /// How far away the records are, once they have been made. It must not matter to what happens:
     /// with debug assertions, with which all Rust tests run, small fabrics take all the ways.
-    pub fn measure_reach(&self) -> Reach {
+    pub fn classify_working_set(&self) -> WorkingSet {
         if cfg!(debug_assertions) && self.fabric_ports % 3 != 0 {
-            return [Reach::Middle, Reach::Far][self.fabric_ports % 2];
+            return [WorkingSet::FitsSecondCache, WorkingSet::ExceedsCaches][self.fabric_ports % 2];
         }
         let ports = size_of::<OutPort>() + size_of::<Credits>() + size_of::<OutLane>();
         let ports = self.fabric_ports * ports;
@@ -60,20 +60,20 @@ impl Plane {
         // caches of the second level have one or two megabytes. An index of `UNREAD` and above could
         // not be noted with a head.
         match (ports, all) {
-            (_, 0x20_0000..) if self.tables.len() < 1 << 30 => Reach::Far,
-            (0x4_0000.., _) => Reach::Middle,
-            _ => Reach::Near,
+            (_, 0x20_0000..) if self.tables.len() < 1 << 30 => WorkingSet::ExceedsCaches,
+            (0x4_0000.., _) => WorkingSet::FitsSecondCache,
+            _ => WorkingSet::FitsFirstCache,
         }
     }
 
     /// Asks for what a head needs that goes from an input port to an output.
     #[inline(always)]
-    fn prefetch_hop<F: Form>(&self, port: u32, output: u32, vl: usize) {
+    fn prefetch_hop<F: EngineVariant>(&self, port: u32, output: u32, vl: usize) {
         let lane = self.lane_in::<F>(output, vl);
         prefetch(&self.outs, output as usize);
         prefetch(&self.credits, lane);
         prefetch(&self.lanes, lane);
-        if self.reach != Reach::Far {
+        if self.working_set != WorkingSet::ExceedsCaches {
             let upstream = self.ins[port as usize].upstream;
             prefetch(&self.credits, self.lane_in::<F>(upstream, vl));
         }
@@ -81,20 +81,20 @@ impl Plane {
 
     /// Asks for what the heads need that follow in a window, once their outputs are known.
     #[inline(always)]
-    fn prefetch_window_head<F: Form>(&self, heads: &[Head], index: usize) {
+    fn prefetch_window_head<F: EngineVariant>(&self, heads: &[Head], index: usize) {
         if let Some(head) = heads.get(index + HEAD_RECORDS) {
             self.prefetch_hop::<F>(head.port, head.output, 0);
         }
-        if self.reach == Reach::Far {
+        if self.working_set == WorkingSet::ExceedsCaches {
             if let Some(head) = heads.get(index + HEAD_LAST) {
-                self.prefetch_way::<F>(head);
+                self.prefetch_target::<F>(head);
             }
         }
     }
 
     /// Asks for the queue that a head will probably have to join, or for what it needs to go on at once.
     #[inline(always)]
-    fn prefetch_way<F: Form>(&self, head: &Head) {
+    fn prefetch_target<F: EngineVariant>(&self, head: &Head) {
         if head.output >= UNREAD {
             return;
         }
@@ -112,21 +112,21 @@ impl Plane {
 
     /// Asks for what a delivery needs, if the output leads to a host.
     #[inline(always)]
-    fn prefetch_sink<F: Form>(&self, out: &OutPort, output: u32) {
+    fn prefetch_sink<F: EngineVariant>(&self, out: &OutPort, output: u32) {
         if out.kind == Next::Host {
             prefetch(&self.propagation, output as usize);
             prefetch(&self.hosts, out.next as usize);
-            self.credits[self.lane_in::<F>(output, 0)].prefetch_spilled(&self.spill);
+            self.credits[self.lane_in::<F>(output, 0)].prefetch_overflow(&self.overflow);
         }
     }
 
     /// In a large fabric, asks for the queue whose turn it is at an output, and for what a delivery needs.
     #[inline(always)]
-    fn prefetch_turn<F: Form>(&self, output: u32) {
-        if self.reach != Reach::Far {
+    fn prefetch_next_queue<F: EngineVariant>(&self, output: u32) {
+        if self.working_set != WorkingSet::ExceedsCaches {
             return;
         }
-        if let Some((queue, input)) = self.queue_in_turn::<F>(output) {
+        if let Some((queue, input)) = self.next_queue::<F>(output) {
             prefetch(&self.queues, queue);
             prefetch(&self.ins, input);
         }
@@ -135,8 +135,8 @@ impl Plane {
 
     /// Asks for the first packet of that queue, and for the credits that it gives back.
     #[inline(always)]
-    fn prefetch_packet<F: Form>(&self, output: u32) {
-        if let Some((queue, input)) = self.queue_in_turn::<F>(output) {
+    fn prefetch_packet<F: EngineVariant>(&self, output: u32) {
+        if let Some((queue, input)) = self.next_queue::<F>(output) {
             self.pool.prefetch(self.queues[queue]);
             let upstream = self.ins[input].upstream;
             prefetch(&self.credits, self.lane_in::<F>(upstream, 0));
@@ -145,10 +145,10 @@ impl Plane {
 
     /// The queue that a round-robin output is likely to serve next, and its input port.
     #[inline(always)]
-    fn queue_in_turn<F: Form>(&self, output: u32) -> Option<(usize, usize)> {
+    fn next_queue<F: EngineVariant>(&self, output: u32) -> Option<(usize, usize)> {
         let lane = self.lane_in::<F>(output, 0);
         let record = &self.lanes[lane];
-        let local = record.pick::<F>(self.credits[lane].turn, None)?;
+        let local = record.pick::<F>(self.credits[lane].pointer, None)?;
         Some((
             (record.queues + local) as usize,
             (record.base + local) as usize,
@@ -156,95 +156,95 @@ impl Plane {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Asks for what the heads need that follow in a lane.
     #[inline(always)]
-    pub(crate) fn foresee_heads(&mut self, lane: usize) {
+    pub(crate) fn prefetch_heads(&mut self, lane: usize) {
         let plane = &mut self.plane;
-        let far = plane.reach == Reach::Far;
+        let far = plane.working_set == WorkingSet::ExceedsCaches;
         if far {
-            if let Some(head) = plane.events.coming_head(lane, HEAD_TELLS) {
+            if let Some(head) = plane.events.upcoming_head(lane, HEAD_TABLES) {
                 prefetch(&plane.ins, head.port as usize);
                 prefetch(&plane.tables, (head.output & !UNREAD) as usize);
             }
         }
-        if let Some(&head) = plane.events.coming_head(lane, HEAD_RECORDS) {
+        if let Some(&head) = plane.events.upcoming_head(lane, HEAD_RECORDS) {
             let output = plane.resolve(head.port, head.output);
             if far {
-                plane.events.set_coming_output(lane, HEAD_RECORDS, output);
+                plane.events.set_upcoming_output(lane, HEAD_RECORDS, output);
             }
             let vl = head.packet.vl();
             plane.prefetch_hop::<F>(head.port, output, vl);
-            self.foresee_control(output, vl);
+            self.prefetch_control(output, vl);
         }
         if far {
-            self.foresee_way(lane);
+            self.prefetch_head_target(lane);
         }
     }
 
     /// Last stage of a head: the queue that it may have to join, or the host that it goes to.
     #[inline(always)]
-    fn foresee_way(&self, lane: usize) {
-        if let Some(head) = self.plane.events.coming_head(lane, HEAD_LAST) {
-            self.plane.prefetch_way::<F>(head);
+    fn prefetch_head_target(&self, lane: usize) {
+        if let Some(head) = self.plane.events.upcoming_head(lane, HEAD_LAST) {
+            self.plane.prefetch_target::<F>(head);
         }
     }
 
     /// Asks for what the outputs need that will arbitrate soon.
     #[inline(always)]
-    pub(crate) fn foresee_outputs(&self) {
+    pub(crate) fn prefetch_outputs(&self) {
         let events = &self.plane.events;
-        if let Some(output) = events.coming_output(EVENT_FIRST) {
-            self.foresee_output(output);
+        if let Some(output) = events.upcoming_output(EVENT_FIRST) {
+            self.prefetch_output(output);
         }
-        if let Some(output) = events.coming_output(EVENT_SECOND) {
-            self.plane.prefetch_turn::<F>(output);
+        if let Some(output) = events.upcoming_output(EVENT_SECOND) {
+            self.plane.prefetch_next_queue::<F>(output);
         }
-        if let Some(output) = events.coming_output(EVENT_LAST) {
+        if let Some(output) = events.upcoming_output(EVENT_LAST) {
             self.plane.prefetch_packet::<F>(output);
         }
     }
 
     /// Asks for what the hosts need that will inject soon.
     #[inline(always)]
-    pub(crate) fn foresee_hosts(&self) {
-        if let Some(host) = self.plane.events.coming_host(HOST_FIRST) {
-            self.foresee_host(host);
+    pub(crate) fn prefetch_hosts(&self) {
+        if let Some(host) = self.plane.events.upcoming_host(HOST_FIRST) {
+            self.prefetch_host(host);
         }
-        if let Some(host) = self.plane.events.coming_host(HOST_LAST) {
-            self.expect_host(host);
+        if let Some(host) = self.plane.events.upcoming_host(HOST_LAST) {
+            self.prefetch_host_data(host);
         }
     }
 
     /// Asks for what the next events of the wheel need, whatever they are.
     #[inline(always)]
-    pub(crate) fn foresee_wheel(&self) {
+    pub(crate) fn prefetch_wheel(&self) {
         let events = &self.plane.events;
-        if let Some(event) = events.coming_in_wheel(EVENT_FIRST) {
+        if let Some(event) = events.upcoming_in_wheel(EVENT_FIRST) {
             let id = event.id();
             match event.phase() {
-                phase::ARBITRATE => self.foresee_output(id),
-                phase::HOST => self.foresee_host(id),
+                phase::ARBITRATE => self.prefetch_output(id),
+                phase::HOST => self.prefetch_host(id),
                 phase::FEEDBACK => {
                     prefetch_item(&self.plane.hosts[id as usize]);
-                    events.prefetch_stashed(event.argument() >> 1);
+                    events.prefetch_stored(event.argument() >> 1);
                 }
                 _ => {}
             }
         }
-        if let Some(event) = events.coming_in_wheel(EVENT_SECOND) {
+        if let Some(event) = events.upcoming_in_wheel(EVENT_SECOND) {
             let id = event.id();
             match event.phase() {
-                phase::ARBITRATE => self.plane.prefetch_turn::<F>(id),
-                phase::HOST => self.expect_host(id),
+                phase::ARBITRATE => self.plane.prefetch_next_queue::<F>(id),
+                phase::HOST => self.prefetch_host_data(id),
                 phase::FEEDBACK if C::ACTIVE => {
-                    let packet = events.stashed(event.argument() >> 1);
+                    let packet = events.stored_packet(event.argument() >> 1);
                     self.source.prefetch_feedback(notified_flow(packet));
                 }
                 _ => {}
             }
         }
-        if let Some(event) = events.coming_in_wheel(EVENT_LAST) {
+        if let Some(event) = events.upcoming_in_wheel(EVENT_LAST) {
             if event.phase() == phase::ARBITRATE {
                 self.plane.prefetch_packet::<F>(event.id());
             }
@@ -253,17 +253,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
 
     /// Asks for the records of an output; of several lanes, for those of the first.
     #[inline(always)]
-    fn foresee_output(&self, output: u32) {
+    fn prefetch_output(&self, output: u32) {
         let plane = &self.plane;
         let lane = plane.lane_in::<F>(output, 0);
         prefetch(&plane.outs, output as usize);
         prefetch(&plane.credits, lane);
         prefetch(&plane.lanes, lane);
-        self.foresee_control(output, 0);
+        self.prefetch_control(output, 0);
     }
 
     #[inline(always)]
-    fn foresee_control(&self, output: u32, vl: usize) {
+    fn prefetch_control(&self, output: u32, vl: usize) {
         if S::ACTIVE {
             let lane = self.plane.lane_in::<F>(output, vl);
             self.switch.prefetch_packet(PortVl(lane as u32));
@@ -271,19 +271,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     }
 
     #[inline(always)]
-    fn foresee_host(&self, host: u32) {
+    fn prefetch_host(&self, host: u32) {
         prefetch(&self.plane.hosts, host as usize);
-        self.workload.foresee_poll(HostId::new(host as usize));
+        self.workload.prefetch_poll(HostId::new(host as usize));
     }
 
     #[inline(always)]
-    fn expect_host(&self, host: u32) {
+    fn prefetch_host_data(&self, host: u32) {
         let plane = &self.plane;
         let port = plane.hosts[host as usize].port;
         prefetch(&plane.outs, port as usize);
         prefetch(&plane.credits, plane.lane_in::<F>(port, 0));
         let host = HostId::new(host as usize);
-        self.workload.expect_poll(host);
+        self.workload.prefetch_poll_data(host);
         if C::ACTIVE {
             self.source.prefetch_release(host);
         }
@@ -292,17 +292,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// Asks for what the outputs need that follow in the open window.
     #[inline(always)]
     pub(crate) fn prefetch_window_output(&mut self, index: usize) {
-        if self.plane.reach == Reach::Near {
+        if self.plane.working_set == WorkingSet::FitsFirstCache {
             return;
         }
         let outputs = self.plane.events.calendar.outputs();
         let [first, second, last] = [EVENT_FIRST, EVENT_SECOND, EVENT_LAST]
-            .map(|ahead| outputs.get(index + ahead).copied());
+            .map(|distance| outputs.get(index + distance).copied());
         if let Some(output) = first {
-            self.foresee_output(output);
+            self.prefetch_output(output);
         }
         if let Some(output) = second {
-            self.plane.prefetch_turn::<F>(output);
+            self.plane.prefetch_next_queue::<F>(output);
         }
         if let Some(output) = last {
             self.plane.prefetch_packet::<F>(output);
@@ -312,13 +312,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// Asks for what the heads need that follow in a window, once their outputs are known.
     #[inline(always)]
     pub(crate) fn prefetch_window_head(&self, heads: &[Head], index: usize) {
-        if self.plane.reach == Reach::Near {
+        if self.plane.working_set == WorkingSet::FitsFirstCache {
             return;
         }
         self.plane.prefetch_window_head::<F>(heads, index);
         if let Some(head) = heads.get(index + HEAD_RECORDS) {
             if head.output < UNREAD {
-                self.foresee_control(head.output, 0);
+                self.prefetch_control(head.output, 0);
             }
         }
     }
@@ -327,16 +327,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     #[inline(always)]
     pub(crate) fn prefetch_window_feedback(&self, feedback: &[Event], index: usize) {
         let events = &self.plane.events;
-        if self.plane.reach == Reach::Near {
+        if self.plane.working_set == WorkingSet::FitsFirstCache {
             return;
         }
         let is_feedback = |event: &&Event| event.phase() == phase::FEEDBACK;
         if let Some(event) = feedback.get(index + EVENT_FIRST).filter(is_feedback) {
             prefetch_item(&self.plane.hosts[event.id() as usize]);
-            events.prefetch_stashed(event.argument() >> 1);
+            events.prefetch_stored(event.argument() >> 1);
         }
         if let Some(event) = feedback.get(index + EVENT_SECOND).filter(is_feedback) {
-            let packet = events.stashed(event.argument() >> 1);
+            let packet = events.stored_packet(event.argument() >> 1);
             self.source.prefetch_feedback(notified_flow(packet));
         }
     }
@@ -344,16 +344,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     /// Asks for what the hosts need that follow in the open window.
     #[inline(always)]
     pub(crate) fn prefetch_window_host(&mut self, index: usize) {
-        if self.plane.reach == Reach::Near {
+        if self.plane.working_set == WorkingSet::FitsFirstCache {
             return;
         }
         let hosts = self.plane.events.calendar.hosts();
-        let [first, last] = [HOST_FIRST, HOST_LAST].map(|ahead| hosts.get(index + ahead).copied());
+        let [first, last] =
+            [HOST_FIRST, HOST_LAST].map(|distance| hosts.get(index + distance).copied());
         if let Some(host) = first {
-            self.foresee_host(host);
+            self.prefetch_host(host);
         }
         if let Some(host) = last {
-            self.expect_host(host);
+            self.prefetch_host_data(host);
         }
     }
 }

@@ -15,17 +15,17 @@ use silvan_core::{HostId, NodeId, PortId, PortNumber, Rate};
 
 use crate::engine::Engine;
 use crate::events::Head;
-use crate::form::Form;
 use crate::packet::{CONTROL, NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
 use crate::records::{Element, Next};
+use crate::routing::CHOOSE;
+use crate::variant::EngineVariant;
 use crate::vlarb::VlTables;
-use crate::ways::CHOOSE;
 use crate::workload::Workload;
 use silvan_model::{BuildError, EngineError, OnWire, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
-const HELD: i32 = 1 << 28;
+const WITHHELD: i32 = 1 << 28;
 /// Behind a link to a switch, any host may be.
 const EVERY_HOST: u32 = u32::MAX - 1;
 /// Behind a port without a cable, there is none.
@@ -46,7 +46,7 @@ pub(crate) struct Discards {
 
 /// Everything that outside changes need beside the plane.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outside {
+pub(crate) struct Reconfiguration {
     /// Whether packets without a route are discarded; else they end the run.
     discards: bool,
     /// The forwarding tables as they were set; empty as long as no port has been closed.
@@ -56,7 +56,7 @@ pub(crate) struct Outside {
     stale: Vec<u32>,
     /// Which host's packets may leave by each port of the fabric: its number, [`EVERY_HOST`] or
     /// [`NO_HOST`]; empty until a route is set.
-    leads_to: Vec<u32>,
+    hosts_behind: Vec<u32>,
     counts: Vec<Discards>,
     /// Payload of discarded packets.
     pub payload: u64,
@@ -64,17 +64,21 @@ pub(crate) struct Outside {
 
 impl Plane {
     /// Number of the destination that no switch has a route to.
-    fn nowhere(&self) -> u32 {
+    fn no_destination(&self) -> u32 {
         self.hosts.len() as u32
     }
 
     /// Whether the port has been closed.
     pub fn is_closed(&self, port: usize) -> bool {
-        self.outside.closed.get(port).copied().unwrap_or(false)
+        self.reconfiguration
+            .closed
+            .get(port)
+            .copied()
+            .unwrap_or(false)
     }
 
     /// Credits that a lane lacks because its port is closed.
-    pub fn held(&self, lane: usize) -> i32 {
+    pub fn withheld_credits(&self, lane: usize) -> i32 {
         let out = lane / self.vls;
         // Behind an output buffer the link belongs to the stage, which only its crossbar output knows.
         let port = if out < self.fabric_ports {
@@ -85,7 +89,7 @@ impl Plane {
         let holds =
             out >= self.fabric_ports || self.elements[self.element_index(out)].table == NONE;
         if holds && self.is_closed(port) {
-            HELD
+            WITHHELD
         } else {
             0
         }
@@ -102,10 +106,10 @@ impl Plane {
     }
 
     /// A port of this switch has been closed or opened.
-    fn note_stale(&mut self, element: usize) {
+    fn mark_stale(&mut self, element: usize) {
         let element = element as u32;
-        if let Err(place) = self.outside.stale.binary_search(&element) {
-            self.outside.stale.insert(place, element);
+        if let Err(place) = self.reconfiguration.stale.binary_search(&element) {
+            self.reconfiguration.stale.insert(place, element);
         }
         self.redirect = true;
     }
@@ -113,13 +117,13 @@ impl Plane {
     /// Takes closed ports out of the forwarding tables, and puts opened ones back: for a whole switch
     /// at once, as they often come together.
     pub(crate) fn refresh_tables(&mut self) {
-        for index in std::mem::take(&mut self.outside.stale) {
+        for index in std::mem::take(&mut self.reconfiguration.stale) {
             let Element { base, ports, .. } = self.elements[index as usize];
             let Some(range) = self.table_range(index as usize) else {
                 continue;
             };
-            let closed = &self.outside.closed[base as usize..(base + ports) as usize];
-            let set = &self.outside.tables[range.clone()];
+            let closed = &self.reconfiguration.closed[base as usize..(base + ports) as usize];
+            let set = &self.reconfiguration.tables[range.clone()];
             for (entry, &local) in self.tables[range].iter_mut().zip(set) {
                 // What is no port, but stands for none or for a choice, stays.
                 let is_closed = closed.get(usize::from(local)).copied().unwrap_or(false);
@@ -129,26 +133,26 @@ impl Plane {
     }
 
     /// Starts to keep what closed ports need.
-    fn prepare_outside(&mut self) {
-        if self.outside.closed.is_empty() {
-            self.outside.tables = self.tables.to_vec();
-            self.outside.closed = vec![false; self.fabric_ports];
-            self.outside.counts = vec![Discards::default(); self.fabric_ports];
+    fn prepare_reconfiguration(&mut self) {
+        if self.reconfiguration.closed.is_empty() {
+            self.reconfiguration.tables = self.tables.to_vec();
+            self.reconfiguration.closed = vec![false; self.fabric_ports];
+            self.reconfiguration.counts = vec![Discards::default(); self.fabric_ports];
         }
     }
 
     pub(crate) fn count(&mut self, port: u32, packet: &Packet, one: impl FnOnce(&mut Discards)) {
-        self.prepare_outside();
-        one(&mut self.outside.counts[port as usize]);
+        self.prepare_reconfiguration();
+        one(&mut self.reconfiguration.counts[port as usize]);
         self.extensions.discard(packet);
         if !packet.is(CONTROL) {
-            self.outside.payload += u64::from(packet.wire()) - u64::from(self.header);
+            self.reconfiguration.payload += u64::from(packet.wire()) - u64::from(self.header);
         }
     }
 
     /// Where the ports of the fabric lead to: asked for every route, so kept close together.
-    fn note_where_ports_lead(&mut self) {
-        if self.outside.leads_to.is_empty() {
+    fn record_hosts_behind_ports(&mut self) {
+        if self.reconfiguration.hosts_behind.is_empty() {
             let ports = (0..self.fabric_ports).map(|port| {
                 let link = &self.outs[self.link_port(PortId::new(port))];
                 match link.kind {
@@ -157,23 +161,23 @@ impl Plane {
                     Next::Host => link.next,
                 }
             });
-            self.outside.leads_to = ports.collect();
+            self.reconfiguration.hosts_behind = ports.collect();
         }
     }
 
     /// Takes away or gives back the credits of all lanes of an output.
-    fn hold(&mut self, output: usize, hold: bool) {
+    fn withhold_credits(&mut self, output: usize, withhold: bool) {
         for lane in output * self.vls..(output + 1) * self.vls {
-            self.credits[lane].in_hand += if hold { -HELD } else { HELD };
+            self.credits[lane].in_hand += if withhold { -WITHHELD } else { WITHHELD };
         }
     }
 
     /// Loses the packets on the cable to this input.
-    fn lose_heads(&mut self, input: u32) {
-        let nowhere = self.nowhere();
+    fn divert_heads(&mut self, input: u32) {
+        let no_destination = self.no_destination();
         self.events.for_each_head_mut(|port, packet| {
             if port == input {
-                packet.divert(nowhere);
+                packet.divert(no_destination);
             }
         });
         self.redirect = true;
@@ -184,7 +188,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Whether packets without a forwarding entry are discarded and counted, as in a fabric whose
     /// tables are being written; else they end the run, as in one whose tables were checked.
     pub fn discard_unroutable(&mut self, discard: bool) {
-        self.plane.outside.discards = discard;
+        self.plane.reconfiguration.discards = discard;
     }
 
     /// Sets or removes the forwarding entry of a switch for a host. Packets that wait already keep
@@ -206,23 +210,23 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let Some(range) = plane.table_range(switch.index()) else {
             return;
         };
-        plane.note_where_ports_lead();
+        plane.record_hosts_behind_ports();
         plane.redirect |= !routes.is_empty();
         let element = plane.elements[switch.index()];
         let ports = element.base as usize..(element.base + element.ports) as usize;
         for &(destination, port) in routes {
             let host = plane.known_host(destination);
             let entry = range.start + host as usize;
-            let outside = &mut plane.outside;
-            let leads_to = &outside.leads_to[ports.clone()];
+            let reconfiguration = &mut plane.reconfiguration;
+            let hosts_behind = &reconfiguration.hosts_behind[ports.clone()];
             let local = port
                 .and_then(|number| number.as_u8().checked_sub(1))
                 .filter(|&local| {
-                    let to = leads_to.get(usize::from(local));
+                    let to = hosts_behind.get(usize::from(local));
                     to.is_some_and(|&to| to == EVERY_HOST || to == host)
                 })
                 .unwrap_or(NO_ROUTE);
-            if let Some(kept) = outside.tables.get_mut(entry) {
+            if let Some(kept) = reconfiguration.tables.get_mut(entry) {
                 *kept = local;
             }
             let closed = local != NO_ROUTE && plane.is_closed(ports.start + usize::from(local));
@@ -284,27 +288,27 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if plane.outs[port.index()].kind == Next::Nowhere {
             return;
         }
-        plane.prepare_outside();
+        plane.prepare_reconfiguration();
         if on_wire == OnWire::Lost {
             let link = &plane.outs[plane.link_port(port)];
             if link.kind == Next::Input {
                 let input = link.next;
-                plane.lose_heads(input);
+                plane.divert_heads(input);
             }
         }
-        if std::mem::replace(&mut plane.outside.closed[port.index()], true) {
+        if std::mem::replace(&mut plane.reconfiguration.closed[port.index()], true) {
             return;
         }
         let element = plane.element_index(port.index());
         if plane.table_range(element).is_none() {
-            plane.hold(port.index(), true);
+            plane.withhold_credits(port.index(), true);
             return;
         }
-        plane.note_stale(element);
+        plane.mark_stale(element);
         let stage = plane.link_port(port);
         self.discard_waiting(port.index() as u32, port.index() as u32);
         if stage != port.index() {
-            self.plane.hold(stage, true);
+            self.plane.withhold_credits(stage, true);
             self.discard_waiting(stage as u32, port.index() as u32);
         }
     }
@@ -315,20 +319,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         if !plane.is_closed(port.index()) {
             return;
         }
-        plane.outside.closed[port.index()] = false;
+        plane.reconfiguration.closed[port.index()] = false;
         let element = plane.element_index(port.index());
         if plane.table_range(element).is_none() {
-            plane.hold(port.index(), false);
+            plane.withhold_credits(port.index(), false);
             // What the host waited for was not credits.
             let out = &mut plane.outs[port.index()];
             out.wait_since = u64::MAX;
             self.wake_host_of(port.index() as u32, self.now);
             return;
         }
-        plane.note_stale(element);
+        plane.mark_stale(element);
         let stage = plane.link_port(port);
         if stage != port.index() {
-            plane.hold(stage, false);
+            plane.withhold_credits(stage, false);
             if plane.outs[stage].waiting > 0 {
                 self.wake_output(stage as u32, self.now);
             }
@@ -352,7 +356,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 
     /// Payload of all discarded packets, in bytes.
     pub fn discarded_bytes(&self) -> u64 {
-        self.plane.outside.payload
+        self.plane.reconfiguration.payload
     }
 
     /// Ends a deadlock as switches do whose packets wait too long (HOQLife, IBA 18.2.5.4): what waits
@@ -368,7 +372,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             .into_iter()
             .map(|port| {
                 let discarded = self.discard_waiting(port, port);
-                if let Some(counts) = self.plane.outside.counts.get_mut(port as usize) {
+                if let Some(counts) = self.plane.reconfiguration.counts.get_mut(port as usize) {
                     counts.stale += discarded as u64;
                 }
                 discarded
@@ -380,7 +384,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     fn discard_waiting(&mut self, output: u32, port: u32) -> usize {
         let now = self.now;
         let mut discarded = 0;
-        for (input, packet) in self.take_held_back(output) {
+        for (input, packet) in self.pop_held_back(output) {
             self.plane.count(port, &packet, |counts| counts.xmit += 1);
             self.return_discarded(now, input, &packet);
             discarded += 1;
@@ -393,7 +397,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             };
             for local in 0..words * 64 {
                 while self.plane.lanes[lane].has_input(local) {
-                    let packet = self.take_waiting(output, lane, local);
+                    let packet = self.pop_waiting(output, lane, local);
                     self.plane.count(port, &packet, |counts| counts.xmit += 1);
                     self.return_discarded(now, base + local, &packet);
                     self.move_up(now, base + local, packet.vl());
@@ -409,12 +413,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             out.wait_total += now.saturating_sub(out.wait_since);
             out.wait_since = u64::MAX;
         }
-        self.forget_overtaken(now, output);
+        self.invalidate_overtaken(now, output);
         discarded
     }
 
     /// Takes the first packet of a queue without sending it.
-    fn take_waiting(&mut self, output: u32, lane: usize, local: u32) -> Packet {
+    fn pop_waiting(&mut self, output: u32, lane: usize, local: u32) -> Packet {
         let plane = &mut self.plane;
         let record = &mut plane.lanes[lane];
         let (packet, empty) = plane
@@ -429,10 +433,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Packets that a port has not passed on.
     pub(crate) fn discards(&self, port: PortId) -> Discards {
-        let counts = &self.plane.outside.counts;
+        let counts = &self.plane.reconfiguration.counts;
         counts.get(port.index()).copied().unwrap_or_default()
     }
 
@@ -455,10 +459,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         } = head;
         let plane = &mut self.plane;
         let element = plane.ins[port as usize].element;
-        let lost = packet.destination() == plane.nowhere();
-        if !lost && !plane.outside.discards {
+        let lost = packet.destination() == plane.no_destination();
+        if !lost && !plane.reconfiguration.discards {
             let entry = plane.elements[element as usize].table + packet.destination();
-            let set = plane.outside.tables.get(entry as usize);
+            let set = plane.reconfiguration.tables.get(entry as usize);
             if set.is_none_or(|&local| local == NO_ROUTE) {
                 self.fault = Some(EngineError::NoRoute {
                     at: time(now),
@@ -473,7 +477,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
         } else {
             let record = plane.elements[element as usize];
             let set = plane
-                .outside
+                .reconfiguration
                 .tables
                 .get((record.table + packet.destination()) as usize);
             match set.copied().filter(|&local| local < CHOOSE) {

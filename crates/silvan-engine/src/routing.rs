@@ -13,10 +13,10 @@ use silvan_fabric::{Fabric, Node};
 use crate::engine::Engine;
 use crate::events::Head;
 use crate::feedback::flow_of;
-use crate::form::Form;
 use crate::packet::{NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
 use crate::records::Element;
+use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_model::{EngineConfig, InvariantError};
 
@@ -25,7 +25,7 @@ pub(crate) const CHOOSE: u8 = 0xfe;
 
 /// Everything about lanes and choices; empty unless the routes have them.
 #[derive(Debug, Default)]
-pub(crate) struct Ways {
+pub(crate) struct Routing {
     /// Whether lanes change along the way.
     pub changes_lanes: bool,
     /// Low bits of the service level that say what kind of path a packet is on.
@@ -57,10 +57,10 @@ struct Choice {
     /// First of `members`, and how many there are.
     first: u32,
     count: u8,
-    own: u8,
+    default_port: u8,
 }
 
-impl Ways {
+impl Routing {
     /// The service level in a packet's header, from that of its traffic.
     #[inline(always)]
     pub fn service_level(&self, source: u32, destination: u32, class: u8) -> u8 {
@@ -162,7 +162,7 @@ impl Ways {
 
 impl Plane {
     /// Compiles lanes and alternatives; the tables and all elements are there already.
-    pub fn add_ways(&mut self, fabric: &Fabric, routes: Routes<'_>, config: &EngineConfig) {
+    pub fn add_routing(&mut self, fabric: &Fabric, routes: Routes<'_>, config: &EngineConfig) {
         if let Some(lanes) = routes.lanes {
             self.add_lanes(fabric, lanes, config);
         }
@@ -172,27 +172,28 @@ impl Plane {
     }
 
     fn add_lanes(&mut self, fabric: &Fabric, lanes: &PathLanes, config: &EngineConfig) {
-        let ways = &mut self.ways;
-        ways.changes_lanes = true;
-        ways.path_bits = lanes.path_bits();
+        let routing = &mut self.routing;
+        routing.changes_lanes = true;
+        routing.path_bits = lanes.path_bits();
         let levels = lanes.levels();
-        ways.paths = levels.levels().to_vec();
-        ways.shared = ways.paths.len() as u32;
+        routing.paths = levels.levels().to_vec();
+        routing.shared = routing.paths.len() as u32;
         let hosts = fabric.host_count() as u32;
         let row = |host: HostId| levels.row_of(host) * hosts;
-        ways.rows = fabric.host_ids().map(row).collect();
+        routing.rows = fabric.host_ids().map(row).collect();
         if let Some(vls) = lanes.host_vls() {
-            ways.host_lanes = vls.iter().copied().collect();
+            routing.host_lanes = vls.iter().copied().collect();
         }
-        ways.mappings = vec![NONE; self.elements.len()];
+        routing.mappings = vec![NONE; self.elements.len()];
         for switch in fabric.switch_ids() {
             let element = fabric.node_of_switch(switch).index();
-            ways.mappings[element] = ways.lanes.len() as u32;
+            routing.mappings[element] = routing.lanes.len() as u32;
             let ports = 1..=fabric.switch(switch).port_count;
             for input in ports.clone() {
                 for output in ports.clone() {
                     let (input, output) = (PortNumber::new(input), PortNumber::new(output));
-                    ways.lanes
+                    routing
+                        .lanes
                         .extend(lanes.vls(switch, input, output, &config.sl_to_vl));
                 }
             }
@@ -202,23 +203,23 @@ impl Plane {
     /// Virtual lanes of a host's own link, by service level of its traffic.
     #[inline(always)]
     pub fn host_lanes(&self, host: u32) -> &[u8; 16] {
-        let own = self.ways.host_lanes.get(host as usize);
-        own.unwrap_or(&self.config.sl_to_vl)
+        let custom = self.routing.host_lanes.get(host as usize);
+        custom.unwrap_or(&self.config.sl_to_vl)
     }
 
     /// Sets them; `lanes` is by service level of the packet's header.
     pub fn set_host_lanes(&mut self, host: u32, lanes: &[u8; 16]) {
-        if self.ways.host_lanes.is_empty() {
-            self.ways.host_lanes = vec![self.config.sl_to_vl; self.hosts.len()];
+        if self.routing.host_lanes.is_empty() {
+            self.routing.host_lanes = vec![self.config.sl_to_vl; self.hosts.len()];
         }
-        let bits = self.ways.path_bits;
-        self.ways.host_lanes[host as usize] =
+        let bits = self.routing.path_bits;
+        self.routing.host_lanes[host as usize] =
             std::array::from_fn(|class| lanes[(class << bits) & 15]);
     }
 
     /// First entry of the lanes behind a pair of local ports; `None` where packets keep their lane.
     fn first_of_pair(&self, element: usize, input: u32, output: u32) -> Option<usize> {
-        let first = *self.ways.mappings.get(element)?;
+        let first = *self.routing.mappings.get(element)?;
         let pair = input * self.elements[element].ports + output;
         (first != NONE).then(|| first as usize + pair as usize * 16)
     }
@@ -226,20 +227,20 @@ impl Plane {
     /// Virtual lanes behind a pair of a switch's local ports, by service level.
     pub fn pair_lanes(&self, element: usize, input: u32, output: u32) -> [u8; 16] {
         match self.first_of_pair(element, input, output) {
-            Some(first) => std::array::from_fn(|sl| self.ways.lanes[first + sl]),
+            Some(first) => std::array::from_fn(|sl| self.routing.lanes[first + sl]),
             None => self.config.sl_to_vl,
         }
     }
 
     /// Lets a switch that kept lanes map them, as the configuration says.
     fn map_lanes(&mut self, element: usize, pairs: u32) {
-        let ways = &mut self.ways;
-        ways.changes_lanes = true;
-        ways.mappings.resize(self.elements.len(), NONE);
-        if ways.mappings[element] == NONE {
-            ways.mappings[element] = ways.lanes.len() as u32;
+        let routing = &mut self.routing;
+        routing.changes_lanes = true;
+        routing.mappings.resize(self.elements.len(), NONE);
+        if routing.mappings[element] == NONE {
+            routing.mappings[element] = routing.lanes.len() as u32;
             for _ in 0..pairs {
-                ways.lanes.extend(self.config.sl_to_vl);
+                routing.lanes.extend(self.config.sl_to_vl);
             }
         }
     }
@@ -247,7 +248,7 @@ impl Plane {
     /// Sets the service level of a path, for traffic of class 0. All switches map it to a lane then.
     pub fn set_path_level(&mut self, source: u32, destination: u32, level: u8) {
         let hosts = self.hosts.len();
-        if !self.ways.set_path((source, destination), hosts, level) {
+        if !self.routing.set_path((source, destination), hosts, level) {
             return;
         }
         for element in 0..self.elements.len() {
@@ -263,13 +264,13 @@ impl Plane {
         let pairs = self.elements[element].ports.pow(2);
         self.map_lanes(element, pairs);
         if let Some(first) = self.first_of_pair(element, input, output) {
-            self.ways.lanes[first..first + 16].copy_from_slice(lanes);
+            self.routing.lanes[first..first + 16].copy_from_slice(lanes);
         }
     }
 
     fn add_choices(&mut self, fabric: &Fabric, alternatives: &Alternatives) {
-        let ways = &mut self.ways;
-        ways.choices = vec![Choice::default(); self.tables.len()];
+        let routing = &mut self.routing;
+        routing.choices = vec![Choice::default(); self.tables.len()];
         // The groups of one switch are few, and the same for many destinations.
         let mut known: Vec<(&[PortNumber], u32)> = Vec::new();
         for switch in fabric.switch_ids() {
@@ -285,17 +286,18 @@ impl Plane {
                 let first = match known.iter().find(|(group, _)| *group == ports) {
                     Some((_, first)) => *first,
                     None => {
-                        let first = ways.members.len() as u32;
-                        ways.members
+                        let first = routing.members.len() as u32;
+                        routing
+                            .members
                             .extend(ports.iter().map(|port| local(node, *port)));
                         known.push((ports, first));
                         first
                     }
                 };
-                ways.choices[entry] = Choice {
+                routing.choices[entry] = Choice {
                     first,
                     count: ports.len() as u8,
-                    own: self.tables[entry],
+                    default_port: self.tables[entry],
                 };
                 self.tables[entry] = CHOOSE;
             }
@@ -305,17 +307,19 @@ impl Plane {
     /// Of the ports that lead to the packet's destination, the one with the fewest bytes ahead of
     /// it on its lane. The table's own port wins ties, then the lowest. `None` if all are closed.
     fn choose(&self, now: u64, base: u32, entry: usize, vl: usize) -> Option<u8> {
-        let own = self.ways.choices[entry].own;
+        let default_port = self.routing.choices[entry].default_port;
         let ahead = |local: u8| self.bytes_ahead(now, base + u32::from(local), vl);
         let open = self.open_members(base, entry);
-        let best = open.map(|local| (ahead(local), local != own, local)).min();
+        let best = open
+            .map(|local| (ahead(local), local != default_port, local))
+            .min();
         best.map(|(_, _, local)| local)
     }
 
     /// The alternatives of an entry that are not closed, as local outputs.
     fn open_members(&self, base: u32, entry: usize) -> impl Iterator<Item = u8> + '_ {
-        let Choice { first, count, .. } = self.ways.choices[entry];
-        let members = &self.ways.members[first as usize..][..usize::from(count)];
+        let Choice { first, count, .. } = self.routing.choices[entry];
+        let members = &self.routing.members[first as usize..][..usize::from(count)];
         let is_open = move |local: &u8| !self.is_closed((base + u32::from(*local)) as usize);
         members.iter().copied().filter(is_open)
     }
@@ -325,26 +329,26 @@ impl Plane {
     fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
         let lane = self.lane(output, vl);
         let credits = &self.credits[lane];
-        let taken = self.capacity(&self.outs[output as usize]) - credits.at(&self.spill, now);
-        u64::from(self.waiting_bytes(lane)) + taken.max(0) as u64 * 64
+        let occupied = self.capacity(&self.outs[output as usize]) - credits.at(&self.overflow, now);
+        u64::from(self.waiting_bytes(lane)) + occupied.max(0) as u64 * 64
     }
 
     /// The port of a forwarding table's entry, also where switches choose.
     pub fn table_port(&self, entry: usize) -> u8 {
         match self.tables[entry] {
-            CHOOSE => self.ways.choices[entry].own,
+            CHOOSE => self.routing.choices[entry].default_port,
             port => port,
         }
     }
 
     /// How much longer than the fastest of its alternatives the input takes for a packet.
     fn head_start(&self, head: &Head, entry: usize) -> u64 {
-        let Choice { first, count, .. } = self.ways.choices[entry];
+        let Choice { first, count, .. } = self.routing.choices[entry];
         let base = self.element_of(head.port).base;
         let wire = head.packet.wire();
         let upstream = self.ins[head.port as usize].upstream;
         let from = self.serialisation(&self.outs[upstream as usize], wire);
-        let members = &self.ways.members[first as usize..][..usize::from(count)];
+        let members = &self.routing.members[first as usize..][..usize::from(count)];
         let times = members.iter().map(|&local| {
             let out = &self.outs[(base + u32::from(local)) as usize];
             self.serialisation(out, wire)
@@ -362,7 +366,7 @@ fn local(node: &Node, port: PortNumber) -> u8 {
     port.as_u8() - 1
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// The output of a head whose table entry is no port: a choice, or none. `None` if the head
     /// goes nowhere now.
     #[cold]
@@ -400,17 +404,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     fn select(&mut self, head: &Head, base: u32, entry: usize) -> Option<u8> {
         let vl = head.packet.vl();
         if S::ACTIVE && self.switch.needs_select_output() {
-            if let Some(chosen) = self.ask_switch(head, base, entry) {
+            if let Some(chosen) = self.query_switch(head, base, entry) {
                 return Some(chosen);
             }
         }
         let plane = &mut self.plane;
-        let Choice { first, count, .. } = plane.ways.choices[entry];
+        let Choice { first, count, .. } = plane.routing.choices[entry];
         let next = plane
             .extensions
             .next_on_path(&head.packet, u32::from(count));
         if let Some(next) = next {
-            let local = plane.ways.members[(first + next) as usize];
+            let local = plane.routing.members[(first + next) as usize];
             if !plane.is_closed((base + u32::from(local)) as usize) {
                 return Some(local);
             }
@@ -419,7 +423,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: Form> Engine<S, C, W, F
     }
 
     /// The choice of the scheme at the switch, if it makes one.
-    fn ask_switch(&mut self, head: &Head, base: u32, entry: usize) -> Option<u8> {
+    fn query_switch(&mut self, head: &Head, base: u32, entry: usize) -> Option<u8> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         let plane = &self.plane;

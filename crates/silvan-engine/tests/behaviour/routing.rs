@@ -75,8 +75,8 @@ fn a_full_torus_stands_without_datelines_and_moves_with_them() {
             })
             .collect();
 
-        let mut plain = start(&fabric, (&tables).into(), &tight(), &flows);
-        match plain.run_until(at(Span::from_ms(5))) {
+        let mut without = start(&fabric, (&tables).into(), &tight(), &flows);
+        match without.run_until(at(Span::from_ms(5))) {
             Err(EngineError::Deadlock(deadlock)) => {
                 assert_eq!(deadlock.cycle.len(), sizes[dimension])
             }
