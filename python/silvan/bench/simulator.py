@@ -52,6 +52,12 @@ BENCHMARKS = (
     Benchmark("messages-none", "648 hosts, each sends to the next", "messages-none"),
     Benchmark("messages-ring", "the same by a program's messages", "messages-ring"),
     Benchmark("large-100", "11,664 hosts, uniform traffic, 100 % load", "large-100"),
+    Benchmark("uniform-100-400g", "648 hosts, 100 % load, 400 Gbit/s", "uniform-100-400g"),
+    Benchmark("table2-cc-400g", "nodes of Table II with CC, 400 Gbit/s", "table2-cc-400g"),
+    Benchmark("large-100-400g", "11,664 hosts, 100 % load, 400 Gbit/s", "large-100-400g"),
+    Benchmark("adaptive-100", "648 hosts, 100 % load, adaptive routes", "adaptive-100"),
+    Benchmark("lanes-100", "648 hosts, 100 % load, four virtual lanes", "lanes-100"),
+    Benchmark("table2-dcqcn", "nodes of Table II with DCQCN, 100 Gbit/s", "table2-dcqcn"),
 )
 
 
