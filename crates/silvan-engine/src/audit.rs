@@ -60,7 +60,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     fn audit_lanes(&self) -> Result<(), InvariantError> {
         let plane = &self.plane;
-        // Blocks taken by packets under way to each input, and by packets queued there.
+        // Blocks occupied by packets in flight to each input, and by packets queued there.
         let mut occupied = vec![0i64; plane.lanes.len()];
         plane.events.for_each_head(|port, packet| {
             let upstream = plane.ins[port as usize].upstream;

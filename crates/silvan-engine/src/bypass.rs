@@ -3,7 +3,7 @@
 //!
 //! A packet whose output is busy is passed by younger ones of the same input buffer and virtual lane
 //! that can go (santos2003, footnote 6). When the oldest has been passed as often as the limit allows,
-//! nothing else leaves that buffer until it has left: the buffer is then a plain FIFO, which adds no
+//! nothing else leaves that buffer until it has left: the buffer is then a FIFO, which adds no
 //! dependency that the check for credit loops does not know.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
@@ -78,7 +78,7 @@ impl Plane {
         }
     }
 
-    /// Whether a packet that waits for this lane stands behind one that is not to be overtaken.
+    /// Whether a packet that waits for this lane is behind one that is not to be overtaken.
     pub fn waits_behind(&self, lane: usize) -> bool {
         let Some(bypass) = self.reads.as_ref().and_then(|reads| reads.bypass.as_ref()) else {
             return false;
@@ -137,7 +137,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// What waited for an output is gone, and with it whatever nothing could overtake.
+    /// The packets that waited for an output are discarded: clears the limits on overtaking them.
     pub(crate) fn invalidate_overtaken(&mut self, now: u64, output: u32) {
         let plane = &mut self.plane;
         let element = plane.element_of(output);
@@ -158,7 +158,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_others(now, element, output);
     }
 
-    /// Lets the other outputs of a switch choose again.
+    /// Wakes the other outputs of a switch to choose again.
     fn wake_others(&mut self, now: u64, element: Element, output: u32) {
         for other in element.base..element.base + element.ports {
             let out = &self.plane.outs[other as usize];

@@ -1,4 +1,4 @@
-//! Deadlock: packets that wait for each other's buffers in a circle.
+//! Deadlock: packets that wait for each other's buffers in a cycle.
 //!
 //! A lane of an output is stuck permanently exactly if its waiting packets have no credits, none are on
 //! their way, and every packet in the buffer that would have to free some waits for a stuck lane
@@ -18,7 +18,7 @@ use crate::variant::{EngineVariant, General};
 use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Looks for lanes that can never send again.
+    /// Finds lanes that can never send again.
     pub(crate) fn find_deadlock(&self) -> Option<Deadlock> {
         let plane = &self.plane;
         if plane.pool.is_unused() {
@@ -82,7 +82,7 @@ impl Plane {
                 self.pool.packet(self.pool.first(queue)).blocks()
             };
             // The choice of an input does not depend on credits, so a small packet waits behind a large
-            // one in turn. Only limits on reads can change the choice: then any packet may be the next.
+            // one. Only limits on reads can change the choice: then any packet may be the next.
             let next = match self.next_input(index) {
                 Some(input) => Some(first(input)),
                 None => self.waiting_inputs(index).map(first).min(),
@@ -147,7 +147,7 @@ impl Plane {
             || self.lanes_of_buffer_behind(lane).any(|other| !stuck[other])
     }
 
-    /// Follows stuck lanes until one comes again.
+    /// Follows stuck lanes until one repeats.
     fn cycle_from(&self, first: usize, stuck: &[bool]) -> Vec<(PortId, Vl)> {
         let mut path = Vec::new();
         let mut lane = first;

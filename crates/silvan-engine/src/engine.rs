@@ -17,7 +17,7 @@ use crate::variant::{CompiledFabric, EngineVariant, General, Lookahead, Speciali
 use crate::workload::{Offer, Workload};
 use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError};
 
-/// Simulated time between two looks for a deadlock.
+/// Simulated time between two checks for a deadlock.
 const DEADLOCK_INTERVAL: u64 = 1_000_000_000;
 
 /// The data plane of a fabric with its congestion control and its traffic.
@@ -41,9 +41,9 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) events: u64,
     pub(crate) fault: Option<EngineError>,
     next_deadlock_check: u64,
-    /// Events up to the last look for a deadlock that has found none.
+    /// Events up to the last check for a deadlock that has found none.
     events_at_check: u64,
-    /// When the workload is to be told next that it changes by itself.
+    /// Time of the next change that the workload makes by itself.
     pub(crate) change_at: u64,
     pub(crate) woken: Vec<HostId>,
     variant: PhantomData<F>,
@@ -52,8 +52,8 @@ pub struct Engine<S, C, W, F = General> {
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Compiles a fabric and its routes, and polls every host at time zero.
     ///
-    /// Where lanes change along the way, the service levels of the workload are classes of service:
-    /// a packet's header carries the class above the bits that tell its path, and congestion control
+    /// Where lanes change along the path, the service levels of the workload are classes of service:
+    /// a packet's header carries the class above the bits that encode its path, and congestion control
     /// sees the service level of the header. The virtual lanes of a class follow that of
     /// `config.sl_to_vl`. Where switches choose among alternatives, the packets of a flow
     /// may overtake each other, so that the last of a message need not arrive last.
@@ -79,22 +79,25 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Specialised> {
-    /// An engine for a plain fabric. What happens is the same as in a general one, but nothing can be
-    /// changed from outside that would make the fabric another.
+    /// An engine that is specialised for the most frequent kind of fabric. Its results are those of a general
+    /// one, but the fabric cannot be reconfigured at run time.
     ///
     /// # Panics
-    /// If the fabric is not plain.
+    /// If the fabric cannot be specialised.
     pub fn specialised(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
-        assert!(fabric.is_specialisable(), "the fabric is not plain");
+        assert!(
+            fabric.is_specialisable(),
+            "the fabric cannot be specialised"
+        );
         Self::assemble(fabric, switch, source, workload)
     }
 }
 
 impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
-    /// An engine that takes events window by window. What happens is the same as in a general one; how often
-    /// something was looked at without effect, and so the number of events, is not.
+    /// An engine that processes events by lookahead windows. Its results are those of a general one; only
+    /// the number of events without effect, and so the number of events, differs.
     ///
-    /// The caller must not let the scheme begin to delay credits during the run.
+    /// The caller must not make the scheme begin to delay credits during the run.
     ///
     /// # Panics
     /// If the fabric is not fit for it, or congestion control delays credits, or the workload needs to know
@@ -105,7 +108,7 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
         } else {
             fabric.has_lookahead()
         };
-        assert!(fits, "the fabric has no windows");
+        assert!(fits, "the fabric has no lookahead");
         let alone = !switch.delays_credits()
             && !switch.needs_buffer_full()
             && !switch.needs_link()
@@ -162,8 +165,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.run_to(end, true)
     }
 
-    /// The same without a look for a deadlock at `end`: for many short steps. One that lasts is found
-    /// within a simulated millisecond.
+    /// The same without a check for a deadlock at `end`: for many short steps. A deadlock that lasts is
+    /// found within a simulated millisecond.
     ///
     /// # Errors
     /// As [`run_until`](Self::run_until).
@@ -194,7 +197,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             self.now = until;
             if until == self.next_deadlock_check || check_at_end && until == end_ps {
                 self.next_deadlock_check = until + DEADLOCK_INTERVAL;
-                // Where nothing has happened since, nothing has got stuck.
+                // Without an event since the last check there is no new deadlock.
                 if self.events == self.events_at_check {
                     continue;
                 }
@@ -263,7 +266,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// An event that the port no longer waits for is stale.
+    /// An event that the port no longer expects is stale.
     #[inline]
     pub(crate) fn output_event(&mut self, now: u64, output: u32) {
         let out = &mut self.plane.outs[output as usize];
@@ -273,7 +276,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// An event that the host no longer waits for is stale.
+    /// An event that the host no longer expects is stale.
     #[inline]
     pub(crate) fn host_event(&mut self, now: u64, host: u32) {
         let record = &mut self.plane.hosts[host as usize];

@@ -1,4 +1,4 @@
-//! The event queue: constant-delay lanes beside a timing wheel, in one total order.
+//! The event queue: fixed-delay queues and a timing wheel, in one total order.
 //!
 //! Events are ordered by (time, phase, id). The order never depends on when an event was pushed, so
 //! a wake-up that is pushed early, late or twice cannot change a result.
@@ -30,7 +30,7 @@ pub(crate) mod phase {
     pub const READ_END: u32 = 1;
     /// An output arbitrates: it fell free or has new credits.
     pub const ARBITRATE: u32 = 2;
-    /// A packet has been taken in by its destination.
+    /// The destination has received a packet.
     pub const DELIVERED: u32 = 3;
     /// A notification reaches its source, or is to be sent by the destination.
     pub const FEEDBACK: u32 = 4;
@@ -111,30 +111,30 @@ pub(crate) struct Head {
     pub time: u64,
     /// At which input port.
     pub port: u32,
-    /// The output that it wants there by the tables, `NONE` for one that they do not tell, `UNREAD` and
-    /// where they tell it if they have not been asked.
+    /// Its output there by the tables; `NONE` if they name none; `UNREAD` and the index of their entry if it
+    /// has not been read yet.
     pub output: u32,
     pub packet: Packet,
 }
 
-/// Where the next event stands.
+/// Where the next event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextEvent {
     /// The first of this queue of heads.
     Head(usize),
-    /// First of the output lane.
+    /// The first of the queue of outputs.
     Outputs,
-    /// First of the host lane.
+    /// The first of the queue of hosts.
     Hosts,
-    /// First of the wheel.
+    /// The first of the wheel.
     Wheel,
     /// Nothing before the given end.
     None,
 }
 
-/// Most distinct head delays that get a lane; further ones use the wheel.
+/// Maximum number of head delays with a fixed-delay queue; further ones use the wheel.
 pub(crate) const MAX_HEAD_QUEUES: usize = 6;
-/// Lane number of a head delay without a lane.
+/// Queue number of a head delay without a queue.
 pub(crate) const NO_HEAD_QUEUE: u8 = u8::MAX;
 
 #[derive(Debug)]
@@ -143,11 +143,11 @@ pub(crate) struct EventQueue {
     outputs: Ring<(u64, u32)>,
     hosts: Ring<(u64, u32)>,
     wheel: Wheel,
-    /// In place of all these lanes where events are taken window by window; the wheel has what is beyond
+    /// Replaces all these queues in an engine with lookahead windows; the wheel has what is beyond
     /// its horizon.
     pub calendar: Calendar,
     slab: PacketSlab,
-    /// Time of the first event of each head lane, `u64::MAX` if it has none; the same for the
+    /// Time of the first event of each queue of heads, `u64::MAX` if it has none; the same for the
     /// outputs and the hosts.
     head_fronts: [u64; MAX_HEAD_QUEUES],
     output_front: u64,
@@ -155,7 +155,7 @@ pub(crate) struct EventQueue {
 }
 
 impl EventQueue {
-    /// A queue with this many head lanes.
+    /// An event queue with this many fixed-delay queues of heads.
     pub fn new(queues: usize) -> Self {
         debug_assert!(queues <= MAX_HEAD_QUEUES);
         let filler = Head {
@@ -177,7 +177,7 @@ impl EventQueue {
         }
     }
 
-    /// Sends a head down a lane. Times pushed to one lane must not decrease.
+    /// Appends a head to a fixed-delay queue. Times appended to one queue must not decrease.
     #[inline(always)]
     pub fn push_head<F: EngineVariant>(&mut self, queue: usize, head: Head) {
         if F::LOOKAHEAD {
@@ -189,14 +189,14 @@ impl EventQueue {
         self.heads[queue].push(head);
     }
 
-    /// Sends a head at any later time.
+    /// Schedules a head at any later time.
     pub fn push_head_at(&mut self, head: Head) {
         let slot = self.slab.insert(head.packet);
         self.push(Event::new(head.time, phase::HEAD, head.port, slot));
     }
 
     /// Schedules a host's next injection. Where all hosts are alike, times come in order and go
-    /// through a lane; one that does not goes through the wheel.
+    /// into a queue; one that is out of order goes into the wheel.
     #[inline]
     pub fn push_host<F: EngineVariant>(&mut self, time: u64, host: u32) {
         if F::LOOKAHEAD {
@@ -279,17 +279,17 @@ impl EventQueue {
         self.wheel.push(event);
     }
 
-    /// Keeps a packet for a later event.
+    /// Stores a packet for a later event.
     pub fn store_packet(&mut self, packet: Packet) -> u32 {
         self.slab.insert(packet)
     }
 
-    /// Takes a kept packet back.
+    /// Removes a stored packet.
     pub fn remove_packet(&mut self, slot: u32) -> Packet {
         self.slab.remove(slot)
     }
 
-    /// Finds the next event before `end`; one of the `pop_*` functions then takes it.
+    /// Finds the next event before `end`; one of the `pop_*` functions then removes it.
     #[inline(always)]
     pub fn next(&mut self, end: u64) -> NextEvent {
         loop {
@@ -302,7 +302,7 @@ impl EventQueue {
                 }
             }
             // Heads come before everything else of the same instant, hosts behind. Which is first
-            // cannot be foreseen, so it is found without branches.
+            // cannot be predicted, so it is found without branches.
             let (mut earliest, mut first) = (head, 0);
             if self.output_front < earliest {
                 (earliest, first) = (self.output_front, 1);
@@ -339,7 +339,7 @@ impl EventQueue {
         }
     }
 
-    /// Whether the first head of lane `other` comes before that of `queue`, at the same time or
+    /// Whether the first head of queue `other` comes before that of `queue`, at the same time or
     /// earlier.
     #[inline]
     fn comes_first(&self, other: usize, queue: usize) -> bool {
@@ -349,7 +349,7 @@ impl EventQueue {
         }
     }
 
-    /// The wheel's first event is at the same instant as the first of the lanes.
+    /// The wheel's first event is at the same instant as the first of the queues.
     #[cold]
     fn break_tie(&self, event: Event, queue: usize, end: u64) -> NextEvent {
         if event.time >= end {
@@ -374,7 +374,7 @@ impl EventQueue {
         NextEvent::Wheel
     }
 
-    /// The head that `next` found in a lane.
+    /// The head that `next` found in a queue.
     #[inline(always)]
     pub fn pop_head(&mut self, queue: usize) -> Head {
         let ring = &mut self.heads[queue];
@@ -383,13 +383,13 @@ impl EventQueue {
         head
     }
 
-    /// A head that will come up soon in a lane.
+    /// A head that will be first in a queue soon.
     #[inline(always)]
     pub fn upcoming_head(&self, queue: usize, distance: usize) -> Option<&Head> {
         self.heads[queue].peek(distance)
     }
 
-    /// Tells a head that will come up soon in a lane, and is there, its output.
+    /// Sets the output of a head that will be first in a queue soon; it must exist.
     #[inline(always)]
     pub fn set_upcoming_output(&mut self, queue: usize, distance: usize, output: u32) {
         self.heads[queue].peek_mut(distance).output = output;
@@ -408,13 +408,13 @@ impl EventQueue {
         opened.get(opened.len().checked_sub(distance + 1)?)
     }
 
-    /// Asks for a kept packet.
+    /// Prefetches a stored packet.
     #[inline(always)]
     pub fn prefetch_stored(&self, slot: u32) {
         prefetch(&self.slab.packets, slot as usize);
     }
 
-    /// A kept packet.
+    /// A stored packet.
     #[inline(always)]
     pub fn stored_packet(&self, slot: u32) -> &Packet {
         self.slab.get(slot)
@@ -450,7 +450,7 @@ impl EventQueue {
         event
     }
 
-    /// Calls `each` with every packet head that is under way, and its input port.
+    /// Calls `each` with every packet head that is in flight, and its input port.
     pub fn for_each_head(&self, mut each: impl FnMut(u32, &Packet)) {
         let queues = self.heads.iter().flat_map(Ring::iter);
         for head in queues.chain(self.calendar.heads_in_flight()) {
@@ -485,7 +485,7 @@ impl EventQueue {
         });
     }
 
-    /// Finds the outputs of all heads in lanes again.
+    /// Recomputes the outputs of all heads in queues.
     pub fn redirect_heads(&mut self, output: impl Fn(u32, &Packet) -> u32) {
         for head in self.heads.iter_mut().flat_map(Ring::iter_mut) {
             head.output = output(head.port, &head.packet);
@@ -500,7 +500,7 @@ impl EventQueue {
     }
 }
 
-/// Packets that wait outside a lane.
+/// Packets of events that are not in a fixed-delay queue.
 #[derive(Debug, Default)]
 struct PacketSlab {
     packets: Vec<Packet>,

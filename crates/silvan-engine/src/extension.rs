@@ -1,7 +1,7 @@
 //! What packets carry for schemes that need more of them than a mark.
 //!
-//! A packet has room for what every packet needs. When a scheme chooses paths or wants acknowledgements to tell
-//! of their packets, the word for the time of injection holds the number of a record instead: it has
+//! A packet has room for what every packet needs. When a scheme chooses paths or wants acknowledgements that report
+//! on their packets, the word for the time of injection holds the number of a record instead: it has
 //! that time, the rest of the path, and what switches write. The record goes with the packet, then
 //! with its acknowledgement. Schemes that need none of it have none.
 
@@ -14,7 +14,7 @@ use crate::variant::EngineVariant;
 use crate::workload::{Offer, Workload};
 use silvan_core::{HostId, PortId};
 
-/// Most hops that a packet tells of. Only one that goes in circles crosses more.
+/// Maximum number of hops that a packet reports. Only one in a routing loop crosses more.
 const MOST_HOPS: usize = 255;
 
 /// What one packet carries.
@@ -64,7 +64,7 @@ impl Extensions {
         packet
     }
 
-    /// Gives the record that is kept to an acknowledgement, which acknowledges as many bytes as its packet says.
+    /// Moves the kept record to an acknowledgement, which acknowledges as many bytes as its packet says.
     pub fn pass_on(&mut self, acknowledgement: &mut Packet) {
         if let Some(number) = self.detached.take() {
             self.records[number as usize].acknowledged = acknowledgement.born as u32;
@@ -73,7 +73,7 @@ impl Extensions {
         }
     }
 
-    /// Frees the record that is kept, if no acknowledgement has taken it.
+    /// Frees the kept record, if it was not moved to an acknowledgement.
     pub fn release_detached(&mut self) {
         if let Some(number) = self.detached.take() {
             self.release(number);
@@ -190,7 +190,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Notifies the scheme of what an acknowledgement tells of its packet. Returns the bytes that it
+    /// Notifies the scheme of what an acknowledgement reports on its packet. Returns the bytes that it
     /// acknowledges, and whether the host may be able to send earlier.
     pub(crate) fn acknowledge(
         &mut self,

@@ -1,8 +1,8 @@
 //! Notifications: how the FECN that a destination sees becomes the BECN that a source sees.
 //!
-//! A notification is a [`Packet`] with `CONTROL` set, whichever way it goes: past the fabric it is
+//! A notification is a [`Packet`] with `CONTROL` set on both of its paths: past the fabric it is
 //! kept until it arrives, through the fabric it is queued at the destination's port and travels like
-//! any other packet, on a service level of its own if asked for.
+//! any other packet, on a separate service level if configured.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -39,7 +39,7 @@ pub(crate) struct Notifications {
     /// which its sink has not been charged for yet, in order; and how many there are in all.
     sink_charges: Vec<VecDeque<u64>>,
     sink_charges_open: usize,
-    /// With one ACK per message: payload and marks of each message under way, by destination,
+    /// With one ACK per message: payload and marks of each unfinished message, by destination,
     /// source and service level.
     messages: BTreeMap<(u32, u32, u8), (u64, bool)>,
 }
@@ -98,7 +98,7 @@ impl Notifications {
     }
 }
 
-/// The flow of a data packet; of a notification, that of its own way.
+/// The flow of a data packet; of a notification, that of its own path.
 pub(crate) fn flow_of(packet: &Packet) -> Flow {
     Flow {
         source: HostId::new(packet.source() as usize),
@@ -118,8 +118,8 @@ pub(crate) fn notified_flow(packet: &Packet) -> Flow {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Answers a data packet that `host` has taken in at `done`. An acknowledgement takes the packet's
-    /// extension with it.
+    /// Answers a data packet that `host` has received at `done`. An acknowledgement keeps the packet's
+    /// extension.
     pub(crate) fn answer(&mut self, now: u64, done: u64, host: u32, packet: &Packet, payload: u32) {
         if packet.is(MARKED) {
             self.plane.hosts[host as usize].fecn_received += 1;
@@ -230,8 +230,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .push(Event::new(done, phase::FEEDBACK, host, slot << 1 | ARRIVES));
     }
 
-    /// A feedback event of `host`; the argument is a slot of the stash and, in the lowest bit, what
-    /// becomes of the packet there.
+    /// A feedback event of `host`; the argument is a slot of the slab and, in the lowest bit, the action
+    /// for the packet in it.
     pub(crate) fn feedback_event(&mut self, now: u64, host: u32, argument: u32) {
         let packet = self.plane.events.remove_packet(argument >> 1);
         if argument & 1 == TO_SEND {
@@ -324,7 +324,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// Sends the first waiting notification of a host whose link is free. Without priority it
-    /// takes its turn with data: it goes when data may not go now (`data_waits`) or was sent last.
+    /// alternates with data: it is sent if data may not be sent now (`data_waits`) or was sent last.
     /// Returns whether it was sent.
     pub(crate) fn inject_notification(&mut self, now: u64, host: u32, data_waits: bool) -> bool {
         let priority = matches!(

@@ -1,6 +1,6 @@
-//! Input buffers that are plain queues: packets leave in the order in which they arrived.
+//! Input buffers that are single queues: packets leave in the order in which they arrived.
 //!
-//! Of the packets of an input buffer and virtual lane only the first stands in a virtual output
+//! Of the packets of an input buffer and virtual lane only the first is in a virtual output
 //! queue, where outputs can choose it. The others are held back here and move up one by one, each
 //! when the packet before it starts to leave (head-of-line blocking). The dependencies among
 //! buffers are those of virtual output queues, so that the check for credit loops holds for both.
@@ -28,7 +28,7 @@ pub(crate) struct HeldBack {
 /// The packets of one input buffer and virtual lane.
 #[derive(Clone, Debug, Default)]
 struct Buffer {
-    /// Whether its first packet stands in a virtual output queue.
+    /// Whether its first packet is in a virtual output queue.
     has_first: bool,
     behind: VecDeque<HeldBack>,
 }

@@ -14,7 +14,7 @@ use crate::variant::EngineVariant;
 use crate::workload::{Gate, Offer, Poll, Workload};
 use silvan_model::InvariantError;
 
-/// Answers a workload's questions about one host.
+/// The view of one host that a workload has.
 struct HostGate<'a, C> {
     source: &'a mut C,
     credits: &'a [Credits],
@@ -24,7 +24,7 @@ struct HostGate<'a, C> {
     mtu_blocks: i32,
     host: HostId,
     now: Time,
-    /// Lanes that were asked for and had too few credits, one bit each.
+    /// Lanes that had too few credits for a request, one bit each.
     starved: u16,
     /// Fewest blocks that were requested without effect.
     wanted: i32,
@@ -79,7 +79,7 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
             return open;
         }
         let vl = self.sl_to_vl[sl.index()];
-        // What is mapped to no data lane waits for another table, not for credits.
+        // A service level that is mapped to no data lane waits for another table, not for credits.
         let Some(credits) = self.credits.get(usize::from(vl)) else {
             return false;
         };
@@ -192,13 +192,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             out.wait_since = out.wait_since.min(now);
             self.await_host_credits(now, host, starved, wanted);
         } else if out.wait_since != u64::MAX {
-            // What waited for credits has been withdrawn.
+            // The packet that waited for credits has been withdrawn.
             out.wait_total += now.saturating_sub(out.wait_since);
             out.wait_since = u64::MAX;
         }
     }
 
-    /// Data does not go now, so a notification may, whoever's turn it is.
+    /// Data cannot be sent now, so a notification may, whichever was sent last.
     #[inline]
     fn fill_gap(&mut self, now: u64, host: u32) {
         if self.plane.hosts[host as usize].notifications > 0 {
@@ -450,7 +450,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         };
         plane.hosts[to as usize].sink_free = done;
         let due = done + propagation + plane.config.host.credit_delay.as_ps();
-        // What comes later than the clock can tell never comes.
+        // An event beyond the range of the clock never happens.
         let due = due.min(LATEST - 1);
         plane.credits[lane].post(&mut plane.overflow, now, due, packet.blocks());
         if packet.is(CONTROL) {
@@ -558,7 +558,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.wake_host_of(port, now);
     }
 
-    /// Tells the scheme how many credits of a host's port are taken.
+    /// Notifies the scheme how many credits of a host's port are taken.
     pub(crate) fn notify_credits(&mut self, now: u64, port: u32) {
         let plane = &self.plane;
         let host = plane.host_behind(plane.ins[port as usize].upstream);

@@ -1,4 +1,4 @@
-//! Service levels and virtual lanes, set from outside while packets move.
+//! Service levels and virtual lanes, reconfigured while packets move.
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{HostId, NodeId, PortNumber, Sl};
@@ -28,7 +28,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// lane that does not exist makes the switch discard what comes for it. Packets that wait already
     /// keep their lane. Ignored if `switch` is no switch or has no such ports.
     ///
-    /// A switch of which no pair of ports has been set keeps the lane that a packet came by.
+    /// A switch of which no pair of ports has been set keeps the lane on which a packet arrived.
     pub fn set_sl_to_vl(
         &mut self,
         switch: NodeId,
@@ -77,7 +77,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     }
 
     /// Sets the service level of packets from one host to another whose traffic has service level 0, as
-    /// a subnet manager gives it to the path. Behind every switch they take the lane that its mapping
+    /// a subnet manager assigns it to the path. Behind every switch they use the lane that its mapping
     /// has for that level; on the link of their host they keep that of their traffic.
     ///
     /// # Panics

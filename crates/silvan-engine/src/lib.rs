@@ -13,18 +13,18 @@
 //! so that it never runs dry. Buffer space is free again when the tail leaves; the credits can be
 //! used upstream after the credit delay. An input buffer may feed several outputs at once unless a
 //! read limit says otherwise. Outputs choose the virtual lane by the IBA tables, and the input
-//! round-robin or oldest first. Hosts inject at the rate given, if the traffic has a packet that
-//! congestion control lets go. Sinks store and forward at their own rate. Events at one instant are
-//! ordered by kind and port. Nothing is ever dropped, unless somebody closes a port or removes a
-//! route while packets move.
+//! round-robin or oldest first. Hosts inject at the configured rate, if the traffic has a packet that
+//! congestion control releases. Sinks store and forward at their own rate. Events at one instant are
+//! ordered by kind and port. No packet is dropped, except when a port is closed or a route
+//! is removed while packets move.
 //!
 //! # What makes it fast
 //! A packet travels by value inside its head event and touches packet memory only if it has to
-//! wait. Credits come back without events: they are noted with their time of arrival where their
-//! user will look, and somebody who waits for them is woken then. A port falls free without an event
-//! unless somebody waits. The sink's part is computed when the last link is granted. Events with
-//! constant delays keep to FIFO lanes, the rest to a timing wheel. Without congestion control, the events of
-//! a window of time are taken in no order at all.
+//! wait. Credits return without events: the receiver records them with their time of arrival in the
+//! record of the sender, and schedules an event only if the sender waits for credits. A port becomes free
+//! without an event unless packets wait for it. The sink's part is computed when the last link is granted.
+//! Events with constant delays go into fixed-delay queues, the rest into a timing wheel. Without congestion control, the events of
+//! a lookahead window are processed in no order at all.
 
 mod audit;
 mod bypass;

@@ -1,4 +1,4 @@
-//! Telling a scheme of every packet that starts on a link, for those that count them.
+//! Notification of a scheme about every packet that starts on a link, for schemes that count them.
 
 use silvan_cc::hooks::{LinkView, PortVl, SourceControl, SwitchControl};
 use silvan_core::{HostId, Span};
@@ -12,7 +12,7 @@ use crate::workload::Workload;
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// A packet starts at an output. What goes from a crossbar into an output buffer is on no link
-    /// yet; what leaves the buffer is told of as the fabric's port.
+    /// yet; a packet that leaves the buffer is reported for the fabric's port.
     #[inline(always)]
     pub(crate) fn notify_link(
         &mut self,

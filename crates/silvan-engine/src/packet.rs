@@ -151,7 +151,7 @@ impl Packet {
         (self.rest >> HOPS_SHIFT) as u8
     }
 
-    /// Counts a link. Tables that change can send a packet in circles for a while.
+    /// Counts a link. Tables that change can send a packet through a loop for a while.
     #[inline]
     pub fn count_hop(&mut self) {
         self.rest += u64::from(self.hops() != u8::MAX) << HOPS_SHIFT;
@@ -190,7 +190,7 @@ impl Queue {
 #[derive(Debug)]
 pub(crate) struct Pool {
     nodes: Table<Node>,
-    /// When each node's packet became eligible; kept only where something asks for it.
+    /// When each node's packet became eligible; kept only where it is used.
     eligible: Option<Vec<u64>>,
     /// Nodes that hold no packet. Not a list through the nodes: the next one would have to be read from
     /// memory before it can be used.
@@ -274,7 +274,7 @@ impl Pool {
         queue.first
     }
 
-    /// Asks for the first node of a queue that will be needed soon.
+    /// Prefetches the first node of a queue.
     #[inline(always)]
     pub fn prefetch(&self, queue: Queue) {
         prefetch(&self.nodes, queue.first as usize);

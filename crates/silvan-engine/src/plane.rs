@@ -18,7 +18,7 @@ use crate::variant::{EngineVariant, General};
 use crate::vlarb::{VlState, VlTables};
 use silvan_model::EngineConfig;
 
-/// A table entry that leads nowhere.
+/// A table entry without a route.
 pub(crate) const NO_ROUTE: u8 = 0xff;
 
 /// The output of a head that has not been read from its table yet: this and the entry's index.
@@ -34,7 +34,7 @@ pub(crate) struct Host {
     pub notifications: u32,
     /// The event that is scheduled for it; `u64::MAX` for none.
     pub wake_at: u64,
-    /// The injection pace lets the next packet start then.
+    /// Earliest start of the next packet by the injection rate.
     pub next_start: u64,
     /// The sink is busy until then.
     pub sink_free: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Host {
     pub delivered_packets: u64,
     /// Payload whose injection has started.
     pub injected: u64,
-    /// Whether the last packet was data, so that a notification is next in turn.
+    /// Whether the last packet was data, so that a notification is next.
     pub data_sent_last: bool,
     /// CNPs whose share of the injection rate has not been accounted for yet.
     pub charges: u32,
@@ -68,9 +68,9 @@ pub(crate) struct Reads {
     pub limit: u8,
     /// Rate of a read over that of the link, in per cent.
     pub speedup_percent: u32,
-    /// Reads under way, per input port.
+    /// Reads in progress, per input port.
     pub active: Vec<u8>,
-    /// Local output that is first in turn when a read ends, per input port.
+    /// Round-robin pointer to the local output that is served first when a read ends, per input port.
     pub pointer: Vec<u8>,
     /// Inputs (local numbers) at their limit, per element.
     pub blocked: Vec<[u64; 4]>,
@@ -100,7 +100,7 @@ pub(crate) struct Plane {
     /// The virtual output queues.
     pub queues: Table<Queue>,
     pub tables: Table<u8>,
-    /// The tables, or heads on their way, have been changed from outside.
+    /// The tables, or heads in flight, have been reconfigured.
     pub redirect: bool,
     pub routing: Routing,
     pub overflow: Overflow,
@@ -121,7 +121,7 @@ pub(crate) struct Plane {
     /// Whether any element has ports of different speeds.
     pub mixed: bool,
     pub reads: Option<Reads>,
-    /// Input buffers that are plain queues; else packets queue per output.
+    /// Input buffers that are single queues; else packets queue per output.
     pub fifos: Option<Fifos>,
     pub oldest_first: bool,
     /// Number of data virtual lanes.
@@ -144,13 +144,13 @@ pub(crate) struct Plane {
     pub sink_cuts_through: bool,
     /// Whether packets pass crossbars in front of output buffers as they arrive.
     pub crossbar_cuts_through: bool,
-    /// Ports of the fabric; elements for output buffers stand behind them.
+    /// Ports of the fabric; the ports of elements for output buffers follow them.
     pub fabric_ports: usize,
-    /// How far away the records are.
+    /// Size of the records compared with the caches.
     pub working_set: WorkingSet,
     /// What the plane was built with.
     pub config: EngineConfig,
-    /// What changes from outside need.
+    /// State of runtime reconfiguration.
     pub reconfiguration: Reconfiguration,
 }
 
@@ -248,7 +248,7 @@ impl Plane {
         self.elements[self.ins[port as usize].element as usize]
     }
 
-    /// Time that a host takes to take in `payload` bytes.
+    /// Time in which the sink of a host consumes `payload` bytes.
     #[inline(always)]
     pub fn sink_time(&self, payload: u32) -> u64 {
         if payload + self.header == self.mtu_wire {
@@ -364,8 +364,8 @@ impl Plane {
         table_output(&self.tables, self.elements[element as usize], packet)
     }
 
-    /// The same, or where the table says it if that may be far away: [`resolve`](Self::resolve)
-    /// looks there when the line has been asked for.
+    /// The same, or the index of the table entry if that may not be in a cache: [`resolve`](Self::resolve)
+    /// reads it when it has been prefetched.
     #[inline(always)]
     fn noted_output(&self, element: u32, packet: &Packet) -> u32 {
         let element = self.elements[element as usize];
@@ -375,7 +375,7 @@ impl Plane {
         table_output(&self.tables, element, packet)
     }
 
-    /// The output of a head at an input port, from what [`push_head`](Self::push_head) has noted.
+    /// The output of a head at an input port, from what [`push_head`](Self::push_head) has stored.
     #[inline(always)]
     pub fn resolve(&self, port: u32, noted: u32) -> u32 {
         if noted < UNREAD || noted == NONE {
@@ -385,7 +385,7 @@ impl Plane {
         chosen(element, self.tables[(noted & !UNREAD) as usize])
     }
 
-    /// Sends heads on their way to other outputs if the tables have changed since they left.
+    /// Redirects heads in flight to other outputs if the tables have changed since they left.
     pub fn redirect_heads(&mut self) {
         if !std::mem::take(&mut self.redirect) {
             return;
@@ -403,8 +403,8 @@ impl Plane {
         });
     }
 
-    /// Sends a head on its way to the next input. Where it goes from there is looked up now, or at least
-    /// where to look, so that nothing has to wait for the table when it arrives.
+    /// Sends a head to the next input. Its output there is read now, or at least the index of its table
+    /// entry, so that the entry can be prefetched before the head arrives.
     #[inline(always)]
     pub fn push_head<F: EngineVariant>(&mut self, now: u64, port: u32, packet: Packet) {
         let out = &self.outs[port as usize];
@@ -500,7 +500,7 @@ fn table_output(tables: &Table<u8>, element: Element, packet: &Packet) -> u32 {
     )
 }
 
-/// The output that a table entry of an element stands for.
+/// The output that a table entry of an element refers to.
 #[inline(always)]
 fn chosen(element: Element, local: u8) -> u32 {
     if local >= CHOOSE {
@@ -510,7 +510,7 @@ fn chosen(element: Element, local: u8) -> u32 {
     }
 }
 
-/// An instant from the engine's plain integer.
+/// An instant from the engine's integer.
 #[inline]
 pub(crate) fn time(ps: u64) -> Time {
     Time::from_ps(ps)

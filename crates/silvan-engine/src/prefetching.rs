@@ -1,9 +1,9 @@
-//! Records asked for before their event comes up.
+//! Prefetching of records before their event is processed.
 //!
-//! The events of a lane stand in the order in which they will happen, so it is known some events ahead
-//! which records will be touched. One record tells where the next one stands (an input its upstream
-//! port, an output the queue whose turn it is, a queue its first packet), so they are asked for in
-//! stages, some events apart: each looks only at what an earlier one has asked for.
+//! The events of a fixed-delay queue are in the order in which they will happen, so the engine knows some
+//! events in advance which records they will access. One record has the index of the next one (an input
+//! that of its upstream port, an output that of its next queue, a queue that of its first packet), so the
+//! engine prefetches in stages, some events apart: each stage reads only what an earlier one has prefetched.
 
 use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::HostId;
@@ -18,37 +18,37 @@ use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_core::prefetch::{prefetch, prefetch_item};
 
-/// How far away the records of a fabric are.
+/// How large the records of a fabric are together, compared with the processor's caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WorkingSet {
-    /// They fit into the first cache: asking for them costs more than it saves.
+    /// They fit into the first-level cache: prefetching costs more than it saves.
     FitsFirstCache,
-    /// They fit into the second cache.
+    /// They fit into the second-level cache.
     FitsSecondCache,
-    /// They do not.
+    /// They fit into neither.
     ExceedsCaches,
 }
 
-/// First stage of a head in a large fabric: what tells where its records stand.
+/// First stage of a head in a large fabric: the table entries that index its records.
 const HEAD_TABLES: usize = 14;
 /// Stage of every head: the records of its output.
 const HEAD_RECORDS: usize = 7;
-/// Last stage in a large fabric: what they lead to.
+/// Last stage in a large fabric: the records that they refer to.
 const HEAD_LAST: usize = 2;
 /// First stage of an output that arbitrates, or of another event of the wheel: its records.
 const EVENT_FIRST: usize = 9;
-/// Second stage: the queue whose turn it is in a large fabric; what a notification changes.
+/// Second stage: the next queue in a large fabric; what a notification changes.
 const EVENT_SECOND: usize = 5;
-/// Last stage: the first packet of that queue, and the credits that it gives back.
+/// Last stage: the first packet of that queue, and the credits that it returns.
 const EVENT_LAST: usize = 2;
-/// First stage of a host that injects: its record, and where its traffic stands.
+/// First stage of a host that injects: its record, and the index of its traffic.
 const HOST_FIRST: usize = 6;
 /// Last stage: its port, its traffic and its congestion control.
 const HOST_LAST: usize = 3;
 
 impl Plane {
-    /// How far away the records are, once they have been made. It must not matter to what happens:
-    /// with debug assertions, with which all Rust tests run, small fabrics take all the ways.
+    /// The working set of the records, once they have been built. It must not change results: with debug
+    /// assertions, with which all Rust tests run, small fabrics use all three.
     pub fn classify_working_set(&self) -> WorkingSet {
         if cfg!(debug_assertions) && self.fabric_ports % 3 != 0 {
             return [WorkingSet::FitsSecondCache, WorkingSet::ExceedsCaches][self.fabric_ports % 2];
@@ -58,7 +58,7 @@ impl Plane {
         let all = ports + self.queues.len() * size_of::<Queue>() + self.tables.len();
         // A quarter of a megabyte of ports' records, to which the other tables, packets and hosts come;
         // caches of the second level have one or two megabytes. An index of `UNREAD` and above could
-        // not be noted with a head.
+        // not be stored with a head.
         match (ports, all) {
             (_, 0x20_0000..) if self.tables.len() < 1 << 30 => WorkingSet::ExceedsCaches,
             (0x4_0000.., _) => WorkingSet::FitsSecondCache,
@@ -66,7 +66,7 @@ impl Plane {
         }
     }
 
-    /// Asks for what a head needs that goes from an input port to an output.
+    /// Prefetches the records of a head that goes from an input port to an output.
     #[inline(always)]
     fn prefetch_hop<F: EngineVariant>(&self, port: u32, output: u32, vl: usize) {
         let lane = self.lane_in::<F>(output, vl);
@@ -79,7 +79,7 @@ impl Plane {
         }
     }
 
-    /// Asks for what the heads need that follow in a window, once their outputs are known.
+    /// Prefetches the records of the following heads of a window, once their outputs are known.
     #[inline(always)]
     fn prefetch_window_head<F: EngineVariant>(&self, heads: &[Head], index: usize) {
         if let Some(head) = heads.get(index + HEAD_RECORDS) {
@@ -92,7 +92,7 @@ impl Plane {
         }
     }
 
-    /// Asks for the queue that a head will probably have to join, or for what it needs to go on at once.
+    /// Prefetches the queue that a head will probably join, or the records that it needs to cut through.
     #[inline(always)]
     fn prefetch_target<F: EngineVariant>(&self, head: &Head) {
         if head.output >= UNREAD {
@@ -110,7 +110,7 @@ impl Plane {
         }
     }
 
-    /// Asks for what a delivery needs, if the output leads to a host.
+    /// Prefetches the records of a delivery, if the output leads to a host.
     #[inline(always)]
     fn prefetch_sink<F: EngineVariant>(&self, out: &OutPort, output: u32) {
         if out.kind == Next::Host {
@@ -120,7 +120,7 @@ impl Plane {
         }
     }
 
-    /// In a large fabric, asks for the queue whose turn it is at an output, and for what a delivery needs.
+    /// In a large fabric, prefetches the next queue of an output, and the records of a delivery.
     #[inline(always)]
     fn prefetch_next_queue<F: EngineVariant>(&self, output: u32) {
         if self.working_set != WorkingSet::ExceedsCaches {
@@ -133,7 +133,7 @@ impl Plane {
         self.prefetch_sink::<F>(&self.outs[output as usize], output);
     }
 
-    /// Asks for the first packet of that queue, and for the credits that it gives back.
+    /// Prefetches the first packet of that queue, and the credits that it returns.
     #[inline(always)]
     fn prefetch_packet<F: EngineVariant>(&self, output: u32) {
         if let Some((queue, input)) = self.next_queue::<F>(output) {
@@ -157,7 +157,7 @@ impl Plane {
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Asks for what the heads need that follow in a lane.
+    /// Prefetches the records of the following heads of a fixed-delay queue.
     #[inline(always)]
     pub(crate) fn prefetch_heads(&mut self, lane: usize) {
         let plane = &mut self.plane;
@@ -190,7 +190,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Asks for what the outputs need that will arbitrate soon.
+    /// Prefetches the records of the outputs that will arbitrate soon.
     #[inline(always)]
     pub(crate) fn prefetch_outputs(&self) {
         let events = &self.plane.events;
@@ -205,7 +205,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Asks for what the hosts need that will inject soon.
+    /// Prefetches the records of the hosts that will inject soon.
     #[inline(always)]
     pub(crate) fn prefetch_hosts(&self) {
         if let Some(host) = self.plane.events.upcoming_host(HOST_FIRST) {
@@ -216,7 +216,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Asks for what the next events of the wheel need, whatever they are.
+    /// Prefetches the records of the next events of the wheel, of any kind.
     #[inline(always)]
     pub(crate) fn prefetch_wheel(&self) {
         let events = &self.plane.events;
@@ -251,7 +251,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Asks for the records of an output; of several lanes, for those of the first.
+    /// Prefetches the records of an output; of several virtual lanes, those of the first.
     #[inline(always)]
     fn prefetch_output(&self, output: u32) {
         let plane = &self.plane;
@@ -289,7 +289,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Asks for what the outputs need that follow in the open window.
+    /// Prefetches the records of the following outputs of the open window.
     #[inline(always)]
     pub(crate) fn prefetch_window_output(&mut self, index: usize) {
         if self.plane.working_set == WorkingSet::FitsFirstCache {
@@ -309,7 +309,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Asks for what the heads need that follow in a window, once their outputs are known.
+    /// Prefetches the records of the following heads of a window, once their outputs are known.
     #[inline(always)]
     pub(crate) fn prefetch_window_head(&self, heads: &[Head], index: usize) {
         if self.plane.working_set == WorkingSet::FitsFirstCache {
@@ -323,7 +323,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Asks for what the feedback needs that follows in the open window.
+    /// Prefetches the records of the following feedback events of the open window.
     #[inline(always)]
     pub(crate) fn prefetch_window_feedback(&self, feedback: &[Event], index: usize) {
         let events = &self.plane.events;
@@ -341,7 +341,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Asks for what the hosts need that follow in the open window.
+    /// Prefetches the records of the following hosts of the open window.
     #[inline(always)]
     pub(crate) fn prefetch_window_host(&mut self, index: usize) {
         if self.plane.working_set == WorkingSet::FitsFirstCache {

@@ -193,7 +193,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         &mut self.workload
     }
 
-    /// Polls a host at the current instant, after its traffic was changed from outside.
+    /// Polls a host at the current instant, after its traffic was reconfigured.
     ///
     /// # Panics
     /// If there is no such host.

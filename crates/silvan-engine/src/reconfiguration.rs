@@ -1,14 +1,13 @@
-//! Changes from outside while packets move: forwarding entries, ports that close and open, packets
-//! that are discarded because of it.
+//! Runtime reconfiguration: forwarding entries, ports that close and open, and the packets that are
+//! discarded because of it.
 //!
-//! The hot loop knows nothing of all this. A closed switch port is one that no forwarding entry
-//! leads to: before packets move again its entries are replaced by [`NO_ROUTE`], and kept aside, so that
-//! a packet bound for it takes the path of packets without a route, where it is told which of the two it
-//! is. A closed host port has all its credits taken away. A packet on a cable that is cut is given a
-//! destination beyond the last host, for which no switch has a route.
+//! The hot loop has no code for it. No forwarding entry leads to a closed switch port: before packets move
+//! again its entries are replaced by [`NO_ROUTE`], and kept in a copy, so that a packet for it is handled as
+//! one without a route, and counted by its cause. A closed host port has no credits. A packet on a cable that
+//! is cut receives a destination beyond the last host, for which no switch has a route.
 //!
-//! A discarded packet gives its credits back as if it had been sent on, so that every buffer still
-//! adds up, and its payload is counted, so that bytes in are bytes out, inside or discarded.
+//! A discarded packet returns its credits as if the switch had sent it, so that the credits of every buffer
+//! add up, and its payload is counted, so that bytes injected are bytes delivered, in the fabric or discarded.
 
 use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
 use silvan_core::{HostId, NodeId, PortId, PortNumber, Rate};
@@ -26,9 +25,9 @@ use silvan_model::{BuildError, EngineError, OnWire, VlArbitration};
 
 /// Credits that a closed port lacks: more than any buffer has.
 const WITHHELD: i32 = 1 << 28;
-/// Behind a link to a switch, any host may be.
+/// Behind a link to a switch: any host.
 const EVERY_HOST: u32 = u32::MAX - 1;
-/// Behind a port without a cable, there is none.
+/// Behind a port without a cable: no host.
 const NO_HOST: u32 = u32::MAX;
 
 /// Packets that a port did not pass on (IBA 16.1.3.5), since the start.
@@ -44,7 +43,7 @@ pub(crate) struct Discards {
     pub relay_errors: u64,
 }
 
-/// Everything that outside changes need beside the plane.
+/// State of runtime reconfiguration, in addition to the plane.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reconfiguration {
     /// Whether packets without a route are discarded; else they end the run.
@@ -114,8 +113,8 @@ impl Plane {
         self.redirect = true;
     }
 
-    /// Takes closed ports out of the forwarding tables, and puts opened ones back: for a whole switch
-    /// at once, as they often come together.
+    /// Removes closed ports from the forwarding tables, and restores opened ones: for a whole switch
+    /// at once, because several of its ports often change together.
     pub(crate) fn refresh_tables(&mut self) {
         for index in std::mem::take(&mut self.reconfiguration.stale) {
             let Element { base, ports, .. } = self.elements[index as usize];
@@ -125,14 +124,14 @@ impl Plane {
             let closed = &self.reconfiguration.closed[base as usize..(base + ports) as usize];
             let set = &self.reconfiguration.tables[range.clone()];
             for (entry, &local) in self.tables[range].iter_mut().zip(set) {
-                // What is no port, but stands for none or for a choice, stays.
+                // An entry without a port, or with a choice, stays.
                 let is_closed = closed.get(usize::from(local)).copied().unwrap_or(false);
                 *entry = if is_closed { NO_ROUTE } else { local };
             }
         }
     }
 
-    /// Starts to keep what closed ports need.
+    /// Creates the tables that closed ports need.
     fn prepare_reconfiguration(&mut self) {
         if self.reconfiguration.closed.is_empty() {
             self.reconfiguration.tables = self.tables.to_vec();
@@ -150,7 +149,7 @@ impl Plane {
         }
     }
 
-    /// Where the ports of the fabric lead to: asked for every route, so kept close together.
+    /// Records the hosts behind the ports of the fabric: every route is checked, so they are one dense table.
     fn record_hosts_behind_ports(&mut self) {
         if self.reconfiguration.hosts_behind.is_empty() {
             let ports = (0..self.fabric_ports).map(|port| {
@@ -165,14 +164,14 @@ impl Plane {
         }
     }
 
-    /// Takes away or gives back the credits of all lanes of an output.
+    /// Withholds or restores the credits of all lanes of an output.
     fn withhold_credits(&mut self, output: usize, withhold: bool) {
         for lane in output * self.vls..(output + 1) * self.vls {
             self.credits[lane].in_hand += if withhold { -WITHHELD } else { WITHHELD };
         }
     }
 
-    /// Loses the packets on the cable to this input.
+    /// Marks the packets on the cable to this input as lost.
     fn divert_heads(&mut self, input: u32) {
         let no_destination = self.no_destination();
         self.events.for_each_head_mut(|port, packet| {
@@ -234,8 +233,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// Gives an output port virtual-lane arbitration tables of its own. Lanes that stand in neither
-    /// table never send.
+    /// Sets the virtual-lane arbitration tables of an output port. Lanes in neither table never send.
     ///
     /// # Errors
     /// [`BuildError::VlArbitration`] if a table names a lane that does not exist.
@@ -323,7 +321,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let element = plane.element_index(port.index());
         if plane.table_range(element).is_none() {
             plane.withhold_credits(port.index(), false);
-            // What the host waited for was not credits.
+            // The host did not wait for credits.
             let out = &mut plane.outs[port.index()];
             out.wait_since = u64::MAX;
             self.wake_host_of(port.index() as u32, self.now);
@@ -339,7 +337,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         }
     }
 
-    /// Gives a link another data rate in the direction out of this port. Packets whose transmission has
+    /// Changes the data rate of a link in the direction out of this port. Packets whose transmission has
     /// started keep the time that it takes.
     ///
     /// # Panics
@@ -359,8 +357,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.reconfiguration.payload
     }
 
-    /// Ends a deadlock as switches do whose packets wait too long (HOQLife, IBA 18.2.5.4): what waits
-    /// at the ports of the circle is discarded there, and the run can go on. Gives the number of
+    /// Ends a deadlock as switches do when a packet waits too long (HOQLife, IBA 18.2.5.4): they discard the
+    /// packets that wait at the ports of the cycle, and the run can continue. Returns the number of
     /// packets, 0 if there is no deadlock.
     pub fn break_deadlock(&mut self) -> usize {
         let Some(EngineError::Deadlock(deadlock)) = self.fault.take() else {
@@ -380,7 +378,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             .sum()
     }
 
-    /// Discards what waits for an output, counted at `port`. Gives the number of packets.
+    /// Discards the packets that wait for an output, counted at `port`. Returns their number.
     fn discard_waiting(&mut self, output: u32, port: u32) -> usize {
         let now = self.now;
         let mut discarded = 0;
@@ -417,7 +415,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         discarded
     }
 
-    /// Takes the first packet of a queue without sending it.
+    /// Removes the first packet of a queue without sending it.
     fn pop_waiting(&mut self, output: u32, lane: usize, local: u32) -> Packet {
         let plane = &mut self.plane;
         let record = &mut plane.lanes[lane];
@@ -448,7 +446,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.return_credits(now, tail, input, packet);
     }
 
-    /// A head for which the hot loop has found no way.
+    /// A head for which the hot loop has found no route.
     #[cold]
     pub(crate) fn unroutable(&mut self, head: Head) {
         let Head {

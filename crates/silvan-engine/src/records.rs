@@ -6,7 +6,7 @@ use crate::packet::NONE;
 use crate::variant::EngineVariant;
 use silvan_core::prefetch::prefetch;
 
-/// What stands at the far end of a port's link.
+/// The far end of a port's link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Nothing: the port is not cabled.
@@ -43,7 +43,7 @@ pub(crate) struct OutPort {
     pub rate: u8,
     /// Fixed-delay queue of its heads.
     pub head_queue: u8,
-    /// What stands at the far end.
+    /// Kind of the far end.
     pub kind: Next,
     /// Whether packets leaving here may be marked: a switch output, not a host's nor an output
     /// buffer's.
@@ -66,38 +66,38 @@ pub(crate) struct OutLane {
     pub words: u8,
 }
 
-/// Credits on their way that a lane holds itself.
+/// Credits in flight that a lane's own record holds.
 const SLOTS: usize = 6;
 
 /// The credits of one virtual lane of an output for the buffer at the far end: those in hand and
-/// those on their way back.
+/// those in flight.
 ///
-/// Credits come back without an event: the receiver notes how many blocks arrive when, and the sender
-/// takes them in when it looks. An entry packs the arrival time in ps (56 bits, 20 hours) and
+/// Credits return without an event: the receiver posts how many blocks arrive when, and the sender
+/// collects them when it needs some. An entry packs the arrival time in ps (56 bits, 20 hours) and
 /// the number of blocks (8 bits).
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Credits {
     /// Credits in hand, in blocks.
     pub in_hand: i32,
-    /// Entries that do not fit into `slots`, as a place in `Overflow`; `NONE` if all do. None of them
+    /// Entries that do not fit into `slots`, as an index into `Overflow`; `NONE` if all do. None of them
     /// arrives before one in `slots`.
     overflow: u32,
-    /// Places in use: from `first` to before `end`.
+    /// Slots in use: from `first` to before `end`.
     first: u8,
     end: u8,
-    /// Somebody waits for credits and must be woken when some come sooner than known. Cleared
-    /// when a packet is sent.
+    /// The sender waits for credits and must be woken if some arrive sooner than it expects. Cleared
+    /// when it sends a packet.
     pub starved: bool,
-    /// Local input that is first in turn for this lane; here because a packet that need not
-    /// wait touches nothing else of its lane.
+    /// Round-robin pointer: the local input that this lane serves first. It is here because a packet that
+    /// does not wait accesses no other record of its lane.
     pub pointer: u8,
     /// The next entries, ordered by arrival.
     slots: [u64; SLOTS],
 }
 
 impl OutLane {
-    /// First waiting input in turn that is not blocked.
+    /// First waiting input from the round-robin pointer on that is not blocked.
     #[inline]
     pub fn pick<F: EngineVariant>(&self, pointer: u8, blocked: Option<&[u64; 4]>) -> Option<u32> {
         let words = usize::from(self.words);
@@ -185,7 +185,7 @@ const BLOCK_MASK: u64 = (1 << BLOCK_BITS) - 1;
 /// Latest instant the engine can represent: 2^56 ps, about 20 hours.
 pub(crate) const LATEST: u64 = 1 << (64 - BLOCK_BITS);
 
-/// Credits on their way that do not fit into their lane's ring: many small packets in a large
+/// Credits in flight that do not fit into the slots of their lane: many small packets in a large
 /// buffer, or a slow sink.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Overflow {
@@ -207,13 +207,13 @@ impl Credits {
         }
     }
 
-    /// The entries on their way that are not spilled.
+    /// The entries in flight that are not in overflow.
     #[inline(always)]
     fn ring_entries(&self) -> &[u64] {
         &self.slots[usize::from(self.first)..usize::from(self.end)]
     }
 
-    /// Takes in the credits that have arrived by `now`.
+    /// Collects the credits that have arrived by `now`.
     #[inline(always)]
     pub fn collect_arrived(&mut self, overflow: &mut Overflow, now: u64) {
         // All entries of an instant are below the first of the next.
@@ -239,8 +239,8 @@ impl Credits {
         }
     }
 
-    /// Whether `blocks` credits are in hand at `now`. Arrivals are taken in only if it takes them, so
-    /// that a lane with plenty need not look.
+    /// Whether `blocks` credits are in hand at `now`. Arrivals are collected only if those in hand do not
+    /// suffice.
     #[inline(always)]
     pub fn has(&mut self, overflow: &mut Overflow, now: u64, blocks: i32) -> bool {
         if self.in_hand < blocks {
@@ -249,7 +249,7 @@ impl Credits {
         self.in_hand >= blocks
     }
 
-    /// Notes that `blocks` credits arrive at `due`.
+    /// Posts `blocks` credits that arrive at `due`.
     #[inline(always)]
     pub fn post(&mut self, overflow: &mut Overflow, now: u64, due: u64, blocks: i32) {
         debug_assert!(due < LATEST, "beyond the clock");
@@ -267,7 +267,7 @@ impl Credits {
         }
     }
 
-    /// Moves the entries to the first places.
+    /// Moves the entries to the first slots.
     fn compact(&mut self) {
         let (first, end) = (self.first, self.end);
         self.slots
@@ -275,13 +275,13 @@ impl Credits {
         (self.first, self.end) = (0, end - first);
     }
 
-    /// Frees the last place, unless all are needed or others wait for one.
+    /// Frees the last slot, unless all are needed or other entries wait for one.
     #[inline(never)]
     fn free_slot(&mut self, overflow: &mut Overflow, now: u64) -> bool {
         if self.overflow != NONE {
             return false;
         }
-        // Where credits abound nobody has looked for long, and all have arrived.
+        // A sender with many credits has not collected any for long, and all have arrived.
         if self.first == 0 && self.slots[SLOTS - 1] >> BLOCK_BITS <= now {
             let blocks: u64 = self.slots.iter().map(|entry| entry & BLOCK_MASK).sum();
             self.in_hand += blocks as i32;
@@ -293,7 +293,7 @@ impl Credits {
         usize::from(self.end) < SLOTS
     }
 
-    /// Moves the last entry to its place: reads of different length can end out of the order of
+    /// Moves the last entry to its slot: reads of different length can end out of the order of
     /// their start.
     #[cold]
     fn insert_sorted(&mut self) {
@@ -305,8 +305,8 @@ impl Credits {
         }
     }
 
-    /// Adds an entry when all places are taken or others wait for one: the latest of all goes to the
-    /// spill.
+    /// Adds an entry when all slots are in use or other entries wait for one: the latest of all goes into
+    /// overflow.
     fn post_overflow(&mut self, overflow: &mut Overflow, entry: u64) {
         let mut latest = entry;
         let ring_entries = &mut self.slots[usize::from(self.first)..usize::from(self.end)];
@@ -329,7 +329,7 @@ impl Credits {
         }
     }
 
-    /// Fills the places, which are all free, from the spill, and takes in what has arrived.
+    /// Fills the slots, which are all free, from overflow, and collects the credits that have arrived.
     #[inline(never)]
     fn refill(&mut self, overflow: &mut Overflow, now: u64) {
         let queue = &mut overflow.queues[self.overflow as usize];
@@ -345,7 +345,7 @@ impl Credits {
         self.collect_arrived(overflow, now);
     }
 
-    /// Asks for the queue of the entries that are spilled.
+    /// Prefetches the queue of the entries in overflow.
     #[inline(always)]
     pub fn prefetch_overflow(&self, overflow: &Overflow) {
         prefetch(&overflow.queues, self.overflow as usize);
@@ -360,7 +360,7 @@ impl Credits {
         self.ring_entries().iter().chain(overflowed).copied()
     }
 
-    /// When the lane will have `blocks` credits, from what is on its way; `None` if it is not enough.
+    /// When the lane will have `blocks` credits, from those in flight; `None` if they do not suffice.
     pub fn when(&self, overflow: &Overflow, blocks: i32) -> Option<u64> {
         let mut credits = self.in_hand;
         self.in_flight(overflow).find_map(|entry| {
@@ -369,7 +369,7 @@ impl Credits {
         })
     }
 
-    /// Credits in hand at `now`, arrivals not yet taken in included.
+    /// Credits in hand at `now`, arrivals not collected yet included.
     pub fn at(&self, overflow: &Overflow, now: u64) -> i32 {
         let arrived = self
             .in_flight(overflow)
@@ -380,7 +380,7 @@ impl Credits {
                 .sum::<i32>()
     }
 
-    /// Credits on their way.
+    /// Credits in flight.
     pub fn pending(&self, overflow: &Overflow) -> i32 {
         self.in_flight(overflow)
             .map(|entry| (entry & BLOCK_MASK) as i32)

@@ -1,9 +1,9 @@
-//! What forwarding tables alone do not say: lanes that change along the way, and ports among which
-//! a switch chooses.
+//! Routing beyond forwarding tables: virtual lanes that change along the path, and ports among which a
+//! switch chooses.
 //!
 //! A packet's virtual lane is that of the buffer that holds it or that it travels to. Where lanes
-//! change it joins the queue of its next lane while it takes space on its last one, and takes the
-//! next when it starts.
+//! change, a packet waits in the queue of its next lane while it occupies space on its last one, and
+//! changes to the next when it starts.
 
 use silvan_cc::hooks::{Candidate, SourceControl, SwitchControl};
 use silvan_core::{HostId, PortId, PortNumber};
@@ -26,15 +26,15 @@ pub(crate) const CHOOSE: u8 = 0xfe;
 /// Everything about lanes and choices; empty unless the routes have them.
 #[derive(Debug, Default)]
 pub(crate) struct Routing {
-    /// Whether lanes change along the way.
+    /// Whether virtual lanes change along the path.
     pub changes_lanes: bool,
-    /// Low bits of the service level that say what kind of path a packet is on.
+    /// Number of low bits of the service level that encode the kind of path of a packet.
     path_bits: u8,
     /// First entry of `paths` for what a host sends, by host: a row that it shares with others, or one of
     /// its own. Empty if no service level depends on the path.
     rows: Vec<u32>,
     /// Row by row, the service level of a path for traffic of class 0, by destination. Its low
-    /// `path_bits` say the kind of path.
+    /// `path_bits` encode the kind of path.
     paths: Vec<u8>,
     /// Entries of `paths` that are in shared rows; rows of single hosts are behind them.
     shared: u32,
@@ -84,13 +84,13 @@ impl Routing {
         self.class_bits(service_level)
     }
 
-    /// The bits of a service level that say the class.
+    /// The bits of a service level that encode the class.
     #[inline(always)]
     pub fn class_bits(&self, service_level: u8) -> u8 {
         service_level >> self.path_bits
     }
 
-    /// Sets the service level of the path from one host to another, for traffic of class 0. Gives
+    /// Sets the service level of the path from one host to another, for traffic of class 0. Returns
     /// `false` if it had it already.
     fn set_path(&mut self, (source, destination): (u32, u32), hosts: usize, level: u8) -> bool {
         if self.service_level(source, destination, 0) == level {
@@ -138,7 +138,7 @@ impl Routing {
         self.lanes.len()
     }
 
-    /// Whether packets keep their lane and their service level all the way.
+    /// Whether packets keep their virtual lane and their service level on the whole path.
     pub fn keep_lanes(&self) -> bool {
         !self.changes_lanes && self.rows.is_empty() && self.host_lanes.is_empty()
     }
@@ -232,7 +232,7 @@ impl Plane {
         }
     }
 
-    /// Lets a switch that kept lanes map them, as the configuration says.
+    /// Adds the mapping of the configuration to a switch that kept lanes.
     fn map_lanes(&mut self, element: usize, pairs: u32) {
         let routing = &mut self.routing;
         routing.changes_lanes = true;
@@ -325,7 +325,7 @@ impl Plane {
     }
 
     /// Bytes ahead of a packet on its lane of an output: those that wait here, and those in the buffer
-    /// behind the cable or on their way into it, as the credits tell.
+    /// behind the cable or on their way into it, from the credits.
     fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
         let lane = self.lane(output, vl);
         let credits = &self.credits[lane];
@@ -341,7 +341,7 @@ impl Plane {
         }
     }
 
-    /// How much longer than the fastest of its alternatives the input takes for a packet.
+    /// By how much the serialisation time of a packet at the input exceeds that of its fastest alternative.
     fn head_start(&self, head: &Head, entry: usize) -> u64 {
         let Choice { first, count, .. } = self.routing.choices[entry];
         let base = self.element_of(head.port).base;

@@ -10,7 +10,7 @@ use crate::plane::Host;
 use silvan_core::Time;
 use silvan_model::{FlowProgress, Latencies, LatencyStats};
 
-/// A data packet taken in by its destination.
+/// A data packet that its destination has received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     /// When, in ps.
@@ -74,7 +74,7 @@ impl Default for LatencyCounts {
     }
 }
 
-/// Bits below the leading one that are told apart.
+/// Bits below the leading one that are distinguished.
 const MANTISSA: u32 = 7;
 
 impl LatencyCounts {
@@ -125,7 +125,7 @@ impl LatencyCounts {
     }
 }
 
-/// What is counted of a delivery beside the totals of its class.
+/// What is counted of a delivery in addition to the totals of its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detail {
     /// Nothing.

@@ -18,7 +18,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// virtual output queue.
     #[inline(always)]
     pub(crate) fn head(&mut self, head: Head) {
-        // Apart from here on: passed on whole, the head would live in memory.
+        // Its fields are separate from here on: passed as one value, the head would be kept in memory.
         let (now, port) = (head.time, head.port);
         let mut output = self.plane.resolve(port, head.output);
         let mut packet = head.packet;
@@ -132,8 +132,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else if free_at >= now {
             self.wake_output(output, free_at);
         } else {
-            // The port is idle for want of credits or of a free input; this packet may be able
-            // to go.
+            // The port is idle because it lacks credits or a free input; this packet may be able
+            // to leave.
             self.arbitrate(now, output);
         }
     }
@@ -167,7 +167,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// Lets an output choose among the packets that wait for it.
+    /// Makes an output choose among the packets that wait for it.
     #[inline]
     pub(crate) fn arbitrate(&mut self, now: u64, output: u32) {
         let out = &self.plane.outs[output as usize];
@@ -186,7 +186,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
     }
 
-    /// The only lane's turn.
+    /// Arbitration with a single lane.
     #[inline(always)]
     fn arbitrate_lane(&mut self, now: u64, output: u32) {
         let lane = output as usize;
@@ -253,8 +253,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let Some(local) = picked else {
             return Candidate::Empty;
         };
-        // Any packet fits into the credits of one of MTU size; only below that the packet itself
-        // need be looked at.
+        // Any packet fits into the credits of one of MTU size; only below that does the size of
+        // the packet matter.
         if credits.has(&mut plane.overflow, now, plane.mtu_blocks) {
             return Candidate::Ready { local };
         }
@@ -515,7 +515,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         credits.has(&mut plane.overflow, now, plane.mtu_blocks)
     }
 
-    /// Tells the scheme when an input buffer has no room for another packet of MTU size.
+    /// Notifies the scheme when an input buffer has no room for another packet of MTU size.
     fn check_full(&mut self, now: u64, port: u32, vl: usize) {
         let plane = &mut self.plane;
         if port as usize >= plane.fabric_ports {
@@ -561,7 +561,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             .push(Event::new(end, phase::READ_END, input, 0));
     }
 
-    /// A read ends: the outputs that wait for this input get their chance in turn.
+    /// A read ends: the outputs that wait for this input arbitrate in round-robin order.
     pub(crate) fn read_end(&mut self, now: u64, input: u32) {
         let plane = &mut self.plane;
         let Some(reads) = &mut plane.reads else {
@@ -597,7 +597,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 }
 
-/// The head has been put off already because the output is faster than the input.
+/// The head has been delayed already because the output is faster than the input.
 const DEFERRED: u8 = 128;
 
 enum Candidate {
@@ -608,7 +608,7 @@ enum Candidate {
 
 #[inline]
 fn advance_pointer(local: u32) -> u8 {
-    // A switch has at most 254 ports, so the turn after the last one stays within a byte; turns beyond
+    // A switch has at most 254 ports, so the pointer after the last one fits into a byte; pointers beyond
     // the last input wrap in `OutLane::pick`.
     (local + 1) as u8
 }

@@ -2,8 +2,8 @@
 //!
 //! The hot loop follows numbers from record to record (a head's input port, that port's upstream port,
 //! its lane, its queue, the queue's last node), all of which the engine has made itself when it compiled the
-//! fabric or when it appended to the table that they lead into. What comes from outside (forwarding
-//! tables, ports and hosts named by a caller) is checked where it comes in. A check at each step cost a
+//! fabric or when it appended to the table that they lead into. External input (forwarding
+//! tables, ports and hosts named by a caller) is checked where it enters. A check at each step cost a
 //! tenth of a run's time. In builds with debug assertions, in which all Rust tests run, each access is
 //! checked.
 

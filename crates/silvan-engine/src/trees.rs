@@ -16,7 +16,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Finds the congestion trees of this instant. A Port VL is a root only if at least `threshold`
     /// bytes, and at least one packet, wait for it.
     ///
-    /// Looks at every Port VL, and at every packet that waits in a tree; changes nothing.
+    /// Reads every Port VL, and every packet that waits in a tree; changes nothing.
     pub fn forest(&self, threshold: Bytes) -> Forest {
         Forest {
             at: time(self.now),

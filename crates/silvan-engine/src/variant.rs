@@ -1,4 +1,4 @@
-//! What an engine is compiled for: every fabric, or those that most studies use.
+//! Engine variants: for every fabric, or specialised for those that most studies use.
 
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
@@ -13,11 +13,11 @@ mod sealed {
     impl Sealed for super::Lookahead {}
 }
 
-/// How much an engine's hot loop has to ask.
+/// The fabrics that an engine's hot loop supports.
 pub trait EngineVariant: sealed::Sealed {
-    /// Whether it is for plain fabrics only; [`CompiledFabric::is_specialisable`] says which they are.
+    /// Whether it is specialised; [`CompiledFabric::is_specialisable`] has the conditions.
     const SPECIALISED: bool;
-    /// Whether events are taken window by window; [`CompiledFabric::has_lookahead`] says where they can be.
+    /// Whether it processes events by lookahead windows; [`CompiledFabric::has_lookahead`] has the conditions.
     const LOOKAHEAD: bool = false;
 }
 
@@ -25,12 +25,12 @@ pub trait EngineVariant: sealed::Sealed {
 #[derive(Clone, Copy, Debug)]
 pub struct General;
 
-/// An engine for plain fabrics. What it need not ask is a tenth of a run's time.
+/// An engine for the most frequent kind of fabric. The checks that it does not need are a tenth of a run's time.
 #[derive(Clone, Copy, Debug)]
 pub struct Specialised;
 
-/// An engine for plain fabrics in which nothing has an effect elsewhere before some time has passed: within such
-/// a window events of different ports are taken in any order.
+/// An engine for fabrics in which no event has an effect on another port before some time has passed: within
+/// such a lookahead window it processes the events of different ports in any order.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookahead;
 
@@ -64,7 +64,7 @@ impl CompiledFabric {
         Plane::build(fabric, routes.into(), config).map(Self)
     }
 
-    /// Whether an engine of the form [`Specialised`] can run it: one virtual lane, virtual output queues,
+    /// Whether the variant [`Specialised`] can run it: one virtual lane, virtual output queues,
     /// round-robin arbitration without limits on reads or overtaking, switches of at most 64 ports, no output faster than an input
     /// of its switch, and service levels that do not depend on the path.
     pub fn is_specialisable(&self) -> bool {
@@ -78,9 +78,8 @@ impl CompiledFabric {
             && plane.lanes.iter().all(|lane| lane.words == 1)
     }
 
-    /// Whether an engine of the form [`Lookahead`] can run it: it is plain, it takes both a head and a credit
-    /// a while to reach the next port, and switches do not choose among ports, nor destinations
-    /// acknowledge.
+    /// Whether the variant [`Lookahead`] can run it: [`Specialised`] can, heads and credits need some time to
+    /// reach the next port, switches do not choose among ports, and destinations do not acknowledge.
     pub fn has_lookahead(&self) -> bool {
         let plane = &self.0;
         self.is_specialisable()
@@ -89,7 +88,7 @@ impl CompiledFabric {
             && plane.window().is_some()
     }
 
-    /// The same with congestion control of which each port and each host has a part of its own.
+    /// The same with congestion control whose state is separate for each port and each host.
     pub fn has_lookahead_with_control(&self) -> bool {
         self.has_lookahead() && self.0.knows_feedback()
     }

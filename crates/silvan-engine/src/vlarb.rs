@@ -10,7 +10,7 @@ use silvan_model::VlArbitration;
 pub(crate) struct VlTables {
     high: Vec<Entry>,
     low: Vec<Entry>,
-    /// Bytes of high priority before low gets its turn; `None` for no limit.
+    /// Bytes of high priority before low priority may send; `None` for no limit.
     limit: Option<i64>,
     high_lanes: u16,
     low_lanes: u16,
@@ -19,11 +19,11 @@ pub(crate) struct VlTables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     vl: u8,
-    /// Bytes per turn.
+    /// Bytes per visit of the entry.
     weight: i64,
 }
 
-/// Where one port stands in the tables.
+/// Position of one port in the tables.
 #[derive(Clone, Debug)]
 pub(crate) struct VlState {
     high: Pointer,
@@ -93,13 +93,13 @@ impl VlTables {
     }
 
     /// Chooses among the lanes of `ready` (one bit each), and charges nothing yet; `None` when no
-    /// ready lane stands in a table.
+    /// ready lane is in a table.
     pub fn choose(&self, state: &mut VlState, ready: u16) -> Option<Choice> {
         let high = ready & self.high_lanes != 0;
         let low = ready & self.low_lanes != 0;
         let high_first = high && (self.limit.is_none() || state.budget > 0 || !low);
         if high_first && state.budget <= 0 {
-            // Spent, but low has nothing to send: its turn has passed.
+            // The budget is spent, but low priority has nothing to send: it starts again.
             state.budget = self.limit.unwrap_or(0);
         }
         let (table, pointer) = if high_first {
@@ -109,8 +109,8 @@ impl VlTables {
         } else {
             return None;
         };
-        // A turn goes on while its lane is ready and has weight left; else the next entry's
-        // begins with its full weight. One more step than entries, to come back to the first.
+        // The entry stays while its lane is ready and has weight left; else the next entry
+        // begins with its full weight. One more step than entries, to return to the first.
         for _ in 0..=table.len() {
             let entry = table[usize::from(pointer.entry)];
             if pointer.left > 0 && ready & (1 << entry.vl) != 0 {
@@ -178,7 +178,7 @@ mod tests {
             },
             2,
         );
-        // 16 * 64 bytes are one packet a turn, 48 * 64 bytes are three.
+        // 16 * 64 bytes are one packet per visit, 48 * 64 bytes are three.
         assert_eq!(shares(&tables, 0b11, 400), [100, 300, 0, 0]);
         assert_eq!(shares(&tables, 0b01, 10), [10, 0, 0, 0]);
     }
@@ -195,7 +195,7 @@ mod tests {
                 2,
             )
         };
-        // Limit 0: packet by packet in turn. Limit 1: 4096 bytes are four packets, then one low.
+        // Limit 0: packet by packet alternately. Limit 1: 4096 bytes are four packets, then one low.
         assert_eq!(shares(&table(0), 0b11, 100), [50, 50, 0, 0]);
         assert_eq!(shares(&table(1), 0b11, 100), [20, 80, 0, 0]);
         assert_eq!(shares(&table(255), 0b11, 100), [0, 100, 0, 0]);

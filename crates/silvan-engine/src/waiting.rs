@@ -41,7 +41,7 @@ impl Plane {
         }
     }
 
-    /// The fabric port of an output: its own, or of an output-buffer stage the one it stands behind.
+    /// The fabric port of an output: its own, or of an output-buffer stage the one in front of it.
     pub fn fabric_port(&self, output: u32) -> u32 {
         if (output as usize) < self.fabric_ports {
             output
@@ -53,7 +53,7 @@ impl Plane {
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Calls `each` with every packet that waits in a switch, notifications included, in a fixed
-    /// order, those of a FIFO as they have arrived. Packets under way on links or through a crossbar are not among them.
+    /// order, those of a FIFO as they have arrived. Packets in flight on links or through a crossbar are not among them.
     pub fn for_each_waiting(&self, mut each: impl FnMut(WaitingPacket)) {
         let plane = &self.plane;
         let waiting = |output: u32, vl, input: u32, packet: &Packet| {

@@ -1,7 +1,7 @@
-//! Events taken window by window instead of one by one.
+//! Events processed by lookahead windows instead of one by one.
 //!
-//! What happens at an output changes that output, the packets on their way from it, and the credits on their
-//! way to the port upstream. Both are on their way for some time. Within a window no longer than the
+//! What happens at an output changes that output, the packets on their way from it, and the credits in
+//! flight to the port upstream. Both are in flight for some time. Within a window no longer than the
 //! shortest of these times, outputs and hosts are independent of each other. The engine processes them one
 //! after the other, each with all of its own events in their order, and needs no order among the events of
 //! different ones (conservative synchronisation: Chandy and Misra, "Distributed simulation", 1979; here it
@@ -28,11 +28,11 @@ use silvan_model::BecnPath;
 
 /// Shortest window that is worth opening, 2^14 ps.
 const SHORTEST: u32 = 14;
-/// How many heads ahead tables are asked for.
+/// Distance in heads at which tables are prefetched.
 const TABLES_AHEAD: usize = 16;
 
 impl Plane {
-    /// The longest window, as a power of two in ps, and the longest way of a head; `None` if there are no
+    /// The longest window, as a power of two in ps, and the longest flight of a head; `None` if there are no
     /// windows worth opening.
     pub fn window(&self) -> Option<(u32, u64)> {
         let outs = self.outs.iter().zip(self.head_delay.iter());
@@ -60,7 +60,7 @@ impl Plane {
         self.sink_cnp == 0 || self.window().is_some_and(|(shift, _)| ahead >> shift > 0)
     }
 
-    /// Looks up the outputs of heads, and asks for what [`Calendar::see`] needs.
+    /// Finds the outputs of heads, and prefetches what [`Calendar::see`] needs.
     fn resolve_heads(&self, heads: &mut [Head]) {
         for index in 0..heads.len() {
             if let Some(head) = heads.get(index + TABLES_AHEAD) {

@@ -1,10 +1,10 @@
 //! The engine compiled for what simulations choose.
 //!
 //! Nothing but this crate is generic over control and workload all the way down to the hot loop. What is
-//! used most, no control and InfiniBand's with ordinary traffic on a plain fabric, has an engine of its
+//! used most, no control and InfiniBand's with ordinary traffic on a fabric of the usual kind, has an engine of its
 //! own, and so has the live fabric. Everything else shares one, which is compiled for every fabric, for an
 //! enum of all schemes and for traffic with or without programs: each call of a scheme costs it a
-//! predictable branch, and so does whatever a plain fabric does not have.
+//! predictable branch, and so does every setting that a specialised engine does not support.
 //! Results do not depend on which engine it is.
 
 mod compiled;
@@ -24,7 +24,7 @@ fn compile(network: Network<'_>) -> Result<CompiledFabric, BuildError> {
     CompiledFabric::new(network.fabric, network.routes, network.config)
 }
 
-/// The fastest engine that there is for what is asked for.
+/// The fastest engine for these settings.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fastest;
 
@@ -59,7 +59,7 @@ impl Engines for Fastest {
     }
 }
 
-/// Traffic alone on a plain fabric.
+/// Traffic alone on a fabric that a specialised engine can run.
 struct Specialised {
     fabric: CompiledFabric,
     load: Load,

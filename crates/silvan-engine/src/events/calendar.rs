@@ -176,7 +176,7 @@ impl Calendar {
         self.fed[host as usize] == self.window
     }
 
-    /// Begins to look for outputs that several heads want.
+    /// Begins to count the heads of each output.
     #[inline]
     pub fn begin_heads(&mut self) {
         self.stamp = self.stamp.wrapping_add(2);
@@ -193,7 +193,7 @@ impl Calendar {
         &mut self.seen[place]
     }
 
-    /// Asks for what [`see`](Self::see) needs.
+    /// Prefetches what [`see`](Self::see) needs.
     #[inline(always)]
     pub fn prefetch_seen(&self, output: u32) {
         prefetch(&self.seen, output as usize);

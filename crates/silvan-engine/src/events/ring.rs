@@ -1,4 +1,4 @@
-//! A first-in first-out lane of events with one delay.
+//! A first-in first-out queue of events with one delay.
 
 use super::Head;
 use crate::table::Table;
@@ -10,8 +10,8 @@ pub(super) struct Ring<T> {
     pub(super) slots: Table<T>,
     head: usize,
     len: usize,
-    /// The latest event ever appended. One that has left was no later than any to come, so it
-    /// is not asked whether it has.
+    /// The latest event ever appended. An event that has left was not later than any that
+    /// follows, so the comparison also holds then.
     last: (u64, u32),
 }
 
@@ -104,7 +104,7 @@ impl<T: Keyed> Ring<T> {
         self.head = 0;
     }
 
-    /// Takes the first event of a ring that is not empty.
+    /// Removes the first event of a ring that is not empty.
     #[inline(always)]
     pub(super) fn pop_front(&mut self) -> T {
         let event = self.slots[self.head & (self.slots.len() - 1)];
@@ -122,7 +122,7 @@ impl<T: Keyed> Ring<T> {
     /// The same with the right to change what it is not ordered by; it must be there.
     #[inline(always)]
     pub(super) fn peek_mut(&mut self, distance: usize) -> &mut T {
-        debug_assert!(distance < self.len, "nobody stands there");
+        debug_assert!(distance < self.len, "no event at this distance");
         let at = self.at(distance);
         &mut self.slots[at]
     }

@@ -7,13 +7,13 @@ use super::Event;
 use crate::table::Table;
 
 /// Width of a wheel bucket: 2^14 ps, about 16 ns. Narrower ones would be sorted with less work, but
-/// what comes up within a bucket is known, and can be asked for ahead of time.
+/// what comes up within a bucket is known, and can be prefetched.
 pub(super) const BUCKET_SHIFT: u32 = 14;
 /// Buckets of the wheel: a horizon of 134 us. Later events wait in a heap.
 const BUCKETS: u64 = 1 << 13;
-/// Events of a chunk; as a count of events, one that has no place left.
+/// Events of a chunk; as a count of events, a full chunk.
 const FULL: u32 = 15;
-/// No chunk, which has no place left.
+/// No chunk; it counts as full.
 const END: u32 = u32::MAX;
 
 /// Some events of a bucket, four cache lines.
@@ -34,7 +34,7 @@ pub(super) struct Wheel {
     occupied: Table<u64>,
     chunks: Table<Chunk>,
     free: u32,
-    /// Bucket number (not wrapped) up to which events stand in `current`.
+    /// Bucket number (not wrapped) up to which events are in `current`.
     cursor: u64,
     /// Events up to and including bucket `cursor`, last first.
     pub(super) current: Vec<Event>,
@@ -102,7 +102,7 @@ impl Wheel {
         self.in_buckets += 1;
     }
 
-    /// Gives a bucket an empty chunk to fill after this one.
+    /// Adds an empty chunk to a bucket, to fill after this one.
     fn open_chunk(&mut self, slot: usize, next: u32) -> u32 {
         self.occupied[slot / 64] |= 1 << (slot % 64);
         let chunk = self.free;

@@ -32,7 +32,7 @@ fn is_cut_through(config: &EngineConfig) -> bool {
 
 /// Most ports or hosts: the event queue has 28 bits for their numbers.
 const MOST_IDS: u64 = 1 << 28;
-/// Most rows of a table: their numbers have 32 bits, of which the highest stands for none.
+/// Most rows of a table: their numbers have 32 bits, of which the highest means none.
 const MOST_ROWS: u64 = (1 << 31) - 1;
 
 /// Checks that ports, hosts, lanes, queues and table entries have numbers that fit.
@@ -184,7 +184,7 @@ impl Plane {
         (self.rates.len() - 1) as u8
     }
 
-    /// Gives a link another data rate in the direction out of a port of the fabric.
+    /// Changes the data rate of a link in the direction out of a port of the fabric.
     pub(crate) fn set_link_rate(&mut self, port: PortId, rate: Rate) {
         let stage = self.link_port(port);
         self.outs[stage].rate = self.rate_index(rate);
@@ -307,7 +307,7 @@ impl Plane {
                         (port.index() - node.first_port.index()) as u8
                     })
             }));
-            // The way of packets that were on a cable when it was cut.
+            // The entry of packets that were on a cable when it was cut.
             self.tables.push(NO_ROUTE);
             self.elements[fabric.node_of_switch(switch).index()].table = table;
         }

@@ -52,7 +52,7 @@ pub(super) fn trees(plane: &Plane, now: u64, threshold: Bytes) -> Vec<Tree> {
     found
 }
 
-/// Where in the forest a Port VL stands.
+/// Location of a Port VL in the forest.
 #[derive(Clone, Copy, Debug)]
 struct Location {
     tree: u32,
@@ -154,10 +154,10 @@ impl Growth<'_> {
         roots
     }
 
-    /// The Port VLs that wait for credits because of those of the last ring, and for no nearer one.
+    /// The Port VLs that wait for credits because of those of the last ring, and for no closer one.
     fn next_ring(&mut self, ring: &[usize]) -> Vec<usize> {
         let plane = self.plane;
-        // Who waits, for how many bytes to leave, and which Port VL they wait for.
+        // Waiting Port VL, bytes that it waits for, and the Port VL that holds them.
         let mut waits: Vec<(usize, Reverse<u64>, usize)> = Vec::new();
         for &lane in ring {
             if self.is_host(lane) {
@@ -232,7 +232,7 @@ impl Growth<'_> {
             self.plane.for_each_blocked_by(lane, &mut note);
             let link = self.link_lane(lane);
             if link != lane {
-                // From an output buffer the way begins at the port before it.
+                // From an output buffer the path begins at the port before it.
                 let mut note = |input, _, packet: &Packet| note(input, lane, packet);
                 self.plane.for_each_blocked_by(link, &mut note);
             }
@@ -241,12 +241,12 @@ impl Growth<'_> {
     }
 
     /// The tree of the root on the path from here to a host: `home` if its root is there, else that
-    /// of the first one. The way is that of the tables, on the lane where it begins.
+    /// of the first one. The path is that of the tables, on the lane where it begins.
     fn root_on_path(&self, from: usize, destination: u32, home: u32) -> Option<u32> {
         let (plane, vl) = (self.plane, from % self.plane.vls);
         let mut first = None;
         let mut lane = from;
-        // A way is never longer than there are switches.
+        // A path is never longer than the number of switches.
         for _ in 0..plane.elements.len() {
             match self.locations[lane] {
                 Some(Location { tree, depth: 0, .. }) if tree == home => return Some(home),

@@ -82,7 +82,7 @@ fn the_notifier_sends_less_by_exactly_the_charge() {
 /// Hosts 2, 3 and 4 send more to host 0 than its sink takes, and each of the packets that it sends to host 1
 /// comes back as a CNP. Its sink is busy all the time: packets x MTU + CNPs x charge = rate x time.
 #[test]
-fn the_notified_host_takes_in_less_by_exactly_the_charge() {
+fn the_notified_host_receives_less_by_exactly_the_charge() {
     let (injection, sink) = (mbit(6_000), mbit(9_000));
     let each = payload_time(injection, MTU);
     let mut flows = vec![Flow {

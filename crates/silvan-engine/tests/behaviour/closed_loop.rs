@@ -105,7 +105,7 @@ fn the_index_rises_and_falls() {
 
 /// Four hosts on a chain of four switches into a fifth. Round-robin gives them 1/8, 1/8, 1/4, 1/2 of
 /// the cable: an index of 1 / (4 * (1/64 + 1/64 + 1/16 + 1/4)) = 0.727. Marks are as frequent as
-/// packets, so whoever sends more is throttled more, until all are alike: the bound is 0.95.
+/// packets, so a host that sends more is throttled more, until all are equal: the bound is 0.95.
 #[test]
 fn throttled_flows_share_fairly() {
     let chain = Chain {
@@ -131,7 +131,7 @@ fn throttled_flows_share_fairly() {
     assert!(fair > 0.95, "{fair} of {shares:?}");
 }
 
-/// Ways for a notification to take.
+/// Paths of a notification.
 fn paths() -> [(&'static str, EngineConfig); 3] {
     let mut in_band = two_lanes(EngineConfig::default());
     in_band.feedback.path = BecnPath::InBand {

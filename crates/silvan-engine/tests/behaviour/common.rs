@@ -143,7 +143,7 @@ impl Routed {
         Engine::new(&self.fabric, &self.tables, config, switch, source, script).unwrap()
     }
 
-    /// Runs to `until` without congestion control, and gives back what the flows have seen.
+    /// Runs to `until` without congestion control, and returns what the flows have recorded.
     pub fn run(&self, config: &EngineConfig, flows: &[Flow], until: Span) -> Script {
         let mut engine = self.engine(config, flows);
         engine.run_until(at(until)).unwrap();

@@ -121,7 +121,7 @@ fn full_rings(queueing: Queueing) {
 }
 
 /// With the hosts of the last `hops` switches silent, no packet takes the cable from the last switch
-/// to the first: the channels that are used depend on each other in a line, not in a circle.
+/// to the first: the channels that are used depend on each other in a line, not in a cycle.
 #[test]
 fn a_gap_in_the_ring_keeps_it_moving() {
     for queueing in [Queueing::Voq, Queueing::Fifo] {
@@ -147,7 +147,7 @@ fn rings_with_a_gap(queueing: Queueing) {
     }
 }
 
-/// One packet per 16 ms is longer than any look for deadlocks. Everything stands still in between, in
+/// One packet per 16 ms is longer than the interval of deadlock checks. No packet moves in between, in
 /// full buffers, and yet everything moves on.
 #[test]
 fn congestion_is_no_deadlock() {
@@ -175,12 +175,12 @@ fn congestion_is_no_deadlock() {
     assert_eq!(all.len(), 6);
     let service = payload_time(mbit(1), MTU);
     for period in periods(&all) {
-        // With one packet of room the next is sent when the last has been taken in.
+        // With one packet of room the next is sent when the last has been received.
         assert!(period > service && period < service + Span::from_us(10));
     }
 }
 
-/// Credits that are on their way for longer than a look for deadlocks lasts.
+/// Credits that are in flight for longer than the interval of deadlock checks.
 #[test]
 fn slow_credits_are_no_deadlock() {
     let kind = cable("4x DDR 2 m");
@@ -194,7 +194,7 @@ fn slow_credits_are_no_deadlock() {
     assert!(engine.workload().records[0].delivered.len() >= 11);
 }
 
-/// Two hosts of one switch go on as ever while the ring around it stands still.
+/// Two hosts of one switch continue to send while the ring around it is blocked.
 #[test]
 fn a_deadlock_is_found_while_others_move() {
     let (switches, hosts_per_switch) = (5, 3);

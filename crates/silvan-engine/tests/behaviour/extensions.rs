@@ -210,7 +210,7 @@ impl SourceControl for Granting {
     }
 }
 
-/// A grant takes the way of a notification: past the fabric a constant time, through it that of a packet of its
+/// A grant travels like a notification: past the fabric a constant time, through it that of a packet of its
 /// size. It takes its charge of the injection rate like a CNP.
 #[test]
 fn grants_travel_as_notifications_do() {
@@ -256,7 +256,7 @@ fn grants_travel_as_notifications_do() {
 
 /// No host, or the receiver itself: neither has anything to send to it.
 #[test]
-fn grants_to_nobody_are_errors() {
+fn grants_without_a_receiver_are_errors() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
     for to in [1, 7] {
         let granting = Granting {
@@ -448,9 +448,9 @@ fn lanes_by_destination_keep_flows_apart() {
     };
     // Packets in 2 ms over a link of 16 Gbit/s, and over one of 2 Gbit/s.
     let per_link = |rate| 2e9 / mbit(rate).span_for(Bytes::from_bytes(WIRE)).as_ps() as f64;
-    let [shared, beside] = delivered(1);
+    let [shared, separate] = delivered(1);
     assert!((shared / per_link(2_000) - 1.0).abs() < 0.05, "{shared}");
-    assert!((beside / shared - 1.0).abs() < 0.1, "{beside}");
+    assert!((separate / shared - 1.0).abs() < 0.1, "{separate}");
     let [alone, fast] = delivered(2);
     assert!((alone / per_link(2_000) - 1.0).abs() < 0.05, "{alone}");
     let rest = per_link(16_000) - per_link(2_000);

@@ -1,4 +1,4 @@
-//! Schemes from outside behind the hooks: what the engine notifies them of is true, and what they ask for
+//! Test schemes behind the hooks: what the engine notifies them of is true, and what they request
 //! happens.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ enum Target {
     Output(PortId),
 }
 
-/// A scheme that looks at the packets of the switch whenever an input buffer is full.
+/// A scheme that reads the packets of the switch whenever an input buffer is full.
 #[derive(Debug)]
 struct Watcher {
     target: Target,
@@ -31,8 +31,8 @@ struct Watcher {
     /// Packets that wait, by input and output.
     waiting: BTreeMap<(PortId, u32), u32>,
     full: Vec<(Time, PortId)>,
-    /// Packets that were asked to be marked.
-    asked: u64,
+    /// Packets whose marking was requested.
+    requested: u64,
 }
 
 impl Watcher {
@@ -42,7 +42,7 @@ impl Watcher {
             queued: BTreeMap::new(),
             waiting: BTreeMap::new(),
             full: Vec::new(),
-            asked: 0,
+            requested: 0,
         }
     }
 }
@@ -104,11 +104,11 @@ impl SwitchControl for Watcher {
             Target::Nothing => {}
             Target::Input => {
                 let of_input = self.waiting.iter().filter(|((from, _), _)| *from == input);
-                self.asked += of_input.map(|(_, &count)| u64::from(count)).sum::<u64>();
+                self.requested += of_input.map(|(_, &count)| u64::from(count)).sum::<u64>();
                 resident.mark_input(input, vl);
             }
             Target::Output(output) => {
-                self.asked += u64::from(resident.queued_packets(output, vl));
+                self.requested += u64::from(resident.queued_packets(output, vl));
                 resident.mark_output(output, vl);
             }
         }
@@ -170,24 +170,24 @@ fn a_full_buffer_is_shown_as_it_is() {
 
 /// Marks by output hit all flows to it, and no packet for another output.
 #[test]
-fn marking_an_output_marks_all_that_wait_for_it() {
+fn marking_an_output_marks_its_waiting_packets() {
     let engine = congested(Target::Output(five_hosts().port_to(3)));
     let marked = marked(&engine);
     assert!(marked[..3].iter().all(|&count| count > 50), "{marked:?}");
     assert_eq!(marked[3], 0);
-    assert!(marked.iter().sum::<u64>() <= engine.switch_control().asked);
+    assert!(marked.iter().sum::<u64>() <= engine.switch_control().requested);
 }
 
 /// Marks by input hit the flows through a full buffer, and no others: hosts 0 and 1 send to 3, so
 /// that their buffers fill; host 2 alone sends to 4 and never fills its own.
 #[test]
-fn marking_an_input_marks_what_waits_in_it() {
+fn marking_an_input_marks_its_waiting_packets() {
     let flows = [(0, 3), (1, 3), (2, 4)].map(|(from, to)| Flow::burst(from, to, 200));
     let engine = watched(Target::Input, &flows);
     let marked = marked(&engine);
     assert!(marked[..2].iter().all(|&count| count > 50), "{marked:?}");
     assert_eq!(marked[2], 0);
-    assert!(marked.iter().sum::<u64>() <= engine.switch_control().asked);
+    assert!(marked.iter().sum::<u64>() <= engine.switch_control().requested);
 }
 
 /// A window of packets per flow, opened again by acknowledgements.
@@ -334,7 +334,7 @@ impl SourceControl for HostPace {
 }
 
 /// A release of the whole host paces all its flows together. Every packet takes its credits when it
-/// starts and gives them back once, when the switch has sent it on; no other is in use then, as the
+/// starts and returns them once, when the switch has sent it on; no other is in use then, as the
 /// next packet starts later.
 #[test]
 fn a_host_can_be_held_back_as_a_whole() {
@@ -378,7 +378,7 @@ fn a_host_can_be_held_back_as_a_whole() {
 
 /// Service levels are flows of their own to a scheme: a window each.
 #[test]
-fn flows_are_told_apart_by_service_level() {
+fn service_levels_distinguish_flows() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 2]);
     let flows = [0, 1, 2].map(|sl| Flow {
         sl,

@@ -34,18 +34,18 @@ fn testbed(congested: bool, sl: u8) -> Script {
 #[test]
 fn congestion_of_one_lane_leaves_the_other_untouched() {
     let (empty, full) = (testbed(false, 1), testbed(true, 1));
-    let (alone, beside) = (&empty.records[0], &full.records[0]);
+    let (alone, shared) = (&empty.records[0], &full.records[0]);
     let host = ser(TwoSwitchTestbed::HOST_LINK, MTU);
     assert!(periods(&alone.injected).iter().all(|&each| each == host));
-    assert_eq!(beside.injected, alone.injected);
+    assert_eq!(shared.injected, alone.injected);
     let blocked = ser(TwoSwitchTestbed::TRUNK, MTU);
-    for (done, undisturbed) in beside.delivered.iter().zip(&alone.delivered) {
+    for (done, undisturbed) in shared.delivered.iter().zip(&alone.delivered) {
         assert!(
             done >= undisturbed && *done <= *undisturbed + blocked,
             "{done} {undisturbed} {blocked}"
         );
     }
-    assert!(alone.delivered.len() - beside.delivered.len() <= 1);
+    assert!(alone.delivered.len() - shared.delivered.len() <= 1);
 
     let shared = testbed(true, 0);
     let share = shared.records[0].delivered.len() as f64 / alone.delivered.len() as f64;
@@ -117,7 +117,7 @@ fn weights_divide_a_saturated_link() {
 
 /// An entry may come twice: its lane then has two turns in a round.
 #[test]
-fn a_lane_may_stand_in_a_table_twice() {
+fn a_lane_may_be_in_a_table_twice() {
     let tables = VlArbitration {
         high: vec![],
         low: vec![(vl(0), 33), (vl(1), 33), (vl(1), 66)],

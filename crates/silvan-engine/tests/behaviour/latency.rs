@@ -170,7 +170,7 @@ fn a_crossbar_that_cuts_through_adds_nothing() {
 }
 
 /// A sink that cuts through begins after the first 64 bytes, and is done when the slower of link and sink
-/// is: by the link, when the sink has taken in the last block after it has arrived.
+/// is: by the link, when the sink has consumed the last block after it has arrived.
 #[test]
 fn a_sink_that_cuts_through_begins_with_the_first_block() {
     let kind = cable("4x DDR 7 m");

@@ -1,4 +1,4 @@
-//! Service levels of paths that are set from outside, as a subnet manager gives them.
+//! Service levels of paths that a subnet manager reconfigures.
 
 use silvan_cc::hooks::NoControl;
 use silvan_core::{HostId, PortNumber, Sl, Span, SwitchId};
@@ -50,7 +50,7 @@ fn alternating() -> [u8; 16] {
     std::array::from_fn(|sl| sl as u8 % 2)
 }
 
-/// The paths of the last switch on a level of their own open the circle: on each lane some cable is
+/// The paths of the last switch on a level of their own open the cycle: on each lane some cable is
 /// not waited for any more.
 fn level_of(from: SwitchId) -> u8 {
     u8::from(from.index() == SWITCHES - 1)
@@ -74,7 +74,7 @@ fn set_levels(engine: &mut PlainEngine, fabric: &Fabric) {
 
 /// Oracle: the lanes that are part of the routes from the start.
 #[test]
-fn levels_set_from_outside_are_those_of_the_routes() {
+fn reconfigured_levels_equal_levels_of_the_routes() {
     let (fabric, tables) = ring();
     let mut plain = start(&fabric, (&tables).into(), alternating());
     match plain.run_until(at(Span::from_ms(5))) {
@@ -109,11 +109,11 @@ fn levels_set_from_outside_are_those_of_the_routes() {
     }
 }
 
-/// Oracle: tables and levels that are set from outside. Paths from the hosts of the last switch are on levels
+/// Oracle: tables and levels set by runtime reconfiguration. Paths from the hosts of the last switch are on levels
 /// 3 and 5, which the switches map to lane 1 where it leads upwards and to lane 0 elsewhere; hosts send on
 /// lane 1.
 #[test]
-fn tables_of_the_routes_are_those_set_from_outside() {
+fn reconfigured_tables_equal_tables_of_the_routes() {
     let (fabric, tables) = ring();
     let level = |source: HostId| {
         let last = fabric.host_attachment(source).0.index() == SWITCHES - 1;

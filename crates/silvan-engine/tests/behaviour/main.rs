@@ -8,6 +8,7 @@
 mod common;
 mod script;
 
+mod alternation;
 mod bypass;
 mod charge;
 mod closed_loop;
@@ -28,4 +29,3 @@ mod sharing;
 mod starvation;
 mod throughput;
 mod trees;
-mod turns;

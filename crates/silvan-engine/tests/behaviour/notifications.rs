@@ -175,7 +175,7 @@ fn acknowledgements_per_message_add_up() {
                 becns += u64::from(becn);
             }
             let marked = engine.class(flow as u16).unwrap().marked_packets;
-            // A BECN stands for one to three marks; those of a last, unfinished message for none.
+            // A BECN reports one to three marks; those of a last, unfinished message for none.
             assert!(becns <= marked && marked <= 3 * becns + 2);
         }
     }

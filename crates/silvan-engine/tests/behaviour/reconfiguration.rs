@@ -125,7 +125,7 @@ fn packets_for_a_closed_port_are_discarded() {
 }
 
 #[test]
-fn a_closed_host_keeps_what_it_has_to_send() {
+fn a_closed_host_keeps_its_packets() {
     let routed = Routed::star(&[cable(CABLE); 2]);
     let mut engine = routed.engine(&EngineConfig::default(), &[Flow::saturating(0, 1)]);
     engine.run_until(us(20)).unwrap();
@@ -232,7 +232,7 @@ fn packets_without_a_route_end_the_run_or_are_counted() {
 
 /// Weights 1 to 3 share a link 1 to 3, from the instant at which they are set at this port.
 #[test]
-fn a_port_takes_arbitration_tables_of_its_own() {
+fn a_port_can_have_its_own_arbitration_tables() {
     let routed = Routed::star(&[cable(CABLE); 3]);
     let config = two_lanes(EngineConfig::default());
     let flows = [0, 1].map(|sl| Flow {
@@ -360,9 +360,9 @@ fn hosts_map_service_levels_to_lanes() {
 }
 
 /// A ring in which every packet needs the next buffer comes to a stop; dropping what waits in the
-/// circle lets it go on.
+/// cycle lets the run continue.
 #[test]
-fn a_broken_deadlock_lets_packets_move_again() {
+fn packets_move_again_after_a_broken_deadlock() {
     for queueing in [Queueing::Voq, Queueing::Fifo] {
         break_deadlocks(queueing);
     }
@@ -393,7 +393,7 @@ fn break_deadlocks(queueing: Queueing) {
     assert_eq!(engine.delivered_packets() + discarded as u64, 800);
 }
 
-/// Counts what it is told of links.
+/// Counts the packets on links.
 #[derive(Clone, Debug, Default)]
 struct Links {
     bytes: Vec<u64>,
@@ -420,7 +420,7 @@ impl SwitchControl for Links {
 
 /// Oracle: the port's own counters.
 #[test]
-fn links_are_told_of_all_that_a_port_sends() {
+fn link_hook_reports_every_packet_of_a_port() {
     let result = runner(64).run(&cases(), |case| {
         let (routed, _) = case.build();
         let vls = usize::from(case.config.data_vls);
@@ -515,11 +515,11 @@ fn apply(
 /// Whatever is cut, closed, opened and rerouted: bytes, credits and queues add up after each change,
 /// and when all is as it was, everything drains and every buffer has its credits again.
 #[test]
-fn nothing_is_lost_track_of() {
+fn every_packet_is_accounted_for() {
     let discards = std::cell::Cell::new(0);
     let result = runner(192).run(&(cases(), changes()), |(case, changes): (Case, _)| {
         let (routed, _) = case.build();
-        // After a loss the script cannot tell sizes in order from sizes out of order.
+        // After a loss the script cannot distinguish sizes in order from sizes out of order.
         let mut flows = case.flows.clone();
         for flow in &mut flows {
             flow.sizes.truncate(1);

@@ -59,9 +59,9 @@ fn adaptive<'a>(tables: &'a ForwardingTables, alternatives: &'a Alternatives) ->
 }
 
 /// Hosts of each switch of a ring send to the one two switches further on, all at once: every
-/// buffer holds a packet that needs the next. Datelines open the circle.
+/// buffer holds a packet that needs the next. Datelines open the cycle.
 #[test]
-fn a_full_torus_stands_without_datelines_and_moves_with_them() {
+fn a_full_torus_deadlocks_without_datelines_and_moves_with_them() {
     for sizes in [&[5][..], &[6], &[7], &[5, 3], &[3, 6]] {
         let (fabric, tables, lanes) = torus(sizes, 1);
         // The row that is long enough.
@@ -262,7 +262,7 @@ fn without_alternatives_nothing_changes() {
 }
 
 #[test]
-fn what_choosing_cannot_be_combined_with_is_refused() {
+fn settings_incompatible_with_adaptive_routing_are_refused() {
     let (fabric, tables, lanes) = torus(&[3], 1);
     let alternatives = minimal_alternatives(&fabric).unwrap();
     let build = |lanes, config: &EngineConfig| {

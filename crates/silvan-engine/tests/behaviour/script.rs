@@ -135,7 +135,7 @@ impl Workload for Script {
             }
             let bytes = flow.size(sent);
             if !gate.lane_open(sl, bytes) {
-                // The host is asked again when the packet is withdrawn.
+                // The host is polled again when the packet is withdrawn.
                 wait = wait.min(flow.stop);
                 continue;
             }

@@ -50,7 +50,7 @@ fn a_parking_lot_halves_at_every_switch() {
 
 /// n hosts into one: strictly in turn, and the cable never idle.
 #[test]
-fn hosts_of_one_switch_take_turns() {
+fn hosts_of_one_switch_alternate() {
     for senders in [2, 5, 9] {
         let kind = cable("4x QDR 2 m");
         let routed = Routed::star(&vec![kind; senders + 1]);
@@ -164,8 +164,8 @@ fn a_read_limit_is_nothing_to_single_outputs() {
 
 /// Three hosts that each send 9/20 of a cable's rate into buffers that never fill. First come, first
 /// served, each gets the same: what is behind in the queues is behind for all, and the flows differ
-/// only by the packets between two switches. In turn, the last switch gives its own host, which asks
-/// for less than half, all that it asks for, 9/20, and the two others the rest, 11/40 each.
+/// only by the packets between two switches. With round-robin arbitration, the last switch serves its own host, which needs
+/// less than half, with all that it needs, 9/20, and the two others the rest, 11/40 each.
 #[test]
 fn oldest_first_serves_in_the_order_of_arrival() {
     let (routed, mut flows) = parking_lot(3);

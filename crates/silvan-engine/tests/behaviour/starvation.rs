@@ -114,7 +114,7 @@ fn the_threshold_is_the_first_late_byte() {
 /// the output is then at the next of its turns, which are one serialisation time apart. The other
 /// host has all turns that are left.
 #[test]
-fn a_starved_host_gets_fewer_turns() {
+fn a_starved_host_sends_less_often() {
     let kind = cable("4x DDR 2 m");
     let routed = Routed::star(&[kind; 3]);
     let flows = [Flow::saturating(0, 2), Flow::saturating(1, 2)];
@@ -148,7 +148,7 @@ fn a_starved_host_gets_fewer_turns() {
 
 /// Alone the same host never fills its buffer, and loses nothing.
 #[test]
-fn a_host_that_nobody_blocks_is_not_starved() {
+fn an_unblocked_host_is_not_starved() {
     let routed = Routed::star(&[cable("4x DDR 2 m"); 3]);
     let mut config = EngineConfig::default();
     config.switch.buffer = room(4);

@@ -151,7 +151,7 @@ fn limited_by_a_receive_buffer() {
 /// Credits are whole blocks per packet: a buffer of 33 blocks holds as many packets of 100 bytes of
 /// payload (126 on the wire, 2 blocks) as two go into 33.
 #[test]
-fn small_packets_take_whole_blocks() {
+fn small_packets_occupy_whole_blocks() {
     let (long, short) = (cable("4x DDR 500 m"), cable("4x DDR 1 m"));
     let routed = Routed::star(&[long, short]);
     let mut config = EngineConfig::default();
@@ -268,7 +268,7 @@ fn counters_agree_with_the_packets() {
 /// What a host sends to itself takes its injection rate and nothing else: it is delivered when it has been
 /// injected, and of a flow to another host, with which it takes turns, half of the rate is left.
 #[test]
-fn packets_to_oneself_stay_in_the_host() {
+fn packets_to_the_sender_stay_in_the_host() {
     let kind = cable("4x DDR 2 m");
     let routed = Routed::star(&[kind; 2]);
     let mut config = EngineConfig::default();

@@ -1,4 +1,4 @@
-//! Congestion trees: where they are known by hand, and against a second way to find them.
+//! Congestion trees: where they are known by hand, and against a second implementation.
 
 mod brute;
 
@@ -100,8 +100,8 @@ fn a_chain_is_a_trunk() {
     );
 }
 
-/// Hosts 0 and 1 fill the buffers on the way to host 3, whose cable is slow; host 2 shares the
-/// trunk with them on its way to the idle host 4.
+/// Hosts 0 and 1 fill the buffers on the path to host 3, whose cable is slow; host 2 shares the
+/// trunk with them on its path to the idle host 4.
 #[test]
 fn a_victim_is_held_in_a_branch() {
     let routed = Routed::row(
@@ -119,7 +119,7 @@ fn a_victim_is_held_in_a_branch() {
     assert_eq!((tree.contributing_flows, tree.victim_flows), (2, 1));
 }
 
-/// The same with buffers that are plain queues: packets for host 4 wait in the second switch too,
+/// The same with FIFO input buffers: packets for host 4 wait in the second switch too,
 /// behind those for host 3, and are victims of the same root.
 #[test]
 fn packets_behind_others_in_a_fifo_are_victims_of_their_root() {
@@ -160,7 +160,7 @@ fn packets_behind_others_in_a_fifo_are_victims_of_their_root() {
 /// Three hosts share one trunk on the way to three others: the trunk itself is the root, and all
 /// that waits for it contributes.
 #[test]
-fn a_root_can_stand_between_switches() {
+fn a_root_can_be_between_switches() {
     let three = [cable(FAST); 3];
     let routed = Routed::row(&[&three, &three], &[cable(FAST)]);
     let flows: Vec<_> = (0..3)
@@ -177,7 +177,7 @@ fn a_root_can_stand_between_switches() {
 
 /// Everybody sends to host 0 of a two-level fat tree of 4 leaves with 4 hosts each. One spine serves
 /// a destination, so the tree is: the root; that spine's port down; one port up to it in each of the
-/// other 3 leaves; 3 sources beside the root at depth 1 and 12 behind the leaves at depth 3.
+/// other 3 leaves; 3 sources next to the root at depth 1 and 12 behind the leaves at depth 3.
 #[test]
 fn a_silent_tree_in_a_fat_tree_is_three_deep() {
     let fat_tree = generators::Xgft {
@@ -272,7 +272,7 @@ fn check_structure(engine: &PlainEngine, forest: &Forest) -> Result<(), TestCase
     let members = seen.len();
     seen.sort();
     seen.dedup();
-    prop_assert_eq!(seen.len(), members, "a Port VL stands in two trees");
+    prop_assert_eq!(seen.len(), members, "a Port VL is in two trees");
     let queued: Bytes = forest.trees.iter().map(Tree::queued).sum();
     let shared: Bytes = forest
         .trees
@@ -287,9 +287,9 @@ fn check_structure(engine: &PlainEngine, forest: &Forest) -> Result<(), TestCase
     Ok(())
 }
 
-/// Random fabrics, lanes, buffers and traffic, looked at in their midst.
+/// Random fabrics, lanes, buffers and traffic, checked during the run.
 #[test]
-fn both_ways_to_find_trees_agree() {
+fn both_implementations_find_the_same_trees() {
     let (branches, deep, victims) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let result = runner(384).run(&(cases(), 0_u64..4), |(case, packets)| {
         let (routed, _) = case.build();
@@ -316,7 +316,7 @@ fn both_ways_to_find_trees_agree() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    // The cases are what they are meant to be.
+    // The drawn cases have the intended properties.
     let seen = [branches.get(), deep.get(), victims.get()];
     assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
 }

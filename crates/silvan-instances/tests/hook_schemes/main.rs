@@ -1,5 +1,5 @@
 //! Schemes of today, each in at most 60 lines, against bounds that follow from the scheme and the fabric. The same
-//! schemes in Python (`tests/hook_schemes`) must give the same tables, which are kept beside them.
+//! schemes in Python (`tests/hook_schemes`) must give the same tables, which are stored next to them.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -95,7 +95,7 @@ fn equals_python(output: &RunOutput, name: &str) {
     ] {
         for &name in names {
             let values = column(output, table, name);
-            // Sums of values and of their products with their places tell all that a test will meet apart.
+            // Sums of values and of their products with their places distinguish all tables of these tests.
             let sum: u64 = values.iter().sum();
             let places = (1..).zip(&values).map(|(place, &value)| place * value);
             let places: u64 = places.fold(0, u64::wrapping_add);

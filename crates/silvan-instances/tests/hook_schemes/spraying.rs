@@ -1,4 +1,4 @@
-//! Packet spraying: the packets of a host take all paths in turn.
+//! Packet spraying: the packets of a host use all paths alternately.
 
 use silvan_cc::hooks::{Flow, Settings, SourceControl};
 use silvan_core::Time;

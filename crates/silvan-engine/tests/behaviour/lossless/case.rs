@@ -69,7 +69,7 @@ impl Case {
         Routed::new(builder.build().unwrap())
     }
 
-    /// The same with one lane, links of one speed, and inputs in turn.
+    /// The same with one lane, links of one speed, and round-robin arbitration.
     pub fn specialised(mut self) -> Self {
         let LinkKind { width, speed, .. } = self.hosts[0].1;
         let hosts = self.hosts.iter_mut().map(|(_, kind)| kind);

@@ -111,7 +111,7 @@ fn with_congestion_control_and_notifications_in_band() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    // The cases are what they are meant to be.
+    // The drawn cases have the intended properties.
     assert!(marks.get() > 0);
     assert!(
         meshes.get() > 10,
@@ -120,7 +120,7 @@ fn with_congestion_control_and_notifications_in_band() {
     );
 }
 
-/// Oracle: the engine that asks for everything.
+/// Oracle: the general engine.
 #[test]
 fn specialised_engine_equals_general_engine() {
     let result = runner(256).run(&cases(), |case| {
@@ -186,7 +186,7 @@ fn compare<S: PerPortVl, C: PerHost>(
     Ok((lookahead, general))
 }
 
-/// Oracle: the engine that takes events one by one, at each step of the run.
+/// Oracle: the engine that processes events one by one, at each step of the run.
 #[test]
 fn lookahead_engine_equals_general_engine() {
     let result = runner(512).run(&cases(), |case| {
@@ -222,7 +222,7 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
     if let Err(error) = result {
         panic!("{error}");
     }
-    // The cases are what they are meant to be.
+    // The drawn cases have the intended properties.
     assert!(becns.get() > 1000, "{} BECNs", becns.get());
     assert!(charged.get() > 10, "{} cases with charges", charged.get());
 }
@@ -236,7 +236,7 @@ fn cable(speed: Speed) -> LinkKind {
     }
 }
 
-/// Each thing that a plain fabric does not have makes it another.
+/// Each setting that a specialised engine does not support prevents specialisation.
 #[test]
 fn unsupported_settings_prevent_specialisation() {
     let alike = Routed::star(&[cable(Speed::Ddr); 3]);
@@ -268,7 +268,7 @@ fn unsupported_settings_prevent_specialisation() {
     }
 }
 
-/// Each thing by which ports would have an effect on each other at once.
+/// Each setting by which ports would have an immediate effect on each other.
 #[test]
 fn immediate_effects_prevent_lookahead() {
     let star = Routed::star(&[cable(Speed::Ddr); 3]);

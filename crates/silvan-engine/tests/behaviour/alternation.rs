@@ -1,4 +1,4 @@
-//! Notifications without priority take their turn with the data of their host.
+//! Notifications without priority alternate with the data of their host.
 
 use silvan_cc::hooks::NoControl;
 use silvan_core::{Bytes, HostId, Span};
