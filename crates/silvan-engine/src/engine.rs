@@ -9,6 +9,7 @@ use silvan_fabric::routing::Routes;
 
 use crate::events::{Event, Head, NextEvent, phase};
 use crate::feedback::Notifications;
+use crate::needs::Needs;
 use crate::plane::Plane;
 use crate::prefetching::WorkingSet;
 use crate::records::LATEST;
@@ -30,6 +31,7 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) switch: S,
     pub(crate) source: C,
     pub(crate) workload: W,
+    pub(crate) needs: Needs,
     pub(crate) stats: Statistics,
     pub(crate) notifications: Notifications,
     /// Where the scheme chooses lanes, by host: the packet that waits for credits of its lane.
@@ -109,14 +111,15 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
             fabric.has_lookahead()
         };
         assert!(fits, "the fabric has no lookahead");
+        let needs = Needs::of(&switch, &source);
         let alone = !switch.delays_credits()
-            && !switch.needs_buffer_full()
-            && !switch.needs_link()
-            && !source.needs_credit()
-            && !source.needs_ack()
-            && !source.needs_receive()
-            && !source.needs_select_path()
-            && !source.needs_select_vl()
+            && !needs.buffer_full
+            && !needs.link
+            && !needs.credit
+            && !needs.ack
+            && !needs.receive
+            && !needs.select_path
+            && !needs.select_vl
             && !workload.needs_delivery();
         assert!(alone, "hosts and ports depend on each other at once");
         fabric.0.make_windows();
@@ -128,13 +131,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn assemble(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         let plane = fabric.0;
         let hosts = plane.hosts.len();
+        let needs = Needs::of(&switch, &source);
         let mut engine = Self {
             stats: Statistics::new(plane.config.latency, hosts),
             notifications: Notifications::new(plane.config.feedback, hosts),
-            held: match source.needs_select_vl() {
+            held: match needs.select_vl {
                 true => vec![None; hosts],
                 false => Vec::new(),
             },
+            needs,
             grants: Grants::default(),
             candidates: Vec::new(),
             plane,

@@ -142,7 +142,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Whether data packets carry more than every packet needs.
     #[inline(always)]
     pub(crate) fn extends_packets(&self) -> bool {
-        C::ACTIVE && (self.source.needs_ack() || self.source.needs_select_path())
+        C::ACTIVE && (self.needs.ack || self.needs.select_path)
     }
 
     /// Extends a packet that its host is about to start.
@@ -158,7 +158,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             destination: offer.dst,
             sl: packet.service_level(),
         };
-        let path = if self.source.needs_select_path() {
+        let path = if C::ACTIVE && self.needs.select_path {
             self.source.select_path(time(now), flow)
         } else {
             None

@@ -131,7 +131,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let Some(mut notification) = self.notification(host, about, flags, acknowledged) else {
             return;
         };
-        if C::ACTIVE && self.source.needs_ack() && notification.is(ACK) {
+        if C::ACTIVE && self.needs.ack && notification.is(ACK) {
             self.plane.extensions.pass_on(&mut notification);
         }
         self.send_notification(now, done, host, notification);
@@ -297,10 +297,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn notify_source(&mut self, now: u64, flow: Flow, packet: &Packet) -> bool {
         let becn = packet.is(BECN);
         let (mut bytes, mut again) = (packet.born as u32, false);
-        if self.source.needs_receive() && packet.is(GRANT) {
+        if C::ACTIVE && self.needs.receive && packet.is(GRANT) {
             return self.source.on_grant(time(now), flow, bytes);
         }
-        if self.source.needs_ack() && packet.is(EXTENDED) {
+        if C::ACTIVE && self.needs.ack && packet.is(EXTENDED) {
             (bytes, again) = self.acknowledge(now, flow, packet);
         }
         let feedback = if packet.is(ACK) {

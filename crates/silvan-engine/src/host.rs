@@ -28,6 +28,8 @@ struct HostGate<'a, C> {
     starved: u16,
     /// Fewest blocks that were requested without effect.
     wanted: i32,
+    /// Whether the scheme chooses the virtual lane of a packet.
+    chooses_vl: bool,
 }
 
 /// The service level that congestion control sees: that of the packet's header.
@@ -49,7 +51,7 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
             sl: header_level(self.routing, self.host, dst, sl),
         };
         let release = self.source.release(self.now, flow);
-        if self.source.needs_select_vl() && release <= self.now && !self.has_lane(flow, sl) {
+        if self.chooses_vl && release <= self.now && !self.has_lane(flow, sl) {
             return Time::MAX;
         }
         release
@@ -69,7 +71,7 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
     #[inline]
     fn lane_open(&mut self, sl: Sl, bytes: u32) -> bool {
         let blocks = (bytes + self.header).div_ceil(64) as i32;
-        if C::ACTIVE && self.source.needs_select_vl() {
+        if C::ACTIVE && self.chooses_vl {
             // The scheme chooses the lane when the packet is known.
             let open = self.credits.iter().any(|lane| lane.in_hand >= blocks);
             if !open {
@@ -153,7 +155,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 return;
             }
         }
-        if C::ACTIVE && self.source.needs_select_vl() && self.start_kept(now, host, port, first) {
+        if C::ACTIVE && self.needs.select_vl && self.start_kept(now, host, port, first) {
             return;
         }
         let plane = &self.plane;
@@ -168,6 +170,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             now: time(now),
             starved: 0,
             wanted: i32::MAX,
+            chooses_vl: self.needs.select_vl,
         };
         let answer = self.workload.poll(host_id, time(now), &mut gate);
         let (starved, wanted) = (gate.starved, gate.wanted);
@@ -221,7 +224,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let plane = &mut self.plane;
         let mut vl = plane.host_lanes(host)[offer.sl.index()];
-        if C::ACTIVE && self.source.needs_select_vl() {
+        if C::ACTIVE && self.needs.select_vl {
             let Some(chosen) = self.lane_of(now, host, first, vl, &offer) else {
                 return;
             };
@@ -475,7 +478,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             },
             &mut plane.hosts[to as usize],
         );
-        let receives = C::ACTIVE && self.source.needs_receive();
+        let receives = C::ACTIVE && self.needs.receive;
         if !F::LOOKAHEAD && (self.workload.needs_delivery() || receives) {
             let slot = self.plane.events.store_packet(packet);
             self.plane
@@ -493,7 +496,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Notifies the scheme and the workload of a delivery.
     pub(crate) fn delivered(&mut self, now: u64, host: u32, slot: u32) {
         let packet = self.plane.events.remove_packet(slot);
-        if C::ACTIVE && self.source.needs_receive() && packet.source() != host {
+        if C::ACTIVE && self.needs.receive && packet.source() != host {
             self.receive(now, host, &packet);
         }
         if !self.workload.needs_delivery() {

@@ -37,6 +37,7 @@ mod fifo;
 mod host;
 mod levels;
 mod links;
+mod needs;
 mod variant;
 
 mod packet;

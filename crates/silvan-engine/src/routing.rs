@@ -403,7 +403,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// that the scheme has chosen at the host, or that with the fewest bytes ahead.
     fn select(&mut self, head: &Head, base: u32, entry: usize) -> Option<u8> {
         let vl = head.packet.vl();
-        if S::ACTIVE && self.switch.needs_select_output() {
+        if S::ACTIVE && self.needs.select_output {
             if let Some(chosen) = self.query_switch(head, base, entry) {
                 return Some(chosen);
             }

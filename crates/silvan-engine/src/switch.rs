@@ -79,14 +79,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 credits.pointer = advance_pointer(local);
                 let wire = u32::from(packet.wire());
                 self.transmit(now, output, lane, Some((port, now)), packet, wire);
-                if self.switch.needs_buffer_full() {
+                if S::ACTIVE && self.needs.buffer_full {
                     self.check_full(now, port, vl);
                 }
                 return;
             }
         }
         self.enqueue(now, port, local, output, lane, packet);
-        if self.switch.needs_buffer_full() {
+        if S::ACTIVE && self.needs.buffer_full {
             // Only now, so that the packet that fills the buffer counts among those that wait, but
             // not if it leaves at once.
             self.check_full(now, port, vl);
@@ -416,7 +416,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 if mark {
                     packet.set(MARKED);
                 }
-                if self.switch.needs_stamps() {
+                if S::ACTIVE && self.needs.stamps {
                     self.stamp(now, output, lane, &packet, queued_bytes);
                 }
             }
@@ -424,10 +424,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 let first = self.plane.lane_in::<F>(output, 0);
                 packet.set_vl(lane - first);
             }
-        } else if self.source.needs_credit() {
+        } else if C::ACTIVE && self.needs.credit {
             self.notify_credits(now, output);
         }
-        if self.switch.needs_link() {
+        if S::ACTIVE && self.needs.link {
             self.notify_link(now, output, packet, arrived_marked, waited);
         }
         if kind == Next::Host {
@@ -482,7 +482,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 self.wake_output(upstream, due.max(free_at));
             }
         }
-        if from_host && self.source.needs_credit() {
+        if from_host && C::ACTIVE && self.needs.credit {
             self.plane
                 .events
                 .push(Event::new(due, phase::CREDIT, upstream, 0));

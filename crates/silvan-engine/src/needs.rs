@@ -1,0 +1,39 @@
+//! Which hooks a scheme has.
+
+use silvan_cc::hooks::{SourceControl, SwitchControl};
+
+/// The answers of the `needs_*` queries. They never change, and a scheme that is chosen at run time
+/// dispatches every call, so the event loop reads them here.
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each stands for one hook; they are independent"
+)]
+pub struct Needs {
+    pub buffer_full: bool,
+    pub link: bool,
+    pub stamps: bool,
+    pub select_output: bool,
+    pub credit: bool,
+    pub ack: bool,
+    pub receive: bool,
+    pub select_path: bool,
+    pub select_vl: bool,
+}
+
+impl Needs {
+    /// Queries both halves of a scheme.
+    pub fn of<S: SwitchControl, C: SourceControl>(switch: &S, source: &C) -> Self {
+        Self {
+            buffer_full: switch.needs_buffer_full(),
+            link: switch.needs_link(),
+            stamps: switch.needs_stamps(),
+            select_output: switch.needs_select_output(),
+            credit: source.needs_credit(),
+            ack: source.needs_ack(),
+            receive: source.needs_receive(),
+            select_path: source.needs_select_path(),
+            select_vl: source.needs_select_vl(),
+        }
+    }
+}
