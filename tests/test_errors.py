@@ -14,7 +14,7 @@ from silvan.errors import OutputError, ScenarioError, SilvanError, SimulationErr
 
 ERRORS = [
     SilvanError("wrong", "mend it"),
-    ScenarioError("unknown key", "a.toml", 3, "did you mean this?"),
+    ScenarioError("unknown key", "a.toml", 3, "did you mean this?", "switch.this", 5),
     SimulationError("stalled", ("S1:1 VL0", "S2:1 VL0"), "break the cycle"),
     OutputError("cannot write"),
 ]

@@ -159,14 +159,25 @@ def test_every_key_of_a_scenario_is_in_the_schema() -> None:
     assert set(silvan.Scenario().to_dict()) <= set(properties)
 
 
-def test_a_mistake_in_a_file_has_its_file_line_and_hint(tmp_path: Path) -> None:
+def test_a_mistake_in_a_file_has_its_parts_as_attributes(tmp_path: Path) -> None:
+    """Oracle: where the text has the mistake."""
     path = tmp_path / "bad.toml"
-    path.write_text('name = "bad"\n[switch]\nbufer = "64 KiB"\n')
+    lines = ["[[traffic.incast]]", 'to = "host-0000"', "  laod = 1"]
+    path.write_text("\n".join(lines))
     with pytest.raises(silvan.ScenarioError) as caught:
         silvan.Scenario.from_file(path)
-    assert (caught.value.source, caught.value.line) == (str(path), 3)
-    assert caught.value.hint is not None
-    assert "buffer" in caught.value.hint
+    error = caught.value
+    assert (error.source, error.line, error.column) == (str(path), 3, lines[2].index("laod") + 1)
+    assert error.key == "traffic.incast.0.laod"
+    assert error.hint == 'did you mean "load"?'
+    assert "laod" in error.message
+
+
+def test_a_mistake_in_an_override_has_a_key_and_no_line() -> None:
+    with pytest.raises(silvan.ScenarioError) as caught:
+        silvan.Scenario().override({"switch.bufer": "64 KiB"})
+    error = caught.value
+    assert (error.key, error.line, error.column) == ("switch.bufer", None, None)
 
 
 def test_text_that_is_not_utf8_is_located(tmp_path: Path) -> None:

@@ -114,11 +114,17 @@ class ScenarioError(SilvanError):
     message : str
         What is wrong, in one line.
     source : str, optional
-        The file that holds the scenario.
+        The path of the scenario's file, or what else it comes from, such as ``--set``.
     line : int, optional
         The line at fault, counted from one.
     hint : str, optional
         What to do about it, in one line.
+    key : str, optional
+        The key at fault, such as ``"traffic.incast.0.to"``.
+    column : int, optional
+        The column in that line, in characters, counted from one.
+
+    Each is an attribute of the same name; what is not known is None.
 
     Examples
     --------
@@ -126,8 +132,8 @@ class ScenarioError(SilvanError):
     >>> try:
     ...     silvan.Scenario(packet={"mtu": "2 KiB"}, colour="red")
     ... except silvan.ScenarioError as error:
-    ...     print("colour" in error.message)
-    True
+    ...     print(error.key)
+    colour
     """
 
     def __init__(
@@ -136,12 +142,16 @@ class ScenarioError(SilvanError):
         source: str | None = None,
         line: int | None = None,
         hint: str | None = None,
+        key: str | None = None,
+        column: int | None = None,
     ) -> None:
         super().__init__(message, hint)
         # Pickling rebuilds an exception from its arguments.
-        self.args = (self.message, source, line, self.hint)
+        self.args = (self.message, source, line, self.hint, key, column)
         self.source = source
         self.line = line
+        self.key = key
+        self.column = column
 
     def __str__(self) -> str:
         where = [str(part) for part in (self.source, self.line) if part is not None]

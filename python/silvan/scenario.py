@@ -268,7 +268,7 @@ class Scenario:
         except ScenarioError as error:
             # What is at fault is one key of the grid, not the whole that is set here.
             message = _IN_SWEEP.sub("", error.message)
-            raise ScenarioError(message, "grid", hint=error.hint) from None
+            raise ScenarioError(message, "grid", hint=error.hint, key=error.key) from None
 
     def axes(self) -> dict[str, list[TomlValue]]:
         """Give the keys that the scenario's sweep varies, each with its values."""
@@ -307,7 +307,9 @@ class Scenario:
             native = self._native.with_overrides([*values.items(), ("sweep", "{}")])
         except ScenarioError as error:
             words = ", ".join(f"{key}={value}" for key, value in values.items())
-            raise ScenarioError(error.message, f"point {words}", hint=error.hint) from None
+            raise ScenarioError(
+                error.message, f"point {words}", hint=error.hint, key=error.key
+            ) from None
         return self._wrap(native)
 
     @property

@@ -17,7 +17,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
     Ok(found.downcast_into::<PyType>()?)
 }
 
-/// A mistake in a scenario: message, source, line and hint.
+/// A mistake in a scenario: message, source, line, hint, key and column.
 pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
     let source = Some(error.source_name()).filter(|name| !name.is_empty());
     let arguments = (
@@ -25,6 +25,10 @@ pub fn scenario_error(py: Python<'_>, error: &ScenarioError) -> PyErr {
         source.map(str::to_owned),
         error.line(),
         error.hint().map(str::to_owned),
+        Some(error.key())
+            .filter(|key| !key.is_empty())
+            .map(ToString::to_string),
+        error.column(),
     );
     match class(py, "ScenarioError") {
         Ok(class) => PyErr::from_type(class, arguments),
