@@ -87,16 +87,42 @@ def test_queues_of_trees_take_the_place_of_those_of_ports(probed: silvan.Result)
     assert np.all(up(waiting) >= up(in_trees))
 
 
-def test_the_map_has_the_rate_of_each_port_of_a_switch(probed: silvan.Result) -> None:
+def test_the_map_has_the_utilisation_of_each_port_of_a_switch(probed: silvan.Result) -> None:
     figure = probed.plot.utilisation()
     (drawn,) = figure.axes[0].collections
-    rates = colours(drawn).filled(np.nan)
+    shares = colours(drawn).filled(np.nan)
     # The counters of the ports that hosts receive with are a second source.
     ports = {row["peer"]: row["rcv_bytes"] for row in probed.ports.to_pylist()}
     received = [ports[f"switch-00:{port}"] for port in range(1, 5)]
-    np.testing.assert_allclose(rates, np.array(received) * 8e3 / measured_ps(probed), rtol=0.01)
-    assert drawn.get_clim() == (0, probed.scenario.link_gbps)
-    assert rates[0] == pytest.approx(probed.scenario.link_gbps, rel=0.02)
+    rates = np.array(received) * 8e3 / measured_ps(probed)
+    np.testing.assert_allclose(shares, 100 * rates / probed.scenario.link_gbps, rtol=0.01)
+    assert drawn.get_clim() == (0, 100)
+    assert shares[0] == pytest.approx(100, rel=0.02)
+
+
+def test_a_slow_cable_is_fully_used_at_its_own_rate() -> None:
+    """Oracle: 4x SDR carries 8 Gbit/s of data (10 Gbit/s with 8b/10b), 4x DDR twice that."""
+    scenario = silvan.Scenario(
+        fabric={
+            "switch": [{"name": "s", "ports": 2}],
+            "host": [{"name": "a"}, {"name": "b"}],
+            "cable": [{"from": "a", "to": "s:1"}, {"from": "b", "to": "s:2", "speed": "SDR"}],
+        },
+        link={"speed": "DDR"},
+        traffic={"flow": [{"from": "a", "to": "b"}]},
+        run={"duration": "200 us", "warm-up": "50 us"},
+    )
+    result = silvan.run(scenario)
+    rows = result.ports.to_pylist()
+    assert {(row["node"], row["port"]): row["link_gbps"] for row in rows} == {
+        ("a", 1): 16,
+        ("b", 1): 8,
+        ("s", 1): 16,
+        ("s", 2): 8,
+    }
+    (drawn,) = result.plot.utilisation().axes[0].collections
+    shares = colours(drawn).filled(np.nan)
+    assert shares == pytest.approx([0, 100], abs=2)
 
 
 def test_ports_without_a_cable_are_white() -> None:

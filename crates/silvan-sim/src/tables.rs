@@ -234,6 +234,11 @@ impl Measurement<'_> {
         let numbers = ports().map(|port| u32::from(port.number.as_u8()));
         table.push("port", numbers.collect::<Vec<_>>());
         table.push("peer", ports().map(peer).collect::<Vec<_>>());
+        let rate = |port: &silvan_fabric::Port| {
+            let rate = port.link.map(|link| fabric.links[link].kind.data_rate());
+            rate.map(|rate| rate.bits_per_sec() as f64 / 1e9)
+        };
+        table.push("link_gbps", ports().map(rate).collect::<Vec<_>>());
         let mut add = |which| {
             for counter in PortCounters::in_table(which) {
                 let values: Vec<u64> = counted.iter().map(|port| counter.read(port)).collect();

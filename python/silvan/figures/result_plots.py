@@ -137,14 +137,14 @@ class ResultPlots:
         return figure
 
     def utilisation(self) -> Figure:
-        """Draw the transmit rate of each output port of the switches as a map.
+        """Draw the utilisation of each output port of the switches as a map.
 
         Returns
         -------
         Figure
             One row per switch, one column per port. Colours: wire bytes sent from the warm-up to
-            the end, as a rate in Gbit/s, from 0 to the data rate of the section ``link``, or to
-            the fastest port if it is faster. White: a port without a cable.
+            the end, relative to what the cable can carry in this time, from 0 to 100 %. White: a
+            port without a cable.
         """
         ports = self._result.ports
         hosts = set(self._result.hosts["name"].to_pylist())
@@ -152,13 +152,13 @@ class ResultPlots:
         switches = list(dict.fromkeys(node for node in nodes if node not in hosts))
         rows = {switch: row for row, switch in enumerate(switches)}
         numbers = ports["port"].to_numpy()
-        rates = ports["xmit_bytes"].to_numpy() * 8e3 / measured_ps(self._result)
+        rates_gbps = ports["xmit_bytes"].to_numpy() * 8e3 / measured_ps(self._result)
+        shares = 100 * rates_gbps / ports["link_gbps"].to_numpy()
         columns = max(int(numbers[i]) for i, node in enumerate(nodes) if node in rows)
         shown = np.full((len(switches), columns), np.nan)
-        for node, number, rate in zip(nodes, numbers, rates, strict=True):
+        for node, number, share in zip(nodes, numbers, shares, strict=True):
             if node in rows:
-                shown[rows[node], int(number) - 1] = rate
-        fastest = max(self._result.scenario.link_gbps, float(np.nanmax(shown)))
+                shown[rows[node], int(number) - 1] = share
         height = min(12.0, 1.6 + 0.25 * len(switches))
         with style.styled(_SIZE[0], height, self._result.scenario.name) as figure:
             axes = figure.subplots()
@@ -169,14 +169,14 @@ class ResultPlots:
                 shown,
                 cmap="viridis",
                 vmin=0,
-                vmax=fastest,
+                vmax=100,
             )
             axes.invert_yaxis()
             step = -(-len(switches) // 40)
             axes.set_yticks(range(0, len(switches), step), switches[::step])
             axes.set_xlabel("output port")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-            figure.colorbar(drawn, ax=axes, label="transmit rate (Gbit/s)")
+            figure.colorbar(drawn, ax=axes, label="utilisation (%)")
         return figure
 
     def latency_cdf(self, hosts: Sequence[str] | None = None, *, most: int = 6) -> Figure:

@@ -8,7 +8,6 @@ neighbouring values are then alike, which halves the size.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -46,11 +45,6 @@ _SUMS = {
 _TREE_PORTS = ("ports_row", "depth", "parent_row", "queued_bytes")
 _TREE_HOSTS = ("host", "contributing_bytes", "victim_bytes")
 _AS_THEY_ARE = ("flows", "sequences", "programs", "ranks")
-# Data rate of a lane in Gbit/s by the speed code of ibsim, and lanes by its width code.
-_LANE_GBPS = {"1": 2.0, "2": 4.0, "4": 8.0}
-_LANES = {"1": 1, "2": 4, "4": 8, "8": 12}
-_NODE = re.compile(r'^(?:Switch|Hca)\s+\d+\s+"(.*)"$')
-_CABLE = re.compile(r'^\[(\d+)\]\s+".*"\[\d+\].* s=(\d+) w=(\d+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,35 +149,14 @@ def _ports(result: Result) -> pa.Table:
     own = list(zip(nodes, port_numbers, strict=True))
     rows = {f"{node}:{port}": row for row, (node, port) in enumerate(own)}
     peers = [rows.get(peer, NO_ROW) for peer in ports["peer"].to_pylist()]
-    rates = _rates_gbps(result)
-    usual = result.scenario.link_gbps
     columns = {
         "node": pa.array([numbers[node] for node in nodes], pa.uint32()),
         "number": pa.array(port_numbers, pa.uint16()),
         "peer": pa.array(peers, pa.uint32()),
-        "rate_gbps": pa.array([rates.get(one, usual) for one in own], pa.float32()),
+        "rate_gbps": ports["link_gbps"].cast(pa.float32()),
     }
     totals = ("xmit_bytes", "xmit_pkts", "xmit_wait_ps", "xmit_cong_ps", "fecn_marked")
     return pa.table(columns | {name: ports[name].cast(pa.float64()) for name in totals})
-
-
-def _rates_gbps(result: Result) -> dict[tuple[str, int], float]:
-    """Read the rates of links that differ from the scenario's usual one, by node and port."""
-    usual = result.scenario.link_gbps
-    link = result.scenario.to_dict()["link"]
-    is_slow = link["speed"] in ("SDR", "DDR")
-    rates, node = {}, ""
-    for line in result.scenario.to_ibsim().splitlines():
-        if match := _NODE.match(line):
-            node = match[1]
-        elif match := _CABLE.match(line):
-            # ibsim knows no speed above QDR: such a link is taken to be of the usual speed.
-            faster = match[2] == "4" and not is_slow
-            lane = usual / int(link["width"][:-1]) if faster else _LANE_GBPS[match[2]]
-            rate = lane * _LANES[match[3]]
-            if abs(rate - usual) > 1e-6 * usual:
-                rates[node, int(match[1])] = rate
-    return rates
 
 
 def _sample_count(result: Result) -> int:
