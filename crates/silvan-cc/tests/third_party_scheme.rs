@@ -10,6 +10,7 @@ use silvan_cc::hooks::{
     Feedback, Flow, PacketView, PortVl, QueueView, Resident, SettingChange, Settings,
     SourceControl, SwitchControl, UnknownSetting,
 };
+use silvan_cc::schemes::ib_cc::AdapterSetting;
 use silvan_core::{HostId, PortId, Sl, Span, Time, Vl};
 
 /// Marks all packets in an input buffer that is full ("naive"), or also all packets that compete
@@ -233,14 +234,14 @@ fn windows_hold_flows_back_until_acknowledged() {
     );
     assert!(!window.on_feedback(now, flow(1), Feedback::Cnp));
 
-    let change = SettingChange::CctiTimer {
+    let change = SettingChange::Adapter {
         sl: Sl::ZERO,
-        timer: 1,
+        setting: AdapterSetting::CctiTimer(1),
     };
     let error = window.apply(now, &change).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the congestion control in use has no setting for CctiTimer { sl: Sl(0), timer: 1 }"
+        "the congestion control in use has no setting for Adapter { sl: Sl(0), setting: CctiTimer(1) }"
     );
 }
 

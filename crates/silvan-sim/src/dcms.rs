@@ -4,6 +4,7 @@ use silvan_core::counters::DATA_WORD;
 use silvan_core::{PortCounters, PortId, Span, Time};
 
 use silvan_cc::hooks::{Controller, SettingChange};
+use silvan_cc::schemes::ib_cc::PortSetting;
 use silvan_dcms::machine::{Action, Dcms, Decision, PortGrowth};
 
 /// A [`Dcms`] that reads the simulated ports' own counters, which never saturate, and changes settings
@@ -85,7 +86,10 @@ impl Controller for DcmsController {
                 port, marking_rate, ..
             } = decision.action?;
             let port = port.unwrap_or(decision.port);
-            Some(SettingChange::PortMarkingRate { port, marking_rate })
+            Some(SettingChange::Port {
+                port,
+                setting: PortSetting::MarkingRate(marking_rate),
+            })
         }));
     }
 }

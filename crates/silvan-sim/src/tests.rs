@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use silvan_cc::hooks::{Controller, SettingChange};
 use silvan_cc::schemes::Control;
+use silvan_cc::schemes::ib_cc::{PortSetting, ThresholdWeight};
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Rate, Span, Time, Vl};
 use silvan_instances::Fastest;
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
@@ -290,7 +291,10 @@ fn a_controller_sweeps_and_changes_settings() {
     let port = PortId::new(0);
     let mut watcher = Watcher {
         sweeps: Vec::new(),
-        change: SettingChange::PortThreshold { port, threshold: 0 },
+        change: SettingChange::Port {
+            port,
+            setting: PortSetting::Threshold(ThresholdWeight::OFF),
+        },
     };
     let output = run_controlled(&Fastest, &scenario, 1, Some(&mut watcher), &mut |_| {
         ControlFlow::Continue(())
@@ -305,9 +309,9 @@ fn a_controller_sweeps_and_changes_settings() {
     assert!(watcher.sweeps.windows(2).all(|pair| pair[0].1 < pair[1].1));
     assert!(controlled < sum(&run_through(&scenario), "ports", "fecn_marked"));
 
-    watcher.change = SettingChange::PortMarkingRate {
+    watcher.change = SettingChange::Port {
         port,
-        marking_rate: 1,
+        setting: PortSetting::MarkingRate(1),
     };
     watcher.sweeps.clear();
     let off = self::scenario(MINIMAL, &[]);

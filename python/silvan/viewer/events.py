@@ -16,8 +16,8 @@ MOST_EVENTS = 2000
 
 _PS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 _TIME = re.compile(r"(\d+(?:\.\d+)?) (ps|ns|us|ms|s)")
-_CHANGED = ("marking-rate", "threshold", "packet-size", "victim-mask", "credit-mask")
-_ADAPTERS = ("ccti-timer", "ccti-increase")
+# Keys of a change that say when and where, and not what.
+_WHERE = ("at", "switch", "port", "sl")
 
 Event = tuple[float, str, str]
 """Time in picoseconds, kind, and what happens."""
@@ -56,7 +56,7 @@ def _events(result: Result) -> Iterator[Event]:
     schemes = [keys for keys in tables["control"].values() if isinstance(keys, dict)]
     for change in (change for keys in schemes for change in keys.get("change", ())):
         where = " ".join(str(change[key]) for key in ("switch", "port") if key in change)
-        what = [f"{key} = {change[key]}" for key in (*_CHANGED, *_ADAPTERS) if key in change]
+        what = [f"{key} = {value}" for key, value in change.items() if key not in _WHERE]
         yield _ps(change["at"]), "setting", f"{where or 'everywhere'}: {', '.join(what)}"
     if "dcms" in result.tables:
         for row in result.tables["dcms"].to_pylist():

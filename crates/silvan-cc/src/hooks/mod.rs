@@ -25,6 +25,8 @@ mod views;
 
 use silvan_core::{PortCounters, PortId, Sl, Span, Time};
 
+use crate::schemes::ib_cc::{AdapterSetting, PortSetting};
+
 pub use chain::Chain;
 pub use list::{SOURCE_HOOKS, SWITCH_HOOKS, SourceControl, SwitchControl};
 pub(crate) use list::{SourceHook, SwitchHook};
@@ -59,81 +61,26 @@ impl SourceControl for NoControl {
 /// A change of settings that a [`Controller`], a scenario or a management datagram requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingChange {
-    /// Marking_Rate of one switch port (SwitchPortCongestionSetting).
-    PortMarkingRate {
+    /// A setting of one switch port.
+    Port {
         /// The port.
         port: PortId,
-        /// Mean number of eligible packets between marked ones.
-        marking_rate: u16,
+        /// The setting with its new value.
+        setting: PortSetting,
     },
-    /// Threshold weight (0..=15) of one switch port.
-    PortThreshold {
-        /// The port.
-        port: PortId,
-        /// Threshold weight.
-        threshold: u8,
-    },
-    /// Packet_Size (64-byte units) of one switch port.
-    PortPacketSize {
-        /// The port.
-        port: PortId,
-        /// Smallest packet, in 64-byte units, that is marked.
-        packet_size: u8,
-    },
-    /// Victim_Mask bit of one switch port.
-    PortVictimMask {
-        /// The port.
-        port: PortId,
-        /// Whether the mask bit is set.
-        set: bool,
-    },
-    /// Credit_Mask bit of one switch port.
-    PortCreditMask {
-        /// The port.
-        port: PortId,
-        /// Whether the mask bit is set.
-        set: bool,
-    },
-    /// CS_Threshold weight (0..=15) of one switch port.
-    PortCreditThreshold {
-        /// The port.
-        port: PortId,
-        /// Threshold weight.
-        threshold: u8,
-    },
-    /// CS_ReturnDelay of one switch port.
-    PortCreditReturnDelay {
-        /// The port.
-        port: PortId,
-        /// The delay in packet times as a congestion control table entry has it: 2 bits of shift,
-        /// then 14 bits of multiplier.
-        return_delay: u16,
-    },
-    /// CCTI_Timer of every adapter on one SL, in units of 1.024 us.
-    CctiTimer {
+    /// A setting of every adapter on one service level.
+    Adapter {
         /// Service level.
         sl: Sl,
-        /// Timer value; 0 stops the timer.
-        timer: u16,
-    },
-    /// CCTI_Increase of every adapter on one SL.
-    CctiIncrease {
-        /// Service level.
-        sl: Sl,
-        /// Steps per BECN.
-        increase: u8,
+        /// The setting with its new value.
+        setting: AdapterSetting,
     },
 }
 
 impl SettingChange {
     /// Whether it may change which credits a switch returns late.
     pub fn concerns_credits(&self) -> bool {
-        matches!(
-            self,
-            Self::PortCreditMask { .. }
-                | Self::PortCreditThreshold { .. }
-                | Self::PortCreditReturnDelay { .. }
-        )
+        matches!(self, Self::Port { setting, .. } if setting.concerns_credits())
     }
 }
 

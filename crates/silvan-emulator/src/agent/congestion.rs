@@ -4,21 +4,23 @@
 use std::time::Duration;
 
 use silvan_cc::schemes::ib_cc::{
-    CctEntry, CongestionControlTable as Table, CongestionEntry, ControlLevel, MarkingSetting,
-    PortMask, StarvationSetting, SwitchCongestionSetting as Setting, ThresholdWeight,
+    CctEntry, CongestionControlTable as Table, CongestionEntry, ControlLevel, IbAdapter, IbSwitch,
 };
 use silvan_core::{HostId, NodeId, PortNumber, Sl, SwitchId};
 use silvan_mad::congestion::{
     CaCongestionEntry, CaCongestionSetting, CongestionControlTable, CongestionControlTableEntry,
-    CongestionInfo, CongestionKeyInfo, CongestionLog, ManagementAttribute, PortBits,
-    SwitchCongestionSetting, SwitchPortCongestionElement, SwitchPortCongestionSetting, TimeStamp,
-    switch_control_map,
+    CongestionInfo, CongestionKeyInfo, CongestionLog, ManagementAttribute, SwitchCongestionSetting,
+    SwitchPortCongestionElement, SwitchPortCongestionSetting, TimeStamp, switch_control_map,
 };
 use silvan_mad::{Bits, ClassPortInfo};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
 use crate::subnet::Subnet;
 use silvan_model::meter::MarkLog;
+
+mod wire;
+
+use wire::Wire;
 
 /// Bytes of an attribute.
 const ROOM: usize = ManagementAttribute::DATA_LEN;
@@ -66,103 +68,47 @@ pub(crate) struct AdapterSetting {
     table: Vec<CongestionControlTableEntry>,
 }
 
-fn to_wire(entry: CctEntry) -> CongestionControlTableEntry {
-    CongestionControlTableEntry {
-        shift: Bits::saturating(u64::from(entry.shift())),
-        multiplier: Bits::saturating(u64::from(entry.multiplier())),
-    }
-}
-
-fn from_wire(entry: CongestionControlTableEntry) -> CctEntry {
-    CctEntry::from_raw((entry.shift.get() << 14 | entry.multiplier.get()) as u16)
-}
-
-fn weight(bits: Bits<4>) -> ThresholdWeight {
-    // Four bits cannot exceed the largest weight.
-    ThresholdWeight::try_new(bits.get() as u8).unwrap_or(ThresholdWeight::MAX)
-}
-
-fn all_ports() -> impl Iterator<Item = PortNumber> {
-    (0..=u8::MAX).map(PortNumber::new)
-}
-
 impl SwitchSetting {
     /// What a switch starts with.
     pub fn of(subnet: &Subnet, switch: SwitchId) -> Self {
         let control = &subnet.plane.engine.switch().inner;
         let setting = control.switch_setting(switch).copied().unwrap_or_default();
         let node = subnet.fabric.switch(switch);
-        let bits = |mask: &PortMask| -> PortBits {
-            let numbers = (1..=node.port_count).map(PortNumber::new);
-            numbers.filter(|&port| mask.contains(port)).collect()
-        };
-        let threshold = |weight: ThresholdWeight| Bits::saturating(u64::from(weight.as_u8()));
-        let element = |port| {
-            let own = control.port_marking(port)?;
-            Some(SwitchPortCongestionElement {
-                valid: true,
-                credit_starvation: false,
-                threshold: threshold(own.threshold),
-                packet_size: own.packet_size,
-                marking_rate: own.marking_rate,
-            })
-        };
         let mut ports = vec![SwitchPortCongestionElement::default()];
-        ports.extend(node.ports().map(|port| element(port).unwrap_or_default()));
-        Self {
-            whole: SwitchCongestionSetting {
-                control_map: WHOLE_MAP,
-                victim_mask: bits(&setting.victim_mask),
-                credit_mask: bits(&setting.credit_mask),
-                threshold: threshold(setting.marking.threshold),
-                packet_size: setting.marking.packet_size,
-                cs_threshold: threshold(setting.starvation.threshold),
-                cs_return_delay: to_wire(setting.starvation.return_delay),
-                marking_rate: setting.marking.marking_rate,
-            },
-            ports,
-        }
-    }
-
-    /// The same for the data plane.
-    fn setting(&self) -> Setting {
-        let mask = |bits: &PortBits| -> PortMask {
-            all_ports().filter(|&port| bits.contains(port)).collect()
+        ports.extend(node.ports().map(|port| {
+            let own = control.port_marking(port);
+            own.map_or_else(Default::default, |own| wire::marking_element(&own))
+        }));
+        let mut whole = SwitchCongestionSetting {
+            control_map: WHOLE_MAP,
+            ..wire::switch_to_wire(&setting)
         };
-        Setting {
-            marking: MarkingSetting {
-                threshold: weight(self.whole.threshold),
-                packet_size: self.whole.packet_size,
-                marking_rate: self.whole.marking_rate,
-            },
-            starvation: StarvationSetting {
-                threshold: weight(self.whole.cs_threshold),
-                return_delay: from_wire(self.whole.cs_return_delay),
-            },
-            victim_mask: mask(&self.whole.victim_mask),
-            credit_mask: mask(&self.whole.credit_mask),
-        }
+        // No bit stands for a port that the switch does not have.
+        let is_here = |port: &PortNumber| (1..=node.port_count).contains(&port.as_u8());
+        whole.victim_mask = whole.victim_mask.iter().filter(is_here).collect();
+        whole.credit_mask = whole.credit_mask.iter().filter(is_here).collect();
+        Self { whole, ports }
     }
+}
+
+/// Passes the setting of a switch on to the data plane.
+fn set_switch(control: &mut IbSwitch, switch: SwitchId, whole: &SwitchCongestionSetting) {
+    let mut setting = control.switch_setting(switch).copied().unwrap_or_default();
+    wire::switch_from_wire(&mut setting, whole);
+    // The switch is one of the fabric's, so it cannot be refused.
+    let _ = control.set_switch(switch, setting);
 }
 
 impl AdapterSetting {
     fn of(subnet: &Subnet, host: HostId) -> Self {
         let control = &subnet.plane.engine.adapter().inner;
-        let entry = |sl| {
-            let entry = control.entry(host, sl).unwrap_or_default();
-            CaCongestionEntry {
-                ccti_timer: entry.ccti_timer,
-                ccti_increase: entry.ccti_increase,
-                trigger_threshold: entry.trigger_threshold,
-                ccti_min: entry.ccti_min,
-            }
-        };
+        let entry = |sl| wire::entry_to_wire(&control.entry(host, sl).unwrap_or_default());
         let mut entries = [CaCongestionEntry::default(); Sl::COUNT];
         for sl in Sl::all() {
             entries[sl.index()] = entry(sl);
         }
         let table = control.table();
-        let given = table.entries().iter().map(|&entry| to_wire(entry));
+        let given = table.entries().iter().map(|&entry| entry.to_wire());
         let mut wire: Vec<_> = given.collect();
         wire.resize(table_blocks(subnet) * BLOCK_ENTRIES, Default::default());
         Self {
@@ -309,29 +255,10 @@ impl Subnet {
             return;
         }
         let wanted = SwitchCongestionSetting::parse(&exchange.data());
-        let whole = &mut setting.whole;
-        let selects = |part: u32| wanted.control_map & part != 0;
-        if selects(switch_control_map::VICTIM_MASK) {
-            whole.victim_mask = wanted.victim_mask;
-        }
-        if selects(switch_control_map::CREDIT_MASK) {
-            whole.credit_mask = wanted.credit_mask;
-        }
-        if selects(switch_control_map::THRESHOLD) {
-            whole.threshold = wanted.threshold;
-            whole.packet_size = wanted.packet_size;
-        }
-        if selects(switch_control_map::CREDIT_STARVATION) {
-            whole.cs_threshold = wanted.cs_threshold;
-            whole.cs_return_delay = wanted.cs_return_delay;
-        }
-        if selects(switch_control_map::MARKING_RATE) {
-            whole.marking_rate = wanted.marking_rate;
-        }
-        let setting = setting.setting();
+        wire::take_selected(&mut setting.whole, &wanted);
+        let whole = setting.whole;
         let control = &mut self.plane.engine.switch_mut().inner;
-        // The switch is one of the fabric's, so it cannot be refused.
-        let _ = control.set_switch(switch, setting);
+        set_switch(control, switch, &whole);
     }
 
     fn port_settings(&mut self, exchange: &mut Exchange, switch: SwitchId) -> Outcome {
@@ -363,16 +290,11 @@ impl Subnet {
         let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
             return;
         };
-        let marking = MarkingSetting {
-            threshold: weight(element.threshold),
-            packet_size: element.packet_size,
-            marking_rate: element.marking_rate,
-        };
-        let starvation = StarvationSetting {
-            threshold: weight(element.threshold),
-            return_delay: CctEntry::from_raw(element.marking_rate),
-        };
         let control = &mut self.plane.engine.switch_mut().inner;
+        let Some(effective) = control.effective(port) else {
+            return;
+        };
+        let (marking, starvation) = wire::element_settings(&effective, &element);
         let (valid, credits) = (element.valid, element.credit_starvation);
         // The port is a switch's, so neither can be refused.
         let _ = control.set_port_marking(port, (valid && !credits).then_some(marking));
@@ -385,8 +307,7 @@ impl Subnet {
         let node = self.fabric.node_of_switch(switch);
         let control = self.plane.engine.switch_mut();
         control.meter.logs[switch.index()] = MarkLog::default();
-        // The switch is one of the fabric's, so it cannot be refused.
-        let _ = control.inner.set_switch(switch, first.setting());
+        set_switch(&mut control.inner, switch, &first.whole);
         for (number, &element) in first.ports.iter().enumerate() {
             self.set_port(node, number, element);
         }
@@ -463,23 +384,21 @@ impl Subnet {
         let raw: Vec<CctEntry> = setting
             .table
             .iter()
-            .map(|&entry| from_wire(entry))
+            .map(|&entry| CctEntry::from_wire(entry))
             .collect();
-        let entry = |sl: Sl, limit: u16| {
-            let entry = setting.entries[sl.index()];
-            CongestionEntry {
-                ccti_timer: entry.ccti_timer,
-                ccti_increase: entry.ccti_increase,
-                trigger_threshold: entry.trigger_threshold,
-                ccti_min: entry.ccti_min.min(u8::try_from(limit).unwrap_or(u8::MAX)),
-            }
+        let entry = |control: &IbAdapter, sl: Sl| {
+            let mut entry = control.entry(host, sl).unwrap_or_default();
+            wire::entry_from_wire(&mut entry, &setting.entries[sl.index()]);
+            let limit = u8::try_from(setting.limit).unwrap_or(u8::MAX);
+            entry.ccti_min = entry.ccti_min.min(limit);
+            entry
         };
         // No CCTI_Min may be above the limit at any time, so all go to 0 while the table changes. None
         // of these can then be refused: host and table are the fabric's own.
         for sl in Sl::all() {
             let lowest = CongestionEntry {
                 ccti_min: 0,
-                ..entry(sl, setting.limit)
+                ..entry(control, sl)
             };
             let _ = control.set_entry(now, host, sl, lowest);
         }
@@ -487,7 +406,8 @@ impl Subnet {
             let _ = control.set_table(now, host, table);
         }
         for sl in Sl::all() {
-            let _ = control.set_entry(now, host, sl, entry(sl, setting.limit));
+            let entry = entry(control, sl);
+            let _ = control.set_entry(now, host, sl, entry);
         }
         let level = match setting.port_control & BY_SERVICE_LEVEL {
             0 => ControlLevel::QueuePair,

@@ -2,8 +2,8 @@
 
 use silvan_cc::hooks::{NoControl, SettingChange, Settings};
 use silvan_cc::schemes::ib_cc::{
-    IbSwitch, MarkingCounters, MarkingMode, MarkingSetting, PortSelection, StarvationSetting,
-    SwitchParameters, ThresholdMap, ThresholdWeight,
+    IbSwitch, MarkingCounters, MarkingMode, MarkingSetting, PortSelection, PortSetting,
+    StarvationSetting, SwitchParameters, ThresholdMap, ThresholdWeight,
 };
 use silvan_core::{HostId, PortId, Span};
 use silvan_engine::{Engine, EngineConfig};
@@ -19,8 +19,8 @@ const SENDERS: usize = 4;
 fn setting(marking_rate: u16) -> MarkingSetting {
     MarkingSetting {
         threshold: ThresholdWeight::MAX,
-        packet_size: 0,
         marking_rate,
+        ..MarkingSetting::default()
     }
 }
 
@@ -262,9 +262,9 @@ fn settings_change_while_packets_move() {
         delta
     };
     for marking_rate in [7_u16, 63, 0, 3] {
-        let change = SettingChange::PortMarkingRate {
+        let change = SettingChange::Port {
             port: root,
-            marking_rate,
+            setting: PortSetting::MarkingRate(marking_rate),
         };
         let (eligible, marked) = phase(&mut engine, change);
         assert!(eligible > 900);
@@ -272,24 +272,24 @@ fn settings_change_while_packets_move() {
         let slack = if marking_rate == 0 { 64 } else { 1 };
         assert!(marked.abs_diff(expected) <= slack, "{marked}, {expected}");
     }
-    let all_small = SettingChange::PortPacketSize {
+    let all_small = SettingChange::Port {
         port: root,
-        packet_size: 33,
+        setting: PortSetting::PacketSize(33),
     };
     assert_eq!(phase(&mut engine, all_small), (0, 0));
-    let none_small = SettingChange::PortPacketSize {
+    let none_small = SettingChange::Port {
         port: root,
-        packet_size: 32,
+        setting: PortSetting::PacketSize(32),
     };
     assert!(phase(&mut engine, none_small).1 > 200);
-    let off = SettingChange::PortThreshold {
+    let off = SettingChange::Port {
         port: root,
-        threshold: 0,
+        setting: PortSetting::Threshold(ThresholdWeight::try_new(0).unwrap()),
     };
     assert_eq!(phase(&mut engine, off), (0, 0));
-    let on = SettingChange::PortThreshold {
+    let on = SettingChange::Port {
         port: root,
-        threshold: 15,
+        setting: PortSetting::Threshold(ThresholdWeight::try_new(15).unwrap()),
     };
     assert!(phase(&mut engine, on).1 > 200);
 }

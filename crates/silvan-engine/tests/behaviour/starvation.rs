@@ -2,7 +2,7 @@
 
 use silvan_cc::hooks::{NoControl, SettingChange, Settings};
 use silvan_cc::schemes::ib_cc::{
-    CctEntry, IbSwitch, MarkingMode, MarkingSetting, PortSelection, StarvationSetting,
+    CctEntry, IbSwitch, MarkingMode, MarkingSetting, PortSelection, PortSetting, StarvationSetting,
     SwitchParameters, ThresholdMap, ThresholdWeight,
 };
 use silvan_core::{PortId, Span, Time};
@@ -26,8 +26,8 @@ fn starve(
     let parameters = SwitchParameters {
         marking: MarkingSetting::default(),
         starvation: StarvationSetting {
-            threshold: ThresholdWeight::MAX,
-            return_delay,
+            credit_threshold: ThresholdWeight::MAX,
+            credit_return_delay: return_delay,
         },
         victim_ports: PortSelection::None,
         credit_ports: PortSelection::None,
@@ -38,7 +38,10 @@ fn starve(
         marking_mode: MarkingMode::Counter,
     };
     let mut control = IbSwitch::new(&parameters, &routed.switch_ports(), 1, 0).unwrap();
-    let mask = SettingChange::PortCreditMask { port, set: true };
+    let mask = SettingChange::Port {
+        port,
+        setting: PortSetting::CreditMask(true),
+    };
     control.apply(Time::ZERO, &mask).unwrap();
     let mut engine = routed.controlled(config, control, NoControl, flows);
     engine.run_until(at(RUN)).unwrap();

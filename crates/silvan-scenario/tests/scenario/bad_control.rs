@@ -150,7 +150,7 @@ fn ports_and_changes() {
         "[control.ib-cc.change]",
         "sl = 3\nat = \"1 us\"\nthreshold = 3",
         "control.ib-cc.change.0.sl: there is no setting here that it could apply to (hint: add \
-         ccti-timer or ccti-increase, or leave it out)",
+         a setting of adapters, e.g. ccti-timer, or leave it out)",
     );
     check(
         "[control.ib-cc.change]",
@@ -185,13 +185,13 @@ fn ports_and_changes() {
     assert_eq!(
         message("[[control.ib-cc.port]]\nswitch = \"switch-00\""),
         "file.toml:1: control.ib-cc.port.0: the entry sets nothing (hint: give threshold, packet-size, \
-         marking-rate, victim-mask, credit-mask, credit-threshold or credit-return-delay)"
+         marking-rate, credit-threshold, credit-return-delay, victim-mask or credit-mask)"
     );
     assert_eq!(
         message("[[control.ib-cc.change]]\nat = \"1 us\"\nswitch = \"switch-00\""),
         "file.toml:1: control.ib-cc.change.0: the entry sets nothing (hint: give threshold, packet-size, \
-         marking-rate, victim-mask, credit-mask, credit-threshold or credit-return-delay; or \
-         ccti-timer or ccti-increase)"
+         marking-rate, credit-threshold, credit-return-delay, victim-mask or credit-mask; or \
+         ccti-increase, ccti-min, ccti-timer or trigger-threshold)"
     );
     assert_eq!(
         message("[[control.ib-cc.port]]\nswitch = \"switch-00\"\nport = 0\nthreshold = 1"),

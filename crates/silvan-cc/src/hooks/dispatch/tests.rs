@@ -6,13 +6,14 @@ use crate::hooks::{
     Feedback, Flow, LinkView, NoControl, PacketView, PortVl, QueueView, Resident, SettingChange,
     Settings, SourceControl, SwitchControl, UnknownSetting,
 };
+use crate::schemes::ib_cc::AdapterSetting;
 
 const NOW: Time = Time::from_ps(7);
 const HOST: HostId = HostId::new(3);
 const LANE: PortVl = PortVl(5);
-const CHANGE: SettingChange = SettingChange::CctiTimer {
+const CHANGE: SettingChange = SettingChange::Adapter {
     sl: Sl::ZERO,
-    timer: 1,
+    setting: AdapterSetting::CctiTimer(1),
 };
 const FLOW: Flow = Flow {
     source: HOST,

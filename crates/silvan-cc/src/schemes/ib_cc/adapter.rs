@@ -18,8 +18,9 @@ use silvan_core::{HostId, Sl, Span, Time};
 
 use super::cct::CongestionControlTable;
 use super::error::ParameterError;
+use super::list::CongestionEntry;
 use super::log::{CongestionLog, ThresholdEvent};
-use super::settings::{CongestionEntry, ControlLevel};
+use super::settings::ControlLevel;
 use crate::flow_table::FlowTable;
 use crate::hooks::{
     Feedback, Flow, PerHost, SettingChange, Settings, SourceControl, UnknownSetting,
@@ -498,27 +499,15 @@ impl SourceControl for IbAdapter {
     }
 }
 
-/// CCTI_Timer and CCTI_Increase of every adapter on one SL, as [`IbAdapter::set_entry`].
+/// Settings of every adapter on one SL, as [`IbAdapter::set_entry`].
 impl Settings for IbAdapter {
     fn apply(&mut self, now: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
-        let (sl, set): (Sl, &dyn Fn(&mut CongestionEntry)) = match change {
-            SettingChange::CctiTimer { sl, timer } => (*sl, &|entry| entry.ccti_timer = *timer),
-            SettingChange::CctiIncrease { sl, increase } => {
-                (*sl, &|entry| entry.ccti_increase = *increase)
-            }
-            SettingChange::PortMarkingRate { .. }
-            | SettingChange::PortThreshold { .. }
-            | SettingChange::PortPacketSize { .. }
-            | SettingChange::PortVictimMask { .. }
-            | SettingChange::PortCreditMask { .. }
-            | SettingChange::PortCreditThreshold { .. }
-            | SettingChange::PortCreditReturnDelay { .. } => {
-                return Err(UnknownSetting(change.clone()));
-            }
+        let SettingChange::Adapter { sl, setting } = *change else {
+            return Err(UnknownSetting(change.clone()));
         };
         for host in (0..self.flows.len()).map(HostId::new) {
             let mut entry = self.service_levels[Self::level_index(host, sl)].entry;
-            set(&mut entry);
+            entry.set(setting);
             self.set_entry(now, host, sl, entry)
                 .map_err(|_| UnknownSetting(change.clone()))?;
         }

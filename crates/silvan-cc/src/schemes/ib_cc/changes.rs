@@ -3,10 +3,11 @@
 use silvan_core::document::KeyPath;
 use silvan_core::{PortId, Sl, SwitchId, Time};
 
-use super::cct::CctEntry;
-use super::overrides::SettingChangeEntry;
+use super::declare::keys_of;
+use super::error::ParameterError;
+use super::list::{AdapterSetting, PortSetting, SettingChangeEntry};
 use super::ports::PortSet;
-use super::scheme::{return_delay, weight};
+use super::scheme::refused;
 use super::sections::IbCc;
 use crate::hooks::SettingChange;
 use crate::schemes::{Changes, SchemeError, Switches};
@@ -28,28 +29,18 @@ fn initial_changes(
     switches: &dyn Switches,
 ) -> Result<Vec<SettingChange>, SchemeError> {
     let mut changes = Vec::new();
-    for port in listed_ports(switches, &section.switch.victim_mask, "victim-mask")? {
-        changes.push(SettingChange::PortVictimMask { port, set: true });
-    }
-    for port in listed_ports(switches, &section.switch.credit_mask, "credit-mask")? {
-        changes.push(SettingChange::PortCreditMask { port, set: true });
+    for (key, ports, setting) in section.switch.masks() {
+        let ports = listed_ports(switches, ports, &key)?;
+        changes.extend(port_changes(&ports, &[setting]));
     }
     for (index, entry) in section.port.iter().enumerate() {
         let key = KeyPath::from("port").index(index);
         let ports = ports_of(switches, &entry.switch, entry.port, &key)?;
-        let settings = PortSettings {
-            threshold: entry.threshold,
-            packet_size: entry.packet_size,
-            marking_rate: entry.marking_rate,
-            victim_mask: entry.victim_mask,
-            credit_mask: entry.credit_mask,
-            credit_threshold: entry.credit_threshold,
-            credit_return_delay: entry.credit_return_delay,
-        };
-        if settings == PortSettings::default() {
-            return Err(nothing_set(key, PORT_KEYS));
+        let settings = entry.port_settings(&key)?;
+        if settings.is_empty() {
+            return Err(nothing_set(key, &keys_of(PortSetting::FIELDS)));
         }
-        settings.changes(&ports, &key, &mut changes)?;
+        changes.extend(port_changes(&ports, &settings));
     }
     Ok(changes)
 }
@@ -62,50 +53,8 @@ fn timed_changes(
     let mut timed = Vec::new();
     for (index, entry) in section.change.iter().enumerate() {
         let key = KeyPath::from("change").index(index);
-        let mut changes = Vec::new();
-        let settings = PortSettings {
-            threshold: entry.threshold,
-            packet_size: entry.packet_size,
-            marking_rate: entry.marking_rate,
-            victim_mask: entry.victim_mask,
-            credit_mask: entry.credit_mask,
-            credit_threshold: entry.credit_threshold,
-            credit_return_delay: entry.credit_return_delay,
-        };
-        let of_ports = settings != PortSettings::default();
-        let of_adapters = entry.ccti_timer.is_some() || entry.ccti_increase.is_some();
-        if !of_ports && !of_adapters {
-            let keys = format!("{PORT_KEYS}; or ccti-timer or ccti-increase");
-            return Err(nothing_set(key, &keys));
-        }
-        let strays = [
-            ("switch", entry.switch.is_some() && !of_ports),
-            ("port", entry.port.is_some() && !of_ports),
-            ("sl", entry.sl.is_some() && !of_adapters),
-        ];
-        if let Some((name, _)) = strays.into_iter().find(|(_, stray)| *stray) {
-            let message = "there is no setting here that it could apply to";
-            let hint = match name {
-                "sl" => "add ccti-timer or ccti-increase, or leave it out",
-                _ => "add a setting of ports, e.g. threshold, or leave it out",
-            };
-            return Err(SchemeError::new(key.key(name), message, hint));
-        }
-        if of_ports {
-            let ports = match &entry.switch {
-                Some(switch) => ports_of(switches, switch, entry.port, &key)?,
-                None if entry.port.is_some() => {
-                    let hint = "add the switch that has this port";
-                    return Err(SchemeError::new(key.key("switch"), "missing key", hint));
-                }
-                None => (0..switches.count())
-                    .flat_map(|switch| switches.ports(SwitchId::new(switch)))
-                    .collect(),
-            };
-            settings.changes(&ports, &key, &mut changes)?;
-        }
-        adapter_changes(entry, &mut changes);
         let at = Time::ZERO + entry.at;
+        let changes = timed_entry(section, entry, switches, &key)?;
         timed.extend(changes.into_iter().map(|change| (at, change)));
     }
     // Stable: entries of one instant apply in the order of the file.
@@ -113,79 +62,72 @@ fn timed_changes(
     Ok(timed)
 }
 
-fn adapter_changes(entry: &SettingChangeEntry, changes: &mut Vec<SettingChange>) {
-    for sl in Sl::all().filter(|sl| entry.sl.is_none_or(|only| only == *sl)) {
-        changes.extend(
-            entry
-                .ccti_timer
-                .map(|timer| SettingChange::CctiTimer { sl, timer }),
+fn timed_entry(
+    section: &IbCc,
+    entry: &SettingChangeEntry,
+    switches: &dyn Switches,
+    key: &KeyPath,
+) -> Result<Vec<SettingChange>, SchemeError> {
+    let of_ports = entry.port_settings(key)?;
+    let of_adapters = entry.adapter_settings(key)?;
+    if of_ports.is_empty() && of_adapters.is_empty() {
+        let (ports, adapters) = (
+            keys_of(PortSetting::FIELDS),
+            keys_of(AdapterSetting::FIELDS),
         );
-        let increase = entry.ccti_increase;
-        changes.extend(increase.map(|increase| SettingChange::CctiIncrease { sl, increase }));
+        return Err(nothing_set(key.clone(), &format!("{ports}; or {adapters}")));
     }
+    let strays = [
+        ("switch", entry.switch.is_some() && of_ports.is_empty()),
+        ("port", entry.port.is_some() && of_ports.is_empty()),
+        ("sl", entry.sl.is_some() && of_adapters.is_empty()),
+    ];
+    if let Some((name, _)) = strays.into_iter().find(|(_, stray)| *stray) {
+        let message = "there is no setting here that it could apply to";
+        let hint = match name {
+            "sl" => "add a setting of adapters, e.g. ccti-timer, or leave it out",
+            _ => "add a setting of ports, e.g. threshold, or leave it out",
+        };
+        return Err(SchemeError::new(key.key(name), message, hint));
+    }
+    let limit = section.adapter.ccti_limit;
+    if let Some(min) = entry.ccti_min.filter(|&min| u16::from(min) > limit) {
+        let error = ParameterError::MinAboveLimit { min, limit };
+        return Err(refused(key.key("ccti-min"), &error));
+    }
+    let mut changes = Vec::new();
+    if !of_ports.is_empty() {
+        let ports = match &entry.switch {
+            Some(switch) => ports_of(switches, switch, entry.port, key)?,
+            None if entry.port.is_some() => {
+                let hint = "add the switch that has this port";
+                return Err(SchemeError::new(key.key("switch"), "missing key", hint));
+            }
+            None => (0..switches.count())
+                .flat_map(|switch| switches.ports(SwitchId::new(switch)))
+                .collect(),
+        };
+        changes.extend(port_changes(&ports, &of_ports));
+    }
+    for sl in Sl::all().filter(|sl| entry.sl.is_none_or(|only| only == *sl)) {
+        let settings = of_adapters.iter();
+        changes.extend(settings.map(|&setting| SettingChange::Adapter { sl, setting }));
+    }
+    Ok(changes)
 }
 
-/// The keys of [`PortSettings`].
-const PORT_KEYS: &str = "threshold, packet-size, marking-rate, victim-mask, credit-mask, \
-                         credit-threshold or credit-return-delay";
+fn port_changes<'a>(
+    ports: &'a [PortId],
+    settings: &'a [PortSetting],
+) -> impl Iterator<Item = SettingChange> + 'a {
+    ports.iter().flat_map(move |&port| {
+        let settings = settings.iter();
+        settings.map(move |&setting| SettingChange::Port { port, setting })
+    })
+}
 
 fn nothing_set(key: KeyPath, keys: &str) -> SchemeError {
     SchemeError::new(key, "the entry sets nothing", format!("give {keys}"))
-}
-
-/// Settings of a switch port that an entry may give.
-#[derive(Clone, Copy, Default, PartialEq)]
-struct PortSettings {
-    threshold: Option<u8>,
-    packet_size: Option<u8>,
-    marking_rate: Option<u16>,
-    victim_mask: Option<bool>,
-    credit_mask: Option<bool>,
-    credit_threshold: Option<u8>,
-    credit_return_delay: Option<f64>,
-}
-
-impl PortSettings {
-    fn changes(
-        self,
-        ports: &[PortId],
-        key: &KeyPath,
-        changes: &mut Vec<SettingChange>,
-    ) -> Result<(), SchemeError> {
-        for (name, value) in [
-            ("threshold", self.threshold),
-            ("credit-threshold", self.credit_threshold),
-        ] {
-            if let Some(value) = value {
-                weight(value, key.key(name))?;
-            }
-        }
-        let delay = self.credit_return_delay;
-        let delay = delay.map(|delay| return_delay(delay, key.key("credit-return-delay")));
-        let delay = delay.transpose()?.map(CctEntry::as_raw);
-        for &port in ports {
-            let of_port = [
-                self.threshold
-                    .map(|threshold| SettingChange::PortThreshold { port, threshold }),
-                self.packet_size
-                    .map(|packet_size| SettingChange::PortPacketSize { port, packet_size }),
-                self.marking_rate
-                    .map(|marking_rate| SettingChange::PortMarkingRate { port, marking_rate }),
-                self.victim_mask
-                    .map(|set| SettingChange::PortVictimMask { port, set }),
-                self.credit_mask
-                    .map(|set| SettingChange::PortCreditMask { port, set }),
-                self.credit_threshold
-                    .map(|threshold| SettingChange::PortCreditThreshold { port, threshold }),
-                delay.map(|return_delay| SettingChange::PortCreditReturnDelay {
-                    port,
-                    return_delay,
-                }),
-            ];
-            changes.extend(of_port.into_iter().flatten());
-        }
-        Ok(())
-    }
 }
 
 fn ports_of(
@@ -235,12 +177,11 @@ fn numbered_port(
 fn listed_ports(
     switches: &dyn Switches,
     ports: &PortSet,
-    name: &str,
+    key: &KeyPath,
 ) -> Result<Vec<PortId>, SchemeError> {
     let PortSet::Names(names) = ports else {
         return Ok(Vec::new());
     };
-    let key = KeyPath::from("switch").key(name);
     let ports = names.iter().enumerate();
     ports
         .map(|(index, name)| port_named(switches, name, &key.index(index)))

@@ -13,12 +13,16 @@
 //! [`IbParameters`] holds the parameters of all three and has the sets of values that the papers
 //! used.
 
+// The list is declared with its macro.
+#[macro_use]
+mod declare;
+
 mod adapter;
 mod cct;
 mod changes;
 mod error;
+mod list;
 mod log;
-mod overrides;
 mod parameters;
 mod ports;
 mod scheme;
@@ -30,14 +34,14 @@ mod threshold;
 pub use adapter::{AdapterCounters, AdapterParameters, IbAdapter};
 pub use cct::{CctEntry, CongestionControlTable};
 pub use error::ParameterError;
+pub use list::{
+    AdapterSection, AdapterSetting, CongestionEntry, EffectivePortSetting, MarkingSetting,
+    PortGroup, PortOverride, PortSetting, SettingChangeEntry, StarvationSetting, SwitchSection,
+};
 pub use log::{CongestionLog, ThresholdEvent};
-pub use overrides::{PortOverride, SettingChangeEntry};
 pub use parameters::IbParameters;
 pub use ports::PortSet;
-pub use sections::{AdapterSection, CctSection, CctShape, IbCc, SwitchSection};
-pub use settings::{
-    CongestionEntry, ControlLevel, EffectivePortSetting, MarkingMode, MarkingSetting, PortMask,
-    PortSelection, StarvationSetting, SwitchCongestionSetting,
-};
+pub use sections::{CctSection, CctShape, IbCc};
+pub use settings::{ControlLevel, MarkingMode, PortMask, PortSelection, SwitchCongestionSetting};
 pub use switch::{IbSwitch, MarkingCounters, SwitchParameters};
 pub use threshold::{ThresholdMap, ThresholdWeight};

@@ -5,9 +5,8 @@ use silvan_core::Sl;
 use super::adapter::{AdapterParameters, IbAdapter};
 use super::cct::CongestionControlTable;
 use super::error::ParameterError;
-use super::settings::{
-    CongestionEntry, ControlLevel, MarkingMode, MarkingSetting, PortSelection, StarvationSetting,
-};
+use super::list::{CongestionEntry, MarkingSetting, StarvationSetting};
+use super::settings::{ControlLevel, MarkingMode, PortSelection};
 use super::switch::{IbSwitch, SwitchParameters};
 use super::threshold::{ThresholdMap, ThresholdWeight};
 use crate::schemes::SwitchPort;
@@ -46,14 +45,12 @@ impl IbParameters {
         Self::uniform(
             MarkingSetting {
                 threshold: ThresholdWeight::MAX,
-                packet_size: 0,
-                marking_rate: 0,
+                ..MarkingSetting::default()
             },
             CongestionEntry {
                 ccti_timer: 150,
                 ccti_increase: 1,
-                trigger_threshold: 0,
-                ccti_min: 0,
+                ..CongestionEntry::default()
             },
             CongestionControlTable::linear(cct_slope, 127)?,
             threshold_map,

@@ -7,10 +7,11 @@ use super::adapter::{AdapterParameters, IbAdapter};
 use super::cct::{CctEntry, CongestionControlTable};
 use super::changes;
 use super::error::ParameterError;
+use super::list::{AdapterSection, SwitchSection};
 use super::parameters::IbParameters;
 use super::ports::PortSet;
-use super::sections::{AdapterSection, CctSection, CctShape, IbCc, SwitchSection};
-use super::settings::{CongestionEntry, MarkingSetting, PortSelection, StarvationSetting};
+use super::sections::{CctSection, CctShape, IbCc};
+use super::settings::PortSelection;
 use super::switch::{IbSwitch, SwitchParameters};
 use super::threshold::{ThresholdMap, ThresholdWeight};
 use crate::schemes::choice::{Parameter, check_choice};
@@ -62,8 +63,8 @@ impl IbCc {
         let section = &self.switch;
         Ok(IbParameters {
             switch: SwitchParameters {
-                marking: marking_setting(section)?,
-                starvation: starvation_setting(section)?,
+                marking: section.marking()?,
+                starvation: section.starvation()?,
                 victim_ports: selection(&section.victim_mask),
                 credit_ports: selection(&section.credit_mask),
                 threshold_map: threshold_map(section)?,
@@ -83,29 +84,13 @@ fn selection(ports: &PortSet) -> PortSelection {
     }
 }
 
-fn marking_setting(section: &SwitchSection) -> Result<MarkingSetting, SchemeError> {
-    Ok(MarkingSetting {
-        threshold: weight(section.threshold, "switch.threshold".into())?,
-        packet_size: section.packet_size,
-        marking_rate: section.marking_rate,
-    })
-}
-
-fn starvation_setting(section: &SwitchSection) -> Result<StarvationSetting, SchemeError> {
-    let key = KeyPath::from("switch");
-    Ok(StarvationSetting {
-        threshold: weight(section.credit_threshold, key.key("credit-threshold"))?,
-        return_delay: return_delay(section.credit_return_delay, key.key("credit-return-delay"))?,
-    })
-}
-
 /// The threshold weight of this value, for any of the keys that have one.
 pub(super) fn weight(value: u8, key: KeyPath) -> Result<ThresholdWeight, SchemeError> {
     ThresholdWeight::try_new(value).map_err(|error| refused(key, &error))
 }
 
 /// A parameter that the scheme refuses.
-fn refused(key: KeyPath, error: &ParameterError) -> SchemeError {
+pub(super) fn refused(key: KeyPath, error: &ParameterError) -> SchemeError {
     SchemeError::new(key, error.to_string(), error.hint())
 }
 
@@ -174,12 +159,7 @@ fn threshold_map(section: &SwitchSection) -> Result<ThresholdMap, SchemeError> {
 
 fn adapter_parameters(section: &AdapterSection) -> Result<AdapterParameters, SchemeError> {
     let parameters = AdapterParameters {
-        entries: [CongestionEntry {
-            ccti_timer: section.ccti_timer,
-            ccti_increase: section.ccti_increase,
-            trigger_threshold: section.trigger_threshold,
-            ccti_min: section.ccti_min,
-        }; Sl::COUNT],
+        entries: [section.entry()?; Sl::COUNT],
         level: section.level,
         table: congestion_control_table(&section.cct, section.ccti_limit)?,
     };

@@ -1,45 +1,11 @@
-//! Settings of switches and adapters, field by field as the management attributes have them
-//! (annex A10: SwitchCongestionSetting, SwitchPortCongestionSetting, CACongestionSetting).
+//! Settings of whole switches and of adapters, as the management attributes have them (annex A10:
+//! SwitchCongestionSetting, CACongestionSetting). Those of single ports are in [`list`](super::list).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::PortNumber;
 
-use super::cct::CctEntry;
-use super::threshold::ThresholdWeight;
-
-/// When a port marks packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MarkingSetting {
-    /// Threshold: how full the queues for a Port VL must be.
-    pub threshold: ThresholdWeight,
-    /// Packet_Size, in units of 64 bytes: smaller packets are never marked; 0 marks all sizes.
-    /// (gran2010's value 8 is the 512 bytes that vendors' manuals give as the default.)
-    pub packet_size: u8,
-    /// Marking_Rate: the mean number of eligible packets between two that are marked; 0 marks all.
-    pub marking_rate: u16,
-}
-
-/// When and by how much a port starves its neighbour of credits.
-///
-/// Public sources (OpenSM's option file, the attribute layouts) name the fields and say that the
-/// delay has the form of a [`CctEntry`]; what follows is this model's reading of them. It is meant
-/// for adapters that do not take part in congestion control: once the input buffer of a Port VL
-/// is as full as the threshold stands for, every credit that it returns is late by the delay that
-/// a throttled flow would wait behind the same packet.
-///
-/// How full the buffer is, is judged when the packet starts to leave, by the neighbour's credits:
-/// full is what it has no credits for, including the packet that leaves and the credits that are
-/// on their way back. Late credits thus keep the buffer filled for longer, and a neighbour that
-/// sends all it can stays starved; it sends a full buffer per round trip of a credit, delay
-/// included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StarvationSetting {
-    /// CS_Threshold: how full the input buffer must be; mapped to bytes as Threshold is.
-    pub threshold: ThresholdWeight,
-    /// CS_ReturnDelay: how much later credits return.
-    pub return_delay: CctEntry,
-}
+use super::list::{MarkingSetting, StarvationSetting};
 
 /// What a switch does at all ports that have no setting of their own (SwitchCongestionSetting).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,19 +20,6 @@ pub struct SwitchCongestionSetting {
     pub victim_mask: PortMask,
     /// Credit_Mask: ports that apply credit starvation.
     pub credit_mask: PortMask,
-}
-
-/// The settings that hold at one port: its own where it has any, its switch's otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EffectivePortSetting {
-    /// Threshold, Packet_Size and Marking_Rate.
-    pub marking: MarkingSetting,
-    /// CS_Threshold and CS_ReturnDelay.
-    pub starvation: StarvationSetting,
-    /// The port's bit of Victim_Mask.
-    pub victim: bool,
-    /// The port's bit of Credit_Mask.
-    pub credit: bool,
 }
 
 /// A set of ports of one switch, one bit each, as in Victim_Mask and Credit_Mask.
@@ -132,24 +85,6 @@ pub enum MarkingMode {
     // draws from a stream of its own.
     /// At random, with that mean.
     Random,
-}
-
-/// What an adapter's port does on one SL (an entry of CACongestionSetting).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CongestionEntry {
-    /// CCTI_Timer, in units of 1.024 us: every expiry lowers the CCTI of each flow by one; 0
-    /// stops the timer.
-    pub ccti_timer: u16,
-    /// CCTI_Increase: steps up per BECN.
-    pub ccti_increase: u8,
-    /// Trigger_Threshold: a BECN that leaves the CCTI at or above this is logged; 0 logs nothing
-    /// (as in Linux's hfi1 driver, `process_becn`).
-    pub trigger_threshold: u8,
-    /// CCTI_Min: no CCTI is ever lower, not even that of a flow that has never seen a BECN, so it
-    /// is a floor under the delay of every flow on the SL (OpenSM's option file: it "imposes a
-    /// minimum rate"). Linux's hfi1 driver starts flows at 0 instead; at the papers' value 0 the
-    /// two are the same.
-    pub ccti_min: u8,
 }
 
 /// What a BECN throttles (Port_Control of CACongestionSetting).

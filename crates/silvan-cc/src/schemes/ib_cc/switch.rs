@@ -25,10 +25,8 @@
 use silvan_core::{PortId, Span, SwitchId, Time};
 
 use super::error::ParameterError;
-use super::settings::{
-    EffectivePortSetting, MarkingMode, MarkingSetting, PortMask, PortSelection, StarvationSetting,
-    SwitchCongestionSetting,
-};
+use super::list::{EffectivePortSetting, MarkingSetting, StarvationSetting};
+use super::settings::{MarkingMode, PortMask, PortSelection, SwitchCongestionSetting};
 use super::threshold::ThresholdMap;
 use crate::hooks::{PacketView, PerPortVl, PortVl, QueueView, SwitchControl};
 use crate::schemes::SwitchPort;

@@ -2,7 +2,7 @@
 
 use silvan_core::{Span, Time};
 
-use crate::schemes::ib_cc::settings::CongestionEntry;
+use crate::schemes::ib_cc::list::CongestionEntry;
 use crate::stream::SplitMix64;
 
 /// The unit of CCTI_Timer, 1.024 us.

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::schemes::ib_cc::cct::CctEntry;
+use crate::schemes::ib_cc::{AdapterSetting, PortSetting};
 
 const PACKET_TIME: Span = Span::from_ps(1_000);
 
@@ -103,9 +104,9 @@ fn the_timer_lowers_all_flows_of_its_sl() {
     let mut adapter = build(entry(150, 2), 127, ControlLevel::QueuePair, 4);
     let period = 150 * 1_024_000;
     let flows = [flow(1, 0), flow(2, 0), flow(1, 5)];
-    let slow = SettingChange::CctiTimer {
+    let slow = SettingChange::Adapter {
         sl: sl(5),
-        timer: 0,
+        setting: AdapterSetting::CctiTimer(0),
     };
     adapter.apply(at(0), &slow).unwrap();
 
@@ -237,9 +238,9 @@ fn strong_throttling_is_logged() {
 #[test]
 fn settings_of_switches_and_impossible_ones_are_errors() {
     let mut adapter = build(entry(1, 1), 7, ControlLevel::QueuePair, 2);
-    let change = SettingChange::PortMarkingRate {
+    let change = SettingChange::Port {
         port: silvan_core::PortId::new(0),
-        marking_rate: 1,
+        setting: PortSetting::MarkingRate(1),
     };
     assert_eq!(
         adapter.apply(at(0), &change),
@@ -260,9 +261,9 @@ fn settings_of_switches_and_impossible_ones_are_errors() {
         Err(ParameterError::MinAboveLimit { min: 8, limit: 7 })
     );
     assert_eq!(adapter.entry(HostId::new(0), sl(0)), Some(entry(1, 1)));
-    let increase = SettingChange::CctiIncrease {
+    let increase = SettingChange::Adapter {
         sl: sl(1),
-        increase: 9,
+        setting: AdapterSetting::CctiIncrease(9),
     };
     adapter.apply(at(0), &increase).unwrap();
     for host in [0, 1].map(HostId::new) {

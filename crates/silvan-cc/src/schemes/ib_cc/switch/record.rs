@@ -3,7 +3,7 @@
 use silvan_core::{Span, Time};
 
 use crate::schemes::ib_cc::cct::CctEntry;
-use crate::schemes::ib_cc::settings::EffectivePortSetting;
+use crate::schemes::ib_cc::list::EffectivePortSetting;
 use crate::schemes::ib_cc::threshold::{NEVER, ThresholdMap};
 
 /// Bytes per unit of Packet_Size.
@@ -110,12 +110,12 @@ impl StarvationRecord {
     /// What follows from the settings of the port.
     pub(super) fn new(port: &EffectivePortSetting, map: &ThresholdMap) -> Self {
         let starvation = &port.starvation;
-        if !port.credit || starvation.return_delay.multiplier() == 0 {
+        if !port.credit || starvation.credit_return_delay.multiplier() == 0 {
             return Self::NEVER;
         }
         Self {
-            threshold_bytes: map.limit(starvation.threshold),
-            return_delay: starvation.return_delay,
+            threshold_bytes: map.limit(starvation.credit_threshold),
+            return_delay: starvation.credit_return_delay,
         }
     }
 }

@@ -5,8 +5,8 @@ use silvan_core::{PortNumber, Sl};
 
 use super::*;
 use crate::hooks::{SettingChange, Settings, UnknownSetting};
-use crate::schemes::ib_cc::CctEntry;
 use crate::schemes::ib_cc::threshold::ThresholdWeight;
+use crate::schemes::ib_cc::{AdapterSetting, CctEntry, PortSetting};
 
 /// 15 - w thousand bytes and 1000 more for each weight `w`.
 const MAP: ThresholdMap = ThresholdMap::Linear {
@@ -34,11 +34,15 @@ const OF_HOST: PortId = PortId::new(2);
 const OTHER_SWITCH: PortId = PortId::new(3);
 
 fn parameters(threshold: u8, packet_size: u8, marking_rate: u16) -> SwitchParameters {
+    let from_threshold = MarkingSetting {
+        threshold: ThresholdWeight::try_new(threshold).unwrap(),
+        ..MarkingSetting::default()
+    };
     SwitchParameters {
         marking: MarkingSetting {
-            threshold: ThresholdWeight::try_new(threshold).unwrap(),
             packet_size,
             marking_rate,
+            ..from_threshold
         },
         starvation: StarvationSetting::default(),
         victim_ports: PortSelection::ToHosts,
@@ -276,9 +280,9 @@ fn settings_change_while_packets_move() {
     let mut switch = build(&parameters(15, 0, 0));
     let mut apply = |change| switch.apply(at(5), &change).map(|()| switch.clone());
 
-    let mut changed = apply(SettingChange::PortThreshold {
+    let mut changed = apply(SettingChange::Port {
         port: TO_SWITCH,
-        threshold: 14,
+        setting: PortSetting::Threshold(ThresholdWeight::try_new(14).unwrap()),
     })
     .unwrap();
     assert!(!departs(&mut changed, TO_SWITCH, 1_999, true));
@@ -288,9 +292,9 @@ fn settings_change_while_packets_move() {
         "other ports stay"
     );
 
-    let mut changed = apply(SettingChange::PortPacketSize {
+    let mut changed = apply(SettingChange::Port {
         port: TO_SWITCH,
-        packet_size: 16,
+        setting: PortSetting::PacketSize(16),
     })
     .unwrap();
     assert!(
@@ -298,9 +302,9 @@ fn settings_change_while_packets_move() {
         "1000 < 16 * 64"
     );
 
-    let mut changed = apply(SettingChange::PortPacketSize {
+    let mut changed = apply(SettingChange::Port {
         port: TO_SWITCH,
-        packet_size: 15,
+        setting: PortSetting::PacketSize(15),
     })
     .unwrap();
     assert!(
@@ -308,15 +312,15 @@ fn settings_change_while_packets_move() {
         "1000 >= 15 * 64"
     );
 
-    let mut changed = apply(SettingChange::PortVictimMask {
+    let mut changed = apply(SettingChange::Port {
         port: TO_SWITCH,
-        set: true,
+        setting: PortSetting::VictimMask(true),
     })
     .unwrap();
     assert!(departs(&mut changed, TO_SWITCH, 2_000, false));
-    let mut changed = apply(SettingChange::PortVictimMask {
+    let mut changed = apply(SettingChange::Port {
         port: TO_SWITCH,
-        set: false,
+        setting: PortSetting::VictimMask(false),
     })
     .unwrap();
     assert!(!departs(&mut changed, TO_SWITCH, 2_000, false));
@@ -325,9 +329,9 @@ fn settings_change_while_packets_move() {
         "another bit of the same mask"
     );
 
-    let changed = apply(SettingChange::PortMarkingRate {
+    let changed = apply(SettingChange::Port {
         port: TO_SWITCH,
-        marking_rate: 2_048,
+        setting: PortSetting::MarkingRate(2_048),
     })
     .unwrap();
     let own = changed.port_marking(TO_SWITCH).unwrap();
@@ -347,41 +351,33 @@ fn settings_change_while_packets_move() {
 fn impossible_changes_are_errors_and_change_nothing() {
     let mut switch = build(&parameters(15, 0, 0));
     let changes = [
-        SettingChange::PortThreshold {
-            port: TO_SWITCH,
-            threshold: 16,
-        },
-        SettingChange::PortMarkingRate {
+        SettingChange::Port {
             port: OF_HOST,
-            marking_rate: 1,
+            setting: PortSetting::MarkingRate(1),
         },
-        SettingChange::PortVictimMask {
+        SettingChange::Port {
             port: OF_HOST,
-            set: true,
+            setting: PortSetting::VictimMask(true),
         },
-        SettingChange::PortPacketSize {
+        SettingChange::Port {
             port: PortId::new(99),
-            packet_size: 1,
+            setting: PortSetting::PacketSize(1),
         },
-        SettingChange::PortCreditMask {
+        SettingChange::Port {
             port: OF_HOST,
-            set: true,
+            setting: PortSetting::CreditMask(true),
         },
-        SettingChange::PortCreditThreshold {
-            port: TO_SWITCH,
-            threshold: 16,
-        },
-        SettingChange::PortCreditReturnDelay {
+        SettingChange::Port {
             port: OF_HOST,
-            return_delay: 1,
+            setting: PortSetting::CreditReturnDelay(CctEntry::from_raw(1)),
         },
-        SettingChange::CctiTimer {
+        SettingChange::Adapter {
             sl: Sl::ZERO,
-            timer: 1,
+            setting: AdapterSetting::CctiTimer(1),
         },
-        SettingChange::CctiIncrease {
+        SettingChange::Adapter {
             sl: Sl::ZERO,
-            increase: 1,
+            setting: AdapterSetting::CctiIncrease(1),
         },
     ];
     for change in changes {
@@ -402,9 +398,9 @@ fn impossible_changes_are_errors_and_change_nothing() {
 fn a_lower_marking_rate_does_not_wait_for_a_long_gap() {
     let mut switch = build(&parameters(15, 0, 128));
     assert!(!departs(&mut switch, TO_SWITCH, 2_000, true));
-    let change = |marking_rate| SettingChange::PortMarkingRate {
+    let change = |marking_rate| SettingChange::Port {
         port: TO_SWITCH,
-        marking_rate,
+        setting: PortSetting::MarkingRate(marking_rate),
     };
     switch.apply(at(1), &change(0)).unwrap();
     assert!(departs(&mut switch, TO_SWITCH, 2_000, true));
@@ -421,9 +417,9 @@ fn the_state_follows_a_new_threshold_at_the_next_event() {
     let mut switch = build(&parameters(15, 0, 0));
     let output = port_vl(TO_SWITCH, 0);
     switch.on_queued(at(100), output, queue(1_000, true), packet(500));
-    let off = SettingChange::PortThreshold {
+    let off = SettingChange::Port {
         port: TO_SWITCH,
-        threshold: 0,
+        setting: PortSetting::Threshold(ThresholdWeight::try_new(0).unwrap()),
     };
     switch.apply(at(150), &off).unwrap();
     assert!(switch.in_congestion(output));
@@ -484,8 +480,8 @@ fn starved_ports_return_credits_late() {
     let mut parameters = parameters(0, 0, 0);
     parameters.credit_ports = PortSelection::ToHosts;
     parameters.starvation = StarvationSetting {
-        threshold: ThresholdWeight::try_new(14).unwrap(),
-        return_delay: CctEntry::try_new(1, 3).unwrap(),
+        credit_threshold: ThresholdWeight::try_new(14).unwrap(),
+        credit_return_delay: CctEntry::try_new(1, 3).unwrap(),
     };
     let mut switch = build(&parameters);
     let delay = |switch: &IbSwitch, port, bytes| {
@@ -498,7 +494,7 @@ fn starved_ports_return_credits_late() {
     assert_eq!(delay(&switch, TO_SWITCH, 60_000), 0);
 
     let own = StarvationSetting {
-        threshold: ThresholdWeight::MAX,
+        credit_threshold: ThresholdWeight::MAX,
         ..parameters.starvation
     };
     switch.set_port_starvation(TO_HOST, Some(own)).unwrap();
@@ -525,11 +521,17 @@ fn starvation_can_be_changed() {
         delay(TO_SWITCH, 2_000)
     };
     let port = TO_SWITCH;
-    let mask = |set| SettingChange::PortCreditMask { port, set };
-    let threshold = |threshold| SettingChange::PortCreditThreshold { port, threshold };
-    let return_delay = |shift: u16, multiplier| SettingChange::PortCreditReturnDelay {
+    let mask = |set| SettingChange::Port {
         port,
-        return_delay: shift << 14 | multiplier,
+        setting: PortSetting::CreditMask(set),
+    };
+    let threshold = |threshold| SettingChange::Port {
+        port,
+        setting: PortSetting::CreditThreshold(ThresholdWeight::try_new(threshold).unwrap()),
+    };
+    let return_delay = |shift: u16, multiplier| SettingChange::Port {
+        port,
+        setting: PortSetting::CreditReturnDelay(CctEntry::from_raw(shift << 14 | multiplier)),
     };
     assert_eq!(late(mask(true)), 0);
     assert_eq!(late(threshold(14)), 0);

@@ -1,0 +1,154 @@
+//! The list of all settings of ports: those of switch ports, and those of adapter ports.
+//!
+//! Everything else that a setting needs is made from its declaration here ([`declare`](super::declare)), except the
+//! code that acts on it.
+
+use silvan_core::document::KeyPath;
+use silvan_core::{Bytes, schema};
+
+use super::cct::CctEntry;
+use super::declare::{FromKey, key_of};
+use super::ports::PortSet;
+use super::sections::CctSection;
+use super::settings::{ControlLevel, MarkingMode};
+use super::threshold::ThresholdWeight;
+use crate::schemes::SchemeError;
+
+settings! {
+    $
+    /// Detection and marking at the switches.
+    section SwitchSection at "switch" {
+        /// When a port marks packets.
+        group Marking marking: MarkingSetting {
+            /// Threshold weight, 0 (never marks) to 15 (marks earliest).
+            Threshold threshold: u8 as ThresholdWeight {
+                default: 15,
+                max: 15,
+                datagrams: threshold by THRESHOLD, threshold,
+            }
+            /// Smallest packet that is marked; 0 marks all.
+            // gran2010's value 8 is the 512 bytes that vendors' manuals give as the default.
+            PacketSize packet_size: u8 as u8 {
+                default: 0,
+                unit: "64 B",
+                datagrams: packet_size by THRESHOLD, packet_size,
+            }
+            /// Mean number of packets left unmarked between two marked ones.
+            MarkingRate marking_rate: u16 as u16 {
+                default: 0,
+                unit: "packets",
+                datagrams: marking_rate by MARKING_RATE, marking_rate,
+            }
+        }
+        /// When and by how much a port starves its neighbour of credits.
+        ///
+        /// Public sources (OpenSM's option file, the attribute layouts) name the fields and say that the
+        /// delay has the form of a [`CctEntry`]; what follows is this model's reading of them. It is meant
+        /// for adapters that do not take part in congestion control: once the input buffer of a Port VL
+        /// is as full as the threshold stands for, every credit that it returns is late by the delay that
+        /// a throttled flow would wait behind the same packet.
+        ///
+        /// How full the buffer is, is judged when the packet starts to leave, by the neighbour's credits:
+        /// full is what it has no credits for, including the packet that leaves and the credits that are
+        /// on their way back. Late credits thus keep the buffer filled for longer, and a neighbour that
+        /// sends all it can stays starved; it sends a full buffer per round trip of a credit, delay
+        /// included.
+        group Starvation starvation: StarvationSetting {
+            /// How full the input buffer of a Port VL must be for late credits (CS_Threshold), 0 (never) to 15 (soonest).
+            /// The weight stands for as many bytes as the same `threshold`.
+            CreditThreshold credit_threshold: u8 as ThresholdWeight {
+                default: 15,
+                max: 15,
+                datagrams: cs_threshold by CREDIT_STARVATION, threshold,
+            }
+            /// How much later credits go back (CS_ReturnDelay), relative to the packet's time on the link.
+            /// Rounded to the nearest entry that a Congestion Control Table could have.
+            CreditReturnDelay credit_return_delay: f64 as CctEntry {
+                default: 0.0,
+                unit: "packet times",
+                datagrams: cs_return_delay by CREDIT_STARVATION, marking_rate,
+            }
+        }
+        masks {
+            /// Ports that enter the congestion state even without credits (Victim_Mask).
+            VictimMask victim_mask as victim {
+                default: PortSet::Hosts,
+                of_port: "Whether the port enters the congestion state even without credits.",
+                datagrams: victim_mask by VICTIM_MASK,
+            }
+            /// Ports that starve their neighbour of credits (Credit_Mask): when a packet leaves an input
+            /// buffer that is as full as `credit-threshold` says, its credits go back late by
+            /// `credit-return-delay`. This is the model's reading of a setting that public sources only
+            /// name. Full is what the neighbour has no credits for, so that one that sends all it can gets
+            /// a buffer's worth of credits per round trip with the delay in it.
+            CreditMask credit_mask as credit {
+                default: PortSet::None,
+                of_port: "Whether the port starves its neighbour of credits.",
+                datagrams: credit_mask by CREDIT_MASK,
+            }
+        }
+        others {
+            /// How the packets that stay unmarked are chosen.
+            marking: MarkingMode = MarkingMode::default();
+            /// Bytes queued for a Port VL that weight 15 stands for; the weights between are evenly spaced.
+            /// Default: three packets of MTU size with their headers.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "Option<schema::BytesText>")]
+            threshold_lowest: Option<Bytes> = None;
+            /// Bytes queued for a Port VL that weight 1 stands for. Default: the input buffer of a port, or
+            /// `threshold-lowest` if that is more.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "Option<schema::BytesText>")]
+            threshold_highest: Option<Bytes> = None;
+            /// Bytes queued for a Port VL that the weights 1 to 15 stand for, instead of evenly spaced ones.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schemars(with = "Option<Vec<schema::BytesText>>")]
+            threshold_table: Option<Vec<Bytes>> = None;
+        }
+    }
+    /// Reaction of the channel adapters.
+    section AdapterSection at "adapter" {
+        /// What an adapter's port does on one SL (an entry of CACongestionSetting).
+        group CongestionEntry {
+            /// Steps that the index into the table (CCTI) goes up at each BECN.
+            CctiIncrease ccti_increase: u8 as u8 {
+                default: 1,
+                datagrams: ccti_increase,
+            }
+            /// Smallest index; one above 0 delays every packet.
+            // Not even a flow that has never seen a BECN is below it (OpenSM's option file: it "imposes a minimum
+            // rate"). Linux's hfi1 driver starts flows at 0 instead; at the papers' value 0 the two are the same.
+            CctiMin ccti_min: u8 as u8 {
+                default: 0,
+                datagrams: ccti_min,
+            }
+            /// Time between two steps down of the index; 0 stops the timer.
+            CctiTimer ccti_timer: u16 as u16 {
+                default: 150,
+                unit: "1.024 us",
+                datagrams: ccti_timer,
+            }
+            /// Index from which on the adapter logs a congestion event; 0 logs nothing.
+            // As in Linux's hfi1 driver, `process_becn`.
+            TriggerThreshold trigger_threshold: u8 as u8 {
+                default: 0,
+                datagrams: trigger_threshold,
+            }
+        }
+        others {
+            /// Largest index.
+            ccti_limit: u16 = 127;
+            /// What is throttled.
+            level: ControlLevel = ControlLevel::default();
+            /// The table of delays: `{ shape = "linear", slope = 0.95 }`.
+            cct: CctSection = CctSection::default();
+        }
+    }
+}
+
+impl PortSetting {
+    /// Whether it may change which credits a switch returns late.
+    pub(crate) fn concerns_credits(self) -> bool {
+        self.group() == PortGroup::Starvation || matches!(self, Self::CreditMask(_))
+    }
+}
