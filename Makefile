@@ -20,7 +20,7 @@ run: install ## Set up, and reproduce Table II of gran2012
 
 test: system test-setup ## Set up, and run all tests (Python's line coverage is printed)
 	cargo test --workspace --locked -- $$($(PYTHON) python/tools/system_packages.py --rust)
-	$(BIN)/python -m pytest $(COVERAGE)
+	$(PYTEST) $(COVERAGE)
 
 # The Rust tests of the modules `tshark` and `served` call a Debian program.
 test-fast: test-setup ## Run the tests that need neither root, Debian packages nor network (1 minute)
@@ -30,9 +30,13 @@ fast-rust:
 	cargo test --workspace --locked --lib --tests -- $(NO_PROGRAMS)
 
 fast-python:
-	$(BIN)/python -m pytest -m "not slow and not needs"
+	$(PYTEST) -m "not slow and not needs"
 
 test-setup: $(VENV)/test.stamp install
+
+# One process per core; `make test PROCESSES=0` runs all tests in one.
+PROCESSES ?= logical
+PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal
 
 # Of what runs in the tests' own process; a tracer in other processes would count among their system calls.
 COVERAGE := --cov=silvan --cov=silvan_papers --cov-report=term:skip-covered

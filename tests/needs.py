@@ -26,6 +26,9 @@ PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"
 
 _NETWORK_PROBE = ("pypi.org", 443)
 
+# Property of a test's report: a need that this machine lacks.
+_MISSING = "missing need"
+
 
 def _packages() -> dict[str, str]:
     """Return the Debian packages that tests need, each with one of its programs."""
@@ -103,9 +106,15 @@ class Needs:
         text = "; ".join(f"needs {name} ({known()[name][1]})" for name in missing)
         if is_ci():
             pytest.fail(text, pytrace=False)
-        for name in missing:
-            self._tests_without[name] = self._tests_without.get(name, 0) + 1
+        item.user_properties.extend((_MISSING, name) for name in missing)
         pytest.skip(text)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count the tests that were not run, also those of other processes (pytest-xdist)."""
+        if report.when == "setup":
+            for key, name in report.user_properties:
+                if key == _MISSING:
+                    self._tests_without[str(name)] = self._tests_without.get(str(name), 0) + 1
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print one line for each missing need."""

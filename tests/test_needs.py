@@ -60,8 +60,9 @@ def run_tests(
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_missing_need_is_listed(tmp_path: Path) -> None:
-    status, output = run_tests(tmp_path)
+@pytest.mark.parametrize("words", [(), ("--numprocesses", "2")], ids=["one", "two"])
+def test_a_missing_need_is_listed(tmp_path: Path, words: tuple[str, ...]) -> None:
+    status, output = run_tests(tmp_path, *words)
     assert status == 0, output
     assert "not run: 2 tests need unicorn: sudo apt-get install unicorn" in output
     assert "2 passed, 2 skipped" in output
