@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import silvan
+from silvan.cli.options import with_view
 from silvan.folders import exclusive
 from tests.conftest import INCAST, Command, Outcome
 
@@ -379,3 +380,18 @@ def test_no_command_mixes_results(
     assert command(words[0], other, *options).status == 0
     if words[0] == "sweep":
         assert command("run", incast_file, "--out", out).status == 2
+
+
+@pytest.mark.parametrize(
+    ("stated", "interval", "trees"),
+    [({}, "10 us", "10 us"), ({"probe.interval": "500 us"}, "500 us", "10 us")],
+    ids=["default", "stated"],
+)
+def test_a_page_has_curves_also_where_no_interval_is_stated(
+    stated: dict[str, str], interval: str, trees: str
+) -> None:
+    """Oracle: a hundredth of the run."""
+    fabric = {"generator": "single-switch", "hosts": 4}
+    scenario = silvan.Scenario(fabric=fabric, run={"duration": "1 ms"}).override(stated)
+    probe = with_view(scenario).probe
+    assert (str(probe.interval), str(probe.trees.interval)) == (interval, trees)

@@ -79,6 +79,18 @@ def test_a_folder_instead_of_a_file(command: Command, tmp_path: Path) -> None:
     assert message.startswith(f"{tmp_path}: cannot read")
 
 
+@pytest.mark.parametrize(
+    ("words", "seed"),
+    [(["--seed", f"{2**63}"], 2**63), (["--seed", f"{2**63 - 2}", "--seeds", "3"], 2**63)],
+)
+def test_a_seed_above_the_limit(
+    command: Command, incast_file: Path, words: list[str], seed: int
+) -> None:
+    message, hint = refused(command("run", incast_file, *words))
+    assert message == f"seed {seed}: seeds are from 0 to {2**63 - 1}"
+    assert hint.startswith("choose another first seed")
+
+
 def test_an_assignment_that_is_wrong(command: Command, incast_file: Path) -> None:
     message, hint = refused(command("run", incast_file, "--set", "switch.bufer=64 KiB"))
     assert "--set" in message

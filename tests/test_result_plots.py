@@ -56,6 +56,17 @@ def test_receive_rates_are_those_of_the_series(incast: silvan.Result) -> None:
     assert mean == pytest.approx(receive_rates_gbps(incast)["hotspots_gbps"])
 
 
+def test_a_single_sample_is_visible(incast: silvan.Result) -> None:
+    """A line through one point has no length."""
+    overrides = {"probe.interval": "200 us", "probe.ports": True}
+    result = silvan.run(incast.scenario.override(overrides))
+    for figure in (result.plot.receive_rates(), result.plot.queues(most=1)):
+        (line,) = figure.axes[0].get_lines()
+        assert len(across(line)) == 1
+        assert line.get_marker() == "o"
+    assert incast.plot.receive_rates().axes[0].get_lines()[0].get_marker() == ""
+
+
 def test_receive_rates_of_hosts(incast: silvan.Result) -> None:
     (idle, hot) = incast.plot.receive_rates(["host-0001", "host-0000"]).axes[0].get_lines()
     assert [line.get_label() for line in (idle, hot)] == ["host-0001", "host-0000"]

@@ -33,8 +33,10 @@ def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJso
     for key, value in facts.items():
         put(f"  {_fact(key, value)}")
     for one in findings:
-        held = "holds" if one.holds else f"fails: {one.value:.6g}, bound {one.bound:.6g}"
-        put(f"  response function, {one.condition} ({one.meaning}): {held} at rate {one.rate:.4g}")
+        held = "holds" if one.holds else "fails"
+        values = f"{one.value:.6g}, bound {one.bound:.6g}"
+        at = f"{'tightest ' if one.holds else ''}at rate {one.rate:.4g}: {values}"
+        put(f"  response function, {one.condition} ({one.meaning}): {held}, {at}")
 
 
 def _fact(key: str, value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pwd
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,10 +117,16 @@ def user_id(user: str, option: str) -> int:
 
 
 def with_view(scenario: Scenario) -> Scenario:
-    """Make a scenario record all that `silvan view` shows; intervals stay as they are."""
+    """Make a scenario record all that `silvan view` shows.
+
+    Where the scenario states no probe interval, ports and hosts are sampled as often as trees.
+    """
     recorded: dict[str, TomlValue] = {
         "probe.ports": True,
         "probe.classes": True,
         "probe.latency": "host",
     }
-    return with_trees(scenario.override(recorded))
+    recording = with_trees(scenario.override(recorded))
+    if "interval" in tomllib.loads(scenario.to_toml()).get("probe", {}):
+        return recording
+    return recording.override({"probe.interval": str(recording.probe.trees.interval)})

@@ -333,9 +333,20 @@ def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:
             str(report["seed"]),
             *(f"{rates[key]:.3f}" if key in rates else "-" for key in columns),
             *(_finished(report.get(name, ())) for name in ends),
-            f"{summary['packet_hops'] / max(summary['wall_s'], 1e-9) / 1e6:.1f}",
+            _speed(summary["packet_hops"] / max(summary["wall_s"], 1e-9) / 1e6),
         )
     return table
+
+
+def _speed(millions: float) -> str:
+    """Write a simulation speed with one decimal place, a low one with one digit.
+
+    Examples
+    --------
+    >>> _speed(12.34), _speed(0.024), _speed(0)
+    ('12.3', '0.02', '0')
+    """
+    return f"{millions:.1f}" if millions >= 1 else f"{millions:.1g}"
 
 
 def _latency_table(report: Mapping[str, Any], resolution: float) -> Table | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _BEST = "#009E73"
 _DOT = "#0072B2"
 _WITHOUT = "#D55E00"
+_CROSS = "x"
 
 
 def draw_comparison(
@@ -46,12 +47,13 @@ def draw_comparison(
     with style.styled(1.6 + 1.25 * len(shown), 1.5 + 0.3 * len(standings), title) as figure:
         grid = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
         places = list(range(len(standings)))[::-1]
+        drawn: set[str] = set()
         for axes, quantity in zip(grid, shown, strict=True):
-            _panel(axes, quantity, standings, places)
+            drawn |= _panel(axes, quantity, standings, places)
         grid[0].set_yticks(places, [one.baseline.name for one in standings])
         grid[0].set_ylim(-0.6, len(standings) - 0.4)
         figure.supxlabel(
-            "green: best; orange: no control; a cross: not within the run" + _bars(standings),
+            _legend(drawn) + _bars(standings),
             fontsize=8,
             color=style.FAINT,
         )
@@ -72,6 +74,16 @@ def draw_comparison(
         return style.save(figure, folder, stem, (header, rows))
 
 
+def _legend(drawn: set[str]) -> str:
+    """Explain the marks that a figure has."""
+    meanings = {
+        _BEST: "green: best",
+        _WITHOUT: "orange: no control",
+        _CROSS: "a cross: not within the run",
+    }
+    return "; ".join(text for mark, text in meanings.items() if mark in drawn)
+
+
 def _bars(standings: Sequence[Standing]) -> str:
     seeds = standings[0].seeds
     return f"; bars: standard deviation over {seeds} seeds" if seeds > 1 else ""
@@ -79,8 +91,9 @@ def _bars(standings: Sequence[Standing]) -> str:
 
 def _panel(
     axes: Axes, quantity: Quantity, standings: Sequence[Standing], places: Sequence[int]
-) -> None:
-    """Draw one thing that schemes are compared by."""
+) -> set[str]:
+    """Draw one thing that schemes are compared by, and return the colours and marks drawn."""
+    drawn = set()
     values = [one.numbers[quantity.name] for one in standings]
     deviations = [one.deviations[quantity.name] for one in standings]
     finite = [value for value in values if math.isfinite(value)]
@@ -91,7 +104,8 @@ def _panel(
     axes.set_xlim(-0.05 * top, 1.55 * top)
     for place, value, deviation in zip(places, values, deviations, strict=True):
         if math.isinf(value):
-            axes.plot(top, place, "x", color=style.FAINT, markersize=6)
+            axes.plot(top, place, _CROSS, color=style.FAINT, markersize=6)
+            drawn.add(_CROSS)
             continue
         if math.isnan(value):
             continue
@@ -99,6 +113,7 @@ def _panel(
         if value == best:
             colour = _BEST
         axes.plot(value, place, "o", color=colour, markersize=6.5)
+        drawn.add(colour)
         if math.isfinite(deviation):
             axes.errorbar(value, place, xerr=deviation, color=colour, linewidth=1.2)
         # Beside the dot, or above its bar.
@@ -117,6 +132,7 @@ def _panel(
     axes.tick_params(axis="x", labelsize=7)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(_few_ticks())
+    return drawn
 
 
 def label(value: float, digits: int) -> str:
@@ -136,4 +152,4 @@ def label(value: float, digits: int) -> str:
 def _few_ticks() -> Locator:
     from matplotlib.ticker import MaxNLocator
 
-    return MaxNLocator(2)
+    return MaxNLocator(3, steps=[1, 2, 5, 10])

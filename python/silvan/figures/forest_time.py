@@ -83,7 +83,7 @@ def draw_over_time(
                 )
             axes.set_ylabel(label)
             axes.set_ylim(0, max(1.0, axes.dataLim.ymax) * 1.12)
-            axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=name == "trees"))
+            axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=name in ("trees", "ports")))
         panels[-1].set_xlabel("simulated time (ms)")
         panels[-1].set_xlim(0, max(one["time_ms"][-1] for one in series.values()))
         if len(series) > 1:

@@ -88,7 +88,7 @@ class ResultPlots:
         with style.styled(*_SIZE, self._result.scenario.name) as figure:
             axes = figure.subplots()
             for name, (columns, colour) in curves.items():
-                axes.plot(times_ms, rates[:, columns].mean(axis=1), color=colour, label=name)
+                _curve(axes, times_ms, rates[:, columns].mean(axis=1), colour, name)
             _over_time(axes, "receive rate (Gbit/s)")
         return figure
 
@@ -124,7 +124,7 @@ class ResultPlots:
             if "port_series" in tables:
                 for number, (name, times_ms, queued) in enumerate(self._queues(ports, most)):
                     colour = _COLOURS[number % len(_COLOURS)]
-                    axes.plot(times_ms, queued / 1024, color=colour, label=name)
+                    _curve(axes, times_ms, queued / 1024, colour, name)
             else:
                 forest = tables["forest"]
                 for name, column, colour in (
@@ -132,7 +132,7 @@ class ResultPlots:
                     ("all that waits", "waiting_bytes", _OTHERS),
                 ):
                     waiting = forest[column].to_numpy() / 1024
-                    axes.plot(_ms(forest["time_ps"]), waiting, color=colour, label=name)
+                    _curve(axes, _ms(forest["time_ps"]), waiting, colour, name)
             _over_time(axes, "queue (KiB)")
         return figure
 
@@ -276,6 +276,12 @@ def _ms(times_ps: pa.ChunkedArray) -> FloatArray:
     """Convert times to milliseconds."""
     milliseconds: FloatArray = times_ps.to_numpy().astype(np.float64) / 1e9
     return milliseconds
+
+
+def _curve(axes: Axes, times_ms: FloatArray, values: FloatArray, colour: str, name: str) -> None:
+    """Draw a quantity over time; a single sample is a dot."""
+    marker = "o" if len(times_ms) == 1 else ""
+    axes.plot(times_ms, values, color=colour, marker=marker, label=name)
 
 
 def _over_time(axes: Axes, quantity: str) -> None:

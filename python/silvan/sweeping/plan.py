@@ -114,11 +114,16 @@ def seed_count(whole: Scenario, seeds: int | None, seed: int | None) -> int:
             hint="leave one of them out",
         )
     count: int = seeds or sweep.get("seeds") or 1
-    last = (whole.seed if seed is None else seed) + count - 1
-    if count < 1 or (seed is not None and seed < 0) or last > LARGEST_SEED:
+    first = whole.seed if seed is None else seed
+    last = first + count - 1
+    if count < 1:
+        raise ScenarioError(f"number of seeds {count}: it must be at least 1", hint="write e.g. 4")
+    if first < 0 or last > LARGEST_SEED:
         raise ScenarioError(
-            f"there are no {count} seeds up to {last}",
-            hint=f"seeds are whole numbers from 0 to {LARGEST_SEED}",
+            f"seed {first if first < 0 else last}: seeds are from 0 to {LARGEST_SEED}",
+            hint="choose another first seed"
+            if count == 1
+            else "choose another first seed, or fewer seeds",
         )
     runs = math.prod(map(len, axes.values())) * count
     if runs > MOST_POINTS:
