@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import resource
 import subprocess
@@ -9,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import silvan
+from silvan.folders import write_text
 from tests.conftest import INCAST, Command, Outcome, silvan_command
 
 ERROR = re.compile(r"\Aerror: (?P<text>[^\n]+)\n(hint: (?P<hint>[^\n]+)\n)?\Z")
@@ -72,6 +76,39 @@ def test_a_missing_file(command: Command, tmp_path: Path) -> None:
     assert (
         message == f"{tmp_path / 'none.toml'}: cannot read the scenario: no such file or directory"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (["plot", "FILE"], "FILE: not a folder"),
+        (["plot", "FOLDER"], "FOLDER: no readable result: it has no manifest.json"),
+        (["view", "FOLDER"], "FOLDER: no readable result: it has no manifest.json"),
+        (["plot", "FOLDER", "map"], "Invalid value for '[FIGURE ...]': 'map' is not one of"),
+    ],
+)
+def test_what_holds_no_result(
+    command: Command, incast_file: Path, words: list[str], cause: str
+) -> None:
+    names = {"FILE": str(incast_file), "FOLDER": str(incast_file.parent)}
+    message, _ = refused(command(*(names.get(word, word) for word in words)))
+    for name, path in names.items():
+        cause = cause.replace(name, path)
+    assert message.startswith(cause)
+
+
+def test_a_file_system_that_is_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a file system refuses also to remove what does not exist."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(silvan.OutputError) as caught:
+        write_text(tmp_path / "page.html", "text")
+    assert str(caught.value) == f"{tmp_path / 'page.html'}: cannot write: read-only file system"
+    assert caught.value.hint
 
 
 def test_a_folder_instead_of_a_file(command: Command, tmp_path: Path) -> None:

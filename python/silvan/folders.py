@@ -375,7 +375,9 @@ def write_bytes(path: Path, data: bytes) -> None:
     except OSError as error:
         raise unwritable(path, error) from None
     finally:
-        work.unlink(missing_ok=True)
+        # In a file system that is read-only it fails although there is no such file.
+        with suppress(OSError):
+            work.unlink()
 
 
 def _sync_folder(directory: Path) -> None:

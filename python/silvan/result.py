@@ -367,8 +367,10 @@ class Result:
                 manifest["version"],
             )
         except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+            missing = error.filename if isinstance(error, FileNotFoundError) else None
+            reason = f"it has no {Path(missing).name}" if missing else str(error)
             raise OutputError(
-                f"{folder}: no readable result: {error}",
+                f"{folder}: no readable result: {reason}",
                 hint="name a folder that silvan run --out or Result.write made",
             ) from None
 

@@ -160,7 +160,8 @@ def run_command(
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else program
-        fail(error.format_message(), f"see {path} --help")
+        # The library that checks types puts this before the cause.
+        fail(error.format_message().replace(": Value error, ", ": "), f"see {path} --help")
         return Status.COULD_NOT_RUN
     if status == Status.INTERRUPTED:
         note("stopped; results that were finished are kept")

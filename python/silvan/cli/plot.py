@@ -96,7 +96,7 @@ def plot(
         )
     if not folder.is_dir():
         raise SilvanError(
-            f"{folder}: no such folder",
+            f"{folder}: {'not a' if folder.exists() else 'no such'} folder",
             hint="silvan run SCENARIO.toml --trees --out out writes out/seed-N",
         )
     result = Result.read(folder)

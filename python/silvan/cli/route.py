@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -37,17 +36,11 @@ def route(
     set_: Assignments = None,
 ) -> None:
     """Route a fabric with OpenSM and store its forwarding tables."""
-    from silvan.errors import OutputError
+    from silvan.folders import write_text
     from silvan.opensm_routing import route as by_opensm
 
     # Whatever the scenario's own routing is, it need not work: OpenSM's is what counts.
     loaded = load(scenario, set_, overrides={"fabric.routing": "none"})
     tables = by_opensm(loaded, engine, options or [])
-    part = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        part.write_text(tables)
-        part.replace(out)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise OutputError(f"{out}: {error.strerror}") from error
+    write_text(out, tables)
     note(f"written to {out}")

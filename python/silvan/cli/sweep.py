@@ -139,7 +139,8 @@ def sweep(
         put_json(_report(loaded.name, result))
     elif result.points.num_rows:
         put_table(_table(loaded.name, keys, result.points.to_pylist()))
-    note(f"{result.points.num_rows} points in {folder / 'points.parquet'}")
+    rows = result.points.num_rows
+    note(f"{rows} point{'s' * (rows != 1)} in {folder / 'points.parquet'}")
     if result.failures:
         note(
             f"{len(result.failures)} points failed; the scenario of each is in {folder / 'failed'}"
