@@ -96,6 +96,7 @@ lint: $(VENV)/test.stamp install ## Check format, types, stubs, documents
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python python/tools/check_documents.py
 	$(BIN)/python python/tools/check_language.py
+	$(BIN)/python python/tools/check_abbreviations.py
 	$(BIN)/python python/tools/generate_reference.py --check
 	$(BIN)/python python/tools/viewer_digest.py
 

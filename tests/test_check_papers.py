@@ -55,14 +55,14 @@ def test_a_check_fails_where_the_record_is_not_met(tmp_path: Path) -> None:
     assert tool.as_toml(tomllib.loads(text)) == text
     assert run(tmp_path).returncode == 0
 
-    # A target that was within its aim in the record, but is not now.
-    lost = next(name for name, entry in record.items() if not entry["within"])
+    # A target that was within its tolerance in the record, but is not now.
+    lost = next(name for name, entry in record.items() if not entry["within_tolerance"])
     line = next(one for one in text.splitlines() if one.startswith(f'"{lost}"'))
     changed = text.replace(line, line.replace("false", "true"))
     (tmp_path / "record.toml").write_text(changed)
     failed = run(tmp_path)
     assert failed.returncode == 1
-    assert f"gran2010: {lost}: no longer within its aim" in failed.stderr
+    assert f"gran2010: {lost}: no longer within its tolerance" in failed.stderr
     assert (tmp_path / "record.toml").read_text() == changed
 
     # A command that fails.
@@ -75,14 +75,34 @@ def test_a_check_fails_where_the_record_is_not_met(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "lost", "listed"),
     [
-        ({"within": True, "measured": 1.0}, {"within": True, "measured": 1.001}, 0, 0),
-        ({"within": True, "measured": 1.0}, {"within": True, "measured": 1.02}, 0, 1),
-        ({"within": True, "measured": 1.0}, {"within": False, "measured": 1.5}, 1, 1),
-        ({"within": False, "measured": 1.0}, {"within": False, "measured": 1.0}, 0, 0),
-        ({"within": False}, {"within": True}, 0, 1),
-        ({"within": True}, {"within": False}, 1, 0),
-        ({"within": True}, None, 1, 0),
-        (None, {"within": False}, 0, 1),
+        (
+            {"within_tolerance": True, "measured": 1.0},
+            {"within_tolerance": True, "measured": 1.001},
+            0,
+            0,
+        ),
+        (
+            {"within_tolerance": True, "measured": 1.0},
+            {"within_tolerance": True, "measured": 1.02},
+            0,
+            1,
+        ),
+        (
+            {"within_tolerance": True, "measured": 1.0},
+            {"within_tolerance": False, "measured": 1.5},
+            1,
+            1,
+        ),
+        (
+            {"within_tolerance": False, "measured": 1.0},
+            {"within_tolerance": False, "measured": 1.0},
+            0,
+            0,
+        ),
+        ({"within_tolerance": False}, {"within_tolerance": True}, 0, 1),
+        ({"within_tolerance": True}, {"within_tolerance": False}, 1, 0),
+        ({"within_tolerance": True}, None, 1, 0),
+        (None, {"within_tolerance": False}, 0, 1),
     ],
 )
 def test_what_fails_and_what_is_only_listed(

@@ -79,7 +79,7 @@ def test_show_prints_the_effective_scenario(command: Command, incast_file: Path)
 
 
 def test_show_prints_the_fabric_for_ibsim(command: Command, incast_file: Path) -> None:
-    """Every cable stands at both of its ends: four hosts at one switch."""
+    """Every cable is at both of its ends: four hosts at one switch."""
     outcome = command("show", incast_file, "--format", "ibsim")
     assert (outcome.status, outcome.stderr) == (0, "")
     lines = outcome.stdout.splitlines()

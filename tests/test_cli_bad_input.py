@@ -41,7 +41,7 @@ BROKEN = {
         3,
         "host-",
     ),
-    "a receiver outside the fabric": ('[[traffic.incast]]\nto = "nobody"\n', 2, "host-0000"),
+    "a receiver outside the fabric": ('[[traffic.incast]]\nto = "unknown"\n', 2, "host-0000"),
     "a truncated file": ('[fabric]\ngenerator = "sing', 2, "cut short"),
     "a table that is a value": ("switch = 3\n", 1, "[switch]"),
     "a host without a cable": (
@@ -150,7 +150,7 @@ def test_an_assignment_that_is_wrong(command: Command, incast_file: Path) -> Non
         ["sweep", "FILE", "--grid", "run.seed=1,2", "--seed", "3"],
         ["sweep", "FILE", "--seeds", "1000000"],
         ["sweep", "FILE", "--scheduler", "lokal"],
-        ["reproduce", "nobody1999"],
+        ["reproduce", "unknown1999"],
         ["reproduce", "gran2012", "--only", "table9"],
     ],
     ids=" ".join,

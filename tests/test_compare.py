@@ -13,7 +13,7 @@ import pytest
 
 import silvan
 from silvan.baselines import baselines
-from silvan.compare import QUANTITIES, _Looked, _smooth, _watched, compare
+from silvan.compare import QUANTITIES, _Sampled, _smooth, _watched, compare
 from tests.conftest import Command
 from tests.test_guide import ROOT
 
@@ -89,7 +89,7 @@ def test_victims_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -
     expected_ms = 4 * 2**20 * 8 / (100e9 * 2048 / 2074) * 1e3
     assert none.numbers["programs_ms"] == pytest.approx(expected_ms, rel=0.1)
     assert none.numbers["fairness"] == pytest.approx(1)
-    assert none.numbers["hotspots_used"] > 0.9
+    assert none.numbers["hotspot_utilisation"] > 0.9
     assert math.isnan(none.numbers["recovered_ms"])
 
 
@@ -97,18 +97,18 @@ def test_numbers_of_a_case_that_can_be_told_in_advance(
     scenario: silvan.Scenario, tmp_path: Path
 ) -> None:
     """Oracle: rates of links; a victim that shares nothing with the incast."""
-    standings = compare(scenario, ["ecn+lipd"], root=tmp_path)
-    assert [one.baseline.name for one in standings] == ["none", "ecn+lipd"]
-    for one in standings:
+    ranking = compare(scenario, ["ecn+lipd"], root=tmp_path)
+    assert [one.baseline.name for one in ranking] == ["none", "ecn+lipd"]
+    for one in ranking:
         assert one.numbers["victims_gbps"] == pytest.approx(50 * 2048 / 2074, rel=0.01)
         assert one.numbers["fairness"] == 1
         # The last link is never idle.
-        assert one.numbers["hotspots_used"] == pytest.approx(1, abs=0.01)
+        assert one.numbers["hotspot_utilisation"] == pytest.approx(1, abs=0.01)
         # Two cables of 2 m, 100 ns of the switch, 2074 bytes at 100 Gbit/s.
         assert one.numbers["latency_mean_us"] == pytest.approx(0.286, rel=0.02)
         assert one.numbers["recovered_ms"] <= 0.05
         assert math.isnan(one.numbers["programs_ms"])
-    none, ecn = standings
+    none, ecn = ranking
     assert (none.numbers["messages"], ecn.numbers["messages"]) == (0, 1)
     assert math.isinf(none.numbers["dissolved_ms"])
     assert none.to_dict()["dissolved_ms"] == "never"
@@ -145,7 +145,7 @@ def test_there_is_nothing_of_victims_where_there_are_none(tmp_path: Path) -> Non
         names = ("victims_gbps", "recovered_ms", "fairness", "latency_mean_us", "latency_p999_us")
         assert all(math.isnan(one.numbers[name]) for name in names)
         assert one.to_dict()["recovered_ms"] is None
-        assert one.numbers["hotspots_used"] == pytest.approx(1, abs=0.01)
+        assert one.numbers["hotspot_utilisation"] == pytest.approx(1, abs=0.01)
 
 
 @pytest.mark.slow
@@ -160,12 +160,12 @@ def test_deviations_are_those_over_the_seeds(tmp_path: Path) -> None:
     alone = [
         compare(scenario.override({"run.seed": seed}), ["pft"], root=tmp_path) for seed in (1, 2, 3)
     ]
-    for place, standing in enumerate(several):
+    for place, entry in enumerate(several):
         for name in ("victims_gbps", "fairness", "latency_mean_us"):
             values = [one[place].numbers[name] for one in alone]
-            assert standing.numbers[name] == pytest.approx(statistics.fmean(values))
-            assert standing.deviations[name] == pytest.approx(statistics.stdev(values))
-        assert standing.deviations["latency_mean_us"] > 0
+            assert entry.numbers[name] == pytest.approx(statistics.fmean(values))
+            assert entry.deviations[name] == pytest.approx(statistics.stdev(values))
+        assert entry.deviations["latency_mean_us"] > 0
         assert all(math.isnan(one[place].deviations["fairness"]) for one in alone)
     assert several[0].to_dict()["standard_deviations"]["victims_gbps"] is not None
 
@@ -210,7 +210,7 @@ def test_times_are_those_from_which_on_something_holds() -> None:
         ([True, True, True, False], math.inf),
     ]
     for holds, expected in cases:
-        assert _Looked._first(np.array(holds), times) == expected
+        assert _Sampled._first(np.array(holds), times) == expected
     assert _smooth(np.array([0.0, 5.0, 5.0, 5.0, 5.0, 5.0])).tolist() == pytest.approx([4, 5])
 
 
@@ -250,12 +250,12 @@ def test_a_scheme_whose_run_fails_stops_no_other(
     # A barrier of four hosts takes two rounds of more than a microsecond.
     short = dataclasses.replace(last, overrides={**last.overrides, "run.duration": "1 us"})
     monkeypatch.setattr("silvan.compare.baselines", lambda _: [none, short, last])
-    standings = compare(scenario, root=tmp_path)
-    assert [bool(one.failure) for one in standings] == [False, True, False]
-    assert 'job "work" has not ended' in standings[1].failure
-    assert math.isnan(standings[1].numbers["programs_ms"])
-    assert standings[1].to_dict()["programs_ms"] is None
-    assert standings[2].numbers["programs_ms"] > 0
+    ranking = compare(scenario, root=tmp_path)
+    assert [bool(one.failure) for one in ranking] == [False, True, False]
+    assert 'job "work" has not ended' in ranking[1].failure
+    assert math.isnan(ranking[1].numbers["programs_ms"])
+    assert ranking[1].to_dict()["programs_ms"] is None
+    assert ranking[2].numbers["programs_ms"] > 0
 
     monkeypatch.setattr(
         "silvan.compare.baselines",

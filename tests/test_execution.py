@@ -1,4 +1,4 @@
-"""Carrying out a reproduction: figures beside runs, and what an error in one of them stops."""
+"""Carrying out a reproduction: figures next to runs, and what an error in one of them stops."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ ALONE = [synthetic(1, 2.7, 2.7)]
 def draw(folder: Path) -> list[Path]:
     """Draw the synthetic runs."""
     return draw_receive_rates(
-        RUNS, without_hotspots=ALONE, late_ms=5, title="Title", folder=folder, stem="f"
+        RUNS, without_hotspots=ALONE, steady_ms=5, title="Title", folder=folder, stem="f"
     )
 
 

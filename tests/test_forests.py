@@ -47,7 +47,7 @@ def test_the_table_agrees_with_the_counters_of_the_hosts() -> None:
         rates = receive_rates_gbps(result)
         assert row[4] == pytest.approx(rates["total_gbps"])
         if str(row[0]).startswith("moving"):
-            assert row[2] != row[2], "nobody is a hotspot all the time"
+            assert row[2] != row[2], "no host is a hotspot all the time"
             assert row[3] == pytest.approx(rates["total_gbps"] / 16)
         else:
             assert row[2] == pytest.approx(rates["hotspots_gbps"])

@@ -12,8 +12,8 @@ import pytest
 import silvan
 from silvan.reproduce import (
     Case,
+    ClauseResult,
     Experiment,
-    Finding,
     Measurement,
     Verdict,
     experiments,
@@ -327,9 +327,9 @@ def test_a_ratio_pairs_equal_seeds_and_uses_the_mean_for_seeds_that_were_not_run
     off = np.array([[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]])
     on = np.array([[8.0, 12.0, 16.0], [4.0, 4.0, 4.0]])
     np.testing.assert_array_equal(ratio(on, off), [[8, 6, 4], [4, 2, 1]])
-    # One seed with control: it stands for the others.
+    # One seed with control: it covers the others.
     np.testing.assert_array_equal(ratio(on[:, :1], off), [[8, 4, 2], [4, 2, 1]])
-    # Two of three: the mean of 8 and 12 stands for the third.
+    # Two of three: the mean of 8 and 12 replaces the third.
     np.testing.assert_array_equal(ratio(on[:, :2], off), [[8, 6, 2.5], [4, 2, 1]])
     np.testing.assert_array_equal(ratio(on, off[:, :1]), [[8, 12, 16], [4, 4, 4]])
     # With moving hotspots only the pairs count.
@@ -396,17 +396,17 @@ def test_windows_are_named_by_the_length_of_the_run() -> None:
 def test_the_farthest_point_is_chosen_in_each_window() -> None:
     # Means over the seeds: 2 and 9 at one point, 2.1 and 5 at the other.
     curves = {0: np.array([[1.0, 3.0], [9.0, 9.0]]), 10: np.array([[2.1, 2.1], [5.0, 5.0]])}
-    whole, late = farthest(curves, 2.0)
+    whole, steady = farthest(curves, 2.0)
     np.testing.assert_array_equal(whole, [2.1, 2.1])
-    np.testing.assert_array_equal(late, [9.0, 9.0])
+    np.testing.assert_array_equal(steady, [9.0, 9.0])
 
 
 def test_a_shape_holds_where_all_its_clauses_do() -> None:
     clauses = [
-        Clause("first", lambda window: Finding(True, f"a{window}")),
-        Clause("second", lambda window: Finding(window == 0, f"b{window}")),
+        Clause("first", lambda window: ClauseResult(True, f"a{window}")),
+        Clause("second", lambda window: ClauseResult(window == 0, f"b{window}")),
     ]
     found = judge("t", clauses)
     assert found.rule == "(1) first; (2) second"
-    assert found.whole == Finding(True, "(1) a0: yes; (2) b0: yes")
-    assert found.late == Finding(False, "(1) a1: yes; (2) b1: no")
+    assert found.whole == ClauseResult(True, "(1) a0: yes; (2) b0: yes")
+    assert found.steady == ClauseResult(False, "(1) a1: yes; (2) b1: no")

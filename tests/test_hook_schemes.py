@@ -70,7 +70,7 @@ def test_python_and_rust_give_the_same_tables(name: str) -> None:
 
 
 def test_bounds_of_the_incast() -> None:
-    """Oracles: HPCC's aim and a packet of each sender; Swift's target; what a receiver grants."""
+    """Oracles: HPCC's target and a packet per sender; Swift's target; what a receiver grants."""
     hpcc, swift, grants = (run_scheme(name) for name in ("hpcc", "swift", "grants"))
     assert incast_queue(hpcc).max() <= 4 * WIRE
     assert 0.92 < incast_goodput(hpcc) < 0.97

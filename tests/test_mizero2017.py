@@ -73,7 +73,7 @@ def test_what_was_decided_is_told() -> None:
 def test_experiment_1_agrees_with_the_paper(
     name: str, contributors: float, victim_s: float
 ) -> None:
-    """Oracle: the numbers that section 4.2 states, within the targets' aims."""
+    """Oracle: the numbers that section 4.2 states, within the targets' tolerances."""
     case: Case = next(one for one in EXP1.cases if one.label == name)
     scenario = study("mizero2017", case.study).override(
         {**case.overrides, **EXP1.quick, "run.duration": "3 s"}

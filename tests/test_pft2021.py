@@ -25,7 +25,7 @@ def test_figure_1_follows_the_formula_on_its_own_and_in_the_engine() -> None:
     assert [row.target.id for row in rows] == ["fig1a", "fig1b"]
     for row in rows:
         assert isinstance(row, ShapeRow)
-        assert row.within, row.verdict.whole.facts
+        assert row.within_tolerance, row.verdict.whole.facts
 
 
 def test_shifts_cut_off_what_falls_off_on_the_right() -> None:

@@ -43,7 +43,7 @@ def test_the_guide_lists_the_file_that_is_compiled() -> None:
 
 
 def test_schemes_of_one_file_change_what_happens() -> None:
-    """Oracle: without control a victim beside an incast gets only its share of the port."""
+    """Oracle: without control a victim of an incast gets only its share of the port."""
 
     def victim_bytes(scheme: str) -> int:
         result = silvan.run(INCAST.override({"control.scheme": scheme}))
@@ -194,7 +194,7 @@ def test_never_and_numbers_of_numpy_are_times() -> None:
 def test_the_guide_lists_the_files_of_the_example() -> None:
     _, listed = blocks(GUIDE, "python")
     assert listed in (EXAMPLE / "half.py").read_text()
-    # All but the imports and the two functions that stand there already.
+    # All but the imports and the two functions that are there already.
     assert "def scheme(setup):" in listed
     (scenario, *_) = blocks(GUIDE, "toml")
     assert scenario in (EXAMPLE / "half.toml").read_text()

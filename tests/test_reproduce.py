@@ -12,7 +12,7 @@ import silvan
 from silvan.cache import cached_runs, run_folder
 from silvan.errors import OutputError
 from silvan.reproduce import (
-    Finding,
+    ClauseResult,
     Measurement,
     Row,
     Target,
@@ -78,28 +78,28 @@ def test_a_row_compares_the_mean_over_the_seeds() -> None:
     assert second.measured == pytest.approx(2.2)
     assert second.spread == pytest.approx(statistics.stdev([2.1, 2.3]))
     assert second.rel_diff == pytest.approx(0.1)
-    assert second.late == 3.0
+    assert second.steady == 3.0
     assert first.spread is None
-    assert not first.within
-    assert first.within_late
+    assert not first.within_tolerance
+    assert first.within_tolerance_steady
 
 
 def test_a_shape_is_a_row_too() -> None:
-    found = Verdict("a", "it rises", Finding(True, "1, 2"), Finding(False, "2, 1"))
+    found = Verdict("a", "it rises", ClauseResult(True, "1, 2"), ClauseResult(False, "2, 1"))
     (row,) = compare({"a": Target("a", shape="a slope")}, [found])
     plain = row.to_dict()
     assert (plain["id"], plain["what"], plain["rule"]) == ("a", "a slope", "it rises")
-    assert (plain["within"], plain["within_late"]) == (True, False)
-    assert (plain["found"], plain["found_late"]) == ("1, 2", "2, 1")
+    assert (plain["within_tolerance"], plain["within_tolerance_steady"]) == (True, False)
+    assert (plain["found"], plain["found_steady"]) == ("1, 2", "2, 1")
     assert all(plain[key] is None for key in ("paper", "measured", "spread", "rel_diff"))
 
 
 @pytest.mark.parametrize(
-    ("measured", "within"), [(0.91, True), (1.1, True), (1.11, False), (0.89, False)]
+    ("measured", "expected"), [(0.91, True), (1.1, True), (1.11, False), (0.89, False)]
 )
-def test_within_means_no_further_than_the_tolerance(measured: float, *, within: bool) -> None:
+def test_within_means_no_further_than_the_tolerance(measured: float, *, expected: bool) -> None:
     row = Row(Target("a", value=1.0, tol=0.1000001), measured, None, measured, (measured,))
-    assert row.within is within
+    assert row.within_tolerance is expected
 
 
 def test_a_measurement_without_a_target_is_an_error() -> None:
@@ -178,7 +178,7 @@ def test_quick_table2(command: Command, tmp_path: Path) -> None:
         assert row["measured"] == statistics.fmean(row["values"])
         assert row["spread"] is None
         assert row["rel_diff"] == row["measured"] / row["paper"] - 1
-        assert row["within"] == (abs(row["rel_diff"]) <= row["tol"])
+        assert row["within_tolerance"] == (abs(row["rel_diff"]) <= row["tol"])
     by_id = {row["id"]: row["measured"] for row in rows}
     for cc in ("cc_off", "cc_on"):
         parts = 8 * by_id[f"table2.hot.{cc}.hotspots"] + 640 * by_id[f"table2.hot.{cc}.nonhotspots"]

@@ -13,8 +13,8 @@ from tests.test_documents import ROOT, load_tool
 tool = load_tool("reproduction_page")
 ROW = re.compile(
     r"^\| `(?P<id>[^`]+)`(?P<star>\*?) \| (?P<paper>[-\d.]+) \| (?P<measured>[-\d.e]+)[^|]* "
-    r"\| (?P<diff>[-+\d.]+) % \| (?P<within>\**\w+\**) \| (?P<late>[-\d.e]+) "
-    r"\| (?P<late_within>\**\w+\**) \|$",
+    r"\| (?P<diff>[-+\d.]+) % \| (?P<within_tolerance>\**\w+\**) \| (?P<steady>[-\d.e]+) "
+    r"\| (?P<steady_within>\**\w+\**) \|$",
     re.MULTILINE,
 )
 
@@ -41,7 +41,10 @@ def test_every_target_is_on_the_page_with_its_true_difference(paper: str) -> Non
         assert target.tol is not None
         assert float(row["paper"]) == pytest.approx(target.value, rel=1e-5)
         assert (row["star"] == "*") == target.calibrate
-        for value, within in ((row["measured"], row["within"]), (row["late"], row["late_within"])):
+        for value, within in (
+            (row["measured"], row["within_tolerance"]),
+            (row["steady"], row["steady_within"]),
+        ):
             difference = float(value) / target.value - 1
             # The value is rounded to four digits.
             if abs(abs(difference) - target.tol) > 1e-3:

@@ -73,8 +73,8 @@ def test_receive_rates_of_hosts(incast: silvan.Result) -> None:
     assert not up(idle).any()
     delivered = incast.host_series["delivered_bytes"].to_numpy()[::4]
     np.testing.assert_allclose(up(hot), delivered * 8 / 50_000)
-    with pytest.raises(silvan.SilvanError, match="incast has no host 'nobody'"):
-        incast.plot.receive_rates(["nobody"])
+    with pytest.raises(silvan.SilvanError, match="incast has no host 'unknown'"):
+        incast.plot.receive_rates(["unknown"])
 
 
 def test_queues_are_those_of_the_ports(probed: silvan.Result) -> None:

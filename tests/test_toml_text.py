@@ -49,7 +49,7 @@ _circle.append(_circle)
         ("\ud800", "UTF-8"),
         (np.array(["2026-01-01"], dtype="datetime64[D]"), "type date"),
     ],
-    ids=["None", "bytes", "number as a key", "circle", "large number", "surrogate", "dates"],
+    ids=["None", "bytes", "number as a key", "cycle", "large number", "surrogate", "dates"],
 )
 def test_a_value_without_a_toml_form_is_refused(value: object, problem: str) -> None:
     with pytest.raises(ScenarioError, match=problem) as caught:

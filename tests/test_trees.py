@@ -195,7 +195,7 @@ def test_an_animation_has_a_frame_for_each_look(forests: Forests, tmp_path: Path
     assert (frames[0][0, 0] == 255).all()
 
 
-def test_numbers_beside_the_plot_are_those_of_the_table(forests: Forests, tmp_path: Path) -> None:
+def test_numbers_next_to_the_plot_are_those_of_the_table(forests: Forests, tmp_path: Path) -> None:
     *_, path = draw_over_time({"off": forests}, title="a", folder=tmp_path, stem="time")
     with path.open() as file:
         rows = list(csv.DictReader(file))

@@ -35,7 +35,7 @@ _DCMS_THRESHOLDS = (8_000_000, 27_400_000, 30_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a scheme needs beside the data path.
+    """What a scheme needs in addition to the data path.
 
     Bytes are what the registers and counters of its description add up to, not what the simulator
     uses.
@@ -86,7 +86,7 @@ class Baseline:
 # bytes and the timer; an index for each flow.
 _IB = Cost(8, 258, 1, "notifications")
 # Two counters of an output; the tables of 256 rates; rate, acknowledged packets, window, packets
-# under way.
+# in progress.
 _ECN = Cost(4, 1024, 7, "acknowledgements")
 # Four counters, and registers for thresholds, windows, m, n and k.
 _PFT = Cost(0, 40, 0, "none")
@@ -166,7 +166,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
         ),
         Baseline(
             "ib-cc-pft",
-            "both, as they stand above",
+            "both, as they are above",
             {**_TABLE_1, **pft, "control.scheme": "ib-cc-pft"},
             _IB_PFT,
         ),

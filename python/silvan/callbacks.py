@@ -225,7 +225,7 @@ def _compile_inner(function: Callable[..., object], arguments: tuple[Any, ...]) 
         checked = numba.njit(boundscheck=True)(with_checked_int(function))
         checked.compile(arguments)
         return checked
-    # Where int stands for the type, such as in isinstance, it must be Python's.
+    # Where int means the type, such as in isinstance, it must be Python's.
     plain = numba.njit(boundscheck=True)(function)
     plain.compile(arguments)
     return plain
@@ -252,7 +252,7 @@ def _arguments(hook: Hook) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-# A compiled function returns the complement of its value, which is negative; 1 stands for a value
+# A compiled function returns the complement of its value, which is negative; 1 means a value
 # that is not valid. An exception in it makes numba return 0.
 _BODIES = {
     (Value.NONE, False): "    return -1\n",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LOOKS = 100
 """Looks at the congestion trees, and intervals of the series, in a run."""
 
-_LATE = 0.5
+_STEADY_STATE = 0.5
 """Rates are averaged over this last part of a run."""
 
 _DISSOLVED = 0.1
@@ -65,12 +65,12 @@ class Quantity:
 
 QUANTITIES: Sequence[Quantity] = (
     Quantity("victims_gbps", "victims\nGbit/s", "more"),
-    Quantity("hotspots_used", "hotspots\nused", "more"),
+    Quantity("hotspot_utilisation", "hotspot link\nutilisation", "more"),
     Quantity("fairness", "fairness\n(Jain)", "more"),
     Quantity("latency_mean_us", "latency\nmean, us", "less", 1),
     Quantity("latency_p999_us", "latency\n99.9 %, us", "less", 1),
-    Quantity("dissolved_ms", "trees\ngone, ms", "less", 1),
-    Quantity("recovered_ms", "victims\nback, ms", "less", 1),
+    Quantity("dissolved_ms", "congestion\ncleared after, ms", "less", 1),
+    Quantity("recovered_ms", "victims\nrecovered after, ms", "less", 1),
     Quantity("messages", "messages\nper packet", "less", 4),
 )
 """What is measured, in the order of tables and figures."""
@@ -80,7 +80,7 @@ PROGRAMS = Quantity("programs_ms", "programs\nend, ms", "less", 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RankingRow:
     """How one scheme did.
 
     Attributes
@@ -128,7 +128,7 @@ def compare(
     seeds: int = 1,
     root: Path,
     on_progress: OnProgress | None = None,
-) -> list[Standing]:
+) -> list[RankingRow]:
     """Run a scenario with every scheme, and measure what they are compared by.
 
     Parameters
@@ -147,7 +147,7 @@ def compare(
 
     Returns
     -------
-    list of Standing
+    list of RankingRow
         One for each scheme, in the order of the baselines.
 
     Raises
@@ -155,7 +155,7 @@ def compare(
     SilvanError
         There is no such scheme.
     SimulationError
-        A run without control has no result. One of another scheme is told by its standing.
+        A run without control has no result. One of another scheme is told by its entry.
     """
     wanted = choose(scenario, schemes)
     runs = [
@@ -171,22 +171,22 @@ def compare(
 
 def _finish(
     root: Path, runs: Sequence[tuple[Scenario, int]], on_progress: OnProgress | None
-) -> list[_Looked | SimulationError]:
+) -> list[_Sampled | SimulationError]:
     """Do all runs at once or, if one of them fails, those that are left one after the other."""
     from silvan.cache import cached_runs
 
-    outcomes: dict[int, _Looked | SimulationError] = {}
+    outcomes: dict[int, _Sampled | SimulationError] = {}
     try:
         with closing(cached_runs(root, runs, on_progress)) as finished:
             for index, result in finished:
-                outcomes[index] = _Looked.at(result)
+                outcomes[index] = _Sampled.at(result)
     except SimulationError:
         # It has stopped the others; which one it was shows when it fails again.
         for index, run in enumerate(runs):
             if index not in outcomes:
                 try:
                     ((_, result),) = cached_runs(root, [run])
-                    outcomes[index] = _Looked.at(result)
+                    outcomes[index] = _Sampled.at(result)
                 except SimulationError as error:
                     outcomes[index] = error
     return [outcomes[index] for index in range(len(runs))]
@@ -194,19 +194,19 @@ def _finish(
 
 def _standing(
     baseline: Baseline,
-    group: Sequence[_Looked | SimulationError],
+    group: Sequence[_Sampled | SimulationError],
     references: Sequence[_References],
-) -> Standing:
+) -> RankingRow:
     for one in group:
         if isinstance(one, SimulationError):
             nothing = {quantity.name: math.nan for quantity in (*QUANTITIES, PROGRAMS)}
-            return Standing(baseline, nothing, len(group), nothing, str(one))
+            return RankingRow(baseline, nothing, len(group), nothing, str(one))
     rows = [
         one.numbers(reference)
         for one, reference in zip(group, references, strict=True)
-        if isinstance(one, _Looked)
+        if isinstance(one, _Sampled)
     ]
-    return Standing(baseline, _mean(rows), len(group), _deviations(rows))
+    return RankingRow(baseline, _mean(rows), len(group), _deviations(rows))
 
 
 def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Baseline]:
@@ -223,13 +223,13 @@ def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Baseline]:
     return [*ordered, *(one for one in named if one not in ordered)]
 
 
-def quantities(standings: Sequence[Standing]) -> list[Quantity]:
+def quantities(ranking: Sequence[RankingRow]) -> list[Quantity]:
     """List what could be measured at all."""
     every = [*QUANTITIES, PROGRAMS]
     return [
         one
         for one in every
-        if any(not math.isnan(each.numbers.get(one.name, math.nan)) for each in standings)
+        if any(not math.isnan(each.numbers.get(one.name, math.nan)) for each in ranking)
     ]
 
 
@@ -239,7 +239,7 @@ def _watched(scenario: Scenario) -> Scenario:
     if "gpcnet" in keys["traffic"]:
         _gpcnet_tests(scenario)
     if "gpcnet" in keys["traffic"] or keys["traffic"].get("program"):
-        # The run ends with its programs, long before its duration; how often to look stands in the
+        # The run ends with its programs, long before its duration; how often to look is in the
         # scenario.
         return scenario.override(
             {
@@ -266,7 +266,7 @@ def _watched(scenario: Scenario) -> Scenario:
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _Sampled:
     """What is kept of a run, so that not all of them are in memory at once."""
 
     times_ms: FloatArray
@@ -276,21 +276,21 @@ class _Looked:
     own: Numbers
 
     @classmethod
-    def at(cls, result: Result) -> _Looked:
+    def at(cls, result: Result) -> _Sampled:
         hot, victims = _groups(result)
         times_ps, sums = delivered(result)
         ends = times_ps.astype(np.float64)
         lengths = np.diff(ends, prepend=0.0)[:, None]
         rates = sums.astype(np.float64) * 8e3 / lengths
-        late = ends > result.summary["simulated_ps"] * (1 - _LATE)
-        by_host = rates[late].mean(axis=0)
+        steady = ends > result.summary["simulated_ps"] * (1 - _STEADY_STATE)
+        by_host = rates[steady].mean(axis=0)
         return cls(
             ends / PS_PER_MS,
             rates[:, victims].mean(axis=1) if victims.any() else np.zeros(len(ends)),
             result.forest["ports"].to_numpy().astype(np.float64),
             {
                 "victims_gbps": float(by_host[victims].mean()) if victims.any() else math.nan,
-                "hotspots_used": float(by_host[hot].mean()) / _sink_gbps(result)
+                "hotspot_utilisation": float(by_host[hot].mean()) / _sink_gbps(result)
                 if hot.any()
                 else math.nan,
                 "fairness": _fairness(result, hot, victims),
@@ -316,10 +316,10 @@ class _Looked:
             else math.nan,
         }
 
-    def late_rate(self) -> float:
+    def steady_rate(self) -> float:
         """Average the rate of victims over the last part of the run."""
-        late = self.times_ms > self.times_ms[-1] * (1 - _LATE)
-        return float(self.victims_gbps[late].mean())
+        steady = self.times_ms > self.times_ms[-1] * (1 - _STEADY_STATE)
+        return float(self.victims_gbps[steady].mean())
 
     @staticmethod
     def _first(holds: BoolArray, times_ms: FloatArray) -> float:
@@ -340,13 +340,13 @@ class _References:
     victims_gbps: float
 
     @classmethod
-    def of(cls, runs: Sequence[_Looked | SimulationError]) -> _References:
+    def of(cls, runs: Sequence[_Sampled | SimulationError]) -> _References:
         without = runs[0]
         if isinstance(without, SimulationError):
             raise without
         return cls(
             _DISSOLVED * float(without.tree_ports.max(initial=0.0)),
-            _RECOVERED * max(run.late_rate() for run in runs if isinstance(run, _Looked)),
+            _RECOVERED * max(run.steady_rate() for run in runs if isinstance(run, _Sampled)),
         )
 
 
@@ -468,7 +468,7 @@ def _gpcnet(result: Result) -> Numbers:
 
 
 def _smooth(values: FloatArray) -> FloatArray:
-    """Average over several intervals; the last ones stand for themselves and those before."""
+    """Average over several intervals; the last ones are averages of themselves and those before."""
     width = min(_SMOOTH, len(values))
     kernel = np.ones(width) / width
     return np.convolve(values, kernel, mode="valid")

@@ -75,11 +75,11 @@ class Emulation:
     udp_port : int, optional
         Serve over UDP on the loopback from this port on, instead of over UNIX sockets.
     users : sequence of int, optional
-        User ids that may attach tools beside one's own. They cannot control the fabric.
+        User ids that may attach tools in addition to one's own. They cannot control the fabric.
     everybody : bool
         Let every local user attach tools.
     controllers : sequence of int, optional
-        User ids that may control the fabric and attach tools beside one's own.
+        User ids that may control the fabric and attach tools in addition to one's own.
     time_scale : float
         Simulated seconds per second.
     host : str, optional
@@ -89,7 +89,7 @@ class Emulation:
         Start without LIDs, forwarding tables and active ports, as a fabric that waits for a
         subnet manager.
     paused : bool
-        Start with simulated time standing still.
+        Start with simulated time paused.
 
     Raises
     ------
@@ -206,7 +206,8 @@ def control(sockname: str, do: str, *, server_user: int | None = None, **argumen
         Name of its sockets; ``udp-PORT`` for one served over UDP.
     do : str
         The command: ``status``, ``flows``, ``start``, ``stop``, ``continue``, ``cut``, ``restore``,
-        ``lose``, ``reboot``, ``pause``, ``resume``, ``scale``, ``tables``, ``ask-paths``, ``quit``.
+        ``lose``, ``reboot``, ``pause``, ``resume``, ``scale``, ``tables``, ``query-paths``,
+        ``quit``.
     server_user : int, optional
         Whose fabric it may be: by default one's own or root's. Any user can take a free name, so
         others are trusted only by name.

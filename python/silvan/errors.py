@@ -45,7 +45,7 @@ def shown(value: object, longest: int = LONGEST_TEXT) -> str:
         text = str(value)
     except (Exception, SystemExit, GeneratorExit) as error:
         text = f"(its text cannot be made: {type(error).__name__})"
-    # Escapes are longer than what they stand for.
+    # Escapes are longer than what they mean.
     line = one_line(text[: longest + 1])
     return line if len(line) <= longest else f"{line[:longest]}..."
 

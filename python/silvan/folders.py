@@ -298,7 +298,7 @@ def replaced_folder(target: Path) -> Iterator[Path]:
     Yields
     ------
     Path
-        An empty folder beside the target. It is removed if the block fails.
+        An empty folder next to the target. It is removed if the block fails.
 
     Raises
     ------

@@ -23,7 +23,7 @@ from silvan.workers import Job, OnProgress, run_jobs
 
 _PS_PER_US = 1e6
 _MIB = float(1 << 20)
-# Messages of a bandwidth test under way at once, to each of two neighbours.
+# Messages of a bandwidth test in progress at once, to each of two neighbours.
 _OUTSTANDING = 8
 # What measures times; the others measure rates.
 _TIMES: Final = frozenset({"rr-latency", "rr-get-latency", "allreduce"})
@@ -100,7 +100,7 @@ class Report:
     isolated, congested : mapping of str to Statistics
         By label of the test.
     congestors_alone, congestors_beside : mapping of str to float
-        Mean rate of each congestor, alone and beside the tests, in MiB/s/rank.
+        Mean rate of each congestor, alone and together with the tests, in MiB/s/rank.
     hosts : tuple of int
         Hosts that measure and hosts that congest.
     ranks : int

@@ -85,7 +85,7 @@ def fabric_lists(graph: Any) -> dict[str, TomlInput]:
 
 
 def _of(values: Any, keys: tuple[str, ...]) -> dict[str, TomlInput]:
-    """Take the attributes that are keys of a scenario; underscores stand for hyphens."""
+    """Take the attributes that are keys of a scenario; underscores mean hyphens."""
     return {
         key: values[name]
         for key in keys

@@ -175,7 +175,7 @@ def _raise_line(error: BaseException, python: Any) -> int | None:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == python.__code__.co_filename]
     inside = {line for *_, line in python.__code__.co_lines()}
-    # A script that starts the run stands in the same file as its functions.
+    # A script that starts the run is in the same file as its functions.
     return next((line for line in reversed(lines) if line in inside), None)
 
 

@@ -113,7 +113,7 @@ def opensm(
     words = ["opensm", "--config", str(options), "--log_file", str(log)]
     with attached(emulation, folder, words, host=host) as process:
         assert process.stderr is not None
-        # Nobody reads what it says here, for the log has it; but the pipe must not fill.
+        # Its output is not read here, because the log has it; but the pipe must not fill.
         Thread(target=process.stderr.read, daemon=True).start()
 
         def is_up() -> bool:

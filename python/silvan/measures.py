@@ -151,7 +151,7 @@ def jain_index(rates: npt.ArrayLike) -> float:
     Returns
     -------
     float
-        The index; not a number if nobody has anything.
+        The index; not a number if no host has anything.
 
     Examples
     --------

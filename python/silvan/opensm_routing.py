@@ -54,7 +54,7 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
     -------
     str
         The tables of all switches, in the form of ``dump_lfts``. Of engines that give paths service
-        levels (:data:`LEVELED`), a level other than 0 stands behind the destination, and below are
+        levels (:data:`LEVELED`), a level other than 0 is behind the destination, and below are
         the SL to VL tables that OpenSM has set, if they map these levels to lanes of other numbers.
 
     Raises
@@ -115,7 +115,7 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
                 )
             sources = LEVELED.get(engine)
             if sources is not None:
-                _ask_paths(emulation, sources)
+                _query_paths(emulation, sources)
             tables = str(emulation.control("tables", levels=sources)["tables"])
         _check(scenario, engine, tables, Path(folder))
         return tables
@@ -181,16 +181,16 @@ def _torus(sizes: Sequence[int], kind: str, guids: Mapping[str, str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _ask_paths(emulation: Emulation, sources: str) -> None:
+def _query_paths(emulation: Emulation, sources: str) -> None:
     """Let hosts ask OpenSM for the service levels of their paths."""
 
     def paths() -> dict[str, int]:
         return dict(emulation.control("status")["paths"])
 
     before = paths()["answered"]
-    questions = emulation.control("ask-paths", sources=sources)["questions"]
+    questions = emulation.control("query-paths", sources=sources)["questions"]
     complaint = "OpenSM has not said the service levels of all paths"
     wait_for(lambda: paths()["unanswered"] == 0, complaint, _SECONDS)
-    # Without a subnet manager nobody waits for answers.
+    # Without a subnet manager no program waits for answers.
     if paths()["answered"] - before != questions:
         raise EmulationError(complaint)

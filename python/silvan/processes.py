@@ -141,7 +141,7 @@ class Pool:
         try:
             self.close()
         finally:
-            self._interrupts.forget()
+            self._interrupts.restore()
 
     @property
     def has_room(self) -> bool:
@@ -291,8 +291,8 @@ class _Interrupts:
             signal.signal(signal.SIGINT, self._handle)
             self._installed = True
 
-    def forget(self) -> None:
-        """Give the signal back to Python's own handler."""
+    def restore(self) -> None:
+        """Restore Python's own handler."""
         if self._installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             self._installed = False

@@ -72,7 +72,7 @@ class Rank:
         self._after = [self.isend(to, size, tag).label]
 
     def recv(self, source: int | None, size: str, tag: int | None = 0) -> None:
-        """Receive a message; None stands for any source or any tag."""
+        """Receive a message; None means any source or any tag."""
         self._after = [self.irecv(source, size, tag).label]
 
     def isend(self, to: int, size: str, tag: int = 0) -> Request:
@@ -80,7 +80,7 @@ class Rank:
         return self._add(f"send {Quantity(size).bytes}b to {self._partner(to)} tag {tag}")
 
     def irecv(self, source: int | None, size: str, tag: int | None = 0) -> Request:
-        """Start to receive a message; None stands for any source or any tag."""
+        """Start to receive a message; None means any source or any tag."""
         partner = -1 if source is None else self._partner(source)
         wanted = -1 if tag is None else tag
         return self._add(f"recv {Quantity(size).bytes}b from {partner} tag {wanted}")

@@ -22,7 +22,7 @@ _REQUIRED = ("range", "condition 1", "condition 2")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """Whether a response function meets a condition.
 
     Attributes
@@ -176,15 +176,15 @@ class Response:
         """
         return self._native.time_to(rate)
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[Diagnosis]:
         """Put the function to every design condition.
 
         Returns
         -------
-        list of Finding
+        list of Diagnosis
             Range, the three conditions, and equation (2), in this order.
         """
-        return [Finding(*found) for found in self._native.check()]
+        return [Diagnosis(*found) for found in self._native.check()]
 
     def is_sound(self) -> bool:
         """Tell whether the function keeps to its range, relieves congestion and is fair."""

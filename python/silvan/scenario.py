@@ -212,7 +212,7 @@ class Scenario:
         """Give one run of the scenario on its own, as a sweep makes it.
 
         The seed is fixed, nothing varies, and the description is left out: equal runs have
-        equal hashes, whatever else is swept beside them.
+        equal hashes, whatever else is swept.
 
         Parameters
         ----------
@@ -375,7 +375,7 @@ class Scenario:
 
     @property
     def has_python_scheme(self) -> bool:
-        """Whether its congestion control stands in a Python file."""
+        """Whether its congestion control is in a Python file."""
         return self._native.python_scheme() is not None
 
     @property

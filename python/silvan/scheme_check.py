@@ -13,7 +13,7 @@ from silvan.simulation import Progress
 
 
 def require_scheme(scenario: Scenario, seed: int, limit_s: float | None = None) -> None:
-    """Make sure that the scheme of a scenario can be made, if it stands in a Python file.
+    """Make sure that the scheme of a scenario can be made, if it is in a Python file.
 
     The file runs in a worker process: Ctrl-C ends it, and it cannot end this process.
 

@@ -45,7 +45,7 @@ class SchemeSetup:
 
 
 def scheme_of(scenario: Scenario, seed: int) -> Callbacks | None:
-    """Make the scheme of a scenario, if it stands in a Python file.
+    """Make the scheme of a scenario, if it is in a Python file.
 
     The file's text is run once in a process, its function once for every run.
 
@@ -132,5 +132,5 @@ def _located(error: BaseException, name: str) -> SchemeError:
         return SchemeError(error.message, name, line, error.hint)
     hint = "the file is run before the simulation; correct it"
     if isinstance(error, KeyError) and lines:
-        hint = "parameters stand in the table control.python.parameters"
+        hint = "parameters are in the table control.python.parameters"
     return SchemeError(describe(error), name, line, hint)

@@ -71,7 +71,7 @@ def tabulate_forests(
     -------
     PointTable
         Receive rates in Gbit/s and Jain's index of those that are no hotspots. Where hotspots
-        move, every host is one in its turn: all count as others, and nobody as a hotspot.
+        move, every host is one in its turn: all count as others, and none as a hotspot.
     """
     rows = [
         (forest, scheme, *_rates(results[_label(forest, scheme)][0], whole=whole))

@@ -13,8 +13,8 @@ from silvan.hpcc import Numbers, numbers
 from silvan.measures import PS_PER_MS
 from silvan.reproduce.experiment import (
     Case,
+    ClauseResult,
     Experiment,
-    Finding,
     Measurement,
     PointTable,
     Results,
@@ -41,7 +41,7 @@ _CONGESTION: Mapping[str, TomlValue] = {
 }
 _SINK_GBPS = 13.6
 _INJECTION_GBPS = 12.8
-_LATE_MS = 30
+_STEADY_MS = 30
 # How close a share must come to its fraction, and the victim to its whole rate.
 _CLOSE = 0.05
 
@@ -63,8 +63,8 @@ def _measure_hpcc(results: Results) -> list[Measurement | Verdict]:
         if f"hpcc.{name}.no_congestion" in known:
             measured.append(Measurement(f"hpcc.{name}.no_congestion", alone, alone))
         for column, label in _COLUMNS.items():
-            beside = (float(getattr(one, name)) for one in _numbers(results, label))
-            ratios = tuple(after / before for after, before in zip(beside, alone, strict=True))
+            combined = (float(getattr(one, name)) for one in _numbers(results, label))
+            ratios = tuple(after / before for after, before in zip(combined, alone, strict=True))
             measured.append(Measurement(f"hpcc.{name}.{column}", ratios, ratios))
     return measured
 
@@ -102,7 +102,7 @@ def rates_gbps(run: Result, window: int) -> dict[str, float]:
         series[name].to_numpy() for name in ("time_ps", "class", "delivered_bytes")
     )
     end = int(times.max())
-    start = end - _LATE_MS * PS_PER_MS if window else 0
+    start = end - _STEADY_MS * PS_PER_MS if window else 0
     chosen = times > start
     return {
         name: float(moved[chosen & (which == number)].sum()) * 8e3 / (end - start)
@@ -111,7 +111,7 @@ def rates_gbps(run: Result, window: int) -> dict[str, float]:
 
 
 def _fractions(results: Results, label: str, wanted: Sequence[float]) -> Clause:
-    def check(window: int) -> Finding:
+    def check(window: int) -> ClauseResult:
         rates = rates_gbps(results[label][0], window)
         total = sum(rates[name] for name in CONTRIBUTORS)
         shares = {name: rates[name] / total for name in CONTRIBUTORS}
@@ -121,17 +121,17 @@ def _fractions(results: Results, label: str, wanted: Sequence[float]) -> Clause:
         )
         facts = ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
         used = total / _SINK_GBPS
-        return Finding(close, f"{facts}, of {used:.0%} of what the hotspot can take in")
+        return ClauseResult(close, f"{facts}, of {used:.0%} of what the hotspot can take in")
 
     parts = ", ".join(f"{fraction:.2f}" for fraction in wanted)
     return Clause(f"{label}: shares of what the hotspot gets within {_CLOSE} of {parts}", check)
 
 
 def _victim(results: Results, label: str, *, free: bool) -> Clause:
-    def check(window: int) -> Finding:
+    def check(window: int) -> ClauseResult:
         rate = rates_gbps(results[label][0], window)[VICTIM]
         whole = rate >= (1 - _CLOSE) * _INJECTION_GBPS
-        return Finding(whole == free, f"victim {rate:.2f} Gbit/s")
+        return ClauseResult(whole == free, f"victim {rate:.2f} Gbit/s")
 
     has = "at least" if free else "less than"
     return Clause(
@@ -152,7 +152,7 @@ def _measure_parking(results: Results) -> list[Measurement | Verdict]:
 
 def _parking_windows(results: Results) -> tuple[str, str]:
     length_ms = results["CC off"][0].scenario.duration_ps / PS_PER_MS
-    return f"0 to {length_ms:g} ms", f"the last {_LATE_MS} ms"
+    return f"0 to {length_ms:g} ms", f"the last {_STEADY_MS} ms"
 
 
 def _tabulate_parking(results: Results) -> PointTable:

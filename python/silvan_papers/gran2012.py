@@ -18,7 +18,7 @@ from silvan_papers import (
 )
 from silvan_papers.gran2012_cases import CONTROL, OFF_SEEDS, STUDY
 from silvan_papers.papers import paper
-from silvan_papers.quantities import LATE_MS, group_rate, measurement, windows_in_words
+from silvan_papers.quantities import STEADY_MS, group_rate, measurement, windows_in_words
 
 _ONLY_V_NODES = {"traffic.nodes.c": 0.0, "traffic.nodes.hotspots": 0}
 
@@ -44,7 +44,7 @@ def _draw_table2(results: Results, folder: Path) -> Sequence[Path]:
     return draw_receive_rates(
         {"off": results["hot.cc_off"], "on": results["hot.cc_on"]},
         without_hotspots=results["nohot.cc_off"],
-        late_ms=LATE_MS,
+        steady_ms=STEADY_MS,
         title="Silent congestion trees in the 648-host fat tree of gran2012",
         folder=folder,
         stem="table2",

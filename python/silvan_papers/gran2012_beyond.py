@@ -20,8 +20,8 @@ from silvan.result import Result
 from silvan.toml_text import TomlValue
 from silvan_papers.gran2012_cases import CONTROL, STUDY
 
-LATE_MS = 10
-"""Length of the late averaging window, in milliseconds: the trees have dissolved by then."""
+STEADY_MS = 10
+"""Length of the steady-state window, in milliseconds: the trees have dissolved by then."""
 
 _QUICK: Mapping[str, TomlValue] = {"run.duration": "4 ms"}
 _QUICK_NOTE = "4 ms instead of 40 ms: congestion control has no time to dissolve the trees"
@@ -46,7 +46,7 @@ FABRICS: Mapping[str, Mapping[str, TomlValue]] = {
 _NO_HOTSPOTS: Mapping[str, TomlValue] = {"traffic.nodes.c": 0.0, "traffic.nodes.hotspots": 0}
 
 Quantity = FloatArray
-"""Values of one quantity: two rows for the whole run and its late window, one column per seed."""
+"""Values of one quantity: two rows (whole run, steady-state window), one column per seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def rates(runs: Sequence[Result]) -> Rates:
 
     def windows(run: Result) -> tuple[Window, Window]:
         end = run.scenario.duration_ps
-        return Window(0, end), Window(max(0, end - LATE_MS * PS_PER_MS), end)
+        return Window(0, end), Window(max(0, end - STEADY_MS * PS_PER_MS), end)
 
     values = np.array([[rate(run, window) for window in windows(run)] for run in runs])
     # Seeds, windows, groups: to groups, windows, seeds.
@@ -86,14 +86,14 @@ def rates(runs: Sequence[Result]) -> Rates:
 def windows_in_words(results: Results) -> tuple[str, str]:
     """Name both averaging windows of an experiment's runs."""
     length_ms = next(iter(results.values()))[0].scenario.duration_ps / PS_PER_MS
-    return f"the whole run of {length_ms:g} ms", f"its last {min(LATE_MS, length_ms):g} ms"
+    return f"the whole run of {length_ms:g} ms", f"its last {min(STEADY_MS, length_ms):g} ms"
 
 
 def _nothing_to_compare(_: Results) -> Sequence[Measurement | Verdict]:
     return ()
 
 
-# Control per service level beside per queue pair: B nodes only, as the share p grows.
+# Control per service level compared with per queue pair: B nodes only, as the share p grows.
 
 LEVELS: Mapping[str, Mapping[str, TomlValue]] = {
     "CC off": CONTROL["off"],
@@ -295,7 +295,7 @@ def _draw_routings(results: Results, folder: Path) -> Sequence[Path]:
 
 ROUTING_EXPERIMENT = Experiment(
     id="beyond.adaptive",
-    title="Beyond the paper: adaptive routing beside and together with congestion control",
+    title="Beyond the paper: adaptive routing instead of and together with congestion control",
     cases=tuple(
         Case(
             f"{traffic}, {routing}, CC {control}",

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from silvan.reproduce.experiment import (
     Case,
+    ClauseResult,
     Experiment,
-    Finding,
     Measurement,
     PointTable,
     Results,
@@ -98,14 +98,16 @@ def _measure_fig9(figure: str, v_percent: int, results: Results) -> list[Measure
 def _measure_fig10(results: Results) -> list[Measurement | Verdict]:
     storms = _fig10_storms(results)
 
-    def always_above(window: int) -> Finding:
+    def always_above(window: int) -> ClauseResult:
         lowest = {p: min(mean_curve(one.gain(), window).values()) for p, one in storms.items()}
-        return Finding(min(lowest.values()) > 1, f"smallest on/off {words(lowest)}")
+        return ClauseResult(min(lowest.values()) > 1, f"smallest on/off {words(lowest)}")
 
-    def shrinks(window: int) -> Finding:
+    def shrinks(window: int) -> ClauseResult:
         curves = [mean_curve(one.gain(), window) for one in storms.values()]
         facts = ", ".join(f"{curve[10]:.2f} to {curve[100]:.2f}" for curve in curves)
-        return Finding(all(curve[100] < curve[10] and trend(curve) < 0 for curve in curves), facts)
+        return ClauseResult(
+            all(curve[100] < curve[10] and trend(curve) < 0 for curve in curves), facts
+        )
 
     return [
         judge(
@@ -161,7 +163,7 @@ def _tabulate(storms: Mapping[str, Storm]) -> PointTable:
                     row += [float(one[window].mean()), spread(one[window])]
             rows.append(tuple(row))
     columns = ("all_off_gbps", "all_on_gbps", "on_over_off")
-    names = [*columns, *(f"{one}_late" for one in columns)]
+    names = [*columns, *(f"{one}_steady" for one in columns)]
     header = ["traffic", "moves", "lifetime_ms", "seeds_off", "seeds_on"]
     header += [column for one in names for column in (one, f"{one}_sd")]
     return PointTable(tuple(header), tuple(rows))

@@ -160,7 +160,7 @@ EXPERIMENTS = (
     _figure("fig4", "Figure 4: a moving forest", _MOVING_CASES, _draw_moving),
     _figure(
         "forests",
-        "Figures 2 to 4 beside each other",
+        "Figures 2 to 4 next to each other",
         (_SILENT_CASES[0], _WINDY_CASES[0], _MOVING_CASES[0]),
         _draw_kinds,
     ),

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from silvan.reproduce.experiment import (
+    ClauseResult,
     Experiment,
-    Finding,
     Measurement,
     PointTable,
     Results,
@@ -91,7 +91,7 @@ class Forest:
     def of_tmax(self) -> dict[int, Quantity]:
         """Compute the rate of the others with congestion control as a part of tmax, by p.
 
-        Points where nobody may send to them are left out.
+        Points where no host may send to them are left out.
         """
         return {p: one.others / one.tmax for p, one in self.on.items() if one.tmax.min() > 0}
 
@@ -145,9 +145,9 @@ def _measure_nothing(_results: Results) -> list[Measurement | Verdict]:
 
 
 def _close_to_tmax(forest: Forest) -> Clause:
-    def check(window: int) -> Finding:
+    def check(window: int) -> ClauseResult:
         high = {p: part for p, part in mean_curve(forest.of_tmax(), window).items() if p > 60}
-        return Finding(
+        return ClauseResult(
             min(high.values()) >= _VERY_CLOSE,
             f"p = {_listed(high)}: {words(high)} of tmax",
         )
@@ -160,13 +160,13 @@ def _close_to_tmax(forest: Forest) -> Clause:
 
 
 def _hotspots_unharmed(forest: Forest) -> Clause:
-    def check(window: int) -> Finding:
+    def check(window: int) -> ClauseResult:
         change = {
             p: float(ratio(forest.on[p].hotspots, forest.off[p].hotspots)[window].mean()) - 1
             for p in forest.on
         }
         worst = min(change, key=lambda p: change[p])
-        return Finding(
+        return ClauseResult(
             change[worst] >= -_NO_EFFECT, f"largest change {change[worst]:+.1%}, at p = {worst}"
         )
 
@@ -181,29 +181,29 @@ def _more_wind(forests: Mapping[int, Forest]) -> list[Clause]:
     """List what must change as the share of B nodes grows."""
     shares = _listed(forests)
 
-    def steeper(window: int) -> Finding:
+    def steeper(window: int) -> ClauseResult:
         falls = {}
         for share, forest in forests.items():
             tmax = mean_curve(forest.tmax, window)
             falls[share] = tmax[0] - tmax[100]
-        return Finding(rises(list(falls.values())), f"falls by {words(falls)} Gbit/s")
+        return ClauseResult(rises(list(falls.values())), f"falls by {words(falls)} Gbit/s")
 
     def curves(window: int) -> dict[int, dict[int, float]]:
         return {share: mean_curve(one.total_gain(), window) for share, one in forests.items()}
 
-    def peak_at_60(window: int) -> Finding:
+    def peak_at_60(window: int) -> ClauseResult:
         peaks = {share: peak(curve) for share, curve in curves(window).items() if share > 25}
-        return Finding(
+        return ClauseResult(
             all(abs(at - 60) <= _PEAK_SLACK for at in peaks.values()), f"peaks at p = {peaks}"
         )
 
-    def peak_grows(window: int) -> Finding:
+    def peak_grows(window: int) -> ClauseResult:
         tops = {share: curve[60] for share, curve in curves(window).items()}
-        return Finding(rises(list(tops.values())), words(tops))
+        return ClauseResult(rises(list(tops.values())), words(tops))
 
-    def ends_fall(end: int, window: int) -> Finding:
+    def ends_fall(end: int, window: int) -> ClauseResult:
         ends = {share: curve[end] for share, curve in curves(window).items()}
-        return Finding(rises([-value for value in ends.values()]), words(ends))
+        return ClauseResult(rises([-value for value in ends.values()]), words(ends))
 
     gain = "the total-throughput improvement"
     return [
@@ -284,7 +284,7 @@ def _tabulate(b_percents: Sequence[int], results: Results) -> PointTable:
         "others_on_over_off",
         "total_on_over_off",
     )
-    names = [*columns, *(f"{one}_late" for one in columns)]
+    names = [*columns, *(f"{one}_steady" for one in columns)]
     header = ["b_percent", "p_percent", "seeds_off", "seeds_on", "tmax_gbps"]
     header += [column for one in names for column in (one, f"{one}_sd")]
     return PointTable(tuple(header), tuple(rows))
@@ -367,7 +367,7 @@ FIG5, FIG6, FIG7, FIG8 = (
 FIG6_7 = _experiment(
     "fig6_7",
     (25, 50, 75),
-    "Figures 6 and 7 beside figure 5: what changes as the wind grows",
+    "Figures 6 and 7 next to figure 5: what changes as the wind grows",
     _measure_fig6_7,
     _draw_fig6_7,
 )

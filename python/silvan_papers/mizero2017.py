@@ -10,8 +10,8 @@ import numpy as np
 
 from silvan.reproduce.experiment import (
     Case,
+    ClauseResult,
     Experiment,
-    Finding,
     Measurement,
     PointTable,
     Results,
@@ -107,8 +107,8 @@ def _measure_exp1(results: Results) -> list[Measurement | Verdict]:
 
 
 def _halves(values: Sequence[tuple[float, float]], target: str, note: str) -> Measurement:
-    whole, late = zip(*values, strict=True)
-    return Measurement(target, tuple(whole), tuple(late), note)
+    whole, steady = zip(*values, strict=True)
+    return Measurement(target, tuple(whole), tuple(steady), note)
 
 
 def _contributors(target: str, runs: Sequence[Result]) -> Measurement:
@@ -139,11 +139,11 @@ def _duration(target: str, runs: Sequence[Result]) -> Measurement:
 
 
 def _waits_only_at_2048(results: Results) -> Clause:
-    def check(_window: int) -> Finding:
+    def check(_window: int) -> ClauseResult:
         waited = {name: _waited(results[name][0]) for name in ("75-0", "300-0", "75-2048")}
         facts = ", ".join(f"{name}: {part:.0%} of the time" for name, part in waited.items())
         holds = max(waited["75-0"], waited["300-0"]) < 0.01 and waited["75-2048"] > 0.2
-        return Finding(holds, facts)
+        return ClauseResult(holds, facts)
 
     return Clause(
         "while all flows run, (S1, 15) waits for less than 1 % of the time at Marking_Rate 0 and "
@@ -217,9 +217,9 @@ def _phase_rates(run: Result, flows: Sequence[str], phase: int) -> tuple[float, 
 
 
 def _quiet_before(run: Result) -> Clause:
-    def check(_window: int) -> Finding:
+    def check(_window: int) -> ClauseResult:
         first = actions(run).lowered_s[0]
-        return Finding(first >= 7, f"first action at {first:g} s")
+        return ClauseResult(first >= 7, f"first action at {first:g} s")
 
     return Clause("nothing is done before A-D starts at 7 s", check)
 
@@ -227,19 +227,19 @@ def _quiet_before(run: Result) -> Clause:
 def _scenario1(run: Result) -> list[Clause]:
     done, over_time, victim_end = actions(run), course(run), completion_s(run, "Y")
 
-    def once(_window: int) -> Finding:
-        return Finding(len(done.lowered_s) == 1, f"lowered at {_listed(done.lowered_s)} s")
+    def once(_window: int) -> ClauseResult:
+        return ClauseResult(len(done.lowered_s) == 1, f"lowered at {_listed(done.lowered_s)} s")
 
-    def victim_first(_window: int) -> Finding:
+    def victim_first(_window: int) -> ClauseResult:
         restored = done.restored_s[0]
-        return Finding(
+        return ClauseResult(
             victim_end < restored, f"X-Y ends at {victim_end:.1f} s, restored at {restored:g} s"
         )
 
-    def recover(_window: int) -> Finding:
+    def recover(_window: int) -> ClauseResult:
         restored = done.restored_s[0]
         total = over_time.mean(over_time.contributors(), restored + 0.25, restored + 5.25)
-        return Finding(total >= _FULL_RATE * 7.9, f"{total:.2f} Gbit/s in the 5 s after it")
+        return ClauseResult(total >= _FULL_RATE * 7.9, f"{total:.2f} Gbit/s in the 5 s after it")
 
     return [
         _quiet_before(run),
@@ -253,21 +253,21 @@ def _scenario2(run: Result) -> list[Clause]:
     done, over_time, victim_end = actions(run), course(run), completion_s(run, "Y")
     victim = over_time.flows_gbps[VICTIM]
 
-    def restored_early(_window: int) -> Finding:
+    def restored_early(_window: int) -> ClauseResult:
         restored = done.restored_s[0]
-        return Finding(
+        return ClauseResult(
             restored < victim_end, f"restored at {restored:g} s, X-Y ends at {victim_end:.1f} s"
         )
 
-    def drops(_window: int) -> Finding:
+    def drops(_window: int) -> ClauseResult:
         start = done.restored_s[0] + 0.25
         rate = over_time.mean(victim, start, done.lowered_s[1])
-        return Finding(rate < 4, f"{rate:.2f} Gbit/s")
+        return ClauseResult(rate < 4, f"{rate:.2f} Gbit/s")
 
-    def recovers(_window: int) -> Finding:
+    def recovers(_window: int) -> ClauseResult:
         again = done.lowered_s[1]
         rate = over_time.mean(victim, again + 0.25, min(again + 2.25, victim_end))
-        return Finding(rate >= _FULL_RATE * 7.9, f"{rate:.2f} Gbit/s, lowered at {again:g} s")
+        return ClauseResult(rate >= _FULL_RATE * 7.9, f"{rate:.2f} Gbit/s, lowered at {again:g} s")
 
     return [
         _quiet_before(run),
@@ -342,7 +342,7 @@ def _draw_exp2(results: Results, folder: Path) -> Sequence[Path]:
 
 
 def _save_courses(courses: Mapping[str, Course], path: Path) -> Path:
-    """Write throughputs and counters over time beside the figure that shows them."""
+    """Write throughputs and counters over time next to the figure that shows them."""
     from silvan.figures.style import save_csv
 
     rows = []

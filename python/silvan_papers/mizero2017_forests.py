@@ -1,4 +1,4 @@
-"""The DCMS on the forests of gran2012's 648-host fat tree, beside settings that stay as they are.
+"""The DCMS on the forests of gran2012's 648-host fat tree, compared with fixed settings.
 
 The paper has one victim behind one root and states nothing about such fabrics, so this is run only
 when it is asked for.
@@ -71,7 +71,7 @@ def _draw(results: Results, folder: Path) -> Sequence[Path]:
 
 FORESTS = Experiment(
     id="beyond.forests",
-    title="The DCMS on gran2012's forests, beside fixed settings",
+    title="The DCMS on gran2012's forests, compared with fixed settings",
     cases=forest_cases("fat-tree-648", SCHEMES),
     windows=(_WHOLE, _WHOLE),
     quick={"run.duration": "15 ms"},

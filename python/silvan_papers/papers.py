@@ -28,7 +28,7 @@ def paper(
     experiments : tuple of Experiment
         Its experiments.
     more : Mapping, optional
-        Targets that stand before those of the file.
+        Targets that are before those of the file.
 
     Returns
     -------

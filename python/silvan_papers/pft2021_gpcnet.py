@@ -12,8 +12,8 @@ import numpy as np
 from silvan import gpcnet
 from silvan.reproduce.experiment import (
     Case,
+    ClauseResult,
     Experiment,
-    Finding,
     Measurement,
     PointTable,
     Results,
@@ -106,19 +106,19 @@ class Processes:
     rates_mib: FloatArray
 
     @classmethod
-    def of(cls, result: Result, *, late: bool = False) -> Processes:
-        """Read them from a run; late ones are those of the last ring."""
+    def of(cls, result: Result, *, steady: bool = False) -> Processes:
+        """Read them from a run; steady ones are those of the last ring."""
         chosen = (
             gpcnet.test(result.scenario, label) for label in ("rr-latency", "rr-bandwidth-sync")
         )
         (_, delays), (_, rates) = (gpcnet.values(result, test) for test in chosen)
-        first = delays.shape[0] - 1 if late else 0
+        first = delays.shape[0] - 1 if steady else 0
         return cls(delays[first:].ravel(), rates[first:].ravel())
 
     @classmethod
-    def of_all(cls, results: Sequence[Result], *, late: bool = False) -> Processes:
+    def of_all(cls, results: Sequence[Result], *, steady: bool = False) -> Processes:
         """Read those of all seeds together."""
-        every = [cls.of(result, late=late) for result in results]
+        every = [cls.of(result, steady=steady) for result in results]
         return cls(
             np.concatenate([one.delays_us for one in every]),
             np.concatenate([one.rates_mib for one in every]),
@@ -130,7 +130,7 @@ class Processes:
         return float(self.rates_mib.mean() / self.delays_us.mean())
 
 
-def factors(results: Results, *, late: bool = False) -> dict[str, FloatArray]:
+def factors(results: Results, *, steady: bool = False) -> dict[str, FloatArray]:
     """Compute F_C = (B_C / D_C) / (B_0 / D_0) of every configuration (equation (2)).
 
     Both parts of a factor have the same seed, and with it the same placement of the processes.
@@ -140,11 +140,11 @@ def factors(results: Results, *, late: bool = False) -> dict[str, FloatArray]:
     dict of str to ndarray of float
         One factor per seed that was run with and without control.
     """
-    without = [Processes.of(run, late=late).ratio for run in results[WITHOUT]]
+    without = [Processes.of(run, steady=steady).ratio for run in results[WITHOUT]]
     return {
         name: np.array(
             [
-                Processes.of(run, late=late).ratio / before
+                Processes.of(run, steady=steady).ratio / before
                 for run, before in zip(runs, without, strict=False)
             ]
         )
@@ -172,14 +172,14 @@ def best_of_each(values: Mapping[str, FloatArray]) -> list[str]:
 
 
 def _moved(results: Results) -> Clause:
-    def check(window: int) -> Finding:
-        late = window == 1
+    def check(window: int) -> ClauseResult:
+        steady = window == 1
         shown = best_of_each(factors(results))
         facts, holds = [], True
         for name in shown:
             seeds = min(len(results[name]), len(results[WITHOUT]))
             before, after = (
-                Processes.of_all(results[one][:seeds], late=late) for one in (WITHOUT, name)
+                Processes.of_all(results[one][:seeds], steady=steady) for one in (WITHOUT, name)
             )
             delay, rate = (
                 float(np.median(a) / np.median(b) - 1)
@@ -190,7 +190,7 @@ def _moved(results: Results) -> Clause:
             )
             holds = holds and delay < 0 < rate
             facts.append(f"{name}: delay {delay:+.0%}, bandwidth {rate:+.0%}")
-        return Finding(holds, "; ".join(facts))
+        return ClauseResult(holds, "; ".join(facts))
 
     return Clause(
         "with the best configuration of each strategy the median process has a smaller latency and "
@@ -200,16 +200,16 @@ def _moved(results: Results) -> Clause:
 
 
 def _most(results: Results) -> list[Clause]:
-    def configurations(window: int) -> Finding:
-        values = means(factors(results, late=window == 1))
+    def configurations(window: int) -> ClauseResult:
+        values = means(factors(results, steady=window == 1))
         above = sum(value > 1 for value in values.values())
-        return Finding(2 * above > len(values), f"{above} of {len(values)}")
+        return ClauseResult(2 * above > len(values), f"{above} of {len(values)}")
 
-    def strategies(window: int) -> Finding:
-        values = factors(results, late=window == 1)
+    def strategies(window: int) -> ClauseResult:
+        values = factors(results, steady=window == 1)
         each = {name.split()[0]: float(values[name].mean()) for name in best_of_each(values)}
         facts = ", ".join(f"{name} {value:.2f}" for name, value in each.items())
-        return Finding(sum(value > 1 for value in each.values()) > 2, facts)
+        return ClauseResult(sum(value > 1 for value in each.values()) > 2, facts)
 
     return [
         Clause("F_C is above 1 for more than half of the configurations", configurations),
@@ -222,15 +222,15 @@ def _measure_fig3_4(results: Results) -> list[Measurement | Verdict]:
 
 
 def _measure_fig5(results: Results) -> list[Measurement | Verdict]:
-    values, late = factors(results), factors(results, late=True)
+    values, steady = factors(results), factors(results, steady=True)
     winner = best(values)
     note = (
         f"the paper's configuration, {PAPERS_BEST}; the best of {len(values)} here, {winner}, "
         f"has {_in_words(values[winner])}, chosen with the results in view"
     )
-    own, own_late = (tuple(one[PAPERS_BEST].tolist()) for one in (values, late))
+    own, own_steady = (tuple(one[PAPERS_BEST].tolist()) for one in (values, steady))
     return [
-        Measurement("fig5.best_control_factor", own, own_late, note),
+        Measurement("fig5.best_control_factor", own, own_steady, note),
         judge("fig5.most", _most(results)),
     ]
 

@@ -10,8 +10,8 @@ from statistics import fmean
 from silvan import _silvan
 from silvan.reproduce.experiment import (
     Case,
+    ClauseResult,
     Experiment,
-    Finding,
     Measurement,
     PointTable,
     Results,
@@ -143,36 +143,36 @@ def _link_use(results: Results, label: str) -> float:
 
 
 def _falls(curves: Mapping[str, tuple[Curve, Curve]]) -> Clause:
-    def check(_window: int) -> Finding:
+    def check(_window: int) -> ClauseResult:
         every = [list(curve.values()) for both in curves.values() for curve in both]
         never_up = all(a >= b for one in every for a, b in pairwise(one))
         down = all(one[-1] < one[0] for one in every)
         ends = ", ".join(
             f"{name}: {simulated[_USED_A[-1]]:.3f}" for name, (_, simulated) in curves.items()
         )
-        return Finding(never_up and down, f"at the most credits {ends}")
+        return ClauseResult(never_up and down, f"at the most credits {ends}")
 
     return Clause("every curve falls from the fewest to the most credits, and never rises", check)
 
 
 def _agrees(curves: Mapping[str, tuple[Curve, Curve]], bound: float) -> Clause:
-    def check(_window: int) -> Finding:
+    def check(_window: int) -> ClauseResult:
         worst = max(
             abs(formula[used] - simulated[used])
             for formula, simulated in curves.values()
             for used in simulated
         )
-        return Finding(worst <= bound, f"at most {worst:.2g}")
+        return ClauseResult(worst <= bound, f"at most {worst:.2g}")
 
     return Clause(f"the simulated interface is within {bound:g} of the formula", check)
 
 
 def _in_the_engine(results: Results, wanted: Mapping[str, float]) -> Clause:
-    def check(_window: int) -> Finding:
+    def check(_window: int) -> ClauseResult:
         used = {label: _link_use(results, label) for label in wanted if label in results}
         facts = ", ".join(f"{used[label]:.4f} for {wanted[label]:.4g}" for label in used)
         holds = all(abs(used[label] - wanted[label]) <= 0.01 for label in used)
-        return Finding(holds, facts)
+        return ClauseResult(holds, facts)
 
     return Clause("a host of the whole simulation has that rate within 0.01 of the link", check)
 
@@ -200,13 +200,13 @@ def _measure(results: Results) -> list[Measurement | Verdict]:
 def _falls_by_chance(curves: Mapping[str, tuple[Curve, Curve]]) -> Clause:
     """Judge the formula for every step, and what is simulated at random from end to end."""
 
-    def check(_window: int) -> Finding:
+    def check(_window: int) -> ClauseResult:
         formulas = [list(formula.values()) for formula, _ in curves.values()]
         falls = all(a > b for one in formulas for a, b in pairwise(one))
         ends = {name: simulated[_USED_B[-1]] for name, (_, simulated) in curves.items()}
         down = all(end < 1 for end in ends.values())
         facts = ", ".join(f"{name}: {end:.3f}" for name, end in ends.items())
-        return Finding(falls and down, f"with {_USED_B[-1]} credits {facts}")
+        return ClauseResult(falls and down, f"with {_USED_B[-1]} credits {facts}")
 
     return Clause("the probability falls with every step of c, for every m", check)
 

@@ -18,11 +18,11 @@ from silvan.measures import (
 from silvan.reproduce.experiment import Measurement, Results
 from silvan.result import Result
 
-LATE_MS = 30
-"""Length of the late averaging window, in milliseconds; a shorter run is averaged as a whole."""
+STEADY_MS = 30
+"""Length of the steady-state window, in milliseconds; a shorter run is averaged as a whole."""
 
 Quantity = FloatArray
-"""Values of one quantity: two rows for the whole run and its late window, one column per seed.
+"""Values of one quantity: two rows (whole run, steady-state window), one column per seed.
 
 Column i is seed i + 1, so quantities with different numbers of seeds share their first columns."""
 
@@ -36,20 +36,23 @@ def whole_window(result: Result) -> Window:
     return Window(0, result.scenario.duration_ps)
 
 
-def late_window(result: Result) -> Window:
+def steady_window(result: Result) -> Window:
     """Give the window in which congestion control has had time to dissolve the trees."""
     end = result.scenario.duration_ps
-    return Window(max(0, end - LATE_MS * PS_PER_MS), end)
+    return Window(max(0, end - STEADY_MS * PS_PER_MS), end)
 
 
 def windows_in_words(results: Results) -> tuple[str, str]:
     """Name both averaging windows of an experiment whose runs have the same length."""
     result = next(iter(results.values()))[0]
-    whole, late = whole_window(result), late_window(result)
+    whole, steady = whole_window(result), steady_window(result)
     length = f"{whole.length_ps / PS_PER_MS:g} ms"
-    if late == whole:
-        return f"the whole run of {length}", f"the same, as the run is not longer than {LATE_MS} ms"
-    return f"the whole run of {length}", f"its last {LATE_MS} ms"
+    if steady == whole:
+        return (
+            f"the whole run of {length}",
+            f"the same, as the run is not longer than {STEADY_MS} ms",
+        )
+    return f"the whole run of {length}", f"its last {STEADY_MS} ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ def group_rate(runs: Sequence[Result], hosts: str) -> Quantity:
     return np.array(
         [
             [mean_receive_rate_gbps(run, group(run), window(run)) for run in runs]
-            for window in (whole_window, late_window)
+            for window in (whole_window, steady_window)
         ]
     )
 
@@ -191,9 +194,9 @@ def spread(values: FloatArray) -> float | str:
 def measurement(
     target: str, quantity: Quantity | tuple[FloatArray, FloatArray], note: str = ""
 ) -> Measurement:
-    """Put a quantity, or its values in each of the two windows, beside a target."""
-    whole, late = (tuple(values.tolist()) for values in quantity)
-    return Measurement(target, whole, late, note)
+    """Put a quantity, or its values in each of the two windows, next to a target."""
+    whole, steady = (tuple(values.tolist()) for values in quantity)
+    return Measurement(target, whole, steady, note)
 
 
 def farthest(quantities: Mapping[int, Quantity], value: float) -> tuple[FloatArray, FloatArray]:
@@ -222,5 +225,5 @@ def farthest(quantities: Mapping[int, Quantity], value: float) -> tuple[FloatArr
 
 
 def mean_curve(quantities: Mapping[int, Quantity], window: int) -> dict[int, float]:
-    """Average a curve over the seeds, in window 0 (whole) or 1 (late)."""
+    """Average a curve over the seeds, in window 0 (whole) or 1 (steady)."""
     return {at: float(quantity[window].mean()) for at, quantity in quantities.items()}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from silvan.measures import PS_PER_MS, Window
 from silvan.reproduce.experiment import (
     Case,
+    ClauseResult,
     Experiment,
-    Finding,
     Measurement,
     PointTable,
     Results,
@@ -53,11 +53,11 @@ def _shares(results: Results, label: str, window: int) -> Shares:
 
 
 def _measured(name: str, results: Results, read: Callable[[Shares], float]) -> Measurement:
-    whole, late = (
+    whole, steady = (
         tuple(read(Shares.of(run, _window(window))) for run in results[name.split(".")[0]])
         for window in range(2)
     )
-    return Measurement(name, whole, late)
+    return Measurement(name, whole, steady)
 
 
 def _measure_fig2(results: Results) -> list[Measurement | Verdict]:
@@ -68,22 +68,22 @@ def _measure_fig2(results: Results) -> list[Measurement | Verdict]:
 
 
 def _measure_fig3(results: Results) -> list[Measurement | Verdict]:
-    def busy(window: int) -> Finding:
+    def busy(window: int) -> ClauseResult:
         used = float(_shares(results, "fig3b", window).interswitch)
-        return Finding(used >= _HIGH, f"{used:.2f}")
+        return ClauseResult(used >= _HIGH, f"{used:.2f}")
 
-    def idle(window: int) -> Finding:
+    def idle(window: int) -> ClauseResult:
         one, five = (
             float(_shares(results, label, window).interswitch) for label in ("fig3b", "fig3c")
         )
-        return Finding(five <= _LOW < one, f"{five:.2f}, and {one:.2f} with one remote flow")
+        return ClauseResult(five <= _LOW < one, f"{five:.2f}, and {one:.2f} with one remote flow")
 
-    def ideal(window: int) -> Finding:
+    def ideal(window: int) -> ClauseResult:
         shares = _shares(results, "fig3d", window)
         worst = max(
             abs(float(got) / 0.5 - 1) for got in (shares.local, shares.remote, shares.victim)
         )
-        return Finding(
+        return ClauseResult(
             worst <= _IDEAL and float(shares.jain) >= 1 - _IDEAL,
             f"local {shares.local:.3f}, remote {shares.remote:.3f}, victim {shares.victim:.3f}, "
             f"Jain's index over the ten flows {shares.jain:.3f}",
@@ -104,15 +104,15 @@ def _measure_fig4(results: Results) -> list[Measurement | Verdict]:
         shares = _shares(results, label, window)
         return float(shares.local / shares.root)
 
-    def busy(window: int) -> Finding:
+    def busy(window: int) -> ClauseResult:
         used = float(_shares(results, "fig4b", window).interswitch)
-        return Finding(used >= _HIGH, f"{used:.2f}")
+        return ClauseResult(used >= _HIGH, f"{used:.2f}")
 
-    def fairer(window: int) -> Finding:
+    def fairer(window: int) -> ClauseResult:
         naive, proposed, scan = (
             local_share(label, window) for label in ("fig4a", "fig4b", "fig4b.scan")
         )
-        return Finding(
+        return ClauseResult(
             0.5 < proposed <= naive - _FAIRER * (naive - 0.5),
             f"local share {proposed:.2f} (by scanning {scan:.2f}) against {naive:.2f}",
         )

@@ -1,6 +1,6 @@
 """What santos2003 leaves to others: windows that move, packets of all sizes, large fabrics.
 
-Nothing here has a number in the paper to stand beside, so these experiments are run only when they
+Nothing here has a number in the paper to compare with, so these experiments are run only when they
 are asked for.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from silvan.toml_text import TomlValue
 
 _NO_NUMBERS: Callable[[Results], Sequence[object]] = lambda _results: []  # noqa: E731
-_LATE = "the second half of the run"
+_STEADY = "the second half of the run"
 _GBPS = 8e3
 
 
@@ -30,8 +30,8 @@ def _rates_gbps(result: Result) -> dict[str, float]:
     """Average what each flow delivers over the second half of a run."""
     times_ps, delivered_bytes = class_delivered(result)
     half = result.scenario.duration_ps // 2
-    late = times_ps > half
-    total = delivered_bytes[late].sum(axis=0) * _GBPS / (result.scenario.duration_ps - half)
+    steady = times_ps > half
+    total = delivered_bytes[steady].sum(axis=0) * _GBPS / (result.scenario.duration_ps - half)
     return dict(zip(result.classes["name"].to_pylist(), total.tolist(), strict=True))
 
 
@@ -93,7 +93,7 @@ WINDOW = Experiment(
         _window_case("no rate limit, 1 packet", (1, 1), "fixed"),
         _window_case("no rate limit, 4 packets", (4, 4), "fixed"),
     ),
-    windows=(_LATE, _LATE),
+    windows=(_STEADY, _STEADY),
     quick={"run.duration": "50 ms"},
     quick_note="50 ms instead of 200 ms",
     measure=_NO_NUMBERS,  # type: ignore[arg-type]
@@ -149,7 +149,7 @@ SIZES = Experiment(
         for response in ("lipd", "fimd", "aimd")
         for rates in ("continuous", "discrete")
     ),
-    windows=(_LATE, _LATE),
+    windows=(_STEADY, _STEADY),
     quick={"run.duration": "100 ms"},
     quick_note="100 ms instead of 500 ms",
     measure=_NO_NUMBERS,  # type: ignore[arg-type]
@@ -184,9 +184,9 @@ def _tabulate_forests(results: Results) -> PointTable:
 
 FORESTS = Experiment(
     id="beyond.forests",
-    title="The schemes beside InfiniBand's on the 648-host fat tree of gran2012",
+    title="The schemes in addition to InfiniBand's on the 648-host fat tree of gran2012",
     cases=forest_cases("fat-tree-648", _SCHEMES),
-    windows=(_LATE, _LATE),
+    windows=(_STEADY, _STEADY),
     quick={"run.duration": "4 ms"},
     quick_note="4 ms instead of 20 ms",
     measure=_NO_NUMBERS,  # type: ignore[arg-type]

@@ -8,8 +8,8 @@ from pathlib import Path
 from silvan.measures import PS_PER_MS, Window
 from silvan.reproduce.experiment import (
     Case,
+    ClauseResult,
     Experiment,
-    Finding,
     Measurement,
     PointTable,
     Results,
@@ -25,7 +25,7 @@ _RATES = ("continuous", "discrete")
 _BUFFERS = (2, 3, 4, 5, 6, 7, 8, 9, 10)
 _PACKET_CREDITS_BYTES = 33 * 64
 # The paper's axis starts at 0.05 ms, and the rules are judged from there on; what the shorter times
-# show is stated beside them.
+# show is stated below them.
 _SHORTER_ON_MS = (0.01, 0.02)
 _PAPERS_ON_MS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 _ON_MS = (*_SHORTER_ON_MS, *_PAPERS_ON_MS)
@@ -111,37 +111,39 @@ def _static(
 
 
 def _measure_fig6(results: Results) -> list[Measurement | Verdict]:
-    def lipd_is_full(window: int) -> Finding:
+    def lipd_is_full(window: int) -> ClauseResult:
         root, between = (
             list(_static(results, read, window)["LIPD"].values()) for read in (_root, _interswitch)
         )
-        return Finding(
+        return ClauseResult(
             min(root) >= _FULL and min(between) >= _HIGH,
             f"root link {min(root):.2f} to {max(root):.2f}, "
             f"inter-switch link {min(between):.2f} to {max(between):.2f}",
         )
 
-    def lipd_is_best(window: int) -> Finding:
+    def lipd_is_best(window: int) -> ClauseResult:
         root = _static(results, _root, window)
         lead = {
             buffer: root["LIPD"][buffer] - max(root["FIMD"][buffer], root["AIMD"][buffer])
             for buffer in root["LIPD"]
         }
         worst = min(lead, key=lambda buffer: lead[buffer])
-        return Finding(lead[worst] > 0, f"smallest lead {lead[worst]:+.2f}, at {worst} packets")
+        return ClauseResult(
+            lead[worst] > 0, f"smallest lead {lead[worst]:+.2f}, at {worst} packets"
+        )
 
-    def aimd_starves_the_victim(window: int) -> Finding:
+    def aimd_starves_the_victim(window: int) -> ClauseResult:
         between = _static(results, _interswitch, window)
         smallest = min(between["AIMD"])
         used = {response: curve[smallest] for response, curve in between.items()}
         largest = between["AIMD"][max(between["AIMD"])]
-        return Finding(
+        return ClauseResult(
             used["AIMD"] < min(used["LIPD"], used["FIMD"], _HIGH) and used["AIMD"] < largest,
             f"{used['AIMD']:.2f} at {smallest} packets (LIPD {used['LIPD']:.2f}, FIMD "
             f"{used['FIMD']:.2f}), {largest:.2f} at {max(between['AIMD'])}",
         )
 
-    def discrete_is_continuous(window: int) -> Finding:
+    def discrete_is_continuous(window: int) -> ClauseResult:
         differences = [
             abs(discrete[response][buffer] - value)
             for read in (_root, _interswitch)
@@ -149,18 +151,18 @@ def _measure_fig6(results: Results) -> list[Measurement | Verdict]:
             for response, curve in _static(results, read, window).items()
             for buffer, value in curve.items()
         ]
-        return Finding(
+        return ClauseResult(
             max(differences) <= _SAME,
             f"largest difference {max(differences):.3f}, mean "
             f"{sum(differences) / len(differences):.3f}",
         )
 
-    def larger_is_fairer(window: int) -> Finding:
+    def larger_is_fairer(window: int) -> ClauseResult:
         ends = {
             response: (curve[min(curve)], curve[max(curve)])
             for response, curve in _static(results, _local_share, window).items()
         }
-        return Finding(
+        return ClauseResult(
             all(abs(last - 0.5) < abs(first - 0.5) for first, last in ends.values()),
             ", ".join(f"{name} {first:.2f} to {last:.2f}" for name, (first, last) in ends.items()),
         )
@@ -307,33 +309,33 @@ def _measure_fig7a(results: Results) -> list[Measurement | Verdict]:
     def shorter(window: int, kind: str) -> str:
         return _beyond_the_axis(_dynamic(results, [kind], _static_part, window, _SHORTER_ON_MS))
 
-    def starved(window: int) -> Finding:
+    def starved(window: int) -> ClauseResult:
         curve = curves(window)["not persistent"]
         shortest = min(curve)
-        return Finding(
+        return ClauseResult(
             curve[shortest] <= _STARVED * 0.5,
             f"{curve[shortest]:.2f} at {shortest:g} ms, {curve[max(curve)]:.2f} at "
             f"{max(curve):g} ms{shorter(window, 'not persistent')}",
         )
 
-    def fair(window: int) -> Finding:
+    def fair(window: int) -> ClauseResult:
         curve = curves(window)["persistent"]
         lowest = min(curve, key=lambda on_ms: curve[on_ms])
-        return Finding(
+        return ClauseResult(
             curve[lowest] >= 0.5 - _FAIR, f"lowest {curve[lowest]:.2f}, at {lowest:g} ms"
         )
 
-    def equal(window: int) -> Finding:
+    def equal(window: int) -> ClauseResult:
         curve = curves(window)["persistent"]
         shortest = min(curve)
-        return Finding(
+        return ClauseResult(
             abs(curve[shortest] - 0.5) <= _FAIR / 2,
             f"{curve[shortest]:.2f} at {shortest:g} ms" + shorter(window, "persistent"),
         )
 
-    def nearly_static(window: int) -> Finding:
+    def nearly_static(window: int) -> ClauseResult:
         ends = {kind: curve[max(curve)] for kind, curve in curves(window).items()}
-        return Finding(
+        return ClauseResult(
             all(abs(value - 2 / 3) <= _FAIR for value in ends.values()),
             ", ".join(f"{kind} {value:.2f}" for kind, value in ends.items()),
         )
@@ -364,23 +366,25 @@ def _measure_fig7b(results: Results) -> list[Measurement | Verdict]:
     def root(window: int) -> dict[str, dict[float, float]]:
         return _dynamic(results, RESPONSES, _root, window)
 
-    def best_at(window: int, times: Callable[[Sequence[float]], list[float]], name: str) -> Finding:
+    def best_at(
+        window: int, times: Callable[[Sequence[float]], list[float]], name: str
+    ) -> ClauseResult:
         curves = root(window)
         places = times(list(curves["LIPD"]))
         best = {at: max(RESPONSES, key=lambda one: curves[one][at]) for at in places}
         facts = ", ".join(f"{at:g} ms: {one} {curves[one][at]:.3f}" for at, one in best.items())
-        return Finding(all(one == name for one in best.values()), facts)
+        return ClauseResult(all(one == name for one in best.values()), facts)
 
-    def at_the_ends(window: int) -> Finding:
+    def at_the_ends(window: int) -> ClauseResult:
         found = best_at(window, lambda times: [times[0], times[-1]], "LIPD")
         curves = _dynamic(results, RESPONSES, _root, window, _SHORTER_ON_MS)
         best = max(RESPONSES, key=lambda one: next(iter(curves[one].values()), 0.0))
-        return Finding(found.holds, found.facts + _beyond_the_axis({best: curves[best]}))
+        return ClauseResult(found.holds, found.facts + _beyond_the_axis({best: curves[best]}))
 
-    def between(window: int) -> Finding:
+    def between(window: int) -> ClauseResult:
         return best_at(window, lambda times: [at for at in times if 0.2 <= at <= 2], "FIMD")
 
-    def aimd(window: int) -> Finding:
+    def aimd(window: int) -> ClauseResult:
         curves = root(window)
         loss = {
             at: 1 - curves["AIMD"][at] / max(curve[at] for curve in curves.values())
@@ -388,7 +392,7 @@ def _measure_fig7b(results: Results) -> list[Measurement | Verdict]:
         }
         low, high = _AIMD_LOSS
         mean = sum(loss.values()) / len(loss)
-        return Finding(
+        return ClauseResult(
             all(value > 0 for value in loss.values()) and low <= mean <= high,
             f"{mean:.1%} below on average, {min(loss.values()):.1%} to {max(loss.values()):.1%}",
         )
@@ -483,7 +487,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         id="fig7a",
-        title="Figure 7(a): static beside dynamic flows",
+        title="Figure 7(a): static and dynamic flows",
         cases=tuple(
             _dynamic_case(kind, on_ms, 5, "LIPD", persistent=kind == "persistent")
             for kind in _PERSISTENCE

@@ -128,7 +128,7 @@ def _tabulate(results: Results) -> PointTable:
 
 
 def _case(name: str) -> Case:
-    # Two packets under way, so that the window does not limit the rate; none is ever marked.
+    # Two packets in progress, so that the window does not limit the rate; none is ever marked.
     duration = _DURATION_MS[name]
     return Case(
         name,

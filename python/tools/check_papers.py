@@ -1,4 +1,4 @@
-"""Reproduce papers at their defaults, and compare with the record of what was within its aim.
+"""Reproduce papers at their defaults, and compare with the record of what was within its tolerance.
 
 Finished runs are kept, so a check that was interrupted goes on where it stopped.
 """
@@ -21,20 +21,20 @@ from silvan.reproduce import papers
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "docs" / "reproductions" / "record.toml"
 HEADER = """\
-# Which targets are within their aims in the paper's averaging window, and what was measured.
+# Which targets are within their tolerance in the paper's averaging window, and what was measured.
 # Written by `make check-papers RECORD=1`; `make check-papers` compares with it.
 """
 # A measured value that has changed by more than this part is listed; it fails nothing.
 _MOVED = 0.01
 
 Record = dict[str, dict[str, Any]]
-"""For each target, by id: ``within``, and ``measured`` where it is a number."""
+"""For each target, by id: ``within_tolerance``, and ``measured`` where it is a number."""
 
 
 def measured(reproduction: Mapping[str, Any]) -> Record:
     """Take what the record contains from the manifest of a reproduction."""
     return {
-        row["id"]: {"within": row["within"]}
+        row["id"]: {"within_tolerance": row["within_tolerance"]}
         | ({} if row["measured"] is None else {"measured": float(f"{row['measured']:.6g}")})
         for one in reproduction["experiments"]
         for row in one["targets"]
@@ -42,14 +42,14 @@ def measured(reproduction: Mapping[str, Any]) -> Record:
 
 
 def regressions(recorded: Record, found: Record) -> Iterator[str]:
-    """List the targets that were within their aims and are not any more."""
+    """List the targets that were within their tolerance and are not any more."""
     for name, old in recorded.items():
         new = found.get(name)
         if new is None:
             yield f"{name}: recorded, but not measured"
-        elif old["within"] and not new["within"]:
+        elif old["within_tolerance"] and not new["within_tolerance"]:
             values = f" ({old['measured']:g}, now {new['measured']:g})" if "measured" in old else ""
-            yield f"{name}: no longer within its aim{values}"
+            yield f"{name}: no longer within its tolerance{values}"
 
 
 def changes(recorded: Record, found: Record) -> Iterator[str]:
@@ -59,8 +59,8 @@ def changes(recorded: Record, found: Record) -> Iterator[str]:
         if old is None:
             yield f"{name}: not recorded yet"
             continue
-        if new["within"] and not old["within"]:
-            yield f"{name}: within its aim now"
+        if new["within_tolerance"] and not old["within_tolerance"]:
+            yield f"{name}: within its tolerance now"
         before, after = old.get("measured", 0.0), new.get("measured", 0.0)
         if abs(after - before) > _MOVED * abs(before):
             yield f"{name}: {before:g} recorded, now {after:g}"
@@ -73,7 +73,8 @@ def as_toml(record: Mapping[str, Record]) -> str:
         lines.append(f"[{paper}]")
         for name, entry in targets.items():
             number = f", measured = {entry['measured']!r}" if "measured" in entry else ""
-            lines.append(f'"{name}" = {{ within = {str(entry["within"]).lower()}{number} }}')
+            holds = str(entry["within_tolerance"]).lower()
+            lines.append(f'"{name}" = {{ within_tolerance = {holds}{number} }}')
         lines.append("")
     return "\n".join(lines)
 

@@ -129,7 +129,7 @@ def main() -> int:
         f"installed in {measures['install_s']:.0f} s; "
         f"example and run in {measures['example_and_run_s']:.1f} s; "
         f"{measures['installed_mb'] - measures['empty_mb']:.0f} MB "
-        f"beside {measures['empty_mb']:.0f} MB of an empty environment"
+        f"next to {measures['empty_mb']:.0f} MB of an empty environment"
     )
     if measures["installed_mb"] - measures["empty_mb"] > MOST_INSTALLED_MB:
         print(f"more than {MOST_INSTALLED_MB} MB are installed", file=sys.stderr)

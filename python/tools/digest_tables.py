@@ -45,46 +45,46 @@ ALLTOALL = {"kind": "alltoall", "bytes": "4 KiB", "iterations": 2}
 ALLREDUCE = {"kind": "allreduce-ring", "bytes": "64 KiB", "iterations": 2}
 
 
-def drawn(dice: random.Random) -> dict[str, Any]:
+def drawn(rng: random.Random) -> dict[str, Any]:
     """Draw the sections of a scenario."""
-    fabric = dict(dice.choice(FABRICS))
+    fabric = dict(rng.choice(FABRICS))
     torus = fabric["generator"] == "torus"
-    if fabric["generator"] in {"xgft", "k-ary-n-tree"} and dice.random() < 0.2:
+    if fabric["generator"] in {"xgft", "k-ary-n-tree"} and rng.random() < 0.2:
         fabric["adaptive"] = "per-packet"
     if fabric["generator"] == "ring":
         fabric["allow-credit-loops"] = True
-    scheme = dice.choice(SCHEMES)
+    scheme = rng.choice(SCHEMES)
     sections: dict[str, Any] = {
         "fabric": fabric,
-        "link": {"speed": dice.choice(["DDR", "QDR", "EDR", "HDR"])},
+        "link": {"speed": rng.choice(["DDR", "QDR", "EDR", "HDR"])},
         "switch": {
-            "buffer": dice.choice(["16 KiB", "32 KiB", "64 KiB"]),
-            "queueing": dice.choice(["voq", "fifo"]),
-            "arbitration": dice.choice(["round-robin", "oldest-first"]),
+            "buffer": rng.choice(["16 KiB", "32 KiB", "64 KiB"]),
+            "queueing": rng.choice(["voq", "fifo"]),
+            "arbitration": rng.choice(["round-robin", "oldest-first"]),
         },
-        "packet": {"mtu": dice.choice(["256 B", "1 KiB", "2 KiB"])},
-        "vl": {"data-vls": 2 if torus else dice.choice([1, 1, 2])},
+        "packet": {"mtu": rng.choice(["256 B", "1 KiB", "2 KiB"])},
+        "vl": {"data-vls": 2 if torus else rng.choice([1, 1, 2])},
         "control": {"scheme": scheme},
-        "traffic": traffic(dice),
+        "traffic": traffic(rng),
         "probe": {
             "interval": "50 us",
-            "ports": dice.random() < 0.5,
-            "classes": dice.random() < 0.5,
-            "latency": dice.choice(["class", "host", "off"]),
+            "ports": rng.random() < 0.5,
+            "classes": rng.random() < 0.5,
+            "latency": rng.choice(["class", "host", "off"]),
         },
-        "run": {"duration": "300 us", "warm-up": "50 us", "seed": dice.randrange(1000)},
+        "run": {"duration": "300 us", "warm-up": "50 us", "seed": rng.randrange(1000)},
     }
     if sections["vl"]["data-vls"] == 2 and not torus:
         sections["vl"]["sl-to-vl"] = [0, 1] * 8
-    if dice.random() < 0.3:
+    if rng.random() < 0.3:
         sections["probe"]["trees"] = {"interval": "20 us", "threshold": "8 KiB"}
     if scheme in {"ib-cc", "ib-cc-pft"}:
         switch = {
-            "threshold": dice.randrange(1, 16),
-            "marking-rate": dice.choice([0, 3, 128]),
+            "threshold": rng.randrange(1, 16),
+            "marking-rate": rng.choice([0, 3, 128]),
         }
         sections["control"]["ib-cc"] = {"switch": switch}
-        if dice.random() < 0.3:
+        if rng.random() < 0.3:
             switch["marking-rate"] = 128
             sections["control"]["dcms"] = {
                 "interval": "40 us",
@@ -94,17 +94,17 @@ def drawn(dice: random.Random) -> dict[str, Any]:
                 "utilization-change-threshold": 100,
                 "low-duration": "100 us",
             }
-        if dice.random() < 0.3:
+        if rng.random() < 0.3:
             switch_name = FIRST_SWITCH[fabric["generator"]]
-            sections["control"]["ib-cc"]["port"] = [{"switch": switch_name, **port_setting(dice)}]
+            sections["control"]["ib-cc"]["port"] = [{"switch": switch_name, **port_setting(rng)}]
             sections["control"]["ib-cc"]["change"] = [
-                {"at": "80 us", **port_setting(dice)},
-                {"at": "120 us", "ccti-timer": 20, "ccti-increase": 4, "sl": dice.randrange(2)},
+                {"at": "80 us", **port_setting(rng)},
+                {"at": "120 us", "ccti-timer": 20, "ccti-increase": 4, "sl": rng.randrange(2)},
             ]
     return sections
 
 
-def port_setting(dice: random.Random) -> dict[str, Any]:
+def port_setting(rng: random.Random) -> dict[str, Any]:
     """Draw two of the settings that single ports of a switch can have."""
     settings = {
         "threshold": 12,
@@ -115,21 +115,21 @@ def port_setting(dice: random.Random) -> dict[str, Any]:
         "credit-threshold": 14,
         "credit-return-delay": 2.5,
     }
-    return {name: settings[name] for name in sorted(dice.sample(sorted(settings), 2))}
+    return {name: settings[name] for name in sorted(rng.sample(sorted(settings), 2))}
 
 
-def traffic(dice: random.Random) -> dict[str, Any]:
+def traffic(rng: random.Random) -> dict[str, Any]:
     """Draw one to three kinds of traffic."""
     kinds: dict[str, Any] = {
-        "uniform": [{"load": dice.choice([0.2, 0.6, 1.0]), "sl": dice.choice([0, 1])}],
-        "incast": [{"to": "host-0000", "load": dice.choice([0.3, 1.0])}],
+        "uniform": [{"load": rng.choice([0.2, 0.6, 1.0]), "sl": rng.choice([0, 1])}],
+        "incast": [{"to": "host-0000", "load": rng.choice([0.3, 1.0])}],
         "permutation": [{"pattern": "shift", "shift": 1, "spacing": "periodic", "load": 0.5}],
         "flow": [{"from": "host-0001", "to": "host-0003", "bytes": "64 KiB"}],
         "sequence": [{"from": "host-0002", "to": ["host-0000", "host-0003"], "iterations": 2}],
         "nodes": {"v": 0.3, "c": 0.4, "b": 0.3, "p": 40, "hotspots": 1},
-        "program": [{"name": "job", "background": True, **dice.choice([ALLTOALL, ALLREDUCE])}],
+        "program": [{"name": "job", "background": True, **rng.choice([ALLTOALL, ALLREDUCE])}],
     }
-    return {kind: kinds[kind] for kind in sorted(dice.sample(sorted(kinds), dice.randint(1, 3)))}
+    return {kind: kinds[kind] for kind in sorted(rng.sample(sorted(kinds), rng.randint(1, 3)))}
 
 
 def digest(sections: dict[str, Any], ignored: Sequence[str] = ()) -> dict[str, str]:
@@ -167,8 +167,8 @@ def main() -> int:
     options = parser.parse_args()
     digests = []
     for number in range(options.count):
-        dice = random.Random(f"{options.seed}/{number}")
-        digests.append(digest(drawn(dice), options.ignore))
+        rng = random.Random(f"{options.seed}/{number}")
+        digests.append(digest(drawn(rng), options.ignore))
     refused = sum("error" in tables for tables in digests)
     print(f"{len(digests)} scenarios, {refused} of them refused, {sum(map(len, digests))} digests")
     if options.write:

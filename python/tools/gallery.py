@@ -40,7 +40,7 @@ class Shown:
     def is_met(self) -> bool:
         """Whether the measured number is within the tolerance."""
         wanted = float(self.expected[self.unit])
-        return abs(self.measured - wanted) <= float(self.expected["within"]) * wanted
+        return abs(self.measured - wanted) <= float(self.expected["tolerance"]) * wanted
 
     @property
     def unit(self) -> str:

@@ -1,6 +1,6 @@
 """Write the reference pages that are generated from the code, or check that they are up to date.
 
-They stand in ``docs/reference``: ``cli.md`` is made from the command line's own help,
+They are in ``docs/reference``: ``cli.md`` is made from the command line's own help,
 ``scenario.md`` and ``scenario.schema.json`` from the types of the scenario crate, ``counters.md``
 from the declarations of port counters. The manual pages, made from the same help, stand where the
 wheel takes them from.

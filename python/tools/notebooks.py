@@ -72,7 +72,7 @@ def run(path: Path) -> Any:
 
 
 def write(notebook: Any, name: str, folder: Path) -> None:
-    """Write a notebook that has been run as Markdown, and its figures beside it."""
+    """Write a notebook that has been run as Markdown, and its figures next to it."""
     names = {"unique_key": name, "output_files_dir": f"{name}_files"}
     text, resources = MarkdownExporter().from_notebook_node(notebook, resources=names)
     link = f"\n[The notebook]({name}.ipynb) with these cells can be opened in Jupyter.\n"

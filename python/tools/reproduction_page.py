@@ -42,11 +42,12 @@ def numbers(reproduction: dict[str, Any]) -> str:
         [
             *_cost(reproduction),
             "",
-            "| target | paper | measured (seeds) | difference | within | late | late within |",
+            "| target | paper | measured (seeds) | difference | within tolerance | steady state "
+            "| steady state within tolerance |",
             "|---|---|---|---|---|---|---|",
             *(_number_row(row) for row in targets if row["paper"] is not None),
             "",
-            "| shape | within | late within | found |",
+            "| shape | within tolerance | steady state within tolerance | found |",
             "|---|---|---|---|",
             *(_shape_row(row) for row in targets if row["paper"] is None),
             *(f"| `{name}` | {NOT_RUN} | {NOT_RUN} | |" for name in left_out),
@@ -75,9 +76,9 @@ def _number_row(row: dict[str, Any]) -> str:
         f"{row['paper']:.6g}",
         f"{row['measured']:.4g}{spread} ({len(row['values'])})",
         f"{100 * row['rel_diff']:+.1f} %",
-        _yes_or_no(row["within"]),
-        f"{row['late']:.4g}",
-        _yes_or_no(row["within_late"]),
+        _yes_or_no(row["within_tolerance"]),
+        f"{row['steady']:.4g}",
+        _yes_or_no(row["within_tolerance_steady"]),
     )
     return f"| {' | '.join(cells)} |"
 
@@ -85,9 +86,9 @@ def _number_row(row: dict[str, Any]) -> str:
 def _shape_row(row: dict[str, Any]) -> str:
     cells = (
         f"`{row['id']}`",
-        _yes_or_no(row["within"]),
-        _yes_or_no(row["within_late"]),
-        f"Rule: {row['rule']}. Found: {row['found']}. Late: {row['found_late']}.",
+        _yes_or_no(row["within_tolerance"]),
+        _yes_or_no(row["within_tolerance_steady"]),
+        f"Rule: {row['rule']}. Found: {row['found']}. Steady state: {row['found_steady']}.",
     )
     return f"| {' | '.join(cells)} |"
 
@@ -128,7 +129,7 @@ def table2(reproduction: dict[str, Any]) -> str:
         row = targets[name]
         spread = "" if row["spread"] is None else f" ± {row['spread']:.3f}"
         measured = f"{row['measured']:.3f}{spread} ({len(row['values'])})"
-        lines.append(f"| {words} | {row['paper']:.3f} | {measured} | {row['late']:.3f} |")
+        lines.append(f"| {words} | {row['paper']:.3f} | {measured} | {row['steady']:.3f} |")
     return "\n".join(lines)
 
 

@@ -115,7 +115,7 @@ def experiment_one() -> silvan.Scenario:
 
 
 def about(name: str) -> object:
-    """Give a number that the paper states, with the tolerance that reproductions aim at."""
+    """Give a number that the paper states, with the tolerance of the reproductions."""
     target = find_paper("mizero2017").targets[name]
     return pytest.approx(target.value, rel=target.tol)
 

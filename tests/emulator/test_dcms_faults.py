@@ -43,7 +43,7 @@ def markings(fabric: Fabric) -> dict[str, list[str]]:
         ports = fabric.tool("ibccquery", "SP", lid, "0")
         fields = r"^(?:Threshold|Packet_Size|Marking_Rate|Valid|Control_Type).*$"
         found[name] = re.findall(fields, whole + ports, re.M)
-        # 24 ports and port 0, four lines each, beside those of the whole switch.
+        # 24 ports and port 0, four lines each, next to those of the whole switch.
         assert len(found[name]) > 4 * 25
     return found
 

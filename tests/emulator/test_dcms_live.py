@@ -55,7 +55,7 @@ def test_experiment_2_goes_as_in_the_paper(demo: ModuleType, tmp_path: Path) -> 
     assert all(path.stat().st_size > 10_000 for path in files)
 
 
-def test_sweeps_are_measured_beside_the_common_tools() -> None:
+def test_sweeps_are_compared_with_the_common_tools() -> None:
     scenario = silvan.Scenario(fabric={"generator": "fat-tree-648"})
     assert 0 < manager.sweep_seconds("32-bit", scenario) < 60
     for tool in ("ibqueryerrors", "perfquery"):

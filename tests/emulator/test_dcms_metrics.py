@@ -48,7 +48,7 @@ def limited(manager: Manager, descriptors: int) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
-def test_attacks_cost_little_and_keep_nobody_out(serve: Serve) -> None:
+def test_attacks_cost_little_and_exclude_no_client(serve: Serve) -> None:
     fabric = serve(TESTBED)
     config = configure(fabric, QUIET)
     config.write_text(config.read_text().replace("127.0.0.1:0", "localhost:0"))
@@ -80,7 +80,7 @@ def test_a_lack_of_file_descriptors_is_survived_and_named(serve: Serve) -> None:
     with managed(fabric, configure(fabric, QUIET)) as manager:
         place = address(fabric, manager)
         until(fabric, lambda: manager.seen("discovered"))
-        # Nobody has connected yet. New descriptors get the lowest free number.
+        # No client has connected yet. New descriptors get the lowest free number.
         descriptors = {int(path.name) for path in Path(f"/proc/{manager.process.pid}/fd").iterdir()}
         free = min(set(range(len(descriptors) + 1)) - descriptors)
         with limited(manager, free), socket.create_connection(place):

@@ -42,7 +42,7 @@ buffer = "4 KiB"
 [[traffic.uniform]]
 load = "saturating"
 """
-"""Small buffers, so that circles close soon."""
+"""Small buffers, so that cycles close soon."""
 RUN = '[run]\nduration = "1 ms"\n'
 # On the lane of level 0, and not a level that is asked for.
 INSISTING = "sl = 4\n"
@@ -98,7 +98,7 @@ def levels_by_saquery(fabric: Fabric) -> dict[str, int]:
 def test_a_loaded_fabric_moves_on_the_levels_that_opensm_gives(
     serve: Serve, text: str, hosts: int
 ) -> None:
-    """Oracle: LASH promises that paths of one level cannot block each other in a circle."""
+    """Oracle: LASH promises that paths of one level cannot block each other in a cycle."""
     fabric = serve(text, blank=True)
     with lash(fabric) as log:
         assert answers(fabric) == hosts * (hosts - 1)
@@ -118,7 +118,7 @@ def test_traffic_that_insists_on_its_own_level_stands(serve: Serve, text: str) -
         fabric.wait(lambda: fabric.emulation.control("status")["deadlocks_broken"] > 0)
 
 
-def test_hosts_ask_anew_when_opensm_has_routed_around_a_cut(serve: Serve) -> None:
+def test_hosts_query_paths_again_when_opensm_has_routed_around_a_cut(serve: Serve) -> None:
     fabric = serve(TORUS, blank=True)
     with lash(fabric) as log:
         before = answers(fabric)
@@ -126,7 +126,7 @@ def test_hosts_ask_anew_when_opensm_has_routed_around_a_cut(serve: Serve) -> Non
         fabric.emulation.control("cut", port="switch-0-0:2")
         fabric.wait(lambda: log.read_text().count("SUBNET UP") > ups)
         fabric.wait(lambda: answers(fabric) >= before + 16 * 15)
-        # What was under way on the old levels may have closed a circle.
+        # What was in progress on the old levels may have closed a cycle.
         fabric.pass_time(0.005)
         start = fabric.emulation.control("status")
         fabric.pass_time(0.02)

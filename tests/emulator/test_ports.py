@@ -50,7 +50,7 @@ def test_links_come_back_by_themselves_without_a_subnet_manager(
 @REAL_TOOLS
 @pytest.mark.parametrize("operations", [("reset",), ("down",), ("disable", "enable")])
 def test_opensm_brings_the_link_of_a_host_back(serve: Serve, operations: tuple[str, ...]) -> None:
-    """Nobody but the switch can report it: the host's own traps would not arrive."""
+    """Only the switch can report it: the host's own traps would not arrive."""
     fabric = serve()
     with opensm(fabric.emulation, fabric.folder, host="d"):
         left = fabric.lids()["left"]

@@ -22,7 +22,7 @@ from tests.conftest import Command
 from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve
 
 MAGIC = 0xDEADBEEF
-NOBODY = 65534
+UNPRIVILEGED = 65534
 
 
 def connect_as(user: int, sockname: str) -> int:
@@ -50,11 +50,11 @@ def connect_as(user: int, sockname: str) -> int:
 def test_another_user_is_refused_unless_allowed(serve: Serve) -> None:
     fabric = serve()
     assert connect_as(os.getuid(), fabric.emulation.sockname) == 1
-    assert connect_as(NOBODY, fabric.emulation.sockname) == 0
-    allowing = serve(users=[NOBODY])
-    assert connect_as(NOBODY, allowing.emulation.sockname) == 1
+    assert connect_as(UNPRIVILEGED, fabric.emulation.sockname) == 0
+    allowing = serve(users=[UNPRIVILEGED])
+    assert connect_as(UNPRIVILEGED, allowing.emulation.sockname) == 1
     everybody = serve(everybody=True)
-    assert connect_as(NOBODY, everybody.emulation.sockname) == 1
+    assert connect_as(UNPRIVILEGED, everybody.emulation.sockname) == 1
 
 
 def test_only_the_listed_users_are_served() -> None:
@@ -64,8 +64,8 @@ def test_only_the_listed_users_are_served() -> None:
         scenario._native,
         sockname=name,
         udp_port=0,
-        users=[NOBODY],
-        controllers=[NOBODY],
+        users=[UNPRIVILEGED],
+        controllers=[UNPRIVILEGED],
         time_scale=1.0,
         host=None,
         blank=False,
@@ -110,20 +110,20 @@ def control_as(user: int, sockname: str) -> dict[str, Any]:
 
 @pytest.mark.needs("root")  # Only root can become another user.
 def test_to_attach_is_not_to_control(serve: Serve) -> None:
-    fabric = serve(users=[NOBODY]).emulation
-    assert connect_as(NOBODY, fabric.sockname) == 1
+    fabric = serve(users=[UNPRIVILEGED]).emulation
+    assert connect_as(UNPRIVILEGED, fabric.sockname) == 1
     for _ in range(3):
         with pytest.raises(silvan.EmulationError, match="does not let this user control it"):
-            control_as(NOBODY, fabric.sockname)
+            control_as(UNPRIVILEGED, fabric.sockname)
     # Refused once and again, and reported once.
-    assert fabric.take_notices() == [f"user {NOBODY} was refused: may not control the fabric"]
-    allowing = serve(controllers=[NOBODY]).emulation
-    assert control_as(NOBODY, allowing.sockname)["hosts"] == 4
-    assert connect_as(NOBODY, allowing.sockname) == 1
+    assert fabric.take_notices() == [f"user {UNPRIVILEGED} was refused: may not control the fabric"]
+    allowing = serve(controllers=[UNPRIVILEGED]).emulation
+    assert control_as(UNPRIVILEGED, allowing.sockname)["hosts"] == 4
+    assert connect_as(UNPRIVILEGED, allowing.sockname) == 1
     assert allowing.take_notices() == []
     refusing = serve().emulation
-    assert connect_as(NOBODY, refusing.sockname) == 0
-    assert refusing.take_notices() == [f"user {NOBODY} was refused: may not attach"]
+    assert connect_as(UNPRIVILEGED, refusing.sockname) == 0
+    assert refusing.take_notices() == [f"user {UNPRIVILEGED} was refused: may not attach"]
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def impostor(answer: bytes, user: int | None = None) -> Iterator[str]:
         listener.bind(f"\0{name}:silvan\0")
         os.seteuid(own if user is None else user)
         try:
-            # Whoever calls this is who answers, as far as the kernel tells.
+            # The caller of this function answers, for the kernel.
             listener.listen()
         finally:
             os.seteuid(own)
@@ -176,8 +176,8 @@ def test_answers_that_are_none_are_named(answer: bytes) -> None:
 @pytest.mark.needs("root")  # Only root can become another user.
 def test_another_users_fabric_is_not_trusted(command: Command) -> None:
     forged = b'{"ok": {"hosts": 4}}\n'
-    for option, status in (((), 2), (("--server-user", str(NOBODY)), 0)):
-        with impostor(forged, NOBODY) as name:
+    for option, status in (((), 2), (("--server-user", str(UNPRIVILEGED)), 0)):
+        with impostor(forged, UNPRIVILEGED) as name:
             done = command("ctl", *option, "status", "--sockname", name)
             assert done.status == status, done.stderr
             if status:
@@ -198,7 +198,7 @@ def test_a_client_that_never_reads_is_disconnected(line: Fabric) -> None:
         request = struct.pack("=IIIII60x", MAGIC, 0, 1, 44, 4712)
         control_socket.sendto(request, f"\0{base}:ctl\0")
         client = struct.unpack("=IIIII", control_socket.recv(80)[:20])[4]
-        # A request to nobody, which comes back.
+        # A request to no node, which is returned.
         question = struct.pack(">24xQ256x", 256)
         for _ in range(1_000_000):
             try:
@@ -226,10 +226,10 @@ def test_a_hundred_tools_at_once(line: Fabric) -> None:
 
 @REAL_TOOLS
 def test_killed_tools_cost_nothing(line: Fabric) -> None:
-    dice = random.Random(1)
+    rng = random.Random(1)
     for _ in range(3):
         tools = [line.popen("ibnetdiscover") for _ in range(12)]
-        time.sleep(dice.uniform(0, 0.05))
+        time.sleep(rng.uniform(0, 0.05))
         for tool in tools:
             tool.send_signal(signal.SIGKILL)
         for tool in tools:
@@ -253,10 +253,10 @@ def test_tools_killed_over_udp_cost_nothing(serve: Serve) -> None:
 @REAL_TOOLS
 def test_a_subnet_manager_killed_at_work_leaves_the_fabric_to_the_next(serve: Serve) -> None:
     fabric = serve(blank=True)
-    dice = random.Random(3)
+    rng = random.Random(3)
     for _ in range(8):
         manager = fabric.popen("opensm", "--log_file", fabric.folder / "killed.log")
-        time.sleep(dice.uniform(0, 0.15))
+        time.sleep(rng.uniform(0, 0.15))
         manager.send_signal(signal.SIGKILL)
         manager.communicate(timeout=60)
     fabric.wait(lambda: fabric.emulation.control("status")["clients"] == 0)
@@ -266,7 +266,7 @@ def test_a_subnet_manager_killed_at_work_leaves_the_fabric_to_the_next(serve: Se
 
 
 @REAL_TOOLS
-def test_who_does_not_read_answers_holds_up_nobody(line: Fabric) -> None:
+def test_client_that_does_not_read_answers_blocks_no_other(line: Fabric) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lazy:
         lazy.connect(f"\0{line.emulation.sockname}:silvan\0")
         lazy.setblocking(False)
@@ -287,7 +287,7 @@ def test_impossible_time_scales_are_refused() -> None:
 
 
 @REAL_TOOLS
-def test_a_stopped_tool_holds_up_nobody(line: Fabric) -> None:
+def test_a_stopped_tool_blocks_no_other(line: Fabric) -> None:
     lids = line.lids()
     stopped = line.popen("ibnetdiscover")
     stopped.send_signal(signal.SIGSTOP)
@@ -299,7 +299,7 @@ def test_a_stopped_tool_holds_up_nobody(line: Fabric) -> None:
 
 @REAL_TOOLS
 def test_garbage_is_dropped(line: Fabric) -> None:
-    dice = random.Random(2)
+    rng = random.Random(2)
     base = line.emulation.sockname
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as mine,
@@ -309,18 +309,18 @@ def test_garbage_is_dropped(line: Fabric) -> None:
         mine.settimeout(20)
         unbound.settimeout(20)
         for _ in range(2000):
-            kind = dice.randrange(4)
-            junk = dice.randbytes(dice.randrange(1, 300))
+            kind = rng.randrange(4)
+            junk = rng.randbytes(rng.randrange(1, 300))
             if kind == 0:
                 message = junk
             elif kind == 1:
-                message = dice.randbytes(80)
+                message = rng.randbytes(80)
             else:
                 # Right in form: some client, some request.
                 head = struct.pack(
-                    "=IIII", MAGIC, dice.randrange(1 << 32), dice.randrange(14), dice.randrange(99)
+                    "=IIII", MAGIC, rng.randrange(1 << 32), rng.randrange(14), rng.randrange(99)
                 )
-                message = (head + dice.randbytes(64))[:80]
+                message = (head + rng.randbytes(64))[:80]
             (mine if kind else unbound).sendto(message, f"\0{base}:ctl\0")
             mine.setblocking(False)
             try:
@@ -328,7 +328,7 @@ def test_garbage_is_dropped(line: Fabric) -> None:
                     mine.recv(400)
             except BlockingIOError:
                 mine.settimeout(20)
-        # Wrong magic is not answered; an unknown request of nobody is, by a no.
+        # Wrong magic is not answered; an unknown request without a client is refused.
         mine.sendto(struct.pack("=IIII64x", MAGIC, 9999, 4, 24), f"\0{base}:ctl\0")
         while True:
             answer = struct.unpack("=IIII", mine.recv(400)[:16])
@@ -343,8 +343,8 @@ def test_garbage_is_dropped(line: Fabric) -> None:
 def test_names_in_use_are_refused(line: Fabric) -> None:
     with pytest.raises(silvan.EmulationError, match="in use"):
         Emulation(silvan.Scenario.from_toml(LINE), sockname=line.emulation.sockname)
-    with pytest.raises(silvan.EmulationError, match="nobody"):
-        Emulation(silvan.Scenario.from_toml(LINE), sockname="test-host", host="nobody")
+    with pytest.raises(silvan.EmulationError, match="unknown-host"):
+        Emulation(silvan.Scenario.from_toml(LINE), sockname="test-host", host="unknown-host")
 
 
 def test_a_restored_link_works_without_a_subnet_manager(serve: Serve) -> None:

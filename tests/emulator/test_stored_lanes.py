@@ -23,7 +23,7 @@ load = "saturating"
 [run]
 duration = "500 us"
 """
-"""Small buffers, so that circles close soon."""
+"""Small buffers, so that cycles close soon."""
 TORUS = f"""\
 [fabric]
 generator = "torus"

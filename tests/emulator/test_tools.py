@@ -138,4 +138,4 @@ def test_tools_are_attached_where_they_ask(line: Fabric) -> None:
     for host in ("d", "right"):
         text = line.tool("smpquery", "-D", "nodedesc", "0", host=host)
         assert text.split(".")[-1].strip() == host
-    line.tool("smpquery", "-D", "nodedesc", "0", host="nobody", status=255)
+    line.tool("smpquery", "-D", "nodedesc", "0", host="unknown-host", status=255)

@@ -125,7 +125,7 @@ def open_page(browser: Browser) -> Iterator[Opener]:
             page.on("request", lambda request: _check_request(request.url, complaints))
         page.goto(path.as_uri() + (f"#{address}" if address else ""))
         page.wait_for_selector("html[data-ready=true]", state="attached")
-        settle(page)
+        wait_until_idle(page)
         return page
 
     yield opened
@@ -139,7 +139,7 @@ def _check_request(url: str, complaints: list[str]) -> None:
         complaints.append(f"asked for {url}")
 
 
-def settle(page: Page) -> None:
+def wait_until_idle(page: Page) -> None:
     """Wait until what was changed is drawn and in the address."""
     page.evaluate(
         "() => new Promise((done) => setTimeout(() => requestAnimationFrame("

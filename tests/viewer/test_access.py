@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.viewer.conftest import Opener, settle
+from tests.viewer.conftest import Opener, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -123,14 +123,14 @@ def test_fingers_drag_and_pinch_the_map(open_page: Opener, page_file: Path) -> N
     touch("touchStart", (x - 20, y), (x + 20, y))
     touch("touchMove", (x - 60, y), (x + 60, y))
     touch("touchEnd")
-    settle(page)
+    wait_until_idle(page)
     camera = page.url.partition("camera=")[2]
     assert camera, "two fingers have not moved the camera"
     before = float(camera.split("%2C")[2])
     touch("touchStart", (x - 60, y), (x + 60, y))
     touch("touchMove", (x - 20, y), (x + 20, y))
     touch("touchEnd")
-    settle(page)
+    wait_until_idle(page)
     after = float(page.url.partition("camera=")[2].split("%2C")[2])
     assert before - after == pytest.approx(math.log2(3), abs=0.05)
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Playwright, expect
 import silvan
 from silvan.measures import is_hotspot, receive_rate_series_gbps
 from silvan.viewer import write_page
-from tests.viewer.conftest import PROGRAM, Opener, downloaded, settle, table_csv
+from tests.viewer.conftest import PROGRAM, Opener, downloaded, table_csv, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -25,7 +25,7 @@ def _numbers(rows: list[dict[str, str]], column: str) -> list[float]:
 
 
 def _address(page: Page) -> str:
-    settle(page)
+    wait_until_idle(page)
     return page.url.partition("#")[2]
 
 
@@ -247,7 +247,7 @@ def test_the_address_brings_a_view_back(open_page: Opener, page_file: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "address", ["t=x&select=node:nobody&layout=odd&camera=1", "select=tree:99"]
+    "address", ["t=x&select=node:unknown&layout=odd&camera=1", "select=tree:99"]
 )
 def test_a_wrong_address_shows_the_page(open_page: Opener, page_file: Path, address: str) -> None:
     expect(open_page(page_file, address).get_by_role("heading", name="Selection")).to_be_visible()
@@ -264,7 +264,7 @@ def test_map_moves_by_keys_and_back(open_page: Opener, page_file: Path) -> None:
     assert canvas.screenshot() != before
     canvas.press("0")
     assert "camera" not in _address(page)
-    settle(page)
+    wait_until_idle(page)
     assert canvas.screenshot() == before
 
 
@@ -291,7 +291,7 @@ def test_a_click_selects_and_the_pointer_shows_values(
     field = page.get_by_role("combobox", name="Search")
     field.fill("host-0005")
     field.press("Enter")
-    settle(page)
+    wait_until_idle(page)
     page.get_by_role("button", name="Clear").click()
     box = page.locator(".map").bounding_box()
     assert box is not None
@@ -414,7 +414,7 @@ def test_the_policy_lets_no_other_program_run(open_page: Opener, page_file: Path
         "const two = document.createElement('div'); document.body.append(two);"
         "two.innerHTML = '<img src=\"https://example.org/x.png\">'; }"
     )
-    settle(page)
+    wait_until_idle(page)
     assert page.evaluate("window.hacked") is None
     assert set(page.evaluate("window.violations")) == {"script-src-elem", "img-src"}
 

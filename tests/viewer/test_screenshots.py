@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.viewer.conftest import Opener, settle
+from tests.viewer.conftest import Opener, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -46,7 +46,7 @@ def test_page_looks_as_it_did(
 ) -> None:
     file, address, context = STATES[name]
     page = open_page(request.getfixturevalue(file), address, **context)
-    settle(page)
+    wait_until_idle(page)
     shown = page.screenshot()
     path = FOLDER / f"{name}.png"
     if os.environ.get("SCREENSHOTS"):

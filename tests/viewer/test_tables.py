@@ -37,7 +37,7 @@ def test_port_series_are_exact_port_by_port(run: silvan.Result) -> None:
 def test_merged_samples_keep_sums_and_last_queues(run: silvan.Result) -> None:
     ports = run.ports.num_rows
     page = page_tables(run, most_cells=8 * ports)
-    assert page.merged_samples == 3  # 20 samples become 7: the last stands for 2.
+    assert page.merged_samples == 3  # 20 samples become 7: the last covers 2.
     sent = page.tables["port_series"]["xmit_bytes"].to_numpy().reshape(ports, 7)
     whole = _matrix(run, "xmit_bytes")
     assert np.array_equal(sent.sum(axis=1), whole.sum(axis=0))

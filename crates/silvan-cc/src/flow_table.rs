@@ -167,7 +167,7 @@ impl<V: Copy + Default> FlowTable<V> {
         self.slots[at] = slot;
     }
 
-    /// Frees an occupied slot and moves back every entry behind it that may stand there.
+    /// Frees an occupied slot and moves back every entry behind it that may be there.
     fn free(&mut self, at: usize) {
         let mask = self.slots.len() - 1;
         let mut hole = at;

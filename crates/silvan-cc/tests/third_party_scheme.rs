@@ -188,7 +188,7 @@ fn fill(competitors: bool) -> MockSwitch {
     switch
 }
 
-/// santos2003, section IV: the naive scheme marks only what stands in the full buffer, which
+/// santos2003, section IV: the naive scheme marks only what is in the full buffer, which
 /// spares the flows that share its output; the proposal marks these, too.
 #[test]
 fn full_buffers_mark() {

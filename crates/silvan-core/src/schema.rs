@@ -1,7 +1,7 @@
 //! How quantities look in a JSON schema.
 //!
 //! Quantities are not described themselves, so that a field states what it is:
-//! `#[schemars(with = "schema::SpanText")]`. Two keys beside the standard ones carry what the
+//! `#[schemars(with = "schema::SpanText")]`. Two keys in addition to the standard ones carry what the
 //! reference of scenario keys shows: `x-type`, the type in words, and `x-unit`, the units.
 
 use std::borrow::Cow;

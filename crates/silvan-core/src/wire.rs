@@ -1,4 +1,4 @@
-//! Identifiers as they stand in InfiniBand packets and tables, with their legal ranges.
+//! Identifiers as they are in InfiniBand packets and tables, with their legal ranges.
 
 use std::fmt;
 use std::str::FromStr;

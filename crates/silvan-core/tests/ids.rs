@@ -1,4 +1,4 @@
-//! Dense ids, vectors indexed by them, and identifiers as they stand in packets.
+//! Dense ids, vectors indexed by them, and identifiers as they are in packets.
 #![allow(clippy::unwrap_used, reason = "a failed conversion is a failed test")]
 
 use proptest::prelude::*;

@@ -10,7 +10,7 @@ use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet, Status};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
-/// Where the attribute stands in the classes that are asked.
+/// Where the attribute is in the classes that are asked.
 const DATA_AT: usize = 64;
 /// The wait before a request that came back at once is sent again: this part of its timeout.
 const PAUSE_SHARE: u64 = 8;
@@ -34,7 +34,7 @@ pub struct Limits {
 /// A request to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
-    /// A small number that stands for the node asked, for [`Limits::per_node`].
+    /// A small number that represents the node asked, for [`Limits::per_node`].
     pub node: u32,
     /// Where to.
     pub destination: Lid,
@@ -91,7 +91,7 @@ impl Answer {
 /// Why a request has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Nobody has answered, however often it was sent.
+    /// There is no answer to any of its transmissions.
     Unanswered,
     /// Refused with this status.
     Refused(Status),
@@ -130,7 +130,7 @@ struct InFlight {
 struct Node {
     waiting: VecDeque<usize>,
     in_flight: usize,
-    /// Whether it stands in the queue of nodes.
+    /// Whether it is in the queue of nodes.
     queued: bool,
     /// Requests given up one after the other since its last answer.
     misses: usize,
@@ -204,15 +204,15 @@ impl<'a> Round<'a> {
         if self.in_flight.len() >= limits.in_flight {
             return None;
         }
-        while let Some(place) = self.turns.pop_front() {
-            let node = &mut self.nodes[place];
+        while let Some(location) = self.turns.pop_front() {
+            let node = &mut self.nodes[location];
             node.queued = false;
             if node.in_flight >= limits.per_node {
                 continue;
             }
             if let Some(query) = node.waiting.pop_front() {
                 node.in_flight += 1;
-                self.give_turn(place);
+                self.give_turn(location);
                 return Some(query);
             }
         }
@@ -231,14 +231,14 @@ impl<'a> Round<'a> {
         self.open -= 1;
     }
 
-    /// Nobody answers a request. A node that has left as many unanswered as it may have in flight is
+    /// A request has no answer. A node that has left as many unanswered as it may have in flight is
     /// asked nothing more in this round: all its requests would wait as long.
     fn give_up(&mut self, query: usize, most: usize) {
         self.finish(query, Err(Failure::Unanswered));
-        let place = self.queries[query].node as usize;
-        self.nodes[place].misses += 1;
-        if self.nodes[place].misses >= most {
-            for query in std::mem::take(&mut self.nodes[place].waiting) {
+        let location = self.queries[query].node as usize;
+        self.nodes[location].misses += 1;
+        if self.nodes[location].misses >= most {
+            for query in std::mem::take(&mut self.nodes[location].waiting) {
                 self.finish(query, Err(Failure::Unanswered));
             }
         }
@@ -286,7 +286,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     ///
     /// [`TransportError::Lost`].
-    pub fn ask_one(&mut self, query: Query) -> Result<Outcome, TransportError> {
+    pub fn query_one(&mut self, query: Query) -> Result<Outcome, TransportError> {
         let mut outcomes = self.ask(&[query])?;
         Ok(outcomes.pop().unwrap_or(Err(Failure::Unanswered)))
     }
@@ -294,7 +294,7 @@ impl<T: Transport> Client<T> {
     /// Sends requests, many at once, and gives what has become of each, in their order.
     ///
     /// An unanswered request is sent again, each time with twice the timeout. Nodes take turns, so that
-    /// one that does not answer keeps nobody else waiting.
+    /// one that does not answer keeps no other waiting.
     ///
     /// # Errors
     ///
@@ -384,7 +384,7 @@ impl<T: Transport> Client<T> {
         }
     }
 
-    /// Sends again what nobody has answered, if that may help.
+    /// Sends again what there is no answer to, if that may help.
     fn missed(&mut self, round: &mut Round<'_>, lost: &InFlight) {
         self.statistics.timeouts += 1;
         round.landed(lost.query);

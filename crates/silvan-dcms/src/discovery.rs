@@ -89,7 +89,7 @@ struct Probe {
 struct Discovery {
     switches: Vec<Switch>,
     paths: Vec<Vec<u8>>,
-    place: BTreeMap<Guid, usize>,
+    location: BTreeMap<Guid, usize>,
     hosts: BTreeMap<Guid, String>,
     is_complete: bool,
 }
@@ -105,7 +105,7 @@ pub fn local_port<T: Transport>(
     let Some(query) = Query::directed(0, &[], PortInfo::default(), 0) else {
         return Ok(None);
     };
-    let outcome = client.ask_one(query)?;
+    let outcome = client.query_one(query)?;
     Ok(outcome.ok().map(|answer| {
         let info = PortInfo::parse(&answer.data());
         LocalPort {
@@ -128,14 +128,14 @@ pub fn discover<T: Transport>(client: &mut Client<T>) -> Result<Option<Subnet>, 
     let Some(query) = Query::directed(0, &[], NodeInfo::default(), 0) else {
         return Ok(None);
     };
-    let Ok(answer) = client.ask_one(query)? else {
+    let Ok(answer) = client.query_one(query)? else {
         return Ok(None);
     };
     let info = NodeInfo::parse(&answer.data());
     let mut discovery = Discovery {
         switches: Vec::new(),
         paths: Vec::new(),
-        place: BTreeMap::new(),
+        location: BTreeMap::new(),
         hosts: BTreeMap::new(),
         is_complete: true,
     };
@@ -169,7 +169,7 @@ impl Discovery {
             words_per_second: 0,
             peer: Peer::Unknown,
         };
-        // Port 255 stands for all ports, and is none.
+        // Port 255 means all ports, and is none.
         let ports = usize::from(info.num_ports.min(254));
         self.switches.push(Switch {
             guid: info.node_guid,
@@ -178,7 +178,7 @@ impl Discovery {
             ports: vec![port; ports],
         });
         self.paths.push(path);
-        self.place.insert(info.node_guid, number);
+        self.location.insert(info.node_guid, number);
         Some(number)
     }
 
@@ -216,13 +216,13 @@ impl Discovery {
             let info = NodeInfo::parse(&answer.data());
             if info.node_type != NodeType::SWITCH {
                 self.connect(probe.from, probe.port, Peer::Host(info.node_guid));
-                if let Entry::Vacant(place) = self.hosts.entry(info.node_guid) {
-                    place.insert(String::new());
+                if let Entry::Vacant(location) = self.hosts.entry(info.node_guid) {
+                    location.insert(String::new());
                     hosts.push((info.node_guid, probe.path.clone()));
                 }
                 continue;
             }
-            let peer = match self.place.get(&info.node_guid) {
+            let peer = match self.location.get(&info.node_guid) {
                 Some(&number) => Some(number),
                 None => {
                     let number = self.add(&info, probe.path.clone());
@@ -257,8 +257,8 @@ impl Discovery {
         let Some(from) = from else {
             return;
         };
-        let place = usize::from(port.as_u8()).checked_sub(1);
-        match place.and_then(|place| self.switches[from].ports.get_mut(place)) {
+        let location = usize::from(port.as_u8()).checked_sub(1);
+        match location.and_then(|location| self.switches[from].ports.get_mut(location)) {
             Some(port) => port.peer = peer,
             // A port that the switch has said it has not.
             None => self.is_complete = false,
@@ -330,12 +330,12 @@ impl Discovery {
             return None;
         };
         let info = PortInfo::parse(&answer.data());
-        let Some(place) = port.checked_sub(1) else {
+        let Some(location) = port.checked_sub(1) else {
             switch.lid = Some(info.lid).filter(|lid| lid.is_unicast());
             self.is_complete &= switch.lid.is_some();
             return None;
         };
-        let record = &mut switch.ports[place];
+        let record = &mut switch.ports[location];
         record.is_active = info.port_state == PortState::ACTIVE;
         record.words_per_second = words_per_second(&info);
         if info.port_state == PortState::DOWN {

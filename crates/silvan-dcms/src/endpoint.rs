@@ -65,7 +65,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens at the first of the addresses that can be had; port 0 stands for any that is free.
+    /// Listens at the first available address; port 0 means any free port.
     ///
     /// # Errors
     ///

@@ -96,7 +96,7 @@ pub trait Disk {
     /// If it cannot be read.
     fn read(&mut self) -> io::Result<Option<Vec<u8>>>;
 
-    /// Writes new content beside the old.
+    /// Writes new content next to the old.
     ///
     /// # Errors
     ///

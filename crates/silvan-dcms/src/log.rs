@@ -97,7 +97,7 @@ impl<W: Write + Send> Log for LineLog<W> {
             return;
         }
         let line = self.line(event, SystemTime::now());
-        // A log that nobody reads any more must not keep anything from being restored.
+        // A log without a reader must not prevent a restore.
         let _ = self.to.write_all(line.as_bytes());
         let _ = self.to.flush();
     }

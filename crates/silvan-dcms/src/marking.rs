@@ -19,7 +19,7 @@ const BLOCK_PORTS: usize = 48;
 
 /// Where a change is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// What is changed.
     pub target: Target,
     /// LID of the switch.
@@ -92,16 +92,16 @@ impl<'a, T: Transport> Marker<'a, T> {
             attribute,
         });
         self.client
-            .ask_one(Query::new(0, lid, method, body, modifier))
+            .query_one(Query::new(0, lid, method, body, modifier))
     }
 
     /// Whether the LID still belongs to the switch. A subnet manager may have given it to another one
     /// since the last discovery.
-    fn is_there(&mut self, place: Place) -> Result<Result<(), Failure>, TransportError> {
-        let query = Query::new(0, place.lid, Method::GET, node_info(), 0);
-        Ok(self.client.ask_one(query)?.and_then(|answer| {
+    fn is_there(&mut self, location: Location) -> Result<Result<(), Failure>, TransportError> {
+        let query = Query::new(0, location.lid, Method::GET, node_info(), 0);
+        Ok(self.client.query_one(query)?.and_then(|answer| {
             let guid = NodeInfo::parse(&answer.data()).node_guid;
-            match guid == place.target.switch {
+            match guid == location.target.switch {
                 true => Ok(()),
                 false => Err(Failure::WrongNode),
             }
@@ -144,47 +144,52 @@ impl<'a, T: Transport> Marker<'a, T> {
     }
 
     /// What is in force at a place: the setting itself, `None` if it is one of credit starvation.
-    fn read(&mut self, place: Place) -> Result<Result<Option<Setting>, Failure>, TransportError> {
-        let Some(port) = place.target.port else {
-            return Ok(self.whole(place.lid)?.map(Some));
+    fn read(
+        &mut self,
+        location: Location,
+    ) -> Result<Result<Option<Setting>, Failure>, TransportError> {
+        let Some(port) = location.target.port else {
+            return Ok(self.whole(location.lid)?.map(Some));
         };
         let (block, element) = position(port);
-        let outcome = self.block(place.lid, place.port_count, block)?;
+        let outcome = self.block(location.lid, location.port_count, block)?;
         Ok(outcome.map(|setting| Setting::of(&setting.ports[element])))
     }
 
     /// Writes a setting and reads it back; gives what is in force then.
     fn write(
         &mut self,
-        place: Place,
+        location: Location,
         setting: Setting,
     ) -> Result<Result<Option<Setting>, Failure>, TransportError> {
-        if let Err(failure) = self.is_there(place)? {
+        if let Err(failure) = self.is_there(location)? {
             return Ok(Err(failure));
         }
-        let written = match place.target.port {
+        let written = match location.target.port {
             None => {
                 let attribute = SwitchCongestionSetting {
                     control_map: switch_control_map::MARKING_RATE,
                     marking_rate: setting.marking_rate,
                     ..SwitchCongestionSetting::default()
                 };
-                self.ask(place.lid, Method::SET, attribute.into(), 0)?
+                self.ask(location.lid, Method::SET, attribute.into(), 0)?
             }
             Some(port) => {
                 let (block, element) = position(port);
-                match self.block(place.lid, place.port_count, block)? {
+                match self.block(location.lid, location.port_count, block)? {
                     Err(failure) => return Ok(Err(failure)),
                     Ok(mut all) => {
                         all.ports[element] = setting.element();
-                        self.ask(place.lid, Method::SET, all.into(), block)?
+                        self.ask(location.lid, Method::SET, all.into(), block)?
                     }
                 }
             }
         };
         match written {
-            Ok(_) => self.read(place),
-            Err(Failure::Unanswered) if self.is_key_wrong(place.lid)? => Ok(Err(Failure::WrongKey)),
+            Ok(_) => self.read(location),
+            Err(Failure::Unanswered) if self.is_key_wrong(location.lid)? => {
+                Ok(Err(Failure::WrongKey))
+            }
             Err(failure) => Ok(Err(failure)),
         }
     }
@@ -197,7 +202,7 @@ impl<'a, T: Transport> Marker<'a, T> {
         let outcome = self.ask(lid, Method::GET, attribute, 0)?;
         Ok(outcome.is_ok_and(|answer| {
             let info = CongestionKeyInfo::parse(&answer.data());
-            // With the protect bit, 0 stands for a key that is not shown.
+            // With the protect bit, 0 means a key that is not shown.
             let has_none = info.cc_key == 0 && !info.protect;
             let sent = self.cc_key.map_or(0, CcKey::reveal);
             let is_right = sent != 0 && info.cc_key == sent;
@@ -213,20 +218,20 @@ impl<'a, T: Transport> Marker<'a, T> {
     pub fn lower<D: Disk>(
         &mut self,
         journal: &mut Journal<D>,
-        place: Place,
+        location: Location,
         low: u16,
     ) -> Result<Lowered, ChangeError> {
-        if let Err(failure) = self.is_there(place)? {
+        if let Err(failure) = self.is_there(location)? {
             return Ok(Lowered::Failed(failure));
         }
-        let before = match self.read(place)? {
+        let before = match self.read(location)? {
             Ok(Some(before)) => before,
             Ok(None) => return Ok(Lowered::OtherControl),
             Err(failure) => return Ok(Lowered::Failed(failure)),
         };
         let in_force = match before.valid {
             true => before,
-            false => match self.whole(place.lid)? {
+            false => match self.whole(location.lid)? {
                 Ok(whole) => whole,
                 Err(failure) => return Ok(Lowered::Failed(failure)),
             },
@@ -248,8 +253,8 @@ impl<'a, T: Transport> Marker<'a, T> {
             rate: in_force.marking_rate,
             since: self.client.transport().unix_time(),
         };
-        journal.add(place.target, change)?;
-        Ok(match self.write(place, after)? {
+        journal.add(location.target, change)?;
+        Ok(match self.write(location, after)? {
             Ok(Some(now)) if now.marking_rate == low => Lowered::Done {
                 before: in_force.marking_rate,
             },
@@ -264,14 +269,18 @@ impl<'a, T: Transport> Marker<'a, T> {
     /// # Errors
     ///
     /// [`TransportError::Lost`].
-    pub fn restore(&mut self, place: Place, change: Change) -> Result<Restored, TransportError> {
+    pub fn restore(
+        &mut self,
+        location: Location,
+        change: Change,
+    ) -> Result<Restored, TransportError> {
         let is_low =
             |setting: Setting| setting.valid && setting.marking_rate == change.after.marking_rate;
         // Another node at this LID would say that nothing is low.
-        if let Err(failure) = self.is_there(place)? {
+        if let Err(failure) = self.is_there(location)? {
             return Ok(Restored::Failed(failure));
         }
-        let now = match self.read(place)? {
+        let now = match self.read(location)? {
             Ok(Some(now)) if is_low(now) => now,
             Ok(_) => return Ok(Restored::NotLow),
             Err(failure) => return Ok(Restored::Failed(failure)),
@@ -286,9 +295,9 @@ impl<'a, T: Transport> Marker<'a, T> {
         } else {
             explicit
         };
-        let seen = match self.write(place, wanted)? {
+        let seen = match self.write(location, wanted)? {
             // A switch that passes over settings that are not valid gets a valid one.
-            Ok(Some(seen)) if is_low(seen) && !wanted.valid => self.write(place, explicit)?,
+            Ok(Some(seen)) if is_low(seen) && !wanted.valid => self.write(location, explicit)?,
             other => other,
         };
         Ok(match seen {

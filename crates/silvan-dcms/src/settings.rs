@@ -254,7 +254,7 @@ pub struct Settings {
 pub struct Listen {
     /// As it was written.
     pub text: String,
-    /// The addresses that this stands for. The first that can be had is taken.
+    /// The addresses that it names. The first that can be had is taken.
     pub addresses: Vec<SocketAddr>,
 }
 

@@ -3,7 +3,7 @@
 use silvan_core::{MonotonicTime, PortId, PortNumber, Span, SwitchId};
 use silvan_mad::performance::{PortCounters, PortCountersExtended, PortXmitConCtrl};
 use silvan_mad::smp::{NodeInfo, Smp, SmpRoute};
-use silvan_mad::{Body, FieldPlace, Method};
+use silvan_mad::{Body, FieldLocation, Method};
 
 use crate::client::{Answer, Client, Outcome, Query};
 use crate::machine::{CounterGrowth, CounterTracker, RawCounter, RawReading};
@@ -29,7 +29,7 @@ pub struct PortReading {
 }
 
 #[derive(Clone, Copy)]
-enum What {
+enum QueryKind {
     /// Whether the switch is still the one that had this LID.
     Identity,
     Counters,
@@ -63,69 +63,69 @@ pub fn sweep<T: Transport>(
     let mut queries = Vec::with_capacity(watched.len() * 3);
     let mut meanings = Vec::with_capacity(watched.len() * 3);
     let mut asked = None;
-    for (place, port) in watched.iter().enumerate() {
+    for (location, port) in watched.iter().enumerate() {
         let select = PortNumber::new(port.number);
-        let mut ask = |body, what| {
+        let mut ask = |body, kind| {
             let node = port.switch.index() as u32;
             queries.push(Query::new(node, port.lid, Method::GET, body, 0));
-            meanings.push((place, what));
+            meanings.push((location, kind));
         };
         if asked.replace(port.switch) != Some(port.switch) {
-            ask(node_info(), What::Identity);
+            ask(node_info(), QueryKind::Identity);
         }
         let counters = PortCounters {
             port_select: select,
             ..PortCounters::default()
         };
-        ask(Body::Performance(counters.into()), What::Counters);
+        ask(Body::Performance(counters.into()), QueryKind::Counters);
         if data == DataCounter::Wide && port.abilities.extended {
             let extended = PortCountersExtended {
                 port_select: select,
                 ..PortCountersExtended::default()
             };
-            ask(Body::Performance(extended.into()), What::Extended);
+            ask(Body::Performance(extended.into()), QueryKind::Extended);
         }
         if port.abilities.time_cong && wants_time_cong(port.id) {
             let control = PortXmitConCtrl {
                 port_select: select,
                 ..PortXmitConCtrl::default()
             };
-            ask(Body::Performance(control.into()), What::Congestion);
+            ask(Body::Performance(control.into()), QueryKind::Congestion);
         }
     }
     let slowest = skew(interval);
     let mut readings = vec![PortReading::default(); watched.len()];
     let mut moved = Vec::new();
     let mut unidentified = Vec::new();
-    for ((place, what), outcome) in meanings.into_iter().zip(client.ask(&queries)?) {
+    for ((location, kind), outcome) in meanings.into_iter().zip(client.ask(&queries)?) {
         let Some(answer) = prompt(outcome, slowest) else {
-            if matches!(what, What::Identity) {
-                unidentified.push(watched[place].switch);
+            if matches!(kind, QueryKind::Identity) {
+                unidentified.push(watched[location].switch);
             }
             continue;
         };
-        let reading = &mut readings[place];
-        let port = watched[place].number;
-        match what {
-            What::Identity => {
+        let reading = &mut readings[location];
+        let port = watched[location].number;
+        match kind {
+            QueryKind::Identity => {
                 let guid = NodeInfo::parse(&answer.data()).node_guid;
-                if guid != watched[place].guid {
-                    moved.push(watched[place].switch);
+                if guid != watched[location].guid {
+                    moved.push(watched[location].switch);
                 }
             }
-            What::Counters => {
+            QueryKind::Counters => {
                 let counters = PortCounters::parse(&answer.data());
                 if counters.port_select.as_u8() == port {
                     reading.counters = Some((answer.at, counters));
                 }
             }
-            What::Extended => {
+            QueryKind::Extended => {
                 let counters = PortCountersExtended::parse(&answer.data());
                 if counters.port_select.as_u8() == port {
                     reading.extended = Some((answer.at, counters));
                 }
             }
-            What::Congestion => {
+            QueryKind::Congestion => {
                 let control = PortXmitConCtrl::parse(&answer.data());
                 if control.port_select.as_u8() == port {
                     reading.congestion = Some((answer.at, control));
@@ -207,9 +207,9 @@ pub enum Observed {
 struct Sources {
     /// Its place in [`silvan_core::PortCounters::ALL`].
     index: usize,
-    counters: Option<FieldPlace>,
-    extended: Option<FieldPlace>,
-    congestion: Option<FieldPlace>,
+    counters: Option<FieldLocation>,
+    extended: Option<FieldLocation>,
+    congestion: Option<FieldLocation>,
 }
 
 impl Sources {
@@ -218,9 +218,9 @@ impl Sources {
         let declared = silvan_core::PortCounters::ALL.iter().enumerate();
         let exported = declared.filter(|(_, counter)| counter.metric.is_some());
         let sources = exported.map(|(index, counter)| {
-            let find = |attribute, fields: &[FieldPlace]| {
-                let place = |place: &&FieldPlace| counter.is_in(attribute, place.name);
-                fields.iter().find(place).copied()
+            let find = |attribute, fields: &[FieldLocation]| {
+                let location = |location: &&FieldLocation| counter.is_in(attribute, location.name);
+                fields.iter().find(location).copied()
             };
             Self {
                 index,
@@ -234,8 +234,8 @@ impl Sources {
 }
 
 /// The bits of CounterSelect, and of CounterSelect2 from bit 16 on, that select these fields.
-fn selection(fields: impl Iterator<Item = Option<FieldPlace>>) -> u32 {
-    let bits = fields.flatten().filter_map(|place| place.select);
+fn selection(fields: impl Iterator<Item = Option<FieldLocation>>) -> u32 {
+    let bits = fields.flatten().filter_map(|location| location.select);
     bits.fold(0, |selection, bit| selection | 1 << bit)
 }
 
@@ -268,7 +268,7 @@ impl Meter {
         }
         let downed = self.links_downed[port.id.index()].replace(counters.link_downed);
         if downed.is_some_and(|before| before < counters.link_downed) {
-            self.tracker.forget(port.id);
+            self.tracker.invalidate(port.id);
             return Observed::Flapped;
         }
         let nearest = skew(self.interval);
@@ -286,15 +286,15 @@ impl Meter {
             counters: [None; silvan_core::PortCounters::COUNT],
         };
         for sources in &self.sources {
-            let read = |place: FieldPlace, bytes: &[u8]| {
-                RawCounter::of_width(place.read(bytes, 0), place.width)
+            let read = |location: FieldLocation, bytes: &[u8]| {
+                RawCounter::of_width(location.read(bytes, 0), location.width)
             };
             let wide = sources.extended.zip(extended.as_ref());
-            let wide = wide.map(|(place, bytes)| read(place, bytes));
-            let narrow = || sources.counters.map(|place| read(place, &counters));
+            let wide = wide.map(|(location, bytes)| read(location, bytes));
+            let narrow = || sources.counters.map(|location| read(location, &counters));
             let of_congestion = || {
-                let (place, bytes) = sources.congestion.zip(congestion.as_ref())?;
-                Some(read(place, bytes))
+                let (location, bytes) = sources.congestion.zip(congestion.as_ref())?;
+                Some(read(location, bytes))
             };
             raw.counters[sources.index] = wide.or_else(narrow).or_else(of_congestion);
         }
@@ -305,8 +305,8 @@ impl Meter {
     }
 
     /// Forgets a port.
-    pub fn forget(&mut self, port: PortId) {
-        self.tracker.forget(port);
+    pub fn invalidate(&mut self, port: PortId) {
+        self.tracker.invalidate(port);
         if let Some(downed) = self.links_downed.get_mut(port.index()) {
             *downed = None;
         }
@@ -355,7 +355,7 @@ impl Meter {
         // Whether it worked is seen at the next sweep.
         client.ask(&queries)?;
         for port in &filling {
-            self.tracker.forget(port.id);
+            self.tracker.invalidate(port.id);
         }
         Ok(filling.into_iter().map(|port| port.id).collect())
     }

@@ -20,7 +20,7 @@ pub struct Outgoing<'a> {
 pub struct Incoming {
     /// Where from, as the packet said.
     pub source: Lid,
-    /// Whether this is a request of ours that nobody has answered.
+    /// Whether this is a request of ours without an answer.
     pub unanswered: bool,
     /// The datagram.
     pub mad: [u8; MAD_LEN],

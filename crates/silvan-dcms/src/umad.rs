@@ -195,8 +195,8 @@ impl Transport for UmadTransport {
 
     fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError> {
         let class = Packet::new(outgoing.mad).class();
-        let Some(place) = CLASSES.iter().position(|(known, _)| *known == class) else {
-            // Nobody asks with another class; it would go unanswered.
+        let Some(location) = CLASSES.iter().position(|(known, _)| *known == class) else {
+            // No request has another class; it would not be answered.
             return Ok(());
         };
         let subnet_management = matches!(class, Class::SUBNET_DIRECTED | Class::SUBNET_LID);
@@ -227,7 +227,7 @@ impl Transport for UmadTransport {
             );
             (self.functions.send)(
                 self.port,
-                self.agents[place],
+                self.agents[location],
                 pointer,
                 MAD_LEN as c_int,
                 c_int::try_from(timeout_ms).unwrap_or(c_int::MAX),
@@ -276,7 +276,7 @@ fn is_passing(code: i32) -> bool {
 
 impl Drop for UmadTransport {
     fn drop(&mut self) {
-        // SAFETY: the port is open, and nobody uses it afterwards.
+        // SAFETY: the port is open, and is not used afterwards.
         unsafe { (self.functions.close_port)(self.port) };
     }
 }

@@ -82,8 +82,8 @@ impl Registry {
             known.name.clone_from(&switch.name);
             known.lid = switch.lid;
             known.port_count = port_count;
-            for (port, place) in switch.ports.iter().zip(1..) {
-                let id = self.port_number(number, place);
+            for (port, location) in switch.ports.iter().zip(1..) {
+                let id = self.port_number(number, location);
                 self.peers.insert(id, port.peer);
             }
         }
@@ -167,16 +167,16 @@ impl Registry {
             let Some((number, lid, abilities)) = self.reachable(switch) else {
                 continue;
             };
-            for (port, place) in switch.ports.iter().zip(1..) {
+            for (port, location) in switch.ports.iter().zip(1..) {
                 if !port.is_active || port.peer == Peer::Unknown {
                     continue;
                 }
                 watched.push(WatchedPort {
-                    id: self.port_numbers[&(number, place)],
+                    id: self.port_numbers[&(number, location)],
                     switch: number,
                     guid: switch.guid,
                     lid,
-                    number: place,
+                    number: location,
                     words_per_second: port.words_per_second,
                     abilities,
                 });

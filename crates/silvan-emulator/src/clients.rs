@@ -12,7 +12,7 @@ use silvan_mad::smp::PortInfo;
 
 use self::paths::Questions;
 use crate::error::EmulatorError;
-use crate::loss::{Late, Loss};
+use crate::loss::{DelayedRequest, Loss};
 use crate::subnet::Subnet;
 use crate::wire::{CONTROL_DATA, CONTROL_LEN, ConnectRequest, Control, Kind, Message};
 
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 struct Forwarded {
     to: u16,
-    original: Late,
+    original: DelayedRequest,
     /// When it was passed on.
     at: Duration,
 }
@@ -47,7 +47,7 @@ pub struct Traffic {
     pub forwarded: u64,
     /// Requests that came back unanswered.
     pub timed_out: u64,
-    /// Messages that were none, or that nobody may send.
+    /// Messages that were malformed, or that no client may send.
     pub dropped: u64,
     /// Datagrams lost because somebody wanted it so.
     pub lost: u64,
@@ -97,7 +97,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Nobody is attached; those who name no node will be to `default_node`.
+    /// No client is attached; clients that name no node are attached to `default_node`.
     pub fn new(subnet: Subnet, default_node: Option<&str>) -> Result<Self, EmulatorError> {
         let first = subnet.fabric.host_ids().next();
         let first = first.map(|host| subnet.fabric.node_of_host(host));
@@ -127,8 +127,8 @@ impl Clients {
         self.numbers = numbers.max(1);
     }
 
-    /// A number that nobody has. They go round, so that a number is not given again at once: what was
-    /// meant for its last owner could still be under way.
+    /// A number that is not in use. Numbers are used in rotation, so that a number is not given again at once: what was
+    /// meant for its last owner could still be in progress.
     fn free_number(&mut self) -> Option<u16> {
         let numbers = u32::from(self.numbers);
         let from = u32::from(self.next_client);
@@ -188,8 +188,8 @@ impl Clients {
             Kind::GetPKeys => {
                 let keys = &self.subnet.own(node).p_keys;
                 let mut data = [0; CONTROL_DATA];
-                for (place, key) in data.chunks_exact_mut(2).zip(keys) {
-                    place.copy_from_slice(&key.to_be_bytes());
+                for (location, key) in data.chunks_exact_mut(2).zip(keys) {
+                    location.copy_from_slice(&key.to_be_bytes());
                 }
                 control.reply(&data)
             }
@@ -285,11 +285,11 @@ impl Clients {
     /// Does what is due by now: what was lost is sent again or comes back, switches get power back, hosts
     /// ask for paths.
     pub fn come_due(&mut self) {
-        while let Some(late) = self.loss.due(self.subnet.uptime) {
-            self.lost_for_long(late);
+        while let Some(delayed) = self.loss.due(self.subnet.uptime) {
+            self.lost_for_long(delayed);
         }
         self.subnet.power_on_due();
-        self.ask_paths();
+        self.query_paths();
     }
 
     /// Gives requests back that a subnet manager does not answer.

@@ -13,7 +13,7 @@ use crate::pace::Pace;
 use crate::plane::NewFlow;
 use crate::subnet::Sources;
 
-/// A request of the control channel, told apart by `do`.
+/// A request of the control channel, distinguished by `do`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
@@ -93,7 +93,7 @@ pub enum Command {
         levels: Option<Sources>,
     },
     /// Lets hosts ask the subnet manager for their paths to all hosts.
-    AskPaths {
+    QueryPaths {
         /// One of every switch, or all of them.
         sources: Sources,
     },
@@ -138,7 +138,7 @@ impl Rates {
 }
 
 /// What a command needs to see and to change.
-pub(crate) struct Desk<'a> {
+pub(crate) struct ControlSession<'a> {
     pub clients: &'a mut Clients,
     pub pace: &'a mut Pace,
     pub rates: &'a Rates,
@@ -148,7 +148,7 @@ pub(crate) struct Desk<'a> {
 
 type Answer = Result<Value, String>;
 
-impl Desk<'_> {
+impl ControlSession<'_> {
     /// Answers a line with a line.
     pub fn answer(&mut self, line: &str) -> String {
         let answer = match serde_json::from_str::<Command>(line) {
@@ -210,7 +210,7 @@ impl Desk<'_> {
                 let tables = crate::tables::dump(&self.clients.subnet, levels);
                 Ok(json!({ "tables": tables }))
             }
-            Command::AskPaths { sources } => match self.clients.ask_all_paths(sources) {
+            Command::QueryPaths { sources } => match self.clients.query_all_paths(sources) {
                 Some(count) => Ok(json!({ "questions": count })),
                 None => Err("there is no subnet manager to ask".to_owned()),
             },

@@ -17,7 +17,7 @@ pub(crate) const RETRIES: u8 = 3;
 
 /// A request that was lost, or whose answer was.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Late {
+pub(crate) struct DelayedRequest {
     pub client: u16,
     pub request: Message,
     /// How often it is sent again before it comes back as timed out.
@@ -29,9 +29,9 @@ pub(crate) struct Late {
 pub(crate) struct Loss {
     /// The part of the datagrams that is lost, 0 to 1.
     share: f64,
-    dice: SplitMix64,
+    random: SplitMix64,
     /// In the order in which their time is over, and when that is.
-    late: VecDeque<(Duration, Late)>,
+    delayed: VecDeque<(Duration, DelayedRequest)>,
 }
 
 impl Loss {
@@ -39,15 +39,15 @@ impl Loss {
     pub fn none() -> Self {
         Self {
             share: 0.0,
-            dice: SplitMix64::new(0),
-            late: VecDeque::new(),
+            random: SplitMix64::new(0),
+            delayed: VecDeque::new(),
         }
     }
 
     /// Loses this part of all datagrams from now on.
     pub fn set(&mut self, share: f64, seed: u64) {
         self.share = share;
-        self.dice = SplitMix64::for_stream(seed, 0);
+        self.random = SplitMix64::for_stream(seed, 0);
     }
 
     /// The part of the datagrams that is lost.
@@ -57,20 +57,20 @@ impl Loss {
 
     /// Whether the next datagram is lost.
     pub fn strikes(&mut self) -> bool {
-        self.share > 0.0 && self.dice.part() < self.share
+        self.share > 0.0 && self.random.part() < self.share
     }
 
     /// Keeps a request until it is sent again or comes back.
-    pub fn keep(&mut self, now: Duration, late: Late) {
-        self.late.push_back((now + TIMEOUT, late));
+    pub fn keep(&mut self, now: Duration, delayed: DelayedRequest) {
+        self.delayed.push_back((now + TIMEOUT, delayed));
     }
 
     /// The next request whose time is over.
-    pub fn due(&mut self, now: Duration) -> Option<Late> {
-        let (at, _) = self.late.front()?;
+    pub fn due(&mut self, now: Duration) -> Option<DelayedRequest> {
+        let (at, _) = self.delayed.front()?;
         if *at > now {
             return None;
         }
-        self.late.pop_front().map(|(_, late)| late)
+        self.delayed.pop_front().map(|(_, delayed)| delayed)
     }
 }

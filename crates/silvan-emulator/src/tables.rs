@@ -80,7 +80,7 @@ fn levels_to(subnet: &Subnet, senders: &[HostId], host: HostId) -> Vec<(PortNumb
     let others = senders.iter().filter(|sender| **sender != host);
     let levels = others.map(|&sender| {
         let port = subnet.fabric.host_attachment(sender).1;
-        let level = subnet.plane.engine.path_level(sender, host);
+        let level = subnet.plane.engine.path_sl(sender, host);
         (subnet.fabric.ports[port].number, level.as_u8())
     });
     levels.collect()

@@ -78,19 +78,19 @@ fn message(lid: u16, mad: &[u8; MAD_LEN]) -> [u8; DATA_LEN] {
 
 /// Sends a request and takes the one message that comes back.
 fn ask(clients: &mut Clients, client: u16, lid: u16, request: &Mad) -> Mad {
-    let mut answer = ask_raw(clients, client, lid, request);
+    let mut answer = send_raw(clients, client, lid, request);
     assert_eq!(
         &answer.bytes[16..20],
         &[0; 4],
-        "nobody has answered {request}"
+        "there is no answer to {request}"
     );
     Mad::parse(&Packet::new(*answer.mad())).unwrap()
 }
 
-fn ask_raw(clients: &mut Clients, client: u16, lid: u16, request: &Mad) -> Message {
+fn send_raw(clients: &mut Clients, client: u16, lid: u16, request: &Mad) -> Message {
     clients.datagram(client, &message(lid, &request.emit()));
     let mut sent = std::mem::take(&mut clients.outbox);
-    // A subnet manager gets traps beside the answers.
+    // A subnet manager gets traps in addition to the answers.
     sent.retain_mut(|(_, message)| Packet::new(*message.mad()).method() != Method::TRAP);
     match sent.as_slice() {
         [(to, answer)] if *to == client => *answer,
@@ -170,10 +170,10 @@ fn directed_routes_arrive_and_tell_the_way_back() {
     let d = clients.subnet.node_named("d").unwrap();
     assert_eq!(info.node_guid, clients.subnet.fabric.nodes[d].guid);
     assert_eq!(info.local_port, PortNumber::new(1));
-    // Ways that lead nowhere come back as lost: no cable, through a host, no such port.
+    // Datagrams on a path that ends are returned as lost: no cable, through a host, no such port.
     for ports in [&[1, 3][..], &[1, 2, 1], &[2], &[1, 0], &[1, 200]] {
         let request = smp(Method::GET, directed(ports), 0, NodeInfo::default());
-        let lost = ask_raw(&mut clients, me, 0xffff, &request);
+        let lost = send_raw(&mut clients, me, 0xffff, &request);
         assert_eq!(&lost.bytes[16..20], &110u32.to_be_bytes());
         assert_eq!(lost.bytes[32..], request.emit());
     }
@@ -279,7 +279,7 @@ fn data_flows_when_every_port_on_the_way_is_active() {
     pass(&mut clients, Span::from_us(100));
     assert_eq!(delivered(&clients), 0);
     take_to(&mut clients, me, PortState::ACTIVE);
-    // With nobody to ask for the path, it goes at once.
+    // Without a subnet manager to query for the path, it is sent at once.
     clients.disconnect(me);
     let me = attach(&mut clients, "a", false);
     pass(&mut clients, Span::from_us(100));
@@ -439,7 +439,7 @@ fn questions_to_a_subnet_manager_are_answered_once_or_come_back() {
     let mut clients = clients(Start::Configured);
     let me = attach(&mut clients, "a", false);
     let d = lid(&clients, "d");
-    // Nobody there.
+    // There is no node.
     clients.datagram(me, &message(d, &query(1)));
     let (to, lost) = clients.outbox.pop().unwrap();
     assert_eq!((to, &lost.bytes[16..20]), (me, &110u32.to_be_bytes()[..]));
@@ -459,7 +459,7 @@ fn questions_to_a_subnet_manager_are_answered_once_or_come_back() {
     assert!(clients.outbox.is_empty());
     // One that thinks for too long gives them back, too, and its late answer goes nowhere.
     clients.datagram(me, &message(d, &query(4)));
-    let (_, mut late) = clients.outbox.pop().unwrap();
+    let (_, mut delayed) = clients.outbox.pop().unwrap();
     clients.subnet.uptime = Duration::from_secs(4);
     clients.expire();
     assert!(clients.outbox.is_empty());
@@ -467,8 +467,8 @@ fn questions_to_a_subnet_manager_are_answered_once_or_come_back() {
     clients.expire();
     let (to, lost) = clients.outbox.pop().unwrap();
     assert_eq!((to, &lost.bytes[16..20]), (me, &110u32.to_be_bytes()[..]));
-    late.mad()[3] = 0x81;
-    clients.datagram(sm, &late.bytes);
+    delayed.mad()[3] = 0x81;
+    clients.datagram(sm, &delayed.bytes);
     assert!(clients.outbox.is_empty());
     // A manager that dies gives its questions back; one that asks and dies is forgotten.
     clients.datagram(me, &message(d, &query(3)));
@@ -545,7 +545,7 @@ fn the_key_protects_until_its_lease_ends() {
         violations: 0,
     };
     ask(&mut clients, me, left, &cc(0, Method::SET, key.into()));
-    let lost = ask_raw(&mut clients, me, left, &cc(8, Method::SET, rate(5).into()));
+    let lost = send_raw(&mut clients, me, left, &cc(8, Method::SET, rate(5).into()));
     assert_eq!(&lost.bytes[16..20], &110u32.to_be_bytes());
     ask(&mut clients, me, left, &cc(9, Method::SET, rate(6).into()));
     let marking_rate = |clients: &mut Clients| {
@@ -565,11 +565,11 @@ fn the_key_protects_until_its_lease_ends() {
     };
     assert_eq!(marking_rate(&mut clients), 6);
     // A wrong key starts the lease, the right one stops it.
-    ask_raw(&mut clients, me, left, &cc(8, Method::SET, rate(7).into()));
+    send_raw(&mut clients, me, left, &cc(8, Method::SET, rate(7).into()));
     clients.subnet.uptime = Duration::from_secs(9);
     ask(&mut clients, me, left, &cc(9, Method::SET, rate(7).into()));
     clients.subnet.uptime = Duration::from_secs(30);
-    ask_raw(&mut clients, me, left, &cc(8, Method::SET, rate(8).into()));
+    send_raw(&mut clients, me, left, &cc(8, Method::SET, rate(8).into()));
     assert_eq!(marking_rate(&mut clients), 7);
     clients.subnet.uptime = Duration::from_secs(40);
     ask(&mut clients, me, left, &cc(8, Method::SET, rate(9).into()));
@@ -577,9 +577,9 @@ fn the_key_protects_until_its_lease_ends() {
 }
 
 /// Random numbers (an LCG of Knuth's, upper half).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn next(&mut self) -> u32 {
         self.0 = self
             .0
@@ -594,10 +594,10 @@ impl Dice {
 }
 
 /// A datagram that is nearly legal: class, method, attribute and modifier of use, the rest random.
-fn mutant(dice: &mut Dice, bytes: &mut [u8; MAD_LEN]) {
-    if dice.below(4) == 0 {
+fn mutant(random: &mut Random, bytes: &mut [u8; MAD_LEN]) {
+    if random.below(4) == 0 {
         for chunk in bytes.chunks_exact_mut(4) {
-            chunk.copy_from_slice(&dice.next().to_be_bytes());
+            chunk.copy_from_slice(&random.next().to_be_bytes());
         }
     }
     const CLASSES: [(u8, u8); 6] = [
@@ -609,25 +609,25 @@ fn mutant(dice: &mut Dice, bytes: &mut [u8; MAD_LEN]) {
         (0x32, 1),
     ];
     const METHODS: [u8; 8] = [1, 2, 1, 2, 5, 6, 7, 0x81];
-    let (class, version) = CLASSES[dice.below(6) as usize];
-    bytes[..4].copy_from_slice(&[1, class, version, METHODS[dice.below(8) as usize]]);
-    bytes[16..18].copy_from_slice(&(dice.below(0x40) as u16).to_be_bytes());
-    bytes[20..24].copy_from_slice(&match dice.below(3) {
+    let (class, version) = CLASSES[random.below(6) as usize];
+    bytes[..4].copy_from_slice(&[1, class, version, METHODS[random.below(8) as usize]]);
+    bytes[16..18].copy_from_slice(&(random.below(0x40) as u16).to_be_bytes());
+    bytes[20..24].copy_from_slice(&match random.below(3) {
         0 => [0; 4],
-        1 => dice.below(40).to_be_bytes(),
-        _ => dice.next().to_be_bytes(),
+        1 => random.below(40).to_be_bytes(),
+        _ => random.next().to_be_bytes(),
     });
     if class == 0x81 {
         bytes[4..6].fill(0);
         bytes[6] = 0;
-        bytes[7] = dice.below(5) as u8;
+        bytes[7] = random.below(5) as u8;
         bytes[32..36].fill(0xff);
         for hop in &mut bytes[128..136] {
-            *hop = dice.below(9) as u8;
+            *hop = random.below(9) as u8;
         }
     }
-    for _ in 0..dice.below(6) {
-        bytes[dice.below(256) as usize] = dice.next() as u8;
+    for _ in 0..random.below(6) {
+        bytes[random.below(256) as usize] = random.next() as u8;
     }
 }
 
@@ -637,15 +637,15 @@ fn mutant(dice: &mut Dice, bytes: &mut [u8; MAD_LEN]) {
 fn every_request_gets_one_message_back() {
     let mut clients = clients(Start::Configured);
     let me = attach(&mut clients, "a", false);
-    let mut dice = Dice(1);
+    let mut random = Random(1);
     let mut bytes = [0; MAD_LEN];
     let (mut answered, mut came_back) = (0u32, 0u32);
     for round in 0..1_000_000u32 {
-        mutant(&mut dice, &mut bytes);
-        let lid = match dice.below(4) {
+        mutant(&mut random, &mut bytes);
+        let lid = match random.below(4) {
             0 => 0xffff,
-            1 => dice.next() as u16,
-            _ => dice.below(8) as u16,
+            1 => random.next() as u16,
+            _ => random.below(8) as u16,
         };
         let request = message(lid, &bytes);
         clients.datagram(me, &request);

@@ -26,7 +26,7 @@ const MAGIC: u32 = 0xdead_beef;
 const MAD_AT: usize = DATA_LEN - MAD_LEN;
 /// The common header of all datagrams.
 const LEAST_MAD: usize = 24;
-/// Status of a request that nobody has answered: ETIMEDOUT.
+/// Status of a request without an answer: ETIMEDOUT.
 const TIMED_OUT: u32 = 110;
 
 /// What a control message is about.
@@ -79,7 +79,7 @@ impl Control {
         word(&self.bytes, 4)
     }
 
-    /// What it is about, `None` if nobody knows.
+    /// What it is about, `None` if it is unknown.
     pub fn kind(&self) -> Option<Kind> {
         Kind::from_code(word(&self.bytes, 8))
     }
@@ -167,7 +167,7 @@ impl Message {
         Some(Self { bytes })
     }
 
-    /// A datagram that nobody asked for, from one LID to another, of queue pair 0.
+    /// An unsolicited datagram, from one LID to another, of queue pair 0.
     pub fn unasked(from: Lid, to: Lid, mad: &[u8; MAD_LEN]) -> Self {
         let mut message = Self {
             bytes: [0; DATA_LEN],
@@ -234,7 +234,7 @@ impl Message {
         self.bytes[24..32].copy_from_slice(&(MAD_LEN as u64).to_be_bytes());
     }
 
-    /// The same request, come back because nobody has answered it.
+    /// The same request, come back because there is no answer to it.
     pub fn timed_out(mut self) -> Self {
         self.bytes[16..20].copy_from_slice(&TIMED_OUT.to_be_bytes());
         self

@@ -82,20 +82,19 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     ///
     /// # Panics
     /// If there is no such host.
-    pub fn set_path_level(&mut self, source: HostId, destination: HostId, level: Sl) {
+    pub fn set_path_sl(&mut self, source: HostId, destination: HostId, level: Sl) {
         let (source, destination) = (
             self.plane.known_host(source),
             self.plane.known_host(destination),
         );
-        self.plane
-            .set_path_level(source, destination, level.as_u8());
+        self.plane.set_path_sl(source, destination, level.as_u8());
     }
 
     /// The service level of packets from one host to another whose traffic has service level 0.
     ///
     /// # Panics
     /// If there is no such host.
-    pub fn path_level(&self, source: HostId, destination: HostId) -> Sl {
+    pub fn path_sl(&self, source: HostId, destination: HostId) -> Sl {
         let (source, destination) = (
             self.plane.known_host(source),
             self.plane.known_host(destination),

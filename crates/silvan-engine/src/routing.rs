@@ -246,7 +246,7 @@ impl Plane {
     }
 
     /// Sets the service level of a path, for traffic of class 0. All switches map it to a lane then.
-    pub fn set_path_level(&mut self, source: u32, destination: u32, level: u8) {
+    pub fn set_path_sl(&mut self, source: u32, destination: u32, level: u8) {
         let hosts = self.hosts.len();
         if !self.routing.set_path((source, destination), hosts, level) {
             return;

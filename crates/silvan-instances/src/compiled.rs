@@ -189,7 +189,7 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
         set_vl_arbitration(port: PortId, tables: &VlArbitration) -> Result<(), BuildError>;
         set_sl_to_vl(switch: NodeId, input: PortNumber, output: PortNumber, vls: &[u8; 16]);
         set_host_sl_to_vl(host: HostId, vls: &[u8; 16]);
-        set_path_level(source: HostId, destination: HostId, level: Sl);
+        set_path_sl(source: HostId, destination: HostId, level: Sl);
         close_port(port: PortId, on_wire: OnWire);
         set_link_rate(port: PortId, rate: Rate);
         open_port(port: PortId);
@@ -199,7 +199,7 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
     forward! {
         sl_to_vl(switch: NodeId, input: PortNumber, output: PortNumber) -> Option<[u8; 16]>;
         host_sl_to_vl(host: HostId) -> [u8; 16];
-        path_level(source: HostId, destination: HostId) -> Sl;
+        path_sl(source: HostId, destination: HostId) -> Sl;
         discarded_bytes() -> u64;
         ports() -> usize;
     }

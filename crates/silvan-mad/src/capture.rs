@@ -14,7 +14,7 @@ use silvan_core::{Lid, Sl, Time};
 
 use crate::{Bits, MAD_LEN};
 
-/// Addresses of a datagram, which stand in the packet's headers.
+/// Addresses of a datagram, which are in the packet's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// Where it comes from; 0xffff if not by LID.

@@ -7,7 +7,7 @@ use crate::field::attribute;
 
 /// Bits of ClassPortInfo.CapabilityMask in performance management (volume 1, section 16.1.3).
 pub mod performance_capability {
-    /// AllPortSelect: port 255 stands for all ports.
+    /// AllPortSelect: port 255 means all ports.
     pub const ALL_PORT_SELECT: u16 = 0x0100;
     /// IsExtendedWidthSupported: PortCountersExtended is there.
     pub const EXTENDED_WIDTH: u16 = 0x0200;

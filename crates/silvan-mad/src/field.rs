@@ -8,12 +8,12 @@ use std::fmt;
 use silvan_core::counters::same;
 use silvan_core::{Guid, Lid, PortNumber, Sl};
 
-/// A value that stands at a bit offset of a big-endian byte string. Every bit pattern is a value.
+/// A value that is at a bit offset of a big-endian byte string. Every bit pattern is a value.
 pub trait Field: Sized {
     /// The width in bits.
     const WIDTH: usize;
 
-    /// How many values of one width stand in a row: more than one for arrays.
+    /// How many values of one width are in a row: more than one for arrays.
     const ELEMENTS: usize = 1;
 
     /// The value that starts at bit `at`.
@@ -71,7 +71,7 @@ const fn low_mask(width: usize) -> u64 {
     }
 }
 
-/// Defines how a type that converts to and from an integer stands in bytes.
+/// Defines how a type that converts to and from an integer is stored in bytes.
 macro_rules! integer_field {
     ($($type:ty, $bits:expr, |$raw:ident| $from:expr, |$value:ident| $into:expr;)*) => {$(
         impl Field for $type {
@@ -294,7 +294,7 @@ macro_rules! code_points {
 
 /// Where a field of an attribute stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FieldPlace {
+pub struct FieldLocation {
     /// Its name.
     pub name: &'static str,
     /// Its first bit.
@@ -308,7 +308,7 @@ pub struct FieldPlace {
     pub select: Option<u8>,
 }
 
-impl FieldPlace {
+impl FieldLocation {
     /// The value of an element.
     ///
     /// # Panics
@@ -337,11 +337,14 @@ pub(crate) const fn select_bit(named: &[u8]) -> Option<u8> {
 }
 
 /// The field of this name.
-pub(crate) const fn find_place(places: &[FieldPlace], name: &str) -> Option<FieldPlace> {
+pub(crate) const fn find_location(
+    locations: &[FieldLocation],
+    name: &str,
+) -> Option<FieldLocation> {
     let mut index = 0;
-    while index < places.len() {
-        if same(places[index].name, name) {
-            return Some(places[index]);
+    while index < locations.len() {
+        if same(locations[index].name, name) {
+            return Some(locations[index]);
         }
         index += 1;
     }
@@ -374,8 +377,8 @@ macro_rules! attribute {
             /// The length in bytes.
             pub const LEN: usize = $len;
             /// The fields.
-            pub const FIELDS: &'static [$crate::FieldPlace] = &[$(
-                $crate::FieldPlace {
+            pub const FIELDS: &'static [$crate::FieldLocation] = &[$(
+                $crate::FieldLocation {
                     name: stringify!($field),
                     at: $at,
                     width: <$type as $crate::Field>::WIDTH / <$type as $crate::Field>::ELEMENTS,
@@ -388,9 +391,9 @@ macro_rules! attribute {
             ///
             /// # Panics
             /// If there is no such field; in a constant, that ends the compilation.
-            pub const fn place(field: &str) -> $crate::FieldPlace {
-                match $crate::field::find_place(Self::FIELDS, field) {
-                    Some(place) => place,
+            pub const fn location(field: &str) -> $crate::FieldLocation {
+                match $crate::field::find_location(Self::FIELDS, field) {
+                    Some(location) => location,
                     None => panic!("the attribute has no such field"),
                 }
             }
@@ -527,7 +530,7 @@ macro_rules! attributes {
             }
 
             /// The fields of the attribute with this id, `None` if it is unknown.
-            pub const fn fields_of(id: u16) -> Option<&'static [$crate::FieldPlace]> {
+            pub const fn fields_of(id: u16) -> Option<&'static [$crate::FieldLocation]> {
                 match id {
                     $($attribute::ID => Some($attribute::FIELDS),)*
                     _ => None,
@@ -535,10 +538,10 @@ macro_rules! attributes {
             }
 
             /// A field by the names of attribute and field, `None` if there is no such field.
-            pub const fn find_field(attribute: &str, field: &str) -> Option<$crate::FieldPlace> {
+            pub const fn find_field(attribute: &str, field: &str) -> Option<$crate::FieldLocation> {
                 $(
                     if silvan_core::counters::same(attribute, stringify!($attribute)) {
-                        return $crate::field::find_place($attribute::FIELDS, field);
+                        return $crate::field::find_location($attribute::FIELDS, field);
                     }
                 )*
                 None

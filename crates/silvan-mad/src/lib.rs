@@ -58,6 +58,6 @@ pub mod performance;
 pub mod smp;
 
 pub use class_port_info::{ClassPortInfo, performance_capability};
-pub use field::{Bits, Field, FieldPlace, RawAttribute};
+pub use field::{Bits, Field, FieldLocation, RawAttribute};
 pub use mad::{Body, Mad, Other};
 pub use packet::{ATTRIBUTE_BYTE, Class, LOG_BYTE, MAD_LEN, MadError, Method, Packet, Status};

@@ -250,8 +250,8 @@ impl Body {
     }
 }
 
-/// Class and method, attribute and modifier, then what stands in them, on one line:
-/// `SubnDRGet(NodeInfo) tid=0x1 path=[1, 3]`. What stands in the attribute of a Get means nothing
+/// Class and method, attribute and modifier, then what is in them, on one line:
+/// `SubnDRGet(NodeInfo) tid=0x1 path=[1, 3]`. What is in the attribute of a Get means nothing
 /// (libibmad leaves there what lay on its stack) and is not shown.
 impl fmt::Display for Mad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -292,7 +292,7 @@ impl fmt::Display for Mad {
                 }
                 self.show_attribute(f, &control.attribute)
             }
-            // What stands in the attribute of this class's questions says what is asked for.
+            // What is in the attribute of this class's questions says what is asked for.
             Body::Administration(asked) => {
                 if asked.component_mask != 0 {
                     write!(f, " component_mask={:#x}", asked.component_mask)?;

@@ -150,7 +150,7 @@ pub enum MadError {
     /// Not as long as all datagrams are.
     #[error("{0} bytes, a management datagram has {MAD_LEN}")]
     Length(usize),
-    /// A base version that nobody has defined.
+    /// An undefined base version.
     #[error("base version {0}, only 1 is defined")]
     BaseVersion(u8),
     /// A directed route that leaves its path.

@@ -141,7 +141,7 @@ pub enum Sink {
     /// When the packet has arrived completely.
     #[default]
     StoreAndForward,
-    /// When its first 64 bytes have arrived. It takes in no byte before it has arrived, the last ones as
+    /// When its first 64 bytes have arrived. It receives no byte before it has arrived, the last ones as
     /// a block of up to 64 bytes.
     CutThrough,
 }
@@ -153,7 +153,7 @@ pub struct HostParams {
     pub injection_rate: Option<Rate>,
     /// Most payload per second that a host takes in; `None` for at once.
     pub sink_rate: Option<Rate>,
-    /// When the sink begins to take in a packet.
+    /// When the sink begins to receive a packet.
     pub sink: Sink,
     /// Receive buffer per virtual lane; counted in whole 64-byte credits.
     pub receive_buffer: Bytes,
@@ -193,7 +193,7 @@ impl Default for PacketParams {
     }
 }
 
-/// Which way it goes.
+/// Path of notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BecnPath {
     /// Past the fabric: it arrives a constant time after delivery.
@@ -221,7 +221,7 @@ pub struct FeedbackParams {
     pub path: BecnPath,
     /// At most one CNP per flow in this time; `None` for no limit.
     pub coalesce: Option<Span>,
-    /// Bytes that each CNP takes of the injection rate of the host that sends it, and of the sink rate
+    /// Bytes that each CNP uses of the injection rate of the host that sends it, and of the sink rate
     /// of the host that receives it; 0 for none.
     pub charge: Bytes,
 }
@@ -316,7 +316,7 @@ pub enum BuildError {
     /// The crossbar is slower than the link.
     #[error("crossbar speedup of {0} %; it must be at least 100 %")]
     Speedup(u32),
-    /// A data virtual lane stands in neither arbitration table.
+    /// A data virtual lane is in neither arbitration table.
     #[error("VL {0} is in neither arbitration table with a weight above 0, so it would never send")]
     VlNeverServed(u8),
     /// An arbitration table names a virtual lane that does not exist.

@@ -9,7 +9,7 @@ use silvan_fabric::Fabric;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// Packets wait for each other's buffers in a circle and can never move again.
+    /// Packets wait for each other's buffers in a cycle and can never move again.
     #[error(transparent)]
     Deadlock(#[from] Deadlock),
     /// A switch has no table entry for a destination.
@@ -35,15 +35,15 @@ pub enum EngineError {
     TooLate(Time),
 }
 
-/// Outputs that wait for each other in a circle: each for buffer space behind it, which only the
+/// Outputs that wait for each other in a cycle: each for buffer space behind it, which only the
 /// next one can free.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Deadlock {
     /// When it was found; it may have begun up to 1 ms of simulated time before.
     pub at: Time,
-    /// The circle, each output port with its virtual lane.
+    /// The cycle, each output port with its virtual lane.
     pub cycle: Vec<(PortId, Vl)>,
-    /// How many Port VLs can never send again, those of the circle included.
+    /// How many Port VLs can never send again, those of the cycle included.
     pub stuck: usize,
 }
 
@@ -93,7 +93,7 @@ pub enum InvariantError {
         /// In queues and on links.
         inside: u64,
     },
-    /// Credits in hand, under way and taken by packets do not add up to the buffer.
+    /// Credits in hand, in progress and taken by packets do not add up to the buffer.
     #[error("lane {lane}: {found} blocks accounted for, the buffer has {capacity}")]
     Credits {
         /// Dense lane number.

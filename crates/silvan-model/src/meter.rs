@@ -1,4 +1,4 @@
-//! Counters that a switch port or an adapter keeps beside those of every run: by service level, by
+//! Counters that a switch port or an adapter keeps in addition to those of every run: by service level, by
 //! virtual lane, and the log of marked packets; and what adapters know of their paths.
 //!
 //! They wrap the congestion control of the run, so that the engine of an ordinary run knows nothing

@@ -15,7 +15,7 @@ struct Knowledge {
 
 /// The paths of all hosts: which of them are wanted, and which may be used.
 ///
-/// At first all may be used and none is asked for. A host that has had to [`forget`](Self::forget) its
+/// At first all may be used and none is asked for. A host that has had to [`invalidate`](Self::invalidate) its
 /// paths sends on none before it is [opened](Self::open).
 #[derive(Clone, Debug)]
 pub struct Paths {
@@ -38,7 +38,7 @@ impl Paths {
 
     /// A host no longer knows any path: it wants each when it sends on it, and holds back what it has to
     /// send until it may.
-    pub fn forget(&mut self, host: HostId) {
+    pub fn invalidate(&mut self, host: HostId) {
         let words = self.hosts.len().div_ceil(64);
         self.hosts[host.index()] = Knowledge {
             wanted: vec![0; words],
@@ -49,7 +49,7 @@ impl Paths {
 
     /// A host's knowledge may be outdated: it wants each path again when it sends on it, and sends on
     /// meanwhile as before.
-    pub fn doubt(&mut self, host: HostId) {
+    pub fn mark_stale(&mut self, host: HostId) {
         let words = self.hosts.len().div_ceil(64);
         let knowledge = &mut self.hosts[host.index()];
         knowledge.wanted.clear();
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn who_has_forgotten_waits_for_each_path_and_asks_once() {
         let mut paths = Paths::new(100);
-        paths.forget(host(3));
+        paths.invalidate(host(3));
         for _ in 0..2 {
             assert!(!paths.admit(host(3), host(99)));
             assert!(!paths.admit(host(3), host(63)));
@@ -123,7 +123,7 @@ mod tests {
         assert!(!paths.admit(host(3), host(63)));
         assert_eq!(paths.take_wanted(), []);
         // Forgotten again, it waits again.
-        paths.forget(host(3));
+        paths.invalidate(host(3));
         assert!(!paths.admit(host(3), host(99)));
         assert_eq!(paths.take_wanted(), wanted[..1]);
     }
@@ -131,12 +131,12 @@ mod tests {
     #[test]
     fn who_doubts_asks_anew_and_goes_on() {
         let mut paths = Paths::new(100);
-        paths.doubt(host(3));
+        paths.mark_stale(host(3));
         assert!(paths.admit(host(3), host(99)));
         assert_eq!(paths.take_wanted(), [(host(3), host(99))]);
-        paths.forget(host(3));
+        paths.invalidate(host(3));
         paths.open(host(3), host(99));
-        paths.doubt(host(3));
+        paths.mark_stale(host(3));
         assert!(paths.admit(host(3), host(99)));
         assert!(!paths.admit(host(3), host(5)));
         assert_eq!(paths.take_wanted().len(), 2);

@@ -24,9 +24,9 @@ pub struct ClassTotals {
     pub marked_packets: u64,
 }
 
-/// An engine under way, whatever it was compiled for.
+/// An engine in progress, whatever it was compiled for.
 ///
-/// A call goes through a pointer, which is nothing beside what happens between two looks at a run.
+/// A call goes through a pointer, which costs little compared with the work between two samples of a run.
 pub trait Simulation {
     /// Processes every event before `end`; events at `end` itself belong to the next call.
     ///
@@ -103,14 +103,14 @@ pub trait Simulation {
 
 /// One whose counters are read and whose fabric is changed while packets move.
 pub trait LiveSimulation: Simulation + Debug + Send {
-    /// As [`run_until`](Simulation::run_until), without a look for a deadlock at `end`: for many short
+    /// As [`run_until`](Simulation::run_until), without a check for a deadlock at `end`: for many short
     /// steps. One that lasts is found within a simulated millisecond.
     ///
     /// # Errors
     /// As there.
     fn step_until(&mut self, end: Time) -> Result<(), EngineError>;
 
-    /// Ends a deadlock: what waits at the ports of the circle is discarded, and the run can go on. Gives
+    /// Ends a deadlock: what waits at the ports of the cycle is discarded, and the run can go on. Gives
     /// the number of packets, 0 if there is no deadlock.
     fn break_deadlock(&mut self) -> usize;
 
@@ -158,13 +158,13 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     ///
     /// # Panics
     /// If there is no such host.
-    fn set_path_level(&mut self, source: HostId, destination: HostId, level: Sl);
+    fn set_path_sl(&mut self, source: HostId, destination: HostId, level: Sl);
 
     /// That service level.
     ///
     /// # Panics
     /// If there is no such host.
-    fn path_level(&self, source: HostId, destination: HostId) -> Sl;
+    fn path_sl(&self, source: HostId, destination: HostId) -> Sl;
 
     /// Closes an output port: a switch discards what waits or arrives for it, a host keeps what it
     /// has to send.

@@ -7,7 +7,7 @@
 //! - A Port VL **lacks credits** if those in hand are too few for a packet of MTU size.
 //! - A **root** is an output Port VL of a switch for which at least the threshold's bytes wait, and
 //!   which has credits ("the Port VL has available credits to output data", section II.1) or
-//!   faces a host: nothing but the host's own sink can hold back the last link.
+//!   is connected to a host: only the host's own sink can block the last link.
 //! - A **branch** is an output Port VL of a switch for which packets wait, which lacks credits, and
 //!   whose input buffer at the far end holds a packet that waits for a root or for another branch:
 //!   "branches of the tree will grow from the root, backwards" (section III).

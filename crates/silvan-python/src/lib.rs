@@ -1,7 +1,7 @@
 //! Thin Python bindings: the module `silvan._silvan`.
 //!
 //! Nothing is decided here. Scenarios are checked and run by `silvan-scenario`; the Python package
-//! `silvan` wraps what this module gives, and documents it. The stub `_silvan.pyi` beside that
+//! `silvan` wraps what this module gives, and documents it. The stub `_silvan.pyi` next to that
 //! package lists the same names with their types, and is checked against the compiled module.
 //! `Emulation` and `Manager` exist on Linux only.
 

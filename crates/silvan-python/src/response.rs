@@ -24,7 +24,7 @@ enum Kind {
 
 /// What a check has found: condition, meaning, whether it holds, and the worst rate with its value and
 /// bound.
-type Finding = (&'static str, &'static str, bool, f64, f64, f64);
+type Diagnosis = (&'static str, &'static str, bool, f64, f64, f64);
 
 /// Pairs of packets and next delay for increase, next delays for decrease.
 type Tables = (Vec<(u16, u8)>, Vec<u8>);
@@ -82,9 +82,9 @@ impl Response {
         self.with(py, |function| function.time_to(rate))
     }
 
-    fn check(&self, py: Python<'_>) -> PyResult<Vec<Finding>> {
-        let findings = self.with(py, |function| check(&function))?;
-        Ok(findings
+    fn check(&self, py: Python<'_>) -> PyResult<Vec<Diagnosis>> {
+        let diagnoses = self.with(py, |function| check(&function))?;
+        Ok(diagnoses
             .into_iter()
             .map(|found| {
                 let condition = found.condition;

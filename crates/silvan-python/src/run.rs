@@ -21,9 +21,8 @@ use crate::errors::run_error;
 use crate::scenario::Scenario;
 use crate::shutdown::ActiveRun;
 
-/// Time between two looks at the outside world: signals are honoured and progress is reported
-/// this often. A look needs the interpreter's lock, for which other threads may make it wait.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Time between two checks of the interpreter, for signals and to report progress. A check needs the interpreter's lock, for which other threads may make it wait.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a run delivered: columns by table, and numbers about the run as JSON text.
 #[pyclass(frozen, module = "silvan._silvan")]
@@ -48,8 +47,8 @@ pub fn run(
 ) -> PyResult<RunOutput> {
     let callbacks = callbacks.map(addresses).transpose()?;
     let scenario = &scenario.get().0;
-    let outside = Outside::new(progress);
-    let mut observe = |state: Progress| match outside.look(state) {
+    let observer = Observer::new(progress);
+    let mut observe = |state: Progress| match observer.check(state) {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
     };
@@ -57,23 +56,23 @@ pub fn run(
         let finished = match callbacks {
             None => silvan_sim::run(&Fastest, scenario, seed, &mut observe),
             Some(addresses) => {
-                let outside = Arc::clone(&outside);
-                let alive = Box::new(move |now: Time| outside.look_again(now));
+                let observer = Arc::clone(&observer);
+                let alive = Box::new(move |now: Time| observer.check_again(now));
                 // SAFETY: the package has compiled the functions for these arguments, and holds them
                 // and a table of its own until this call is over.
                 let callbacks = unsafe { Callbacks::at(addresses, alive) };
                 silvan_sim::run_callbacks(&Fastest, scenario, seed, callbacks, &mut observe)
             }
         };
-        outside.active.check();
+        observer.active.check();
         finished
     });
-    if let Some(error) = outside.raised() {
+    if let Some(error) = observer.raised() {
         return Err(error);
     }
     let output = finished.map_err(|error| run_error(py, &error))?;
     // However fast the run was, its caller learns that it has ended.
-    outside.report_end(py)?;
+    observer.report_end(py)?;
     let tables = PyDict::new(py);
     for table in output.tables {
         tables.set_item(table.name, columns(py, table)?)?;
@@ -97,23 +96,23 @@ fn addresses(mut named: BTreeMap<String, usize>) -> PyResult<Addresses> {
 }
 
 /// What a run has to do with the interpreter: it reports its progress and honours signals.
-struct Outside {
+struct Observer {
     active: ActiveRun,
     progress: Option<Py<PyAny>>,
-    seen: Mutex<Seen>,
+    last: Mutex<LastCheck>,
 }
 
 /// The last look at the interpreter.
-struct Seen {
+struct LastCheck {
     at: Instant,
     state: Progress,
     state_at: Instant,
     raised: Option<PyErr>,
 }
 
-impl Outside {
+impl Observer {
     fn new(progress: Option<Py<PyAny>>) -> Arc<Self> {
-        let seen = Seen {
+        let last = LastCheck {
             at: Instant::now(),
             state: Progress {
                 simulated: Span::ZERO,
@@ -128,50 +127,50 @@ impl Outside {
         Arc::new(Self {
             active: ActiveRun::start(),
             progress,
-            seen: Mutex::new(seen),
+            last: Mutex::new(last),
         })
     }
 
     /// Looks at the interpreter if that is due. Returns whether the run may go on.
-    fn look(&self, state: Progress) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.state = state;
-        seen.state_at = Instant::now();
-        self.look_if_due(&mut seen)
+    fn check(&self, state: Progress) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.state = state;
+        last.state_at = Instant::now();
+        self.check_if_due(&mut last)
     }
 
     /// The same in the midst of a step of the run, when nothing but the simulated time is known.
-    fn look_again(&self, now: Time) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.state.simulated = now.since(Time::ZERO).min(seen.state.total);
-        seen.state.wall_s += seen.state_at.elapsed().as_secs_f64();
-        seen.state_at = Instant::now();
-        self.look_if_due(&mut seen)
+    fn check_again(&self, now: Time) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.state.simulated = now.since(Time::ZERO).min(last.state.total);
+        last.state.wall_s += last.state_at.elapsed().as_secs_f64();
+        last.state_at = Instant::now();
+        self.check_if_due(&mut last)
     }
 
-    fn look_if_due(&self, seen: &mut Seen) -> bool {
-        if seen.raised.is_some() || seen.at.elapsed() < LOOK_EVERY {
-            return seen.raised.is_none();
+    fn check_if_due(&self, last: &mut LastCheck) -> bool {
+        if last.raised.is_some() || last.at.elapsed() < CHECK_INTERVAL {
+            return last.raised.is_none();
         }
-        seen.at = Instant::now();
+        last.at = Instant::now();
         self.active.check();
-        let report = || Python::attach(|py| report(py, self.progress.as_ref(), seen.state));
-        seen.raised = report().err();
-        seen.raised.is_none()
+        let report = || Python::attach(|py| report(py, self.progress.as_ref(), last.state));
+        last.raised = report().err();
+        last.raised.is_none()
     }
 
     /// Reports the last progress again.
     fn report_end(&self, py: Python<'_>) -> PyResult<()> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = seen.state;
-        drop(seen);
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = last.state;
+        drop(last);
         report(py, self.progress.as_ref(), state)
     }
 
     /// The exception that ended the run.
     fn raised(&self) -> Option<PyErr> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.raised.take()
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.raised.take()
     }
 }
 

@@ -9,7 +9,7 @@ use silvan_fabric::{Fabric, ForwardingTables};
 use crate::crossbar::{Crossbar, CrossbarId, Output, OutputLane};
 use crate::event::{Agenda, Event};
 use crate::host::{FlowState, Host};
-use crate::link::{Place, Receiver, ReceiverId, Transmitter, TransmitterId};
+use crate::link::{Location, Receiver, ReceiverId, Transmitter, TransmitterId};
 use crate::model::FlitModel;
 use crate::params::{Arbitration, Flow, OutputBuffer, Parameters, VlArbitration};
 
@@ -156,16 +156,16 @@ impl<'a> Builder<'a> {
     }
 
     /// Where the crossbar output or the host of a port is.
-    fn crossbar_place(&self, port: PortId) -> Place {
+    fn crossbar_location(&self, port: PortId) -> Location {
         let node = self.fabric.ports[port].node;
         match switch_of(self.fabric, port) {
             Some(switch) => {
                 let before = self.switch_ports(switch).filter(|&other| other < port);
-                Place::Crossbar(CrossbarId::new(switch.index()), before.count())
+                Location::Crossbar(CrossbarId::new(switch.index()), before.count())
             }
             None => {
                 let host = self.fabric.nodes[node].as_host();
-                Place::Host(host.expect("a node is a switch or a host"))
+                Location::Host(host.expect("a node is a switch or a host"))
             }
         }
     }
@@ -187,7 +187,7 @@ impl<'a> Builder<'a> {
             let percent_bits = self.rate(port).bits_per_sec() * u64::from(speedup_percent);
             let bits = percent_bits.div_ceil(100);
             Transmitter::new(
-                self.crossbar_place(port),
+                self.crossbar_location(port),
                 Rate::from_bits_per_sec(bits).expect("a crossbar that moves"),
                 Span::ZERO,
                 self.buffer_receiver(port),
@@ -195,14 +195,14 @@ impl<'a> Builder<'a> {
             )
         });
         let into_links = self.cabled.iter().map(|&port| {
-            let place = if self.is_buffered(port) {
-                Place::Crossbar(self.buffer_crossbar(port), 0)
+            let location = if self.is_buffered(port) {
+                Location::Crossbar(self.buffer_crossbar(port), 0)
             } else {
-                self.crossbar_place(port)
+                self.crossbar_location(port)
             };
             let peer = self.peer(port);
             Transmitter::new(
-                place,
+                location,
                 self.rate(port),
                 self.propagation(port),
                 self.link_receiver(peer),
@@ -217,7 +217,7 @@ impl<'a> Builder<'a> {
         let from_links = self.cabled.iter().map(|&port| {
             let (capacity, delay) = self.input_buffer(port);
             Receiver::new(
-                self.crossbar_place(port),
+                self.crossbar_location(port),
                 self.link_transmitter(self.peer(port)),
                 self.propagation(port) + delay,
                 capacity,
@@ -226,7 +226,7 @@ impl<'a> Builder<'a> {
         });
         let in_buffers = self.buffered.iter().map(|&port| {
             Receiver::new(
-                Place::Crossbar(self.buffer_crossbar(port), 0),
+                Location::Crossbar(self.buffer_crossbar(port), 0),
                 self.buffer_transmitter(port),
                 Span::ZERO,
                 whole_blocks(self.output_buffer().size),

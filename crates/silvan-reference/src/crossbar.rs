@@ -103,9 +103,9 @@ impl OutputLane {
         is_first: impl Fn(usize, usize, PacketId) -> bool,
     ) -> Option<(Time, PacketId)> {
         let mut queue = self.queues[input].iter().enumerate();
-        queue.find_map(|(place, queued)| {
+        queue.find_map(|(location, queued)| {
             let since = queued.eligible?;
-            is_first(input, place, queued.packet).then_some((since, queued.packet))
+            is_first(input, location, queued.packet).then_some((since, queued.packet))
         })
     }
 
@@ -146,17 +146,17 @@ impl OutputLane {
     /// Takes the picked packet out of its queue and moves the round robin past its input.
     pub(crate) fn grant(&mut self, pick: Pick) {
         let queue = &mut self.queues[pick.input];
-        let place = queue.iter().position(|queued| queued.packet == pick.packet);
-        queue.remove(place.expect("the packet is in its queue"));
+        let location = queue.iter().position(|queued| queued.packet == pick.packet);
+        queue.remove(location.expect("the packet is in its queue"));
         self.first = (pick.input + 1) % self.queues.len();
     }
 }
 
 impl Crossbar {
     /// Whether no packet has to leave an input before this one, which has this place in its queue.
-    pub(crate) fn is_first(&self, input: usize, place: usize, packet: PacketId) -> bool {
+    pub(crate) fn is_first(&self, input: usize, location: usize, packet: PacketId) -> bool {
         match self.queueing {
-            Queueing::Voq => place == 0,
+            Queueing::Voq => location == 0,
             Queueing::Fifo => {
                 let mut lanes = self.arrived[input].iter();
                 lanes.any(|lane| lane.front() == Some(&packet))

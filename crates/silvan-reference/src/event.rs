@@ -8,7 +8,7 @@ use crate::link::{PacketId, ReceiverId, TransmitterId};
 
 /// One thing that happens at an instant.
 ///
-/// The variants stand in the order in which they happen within an instant: flits arrive and
+/// The variants are in the order in which they happen within an instant: flits arrive and
 /// leave, and credits come back; packets become eligible, in the order of the input ports, and may
 /// take an output that was idle before; reads of inputs end, in the same order; then all outputs choose
 /// in the order of their ports; last the hosts.

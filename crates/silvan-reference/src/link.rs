@@ -63,7 +63,7 @@ impl Packet {
 
 /// Where a transmitter or a receiver sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// At this host.
     Host(HostId),
     /// At this input or output of a crossbar.
@@ -106,7 +106,7 @@ impl Transmission {
 /// The sending end of a link.
 #[derive(Debug)]
 pub(crate) struct Transmitter {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) rate: Rate,
     pub(crate) propagation: Span,
     pub(crate) peer: ReceiverId,
@@ -128,7 +128,7 @@ pub(crate) struct Transmitter {
 
 impl Transmitter {
     pub(crate) fn new(
-        place: Place,
+        location: Location,
         rate: Rate,
         propagation: Span,
         peer: ReceiverId,
@@ -136,7 +136,7 @@ impl Transmitter {
     ) -> Self {
         let lanes = credits.len();
         Self {
-            place,
+            location,
             rate,
             propagation,
             peer,
@@ -184,7 +184,7 @@ struct Resident {
 /// The receiving end of a link, with a buffer per virtual lane.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     pub(crate) upstream: TransmitterId,
     /// From the space being freed to the credits being usable at the transmitter.
     pub(crate) credit_delay: Span,
@@ -210,14 +210,14 @@ struct Lane {
 
 impl Receiver {
     pub(crate) fn new(
-        place: Place,
+        location: Location,
         upstream: TransmitterId,
         credit_delay: Span,
         capacity: Credits,
         data_vls: u8,
     ) -> Self {
         Self {
-            place,
+            location,
             upstream,
             credit_delay,
             capacity,
@@ -288,7 +288,7 @@ impl Receiver {
     }
 
     /// A host takes the whole packet out at once.
-    pub(crate) fn take_in(&mut self, id: PacketId, packet: &Packet) {
+    pub(crate) fn receive(&mut self, id: PacketId, packet: &Packet) {
         let resident = self.resident(id);
         assert_eq!(
             resident.arrived,

@@ -8,7 +8,7 @@ use crate::crossbar::{Crossbar, CrossbarId, Pick};
 use crate::event::{Agenda, Event};
 use crate::host::{FlowState, Host};
 use crate::link::{
-    Packet, PacketId, Place, Receiver, ReceiverId, Transmission, Transmitter, TransmitterId,
+    Location, Packet, PacketId, Receiver, ReceiverId, Transmission, Transmitter, TransmitterId,
 };
 use crate::params::Sink;
 use crate::report::{Delivery, PortReport};
@@ -140,23 +140,23 @@ impl FlitModel {
         let count = host.flows.len();
         let ready: Vec<usize> = (0..count)
             .map(|step| (host.first + step) % count)
-            .filter(|&place| self.flows[host.flows[place]].is_ready(self.now))
+            .filter(|&location| self.flows[host.flows[location]].is_ready(self.now))
             .collect();
-        let chosen = ready.iter().copied().find(|&place| {
-            let packet = self.next_packet(host.flows[place], host.transmitter);
+        let chosen = ready.iter().copied().find(|&location| {
+            let packet = self.next_packet(host.flows[location], host.transmitter);
             transmitter.has_credits_for(&packet, packet.lane(host.transmitter))
         });
         let waits = chosen.is_none() && !ready.is_empty();
         let (output, flow_of) = (host.transmitter, host.flows.clone());
         self.transmitters[output].note_wait(self.now, waits);
-        let Some(place) = chosen else { return };
+        let Some(location) = chosen else { return };
 
-        let packet = self.next_packet(flow_of[place], output);
-        let flow = &mut self.flows[flow_of[place]];
+        let packet = self.next_packet(flow_of[location], output);
+        let flow = &mut self.flows[flow_of[location]];
         flow.injected += 1;
         flow.ready = self.now + flow.gap;
         let host = &mut self.hosts[host_id];
-        host.first = (place + 1) % count;
+        host.first = (location + 1) % count;
         let pace = self
             .injection_rate
             .map_or(Span::ZERO, |rate| rate.span_for(packet.payload));
@@ -187,17 +187,17 @@ impl FlitModel {
     /// An output of a crossbar sends a packet, if it is free and one is eligible and has credits.
     fn arbitrate(&mut self, output: TransmitterId) {
         let transmitter = &self.transmitters[output];
-        let Place::Crossbar(crossbar_id, index) = transmitter.place else {
+        let Location::Crossbar(crossbar_id, index) = transmitter.location else {
             unreachable!("a host does not arbitrate");
         };
         if transmitter.current.is_some() {
             return;
         }
         let crossbar = &mut self.crossbars[crossbar_id];
-        let may_leave = |input: usize, place: usize, packet: PacketId| {
+        let may_leave = |input: usize, location: usize, packet: PacketId| {
             let reads = self.receivers[crossbar.inputs[input]].reads;
             let may_read = crossbar.read_limit.is_none_or(|limit| reads < limit);
-            may_read && crossbar.is_first(input, place, packet)
+            may_read && crossbar.is_first(input, location, packet)
         };
         let picks: Vec<Option<Pick>> = crossbar.outputs[index]
             .lanes
@@ -214,7 +214,7 @@ impl FlitModel {
             .collect();
         let chosen = crossbar.outputs[index].vl_arbiter.choose(&available);
         let mut lanes = crossbar.outputs[index].lanes.iter();
-        let is_first = |input, place, packet| crossbar.is_first(input, place, packet);
+        let is_first = |input, location, packet| crossbar.is_first(input, location, packet);
         let waits = chosen.is_none() && lanes.any(|lane| lane.waits(is_first));
         self.transmitters[output].note_wait(self.now, waits);
         let Some(vl) = chosen else { return };
@@ -236,7 +236,7 @@ impl FlitModel {
     /// input are asked in turn until one of them takes its last read, so that none starves.
     fn read_end(&mut self, at: ReceiverId) {
         self.receivers[at].reads -= 1;
-        let Place::Crossbar(crossbar_id, input) = self.receivers[at].place else {
+        let Location::Crossbar(crossbar_id, input) = self.receivers[at].location else {
             unreachable!("only crossbars read their inputs");
         };
         let crossbar = &self.crossbars[crossbar_id];
@@ -245,17 +245,17 @@ impl FlitModel {
         };
         let count = crossbar.outputs.len();
         let first = crossbar.read_turns[input];
-        for place in (0..count).map(|step| (first + step) % count) {
+        for location in (0..count).map(|step| (first + step) % count) {
             let crossbar = &self.crossbars[crossbar_id];
-            let output = &crossbar.outputs[place];
+            let output = &crossbar.outputs[location];
             let mut lanes = output.lanes.iter();
-            let is_first = |input, place, packet| crossbar.is_first(input, place, packet);
+            let is_first = |input, location, packet| crossbar.is_first(input, location, packet);
             if !lanes.any(|lane| lane.waits_for(input, is_first)) {
                 continue;
             }
             self.arbitrate(output.transmitter);
             if self.receivers[at].reads == limit {
-                self.crossbars[crossbar_id].read_turns[input] = (place + 1) % count;
+                self.crossbars[crossbar_id].read_turns[input] = (location + 1) % count;
                 return;
             }
         }
@@ -288,7 +288,7 @@ impl FlitModel {
         if let Some(from) = from {
             self.receivers[from].reads += 1;
             // Where this was the last read, other outputs may now pick another input.
-            if let Place::Crossbar(crossbar, _) = self.receivers[from].place {
+            if let Location::Crossbar(crossbar, _) = self.receivers[from].location {
                 let percent = self.crossbars[crossbar].read_speedup_percent;
                 let whole = tail.since(self.now).as_ps() * 100;
                 let read = Span::from_ps(whole.div_ceil(percent));
@@ -297,7 +297,7 @@ impl FlitModel {
                     packet: id,
                 };
                 self.agenda.add(self.now + read, end);
-                self.ask_outputs(crossbar);
+                self.arbitrate_outputs(crossbar);
             }
         }
         self.leave(output, id, 0);
@@ -346,13 +346,13 @@ impl FlitModel {
         let transmission = transmitter.current.take().expect("a packet was being sent");
         transmitter.xmit_packets += 1;
         transmitter.idle_since = Some(self.now);
-        let place = transmitter.place;
+        let location = transmitter.location;
         if let Some(from) = transmission.from {
             self.free_space(from, id);
         }
-        match place {
-            Place::Host(host) => self.agenda.add(self.now, Event::Inject { host }),
-            Place::Crossbar(crossbar, _) => self.ask_outputs(crossbar),
+        match location {
+            Location::Host(host) => self.agenda.add(self.now, Event::Inject { host }),
+            Location::Crossbar(crossbar, _) => self.arbitrate_outputs(crossbar),
         }
     }
 
@@ -379,9 +379,9 @@ impl FlitModel {
         let transmitter = &mut self.transmitters[to];
         transmitter.returning[lane] -= packet.blocks();
         transmitter.credits[lane] += packet.blocks();
-        match transmitter.place {
-            Place::Host(host) => self.agenda.add(self.now, Event::Inject { host }),
-            Place::Crossbar(crossbar, _) => self.ask_outputs(crossbar),
+        match transmitter.location {
+            Location::Host(host) => self.agenda.add(self.now, Event::Inject { host }),
+            Location::Crossbar(crossbar, _) => self.arbitrate_outputs(crossbar),
         }
     }
 
@@ -397,10 +397,10 @@ impl FlitModel {
         } else {
             receiver.flit_arrives(id, packet, boundary);
         }
-        match receiver.place {
-            Place::Crossbar(crossbar, input) if boundary == 0 => self.queue(crossbar, input, id),
-            Place::Crossbar(..) => {}
-            Place::Host(host) => self.sink(host, id, boundary),
+        match receiver.location {
+            Location::Crossbar(crossbar, input) if boundary == 0 => self.queue(crossbar, input, id),
+            Location::Crossbar(..) => {}
+            Location::Host(host) => self.sink(host, id, boundary),
         }
     }
 
@@ -431,7 +431,7 @@ impl FlitModel {
     /// A packet may be sent from now on; at once, if its output was idle before.
     fn become_eligible(&mut self, at: ReceiverId, id: PacketId) {
         let packet = &self.packets[id];
-        let Place::Crossbar(crossbar, input) = self.receivers[at].place else {
+        let Location::Crossbar(crossbar, input) = self.receivers[at].location else {
             unreachable!("only crossbars send packets on");
         };
         let output = self.crossbars[crossbar].output_to(packet.destination);
@@ -487,7 +487,7 @@ impl FlitModel {
     fn deliver(&mut self, host: HostId, id: PacketId) {
         let packet = &self.packets[id];
         let at = self.hosts[host].receiver;
-        self.receivers[at].take_in(id, packet);
+        self.receivers[at].receive(id, packet);
         self.deliveries.push(Delivery {
             flow: packet.flow,
             sequence: packet.sequence,
@@ -499,7 +499,7 @@ impl FlitModel {
     }
 
     /// Asks every output of a crossbar to arbitrate now. Most have no reason to; it does no harm.
-    fn ask_outputs(&mut self, crossbar: CrossbarId) {
+    fn arbitrate_outputs(&mut self, crossbar: CrossbarId) {
         for output in &self.crossbars[crossbar].outputs {
             self.agenda.add(
                 self.now,

@@ -87,7 +87,7 @@ pub struct VlArbitration {
     pub high: Vec<(Vl, u8)>,
     /// Low-priority table.
     pub low: Vec<(Vl, u8)>,
-    /// Limit of High Priority in 4096-byte units; 0 stands for one packet, 255 for no limit.
+    /// Limit of High Priority in 4096-byte units; 0 means one packet, 255 for no limit.
     pub limit_high: u8,
 }
 

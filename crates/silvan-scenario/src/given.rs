@@ -1,6 +1,6 @@
 //! Which values of a scenario its author gave, and the scenario with all others as comments.
 //!
-//! A default may depend on other values, and a whole default table stands for keys that another
+//! A default may depend on other values, and a whole default table means keys that another
 //! choice would not have. Written as values, defaults would stay when an override changes what they
 //! come from. As comments they follow, and the reader still sees them.
 
@@ -27,7 +27,7 @@ const FILES: [(&[&str], &str, &[&str]); 3] = [
     (
         &["fabric"],
         "routing-file",
-        &["routing", "linear-tables", "path-levels", "sl-to-vl"],
+        &["routing", "linear-tables", "path-sl", "sl-to-vl"],
     ),
     (&["control", "python"], "file", &["source", "name"]),
 ];

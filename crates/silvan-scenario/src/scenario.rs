@@ -118,7 +118,7 @@ impl Scenario {
             .iter()
             .any(|change| names_imported_list(&source, change))
         {
-            // The lists stand in the scenario as it is written, not in its own text.
+            // The lists are in the scenario as it is written, not in its own text.
             return Self::from_toml(&self.to_toml(), &self.source_name, overrides);
         }
         let all = [self.overrides.as_slice(), overrides].concat();
@@ -167,8 +167,7 @@ impl Scenario {
         let origin = file.fabric.routing_file.is_some();
         let origin = origin.then(|| at("fabric.routing-file"));
         import_tables(&mut file.fabric, &fabric, base)?;
-        let has_levels_only =
-            !file.fabric.path_levels.is_empty() && file.fabric.sl_to_vl.is_empty();
+        let has_levels_only = !file.fabric.path_sl.is_empty() && file.fabric.sl_to_vl.is_empty();
         if !lanes_are_given && has_levels_only {
             effective::leave_lanes_to_paths(&mut file);
         }
@@ -362,7 +361,7 @@ impl Scenario {
         &self.file.traffic
     }
 
-    /// Message-passing programs that run beside the traffic, if there are any.
+    /// Message-passing programs that run together with the traffic, if there are any.
     pub fn programs(&self) -> Option<&Plan> {
         self.programs.as_deref()
     }
@@ -426,5 +425,5 @@ fn names_imported_list(source: &Source, change: &Override) -> bool {
         keys.iter().any(|key| path.starts_with(&fabric.key(key)))
     };
     (has("file") && names(&["switch", "host", "cable"]))
-        || (has("routing-file") && names(&["tables", "linear-tables", "path-levels", "sl-to-vl"]))
+        || (has("routing-file") && names(&["tables", "linear-tables", "path-sl", "sl-to-vl"]))
 }

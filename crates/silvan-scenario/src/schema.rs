@@ -1,6 +1,6 @@
 //! How the types of a scenario look in its JSON schema, and the schema itself.
 //!
-//! Two keys beside the standard ones carry what the reference of scenario keys shows: `x-type`, the
+//! Two keys in addition to the standard ones carry what the reference of scenario keys shows: `x-type`, the
 //! type in words, and `x-unit`, the units of a quantity or the unit of a number.
 
 use std::borrow::Cow;

@@ -6,7 +6,7 @@
 //! happens at that instant. The steps are a function of the scenario alone, and results do not
 //! depend on them.
 //!
-//! No engine is compiled here: whoever starts a run brings [`Engines`], those of `silvan-instances`.
+//! No engine is compiled here: the caller that starts a run passes [`Engines`], those of `silvan-instances`.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -159,12 +159,12 @@ pub enum RunError {
         /// Simulated time reached.
         at: Time,
     },
-    /// Packets wait for each other's buffers in a circle.
+    /// Packets wait for each other's buffers in a cycle.
     #[error("{description}")]
     Deadlock {
         /// When and where, in the fabric's names.
         description: String,
-        /// Ports of the circle in the order of travel, as `switch:port (VL n)`.
+        /// Ports of the cycle in the order of travel, as `switch:port (VL n)`.
         cycle: Vec<String>,
     },
     /// The engine cannot go on.
@@ -284,7 +284,7 @@ pub fn run_callbacks(
     run.complete(None, observer)
 }
 
-/// A run under way.
+/// A run in progress.
 struct Run<'a> {
     engines: &'a dyn Engines,
     scenario: &'a Scenario,
@@ -331,7 +331,7 @@ impl<'a> Run<'a> {
                 measurement.sample(self.engine.as_ref());
             }
             if let (true, Some(trees)) = (step.trees, trees.as_mut()) {
-                trees.look(self.engine.as_ref());
+                trees.sample(self.engine.as_ref());
             }
             if step.warm {
                 measurement.start_totals(self.engine.as_mut());

@@ -5,15 +5,15 @@ use silvan_core::{Span, Time};
 
 use silvan_scenario::Scenario;
 
-/// Simulated time between two looks at the observer, times the number of hosts. At full load a host
+/// Simulated time between two calls of the observer, times the number of hosts. At full load a host
 /// sends a packet every microsecond or so; that makes some 500,000 packet-hops, about 50 milliseconds
-/// of work. Each time the engine looks for deadlocks, too, and a large fabric is not looked through at once.
-const LOOK_HOST_TIME: Span = Span::from_ms(128);
+/// of work. Each time the engine checks for deadlocks, too, which takes long in a large fabric.
+const CHECK_HOST_TIME: Span = Span::from_ms(128);
 
-/// The same if the run ends with its programs, and the most it may be then: totals count up to the look that
+/// The same if the run ends with its programs, and the most it may be then: totals count up to the check that
 /// finds them done.
-const LOOK_PROGRAMS_HOST_TIME: Span = Span::from_ms(32);
-const LOOK_PROGRAMS: Span = Span::from_us(100);
+const CHECK_PROGRAMS_HOST_TIME: Span = Span::from_ms(32);
+const CHECK_PROGRAMS: Span = Span::from_us(100);
 
 /// The engine runs to an instant, then these things are done, in this order.
 #[derive(Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub(crate) struct Schedule<'a> {
     sample: Ticks,
     trees: Option<Ticks>,
     sweep: Option<Ticks>,
-    look: Span,
+    check: Span,
     changes: &'a [(Time, SettingChange)],
     now: Option<Time>,
 }
@@ -87,9 +87,9 @@ impl<'a> Schedule<'a> {
             sweep: sweep
                 .filter(|interval| !interval.is_zero())
                 .map(Ticks::every),
-            look: match scenario.programs() {
-                Some(_) => per_host(LOOK_PROGRAMS_HOST_TIME).min(LOOK_PROGRAMS),
-                None => per_host(LOOK_HOST_TIME),
+            check: match scenario.programs() {
+                Some(_) => per_host(CHECK_PROGRAMS_HOST_TIME).min(CHECK_PROGRAMS),
+                None => per_host(CHECK_HOST_TIME),
             },
             changes: &scenario.scheme_settings().timed,
             now: None,
@@ -131,7 +131,7 @@ impl<'a> Schedule<'a> {
     fn next_instant(&self, now: Time) -> Time {
         let instants = [
             Some(self.end),
-            Some(now.saturating_add(self.look)),
+            Some(now.saturating_add(self.check)),
             Some(self.sample.next),
             self.trees.map(|trees| trees.next),
             self.warm_up,

@@ -189,7 +189,7 @@ fn a_seed_repeats_a_run_and_another_one_does_not() {
 
 /// The probe interval and the observer's steps only look: they change nothing.
 #[test]
-fn looking_changes_nothing() {
+fn sampling_changes_nothing() {
     let base = [("control.scheme", "ib-cc"), ("run.duration", "1 ms")];
     let coarse = run_through(&scenario(MINIMAL, &base));
     let fine = [base.as_slice(), &[("probe.interval", "1 us")]].concat();

@@ -49,7 +49,7 @@ struct Life {
     before_birth: Time,
     death: Option<Time>,
     last_seen: Time,
-    looks: u32,
+    samples: u32,
     peak_ports: u32,
     peak_depth: u32,
     peak_queued: Bytes,
@@ -69,7 +69,7 @@ impl Life {
             before_birth: last.unwrap_or(Time::ZERO),
             death: None,
             last_seen: now,
-            looks: 0,
+            samples: 0,
             peak_ports: 0,
             peak_depth: 0,
             peak_queued: Bytes::ZERO,
@@ -80,9 +80,9 @@ impl Life {
         }
     }
 
-    fn look(&mut self, tree: &Tree, now: Time) {
+    fn sample(&mut self, tree: &Tree, now: Time) {
         self.last_seen = now;
-        self.looks += 1;
+        self.samples += 1;
         self.peak_ports = self.peak_ports.max(tree.ports() as u32);
         self.peak_depth = self.peak_depth.max(tree.depth());
         self.peak_queued = self.peak_queued.max(tree.queued());
@@ -130,12 +130,12 @@ impl<'a> TreeLog<'a> {
     }
 
     /// Looks at the trees of this instant.
-    pub fn look(&mut self, engine: &dyn Simulation) {
+    pub fn sample(&mut self, engine: &dyn Simulation) {
         let forest = engine.forest(self.threshold);
         let ids = self.identify(&forest);
         self.forests.push(&forest);
         for (tree, &id) in forest.trees.iter().zip(&ids) {
-            self.lives[id as usize].look(tree, forest.at);
+            self.lives[id as usize].sample(tree, forest.at);
             let destination = host_name(self.scenario, tree.destination);
             self.trees
                 .push(forest.at, id, tree, &self.rows, destination);
@@ -236,7 +236,7 @@ impl<'a> TreeLog<'a> {
         table.push("birth_ps", times(&|life| life.birth));
         table.push("death_ps", times(&|life| life.death.unwrap_or(end)));
         table.push("died", column(|life| u32::from(life.death.is_some())));
-        table.push("samples", column(|life| life.looks));
+        table.push("samples", column(|life| life.samples));
         table.push("peak_ports", column(|life| life.peak_ports));
         table.push("peak_depth", column(|life| life.peak_depth));
         table.push("peak_queued_bytes", peak_queued.collect::<Vec<_>>());

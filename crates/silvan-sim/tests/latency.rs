@@ -106,7 +106,7 @@ fn known_latencies() {
     assert!(off.table("hosts").unwrap().column(EXACT[0]).is_none());
 }
 
-/// Latencies that differ by less than the resolution of the histogram are told apart: packets of 2042 to
+/// Latencies that differ by less than the resolution of the histogram are distinguished: packets of 2042 to
 /// 2046 bytes on the wire take 1 ns more for every 2 bytes.
 #[test]
 fn latencies_one_nanosecond_apart_differ() {

@@ -82,9 +82,9 @@ fn a_program_that_is_stuck_is_an_error() {
     );
 }
 
-/// Flows beside programs, with each scheme: both deliver, and every packet is counted in its own class.
+/// Flows together with programs, with each scheme: both deliver, and every packet is counted in its own class.
 #[test]
-fn programs_run_beside_traffic() {
+fn programs_run_together_with_traffic() {
     let text = format!("{QUIET}\n[[traffic.flow]]\nfrom = \"host-0000\"\nto = \"host-0001\"\n");
     for scheme in ["none", "ib-cc", "ecn"] {
         let output = output(

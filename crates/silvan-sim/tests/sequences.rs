@@ -190,9 +190,9 @@ fn a_sequence_may_come_back_to_its_sender() {
     assert_eq!(instants(&done, "sequences", "end_ps"), [Some(end * 1_000)]);
 }
 
-/// Programs beside sequences know of their own deliveries, and sequences of theirs.
+/// Programs together with sequences know of their own deliveries, and sequences of theirs.
 #[test]
-fn programs_run_beside_sequences() {
+fn programs_run_together_with_sequences() {
     let program = r#"
         [[traffic.program]]
         kind = "allreduce-ring"

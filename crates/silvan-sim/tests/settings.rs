@@ -21,7 +21,7 @@ fn packet_time() -> Span {
 }
 
 /// Two switches with three hosts each. Hosts 0 and 3 are each sent to by the other two of their
-/// switch, and nobody is throttled: only the first entry of the table is in use.
+/// switch, and no flow is throttled: only the first entry of the table is in use.
 const BASE: &str = r#"
     [fabric]
     generator = "chain"

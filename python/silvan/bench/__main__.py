@@ -144,7 +144,7 @@ def _live_table(measured: Sequence[MeasuredLive]) -> Table:
     table = Table(title="The live fabric; median over the repeats")
     table.add_column("benchmark", no_wrap=True)
     table.add_column("what")
-    for heading in ("median", "range", "ibsim", "aim"):
+    for heading in ("median", "range", "ibsim", "goal"):
         table.add_column(heading, justify="right", no_wrap=True)
 
     def number(value: float) -> str:
@@ -163,9 +163,9 @@ def _live_table(measured: Sequence[MeasuredLive]) -> Table:
 
 
 def _aim(one: MeasuredLive, number: Callable[[float], str]) -> str:
-    """Say what is aimed for: a value, ibsim's, or nothing."""
-    if one.aim is not None:
-        return f"{number(one.aim)} {one.unit}"
+    """Say what the goal is: a value, ibsim's, or nothing."""
+    if one.goal is not None:
+        return f"{number(one.goal)} {one.unit}"
     return "as ibsim" if one.ibsim is not None else ""
 
 

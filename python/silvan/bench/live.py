@@ -1,4 +1,4 @@
-"""How fast the live fabric is: beside ibsim, and beside the wall clock."""
+"""How fast the live fabric is: next to ibsim, and next to the wall clock."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class LiveBenchmark:
     ----------
     name, what, unit : str
         Short name, description, and the unit of what is measured.
-    aim : float, optional
-        What is aimed for; ``None`` for no more than ibsim takes.
+    goal : float, optional
+        What the goal is; ``None`` for no more than ibsim takes.
     measure : callable
         Measures once: the value, and that of ibsim if it is compared.
     """
@@ -56,7 +56,7 @@ class LiveBenchmark:
     name: str
     what: str
     unit: str
-    aim: float | None
+    goal: float | None
     measure: Callable[[], tuple[float, float | None]]
 
 
@@ -74,8 +74,8 @@ class MeasuredLive:
         Median and range.
     ibsim : float, optional
         The median of ibsim, measured in turns with it.
-    aim : float, optional
-        What is aimed for.
+    goal : float, optional
+        What the goal is.
     """
 
     name: str
@@ -86,7 +86,7 @@ class MeasuredLive:
     lowest: float
     highest: float
     ibsim: float | None
-    aim: float | None
+    goal: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Give the measurements as plain values, for JSON."""
@@ -136,13 +136,13 @@ def measure_live(
             f"{benchmark.name} needs programs that are not installed",
             f"apt-get install {' '.join(missing)}",
         )
-    values, beside = [], []
+    values, references = [], []
     for number in range(1, repeats + 1):
         on_repeat(number)
         value, ibsim = benchmark.measure()
         values.append(value)
         if ibsim is not None:
-            beside.append(ibsim)
+            references.append(ibsim)
     return MeasuredLive(
         name=benchmark.name,
         what=benchmark.what,
@@ -151,8 +151,8 @@ def measure_live(
         value=statistics.median(values),
         lowest=min(values),
         highest=max(values),
-        ibsim=statistics.median(beside) if beside else None,
-        aim=benchmark.aim,
+        ibsim=statistics.median(references) if references else None,
+        goal=benchmark.goal,
     )
 
 

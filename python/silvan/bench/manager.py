@@ -1,4 +1,4 @@
-"""How fast a subnet's counters are swept: `silvan dcms` beside the common tools."""
+"""How fast a subnet's counters are swept: `silvan dcms` next to the common tools."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from silvan.cli.printer import note, progress_bars, put_json, put_table
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from silvan.compare import Quantity, Standing
+    from silvan.compare import Quantity, RankingRow
 
 
 def compare(
@@ -51,8 +51,8 @@ def compare(
     """Compare congestion-control schemes on a scenario.
 
     The schemes are no control, InfiniBand's with Table I of gran2012, the DCMS on top of it,
-    explicit notification with two response functions, proactive throttling, that beside
-    InfiniBand's, DCQCN, and the scenario's own if it stands in a Python file. Finished runs are
+    explicit notification with two response functions, proactive throttling alone and together with
+    InfiniBand's, DCQCN, and the scenario's own if it is in a Python file. Finished runs are
     kept under --out and not run again. Prints a table and draws it as dots. A scheme whose run
     fails has no numbers; the exit status is then 1.
     """
@@ -73,18 +73,16 @@ def compare(
     origin = Origin(loaded.name, loaded.hash, _silvan.version())
     claim_figures(folder, "compare.*", origin, overwrite=overwrite)
     with progress_bars(labels) as on_progress:
-        standings = do_compare(
-            loaded, names, seeds=seeds, root=out / "runs", on_progress=on_progress
-        )
-    written = draw_comparison(standings, title=loaded.name, folder=folder, stem="compare")
-    report = [one.to_dict() for one in standings]
+        ranking = do_compare(loaded, names, seeds=seeds, root=out / "runs", on_progress=on_progress)
+    written = draw_comparison(ranking, title=loaded.name, folder=folder, stem="compare")
+    report = [one.to_dict() for one in ranking]
     write_text(folder / "compare.json", json.dumps(report, indent=2) + "\n")
     if as_json:
         put_json(report)
     else:
-        put_table(_table(loaded.name, standings))
+        put_table(_table(loaded.name, ranking))
     note(f"wrote {written[0]}, and the same as SVG, CSV and JSON")
-    failed = [one for one in standings if one.failure]
+    failed = [one for one in ranking if one.failure]
     for one in failed:
         note(f"error: {one.baseline.name}: {one.failure}")
     if failed:
@@ -95,38 +93,37 @@ def _over(seeds: int) -> str:
     return "one seed" if seeds == 1 else f"mean ± standard deviation over {seeds} seeds"
 
 
-def _table(name: str, standings: Sequence[Standing]) -> Table:
+def _table(name: str, ranking: Sequence[RankingRow]) -> Table:
     from rich.table import Table
 
     from silvan.compare import quantities
 
-    shown = quantities(standings)
+    shown = quantities(ranking)
     table = Table(
-        title=f"{name}: schemes side by side, {_over(standings[0].seeds)}",
+        title=f"{name}: schemes side by side, {_over(ranking[0].seeds)}",
         caption="Rates: second half of the run. State: bytes of a switch per port and lane; of a "
-        "host, and for each flow. Trees are gone at a tenth of the most Port VLs without "
-        "control, victims back at nine tenths of their best rate under any scheme.",
+        "host, and for each flow. Congestion is cleared when the trees hold at most a tenth of the "
+        "largest number of Port VLs without control; victims are recovered at nine tenths of their "
+        "best rate under any scheme.",
     )
     table.add_column("scheme", no_wrap=True)
     for one in shown:
         table.add_column(one.title, justify="right", no_wrap=True)
     table.add_column("state\nswitch, B", justify="right", no_wrap=True)
     table.add_column("state\nhost, B", justify="right", no_wrap=True)
-    for standing in standings:
-        cost = standing.baseline.cost
+    for entry in ranking:
+        cost = entry.baseline.cost
         table.add_row(
-            standing.baseline.name,
-            *(_cell(standing, one) for one in shown),
+            entry.baseline.name,
+            *(_cell(entry, one) for one in shown),
             "" if cost.switch_bytes is None else f"{cost.switch_bytes}",
             "" if cost.host_bytes is None else f"{cost.host_bytes} + {cost.flow_bytes}/flow",
         )
     return table
 
 
-def _cell(standing: Standing, quantity: Quantity) -> str:
-    value, deviation = (
-        numbers[quantity.name] for numbers in (standing.numbers, standing.deviations)
-    )
+def _cell(entry: RankingRow, quantity: Quantity) -> str:
+    value, deviation = (numbers[quantity.name] for numbers in (entry.numbers, entry.deviations))
     if math.isnan(value):
         return ""
     text = "never" if math.isinf(value) else f"{value:.{quantity.digits}f}"

@@ -24,15 +24,15 @@ def validate(scenario: ScenarioPath, set_: Assignments = None, *, as_json: AsJso
     require_scheme(loaded, loaded.seed)
     facts = loaded.describe()
     response = Response.of_scenario(loaded)
-    findings = response.check() if response else []
+    diagnoses = response.check() if response else []
     if as_json:
-        found = {"response": [one.to_dict() for one in findings]} if response else {}
+        found = {"response": [one.to_dict() for one in diagnoses]} if response else {}
         put_json({**facts, "warnings": loaded.warnings, **found})
         return
     put(f"{scenario}: valid")
     for key, value in facts.items():
         put(f"  {_fact(key, value)}")
-    for one in findings:
+    for one in diagnoses:
         held = "holds" if one.holds else "fails"
         values = f"{one.value:.6g}, bound {one.bound:.6g}"
         at = f"{'tightest ' if one.holds else ''}at rate {one.rate:.4g}: {values}"

@@ -60,7 +60,7 @@ def reproduce(
 ) -> None:
     """Reproduce the experiments of a paper.
 
-    Prints the paper's numbers beside those measured, draws the figures and writes a report. A
+    Prints the paper's numbers next to those measured, draws the figures and writes a report. A
     difference is data, not an error: the exit status is 0. Finished runs are kept under --out and
     not run again, so Ctrl-C costs only those that were going on.
     """
@@ -183,10 +183,10 @@ def _put_tables(outcome: Outcome, rows: Sequence[Row | ShapeRow], *, change: str
 
 
 def _point_table(title: str, points: PointTable) -> Table:
-    """Show a figure's points, without the late window: that is in the CSV and in the report."""
+    """Show a figure's points without the steady-state window: the CSV and the report have it."""
     from rich.table import Table
 
-    names, rows = points.in_words(late=False)
+    names, rows = points.in_words(steady=False)
     table = Table(title=title)
     for name in names:
         table.add_column(name, justify="right")
@@ -200,15 +200,23 @@ def _target_table(outcome: Outcome, title: str, rows: Sequence[Row | ShapeRow]) 
 
     from silvan.reproduce.experiment import ShapeRow
 
-    whole, late = outcome.windows
+    whole, steady = outcome.windows
     table = Table(
         title=title,
-        caption=f"measured: mean over the seeds, averaged over {whole}; late: {late}. "
+        caption=f"measured: mean over the seeds, averaged over {whole}; steady: {steady}. "
         "± is the standard deviation over the seeds; * marks numbers used for calibration.",
     )
     table.add_column("id", no_wrap=True)
     table.add_column("what")
-    for heading in ("paper", "measured", "seeds", "late", "difference", "aim", "within"):
+    for heading in (
+        "paper",
+        "measured",
+        "seeds",
+        "steady state",
+        "difference",
+        "tolerance",
+        "within tolerance",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         if isinstance(row, ShapeRow):
@@ -222,10 +230,10 @@ def _target_table(outcome: Outcome, title: str, rows: Sequence[Row | ShapeRow]) 
             f"{target.value:.3f}",
             f"{row.measured:.3f}{spread}",
             str(len(row.values)),
-            f"{row.late:.3f}",
+            f"{row.steady:.3f}",
             f"{row.rel_diff:+.1%}",
             f"{target.tol:.0%}",
-            _yes_or_no(row.within),
+            _yes_or_no(row.within_tolerance),
         )
     return table
 
@@ -233,9 +241,9 @@ def _target_table(outcome: Outcome, title: str, rows: Sequence[Row | ShapeRow]) 
 def _add_shape(table: Table, row: ShapeRow) -> None:
     found = row.verdict
     text = f"{row.target.shape}\nRule: {found.rule}\nFound: {found.whole.facts}"
-    text += f"\nLate: {found.late.facts}"
-    late = "holds" if found.late.holds else "fails"
-    table.add_row(row.target.id, text, "", "", "", late, "", "", _yes_or_no(found.whole.holds))
+    text += f"\nLate: {found.steady.facts}"
+    steady = "holds" if found.steady.holds else "fails"
+    table.add_row(row.target.id, text, "", "", "", steady, "", "", _yes_or_no(found.whole.holds))
 
 
 def _yes_or_no(value: bool) -> str:  # noqa: FBT001 - there is nothing else to say

@@ -28,7 +28,7 @@ class RunsView:
     labels : sequence of str
         Names of the runs.
     weights : sequence of float
-        About how long each takes beside the others.
+        About how long each takes next to the others.
     bars : rich.progress.Progress, optional
         Where to draw; None writes a line from time to time instead.
     """
@@ -107,7 +107,7 @@ def runs_view(labels: Sequence[str], weights: Sequence[float]) -> Iterator[RunsV
     labels : sequence of str
         Names of the runs.
     weights : sequence of float
-        About how long each takes beside the others.
+        About how long each takes next to the others.
 
     Yields
     ------

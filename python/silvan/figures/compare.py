@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.ticker import Locator
 
-    from silvan.compare import Quantity, Standing
+    from silvan.compare import Quantity, RankingRow
 
 _BEST = "#009E73"
 _DOT = "#0072B2"
@@ -23,13 +23,13 @@ _CROSS = "x"
 
 
 def draw_comparison(
-    standings: Sequence[Standing], *, title: str, folder: Path, stem: str
+    ranking: Sequence[RankingRow], *, title: str, folder: Path, stem: str
 ) -> list[Path]:
     """Draw a comparison as dots.
 
     Parameters
     ----------
-    standings : sequence of Standing
+    ranking : sequence of RankingRow
         What was measured; no control first.
     title : str
         What was run.
@@ -43,21 +43,21 @@ def draw_comparison(
     list of Path
         The PNG, the SVG and the CSV.
     """
-    shown = quantities(standings)
-    with style.styled(1.6 + 1.25 * len(shown), 1.5 + 0.3 * len(standings), title) as figure:
+    shown = quantities(ranking)
+    with style.styled(1.6 + 1.25 * len(shown), 1.5 + 0.3 * len(ranking), title) as figure:
         grid = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
-        places = list(range(len(standings)))[::-1]
+        places = list(range(len(ranking)))[::-1]
         drawn: set[str] = set()
         for axes, quantity in zip(grid, shown, strict=True):
-            drawn |= _panel(axes, quantity, standings, places)
-        grid[0].set_yticks(places, [one.baseline.name for one in standings])
-        grid[0].set_ylim(-0.6, len(standings) - 0.4)
+            drawn |= _panel(axes, quantity, ranking, places)
+        grid[0].set_yticks(places, [one.baseline.name for one in ranking])
+        grid[0].set_ylim(-0.6, len(ranking) - 0.4)
         figure.supxlabel(
-            _legend(drawn) + _bars(standings),
+            _legend(drawn) + _bars(ranking),
             fontsize=8,
             color=style.FAINT,
         )
-        deviations = shown if standings[0].seeds > 1 else []
+        deviations = shown if ranking[0].seeds > 1 else []
         header = (
             "scheme",
             *(one.name for one in shown),
@@ -69,7 +69,7 @@ def draw_comparison(
                 *(one.numbers[q.name] for q in shown),
                 *(one.deviations[q.name] for q in deviations),
             )
-            for one in standings
+            for one in ranking
         ]
         return style.save(figure, folder, stem, (header, rows))
 
@@ -84,18 +84,18 @@ def _legend(drawn: set[str]) -> str:
     return "; ".join(text for mark, text in meanings.items() if mark in drawn)
 
 
-def _bars(standings: Sequence[Standing]) -> str:
-    seeds = standings[0].seeds
+def _bars(ranking: Sequence[RankingRow]) -> str:
+    seeds = ranking[0].seeds
     return f"; bars: standard deviation over {seeds} seeds" if seeds > 1 else ""
 
 
 def _panel(
-    axes: Axes, quantity: Quantity, standings: Sequence[Standing], places: Sequence[int]
+    axes: Axes, quantity: Quantity, ranking: Sequence[RankingRow], places: Sequence[int]
 ) -> set[str]:
     """Draw one thing that schemes are compared by, and return the colours and marks drawn."""
     drawn = set()
-    values = [one.numbers[quantity.name] for one in standings]
-    deviations = [one.deviations[quantity.name] for one in standings]
+    values = [one.numbers[quantity.name] for one in ranking]
+    deviations = [one.deviations[quantity.name] for one in ranking]
     finite = [value for value in values if math.isfinite(value)]
     top = max(finite, default=1.0) or 1.0
     pick = max if quantity.better == "more" else min
@@ -116,7 +116,7 @@ def _panel(
         drawn.add(colour)
         if math.isfinite(deviation):
             axes.errorbar(value, place, xerr=deviation, color=colour, linewidth=1.2)
-        # Beside the dot, or above its bar.
+        # Next to the dot, or above its bar.
         has_bar = math.isfinite(deviation) and deviation > 0
         axes.annotate(
             label(value, quantity.digits),

@@ -141,7 +141,7 @@ class Drawing:
         ]
 
     def change(self, axes: Axes, before: Snapshot, after: Snapshot) -> None:
-        """Draw what two instants have in common, and what stands at one of them only.
+        """Draw what two instants have in common, and what is at one of them only.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Drawing:
             return CHANGE_COLOURS[place[one in which[0], one in which[1]]]
 
         colours = {row: colour(ports, row) for row in ports[0] | ports[1]}
-        # What has changed stands above what has not.
+        # What has changed is above what has not.
         for zorder, snapshot in ((4, after), (3.5, before)):
             self._branches(axes, snapshot, colours, zorder=zorder)
             self._hotspots(axes, snapshot, colours)

@@ -1,4 +1,4 @@
-"""Where the parts of a fabric stand in a drawing of it, unfolded.
+"""Where the parts of a fabric are in a drawing of it, unfolded.
 
 Packets travel downwards: all hosts as senders on top, below them the switches on the way up from
 the hosts, in the middle the highest switches, then the switches on the way down, at the bottom all
@@ -18,7 +18,7 @@ from silvan.result import Result
 
 Point = tuple[float, float]
 
-# Hosts of one switch stand in one row if they are few, else in a block of three columns. Distances
+# Hosts of one switch are in one row if they are few, else in a block of three columns. Distances
 # are in widths of a leaf switch.
 _ONE_ROW = 8
 _HOST_COLUMNS = 3

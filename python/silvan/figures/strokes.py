@@ -87,7 +87,7 @@ def strokes(
     widths : sequence of float
         Width of each, in points.
     zorder : float
-        What is higher stands above.
+        What is higher is above.
     alpha : float, optional
         Opacity of all; 1 by default.
 
@@ -114,7 +114,7 @@ def strokes(
 def symbol(
     axes: Axes, path: Path, colour: str, width: float, *, zorder: float, alpha: float | None = None
 ) -> None:
-    """Draw a path that stands in many panels of one size: an SVG then holds it only once.
+    """Draw a path that is in many panels of one size: an SVG then holds it only once.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def symbol(
     width : float
         Its width, in points.
     zorder : float
-        What is higher stands above.
+        What is higher is above.
     alpha : float, optional
         Opacity; 1 by default.
     """

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-# From the palette of Okabe and Ito, which colour-blind readers can tell apart. Vermilion has
+# From the palette of Okabe and Ito, which colour-blind readers can distinguish. Vermilion has
 # always meant "no control" and blue "control" in every figure.
 CC_COLOURS = {"off": "#D55E00", "on": "#0072B2"}
 CC_LABELS = {"off": "CC off", "on": "CC on"}
-# For curves that are told apart by a quantity: further colours of the same palette.
+# For curves that are distinguished by a quantity: further colours of the same palette.
 SHADES = ("#56B4E9", "#009E73", "#CC79A7", "#E69F00")
 REFERENCE = "#000000"
 INK = "#333333"
@@ -105,7 +105,7 @@ def styled(width_in: float, height_in: float, title: str = "") -> Iterator[Figur
 
 
 def label_line(axes: Axes, x: float, y: float, text: str, colour: str, **placing: object) -> None:
-    """Write a line's name beside it, in its colour, so that no legend is needed."""
+    """Write a line's name next to it, in its colour, so that no legend is needed."""
     axes.annotate(
         text,
         (x, y),
@@ -134,7 +134,7 @@ def legend_below(
     handles : Mapping, optional
         What to explain, by name; by default what is labelled in these axes.
     columns : int, optional
-        Columns of the legend; by default all names stand in one row.
+        Columns of the legend; by default all names are in one row.
     note : str, optional
         What else a reader must know, in small type above the names.
     **spacing : float

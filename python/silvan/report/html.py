@@ -70,13 +70,13 @@ def write_report(plan: Plan, outcomes: Sequence[Outcome], path: Path) -> Path:
 
 
 class _Tally:
-    """How many of some rows are within what is aimed for, in each window."""
+    """How many of some rows are within the tolerance, in each window."""
 
     def __init__(self, rows: Iterator[Row | ShapeRow]) -> None:
         listed = list(rows)
         self.count = len(listed)
-        self.whole = sum(row.within for row in listed)
-        self.late = sum(row.within_late for row in listed)
+        self.whole = sum(row.within_tolerance for row in listed)
+        self.steady = sum(row.within_tolerance_steady for row in listed)
 
 
 def _image(path: Path) -> str:

@@ -1,9 +1,9 @@
-"""Reproducing papers: their studies, their numbers, and ours beside them."""
+"""Reproducing papers: their studies, their numbers, and ours next to them."""
 
 from silvan.reproduce.experiment import (
     Case,
+    ClauseResult,
     Experiment,
-    Finding,
     Measurement,
     PointTable,
     Row,
@@ -16,8 +16,8 @@ from silvan.reproduce.targets import Target, read_targets
 
 __all__ = [
     "Case",
+    "ClauseResult",
     "Experiment",
-    "Finding",
     "Measurement",
     "Paper",
     "PointTable",

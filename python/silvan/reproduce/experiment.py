@@ -49,10 +49,10 @@ class Measurement:
     Attributes
     ----------
     id : str
-        The target that it belongs beside.
+        The target that it is compared with.
     values : tuple of float
         One value per seed, averaged over the paper's window.
-    late : tuple of float
+    steady : tuple of float
         One value per seed, averaged over the last part of the run.
     note : str
         How several points of a curve became this one number, where they did.
@@ -60,12 +60,12 @@ class Measurement:
 
     id: str
     values: tuple[float, ...]
-    late: tuple[float, ...]
+    steady: tuple[float, ...]
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClauseResult:
     """Whether curves do what a rule says, in one averaging window.
 
     Attributes
@@ -87,17 +87,18 @@ class Verdict:
     Attributes
     ----------
     id : str
-        The target that it belongs beside.
+        The target that it is compared with.
     rule : str
         What must hold, stated such that anyone can check it.
-    whole, late : Finding
-        What was found in the paper's window, and in the late one; the mean over the seeds counts.
+    whole, steady : ClauseResult
+        What was found in the paper's window, and in the steady-state one; the mean
+        over the seeds counts.
     """
 
     id: str
     rule: str
-    whole: Finding
-    late: Finding
+    whole: ClauseResult
+    steady: ClauseResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +116,13 @@ class PointTable:
     header: tuple[str, ...]
     rows: tuple[tuple[float | str, ...], ...]
 
-    def in_words(self, *, late: bool = True) -> tuple[list[str], list[list[str]]]:
+    def in_words(self, *, steady: bool = True) -> tuple[list[str], list[list[str]]]:
         """Write the values for people, each mean with its standard deviation over the seeds.
 
         Parameters
         ----------
-        late : bool
-            Whether to include the columns of the late window.
+        steady : bool
+            Whether to include the columns of the steady-state window.
 
         Returns
         -------
@@ -136,7 +137,7 @@ class PointTable:
         names = [
             name
             for name in self.header
-            if not name.endswith("_sd") and (late or not name.endswith("_late"))
+            if not name.endswith("_sd") and (steady or not name.endswith("_steady"))
         ]
 
         def cell(values: Mapping[str, float | str], name: str) -> str:
@@ -161,8 +162,8 @@ class Experiment:
     cases : tuple of Case
         What to run.
     windows : tuple of str, or callable
-        The two averaging windows in words: the paper's, then the late one. A callable computes
-        them from the runs, whose length decides.
+        The two averaging windows in words: the paper's, then the steady-state one. A callable
+        computes them from the runs, whose length decides.
     quick : Mapping
         Overrides that make every case short.
     quick_note : str
@@ -192,7 +193,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A paper's number beside ours.
+    """A paper's number next to ours.
 
     Attributes
     ----------
@@ -202,8 +203,8 @@ class Row:
         Mean over the seeds, in the paper's averaging window.
     spread : float, optional
         Sample standard deviation over the seeds; None for a single seed.
-    late : float
-        Mean over the seeds, in the late window.
+    steady : float
+        Mean over the seeds, in the steady-state window.
     values : tuple of float
         One value per seed, in the paper's averaging window.
     note : str
@@ -213,7 +214,7 @@ class Row:
     target: Target
     measured: float
     spread: float | None
-    late: float
+    steady: float
     values: tuple[float, ...]
     note: str = ""
 
@@ -223,14 +224,14 @@ class Row:
         return self._rel_diff(self.measured)
 
     @property
-    def within(self) -> bool:
-        """Whether the difference is within what we aim for."""
+    def within_tolerance(self) -> bool:
+        """Whether the difference is within the tolerance."""
         return self._within(self.measured)
 
     @property
-    def within_late(self) -> bool:
-        """Whether it would be, were the late window the paper's."""
-        return self._within(self.late)
+    def within_tolerance_steady(self) -> bool:
+        """Whether it would be, were the steady-state window the paper's."""
+        return self._within(self.steady)
 
     def _rel_diff(self, value: float) -> float:
         assert self.target.value is not None
@@ -249,11 +250,11 @@ class Row:
             "measured": self.measured,
             "spread": self.spread,
             "rel_diff": self.rel_diff,
-            "within": self.within,
+            "within_tolerance": self.within_tolerance,
             "tol": self.target.tol,
             "calibrated": self.target.calibrate,
-            "late": self.late,
-            "within_late": self.within_late,
+            "steady": self.steady,
+            "within_tolerance_steady": self.within_tolerance_steady,
             "values": list(self.values),
             "note": self.note,
         }
@@ -275,14 +276,14 @@ class ShapeRow:
     verdict: Verdict
 
     @property
-    def within(self) -> bool:
+    def within_tolerance(self) -> bool:
         """Whether the rule holds in the paper's averaging window."""
         return self.verdict.whole.holds
 
     @property
-    def within_late(self) -> bool:
-        """Whether it holds in the late window."""
-        return self.verdict.late.holds
+    def within_tolerance_steady(self) -> bool:
+        """Whether it holds in the steady-state window."""
+        return self.verdict.steady.holds
 
     def to_dict(self) -> dict[str, Any]:
         """Give the row as plain values, for JSON; the numbers of a :class:`Row` are null."""
@@ -293,22 +294,22 @@ class ShapeRow:
             "measured": None,
             "spread": None,
             "rel_diff": None,
-            "within": self.within,
+            "within_tolerance": self.within_tolerance,
             "tol": None,
             "calibrated": self.target.calibrate,
-            "late": None,
-            "within_late": self.within_late,
+            "steady": None,
+            "within_tolerance_steady": self.within_tolerance_steady,
             "values": [],
             "rule": self.verdict.rule,
             "found": self.verdict.whole.facts,
-            "found_late": self.verdict.late.facts,
+            "found_steady": self.verdict.steady.facts,
         }
 
 
 def compare(
     targets: Mapping[str, Target], measured: Sequence[Measurement | Verdict]
 ) -> list[Row | ShapeRow]:
-    """Put what was measured beside the targets of the same id.
+    """Put what was measured next to the targets of the same id.
 
     Parameters
     ----------
@@ -338,7 +339,7 @@ def _row(target: Target, one: Measurement | Verdict) -> Row | ShapeRow:
         target=target,
         measured=statistics.fmean(one.values),
         spread=statistics.stdev(one.values) if len(one.values) > 1 else None,
-        late=statistics.fmean(one.late),
+        steady=statistics.fmean(one.steady),
         values=one.values,
         note=one.note,
     )

@@ -1,4 +1,4 @@
-"""Which runs the experiments of a paper need: each once, whoever needs it."""
+"""Which runs the experiments of a paper need: each once, even if several need it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PlannedRun:
     seed : int
         Seed of the run.
     weight : float
-        About how long it takes beside others: what is delivered at most decides.
+        About how long it takes, compared with others: what is delivered at most decides.
     """
 
     label: str

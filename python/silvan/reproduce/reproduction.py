@@ -1,4 +1,4 @@
-"""A whole reproduction: runs, numbers beside the paper's, figures, and what is kept of them."""
+"""A whole reproduction: runs, numbers next to the paper's, figures, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Outcome:
     windows : tuple of str
         Its two averaging windows in words.
     rows : tuple of Row or ShapeRow
-        The paper's statements beside what was measured.
+        The paper's statements next to what was measured.
     points : PointTable, optional
         The figure's points.
     figures : tuple of Path

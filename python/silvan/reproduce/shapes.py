@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from silvan.reproduce.experiment import Finding, Verdict
+from silvan.reproduce.experiment import ClauseResult, Verdict
 
 Curve = Mapping[int, float]
 """A value per point, in the order of the points."""
@@ -23,11 +23,11 @@ class Clause:
     rule : str
         What must hold.
     check : callable
-        Tells whether it does in window 0 (whole) or 1 (late), and what was found.
+        Tells whether it does in window 0 (whole) or 1 (steady), and what was found.
     """
 
     rule: str
-    check: Callable[[int], Finding]
+    check: Callable[[int], ClauseResult]
 
 
 def judge(target: str, clauses: Sequence[Clause]) -> Verdict:
@@ -46,10 +46,10 @@ def judge(target: str, clauses: Sequence[Clause]) -> Verdict:
         Rules and findings, numbered if there are several.
     """
 
-    def find(window: int) -> Finding:
+    def find(window: int) -> ClauseResult:
         found = [clause.check(window) for clause in clauses]
         words = [f"{one.facts}: {'yes' if one.holds else 'no'}" for one in found]
-        return Finding(all(one.holds for one in found), _listed(words))
+        return ClauseResult(all(one.holds for one in found), _listed(words))
 
     return Verdict(target, _listed([clause.rule for clause in clauses]), find(0), find(1))
 

@@ -20,7 +20,7 @@ class Target:
     value : float, optional
         The number. None where the paper only draws it.
     tol : float, optional
-        Relative difference that we aim to stay within.
+        Relative difference that is within the tolerance.
     shape : str, optional
         What a drawn curve must do, where there is no number.
     calibrate : bool

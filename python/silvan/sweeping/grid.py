@@ -24,7 +24,7 @@ def parse_grid(words: Sequence[str]) -> dict[str, list[TomlValue]]:
     ----------
     words : sequence of str
         A value may be any TOML literal; what is none is taken as text, so that quantities need no
-        quotes of their own. ``FIRST..LAST:STEP`` stands for evenly spaced numbers, both ends
+        quotes of their own. ``FIRST..LAST:STEP`` means evenly spaced numbers, both ends
         included, the step being one by default; a unit behind it belongs to each.
 
     Returns

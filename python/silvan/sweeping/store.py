@@ -305,7 +305,7 @@ def read_rows(path: Path, keys: Sequence[str]) -> dict[str, Row]:
 
 
 def _require_free(path: Path) -> None:
-    """Make sure that a folder is a sweep's, or nobody's."""
+    """Make sure that a folder is a sweep's, or unused."""
     if (path / MANIFEST).exists() or not path.exists():
         return
     # A sweep that was killed while it wrote its first manifest leaves the unfinished file.

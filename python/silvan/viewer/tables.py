@@ -58,7 +58,7 @@ class PageTables:
     groups : tuple of str
         Names of the groups of hosts in ``group_series``, in their order.
     merged_samples : int
-        Samples of the run that one sample of the port series stands for.
+        Samples of the run that one sample of the port series covers.
     skipped_trees : int
         Samples of the trees of which one is kept.
     """

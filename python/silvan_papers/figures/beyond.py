@@ -59,18 +59,18 @@ def draw_levels(
             axes.set_xlabel("share p of traffic to hotspots (%)")
             for (level, points), colour in zip(levels.items(), _LEVEL_COLOURS, strict=True):
                 quantities = np.array([getattr(one, group) for one in points.values()])
-                late = quantities[:, 1]
+                steady = quantities[:, 1]
                 axes.fill_between(
                     list(points),
-                    late.min(axis=1),
-                    late.max(axis=1),
+                    steady.min(axis=1),
+                    steady.max(axis=1),
                     color=colour,
                     alpha=0.18,
                     linewidth=0,
                 )
                 axes.plot(
                     list(points),
-                    late.mean(axis=1),
+                    steady.mean(axis=1),
                     color=colour,
                     marker="o",
                     markersize=3.6,
@@ -170,8 +170,8 @@ def _bars(
     axes.tick_params(axis="x", length=0, labelcolor=style.INK)
     for side, control in ((-0.5, "off"), (0.5, "on")):
         quantities: list[Quantity] = [getattr(cases[control], group) for cases in groups.values()]
-        late = np.array([quantity[1] for quantity in quantities])
-        mean = late.mean(axis=1)
+        steady = np.array([quantity[1] for quantity in quantities])
+        mean = steady.mean(axis=1)
         at = np.arange(len(groups)) + side * _BAR_WIDTH
         axes.bar(
             at,
@@ -180,11 +180,11 @@ def _bars(
             color=style.CC_COLOURS[control],
             label=style.CC_LABELS[control],
         )
-        spread = np.abs(np.array([late.min(axis=1), late.max(axis=1)]) - mean)
+        spread = np.abs(np.array([steady.min(axis=1), steady.max(axis=1)]) - mean)
         axes.errorbar(at, mean, yerr=spread, fmt="none", ecolor=style.INK, elinewidth=1, capsize=2)
-        tops = late.max(axis=1)
+        tops = steady.max(axis=1)
         if levels:
-            # A value that would stand on the line stands above it.
+            # A value that would stand on the line is above it.
             on_line = np.abs(tops - levels) < 0.1 * np.array(levels)
             tops = np.where(on_line, np.maximum(tops, levels), tops)
         for x, value, top in zip(at, mean, tops, strict=True):

@@ -15,7 +15,7 @@ Ratios = Mapping[str, tuple[float, float]]
 
 
 def draw_ratios(paper: Ratios, ours: Ratios, *, folder: Path, stem: str) -> list[Path]:
-    """Draw b/a and c/a of every row of the slides beside ours, on a logarithmic scale."""
+    """Draw b/a and c/a of every row of the slides next to ours, on a logarithmic scale."""
     names = list(paper)
     places = np.arange(len(names))[::-1]
     with style.styled(8.6, 5.4) as figure:
@@ -37,7 +37,7 @@ def draw_ratios(paper: Ratios, ours: Ratios, *, folder: Path, stem: str) -> list
             places, [name.replace("_", " ").replace("bw", "bandwidth") for name in names]
         )
         axes.set_xlabel("with congestion, relative to without")
-        axes.set_title("HPCC beside three flows to a hotspot", loc="left")
+        axes.set_title("HPCC together with three flows to a hotspot", loc="left")
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
         return style.save(figure, folder, stem)
 

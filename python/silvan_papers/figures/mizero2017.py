@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from silvan_papers.mizero2017 import Actions
     from silvan_papers.mizero2017_runs import Course
 
-# The victim in the colour of what control is for; the contributors in three shades beside it.
+# The victim in the colour of what control is for; the contributors in three shades next to it.
 _FLOW_COLOURS = {
     "X-Y": style.CC_COLOURS["on"],
     "B-D": style.SHADES[1],

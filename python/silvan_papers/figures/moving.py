@@ -73,7 +73,7 @@ def draw_moving(
         gain = Line("CC on / CC off", style.INK, storm.gain())
         gains.append(Panel("What CC gains", "CC on / CC off (ratio)", [gain], gain_marks, level=1))
     return draw_panels(
-        # One kind of traffic fits beside its gain, several stand above theirs.
+        # One kind of traffic fits next to its gain, several are above theirs.
         [[*rates, *gains]] if len(storms) == 1 else [rates, gains],
         title=title,
         axis=_AXIS,

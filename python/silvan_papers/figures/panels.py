@@ -36,10 +36,10 @@ class Line:
     colour : str
         Its colour.
     points : Mapping
-        For each point of the axis two rows, whole run and late window, and one column per seed.
-        Points may have different numbers of seeds.
-    late : bool
-        Whether to draw the late window too, dashed.
+        For each point of the axis two rows, whole run and steady-state window, and one column per
+        seed. Points may have different numbers of seeds.
+    steady : bool
+        Whether to draw the steady-state window too, dashed.
     marker : str
         Matplotlib's name of the symbol at its points.
     """
@@ -47,7 +47,7 @@ class Line:
     name: str
     colour: str
     points: Mapping[int, FloatArray]
-    late: bool = True
+    steady: bool = True
     marker: str = "o"
 
 
@@ -151,8 +151,8 @@ def draw_panels(
 
 def line_styles(windows: tuple[str, str]) -> str:
     """Explain solid and dashed lines by the averaging windows in words."""
-    whole, late = windows
-    return f"Solid: mean over {whole}, from its first packet on. Dashed: over {late}."
+    whole, steady = windows
+    return f"Solid: mean over {whole}, from its first packet on. Dashed: over {steady}."
 
 
 def _seeds(lines: Sequence[Line]) -> str:
@@ -199,7 +199,7 @@ def _fill(axes: Axes, panel: Panel) -> dict[str, Artist]:
             markersize=3.6,
         )
         legend[line.name] = drawn
-        if line.late:
+        if line.steady:
             axes.plot(
                 at,
                 [values[1].mean() for values in line.points.values()],

@@ -44,10 +44,10 @@ class Band:
     low: FloatArray
     high: FloatArray
 
-    def late_mean(self, late_ms: float) -> float:
-        """Average the mean over the last part of the run, ``late_ms`` milliseconds long."""
+    def steady_mean(self, steady_ms: float) -> float:
+        """Average the mean over the last part of the run, ``steady_ms`` milliseconds long."""
         end_ms = self.times_ms[-1] + self.times_ms[0]
-        return float(self.mean[self.times_ms > end_ms - late_ms].mean())
+        return float(self.mean[self.times_ms > end_ms - steady_ms].mean())
 
 
 def band(runs: Sequence[Result], *, hotspots: bool | None) -> Band:
@@ -79,7 +79,7 @@ def draw_receive_rates(
     by_control: Mapping[str, Sequence[Result]],
     *,
     without_hotspots: Sequence[Result],
-    late_ms: float,
+    steady_ms: float,
     title: str,
     folder: Path,
     stem: str,
@@ -92,7 +92,7 @@ def draw_receive_rates(
         Runs with hotspots under ``"off"`` and ``"on"``.
     without_hotspots : sequence of Result
         Runs of the victims alone, which show what the hotspots cost.
-    late_ms : float
+    steady_ms : float
         Length of the last part of the run that is averaged on its own, in milliseconds.
     title : str
         Title of the figure.
@@ -113,8 +113,8 @@ def draw_receive_rates(
     }
     alone = band(without_hotspots, hotspots=None)
     end_ms = float(alone.times_ms[-1] + alone.times_ms[0])
-    late_ms = min(late_ms, end_ms)
-    reference = alone.late_mean(late_ms)
+    steady_ms = min(steady_ms, end_ms)
+    reference = alone.steady_mean(steady_ms)
     hot = is_hotspot(next(iter(by_control.values()))[0])
 
     with style.styled(7.2, 6.0, title) as figure:
@@ -123,7 +123,7 @@ def draw_receive_rates(
         lower.set_title(f"The {int((~hot).sum())} other receivers")
         for axes, group in ((upper, "hotspots"), (lower, "others")):
             for control, colour in style.CC_COLOURS.items():
-                _line(axes, bands[group, control], style.CC_LABELS[control], colour, late_ms)
+                _line(axes, bands[group, control], style.CC_LABELS[control], colour, steady_ms)
             axes.set_ylabel("receive rate\nper host (Gbit/s)")
             axes.set_ylim(0, axes.dataLim.ymax * 1.2)
         lower.axhline(reference, color=style.REFERENCE, linewidth=1, linestyle=(0, (4, 3)))
@@ -134,7 +134,7 @@ def draw_receive_rates(
         lower.set_xlabel("simulated time (ms)")
         figure.supxlabel(
             "Lines: mean over the seeds; shades: their range. "
-            f"Numbers: mean over the last {late_ms:g} ms, and over the whole run.",
+            f"Numbers: mean over the last {steady_ms:g} ms, and over the whole run.",
             fontsize=7.5,
             color=style.FAINT,
         )
@@ -147,8 +147,8 @@ def draw_receive_rates(
         return style.save(figure, folder, stem, (header, rows))
 
 
-def _line(axes: Axes, one: Band, name: str, colour: str, late_ms: float) -> None:
-    """Draw a series with its range, and write its name where it runs level, late in the run."""
+def _line(axes: Axes, one: Band, name: str, colour: str, steady_ms: float) -> None:
+    """Draw a series with its range, and write its name where it runs level, steady in the run."""
     axes.fill_between(one.times_ms, one.low, one.high, color=colour, alpha=0.18, linewidth=0)
     axes.plot(one.times_ms, one.mean, color=colour)
     at = round(len(one.times_ms) * 0.47)
@@ -158,7 +158,7 @@ def _line(axes: Axes, one: Band, name: str, colour: str, late_ms: float) -> None
         axes,
         one.times_ms[at],
         float(one.low[at:].min() if below else one.high[at:].max()),
-        f"{name}: {one.late_mean(late_ms):.2f} late, {one.mean.mean():.2f} overall",
+        f"{name}: {one.steady_mean(steady_ms):.2f} steady, {one.mean.mean():.2f} overall",
         colour,
         offset=(0, -6) if below else (0, 5),
         va="top" if below else "bottom",

@@ -56,7 +56,7 @@ def draw_windy(
         The PNG, the SVG and the CSV.
     """
     by_control = {"off": forest.off, "on": forest.on}
-    tmax = Line("tmax (computed)", style.REFERENCE, forest.tmax, late=False, marker="")
+    tmax = Line("tmax (computed)", style.REFERENCE, forest.tmax, steady=False, marker="")
     others = [
         Line(
             style.CC_LABELS[control],
@@ -128,19 +128,19 @@ def draw_more_wind(
     """
     shades = dict(zip(forests, style.SHADES, strict=False))
 
-    def lines(quantity: str, *, late: bool = True) -> list[Line]:
+    def lines(quantity: str, *, steady: bool = True) -> list[Line]:
         curves = {
             "tmax": lambda one: one.tmax,
             "of_tmax": lambda one: one.of_tmax(),
             "gain": lambda one: one.total_gain(),
         }
         return [
-            Line(f"{share} % B nodes", shades[share], curves[quantity](one), late=late)
+            Line(f"{share} % B nodes", shades[share], curves[quantity](one), steady=steady)
             for share, one in forests.items()
         ]
 
     panels = [
-        Panel("tmax (computed)", "rate per host (Gbit/s)", lines("tmax", late=False)),
+        Panel("tmax (computed)", "rate per host (Gbit/s)", lines("tmax", steady=False)),
         Panel("Not hotspots, CC on", "receive rate / tmax (ratio)", lines("of_tmax"), level=1),
         Panel("Total throughput", "CC on / CC off (ratio)", lines("gain"), level=1),
     ]

@@ -19,7 +19,7 @@ const MOST_BY_FORCE = 600;
 const TICKS = 200;
 const APART = 0.035;
 
-type Place = [number, number];
+type Position = [number, number];
 
 export function cabled(run: Run): Layout {
   const level = levels(run);
@@ -32,7 +32,7 @@ export function cabled(run: Run): Layout {
         return peer < 0 || level[peer] !== level[node];
       }),
     );
-  const places = new Map<number, Place>();
+  const places = new Map<number, Position>();
   let rows: Layout["rows"] = [];
   if (isLayered) rows = layers(run, switches, level, places);
   else spread(run, switches, places);
@@ -46,7 +46,7 @@ export function cabled(run: Run): Layout {
       );
     });
   }
-  const placeOf = (node: number): Place =>
+  const placeOf = (node: number): Position =>
     run.isHost(node) ? [hosts[2 * node], hosts[2 * node + 1]] : places.get(node)!;
   const lines = new Float32Array(4 * run.ports);
   const shapes = new Uint8Array(run.ports);
@@ -77,7 +77,7 @@ function layers(
   run: Run,
   switches: number[],
   level: Int32Array,
-  places: Map<number, Place>,
+  places: Map<number, Position>,
 ): Layout["rows"] {
   const top = Math.max(...switches.map((node) => level[node]));
   const leafCount = switches.filter((node) => level[node] === 0).length;
@@ -98,7 +98,7 @@ function layers(
 
 const GRID = 3;
 
-function spread(run: Run, switches: number[], places: Map<number, Place>): void {
+function spread(run: Run, switches: number[], places: Map<number, Position>): void {
   const grid = gridOf(run, switches);
   if (grid) {
     switches.forEach((node, index) => places.set(node, grid[index]));
@@ -109,7 +109,7 @@ function spread(run: Run, switches: number[], places: Map<number, Place>): void 
     return;
   }
   const radius = Math.max(1.2, (switches.length * GRID) / (2 * Math.PI));
-  const circle = switches.map((_, index): Place => {
+  const circle = switches.map((_, index): Position => {
     const angle = (2 * Math.PI * index) / switches.length - Math.PI / 2;
     return switches.length === 1 ? [0, 0] : [radius * Math.cos(angle), radius * Math.sin(angle)];
   });
@@ -120,7 +120,7 @@ function spread(run: Run, switches: number[], places: Map<number, Place>): void 
 }
 
 /** Coordinates in the names of switches, if the generator is one that writes them. */
-function gridOf(run: Run, switches: number[]): Place[] | null {
+function gridOf(run: Run, switches: number[]): Position[] | null {
   if (!["mesh", "torus"].includes(run.facts.fabric.generator ?? "")) return null;
   const found = switches.map((node) => COORDINATES.exec(run.nodes[node].name));
   if (found.some((match) => match === null)) return null;
@@ -131,7 +131,7 @@ function gridOf(run: Run, switches: number[]): Place[] | null {
   });
 }
 
-function forced(run: Run, switches: number[], start: Place[]): Place[] {
+function forced(run: Run, switches: number[], start: Position[]): Position[] {
   const nodes = switches.map((node, index): SimulationNodeDatum & { node: number } => ({
     node,
     x: start[index][0],
@@ -162,8 +162,8 @@ function forced(run: Run, switches: number[], start: Place[]): Place[] {
   return nodes.map((node) => [node.x!, node.y!]);
 }
 
-/** Place of a host in a block below its switch. */
-function below(x: number, y: number, index: number, count: number): Place {
+/** Position of a host in a block below its switch. */
+function below(x: number, y: number, index: number, count: number): Position {
   const columns = count <= 8 ? count : 3;
   const apart = 0.78 / columns;
   return [
@@ -172,8 +172,8 @@ function below(x: number, y: number, index: number, count: number): Place {
   ];
 }
 
-/** Place of a host on a circle around its switch. */
-function around(x: number, y: number, index: number, count: number): Place {
+/** Position of a host on a circle around its switch. */
+function around(x: number, y: number, index: number, count: number): Position {
   const angle = (2 * Math.PI * (index + 0.5)) / count - Math.PI / 3;
   const radius = 0.75 + 0.05 * Math.max(0, count - 12);
   return [x + radius * Math.cos(angle), y + radius * Math.sin(angle)];

@@ -83,7 +83,7 @@ export function levels(run: Run): Int32Array {
     }
     front = reached;
   }
-  // What no host reaches is beside the leaves.
+  // Switches that no host reaches are drawn next to the leaves.
   return level.map((one) => (one === -2 ? 0 : one));
 }
 

@@ -1,5 +1,5 @@
 // Colours of the map, for light and dark pages. All have a contrast of at least 3:1 with the page, and
-// are told apart by readers with any of the three kinds of colour blindness (see colours.test.ts).
+// are distinguished by readers with any of the three kinds of colour blindness (see colours.test.ts).
 
 export type Rgb = [number, number, number];
 export type ThemeName = "light" | "dark";

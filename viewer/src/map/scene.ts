@@ -144,7 +144,7 @@ export class SceneMaker {
     return painted(this.all, (row) => steps[Math.round(STEPS * shares[row])], 0.9);
   }
 
-  /** Members of trees, the thicker the more are behind them, trunks over twigs. */
+  /** Members of trees, the thicker the more are behind them, trunks over branches. */
   private branches(forest: Forest | null, theme: Theme): Strokes {
     if (!forest) return NONE;
     const behind = membersBehind(forest);

@@ -1,4 +1,4 @@
-// The panels beside the map. All follow the instant, the marked window and the selection.
+// The panels next to the map. All follow the instant, the marked window and the selection.
 
 import { useComputed, useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
@@ -364,7 +364,7 @@ export function Facts() {
     <section aria-labelledby="run-title">
       <h2 id="run-title">Run</h2>
       {facts.merged_samples > 1 && (
-        <p>Each sample of the ports stands for {facts.merged_samples} of the run.</p>
+        <p>Each sample of the ports covers {facts.merged_samples} of the run.</p>
       )}
       {facts.skipped_trees > 1 && <p>One of {facts.skipped_trees} samples of the trees is kept.</p>}
       <dl>

@@ -30,7 +30,7 @@ pub struct Description {
 /// What a function gets for an argument, or for a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// A number; an empty name stands for that of the argument.
+    /// A number; an empty name means that of the argument.
     Number(&'static str),
     /// Rows to read, with the names of their columns.
     Rows(&'static str, &'static [&'static str]),
@@ -48,9 +48,9 @@ pub enum Kind {
     None,
     /// True or false.
     Flag,
-    /// Picoseconds; the largest number stands for never.
+    /// Picoseconds; the largest number means never.
     Time,
-    /// A number up to this one; the largest number of 64 bits stands for no choice.
+    /// A number up to this one; the largest number of 64 bits means no choice.
     Choice(u64),
 }
 

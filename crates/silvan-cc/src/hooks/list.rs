@@ -174,7 +174,7 @@ hooks! {
             /// The earliest instant at which this host may start its next packet, whatever the flow.
             fn host_release(now: Time, host: HostId) -> Time [latest] { now }
 
-            /// A new flow between these hosts starts now. What was under way before belongs to another one.
+            /// A new flow between these hosts starts now. What was in progress before belongs to another one.
             fn on_flow_start(now: Time, flow: Flow) -> () [nothing] {}
 
             /// The path of the flow's next packet among those that the routing leaves to the switches. The first

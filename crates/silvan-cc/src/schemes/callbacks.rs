@@ -3,9 +3,9 @@
 //! The functions are those of the hooks that [`SWITCH_HOOKS`] and [`SOURCE_HOOKS`] describe; the conventions are
 //! those of [`foreign`](crate::hooks::foreign). A function that is left out does nothing. The first call that fails
 //! is recorded as the [`Failure`] of the run. No function is called after it: no flow may send, and
-//! whoever drives the run ends it at its next step.
+//! the program that drives the run ends it at its next step.
 
-// Calling what stands at an address is unsafe whatever one does; nothing else here is.
+// Calling what is at an address is unsafe whatever one does; nothing else here is.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, OnceCell};

@@ -60,7 +60,7 @@ pub struct Dcqcn {
     pub min_rate: Rate,
 }
 
-/// A rate that stands in the source.
+/// A rate that is in the source.
 fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_sec(rate * 1_000_000).expect("a rate above zero")
 }

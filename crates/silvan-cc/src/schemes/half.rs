@@ -18,7 +18,7 @@ pub struct Half {
     /// Queue of an output from which on packets are marked.
     #[schemars(with = "quantity::BytesText")]
     pub threshold: Bytes,
-    /// What an acknowledgement without a mark adds to a flow's rate, as a part of its link's.
+    /// Amount that an acknowledgement without a mark adds to a flow's rate, as a part of its link's.
     pub step: f64,
 }
 

@@ -21,7 +21,7 @@ pub struct Python {
     /// The text of the file, in place of `file`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What errors call the text. Default: the name of the file.
+    /// Name of the text in error messages. Default: the name of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The function of the file that makes the scheme.

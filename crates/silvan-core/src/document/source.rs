@@ -45,7 +45,7 @@ impl Override {
     }
 }
 
-/// The TOML document after the overrides. Items that stand in the file keep their spans.
+/// The TOML document after the overrides. Items that are in the file keep their spans.
 #[derive(Debug, Clone)]
 pub struct Source {
     name: String,
@@ -139,11 +139,11 @@ impl Source {
 
     /// Span of the key (or list element) at exactly this path.
     fn span_of_existing(&self, path: &KeyPath) -> Option<Range<usize>> {
-        let mut place = Place::Item(&self.root);
+        let mut current = ItemRef::Item(&self.root);
         let mut span = Some(0..0);
         for step in path.steps() {
-            let (next, next_span) = place.enter(step)?;
-            place = next;
+            let (next, next_span) = current.enter(step)?;
+            current = next;
             span = next_span;
         }
         span
@@ -163,10 +163,10 @@ impl Source {
             .parse()
             .unwrap_or_else(|_| change.value.trim().into());
 
-        let mut place = PlaceMut::Item(&mut self.root);
+        let mut current = ItemMut::Item(&mut self.root);
         let mut so_far = KeyPath::ROOT;
         for step in path.steps() {
-            place = place.enter(step).map_err(|problem| {
+            current = current.enter(step).map_err(|problem| {
                 let message = problem.describe(&so_far, step);
                 change.error(path.clone(), message, problem.advice())
             })?;
@@ -175,7 +175,7 @@ impl Source {
                 Step::Index(index) => so_far.index(*index),
             };
         }
-        if !place.set(value) {
+        if !current.set(value) {
             let message = "an entry of a list of tables can only be set to a table";
             let hint = "set one of its keys, or all as { key = value }";
             return Err(change.error(path, message.to_owned(), hint));
@@ -212,46 +212,46 @@ fn position(text: &str, offset: usize) -> (usize, usize) {
 }
 
 /// A node of the document on the way down.
-enum Place<'a> {
+enum ItemRef<'a> {
     Item(&'a Item),
     Value(&'a Value),
     Table(&'a Table),
 }
 
-impl<'a> Place<'a> {
-    fn enter(self, step: &Step) -> Option<(Place<'a>, Option<Range<usize>>)> {
+impl<'a> ItemRef<'a> {
+    fn enter(self, step: &Step) -> Option<(ItemRef<'a>, Option<Range<usize>>)> {
         match (self, step) {
-            (Place::Item(Item::Value(value)), step) => Place::Value(value).enter(step),
-            (Place::Item(Item::Table(table)), step) => Place::Table(table).enter(step),
-            (Place::Item(Item::ArrayOfTables(tables)), Step::Index(index)) => {
+            (ItemRef::Item(Item::Value(value)), step) => ItemRef::Value(value).enter(step),
+            (ItemRef::Item(Item::Table(table)), step) => ItemRef::Table(table).enter(step),
+            (ItemRef::Item(Item::ArrayOfTables(tables)), Step::Index(index)) => {
                 let table = tables.get(*index)?;
-                Some((Place::Table(table), table.span()))
+                Some((ItemRef::Table(table), table.span()))
             }
-            (Place::Table(table), Step::Key(key)) => {
+            (ItemRef::Table(table), Step::Key(key)) => {
                 let (key, item) = table.get_key_value(key)?;
-                Some((Place::Item(item), key_span(key.span(), item.span())))
+                Some((ItemRef::Item(item), key_span(key.span(), item.span())))
             }
-            (Place::Value(Value::InlineTable(table)), Step::Key(key)) => {
+            (ItemRef::Value(Value::InlineTable(table)), Step::Key(key)) => {
                 let (key, item) = table.get_key_value(key)?;
-                Some((Place::Item(item), key_span(key.span(), item.span())))
+                Some((ItemRef::Item(item), key_span(key.span(), item.span())))
             }
-            (Place::Value(Value::Array(array)), Step::Index(index)) => {
+            (ItemRef::Value(Value::Array(array)), Step::Index(index)) => {
                 let value = array.get(*index)?;
-                Some((Place::Value(value), value.span()))
+                Some((ItemRef::Value(value), value.span()))
             }
             // A key of digits only, such as a host named "7", looks like a position in a path.
-            (place @ (Place::Table(_) | Place::Value(_)), Step::Index(index)) => {
-                place.enter_numeric_key(*index)
+            (current @ (ItemRef::Table(_) | ItemRef::Value(_)), Step::Index(index)) => {
+                current.enter_numeric_key(*index)
             }
             _ => None,
         }
     }
 
-    fn enter_numeric_key(self, index: usize) -> Option<(Place<'a>, Option<Range<usize>>)> {
+    fn enter_numeric_key(self, index: usize) -> Option<(ItemRef<'a>, Option<Range<usize>>)> {
         let is_table = match self {
-            Place::Table(_) => true,
-            Place::Value(value) => value.is_inline_table(),
-            Place::Item(_) => false,
+            ItemRef::Table(_) => true,
+            ItemRef::Value(value) => value.is_inline_table(),
+            ItemRef::Item(_) => false,
         };
         is_table.then(|| self.enter(&Step::Key(index.to_string())))?
     }
@@ -269,20 +269,20 @@ fn key_span(key: Option<Range<usize>>, item: Option<Range<usize>>) -> Option<Ran
 }
 
 /// A node of the document on the way down to the value that an override sets.
-enum PlaceMut<'a> {
+enum ItemMut<'a> {
     Item(&'a mut Item),
     Value(&'a mut Value),
     Table(&'a mut Table),
 }
 
 /// Why an override cannot go further down.
-enum NoWay {
+enum PathError {
     NotATable,
     NotAList,
     TooShort(usize),
 }
 
-impl NoWay {
+impl PathError {
     fn describe(&self, so_far: &KeyPath, step: &Step) -> String {
         match (self, step) {
             (Self::TooShort(len), Step::Index(index)) => {
@@ -302,51 +302,51 @@ impl NoWay {
     }
 }
 
-impl<'a> PlaceMut<'a> {
+impl<'a> ItemMut<'a> {
     /// Goes one step down; a missing key is made.
-    fn enter(self, step: &Step) -> Result<PlaceMut<'a>, NoWay> {
-        let place = match self {
-            PlaceMut::Item(Item::Value(value)) => PlaceMut::Value(value),
-            PlaceMut::Item(Item::Table(table)) => PlaceMut::Table(table),
-            PlaceMut::Item(item @ Item::None) => {
+    fn enter(self, step: &Step) -> Result<ItemMut<'a>, PathError> {
+        let current = match self {
+            ItemMut::Item(Item::Value(value)) => ItemMut::Value(value),
+            ItemMut::Item(Item::Table(table)) => ItemMut::Table(table),
+            ItemMut::Item(item @ Item::None) => {
                 *item = Item::Table(Table::new());
-                return PlaceMut::Item(item).enter(step);
+                return ItemMut::Item(item).enter(step);
             }
             other => other,
         };
-        match (place, step) {
-            (PlaceMut::Item(Item::ArrayOfTables(tables)), Step::Index(index)) => {
+        match (current, step) {
+            (ItemMut::Item(Item::ArrayOfTables(tables)), Step::Index(index)) => {
                 let len = tables.len();
-                let table = tables.get_mut(*index).ok_or(NoWay::TooShort(len))?;
-                Ok(PlaceMut::Table(table))
+                let table = tables.get_mut(*index).ok_or(PathError::TooShort(len))?;
+                Ok(ItemMut::Table(table))
             }
-            (PlaceMut::Value(Value::Array(array)), Step::Index(index)) => {
+            (ItemMut::Value(Value::Array(array)), Step::Index(index)) => {
                 let len = array.len();
-                let value = array.get_mut(*index).ok_or(NoWay::TooShort(len))?;
-                Ok(PlaceMut::Value(value))
+                let value = array.get_mut(*index).ok_or(PathError::TooShort(len))?;
+                Ok(ItemMut::Value(value))
             }
-            (PlaceMut::Item(Item::ArrayOfTables(_)) | PlaceMut::Value(Value::Array(_)), _) => {
-                Err(NoWay::NotATable)
+            (ItemMut::Item(Item::ArrayOfTables(_)) | ItemMut::Value(Value::Array(_)), _) => {
+                Err(PathError::NotATable)
             }
-            (PlaceMut::Table(table), step) => {
+            (ItemMut::Table(table), step) => {
                 let item = table.entry(&key_text(step)).or_insert(Item::None);
-                Ok(PlaceMut::Item(item))
+                Ok(ItemMut::Item(item))
             }
-            (PlaceMut::Value(Value::InlineTable(table)), step) => {
-                Ok(PlaceMut::Value(table.get_or_insert(key_text(step), false)))
+            (ItemMut::Value(Value::InlineTable(table)), step) => {
+                Ok(ItemMut::Value(table.get_or_insert(key_text(step), false)))
             }
-            (PlaceMut::Value(_), Step::Index(_)) => Err(NoWay::NotAList),
-            _ => Err(NoWay::NotATable),
+            (ItemMut::Value(_), Step::Index(_)) => Err(PathError::NotAList),
+            _ => Err(PathError::NotATable),
         }
     }
 
     /// Puts `value` here; `false` if only a table can stand here and it is none.
     fn set(self, value: Value) -> bool {
         match (self, value) {
-            (PlaceMut::Item(item), value) => *item = Item::Value(value),
-            (PlaceMut::Value(place), value) => *place = value,
-            (PlaceMut::Table(table), Value::InlineTable(inline)) => *table = inline.into_table(),
-            (PlaceMut::Table(_), _) => return false,
+            (ItemMut::Item(item), value) => *item = Item::Value(value),
+            (ItemMut::Value(current), value) => *current = value,
+            (ItemMut::Table(table), Value::InlineTable(inline)) => *table = inline.into_table(),
+            (ItemMut::Table(_), _) => return false,
         }
         true
     }

@@ -40,7 +40,7 @@ pub enum Fault {
     Mend,
     /// Another tool clears the counters of all ports.
     Clear,
-    /// Nobody is subnet manager any more.
+    /// There is no subnet manager any more.
     LoseSm,
     /// This host is the subnet manager from now on.
     Sm(&'static str),
@@ -231,15 +231,15 @@ impl World {
     fn happen(&mut self, fault: Fault) {
         match fault {
             Fault::Reboot(name, off) => {
-                let place = self.find(name);
+                let location = self.find(name);
                 let back = self.now + off;
-                self.nodes[place].reboot();
-                self.nodes[place].alive = false;
-                self.back.insert(place, back);
+                self.nodes[location].reboot();
+                self.nodes[location].alive = false;
+                self.back.insert(location, back);
             }
             Fault::Flap(name, port) => {
-                let place = self.find(name);
-                let port = &mut self.nodes[place].ports[usize::from(port)];
+                let location = self.find(name);
+                let port = &mut self.nodes[location].ports[usize::from(port)];
                 port.link_downed = port.link_downed.saturating_add(1);
             }
             Fault::Cut(name, port) => {

@@ -122,7 +122,7 @@ impl<T: Instant> CounterTracker<T> {
     ///
     /// `words_per_second` is what the port's link can carry at most. `None` without an earlier
     /// reading, if time has not advanced, or if a counter was reset in between: then nothing of
-    /// this interval is known, since whoever resets one counter resets its neighbours too.
+    /// this interval is known, since a program that resets one counter resets its neighbours too.
     pub fn observe(
         &mut self,
         port: PortId,
@@ -165,7 +165,7 @@ impl<T: Instant> CounterTracker<T> {
         Some(growth)
     }
 
-    /// Whether a counter of this port is beyond half of its range, so that whoever may reset it
+    /// Whether a counter of this port is beyond half of its range, so that a program that may reset it
     /// should, before it stops.
     pub fn is_filling(&self, port: PortId) -> bool {
         let last = self.last.get(port.index()).copied().flatten();
@@ -176,7 +176,7 @@ impl<T: Instant> CounterTracker<T> {
     }
 
     /// Forgets a port: its counters were reset, it rebooted, or it is gone.
-    pub fn forget(&mut self, port: PortId) {
+    pub fn invalidate(&mut self, port: PortId) {
         if let Some(last) = self.last.get_mut(port.index()) {
             *last = None;
         }

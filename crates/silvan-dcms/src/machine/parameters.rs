@@ -27,7 +27,7 @@ pub struct DcmsParameters {
     pub interval: Span,
     /// Inter-sweep interval while a congestion event is in progress; `None` for the nominal one.
     pub busy_interval: Option<Span>,
-    /// What one tick of PortXmitWait and PortXmitTimeCong stands for.
+    /// Duration of one tick of PortXmitWait and PortXmitTimeCong.
     pub tick: Span,
     /// T_C: a port whose congestion time grows by more ticks than this is congested.
     pub congestion_threshold: u64,

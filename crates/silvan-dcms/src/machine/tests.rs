@@ -401,7 +401,7 @@ fn trackers_tell_of_full_counters_and_forget() {
     assert!(!tracker.is_filling(port));
     tracker.observe(port, reading(2, (1 << 31) + 1, 0), QDR);
     assert!(tracker.is_filling(port));
-    tracker.forget(port);
+    tracker.invalidate(port);
     assert!(!tracker.is_filling(port));
     assert_eq!(tracker.observe(port, reading(3, 5, 0), QDR), None);
     // The clock stands still.
@@ -562,7 +562,7 @@ proptest! {
         }
     }
 
-    /// Oracle: the true growth, counted in 128 bits beside counters of the real widths.
+    /// Oracle: the true growth, counted in 128 bits in addition to counters of the real widths.
     #[test]
     fn known_growth_is_true_growth(
         start in any::<u64>(),

@@ -6,7 +6,7 @@ use super::{Backoff, Deadline, FIRST_BACKOFF, Failing, LEAST_REST, Manager, Mana
 use crate::client::Failure;
 use crate::event::{Event, Name};
 use crate::journal::{Change, Disk, JournalError, Target};
-use crate::marking::{ChangeError, Lowered, Marker, Place, Restored};
+use crate::marking::{ChangeError, Location, Lowered, Marker, Restored};
 use crate::metrics::ActionLabels;
 use crate::transport::Transport;
 
@@ -15,9 +15,9 @@ const LAST_PAUSE: Span = Span::from_ms(250);
 
 impl<T: Transport, D: Disk> Manager<T, D> {
     /// Where a change is made now; `None` if the switch is not there.
-    fn place(&self, target: Target) -> Option<Place> {
+    fn location(&self, target: Target) -> Option<Location> {
         let switch = self.registry.by_guid(target.switch)?;
-        Some(Place {
+        Some(Location {
             target,
             lid: switch.lid?,
             port_count: switch.port_count,
@@ -72,12 +72,12 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         if !topology.port(port).is_some_and(|info| info.controllable) {
             return Ok(Err("it must not be changed".to_owned()));
         }
-        let Some(place) = self.place(target) else {
+        let Some(location) = self.location(target) else {
             return Ok(Err("its switch is gone".to_owned()));
         };
         let low = self.settings.dcms.low_marking_rate;
         let mut marker = Marker::new(&mut self.client, self.settings.cc_key);
-        Ok(match marker.lower(&mut self.journal, place, low) {
+        Ok(match marker.lower(&mut self.journal, location, low) {
             Ok(Lowered::Done { before }) => Ok(before),
             Ok(Lowered::AlreadyLow) => Err("it is as low already".to_owned()),
             Ok(Lowered::Off) => Err("it marks no packets, its Threshold is 0".to_owned()),
@@ -86,7 +86,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 self.failed(failure);
                 if failure == Failure::WrongKey {
                     // The switch has refused it, so there is nothing to restore.
-                    self.forget(target);
+                    self.invalidate(target);
                 }
                 Err(failure.to_string())
             }
@@ -101,7 +101,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
 
     /// Takes a change from the journal. If that cannot be written, it is tried again later: the
     /// setting is as it was, whatever the journal lists.
-    fn forget(&mut self, target: Target) {
+    fn invalidate(&mut self, target: Target) {
         self.restore_after.remove(&target);
         self.reported.remove(&Failing::Restore(target));
         if let Err(error) = self.journal.remove(target) {
@@ -188,22 +188,22 @@ impl<T: Transport, D: Disk> Manager<T, D> {
 
     fn restore(&mut self, target: Target, change: Change) -> Result<(), ManagerError> {
         let name = self.target_name(target);
-        let restored = match self.place(target) {
+        let restored = match self.location(target) {
             None => Restored::Failed(Failure::Unanswered),
-            Some(place) => {
+            Some(location) => {
                 let mut marker = Marker::new(&mut self.client, self.settings.cc_key);
-                marker.restore(place, change)?
+                marker.restore(location, change)?
             }
         };
         match restored {
             Restored::Done => {
-                self.forget(target);
+                self.invalidate(target);
                 self.acted("restore", "done");
                 let now = change.rate;
                 self.tell(&Event::Restored { port: name, now });
             }
             Restored::NotLow => {
-                self.forget(target);
+                self.invalidate(target);
                 self.acted("restore", "needless");
                 self.tell(&Event::LeftAlone { port: name });
             }
@@ -247,9 +247,9 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             ..backoff
         });
         let now = self.client.now();
-        self.start_anew(now)?;
+        self.restart_sweeps(now)?;
         let mut deadline = Deadline::new(&mut self.client, self.settings.patience);
-        let mut look = Deadline::new(&mut self.client, LEAST_REST);
+        let mut recheck = Deadline::new(&mut self.client, LEAST_REST);
         loop {
             self.check_clock()?;
             self.restore_pending()?;
@@ -263,10 +263,10 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                     false => Ok(left),
                 };
             }
-            if look.is_over(&mut self.client) {
+            if recheck.is_over(&mut self.client) {
                 // It may have got another LID.
                 self.find_subnet()?;
-                look = Deadline::new(&mut self.client, LEAST_REST);
+                recheck = Deadline::new(&mut self.client, LEAST_REST);
             }
             self.client.transport().pause(LAST_PAUSE);
         }

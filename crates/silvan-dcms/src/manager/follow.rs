@@ -42,7 +42,7 @@ pub(super) enum SmPresence {
 pub(super) struct SmWatch {
     /// When a master has last answered.
     seen: MonotonicTime,
-    look_at: MonotonicTime,
+    check_at: MonotonicTime,
     /// LID of the local port and of the subnet manager.
     lids: Option<(Lid, Lid)>,
     /// Whether it answers.
@@ -55,7 +55,7 @@ impl SmWatch {
     pub fn new(now: MonotonicTime) -> Self {
         Self {
             seen: now,
-            look_at: now,
+            check_at: now,
             lids: None,
             presence: SmPresence::Awaited,
             was_awaited: false,
@@ -65,7 +65,7 @@ impl SmWatch {
     /// Takes it that a master has answered now, since when it last did cannot be known any more.
     pub fn invalidate_times(&mut self, now: MonotonicTime) {
         self.seen = now;
-        self.look_at = now;
+        self.check_at = now;
     }
 }
 
@@ -79,10 +79,10 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     /// Looks whether a subnet manager answers, if it is time to.
     pub(super) fn check_sm(&mut self) -> Result<(), ManagerError> {
         let now = self.client.now();
-        if !self.settings.require_sm || now < self.sm.look_at {
+        if !self.settings.require_sm || now < self.sm.check_at {
             return Ok(());
         }
-        self.sm.look_at = now.saturating_add(self.settings.sm_check);
+        self.sm.check_at = now.saturating_add(self.settings.sm_check);
         let is_found = self.sm_answers()?;
         let now = self.client.now();
         self.metrics.sm_found.set(i64::from(is_found));
@@ -92,7 +92,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             if before != SmPresence::Found {
                 self.metrics.sm_awaited.set(0);
                 self.tell(&Event::SmFound);
-                self.start_anew(now)?;
+                self.restart_sweeps(now)?;
             }
             return Ok(());
         }
@@ -143,12 +143,12 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             attribute: SmInfo::default().into(),
         });
         let query = Query::new(0, local.sm_lid, Method::GET, body, 0);
-        let outcome = self.client.ask_one(query)?;
+        let outcome = self.client.query_one(query)?;
         Ok(outcome.is_ok_and(|answer| SmInfo::parse(&answer.data()).state == SmState::MASTER))
     }
 
     /// Forgets what was seen, so that nothing is decided by what lies before a gap.
-    pub(super) fn start_anew(&mut self, now: MonotonicTime) -> Result<(), ManagerError> {
+    pub(super) fn restart_sweeps(&mut self, now: MonotonicTime) -> Result<(), ManagerError> {
         let topology = self.machine.topology().clone();
         self.machine = Dcms::new(self.settings.dcms, topology)?;
         self.meter = Meter::new(self.settings.dcms.tick, self.settings.dcms.interval);
@@ -167,8 +167,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             return Ok(false);
         };
         self.registry.update(&subnet);
-        let all_told = self.ask_abilities()?;
-        let is_complete = subnet.is_complete && all_told;
+        let all_answered = self.query_abilities()?;
+        let is_complete = subnet.is_complete && all_answered;
         let before: Vec<_> = self
             .watched
             .iter()
@@ -197,7 +197,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 .iter()
                 .any(|new| (new.id, new.lid) == (port, lid))
             {
-                self.meter.forget(port);
+                self.meter.invalidate(port);
             }
         }
         self.discovered_at = now;
@@ -265,7 +265,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     }
 
     /// Asks switches that are new what they can do. Gives whether all have told.
-    fn ask_abilities(&mut self) -> Result<bool, ManagerError> {
+    fn query_abilities(&mut self) -> Result<bool, ManagerError> {
         let new: Vec<(SwitchId, Lid)> = self
             .registry
             .switches()
@@ -295,26 +295,27 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             queries.extend(bodies.map(|body| Query::new(node, lid, Method::GET, body, 0)));
         }
         let outcomes = self.client.ask(&queries)?;
-        let mut all_told = true;
-        for (&(switch, _), told) in new.iter().zip(outcomes.chunks_exact(4)) {
-            match self.abilities(told) {
+        let mut all_answered = true;
+        for (&(switch, _), answers) in new.iter().zip(outcomes.chunks_exact(4)) {
+            match self.abilities(answers) {
                 Some(abilities) => {
                     self.without_key.remove(&switch);
                     self.registry.set_abilities(switch, abilities);
                 }
                 None => {
-                    all_told = false;
-                    self.name_missing_agent(switch, told);
+                    all_answered = false;
+                    self.name_missing_agent(switch, answers);
                 }
             }
         }
-        Ok(all_told)
+        Ok(all_answered)
     }
 
     /// Logs once that a switch answers other requests, but none of congestion control.
-    fn name_missing_agent(&mut self, switch: SwitchId, told: &[Outcome]) {
+    fn name_missing_agent(&mut self, switch: SwitchId, answers: &[Outcome]) {
         let is_silent = |outcome: &Outcome| matches!(outcome, Err(Failure::Unanswered));
-        let is_missing = told[..2].iter().all(Result::is_ok) && told[2..].iter().all(is_silent);
+        let is_missing =
+            answers[..2].iter().all(Result::is_ok) && answers[2..].iter().all(is_silent);
         if is_missing && self.without_key.insert(switch) {
             let switch = self.switch_name(switch);
             self.tell(&Event::NoCongestionControl { switch });
@@ -322,13 +323,13 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     }
 
     /// What four answers tell of a switch; `None` if one is missing.
-    fn abilities(&self, told: &[Outcome]) -> Option<Abilities> {
+    fn abilities(&self, answers: &[Outcome]) -> Option<Abilities> {
         let has = |outcome: &Outcome| match outcome {
             Ok(_) => Some(true),
             Err(Failure::Refused(_)) => Some(false),
             Err(Failure::Unanswered | Failure::WrongNode | Failure::WrongKey) => None,
         };
-        let extended = match &told[0] {
+        let extended = match &answers[0] {
             Ok(answer) => {
                 let info = ClassPortInfo::parse(&answer.data());
                 let either = performance_capability::EXTENDED_WIDTH
@@ -338,8 +339,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             Err(Failure::Refused(_)) => false,
             Err(_) => return None,
         };
-        let time_cong = has(&told[1])?;
-        let (whole, ports) = (has(&told[2])?, has(&told[3])?);
+        let time_cong = has(&answers[1])?;
+        let (whole, ports) = (has(&answers[2])?, has(&answers[3])?);
         let scope = match (whole, ports && self.settings.scope == Scope::Port) {
             (false, _) => None,
             (true, true) => Some(MarkingScope::Port),

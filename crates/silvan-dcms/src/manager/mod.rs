@@ -4,8 +4,8 @@
 //! [`Transport`], which also has the clocks, and the journal through a [`Disk`].
 
 mod act;
+mod check;
 mod follow;
-mod look;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl ManagerError {
         match self {
             Self::Transport(error) => error.hint(),
             Self::Journal(_) => {
-                "nothing was changed; look at the file journal in the state folder, restore by hand what \
+                "nothing was changed; check at the file journal in the state folder, restore by hand what \
                  it lists, then remove it"
             }
             Self::Parameters(_) => "correct the configuration",
@@ -324,7 +324,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.silent.clear();
         self.sm.invalidate_times(now);
         self.discovered_at = now;
-        self.start_anew(now)
+        self.restart_sweeps(now)
     }
 
     /// A look for the subnet manager, a sweep, and what follows from it.

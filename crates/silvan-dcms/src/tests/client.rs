@@ -120,7 +120,7 @@ fn ms(time: MonotonicTime) -> u64 {
 #[test]
 fn unanswered_requests_are_sent_again_ever_more_patiently() {
     let mut client = Client::new(Scripted::new(|_, _| Vec::new()), LIMITS);
-    let outcome = client.ask_one(query(0)).unwrap();
+    let outcome = client.query_one(query(0)).unwrap();
     assert_eq!(outcome.unwrap_err(), Failure::Unanswered);
     let sent: Vec<u64> = client
         .transport()
@@ -138,7 +138,7 @@ fn unanswered_requests_are_sent_again_ever_more_patiently() {
 fn bounced_requests_wait_before_they_are_sent_again() {
     let script = |_, outgoing: &Outgoing<'_>| vec![(Span::from_us(5), bounce(outgoing))];
     let mut client = Client::new(Scripted::new(script), LIMITS);
-    assert!(client.ask_one(query(0)).unwrap().is_err());
+    assert!(client.query_one(query(0)).unwrap().is_err());
     let sent: Vec<u64> = client
         .transport()
         .sent
@@ -203,7 +203,7 @@ fn what_does_not_belong_is_dropped() {
             vec![(us(1), forged), (us(2), real), (us(3), real)]
         };
         let mut client = Client::new(Scripted::new(script), LIMITS);
-        let taken = client.ask_one(query(0)).unwrap().unwrap();
+        let taken = client.query_one(query(0)).unwrap().unwrap();
         let info = NodeInfo::parse(&taken.data());
         assert_eq!(info.node_guid.as_u64(), 0, "change {number}");
         assert_eq!(client.statistics().unexpected, 1);
@@ -229,7 +229,7 @@ fn refusals_are_told_and_busy_nodes_asked_again() {
         vec![(Span::from_us(1), incoming)]
     };
     let mut client = Client::new(Scripted::new(script), LIMITS);
-    let failure = client.ask_one(query(0)).unwrap().unwrap_err();
+    let failure = client.query_one(query(0)).unwrap().unwrap_err();
     assert_eq!(failure, Failure::Refused(Status::INVALID_VALUE));
     assert_eq!(client.transport().sent.len(), 2);
 }

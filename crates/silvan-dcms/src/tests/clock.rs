@@ -64,9 +64,9 @@ fn a_clock_that_goes_back_restores_everything() {
         let is_back = |event: &Event| matches!(event, Event::ClockWentBack);
         assert_eq!(bench.count(is_back), 1, "{back}");
         let events = bench.events();
-        let place = |is: fn(&Event) -> bool| events.iter().position(is).unwrap();
-        let restored = place(|event| matches!(event, Event::Restored { .. }));
-        assert!(place(is_back) < restored);
+        let location = |is: fn(&Event) -> bool| events.iter().position(is).unwrap();
+        let restored = location(|event| matches!(event, Event::Restored { .. }));
+        assert!(location(is_back) < restored);
         // Then the congestion is found again, and ends with the run.
         let lowered = bench.count(|event| matches!(event, Event::Lowered { .. }));
         assert_eq!(lowered, 2);

@@ -14,7 +14,7 @@ fn run_with_fuse(bench: &Bench, steps: u64) -> bool {
     burnt
 }
 
-/// Steps of a run that nobody kills.
+/// Steps of a run that is not killed.
 fn last_step() -> u64 {
     let bench = Bench::congested(1, 12);
     assert_eq!(bench.act(CONFIG), 0);
@@ -167,11 +167,11 @@ fn a_damaged_journal_stops_the_start() {
         (format!("{good}{good}"), 3, "unknown field"),
         (format!("{good}x"), 3, "no checksum"),
     ];
-    let damaged = good.char_indices().map(|(place, char)| {
+    let damaged = good.char_indices().map(|(location, char)| {
         let mut text = good.clone();
         let other = if char == '7' { "8" } else { "7" };
-        text.replace_range(place..=place, other);
-        (text, 1 + good[..place].matches('\n').count(), "")
+        text.replace_range(location..=location, other);
+        (text, 1 + good[..location].matches('\n').count(), "")
     });
     for (text, line, why) in cases.into_iter().chain(damaged) {
         let error = open_with(&bench, &text).err().unwrap();
@@ -210,7 +210,7 @@ fn restoring_does_not_wait_for_ever() {
         run_with_fuse(&bench, step);
         bench.rates().contains(&0)
     });
-    // The same, but nobody says when to stop.
+    // The same, but without a signal to stop.
     let bench = Bench::new(1);
     bench.after(3, Fault::Incast(true));
     run_with_fuse(&bench, low.unwrap());

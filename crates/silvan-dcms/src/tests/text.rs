@@ -29,7 +29,7 @@ fn written(bench: &Bench, format: Format, least: Level) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Oracle: the counters' rates of the fake subnet stand in the line.
+/// Oracle: the counters' rates of the fake subnet are in the line.
 #[test]
 fn decisions_are_logged_with_their_reasons() {
     let bench = Bench::congested(1, 8);

@@ -35,7 +35,7 @@ pub(crate) const UNSUPPORTED_ATTRIBUTE: Refusal = Refusal::Status(Status::UNSUPP
 pub(crate) const UNSUPPORTED_METHOD: Refusal = Refusal::Status(Status::UNSUPPORTED_METHOD);
 pub(crate) const INVALID_VALUE: Refusal = Refusal::Status(Status::INVALID_VALUE);
 
-/// A request under way to becoming its answer.
+/// A request in progress to becoming its answer.
 pub(crate) struct Exchange<'a> {
     pub bytes: &'a mut [u8; MAD_LEN],
     pub at: Arrival,

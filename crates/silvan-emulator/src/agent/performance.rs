@@ -14,19 +14,19 @@ use silvan_mad::performance::{
     PortSlRcvBecn, PortSlRcvFecn, PortVlXmitTimeCong, PortVlXmitWaitCounters, PortXmitDataSl,
     SwPortVlCongestion,
 };
-use silvan_mad::{Bits, ClassPortInfo, FieldPlace, performance_capability as capability};
+use silvan_mad::{Bits, ClassPortInfo, FieldLocation, performance_capability as capability};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
 use crate::subnet::Subnet;
 
 /// Bytes of an attribute.
 const ROOM: usize = PerformanceAttribute::DATA_LEN;
-/// PortSelect that stands for all ports.
+/// PortSelect that represents all ports.
 const ALL_PORTS: u8 = 255;
 
 /// What a field counts.
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum CounterKind {
     /// Something that does not happen in the model.
     Nothing,
     /// A counter that every run has.
@@ -46,40 +46,40 @@ enum What {
 /// A field that carries a counter which only a live fabric has.
 struct Live {
     attribute: u16,
-    place: FieldPlace,
+    location: FieldLocation,
     /// Of an array, by service level or virtual lane.
-    what: fn(u8) -> What,
+    kind: fn(u8) -> CounterKind,
 }
 
 /// The fields of a live fabric's own counters.
 macro_rules! live {
-    ($($attribute:ident.$field:ident: $what:expr,)*) => {
+    ($($attribute:ident.$field:ident: $kind:expr,)*) => {
         [$(Live {
             attribute: $attribute::ID,
-            place: $attribute::place(stringify!($field)),
-            what: $what,
+            location: $attribute::location(stringify!($field)),
+            kind: $kind,
         }),*]
     };
 }
 
 const LIVE: [Live; 10] = live! {
-    PortCounters.link_downed: |_| What::LinkDowned,
-    PortRcvConCtrl.fecn: |_| What::Fecn,
-    PortRcvConCtrl.becn: |_| What::Becn,
-    PortXmitDataSl.data: What::XmitDataSl,
-    PortRcvDataSl.data: What::RcvDataSl,
-    PortSlRcvFecn.fecn: What::FecnSl,
-    PortSlRcvBecn.becn: What::BecnSl,
-    PortVlXmitWaitCounters.wait: What::WaitVl,
-    PortVlXmitTimeCong.time_cong: What::TimeCongVl,
-    SwPortVlCongestion.congestion: What::CongestionVl,
+    PortCounters.link_downed: |_| CounterKind::LinkDowned,
+    PortRcvConCtrl.fecn: |_| CounterKind::Fecn,
+    PortRcvConCtrl.becn: |_| CounterKind::Becn,
+    PortXmitDataSl.data: CounterKind::XmitDataSl,
+    PortRcvDataSl.data: CounterKind::RcvDataSl,
+    PortSlRcvFecn.fecn: CounterKind::FecnSl,
+    PortSlRcvBecn.becn: CounterKind::BecnSl,
+    PortVlXmitWaitCounters.wait: CounterKind::WaitVl,
+    PortVlXmitTimeCong.time_cong: CounterKind::TimeCongVl,
+    SwPortVlCongestion.congestion: CounterKind::CongestionVl,
 };
 
 /// A counter's place in an attribute.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    what: What,
-    place: FieldPlace,
+    kind: CounterKind,
+    location: FieldLocation,
     element: u8,
     /// Bit of CounterSelect, from 16 on of CounterSelect2.
     select: u8,
@@ -87,12 +87,12 @@ struct Slot {
 
 impl Slot {
     fn read(&self, bytes: &[u8; ROOM]) -> u64 {
-        self.place.read(bytes, usize::from(self.element))
+        self.location.read(bytes, usize::from(self.element))
     }
 
     fn write(&self, bytes: &mut [u8; ROOM], value: u64) {
         let element = usize::from(self.element);
-        self.place.write_counter(bytes, element, value);
+        self.location.write_counter(bytes, element, value);
     }
 }
 
@@ -106,23 +106,23 @@ static SLOTS: LazyLock<BTreeMap<u16, Vec<Slot>>> = LazyLock::new(|| {
 fn slots(attribute: u16) -> Option<Vec<Slot>> {
     let name = PerformanceAttribute::name_of(attribute)?;
     let mut slots = Vec::new();
-    for &place in PerformanceAttribute::fields_of(attribute)? {
-        let Some(first) = place.select else {
+    for &location in PerformanceAttribute::fields_of(attribute)? {
+        let Some(first) = location.select else {
             continue;
         };
         let counters = silvan_core::PortCounters::ALL;
         let of_every_run = counters
             .iter()
-            .find(|counter| counter.is_in(name, place.name));
-        let is_here = |live: &&Live| live.attribute == attribute && live.place == place;
+            .find(|counter| counter.is_in(name, location.name));
+        let is_here = |live: &&Live| live.attribute == attribute && live.location == location;
         let live = LIVE.iter().find(is_here);
-        slots.extend((0..place.elements as u8).map(|element| Slot {
-            what: match (of_every_run, live) {
-                (Some(counter), _) => What::Port(counter),
-                (None, Some(live)) => (live.what)(element),
-                (None, None) => What::Nothing,
+        slots.extend((0..location.elements as u8).map(|element| Slot {
+            kind: match (of_every_run, live) {
+                (Some(counter), _) => CounterKind::Port(counter),
+                (None, Some(live)) => (live.kind)(element),
+                (None, None) => CounterKind::Nothing,
             },
-            place,
+            location,
             element,
             select: first + element,
         }));
@@ -132,8 +132,8 @@ fn slots(attribute: u16) -> Option<Vec<Slot>> {
 
 /// The counters that a request selects, a bit each.
 fn selection(attribute: u16, asked: &[u8; ROOM]) -> u32 {
-    const FIRST: FieldPlace = PortCounters::place("counter_select");
-    const SECOND: FieldPlace = PortCounters::place("counter_select2");
+    const FIRST: FieldLocation = PortCounters::location("counter_select");
+    const SECOND: FieldLocation = PortCounters::location("counter_select2");
     let select = FIRST.read(asked, 0) as u32;
     // PortCounters has more counters than bits.
     match attribute {
@@ -163,7 +163,7 @@ impl Subnet {
             PortSamplesControl::ID => {
                 let asked = PortSamplesControl::parse(&exchange.data());
                 self.selected(exchange, asked.port_select.as_u8())?;
-                // Nothing can be sampled; 4 stands for counters of 32 bits.
+                // Nothing can be sampled; 4 means counters of 32 bits.
                 let control = PortSamplesControl {
                     port_select: asked.port_select,
                     counter_width: Bits::saturating(4),
@@ -178,7 +178,7 @@ impl Subnet {
             .get(&exchange.attribute)
             .ok_or(UNSUPPORTED_ATTRIBUTE)?;
         let asked: [u8; ROOM] = exchange.data();
-        const SELECT: FieldPlace = PortCounters::place("port_select");
+        const SELECT: FieldLocation = PortCounters::location("port_select");
         let ports = self.selected(exchange, SELECT.read(&asked, 0) as u8)?;
         if exchange.set {
             let select = selection(exchange.attribute, &asked);
@@ -187,11 +187,11 @@ impl Subnet {
         let mut answer = [0; ROOM];
         // What was asked about: OpCode, PortSelect, CounterSelect.
         answer[..4].copy_from_slice(&asked[..4]);
-        for (place, slot) in (0u8..).zip(slots) {
-            let key = (exchange.attribute, place);
+        for (location, slot) in (0u8..).zip(slots) {
+            let key = (exchange.attribute, location);
             let sum = ports
                 .iter()
-                .map(|&(node, number)| self.counter(node, number, slot.what, key))
+                .map(|&(node, number)| self.counter(node, number, slot.kind, key))
                 .fold(0, u64::wrapping_add);
             slot.write(&mut answer, sum);
         }
@@ -213,11 +213,11 @@ impl Subnet {
             port if port <= count => port..=port,
             _ => return Err(INVALID_VALUE),
         };
-        let place = |number| {
+        let location = |number| {
             let node = self.node_with_port(exchange.at.node, PortNumber::new(number));
             (node, number)
         };
-        Ok(numbers.map(place).collect())
+        Ok(numbers.map(location).collect())
     }
 
     /// Sets the selected counters to the values given.
@@ -228,16 +228,16 @@ impl Subnet {
         slots: &[Slot],
         (select, values): (u32, &[u8; ROOM]),
     ) {
-        for (place, slot) in (0u8..).zip(slots) {
+        for (location, slot) in (0u8..).zip(slots) {
             if select >> slot.select & 1 == 0 {
                 continue;
             }
             for &(node, number) in ports {
                 let base = self
-                    .raw(node, number, slot.what)
+                    .raw(node, number, slot.kind)
                     .wrapping_sub(slot.read(values));
                 let record = &mut self.state_mut(node).ports[usize::from(number)];
-                record.bases.insert((attribute, place), base);
+                record.bases.insert((attribute, location), base);
             }
         }
     }
@@ -253,14 +253,14 @@ impl Subnet {
     }
 
     /// What a counter has counted since it was set.
-    fn counter(&self, node: NodeId, number: u8, what: What, key: (u16, u8)) -> u64 {
+    fn counter(&self, node: NodeId, number: u8, kind: CounterKind, key: (u16, u8)) -> u64 {
         let record = &self.state(node).ports[usize::from(number)];
         let base = record.bases.get(&key).copied().unwrap_or(0);
-        self.raw(node, number, what).wrapping_sub(base)
+        self.raw(node, number, kind).wrapping_sub(base)
     }
 
     /// What a counter has counted since the start.
-    fn raw(&self, node: NodeId, number: u8, what: What) -> u64 {
+    fn raw(&self, node: NodeId, number: u8, kind: CounterKind) -> u64 {
         let Some(port) = self.port_id(node, PortNumber::new(number)) else {
             return 0;
         };
@@ -268,21 +268,21 @@ impl Subnet {
         let words = |bytes: u64| bytes / DATA_WORD;
         let ticks = |ps: u64| ps / EMULATED_TICK.as_ps();
         let from = self.fabric.ports[port].peer;
-        match what {
-            What::Nothing => 0,
-            What::Port(counter) => counter.in_datagram(&plane.counters(port), EMULATED_TICK),
-            What::LinkDowned => self.record(port).link_downed,
-            What::Fecn => self.sum_sl(|sl| self.fecn(from, sl)),
-            What::Becn => self.sum_sl(|sl| self.becn(node, from, sl)),
-            What::XmitDataSl(sl) => words(plane.by_sl(port).bytes[usize::from(sl)]),
-            What::RcvDataSl(sl) => {
+        match kind {
+            CounterKind::Nothing => 0,
+            CounterKind::Port(counter) => counter.in_datagram(&plane.counters(port), EMULATED_TICK),
+            CounterKind::LinkDowned => self.record(port).link_downed,
+            CounterKind::Fecn => self.sum_sl(|sl| self.fecn(from, sl)),
+            CounterKind::Becn => self.sum_sl(|sl| self.becn(node, from, sl)),
+            CounterKind::XmitDataSl(sl) => words(plane.by_sl(port).bytes[usize::from(sl)]),
+            CounterKind::RcvDataSl(sl) => {
                 from.map_or(0, |from| words(plane.by_sl(from).bytes[usize::from(sl)]))
             }
-            What::FecnSl(sl) => self.fecn(from, sl),
-            What::BecnSl(sl) => self.becn(node, from, sl),
-            What::WaitVl(vl) => lane(vl, |vl| ticks(plane.waited_ps(port, vl))),
-            What::TimeCongVl(vl) => lane(vl, |vl| ticks(plane.congested_ps(port, vl))),
-            What::CongestionVl(vl) => lane(vl, |vl| plane.congestion_events(port, vl)),
+            CounterKind::FecnSl(sl) => self.fecn(from, sl),
+            CounterKind::BecnSl(sl) => self.becn(node, from, sl),
+            CounterKind::WaitVl(vl) => lane(vl, |vl| ticks(plane.waited_ps(port, vl))),
+            CounterKind::TimeCongVl(vl) => lane(vl, |vl| ticks(plane.congested_ps(port, vl))),
+            CounterKind::CongestionVl(vl) => lane(vl, |vl| plane.congestion_events(port, vl)),
         }
     }
 

@@ -141,7 +141,7 @@ impl Subnet {
         outcome
     }
 
-    /// What stands for the whole node.
+    /// The number that represents the whole node.
     fn set_own(&mut self, node: NodeId, number: usize, wanted: &PortInfo) {
         let info = &mut self.state_mut(node).ports[number].info;
         let before = (info.lid, info.lmc.get());
@@ -162,7 +162,7 @@ impl Subnet {
         }
         self.move_lid(node, before);
         if let (true, Some(host)) = (wanted.client_reregister, self.fabric.nodes[node].as_host()) {
-            self.plane.doubt_paths(host);
+            self.plane.mark_paths_stale(host);
         }
     }
 
@@ -203,7 +203,7 @@ impl Subnet {
             (PortState::INITIALIZE, _) => self.sync_neighbour(port),
             (PortState::ARMED, PortState::ACTIVE) => {
                 if let Some(host) = self.fabric.nodes[node].as_host() {
-                    self.forget_paths(host);
+                    self.invalidate_paths(host);
                 }
                 self.sync_port(port, OnWire::Arrive);
             }

@@ -7,7 +7,7 @@ use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet};
 use super::paths::HOSTS;
 use super::{Clients, Forwarded};
 use crate::agent::Reaction;
-use crate::loss::{Late, RETRIES};
+use crate::loss::{DelayedRequest, RETRIES};
 use crate::subnet::{Arrival, Needs, Start};
 use crate::wire::Message;
 
@@ -19,7 +19,7 @@ const RETURN_PATH: usize = 192;
 enum Fate {
     /// It was answered, or passed on to who will.
     Served,
-    /// Nobody answers it.
+    /// There is no answer to it.
     Unanswered,
     /// It, or the answer, has not arrived.
     Lost,
@@ -32,20 +32,20 @@ impl Clients {
     }
 
     /// The request of a client, or the answer to it, was lost.
-    fn lose(&mut self, late: Late) {
+    fn lose(&mut self, delayed: DelayedRequest) {
         self.traffic.lost += 1;
         let now = self.subnet.uptime;
-        self.loss.keep(now, late);
+        self.loss.keep(now, delayed);
     }
 
     /// Sends a lost request again, or gives it back if that has been done often enough.
-    pub(super) fn lost_for_long(&mut self, late: Late) {
-        if late.retries == 0 {
-            self.send(late.client, late.request.timed_out());
-        } else if let Some(record) = self.clients.get(&late.client) {
+    pub(super) fn lost_for_long(&mut self, delayed: DelayedRequest) {
+        if delayed.retries == 0 {
+            self.send(delayed.client, delayed.request.timed_out());
+        } else if let Some(record) = self.clients.get(&delayed.client) {
             let node = record.node;
-            let retries = late.retries - 1;
-            self.request(node, Late { retries, ..late });
+            let retries = delayed.retries - 1;
+            self.request(node, DelayedRequest { retries, ..delayed });
             self.flush_traps();
         }
     }
@@ -68,7 +68,7 @@ impl Clients {
             self.response(client, message);
             return;
         }
-        let attempt = Late {
+        let attempt = DelayedRequest {
             client,
             request: message,
             retries: if is_sm { RETRIES } else { 0 },
@@ -78,8 +78,8 @@ impl Clients {
     }
 
     /// Brings a request to where it goes.
-    fn request(&mut self, node: NodeId, attempt: Late) {
-        let Late {
+    fn request(&mut self, node: NodeId, attempt: DelayedRequest) {
+        let DelayedRequest {
             client, request, ..
         } = attempt;
         let mut routed = request;
@@ -138,7 +138,13 @@ impl Clients {
 
     /// Passes a request on to the subnet manager at the node reached, if there is one. `original` is
     /// what comes back if it dies.
-    fn forward(&mut self, from: NodeId, at: Arrival, mut request: Message, original: Late) -> Fate {
+    fn forward(
+        &mut self,
+        from: NodeId,
+        at: Arrival,
+        mut request: Message,
+        original: DelayedRequest,
+    ) -> Fate {
         let client = original.client;
         let method = Packet::new(*request.mad()).method();
         // Reports go to those who have subscribed, who need not be prepared for them.
@@ -165,7 +171,7 @@ impl Clients {
 
     /// Passes a subnet manager's answer on to who has asked, once. TrapRepress is the answer to the
     /// trap by which one subnet manager makes itself known to another; the traps of switches have
-    /// nobody who waits for it.
+    /// no client that waits for it.
     fn response(&mut self, from: u16, mut message: Message) {
         if message.owner() == HOSTS {
             self.path_answer(from, message);

@@ -129,9 +129,9 @@ impl Questions {
 
 impl Clients {
     /// The hosts ask what they have to ask by now.
-    pub(super) fn ask_paths(&mut self) {
+    pub(super) fn query_paths(&mut self) {
         let now = self.subnet.uptime;
-        self.subnet.doubt_paths(SETTLED);
+        self.subnet.mark_paths_stale(SETTLED);
         for (source, destination) in self.subnet.plane.take_wanted_paths() {
             self.questions.add(source, destination, now);
         }
@@ -148,18 +148,18 @@ impl Clients {
                 break;
             };
             if !has_manager {
-                // Nobody to ask.
+                // There is no subnet manager to query.
                 self.subnet
                     .plane
                     .open_path(question.source, question.destination);
-            } else if !self.ask_path(question) {
+            } else if !self.query_path(question) {
                 self.questions.again(question, now + question.patience());
             }
         }
     }
 
     /// Sends a question. `false` if no way leads to a subnet manager now.
-    fn ask_path(&mut self, question: Question) -> bool {
+    fn query_path(&mut self, question: Question) -> bool {
         let now = self.subnet.uptime;
         let node = self.subnet.fabric.node_of_host(question.source);
         let manager = self.subnet.own(node).info.master_sm_lid;
@@ -224,7 +224,7 @@ impl Clients {
                 self.subnet
                     .plane
                     .engine
-                    .set_path_level(source, destination, level);
+                    .set_path_sl(source, destination, level);
                 self.subnet.plane.open_path(source, destination);
             }
             // Busy, or there is no such path yet.
@@ -233,8 +233,8 @@ impl Clients {
     }
 
     /// Hosts ask for their paths to all hosts: all of them, or one of every switch. Gives how many
-    /// questions that makes; `None` if there is nobody to ask.
-    pub fn ask_all_paths(&mut self, sources: Sources) -> Option<usize> {
+    /// questions that makes; `None` if there is no subnet manager to query.
+    pub fn query_all_paths(&mut self, sources: Sources) -> Option<usize> {
         if !self.has_manager() {
             return None;
         }

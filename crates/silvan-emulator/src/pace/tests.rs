@@ -166,7 +166,7 @@ proptest! {
             let most = pace.scale() * (1.0 + 0.01);
             let lag = pace.lag(clock.now(), clock.simulated).as_secs_f64();
             prop_assert!(busy == 0.0 || lag < most, "{lag}");
-            // A scale of 0 stands for a pause.
+            // A scale of 0 means a pause.
             pace.set_paused(scale == 0.0, clock.now(), clock.simulated);
             if scale > 0.0 {
                 pace.set_scale(scale, clock.now(), clock.simulated);

@@ -39,7 +39,7 @@ pub(crate) struct DataPlane {
 }
 
 /// The scenario with congestion control present, switched off if the scenario has none: a switch
-/// that nobody has configured marks nothing.
+/// that is not configured marks nothing.
 pub(crate) fn with_control(scenario: &Scenario) -> Result<Scenario, EmulatorError> {
     if scenario.scheme().includes(SchemeName::IbCc) {
         return Ok(scenario.clone());
@@ -102,7 +102,7 @@ impl DataPlane {
         self.engine.now()
     }
 
-    /// Simulates to `end`. Packets that block each other in a circle are discarded, as switches
+    /// Simulates to `end`. Packets that block each other in a cycle are discarded, as switches
     /// do whose packets wait too long.
     pub fn step(&mut self, end: Time) -> Result<(), EmulatorError> {
         while let Err(error) = self.engine.step_until(end) {
@@ -126,14 +126,14 @@ impl DataPlane {
     }
 
     /// A host has lost its connections: it asks for each path before it sends on it.
-    pub fn forget_paths(&mut self, host: HostId) {
-        self.engine.adapter_mut().meter.paths.forget(host);
-        self.look_again(host);
+    pub fn invalidate_paths(&mut self, host: HostId) {
+        self.engine.adapter_mut().meter.paths.invalidate(host);
+        self.poll_again(host);
     }
 
     /// A host asks for each path again, and sends on it meanwhile.
-    pub fn doubt_paths(&mut self, host: HostId) {
-        self.engine.adapter_mut().meter.paths.doubt(host);
+    pub fn mark_paths_stale(&mut self, host: HostId) {
+        self.engine.adapter_mut().meter.paths.mark_stale(host);
     }
 
     /// The paths that hosts have come to want.
@@ -150,12 +150,12 @@ impl DataPlane {
             .paths
             .open(source, destination)
         {
-            self.look_again(source);
+            self.poll_again(source);
         }
     }
 
     /// What held a host's traffic back may be different now.
-    fn look_again(&mut self, host: HostId) {
+    fn poll_again(&mut self, host: HostId) {
         self.engine.traffic_mut().on_release_moved(host);
         self.engine.wake(host);
     }
@@ -230,8 +230,8 @@ impl DataPlane {
 
     fn class_named(&self, name: &str) -> Option<u16> {
         let classes = self.engine.classes();
-        let place = classes.iter().position(|class| class == name)?;
-        u16::try_from(place).ok()
+        let location = classes.iter().position(|class| class == name)?;
+        u16::try_from(location).ok()
     }
 
     /// Stops or resumes what is named so; gives `false` if there is nothing of the name.

@@ -4,8 +4,8 @@
 //! microseconds if simulated time is behind, and sleeps when there is nothing to do. So no datagram
 //! waits for longer than a step, and settings need no locks.
 
-mod desk;
 mod notices;
+mod sessions;
 pub(crate) mod sockets;
 
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ use crate::error::EmulatorError;
 use crate::pace::Pace;
 use crate::subnet::{Start, Subnet};
 use crate::wire::{CONTROL_LEN, Message};
-use desk::{Counter, Desks};
 pub use notices::Notices;
+use sessions::{ControlSessions, Counter};
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
 
 /// Longest sleep, and so the longest time until the server notices a request to stop.
@@ -34,9 +34,9 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 const TICK: Duration = Duration::from_millis(1);
 /// The same while no packets move.
 const QUIET_TICK: Duration = Duration::from_millis(10);
-/// Time between two looks for clients that have gone without a word, and two samples of rates.
+/// Time between two checks for clients that have disconnected, and two samples of rates.
 const HOUSEKEEPING: Duration = Duration::from_millis(500);
-/// Datagrams taken from one socket before the others have their turn.
+/// Maximum datagrams received from one socket before the others.
 const TURN: usize = 64;
 
 /// Numbers tried for a new client.
@@ -46,7 +46,7 @@ const ATTEMPTS: usize = 64;
 const CONTROL: u64 = 0;
 const LISTENER: u64 = 1;
 const CHANNEL: u64 = 1 << 32;
-const DESK: u64 = 2 << 32;
+const SESSION: u64 = 2 << 32;
 
 /// How to serve a fabric.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ pub struct Server {
     control: OwnedFd,
     epoll: OwnedFd,
     channels: BTreeMap<u16, Channel>,
-    desks: Desks,
+    sessions: ControlSessions,
     clients: Clients,
     /// Messages while they are being sent; empty between, and kept for its room.
     sending: Vec<(u16, Message)>,
@@ -121,10 +121,10 @@ impl Server {
             return Err(EmulatorError::TimeScale(scale));
         }
         let control = options.address.open("ctl", 0)?;
-        let desks = Desks::open(&options.address)?;
+        let sessions = ControlSessions::open(&options.address)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(EmulatorError::socket("waiting for sockets"))?;
-        for (socket, token) in [(&control, CONTROL), (&desks.listener, LISTENER)] {
+        for (socket, token) in [(&control, CONTROL), (&sessions.listener, LISTENER)] {
             watch(&epoll, socket, token)?;
         }
         let subnet = Subnet::new(engines, scenario, options.start)?;
@@ -141,7 +141,7 @@ impl Server {
             control,
             epoll,
             channels: BTreeMap::new(),
-            desks,
+            sessions,
             clients,
             sending: Vec::new(),
             pace,
@@ -224,31 +224,31 @@ impl Server {
                     notices,
                     ..
                 } = &self.options;
-                for desk in self.desks.accept(controllers, notices) {
-                    let Some(socket) = self.desks.socket(desk) else {
+                for session in self.sessions.accept(controllers, notices) {
+                    let Some(socket) = self.sessions.socket(session) else {
                         continue;
                     };
-                    if watch(&self.epoll, socket, DESK | u64::from(desk)).is_err() {
-                        self.desks.close(desk);
+                    if watch(&self.epoll, socket, SESSION | u64::from(session)).is_err() {
+                        self.sessions.close(session);
                     }
                 }
             }
             CHANNEL => self.serve_channel(number as u16, event.flags),
-            _ => self.serve_desk(number, quit),
+            _ => self.serve_session(number, quit),
         }
         self.deliver();
     }
 
-    fn serve_desk(&mut self, desk: u32, quit: &mut bool) {
+    fn serve_session(&mut self, session: u32, quit: &mut bool) {
         let mut counter = Counter {
             clients: &mut self.clients,
             pace: &mut self.pace,
             rates: &self.rates,
             quit,
         };
-        if let Some(flags) = self.desks.serve(desk, &mut counter) {
-            if let Some(socket) = self.desks.socket(desk) {
-                let data = epoll::EventData::new_u64(DESK | u64::from(desk));
+        if let Some(flags) = self.sessions.serve(session, &mut counter) {
+            if let Some(socket) = self.sessions.socket(session) {
+                let data = epoll::EventData::new_u64(SESSION | u64::from(session));
                 // The socket is watched already, so this cannot fail.
                 let _ = epoll::modify(&self.epoll, socket, data, flags);
             }
@@ -368,7 +368,7 @@ impl Server {
             match receive(&channel.socket, &mut buffer, allowed) {
                 Received::Datagram(len, _) => {
                     self.clients.datagram(client, &buffer[..len]);
-                    // Whoever asked goes on with the answer while the next is worked out.
+                    // The client continues with the answer while the next one is computed.
                     self.deliver();
                 }
                 Received::Foreign(user, _) => {

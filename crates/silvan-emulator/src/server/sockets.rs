@@ -153,7 +153,7 @@ impl Address {
     }
 }
 
-/// Whether nobody has a UDP port: it can be bound then.
+/// Whether a UDP port is free: it can be bound then.
 fn port_is_free(port: u32) -> bool {
     let probe = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, FLAGS, None);
     let (Ok(probe), Ok(port)) = (probe, u16::try_from(port)) else {
@@ -187,7 +187,7 @@ pub(crate) enum Sent {
     Full,
 }
 
-/// Messages that may wait for a client; OpenSM has at most some thousand requests under way.
+/// Messages that may wait for a client; OpenSM has at most some thousand requests in progress.
 const MOST_WAITING: usize = 16 << 10;
 
 impl Channel {

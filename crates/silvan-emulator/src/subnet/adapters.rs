@@ -15,7 +15,7 @@ pub(crate) struct Adapters {
     hosts: BTreeMap<(Guid, u8), NodeId>,
 }
 
-/// The number of the port that stands for the whole node: 0 of a switch, of a host that of its
+/// The number of the port that represents the whole node: 0 of a switch, of a host that of its
 /// adapter's port.
 pub(crate) fn own_number(node: &Node) -> PortNumber {
     match node.kind {

@@ -86,7 +86,7 @@ impl Subnet {
         };
         [port, peer].iter().all(|&end| {
             let record = self.record(end);
-            !record.cut && !record.disabled && !self.is_off(self.place(end).0)
+            !record.cut && !record.disabled && !self.is_off(self.location(end).0)
         }) && self.negotiate(port).is_some()
     }
 
@@ -115,7 +115,7 @@ impl Subnet {
                 PortState::DOWN
             };
             record.link_downed += u64::from(!up);
-            self.notify_change(self.place(end).0);
+            self.notify_change(self.location(end).0);
         }
         for end in ends.into_iter().flatten() {
             self.sync_port(end, OnWire::Lost);
@@ -138,7 +138,7 @@ impl Subnet {
         for end in ends.into_iter().flatten() {
             self.record_mut(end).link_downed += 1;
             self.record_mut(end).info.port_state = PortState::INITIALIZE;
-            self.notify_change(self.place(end).0);
+            self.notify_change(self.location(end).0);
         }
         for end in ends.into_iter().flatten() {
             self.sync_port(end, OnWire::Lost);

@@ -3,8 +3,8 @@
 
 mod adapters;
 mod links;
+mod locations;
 mod node;
-mod places;
 mod power;
 mod routes;
 
@@ -22,7 +22,7 @@ use crate::agent::congestion::{AdapterSetting, SwitchSetting};
 use crate::error::EmulatorError;
 use crate::plane::{DataPlane, with_control};
 use adapters::Adapters;
-use places::Places;
+use locations::Locations;
 
 pub(crate) use node::{NodeState, PortRecord, SwitchRecord};
 pub(crate) use routes::Needs;
@@ -36,7 +36,7 @@ pub enum Start {
     Blank,
 }
 
-/// Which hosts' paths are told apart.
+/// Which hosts' paths are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sources {
@@ -61,7 +61,7 @@ pub(crate) struct Subnet {
     pub nodes: Vec<NodeState>,
     pub plane: DataPlane,
     adapters: Adapters,
-    places: Places,
+    locations: Locations,
     /// What the fabric was built from.
     scenario: Scenario,
     /// Switches without power, and when they get it back.
@@ -122,7 +122,7 @@ impl Subnet {
             uptime: Duration::ZERO,
             ways_changed: None,
             forgot_paths: vec![Duration::ZERO; fabric.host_count()],
-            places: Places::of(&fabric),
+            locations: Locations::of(&fabric),
             adapters,
             fabric,
             nodes,
@@ -167,12 +167,12 @@ impl Subnet {
 
     /// The record of a port of the fabric.
     pub fn record(&self, port: PortId) -> &PortRecord {
-        let (node, number) = self.place(port);
+        let (node, number) = self.location(port);
         &self.state(node).ports[usize::from(number.as_u8())]
     }
 
     pub fn record_mut(&mut self, port: PortId) -> &mut PortRecord {
-        let (node, number) = self.place(port);
+        let (node, number) = self.location(port);
         &mut self.state_mut(node).ports[usize::from(number.as_u8())]
     }
 
@@ -187,7 +187,7 @@ impl Subnet {
         self.own(node).info.lid
     }
 
-    /// The hosts of each switch whose paths are told apart.
+    /// The hosts of each switch whose paths are distinguished.
     pub fn senders(&self, sources: Sources) -> BTreeMap<SwitchId, Vec<HostId>> {
         let mut senders: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
         for host in self.fabric.host_ids() {

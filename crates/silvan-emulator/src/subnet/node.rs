@@ -39,7 +39,7 @@ const SWITCH_CAPABILITIES: u32 = 1 << 21 | 1 << 22;
 pub(crate) struct NodeState {
     pub info: NodeInfo,
     pub description: NodeDescription,
-    /// By port number. A switch's port 0 is its management port; an adapter's stands for nothing.
+    /// By port number. A switch's port 0 is its management port; an adapter's means nothing.
     pub ports: Vec<PortRecord>,
     /// Of switches only.
     pub switch: Option<Box<SwitchRecord>>,
@@ -47,7 +47,7 @@ pub(crate) struct NodeState {
     pub key: KeyState,
 }
 
-/// What a switch has beside its ports.
+/// What a switch has in addition to its ports.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchRecord {
     pub info: SwitchInfo,
@@ -231,7 +231,7 @@ impl NodeState {
                 node_guid: node.guid,
                 port_guid: port_guid(scenario, id),
                 partition_cap: P_KEYS,
-                // Which device it is matters to nobody; tools want one that they do not know.
+                // No tool depends on the device; it must be one that they do not know.
                 device_id: 1,
                 ..NodeInfo::default()
             },

@@ -8,7 +8,7 @@ use silvan_mad::smp::DirectedRoute;
 
 use super::{Arrival, Subnet, SwitchRecord};
 
-/// Longest way of a LID-routed packet; longer ones go in circles.
+/// Longest way of a LID-routed packet; longer ones go in a loop.
 const MOST_HOPS: usize = 64;
 
 /// What a packet needs of the links that it takes.
@@ -30,7 +30,7 @@ impl Subnet {
             Needs::Link => from.is_linked() && to.is_linked(),
             Needs::Active => from.sends() && to.receives(),
         };
-        let (node, port) = self.place(peer);
+        let (node, port) = self.location(peer);
         passes.then_some(Arrival { node, port })
     }
 
@@ -122,14 +122,14 @@ impl Subnet {
     }
 
     /// A host asks for each path before it sends on it.
-    pub fn forget_paths(&mut self, host: HostId) {
+    pub fn invalidate_paths(&mut self, host: HostId) {
         self.forgot_paths[host.index()] = self.uptime;
-        self.plane.forget_paths(host);
+        self.plane.invalidate_paths(host);
     }
 
     /// Lets hosts ask for their paths again if the ways have changed since they last forgot them, and
     /// not for this long.
-    pub fn doubt_paths(&mut self, settled: Duration) {
+    pub fn mark_paths_stale(&mut self, settled: Duration) {
         let uptime = self.uptime;
         let changed = self.ways_changed;
         let Some(changed) = changed.filter(|at| uptime.saturating_sub(*at) >= settled) else {
@@ -138,7 +138,7 @@ impl Subnet {
         self.ways_changed = None;
         for host in self.fabric.host_ids() {
             if self.forgot_paths[host.index()] < changed {
-                self.plane.doubt_paths(host);
+                self.plane.mark_paths_stale(host);
             }
         }
     }

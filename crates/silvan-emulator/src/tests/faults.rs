@@ -9,7 +9,7 @@ use silvan_mad::smp::{PKeyTable, SlToVlMappingTable, VlArbitrationEntry, VlArbit
 
 use super::*;
 
-/// What stands for one's own node without a LID.
+/// The address of the own node without a LID.
 const PERMISSIVE: u16 = 0xffff;
 const TIMED_OUT: [u8; 4] = [0, 0, 0, 110];
 
@@ -284,10 +284,10 @@ fn a_switch_that_reboots_is_as_one_that_was_never_set_up() {
     assert!(clients.subnet.power_off(switch, Duration::from_secs(2)));
     assert!(!clients.subnet.power_off(switch, Duration::from_secs(9)));
     pass(&mut clients, Span::from_us(50));
-    // Nobody is there, neither for others nor for itself.
+    // There is no node, neither for others nor for itself.
     let request = smp(Method::GET, SmpRoute::Lid, 0, NodeInfo::default());
     for (asker, lid) in [(other, left), (me, PERMISSIVE)] {
-        let message = ask_raw(&mut clients, asker, lid, &request);
+        let message = send_raw(&mut clients, asker, lid, &request);
         assert_eq!(message.bytes[16..20], TIMED_OUT);
     }
     let far_end = smp(Method::GET, SmpRoute::Lid, 6, PortInfo::default());

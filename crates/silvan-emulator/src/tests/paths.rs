@@ -8,7 +8,7 @@ use silvan_mad::smp::SlToVlMappingTable;
 use super::*;
 use crate::subnet::Sources;
 
-/// The LID that stands for the node itself.
+/// The LID that represents the node itself.
 const PERMISSIVE: u16 = 0xffff;
 /// How long a host waits for the first answer.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -248,13 +248,13 @@ fn questions_and_answers_get_lost() {
     assert_eq!(levels_used(&mut clients), [5]);
 }
 
-/// The levels stand behind the destinations, for the first host of every switch.
+/// The levels are behind the destinations, for the first host of every switch.
 #[test]
 fn tables_can_be_dumped_with_levels() {
     let (mut clients, me, question) = brought_up();
     clients.datagram(me, &with_level(&question, 0));
     // The other hosts' ports are not active, so that only the first host of the first switch can ask.
-    assert_eq!(clients.ask_all_paths(Sources::Switches), Some(6));
+    assert_eq!(clients.query_all_paths(Sources::Switches), Some(6));
     live(&mut clients, Duration::ZERO);
     let asked = questions(&mut clients);
     let found: Vec<_> = asked
@@ -275,7 +275,7 @@ fn tables_can_be_dumped_with_levels() {
     assert!(lines[1].ends_with(": 'd') sl 2"), "{text}");
     assert!(!crate::tables::dump(&clients.subnet, None).contains(") sl "));
     clients.disconnect(me);
-    assert_eq!(clients.ask_all_paths(Sources::Hosts), None);
+    assert_eq!(clients.query_all_paths(Sources::Hosts), None);
 }
 
 /// Oracle: what the importer reads is what the data plane has.
@@ -287,7 +287,7 @@ fn what_is_dumped_tells_hosts_and_ports_apart() {
     let [a, b, c, d] = [0, 1, 2, 3].map(HostId::new);
     let engine = &mut clients.subnet.plane.engine;
     for (from, to, level) in [(a, c, 3), (b, c, 3), (d, c, 1), (a, d, 2)] {
-        engine.set_path_level(from, to, Sl::try_new(level).unwrap());
+        engine.set_path_sl(from, to, Sl::try_new(level).unwrap());
     }
     let dump = |clients: &Clients, sources| crate::tables::dump(&clients.subnet, sources);
     let text = dump(&clients, Some(Sources::Hosts));
@@ -297,10 +297,10 @@ fn what_is_dumped_tells_hosts_and_ports_apart() {
         .collect();
     // At the left switch to c and d, at the right one to c.
     assert_eq!(levels, ["3", "0 1:2", "1"]);
-    assert!(!text.contains("base LID"), "nobody has set any: {text}");
+    assert!(!text.contains("base LID"), "none was set: {text}");
     let read = silvan_fabric::import::routes(&text, &fabric).unwrap();
     for (from, to) in [(a, c), (b, c), (d, c), (a, d), (b, d), (a, b), (c, a)] {
-        let level = clients.subnet.plane.engine.path_level(from, to);
+        let level = clients.subnet.plane.engine.path_sl(from, to);
         assert_eq!(read.levels.level(from, to), level.as_u8());
     }
 
@@ -356,7 +356,7 @@ fn lanes_of_the_same_number_are_not_dumped() {
     assert!(!text.contains("base LID"), "{text}");
     let level = Sl::try_new(9).unwrap();
     let (from, to) = (HostId::new(0), HostId::new(2));
-    clients.subnet.plane.engine.set_path_level(from, to, level);
+    clients.subnet.plane.engine.set_path_sl(from, to, level);
     let text = crate::tables::dump(&clients.subnet, Some(Sources::Hosts));
     assert!(text.contains("base LID"), "{text}");
 }

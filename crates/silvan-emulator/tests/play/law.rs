@@ -29,7 +29,7 @@ scheme = "ib-cc"
 "#;
 
 const MAGIC: u32 = 0xdead_beef;
-/// Where the method of the datagram stands in a data message.
+/// Where the method of the datagram is in a data message.
 const METHOD_AT: usize = 35;
 const TRAP: u8 = 5;
 const TRAP_REPRESS: u8 = 7;
@@ -78,8 +78,8 @@ pub fn play(bytes: &[u8]) {
         match draw.byte() % 8 {
             0 => control(&mut plane, &mut draw, &mut attached),
             1 if !attached.is_empty() => {
-                let place = usize::from(draw.byte()) % attached.len();
-                plane.kill(attached.swap_remove(place).0);
+                let location = usize::from(draw.byte()) % attached.len();
+                plane.kill(attached.swap_remove(location).0);
             }
             2 => {
                 let span = Span::from_us(u64::from(draw.byte()));

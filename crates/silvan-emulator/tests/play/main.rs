@@ -4,9 +4,9 @@
 mod law;
 
 /// Random numbers (an LCG of Knuth's, upper half).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn next(&mut self) -> u8 {
         self.0 = self
             .0
@@ -18,10 +18,10 @@ impl Dice {
 
 #[test]
 fn whatever_clients_do_every_request_gets_its_message() {
-    let mut dice = Dice(1);
+    let mut random = Random(1);
     for _ in 0..300 {
-        let len = 300 * (1 + usize::from(dice.next() % 64));
-        let mut bytes: Vec<u8> = (0..len).map(|_| dice.next()).collect();
+        let len = 300 * (1 + usize::from(random.next() % 64));
+        let mut bytes: Vec<u8> = (0..len).map(|_| random.next()).collect();
         // Somebody is there from the start, in three of four cases.
         bytes[1] &= if bytes[0] % 4 > 0 { 0xf8 } else { 0xff };
         law::play(&bytes);

@@ -4,7 +4,7 @@ use silvan_cc::hooks::NoControl;
 use silvan_core::{HostId, PortNumber, Sl, Span, SwitchId};
 use silvan_engine::{Engine, EngineConfig, EngineError};
 use silvan_fabric::generators::Grid;
-use silvan_fabric::routing::{PathLanes, PathLevels, Routes, SlToVlTables, dimension_order};
+use silvan_fabric::routing::{PathLanes, PathServiceLevels, Routes, SlToVlTables, dimension_order};
 use silvan_fabric::{Fabric, ForwardingTables};
 
 use crate::common::{PlainEngine, at, cable, room};
@@ -59,7 +59,7 @@ fn level_of(from: SwitchId) -> u8 {
 fn by_level(fabric: &Fabric) -> PathLanes {
     PathLanes::by_level(
         fabric,
-        PathLevels::by_switch(fabric, |from, _| level_of(from)),
+        PathServiceLevels::by_switch(fabric, |from, _| level_of(from)),
     )
 }
 
@@ -67,7 +67,7 @@ fn set_levels(engine: &mut PlainEngine, fabric: &Fabric) {
     for source in fabric.host_ids() {
         let level = Sl::try_new(level_of(fabric.host_attachment(source).0)).unwrap();
         for destination in fabric.host_ids().filter(|host| *host != source) {
-            engine.set_path_level(source, destination, level);
+            engine.set_path_sl(source, destination, level);
         }
     }
 }
@@ -142,10 +142,10 @@ fn reconfigured_tables_equal_tables_of_the_routes() {
         sl_to_vl.set_host(source, [1; 16]);
         for destination in fabric.host_ids().filter(|host| *host != source) {
             let level = Sl::try_new(level(source)).unwrap();
-            set.set_path_level(source, destination, level);
+            set.set_path_sl(source, destination, level);
         }
     }
-    let levels = PathLevels::by_host(&fabric, |source, _| level(source));
+    let levels = PathServiceLevels::by_host(&fabric, |source, _| level(source));
     let lanes = PathLanes::by_tables(&fabric, levels, &sl_to_vl, &[0; 16], 2, []);
     let routes = Routes {
         lanes: Some(&lanes),
@@ -195,11 +195,11 @@ fn levels_change_while_packets_move() {
     for step in 1..=20 {
         engine.run_until(at(Span::from_us(100) * step)).unwrap();
         engine.audit().unwrap();
-        engine.set_path_level(first, away, level(step as u8 % 2));
-        assert_eq!(engine.path_level(first, away), level(step as u8 % 2));
-        assert_eq!(engine.path_level(second, away), level(0));
+        engine.set_path_sl(first, away, level(step as u8 % 2));
+        assert_eq!(engine.path_sl(first, away), level(step as u8 % 2));
+        assert_eq!(engine.path_sl(second, away), level(0));
     }
-    assert_eq!(engine.path_level(HostId::new(9), away), level(1));
+    assert_eq!(engine.path_sl(HostId::new(9), away), level(1));
     let record = &engine.workload().records[0];
     assert!(engine.now().since(*record.delivered.last().unwrap()) < Span::from_us(200));
 }

@@ -3,7 +3,7 @@
 //! Three properties, for the routes between hosts:
 //!
 //! - every pair of hosts is connected;
-//! - no packet goes in circles;
+//! - no packet goes in a loop;
 //! - the channel-dependency graph has no cycle. Its nodes are the channels (a cable in one
 //!   direction), and channel x depends on channel y if some route continues from x to y. While a
 //!   packet in the buffer behind x waits for space behind y, the dependency is real; a cycle of
@@ -79,7 +79,7 @@ pub enum RouteError {
         "no route from {source_host:?} to {destination:?}: {switch:?} sends it out of port {port}, \
          which leads to {leads_to}"
     )]
-    WrongWay {
+    WrongDirection {
         /// Name of a source host.
         source_host: String,
         /// Name of the destination host.
@@ -91,10 +91,10 @@ pub enum RouteError {
         /// What is there instead.
         leads_to: String,
     },
-    /// Packets go round in circles.
+    /// Packets go round in a loop.
     #[error(
         "packets from {source_host:?} to {destination:?} go round in a loop: {}",
-        circle(.cycle)
+        format_cycle(.cycle)
     )]
     Loop {
         /// Name of a source host.
@@ -128,7 +128,7 @@ pub enum RouteError {
     /// The channel-dependency graph has a cycle.
     #[error(
         "the routes can deadlock, their channels depend on each other in a cycle: {}",
-        circle(.cycle)
+        format_cycle(.cycle)
     )]
     DependencyCycle {
         /// The ports that packets leave by, as `switch:port`, in the order of travel; with the lane
@@ -138,7 +138,7 @@ pub enum RouteError {
 }
 
 /// `a -> b -> a`
-fn circle(cycle: &[String]) -> String {
+fn format_cycle(cycle: &[String]) -> String {
     let mut text = cycle.join(" -> ");
     if let Some(first) = cycle.first() {
         text.push_str(" -> ");

@@ -12,7 +12,7 @@ use super::*;
 use crate::ForwardingTables;
 use crate::generators::{Chain, FatTree648, FatTree11664, Generator, Ring, SingleSwitch};
 use crate::routing::{
-    ExplicitTable, PathLanes, PathLevels, SlToVlTables, d_mod_k, explicit, min_hop_balanced,
+    ExplicitTable, PathLanes, PathServiceLevels, SlToVlTables, d_mod_k, explicit, min_hop_balanced,
 };
 use crate::testing::{LINK, any_fabric, fabric_from, host_pairs, walk, wild_tables};
 
@@ -281,7 +281,7 @@ fn dependencies_by_pairs(
 fn laned_dependencies_by_pairs(
     fabric: &Fabric,
     tables: &ForwardingTables,
-    (levels, own): (&PathLevels, u8),
+    (levels, own): (&PathServiceLevels, u8),
     (mapped, data_vls): (&SlToVlTables, u8),
 ) -> Option<BTreeMap<Laned, BTreeSet<Laned>>> {
     let mut followers: BTreeMap<Laned, BTreeSet<Laned>> = BTreeMap::new();
@@ -372,17 +372,17 @@ proptest! {
         own in 0_u8..16,
     ) {
         let tables = wild_tables(&fabric, seed);
-        let dice = |a: usize, b: usize, sides: u64| {
+        let random = |a: usize, b: usize, sides: u64| {
             let mixed = seed ^ (a as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (b as u64) << 20;
             (mixed.wrapping_mul(0xd129_0d3a_f9b5_0e5d) >> 40) % sides
         };
-        let levels = PathLevels::by_host(&fabric, |from, to| dice(from.index(), to.index(), 3) as u8);
+        let levels = PathServiceLevels::by_host(&fabric, |from, to| random(from.index(), to.index(), 3) as u8);
         let mut mapped = SlToVlTables::default();
         for switch in fabric.switch_ids() {
             for (input, output) in fabric.switch(switch).ports().flat_map(|a| {
                 fabric.switch(switch).ports().map(move |b| (a, b))
             }) {
-                let kind = dice(input.index(), output.index(), 4) as usize;
+                let kind = random(input.index(), output.index(), 4) as usize;
                 if let Some(vls) = kinds.get(kind) {
                     let [input, output] = [input, output].map(|port| fabric.ports[port].number);
                     mapped.set_switch(switch, input, output, *vls);

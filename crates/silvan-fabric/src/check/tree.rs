@@ -169,7 +169,7 @@ impl<'f> DestinationTree<'f> {
             (None, _) if number.as_u8() == 0 => "the switch itself".to_owned(),
             (None, _) => format!("nothing: it has {} ports", node.port_count),
         };
-        Err(RouteError::WrongWay {
+        Err(RouteError::WrongDirection {
             source_host: self.fabric.host(source).name.clone(),
             destination: destination.name.clone(),
             switch: node.name.clone(),

@@ -20,7 +20,7 @@ const LINK: LinkKind = LinkKind {
     length: Length::from_mm(2_000),
 };
 
-/// What every fabric holds, whoever built it.
+/// Properties of every fabric, from any generator.
 fn assert_invariants(fabric: &Fabric) {
     for (id, port) in fabric.ports.iter_enumerated() {
         assert_eq!(fabric.port(port.node, port.number), Some(id));

@@ -283,11 +283,11 @@ fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashM
             nodes.push((node, &record.id));
         }
     }
-    (tell_apart(nodes), positions)
+    (make_names_unique(nodes), positions)
 }
 
 /// Names that several nodes have get behind them what tells the nodes apart.
-fn tell_apart(nodes: Vec<(ImportedNode, &str)>) -> Vec<ImportedNode> {
+fn make_names_unique(nodes: Vec<(ImportedNode, &str)>) -> Vec<ImportedNode> {
     let mut count: HashMap<String, usize> = HashMap::with_capacity(nodes.len());
     for (node, _) in &nodes {
         *count.entry(node.name.clone()).or_default() += 1;

@@ -13,7 +13,7 @@ use crate::import::ImportError;
 
 /// The service levels behind the parentheses of a route: of paths from all hosts of the switch, then of
 /// those from single ones. Names may look like a level, but stand inside.
-pub(crate) fn path_levels(
+pub(crate) fn path_service_levels(
     line: &str,
     number: usize,
     fabric: &Fabric,

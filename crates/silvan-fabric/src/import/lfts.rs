@@ -12,17 +12,17 @@
 //! ports 3 and 4.
 //!
 //! `opensm-lfts.dump` has `#` for `:`, `opensm.fdbs` has `dump_ucast_routes: Switch 0x...` above
-//! `0x0001 : 001  : 01   : yes`. [SL to VL tables](crate::import::sl_to_vl) may stand in the same file.
+//! `0x0001 : 001  : 01   : yes`. [SL to VL tables](crate::import::sl_to_vl) may be in the same file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use silvan_core::{Guid, HostId, Lid, NodeId, PortNumber, Sl, SwitchId};
 
 use crate::import::ImportError;
-use crate::import::levels::path_levels;
+use crate::import::levels::path_service_levels;
 use crate::import::line::lines;
 use crate::import::sl_to_vl::{self, Owner, OwnerKind};
-use crate::routing::{PathLevels, SlToVlTables};
+use crate::routing::{PathServiceLevels, SlToVlTables};
 use crate::{Fabric, ForwardingTables, Node};
 
 /// What a file says about the ways of packets through a fabric.
@@ -31,7 +31,7 @@ pub struct ImportedRoutes {
     /// The forwarding tables.
     pub tables: ForwardingTables,
     /// The service levels of paths; 0 where the file says none.
-    pub levels: PathLevels,
+    pub levels: PathServiceLevels,
     /// The SL to VL tables that the file has.
     pub lanes: SlToVlTables,
 }
@@ -40,7 +40,7 @@ pub struct ImportedRoutes {
 #[derive(Default)]
 struct Given {
     tables: Vec<Table>,
-    /// Nodes whose port GUIDs stand beside LIDs.
+    /// Nodes whose port GUIDs are next to LIDs.
     by_guid: BTreeMap<Lid, NodeId>,
     lanes: SlToVlTables,
 }
@@ -55,12 +55,12 @@ struct Table {
 }
 
 /// Reads forwarding tables for a fabric, with the service levels of paths and the SL to VL tables that
-/// stand in the same file.
+/// are in the same file.
 ///
 /// Switches and hosts are found by GUID, else by name. LIDs may be others than those of the fabric (a
-/// subnet manager gave them): the node that each stands for is found by the port GUID beside it, by the
+/// subnet manager gave them): the node of each is found by the port GUID next to it, by the
 /// switch that routes it to its own port 0, or by the switch that sends it straight to a host. LIDs
-/// that stand for no node of the fabric are left out; whether what remains connects all hosts is for
+/// that mean no node of the fabric are left out; whether what remains connects all hosts is for
 /// [`check`](crate::check::check) to say.
 ///
 /// # Errors
@@ -117,7 +117,7 @@ fn tables(
     Ok(tables)
 }
 
-fn levels(fabric: &Fabric, given: &Given, nodes: &BTreeMap<Lid, NodeId>) -> PathLevels {
+fn levels(fabric: &Fabric, given: &Given, nodes: &BTreeMap<Lid, NodeId>) -> PathServiceLevels {
     let mut of_switch = BTreeMap::new();
     let mut of_host = BTreeMap::new();
     for table in &given.tables {
@@ -134,9 +134,9 @@ fn levels(fabric: &Fabric, given: &Given, nodes: &BTreeMap<Lid, NodeId>) -> Path
     }
     let level = |switch, host| of_switch.get(&(switch, host)).map_or(0, |sl| sl.as_u8());
     if of_host.is_empty() {
-        return PathLevels::by_switch(fabric, level);
+        return PathServiceLevels::by_switch(fabric, level);
     }
-    PathLevels::by_host(fabric, |source, host| {
+    PathServiceLevels::by_host(fabric, |source, host| {
         let own = of_host.get(&(source, host)).map(|sl| sl.as_u8());
         own.unwrap_or_else(|| level(fabric.host_attachment(source).0, host))
     })
@@ -206,7 +206,7 @@ fn parse(text: &str, fabric: &Fabric) -> Result<Given, ImportError> {
             if let Some(port) = route.1 {
                 table.routes.push((route.0, port, number));
             }
-            for (source, level) in path_levels(line, number, fabric, table.switch)? {
+            for (source, level) in path_service_levels(line, number, fabric, table.switch)? {
                 table.levels.push((route.0, source, level));
             }
             if let Some(&node) = port_guid(line).and_then(|guid| nodes.get(&guid)) {
@@ -320,7 +320,7 @@ fn nodes_by_guid(fabric: &Fabric) -> HashMap<Guid, NodeId> {
         .collect()
 }
 
-/// The node that each LID of the file stands for, as far as it can be found.
+/// The node of each LID of the file, as far as it can be found.
 fn nodes_of_lids(fabric: &Fabric, given: &Given) -> BTreeMap<Lid, NodeId> {
     let mut nodes = given.by_guid.clone();
     for table in &given.tables {

@@ -9,7 +9,7 @@ use crate::Fabric;
 /// Finds, for every switch and destination host, the ports that start a shortest path.
 ///
 /// In a fat tree those are all ports upwards until a switch is reached that the destination lies
-/// below, so that no route turns upwards again and none can wait for another in a circle. On a ring,
+/// below, so that no route turns upwards again and none can wait for another in a cycle. On a ring,
 /// a mesh or a torus that does not hold: have the alternatives [checked](crate::check::check).
 ///
 /// # Errors

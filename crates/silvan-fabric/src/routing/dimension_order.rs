@@ -3,7 +3,7 @@
 use silvan_core::{HostId, SwitchId};
 
 use super::distance::{SwitchGraph, route_to_switches};
-use super::{ForwardingTables, PathLanes, PathLevels, RoutingError};
+use super::{ForwardingTables, PathLanes, PathServiceLevels, RoutingError};
 use crate::Fabric;
 use crate::generators::{Direction, Grid};
 
@@ -18,7 +18,7 @@ const MOST_DATELINES: usize = 4;
 /// In a mesh the channels depend on each other in one order, and the routes cannot deadlock
 /// (W. J. Dally, C. L. Seitz: Deadlock-free message routing in multiprocessor interconnection networks,
 /// IEEE Transactions on Computers C-36(5), 1987). The rings of a torus close each dimension to a
-/// circle. The second value breaks it with two virtual lanes, as OpenSM's torus-2QoS does: each ring
+/// cycle. The second value breaks it with two virtual lanes, as OpenSM's torus-2QoS does: each ring
 /// has a dateline, the cable between its last switch and its first. Bit d of a path's service level
 /// says whether the path crosses the dateline of dimension d, and those that do take lane 1 on all
 /// cables of that dimension, the others lane 0. So nothing on lane 0 crosses the dateline, and as
@@ -107,7 +107,7 @@ fn datelines(fabric: &Fabric, grid: &Grid) -> Result<PathLanes, RoutingError> {
     Ok(PathLanes::new(
         fabric,
         dimensions as u8,
-        PathLevels::by_switch(fabric, path_of),
+        PathServiceLevels::by_switch(fabric, path_of),
         |_, _, output, path| {
             let dimension = grid.dimension_of(output);
             dimension.map_or(0, |dimension| path >> dimension & 1)

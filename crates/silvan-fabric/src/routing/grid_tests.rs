@@ -262,7 +262,7 @@ fn lanes_that_do_not_help_are_seen_through() {
     let useless = PathLanes::new(
         &fabric,
         1,
-        PathLevels::by_switch(&fabric, |_, _| 0),
+        PathServiceLevels::by_switch(&fabric, |_, _| 0),
         |_, _, _, path| 1 - path,
     );
     let routes = with_lanes(&tables, Some(&useless));
@@ -274,9 +274,9 @@ fn lanes_that_do_not_help_are_seen_through() {
     );
 }
 
-/// On a ring of four, the paths to the other side block each other in a circle of four. With those from
+/// On a ring of four, the paths to the other side block each other in a cycle of four. With those from
 /// one switch on a level of their own three are left on the first, and paths from one switch never
-/// make a circle.
+/// make a cycle.
 #[test]
 fn levels_take_the_circle_out_of_a_ring() {
     let ring = Ring {
@@ -295,7 +295,7 @@ fn levels_take_the_circle_out_of_a_ring() {
                 0
             }
         };
-        let lanes = PathLanes::by_level(&fabric, PathLevels::by_switch(&fabric, levels));
+        let lanes = PathLanes::by_level(&fabric, PathServiceLevels::by_switch(&fabric, levels));
         assert_eq!(
             (lanes.lanes(), lanes.classes()),
             (level + 1, [16, 8, 4][usize::from(level)])

@@ -2,16 +2,16 @@
 
 use silvan_core::{HostId, IdVec, PortNumber, Sl, SwitchId};
 
-use super::{PathLevels, SlToVlTables, Vls};
+use super::{PathServiceLevels, SlToVlTables, Vls};
 use crate::Fabric;
 
 /// Bits of a service level.
 const SL_BITS: u8 = 4;
 
 /// Which virtual lane a packet takes on each cable, where routes alone would depend on each other in
-/// a circle.
+/// a cycle.
 ///
-/// This is how InfiniBand breaks such circles: the service level in a packet's header says what kind of
+/// This is how InfiniBand breaks such cycles: the service level in a packet's header says what kind of
 /// path it is on; each switch maps it to a lane by the port it came in by, the port it leaves by, and the
 /// service level (SLtoVLMappingTable, IBA volume 1, sections 7.6.6 and 14.2.5.8).
 ///
@@ -24,7 +24,7 @@ const SL_BITS: u8 = 4;
 pub struct PathLanes {
     path_bits: u8,
     lanes: u8,
-    levels: PathLevels,
+    levels: PathServiceLevels,
     /// Bits of a service level that choose among the lanes of a pair of ports.
     index_bits: u8,
     switches: IdVec<SwitchId, SwitchLanes>,
@@ -53,7 +53,7 @@ impl PathLanes {
     pub(crate) fn new(
         fabric: &Fabric,
         path_bits: u8,
-        levels: PathLevels,
+        levels: PathServiceLevels,
         lane_of: impl Fn(SwitchId, PortNumber, PortNumber, u8) -> u8,
     ) -> Self {
         let switches = switch_lanes(fabric, path_bits, lane_of);
@@ -70,9 +70,9 @@ impl PathLanes {
 
     /// Paths whose service level is their lane behind every switch, as OpenSM's routing engine lash has them
     /// (T. Skeie, O. Lysne, I. Theiss, "Layered shortest path (LASH) routing in irregular system area
-    /// networks", IPDPS 2002): paths that together could block each other in a circle are on different
+    /// networks", IPDPS 2002): paths that together could block each other in a cycle are on different
     /// lanes.
-    pub fn by_level(fabric: &Fabric, levels: PathLevels) -> Self {
+    pub fn by_level(fabric: &Fabric, levels: PathServiceLevels) -> Self {
         let highest = levels.highest().min(15);
         let path_bits = (u8::BITS - highest.leading_zeros()) as u8;
         // Levels that no path has would ask for lanes that need not be there.
@@ -87,7 +87,7 @@ impl PathLanes {
     /// would need it.
     pub fn by_tables(
         fabric: &Fabric,
-        levels: PathLevels,
+        levels: PathServiceLevels,
         tables: &SlToVlTables,
         other: &Vls,
         data_vls: u8,
@@ -119,7 +119,7 @@ impl PathLanes {
         }
     }
 
-    /// Low bits of the service level that are the path's, beside those of a class.
+    /// Low bits of the service level that are the path's, in addition to those of a class.
     pub fn path_bits(&self) -> u8 {
         self.path_bits
     }
@@ -140,7 +140,7 @@ impl PathLanes {
     }
 
     /// The kinds of all paths: the low bits of their service levels.
-    pub fn levels(&self) -> &PathLevels {
+    pub fn levels(&self) -> &PathServiceLevels {
         &self.levels
     }
 

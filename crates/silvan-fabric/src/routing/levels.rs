@@ -11,14 +11,14 @@ use crate::Fabric;
 /// Hosts whose paths have equal levels share one row, so that levels by switch take no more room than
 /// there are switches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PathLevels {
+pub struct PathServiceLevels {
     /// Row of each source.
     rows: IdVec<HostId, u32>,
     /// Row by row, a level for each destination.
     levels: Vec<u8>,
 }
 
-impl PathLevels {
+impl PathServiceLevels {
     /// Levels that all hosts of a switch share: `level_of` gives that of the paths from them to a host.
     pub fn by_switch(fabric: &Fabric, level_of: impl Fn(SwitchId, HostId) -> u8) -> Self {
         let mut of_switch: BTreeMap<SwitchId, u32> = BTreeMap::new();

@@ -17,7 +17,7 @@ use crate::Fabric;
 /// Counting pairs, not destinations, matters from three levels on: a switch in the middle sees only
 /// the destinations that the switches before it have sent its way, and has to spread those.
 ///
-/// Minimal routes can depend on each other in a circle, as on a ring: have them
+/// Minimal routes can depend on each other in a cycle, as on a ring: have them
 /// [checked](crate::check::check).
 ///
 /// # Errors

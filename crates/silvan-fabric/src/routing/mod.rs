@@ -21,7 +21,7 @@ pub use d_mod_k::d_mod_k;
 pub use dimension_order::dimension_order;
 pub use explicit::{ExplicitTable, explicit};
 pub use lanes::PathLanes;
-pub use levels::PathLevels;
+pub use levels::PathServiceLevels;
 pub use min_hop::min_hop_balanced;
 pub use sl_to_vl::{ParsePortNumbersError, PortNumbers, SlToVlGroup, SlToVlTables, Vls};
 
@@ -32,11 +32,11 @@ use thiserror::Error;
 
 use crate::Fabric;
 
-/// How the forwarding tables are made.
+/// How the forwarding tables are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Routing {
-    /// By destination modulo the number of ways up, as fat trees are routed.
+    /// By destination modulo the number of upward ports, as fat trees are routed.
     DModK,
     /// Shortest paths, balanced over the ports.
     MinHop,

@@ -60,7 +60,7 @@ fn port_by_port() {
         &build(&silvan_fabric::import::topology(NETWORK).unwrap()),
         true,
     );
-    // There each port of an adapter stands for itself; names cannot tell two of one adapter apart.
+    // There each port of an adapter is a node; names cannot tell two of one adapter apart.
     let rename = |lines: Vec<String>| -> Vec<String> {
         let mut lines: Vec<String> = lines
             .iter()
@@ -121,7 +121,7 @@ fn tables() {
     );
 }
 
-/// Levels of paths stand behind what is in parentheses, whose names may look like one.
+/// Levels of paths are behind what is in parentheses, whose names may look like one.
 #[test]
 fn levels_of_paths() {
     let fabric = build(&silvan_fabric::import::topology(NETWORK).unwrap());
@@ -206,7 +206,7 @@ fn tables_by_name_and_place() {
 }
 
 /// Messages of the tools between the lines, cables from a switch to itself, links whose ends differ, and
-/// XDR, as they stand in files of real networks.
+/// XDR, as they are in files of real networks.
 #[test]
 fn a_worn_network_is_read_with_warnings() {
     let import = silvan_fabric::import::topology(include_str!("../samples/worn.txt")).unwrap();

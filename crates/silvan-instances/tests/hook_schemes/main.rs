@@ -172,7 +172,7 @@ fn swift_keeps_the_round_trip_at_its_target() {
 }
 
 /// The receiver's queue never has more than the receiver has granted, and the link is never idle: the limit is more
-/// than the link carries while a grant and its packet are under way.
+/// than the link carries while a grant and its packet are in progress.
 #[test]
 fn a_receiver_gets_what_it_grants_at_the_rate_of_its_link() {
     let custom = Custom {

@@ -26,7 +26,7 @@ pub struct CongestionControl {
     pub attribute: CongestionAttribute,
 }
 
-/// The attribute of a congestion control datagram: most stand in the management data, the log does
+/// The attribute of a congestion control datagram: most are in the management data, the log does
 /// not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(

@@ -62,7 +62,7 @@ const _: () = {
         let mut slots = counter.fields;
         while let [slot, rest @ ..] = slots {
             match PerformanceAttribute::find_field(slot.attribute, slot.field) {
-                Some(place) if place.select.is_some() && place.elements == 1 => {}
+                Some(location) if location.select.is_some() && location.elements == 1 => {}
                 _ => panic!("a port counter names a field that no attribute has, or no counter"),
             }
             slots = rest;

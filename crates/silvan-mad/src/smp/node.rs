@@ -117,7 +117,7 @@ impl NodeDescription {
     /// The length in bytes.
     pub const LEN: usize = 64;
     /// It has no fields.
-    pub const FIELDS: &'static [crate::FieldPlace] = &[];
+    pub const FIELDS: &'static [crate::FieldLocation] = &[];
 
     /// The description with this text.
     ///

@@ -1,4 +1,4 @@
-//! Tables, and how their blocks and ports stand in an attribute modifier.
+//! Tables, and the encoding of their blocks and ports in an attribute modifier.
 
 use silvan_core::{Guid, PortNumber, Sl};
 
@@ -60,7 +60,7 @@ attribute! {
 }
 
 impl LinearForwardingTable {
-    /// What stands for a LID without a route.
+    /// The entry of a LID without a route.
     pub const NO_ROUTE: PortNumber = PortNumber::new(255);
 }
 

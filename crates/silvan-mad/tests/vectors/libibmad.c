@@ -111,7 +111,7 @@ static const struct run runs[] = {
 	  "redirect_traffic_class redirect_sl redirect_flow_label redirect_lid redirect_p_key "
 	  "redirect_qp redirect_q_key - trap_traffic_class trap_sl trap_flow_label trap_lid "
 	  "trap_p_key trap_hop_limit trap_qp trap_q_key" },
-	/* QP1Dropped is left out: libibmad's table has it in VL15Dropped's place. */
+	/* QP1Dropped is left out: libibmad's table has it in VL15Dropped's location. */
 	{ "PortCounters", 192, 0, IB_PC_PORT_SELECT_F,
 	  "port_select counter_select symbol_errors link_error_recovery link_downed rcv_errors "
 	  "rcv_remote_physical_errors rcv_switch_relay_errors xmit_discards "

@@ -9,7 +9,7 @@ mod random;
 mod round_trip;
 mod tshark;
 
-/// The bytes that the digits stand for, and zeros after them.
+/// The bytes that the digits mean, and zeros after them.
 fn from_hex<const N: usize>(digits: &str) -> [u8; N] {
     let mut bytes = [0; N];
     assert!(digits.len() % 2 == 0 && digits.len() <= 2 * N, "{digits}");

@@ -21,7 +21,7 @@ fn packet(sequence: u64, wire: u64) -> Packet {
 /// A buffer of four blocks.
 fn receiver() -> Receiver {
     Receiver::new(
-        Place::Host(HostId::new(0)),
+        Location::Host(HostId::new(0)),
         TransmitterId::new(0),
         Span::ZERO,
         Credits::new(4),
@@ -122,5 +122,5 @@ fn delivery_of_an_incomplete_packet_is_noticed() {
     let mut receiver = receiver();
     receiver.reserve(ID, &packet);
     receiver.flit_arrives(ID, &packet, 1);
-    receiver.take_in(ID, &packet);
+    receiver.receive(ID, &packet);
 }

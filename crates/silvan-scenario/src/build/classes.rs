@@ -8,7 +8,7 @@ use super::traffic::entry_key;
 use crate::parsed::ScenarioFile;
 use crate::{KeyPath, ScenarioError};
 
-/// Checks that every service level that is asked for fits beside the bits of the path.
+/// Checks that every service level that is asked for fits together with the bits of the path.
 pub(crate) fn check_classes(
     file: &ScenarioFile,
     lanes: Option<&PathLanes>,

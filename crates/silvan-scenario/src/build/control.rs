@@ -1,4 +1,4 @@
-//! Congestion control: the scheme in force, and the manager beside it.
+//! Congestion control: the scheme in force, and the manager that works with it.
 
 use serde_json::json;
 use silvan_cc::schemes::{Changes, SchemeError, SwitchPort, Switches};

@@ -193,7 +193,7 @@ fn compute_routes(
     for (key, given, message) in [
         ("tables", !section.tables.is_empty(), tables),
         ("linear-tables", !section.linear_tables.is_empty(), tables),
-        ("path-levels", !section.path_levels.is_empty(), levels),
+        ("path-sl", !section.path_sl.is_empty(), levels),
         ("sl-to-vl", !section.sl_to_vl.is_empty(), lanes),
     ] {
         if section.routing() != Routing::Explicit && given {
@@ -296,7 +296,7 @@ fn route_key(error: &RouteError, section: &FabricSection) -> KeyPath {
         (_, RouteError::NoEntry { switch, .. }) => at("fabric.tables").key(switch),
         (
             _,
-            RouteError::WrongWay {
+            RouteError::WrongDirection {
                 switch,
                 destination,
                 ..

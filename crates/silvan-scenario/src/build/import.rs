@@ -69,7 +69,7 @@ pub(crate) fn import_tables(
         section.routing_file = None;
         section.tables.clear();
         section.linear_tables.clear();
-        section.path_levels.clear();
+        section.path_sl.clear();
         section.sl_to_vl.clear();
         return Ok(());
     }
@@ -79,7 +79,7 @@ pub(crate) fn import_tables(
             let routes = silvan_fabric::import::routes(&text, fabric)
                 .map_err(|error| in_file(&name, &error))?;
             section.linear_tables = linear::encode(fabric, &routes.tables);
-            section.path_levels = levels::encode_levels(fabric, &routes.levels);
+            section.path_sl = levels::encode_levels(fabric, &routes.levels);
             section.sl_to_vl = levels::encode_tables(fabric, &routes.lanes);
             section.routing = Some(Routing::Explicit);
             Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use silvan_core::{HostId, PortNumber, Sl, SwitchId};
 use silvan_fabric::routing::{
-    ParsePortNumbersError, PathLanes, PathLevels, PortNumbers, SlToVlTables, Vls,
+    ParsePortNumbersError, PathLanes, PathServiceLevels, PortNumbers, SlToVlTables, Vls,
 };
 use silvan_fabric::{Fabric, Node, NodeKind};
 use silvan_model::EngineConfig;
@@ -21,7 +21,7 @@ pub(super) fn given_lanes(
     engine: &EngineConfig,
     fabric: &Fabric,
 ) -> Result<Option<PathLanes>, ScenarioError> {
-    let levels = decode_levels(&file.fabric.path_levels, fabric)?;
+    let levels = decode_levels(&file.fabric.path_sl, fabric)?;
     let tables = decode_tables(&file.fabric.sl_to_vl, fabric)?;
     if tables.is_empty() {
         let is_needed = levels.highest() > 0;
@@ -37,7 +37,10 @@ pub(super) fn given_lanes(
 
 /// The levels as text, by the name of the switch where paths start, and by that of each host whose levels
 /// are not those of its switch.
-pub(super) fn encode_levels(fabric: &Fabric, levels: &PathLevels) -> BTreeMap<String, String> {
+pub(super) fn encode_levels(
+    fabric: &Fabric,
+    levels: &PathServiceLevels,
+) -> BTreeMap<String, String> {
     let mut rows = BTreeMap::new();
     if levels.highest() == 0 {
         return rows;
@@ -81,15 +84,15 @@ pub(super) fn encode_levels(fabric: &Fabric, levels: &PathLevels) -> BTreeMap<St
     rows
 }
 
-/// The levels that the text stands for; 0 where it says none.
+/// The levels that the text means; 0 where it says none.
 fn decode_levels(
     rows: &BTreeMap<String, String>,
     fabric: &Fabric,
-) -> Result<PathLevels, ScenarioError> {
+) -> Result<PathServiceLevels, ScenarioError> {
     let mut of_switch: BTreeMap<SwitchId, Vec<u8>> = BTreeMap::new();
     let mut of_host: BTreeMap<HostId, Vec<u8>> = BTreeMap::new();
     for (name, digits) in rows {
-        let key = at("fabric.path-levels").key(name);
+        let key = at("fabric.path-sl").key(name);
         let kind = source_named(fabric, name, key.clone())?;
         let bad = |message: String| {
             let hint = "write a hexadecimal digit with a service level for each LID from 0 on";
@@ -115,11 +118,11 @@ fn decode_levels(
         level.copied().unwrap_or(0)
     };
     if of_host.is_empty() {
-        return Ok(PathLevels::by_switch(fabric, |switch, to| {
+        return Ok(PathServiceLevels::by_switch(fabric, |switch, to| {
             level(of_switch.get(&switch), to)
         }));
     }
-    Ok(PathLevels::by_host(fabric, |source, to| {
+    Ok(PathServiceLevels::by_host(fabric, |source, to| {
         let switch = fabric.host_attachment(source).0;
         level(of_host.get(&source).or(of_switch.get(&switch)), to)
     }))
@@ -144,7 +147,7 @@ pub(super) fn encode_tables(
     switches.chain(hosts).collect()
 }
 
-/// The tables that the text stands for.
+/// The tables that the text means.
 fn decode_tables(
     rows: &BTreeMap<String, Vec<String>>,
     fabric: &Fabric,

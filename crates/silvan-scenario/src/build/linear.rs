@@ -8,7 +8,7 @@ use silvan_fabric::{Fabric, ForwardingTables};
 use super::{at, switch_named};
 use crate::ScenarioError;
 
-/// What stands for a LID without a route.
+/// The entry of a LID without a route.
 const NO_ROUTE: u8 = 255;
 
 /// The tables as text, by switch name.
@@ -25,7 +25,7 @@ pub(crate) fn encode(fabric: &Fabric, tables: &ForwardingTables) -> BTreeMap<Str
     rows.collect()
 }
 
-/// The tables that the text stands for. Where they lead is not looked at.
+/// The tables that the text means. Where they lead is not looked at.
 pub(crate) fn decode(
     rows: &BTreeMap<String, String>,
     fabric: &Fabric,

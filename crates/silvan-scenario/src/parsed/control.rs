@@ -108,10 +108,10 @@ pub enum FeedbackPath {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct FeedbackSection {
-    /// What carries a notification. Default: what the scheme needs, else `cnp`.
+    /// Carrier of notifications. Default: what the scheme needs, else `cnp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carrier: Option<BecnCarrier>,
-    /// Which way it goes.
+    /// Path of notifications.
     pub path: FeedbackPath,
     /// Time from delivery to arrival at the source (`out-of-band`).
     #[schemars(with = "schema::SpanText")]
@@ -130,9 +130,9 @@ pub struct FeedbackSection {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Limit<schema::SpanText>>")]
     pub coalesce: Option<Limit<Span>>,
-    /// Bytes that each CNP takes of `host.injection-rate` at the host that sends it, and of
+    /// Bytes that each CNP uses of `host.injection-rate` at the host that sends it, and of
     /// `host.sink-rate` at the host that receives it, at most 4 KiB; 0 for none. Acknowledgements
-    /// take nothing.
+    /// use none.
     #[schemars(with = "schema::BytesText")]
     pub charge: Bytes,
 }

@@ -136,10 +136,10 @@ pub struct HostSection {
     pub injection_rate: Limit<Rate>,
     /// In which order a host sends its messages. Those of programs have their own queues.
     pub send_queue: SendQueue,
-    /// Most payload that a host takes in.
+    /// Maximum rate of payload that a host receives.
     #[schemars(with = "Limit<schema::RateText>")]
     pub sink_rate: Limit<Rate>,
-    /// When the sink begins to take in a packet.
+    /// When the sink begins to receive a packet.
     pub sink: Sink,
     /// Receive buffer per virtual lane; whole 64-byte credits of it count.
     #[schemars(with = "schema::BytesText")]

@@ -32,7 +32,7 @@ pub enum Unreachable {
     #[default]
     Error,
     /// The switch discards packets to that host and counts them, in the table `ports` as
-    /// `relay_errors` of the port that they came by.
+    /// `relay_errors` of the port at which they arrived.
     Drop,
 }
 
@@ -71,7 +71,7 @@ pub struct FabricSection {
     /// scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// What kind of file it is. Default: `ibnetdiscover`.
+    /// Format of the file. Default: `ibnetdiscover`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<FileFormat>,
     /// The switches, where there is no generator.
@@ -83,7 +83,7 @@ pub struct FabricSection {
     /// The cables, where there is no generator.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cable: Vec<CableEntry>,
-    /// How the forwarding tables are made. Default: what suits the generator; `d-mod-k` for a fabric without one.
+    /// How the forwarding tables are computed. Default: what suits the generator; `d-mod-k` for a fabric without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
     /// Whether switches choose among the ports that start a shortest path, instead of the one that the
@@ -97,22 +97,22 @@ pub struct FabricSection {
     /// of the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing_file: Option<String>,
-    /// Forwarding tables by switch name for the routing `explicit`, as they stand in a switch: two
+    /// Forwarding tables by switch name for the routing `explicit`, as they are in a switch: two
     /// hexadecimal digits with the port for each LID from 0 on, `ff` without a route.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub linear_tables: BTreeMap<String, String>,
-    /// Service levels of paths for the routing `explicit`, where the subnet manager gives them levels that
-    /// keep them from deadlock, as OpenSM's lash does: by name of the switch whose hosts send, a hexadecimal
+    /// Service levels of paths for the routing `explicit`, where the subnet manager
+    /// assigns levels that avoid deadlock, as OpenSM's lash does: by name of the switch whose hosts send, a hexadecimal
     /// digit for each LID from 0 on; by name of a host that sends, where it has others than its switch.
     /// Behind every switch a path takes the virtual lane of its level, counted from the lane that
     /// `vl.sl-to-vl` has for its traffic, unless there is a table in `sl-to-vl`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub path_levels: BTreeMap<String, String>,
+    pub path_sl: BTreeMap<String, String>,
     /// SL to VL tables for the routing `explicit`, where the subnet manager maps service levels by input and
     /// output port, as OpenSM's torus-2QoS does: by name of a switch, lists of input ports, output ports and
     /// 16 hexadecimal digits, the virtual lane for each service level, e.g. `["1-4,6 5 0101010145454545"]`;
     /// by name of a host, the digits alone. Elsewhere `vl.sl-to-vl` is the table. With any of them, traffic
-    /// of a service level above 0 has that level on all paths, and `path-levels` are for that of level 0.
+    /// of a service level above 0 has that level on all paths, and `path-sl` are for that of level 0.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sl_to_vl: BTreeMap<String, Vec<String>>,
     /// Whether to run although the routes can deadlock (their channel dependencies have a cycle).
@@ -123,7 +123,7 @@ pub struct FabricSection {
 }
 
 impl FabricSection {
-    /// How the forwarding tables are made.
+    /// How the forwarding tables are computed.
     pub fn routing(&self) -> Routing {
         self.routing.unwrap_or(match &self.topology {
             Some(topology) => topology.default_routing(),

@@ -31,10 +31,10 @@ pub use silvan_workload::traffic::{SendQueue, TrafficSection};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct ScenarioFile {
-    /// What the scenario is called in tables, figures and output folders: at most 200 bytes, without
+    /// Name of the scenario in tables, figures and output folders: at most 200 bytes, without
     /// `/`, `\`, control characters and a dot at the start.
     pub name: String,
-    /// What the scenario shows, in a sentence.
+    /// Purpose of the scenario, in a sentence.
     pub description: String,
     /// Switches, hosts, cables, and the routes through them.
     pub fabric: FabricSection,

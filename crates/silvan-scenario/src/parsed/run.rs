@@ -50,7 +50,7 @@ impl Default for ProbeSection {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct TreesSection {
-    /// Time between two looks; the first comes after one interval. Default: a hundredth of the
+    /// Time between two samples; the first comes after one interval. Default: a hundredth of the
     /// duration.
     #[schemars(with = "Option<schema::SpanText>")]
     pub interval: Option<Span>,

@@ -17,7 +17,7 @@ fn switch_control() {
     check(
         "control.ib-cc.switch",
         "threshold-lowest = \"0 B\"",
-        "control.ib-cc.switch.threshold-lowest: threshold weight 15 stands for 0 bytes, write at least \
+        "control.ib-cc.switch.threshold-lowest: threshold weight 15 is 0 bytes, write at least \
          1 (hint: write e.g. \"6 KiB\")",
     );
     check(
@@ -239,7 +239,7 @@ fn proactive_throttling() {
         (
             "credit = \"0 B\"",
             "credit",
-            "a credit stands for no bytes (hint: write e.g. \"64 B\")",
+            "credit size is 0 (hint: write e.g. \"64 B\")",
         ),
         (
             "credit = \"4 GiB\"",
@@ -335,7 +335,7 @@ fn explicit_notification() {
     );
     assert_eq!(
         message("[control]\nscheme = \"ecn\"\n[control.feedback]\ncarrier = \"cnp\""),
-        "file.toml:4: control.feedback.carrier: the scheme ecn counts the packets under way by \
+        "file.toml:4: control.feedback.carrier: the scheme ecn counts the packets in progress by \
          their acknowledgements (hint: write \"ack-per-packet\", or leave it out)"
     );
 }

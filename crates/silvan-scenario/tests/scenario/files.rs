@@ -6,7 +6,7 @@ use std::path::Path;
 use silvan_core::Lid;
 use silvan_scenario::{Override, Scenario};
 
-/// A scenario beside the samples of the import crate.
+/// A scenario next to the samples of the import crate.
 fn read(fabric: &str) -> Result<Scenario, silvan_scenario::ScenarioError> {
     let text = format!("[fabric]\n{fabric}\n[run]\nduration = \"1 ms\"\n");
     Scenario::from_toml(&text, "../silvan-fabric/tests/samples/test.toml", &[])
@@ -140,8 +140,8 @@ fn what_is_wrong_is_named_with_its_file() {
             "../silvan-fabric/tests/samples/test.toml:3: fabric.linear-tables",
         ),
         (
-            "path-levels = { switch-0000 = \"01\" }",
-            "../silvan-fabric/tests/samples/test.toml:2: fabric.path-levels: levels of paths are given",
+            "path-sl = { switch-0000 = \"01\" }",
+            "../silvan-fabric/tests/samples/test.toml:2: fabric.path-sl: levels of paths are given",
         ),
         (
             "linear-tables = { switch-0000 = \"00\" }",

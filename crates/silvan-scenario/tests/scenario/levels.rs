@@ -1,4 +1,4 @@
-//! Service levels that paths have, beside the forwarding tables.
+//! Service levels that paths have, in addition to the forwarding tables.
 
 use silvan_core::{HostId, PortNumber, SwitchId};
 use silvan_scenario::Scenario;
@@ -28,7 +28,7 @@ fn ring(levels: &str, rest: &str) -> String {
     });
     let rows: Vec<String> = rows.collect();
     format!(
-        "{RING}routing = \"explicit\"\nlinear-tables = {{ {} }}\npath-levels = {{ {levels} }}\n{rest}",
+        "{RING}routing = \"explicit\"\nlinear-tables = {{ {} }}\npath-sl = {{ {levels} }}\n{rest}",
         rows.join(", ")
     )
 }
@@ -49,7 +49,7 @@ fn across(level: char) -> String {
     format!("{} = \"{digits}\"", fabric.switch(SwitchId::new(3)).name)
 }
 
-/// All paths across the ring make a circle; without the one of the last switch they do not.
+/// All paths across the ring make a cycle; without the one of the last switch they do not.
 #[test]
 fn levels_decide_whether_a_ring_can_deadlock() {
     let lanes = "[vl]\ndata-vls = 2\n";
@@ -103,30 +103,26 @@ fn wrong_levels_are_named() {
         (
             "switch-00 = \"0g\"".to_owned(),
             "",
-            "fabric.path-levels.switch-00: these are not hexadecimal digits (hint: write a hexadecimal digit",
+            "fabric.path-sl.switch-00: these are not hexadecimal digits (hint: write a hexadecimal digit",
         ),
         (
             "switch-00 = \"0\u{e9}\"".to_owned(),
             "",
-            "fabric.path-levels.switch-00: these are not hexadecimal digits",
+            "fabric.path-sl.switch-00: these are not hexadecimal digits",
         ),
         (
             beyond,
             "",
-            "fabric.path-levels.switch-00: there is a level for LID ",
+            "fabric.path-sl.switch-00: there is a level for LID ",
         ),
-        (
-            "swich-00 = \"0\"".to_owned(),
-            "",
-            "fabric.path-levels.swich-00",
-        ),
+        ("swich-00 = \"0\"".to_owned(), "", "fabric.path-sl.swich-00"),
     ] {
         let refused = message(&ring(&levels, rest));
         assert!(refused.contains(expected), "{refused}\n{expected}");
     }
-    let refused = message(&format!("{RING}path-levels = {{ {} }}\n", across('1')));
+    let refused = message(&format!("{RING}path-sl = {{ {} }}\n", across('1')));
     assert!(
-        refused.contains("fabric.path-levels: levels of paths are given, but the routing computes"),
+        refused.contains("fabric.path-sl: levels of paths are given, but the routing computes"),
         "{refused}"
     );
 }
@@ -195,10 +191,10 @@ fn a_host_may_have_levels_of_its_own() {
     let scenario = read(&ring(&both, lanes)).unwrap();
     let by_switch = read(&ring(&across('1'), lanes)).unwrap();
     assert_eq!(scenario.forwarding().lanes, by_switch.forwarding().lanes);
-    // The other host of the switch closes the circle.
+    // The other host of the switch closes the cycle.
     let refused = message(&ring(&of_host("host-0006"), lanes));
     assert!(refused.contains("the routes can deadlock"), "{refused}");
-    // Its own levels stand before those of its switch.
+    // Its own levels are before those of its switch.
     let all = format!("{}, host-0007 = \"0\"", across('1'));
     let refused = message(&ring(&all, lanes));
     assert!(refused.contains("the routes can deadlock"), "{refused}");

@@ -1,4 +1,4 @@
-//! Whatever stands in a file, the answer is a scenario or a located error, never a panic.
+//! Whatever is in a file, the answer is a scenario or a located error, never a panic.
 
 use proptest::prelude::*;
 use silvan_scenario::ScenarioError;

@@ -6,7 +6,7 @@ use silvan_scenario::{Override, Scenario, ScenarioError};
 
 const FILE: &str = include_str!("../../../../examples/python-scheme/half.py");
 
-/// A scenario beside the example's file.
+/// A scenario next to the example's file.
 fn read(control: &str, overrides: &[(&str, &str)]) -> Result<Scenario, ScenarioError> {
     let overrides = overrides.iter();
     let overrides: Vec<Override> = overrides

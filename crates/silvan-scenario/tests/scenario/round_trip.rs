@@ -127,7 +127,7 @@ fn defaults_are_written_as_comments() {
     );
 }
 
-/// Oracle: the file as written. Every key that is set there stands in the effective form with its
+/// Oracle: the file as written. Every key that is set there is in the effective form with its
 /// value, but for text layout, which comparing documents leaves out.
 #[test]
 fn the_effective_form_keeps_every_key() {

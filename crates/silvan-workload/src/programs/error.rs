@@ -23,7 +23,7 @@ pub enum Fault {
         /// Who waits for what.
         what: String,
     },
-    /// A job has ended with messages that nobody has received.
+    /// A job has ended with messages that no rank has received.
     #[error("job {job:?} has ended, but {what}")]
     LeftOver {
         /// Name of the job.
@@ -56,7 +56,7 @@ fn join(items: Vec<String>) -> String {
 }
 
 impl Programs {
-    /// An operation of a rank: its number, or the line that it stands in.
+    /// An operation of a rank: its number, or the line that it is in.
     fn operation(&self, rank: u32, token: u32) -> String {
         let number = rank - self.first_of(rank);
         match &self.ranks[rank as usize].work {
@@ -115,7 +115,7 @@ impl Programs {
         }
     }
 
-    /// What nobody has received of a job that is done, if there is anything.
+    /// Messages of a finished job that no rank has received, if there are any.
     pub(crate) fn left_over(&self, job: u32) -> Option<Fault> {
         let job = &self.jobs[job as usize];
         let items = self.unwanted_of(job.first..job.first + job.size);

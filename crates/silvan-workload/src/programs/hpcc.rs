@@ -68,7 +68,7 @@ pub const LATENCY_LOOPS: (u32, u32) = (5, 8);
 pub const BANDWIDTH_LOOPS: (u32, u32) = (2, 3);
 
 /// Updates that may wait at a rank of MPIRandomAccess.
-const LOOK_AHEAD: u64 = 1024;
+const LOOKAHEAD: u64 = 1024;
 
 /// Part of a test that all ranks do in the same order.
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +205,7 @@ impl Hpcc {
 
     /// Bytes of one message of MPIRandomAccess: the fullest of the others' buckets, about their mean.
     pub fn access_bytes(&self) -> u64 {
-        LOOK_AHEAD / u64::from(self.ranks()) * 8
+        LOOKAHEAD / u64::from(self.ranks()) * 8
     }
 }
 

@@ -1,4 +1,4 @@
-//! Programs beside other traffic, behind the engine's [`Workload`] interface.
+//! Programs together with other traffic, behind the engine's [`Workload`] interface.
 
 use crate::traffic::Traffic;
 use silvan_cc::workload::{Gate, Offer, Poll, Workload};
@@ -6,7 +6,7 @@ use silvan_core::{HostId, Time};
 
 use crate::programs::ranks::Programs;
 
-/// Traffic, and programs that run beside it, if there are any. A host with both sends a packet of each in
+/// Traffic, and programs that run together with it, if there are any. A host with both sends a packet of each in
 /// turn.
 #[derive(Debug)]
 pub struct Load {
@@ -57,7 +57,7 @@ impl Load {
         self.traffic
     }
 
-    /// The traffic beside the programs.
+    /// The traffic in addition to the programs.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }

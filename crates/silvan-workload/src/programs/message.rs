@@ -1,4 +1,4 @@
-//! Messages under way.
+//! Messages in progress.
 
 /// What a message carries at the moment. A message that asks first goes through several of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! sequence of [operations](Op) that is made while it runs, or a [`Schedule`] of operations that wait
 //! for each other, as [GOAL](goal) describes it. Messages match as MPI's do, small ones are sent
 //! at once, large ones ask first. [`Programs`] is driven by time and by deliveries; [`Load`] puts it
-//! behind the engine's workload interface, beside other traffic.
+//! behind the engine's workload interface, together with other traffic.
 //!
 //! [`collective`] has the usual algorithms, [`gpcnet`] and [`hpcc`] two benchmarks.
 

@@ -121,7 +121,7 @@ impl JobPlan {
     }
 }
 
-/// Everything that runs on the hosts beside the traffic.
+/// Everything that runs on the hosts in addition to the traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// How messages become packets.

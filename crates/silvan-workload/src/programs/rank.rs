@@ -136,7 +136,7 @@ pub(crate) enum Task {
     /// Goes through the bytes of what an operation sends; whether the operation then ends.
     Leave(u32, bool),
     /// Takes in the message of an operation that receives, for so long.
-    TakeIn(u32, Span),
+    Receive(u32, Span),
 }
 
 /// A processor and its tasks.

@@ -35,7 +35,7 @@ pub(crate) struct Job {
 
 /// What happens when a timer goes off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Due {
+pub(crate) enum TimerKind {
     /// A sequential rank goes on.
     GoOn,
     /// A sequential rank has paid the overhead of the operation at hand.
@@ -52,7 +52,7 @@ struct Timer {
     at: Time,
     rank: u32,
     set: u64,
-    due: Due,
+    due: TimerKind,
 }
 
 /// Message-passing programs at work, told of time and deliveries from outside.
@@ -101,9 +101,9 @@ impl Programs {
         for rank in 0..programs.ranks.len() as u32 {
             programs.start_rank(rank);
         }
-        programs.settle(Time::ZERO);
+        programs.fire_timers(Time::ZERO);
         for job in 0..programs.jobs.len() as u32 {
-            programs.look_at(job, Time::ZERO);
+            programs.check_job(job, Time::ZERO);
         }
         // The engine polls every host at time zero anyway.
         programs.woken.clear();
@@ -170,7 +170,7 @@ impl Programs {
 
     /// Lets all timers up to `now` go off, and adds hosts with something new to send to `wake`.
     pub fn wake_at(&mut self, now: Time, wake: &mut Vec<HostId>) {
-        self.settle(now);
+        self.fire_timers(now);
         wake.append(&mut self.woken);
     }
 
@@ -194,14 +194,14 @@ impl Programs {
         self.queues.invalidate_releases(host);
     }
 
-    pub(crate) fn set_timer(&mut self, rank: u32, at: Time, due: Due) {
+    pub(crate) fn set_timer(&mut self, rank: u32, at: Time, due: TimerKind) {
         let set = self.timers_set;
         self.timers_set += 1;
         self.jobs[self.ranks[rank as usize].job as usize].pending += 1;
         self.timers.push(Reverse(Timer { at, rank, set, due }));
     }
 
-    fn settle(&mut self, now: Time) {
+    fn fire_timers(&mut self, now: Time) {
         while let Some(Reverse(timer)) = self.timers.peek().copied() {
             if timer.at > now {
                 return;
@@ -209,13 +209,13 @@ impl Programs {
             self.timers.pop();
             let job = self.ranks[timer.rank as usize].job;
             match timer.due {
-                Due::GoOn => self.go_on(timer.rank, timer.at),
-                Due::Start => self.start_paid(timer.rank, timer.at),
-                Due::Task(cpu) => self.task_done(timer.rank, cpu, timer.at),
-                Due::Local(message) => self.take_in(message, timer.at),
+                TimerKind::GoOn => self.go_on(timer.rank, timer.at),
+                TimerKind::Start => self.start_paid(timer.rank, timer.at),
+                TimerKind::Task(cpu) => self.task_done(timer.rank, cpu, timer.at),
+                TimerKind::Local(message) => self.advance_message(message, timer.at),
             }
             self.jobs[job as usize].pending -= 1;
-            self.look_at(job, timer.at);
+            self.check_job(job, timer.at);
         }
     }
 
@@ -238,7 +238,7 @@ impl Programs {
             sender.copies_end = sender.copies_end.max(now).saturating_add(copied);
             let latency = self.messaging.local_latency;
             let at = sender.copies_end.saturating_add(latency);
-            self.set_timer(from, at, Due::Local(slot));
+            self.set_timer(from, at, TimerKind::Local(slot));
             return;
         }
         let job = &mut self.jobs[sender.job as usize];
@@ -256,14 +256,14 @@ impl Programs {
     /// A message has come over the fabric.
     fn arrived(&mut self, slot: u32, now: Time) {
         let job = self.ranks[self.messages.at(slot).source as usize].job;
-        self.take_in(slot, now);
-        self.settle(now);
+        self.advance_message(slot, now);
+        self.fire_timers(now);
         self.jobs[job as usize].pending -= 1;
-        self.look_at(job, now);
+        self.check_job(job, now);
     }
 
     /// A stage of a message has reached its end.
-    fn take_in(&mut self, slot: u32, now: Time) {
+    fn advance_message(&mut self, slot: u32, now: Time) {
         let message = *self.messages.at(slot);
         match message.stage {
             Stage::Eager | Stage::RequestToSend => {
@@ -446,7 +446,7 @@ impl Programs {
     }
 
     /// Looks whether a job is done, or can never be.
-    fn look_at(&mut self, job: u32, now: Time) {
+    fn check_job(&mut self, job: u32, now: Time) {
         let state = &mut self.jobs[job as usize];
         if state.pending > 0 || state.done_at.is_some() {
             return;

@@ -26,7 +26,7 @@ pub struct Mark {
 pub struct OpTimes {
     /// Number of the rank over all jobs.
     pub rank: u32,
-    /// Where the operation stands in the schedule's text.
+    /// Where the operation is in the schedule's text.
     pub line: u32,
     /// When it started, if it has: when it was posted, for a receive.
     pub start: Option<Time>,

@@ -34,7 +34,7 @@ pub struct ScheduleOp {
     pub action: Action,
     /// Which processor of the rank does it. Operations of one processor follow each other.
     pub cpu: u32,
-    /// Where it stands in the schedule's text, from 1.
+    /// Where it is in the schedule's text, from 1.
     pub line: u32,
 }
 
@@ -110,14 +110,14 @@ impl Schedule {
             ops,
             waits,
         };
-        match schedule.circle() {
+        match schedule.find_cycle() {
             Some(op) => Err(op),
             None => Ok(schedule),
         }
     }
 
     /// An operation that waits for itself in the end (Kahn 1962 leaves such ones over).
-    fn circle(&self) -> Option<usize> {
+    fn find_cycle(&self) -> Option<usize> {
         let mut waits = self.waits.clone();
         let mut ready: Vec<u32> = self.first_ready().collect();
         while let Some(op) = ready.pop() {

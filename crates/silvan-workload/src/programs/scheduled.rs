@@ -4,7 +4,7 @@ use silvan_core::{Span, Time};
 
 use crate::programs::matching::Posted;
 use crate::programs::rank::{ScheduleRun, Task, Work};
-use crate::programs::ranks::{Due, Programs};
+use crate::programs::ranks::{Programs, TimerKind};
 use crate::programs::schedule::Action;
 
 impl Programs {
@@ -118,14 +118,14 @@ impl Programs {
             return;
         };
         let span: Span = match task {
-            Task::TakeIn(_, span) => span,
+            Task::Receive(_, span) => span,
             Task::Leave(..) => unreachable!("a send goes on to this task by itself"),
             Task::Do(op) => match run.schedule.ops()[op as usize].action {
                 Action::Calc(span) => span,
                 Action::Send { .. } | Action::Receive { .. } => overhead,
             },
         };
-        self.set_timer(rank, now + span, Due::Task(cpu));
+        self.set_timer(rank, now + span, TimerKind::Task(cpu));
         if let Task::Do(op) = task {
             self.op_started(rank, op, now);
         }
@@ -135,7 +135,7 @@ impl Programs {
         let run = self.run_of(rank);
         let done = run.cpus[cpu as usize].task.take();
         match done {
-            Some(Task::TakeIn(op, _) | Task::Leave(op, true)) => self.op_ended(rank, op, now),
+            Some(Task::Receive(op, _) | Task::Leave(op, true)) => self.op_ended(rank, op, now),
             Some(Task::Leave(_, false)) => {}
             Some(Task::Do(op)) => match run.schedule.ops()[op as usize].action {
                 Action::Calc(span) => {
@@ -148,7 +148,7 @@ impl Programs {
                     if !span.is_zero() {
                         let processor = &mut self.run_of(rank).cpus[cpu as usize];
                         processor.task = Some(Task::Leave(op, ends));
-                        self.set_timer(rank, now + span, Due::Task(cpu));
+                        self.set_timer(rank, now + span, TimerKind::Task(cpu));
                     } else if ends {
                         self.op_ended(rank, op, now);
                     }
@@ -175,7 +175,7 @@ impl Programs {
     ) {
         if let Some(overhead) = received {
             let cpu = self.run_of(rank).schedule.ops()[op as usize].cpu;
-            self.enqueue(rank, cpu, Task::TakeIn(op, overhead), now);
+            self.enqueue(rank, cpu, Task::Receive(op, overhead), now);
         } else {
             self.op_ended(rank, op, now);
             self.do_ready(now);

@@ -16,26 +16,26 @@ const LOCAL_RATE: Rate = Rate::from_bits_per_sec(40_000_000_000).expect("not zer
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct MessagingSection {
-    /// Largest message that is sent at once (eager). Larger ones ask first (rendezvous: request to
+    /// Largest message that is sent at once (eager). Larger ones are announced first (rendezvous: request to
     /// send, clear to send, data).
     #[schemars(with = "schema::BytesText")]
     pub eager_limit: Bytes,
-    /// Eager messages from one rank to another that may wait for their receives; beyond that
-    /// small messages ask first too, as MPI libraries do when they run out of buffers.
+    /// Eager messages from one rank to another that may wait for their receives; beyond that small messages
+    /// are announced first too, as MPI libraries do when they run out of buffers.
     #[schemars(range(min = 1))]
     pub eager_credits: u32,
     /// Processor time to send or to receive a message (o of LogP).
     #[schemars(with = "schema::SpanText")]
     pub overhead: Span,
     /// Processor time for each byte after the first that is sent or received (O of LogGOPS), at most
-    /// 100 ns. The sender spends it while the message leaves, the receiver when it has come; put and
+    /// 100 ns. The sender spends it while the message leaves, the receiver when it has arrived; put and
     /// get cost none.
     #[schemars(with = "schema::SpanText")]
     pub overhead_per_byte: Span,
     /// Payload of a request to send, a clear to send and a request to get; not zero.
     #[schemars(with = "schema::BytesText")]
     pub control: Bytes,
-    /// Time that a message between two ranks of a host takes beside that of its bytes; not zero.
+    /// Time that a message between two ranks of a host takes in addition to that of its bytes; not zero.
     #[schemars(with = "schema::SpanText")]
     pub local_latency: Span,
     /// Rate at which a rank copies messages to others of its host.
@@ -63,7 +63,7 @@ impl Default for MessagingSection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProgramKind {
-    /// What a GOAL schedule says (LogGOPSim, ATLAHS), in `file` or in `goal`.
+    /// A GOAL schedule (LogGOPSim, ATLAHS), in `file` or in `goal`.
     Goal,
     /// Barriers by dissemination.
     Barrier,
@@ -87,7 +87,7 @@ pub struct ProgramEntry {
     /// Name in the statistics. Default: `program-1`, `program-2`, ...
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What the ranks do.
+    /// The program of the ranks.
     pub kind: ProgramKind,
     /// GOAL schedule of at most 256 MiB, relative to the scenario's folder; for the kind `goal` only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +147,7 @@ pub struct GpcnetSection {
     /// Time that the congestors have before the tests start.
     #[schemars(with = "schema::SpanText")]
     pub settle: Span,
-    /// What is measured, in this order. The original among congestors: the default without `alltoall`;
+    /// The measurements, in this order. The original among congestors: the default without `alltoall`;
     /// without congestors: all.
     pub tests: Vec<Test>,
     /// Rings per ring test; 30 in the original.

@@ -5,7 +5,7 @@ use silvan_core::{Span, Time};
 use crate::programs::matching::Posted;
 use crate::programs::op::Op;
 use crate::programs::rank::{Sequence, State, Work};
-use crate::programs::ranks::{Due, Programs};
+use crate::programs::ranks::{Programs, TimerKind};
 use crate::programs::record::Mark;
 
 impl Programs {
@@ -29,11 +29,11 @@ impl Programs {
                 Op::Compute(span) => {
                     self.add_compute(rank, span);
                     self.sequence(rank).advance();
-                    self.be_busy(rank, now, span, Due::GoOn)
+                    self.be_busy(rank, now, span, TimerKind::GoOn)
                 }
                 Op::Send { .. } | Op::Put { .. } | Op::Get { .. } => {
                     let overhead = self.messaging.overhead;
-                    self.be_busy(rank, now, overhead, Due::Start) || self.start(rank, op, now)
+                    self.be_busy(rank, now, overhead, TimerKind::Start) || self.start(rank, op, now)
                 }
                 Op::Receive { from, bytes, tag } => {
                     let sequence = self.sequence(rank);
@@ -77,7 +77,7 @@ impl Programs {
     }
 
     /// Lets a rank be busy for a time; returns whether there is any.
-    fn be_busy(&mut self, rank: u32, now: Time, span: Span, then: Due) -> bool {
+    fn be_busy(&mut self, rank: u32, now: Time, span: Span, then: TimerKind) -> bool {
         if span.is_zero() {
             return false;
         }
@@ -105,7 +105,7 @@ impl Programs {
                     self.sequence(rank).outstanding += 1;
                 }
                 let span = self.messaging.bytes_overhead(bytes);
-                self.be_busy(rank, now, span, Due::GoOn)
+                self.be_busy(rank, now, span, TimerKind::GoOn)
             }
             Op::Put { to: other, bytes } | Op::Get { from: other, bytes } => {
                 sequence.outstanding += 1;
@@ -124,7 +124,7 @@ impl Programs {
         let to_pay = std::mem::take(&mut sequence.unpaid);
         sequence.paid_at = now + to_pay;
         if sequence.outstanding == 0 {
-            return self.be_busy(rank, now, to_pay, Due::GoOn);
+            return self.be_busy(rank, now, to_pay, TimerKind::GoOn);
         }
         sequence.state = State::Waiting;
         sequence.waiting_since = now;
@@ -148,7 +148,7 @@ impl Programs {
         let (paid_at, since) = (sequence.paid_at, sequence.waiting_since);
         self.ranks[rank as usize].totals.waiting += now.since(since);
         if paid_at > now {
-            self.be_busy(rank, now, paid_at.since(now), Due::GoOn);
+            self.be_busy(rank, now, paid_at.since(now), TimerKind::GoOn);
         } else {
             self.go_on(rank, now);
         }

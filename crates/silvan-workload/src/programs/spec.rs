@@ -24,7 +24,7 @@ pub struct Messaging {
     pub overhead_per_byte: Span,
     /// Payload of a request to send, a clear to send and a request to get.
     pub control: Bytes,
-    /// Time that a message between two ranks of a host takes, beside that of its bytes.
+    /// Time that a message between two ranks of a host takes, in addition to that of its bytes.
     pub local_latency: Span,
     /// Rate at which a rank copies messages to others of its host.
     pub local_rate: Rate,
@@ -33,7 +33,7 @@ pub struct Messaging {
 }
 
 impl Messaging {
-    /// What the bytes of a message cost the processor at either end, beside [`overhead`](Self::overhead).
+    /// What the bytes of a message cost the processor at either end, in addition to [`overhead`](Self::overhead).
     pub fn bytes_overhead(&self, bytes: u64) -> Span {
         self.overhead_per_byte * bytes.saturating_sub(1)
     }

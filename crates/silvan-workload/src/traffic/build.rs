@@ -10,7 +10,7 @@ use crate::traffic::hosts::{HostSources, Source, Traffic};
 use crate::traffic::hotspots::HotspotTable;
 use crate::traffic::kinds::TrafficSection;
 use crate::traffic::offered::{Contribution, OfferedLoad};
-use crate::traffic::rng::start_phase;
+use crate::traffic::rng::start_offset;
 use crate::traffic::roles::Role;
 use crate::traffic::scatter::Common;
 use crate::traffic::send_queue::SendQueue;
@@ -115,7 +115,7 @@ impl<'a> Builder<'a> {
         let environment = self.environment;
         let injection = environment.injection[host.index()];
         let message = Bytes::from_bytes(u64::from(message));
-        start.saturating_add(start_phase(environment.seed, host, message, injection))
+        start.saturating_add(start_offset(environment.seed, host, message, injection))
     }
 
     pub(crate) fn add(&mut self, host: HostId, source: Source, contribution: Contribution) {

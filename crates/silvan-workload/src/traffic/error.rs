@@ -192,7 +192,7 @@ pub enum Reason {
     /// Two entries with the same name in the statistics.
     #[error("the name {0:?} is taken")]
     NameTaken(String),
-    /// More classes than the statistics can tell apart.
+    /// More classes than the statistics can distinguish.
     #[error("more than 65,536 traffic classes")]
     TooManyClasses,
 }

@@ -28,7 +28,7 @@ impl Source {
 }
 
 impl Traffic {
-    /// Adds a flow beside what there is; the engine must poll its host. `message` is the size for
+    /// Adds a flow to the existing ones; the engine must poll its host. `message` is the size for
     /// entries that name none, as [`TrafficSpec::message`](crate::traffic::TrafficSection::message). Gives the
     /// number of its class. What [`offered_load`](Self::offered_load) and [`tmax`](Self::tmax)
     /// tell stays what the description said.

@@ -35,7 +35,7 @@ pub(crate) struct OnOff {
     on: Span,
     off: Span,
     is_on: bool,
-    /// A time on has begun and nobody was told yet.
+    /// An on-time has begun, and the engine has not been notified yet.
     has_started: bool,
     /// The present time on or off ends then.
     until: Time,

@@ -36,7 +36,7 @@ pub enum Purpose {
     /// Gaps of an incast, by host.
     IncastGaps(usize),
     /// When a saturating host starts, by host.
-    StartPhase,
+    StartOffset,
     /// When a source of an incast is on, by host.
     IncastOnOff(usize),
     /// When a flow is on.
@@ -61,7 +61,7 @@ impl Purpose {
             Self::PermutationGaps(entry) => (8, entry),
             Self::IncastSenders(entry) => (9, entry),
             Self::IncastGaps(entry) => (10, entry),
-            Self::StartPhase => (11, 0),
+            Self::StartOffset => (11, 0),
             Self::IncastOnOff(entry) => (12, entry),
             Self::FlowOnOff(entry) => (13, entry),
             Self::Programs(entry) => (14, entry),
@@ -94,9 +94,9 @@ pub fn stream(seed: u64, purpose: Purpose, index: u64) -> Stream {
 /// When a host that always has something to send starts, counted from the start of its entry: at
 /// random within the time that one of its messages takes. Hosts that all started at one instant would
 /// inject in lockstep permanently, as no real ones do.
-pub fn start_phase(seed: u64, host: HostId, message: Bytes, injection: Rate) -> Span {
+pub fn start_offset(seed: u64, host: HostId, message: Bytes, injection: Rate) -> Span {
     let time = injection.span_for(message).as_ps();
-    let draw = stream(seed, Purpose::StartPhase, host.index() as u64).next_u32();
+    let draw = stream(seed, Purpose::StartOffset, host.index() as u64).next_u32();
     Span::from_ps(((u128::from(time) * u128::from(draw)) >> 32) as u64)
 }
 

@@ -1,4 +1,4 @@
-//! A seed gives the same traffic, whoever is polled when.
+//! A seed gives the same traffic, in whichever order hosts are polled.
 
 use silvan_core::document::Limit;
 use silvan_core::{Sl, Span, Time};

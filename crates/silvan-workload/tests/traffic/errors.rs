@@ -209,7 +209,7 @@ fn uniform_entries_are_checked() {
         wanted: 2,
         available: 1,
     };
-    assert_eq!(error.reason, too_few, "a lone host has nobody to send to");
+    assert_eq!(error.reason, too_few, "a single host has no receiver");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn classes_stop_and_go_on_by_themselves() {
     assert_eq!(sent_to(&mock, 1, us(100), us(200)), 0);
     near(sent_to(&mock, 2, us(100), us(200)), in_100_us);
 
-    // A new one beside it, which stays within its rate: 2.7 of 13.5 Gbit/s.
+    // A new one next to it, which stays within its rate: 2.7 of 13.5 Gbit/s.
     let added = Flow {
         load: mbit(2_700),
         start: us(200).since(Time::ZERO),
@@ -60,7 +60,7 @@ fn classes_stop_and_go_on_by_themselves() {
     mock.run(&mut traffic, us(300));
     near(sent_to(&mock, 3, us(200), us(300)), in_100_us / 5);
 
-    // What has been stopped goes on, also if it stands behind a flow that came later.
+    // What has been stopped goes on, also if it is behind a flow that came later.
     assert_eq!(traffic.resume(0, us(300)), [host(0)]);
     assert_eq!(traffic.resume(0, us(300)), []);
     traffic.stop(class);

@@ -78,9 +78,9 @@ pub struct Sent {
 
 /// Random numbers of the mock, apart from those under test (an LCG of Knuth's, upper half).
 #[derive(Clone)]
-pub struct Dice(u64);
+pub struct Random(u64);
 
-impl Dice {
+impl Random {
     pub fn new(seed: u64) -> Self {
         Self(seed ^ 0x5851_f42d_4c95_7f2d)
     }
@@ -120,7 +120,7 @@ pub struct MockHost {
     /// Service levels without credits until an instant.
     pub closed: BTreeMap<Sl, Time>,
     weather: Weather,
-    dice: Dice,
+    random: Random,
     pub log: Vec<Sent>,
 }
 
@@ -150,7 +150,7 @@ impl MockHost {
             throttled: BTreeMap::new(),
             closed: BTreeMap::new(),
             weather,
-            dice: Dice::new(seed),
+            random: Random::new(seed),
             log: Vec::new(),
         }
     }
@@ -181,7 +181,7 @@ impl MockHost {
         {
             let mut wake = Vec::new();
             traffic.apply_change(at, &mut wake);
-            assert!(wake.is_sorted_by(|a, b| a < b), "nobody is woken twice");
+            assert!(wake.is_sorted_by(|a, b| a < b), "no host is woken twice");
             self.changed = at;
         }
         let mut gate = MockGate {
@@ -229,16 +229,16 @@ impl MockHost {
 
     fn change_weather(&mut self, offer: &Offer, next: Time, traffic: &mut Traffic) {
         let weather = self.weather;
-        if self.dice.below(100) < weather.throttle_percent {
-            let throttled = Span::from_ps(self.dice.below(weather.throttle.as_ps()) + 1);
+        if self.random.below(100) < weather.throttle_percent {
+            let throttled = Span::from_ps(self.random.below(weather.throttle.as_ps()) + 1);
             self.throttled
                 .insert((offer.dst, offer.sl), next + throttled);
         }
-        if self.dice.below(100) < weather.close_percent {
-            let closed = Span::from_ps(self.dice.below(weather.close.as_ps()) + 1);
+        if self.random.below(100) < weather.close_percent {
+            let closed = Span::from_ps(self.random.below(weather.close.as_ps()) + 1);
             self.closed.insert(offer.sl, next + closed);
         }
-        if self.dice.below(100) < weather.amnesty_percent {
+        if self.random.below(100) < weather.amnesty_percent {
             self.throttled.clear();
             traffic.on_release_moved(self.host);
         }

@@ -116,7 +116,7 @@ fn with_loopback_a_host_draws_itself_too() {
     assert!((traffic.tmax(now) / 13.5e9 - 1.0).abs() < 1e-9);
 }
 
-/// After every random start phase.
+/// After every random start offset.
 fn traffic_start() -> Time {
     Time::ZERO + Span::from_us(10)
 }

@@ -58,7 +58,7 @@ impl Condition {
 
 /// What a check has found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Finding {
+pub struct Diagnosis {
     /// What was checked.
     pub condition: Condition,
     /// Whether it holds at every rate looked at.
@@ -83,7 +83,7 @@ const MOST_STEPS: usize = 1 << 16;
 
 /// Puts a response function to every condition. Condition 1 to 3 and equation (2) concern rates from
 /// which one mark does not lead below Rmin; from lower ones it leads to Rmin itself.
-pub fn check(function: &impl ResponseFunction) -> Vec<Finding> {
+pub fn check(function: &impl ResponseFunction) -> Vec<Diagnosis> {
     let recovery = Recovery::of(function);
     let rates = Grid::new(function);
     let slowest = 1.0 / function.min_rate();
@@ -122,8 +122,8 @@ impl Grid {
 
     /// Looks at every rate; the closure gives value, bound and by how much the value is too far from
     /// the bound.
-    fn worst(&self, condition: Condition, at: impl Fn(f64) -> (f64, f64, f64)) -> Finding {
-        let mut finding = Finding {
+    fn worst(&self, condition: Condition, at: impl Fn(f64) -> (f64, f64, f64)) -> Diagnosis {
+        let mut diagnosis = Diagnosis {
             condition,
             holds: true,
             rate: 1.0,
@@ -141,16 +141,16 @@ impl Grid {
             };
             if excess > most {
                 most = excess;
-                finding = Finding {
+                diagnosis = Diagnosis {
                     rate,
                     value,
                     bound,
                     holds: excess <= 0.0,
-                    ..finding
+                    ..diagnosis
                 };
             }
         }
-        finding
+        diagnosis
     }
 }
 
@@ -184,7 +184,7 @@ fn unclamped_from(function: &impl ResponseFunction) -> f64 {
     low
 }
 
-fn range(function: &impl ResponseFunction) -> Finding {
+fn range(function: &impl ResponseFunction) -> Diagnosis {
     let min = function.min_rate();
     let rates = Grid {
         rates: spread(min, 1.0),
@@ -202,7 +202,7 @@ fn range(function: &impl ResponseFunction) -> Finding {
     })
 }
 
-fn fairness<F: ResponseFunction>(rates: &Grid, recovery: &Recovery<F>) -> Finding {
+fn fairness<F: ResponseFunction>(rates: &Grid, recovery: &Recovery<F>) -> Diagnosis {
     // The longest recovery time of the rates below the one looked at.
     let longest = std::cell::Cell::new(0.0_f64);
     rates.worst(Condition::FairnessConvergence, |rate| {

@@ -8,7 +8,7 @@
 //!    per output ([`ProposedCounters`]).
 //! 2. The destination returns the mark in the acknowledgement of the packet.
 //! 3. The source ([`EcnSource`]) raises the flow's rate at each acknowledgement without a mark and
-//!    lowers it at each with one, as a [`Response`] says, and never has more packets under way than
+//!    lowers it at each with one, as a [`Response`] says, and never has more packets in progress than
 //!    the flow's window.
 //!
 //! Rates are fractions of Rmax, the rate of the host's link; times are packet times, that of one

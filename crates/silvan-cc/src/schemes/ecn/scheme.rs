@@ -45,9 +45,9 @@ pub enum RatesKind {
 pub struct Ecn {
     /// Which packets are marked.
     pub marking: Marking,
-    /// How rates answer marks.
+    /// How rates react to marks.
     pub response: ResponseKind,
-    /// What a mark divides the rate by (`aimd`, `fimd`), above 1.
+    /// Divisor of the rate at a mark (`aimd`, `fimd`), above 1.
     pub decrease_factor: f64,
     /// Which rates there are; tables are always discrete.
     pub rates: RatesKind,
@@ -58,7 +58,7 @@ pub struct Ecn {
     /// Whether a flow starts with the rate that the last one between its two hosts left, instead of
     /// the first.
     pub persistent: bool,
-    /// Most packets of a flow that are under way at once.
+    /// Maximum number of packets of a flow in flight.
     #[schemars(extend("x-unit" = "packets"))]
     pub window: u16,
     /// Largest window. If it is more than `window`, the window is adjusted together with the rate: it
@@ -99,7 +99,7 @@ impl Scheme for Ecn {
 
     const DEFAULTS: Defaults = Defaults {
         carrier_required: Some(
-            "the scheme ecn counts the packets under way by their acknowledgements",
+            "the scheme ecn counts the packets in progress by their acknowledgements",
         ),
         ..Defaults::ACK_PER_PACKET
     };

@@ -1,7 +1,7 @@
 //! The source's part: a rate limit and a window limit per flow.
 //!
 //! A packet that starts at s at rate r lets the next one of its flow start at s + T/r, T being its
-//! own time on the link, and only while fewer packets than the window are under way. The gap is fixed
+//! own time on the link, and only while fewer packets than the window are in progress. The gap is fixed
 //! when the packet starts, as the inter-packet delay of a channel adapter is, so that a rate that an
 //! acknowledgement raises holds from the next packet on: the n-th acknowledgement then finds the flow
 //! on the curve `Finc` of its response function.
@@ -22,7 +22,7 @@ pub enum Rates {
     Discrete(RateTables),
 }
 
-/// Most packets of a flow that are under way at once.
+/// Maximum number of packets of a flow in flight.
 ///
 /// The paper keeps one packet. With different bounds the window is adjusted together with the rate, as
 /// its conclusion envisions: at full rate, each window's worth of unmarked acknowledgements opens the
@@ -94,9 +94,9 @@ struct FlowState {
     window: u16,
     /// Payload acknowledged without a mark at full rate since the window last changed.
     window_acknowledged: u64,
-    /// Packets under way.
+    /// Packets in progress.
     under_way: u16,
-    /// Packets under way of an earlier flow, whose acknowledgements are still to come and mean
+    /// Packets in progress of an earlier flow, whose acknowledgements are still to come and mean
     /// nothing to this one.
     stale: u16,
     /// The rate limit lets the next packet start then.
@@ -153,7 +153,7 @@ impl EcnSource {
         state.map_or(self.parameters.window.min, |state| state.window)
     }
 
-    /// Packets of a flow that are under way.
+    /// Packets of a flow that are in progress.
     pub fn under_way(&self, flow: Flow) -> u16 {
         let state = self.flows[flow.source.index()].get(key(flow));
         state.map_or(0, |state| state.under_way)

@@ -5,7 +5,7 @@
 //! packet of its flow start at `e` plus the table's delay at the CCTI that held when it was sent
 //! (gran2012, section II.2). A BECN never shortens or lengthens a delay that is already running.
 //!
-//! Most flows are at CCTI 0 at any time and have no state. The throttled ones stand in one small
+//! Most flows are at CCTI 0 at any time and have no state. The throttled ones are in one small
 //! table per host, behind a bitmap of the host's destinations, so that a flow without state costs
 //! a bit test.
 //!
@@ -100,7 +100,7 @@ pub struct IbAdapter {
     destination_masks: Vec<u32>,
     /// The table of adapters without one of their own.
     table: CongestionControlTable,
-    own_tables: Vec<Option<Box<CongestionControlTable>>>,
+    custom_tables: Vec<Option<Box<CongestionControlTable>>>,
     /// Per host and SL.
     service_levels: Vec<ServiceLevel>,
     counters: Vec<AdapterCounters>,
@@ -137,7 +137,7 @@ impl IbAdapter {
             floor_delays: false,
             destination_masks: vec![destination_mask(parameters.level); hosts],
             table: parameters.table.clone(),
-            own_tables: vec![None; hosts],
+            custom_tables: vec![None; hosts],
             service_levels: (0..hosts as u64)
                 .flat_map(|host| {
                     let mut stream = SplitMix64::for_stream(seed, host);
@@ -224,7 +224,7 @@ impl IbAdapter {
             flow.ccti = flow.ccti.min(table.limit());
             true
         });
-        self.own_tables[host.index()] = Some(Box::new(table));
+        self.custom_tables[host.index()] = Some(Box::new(table));
         self.refresh_floor();
         Ok(())
     }
@@ -256,7 +256,7 @@ impl IbAdapter {
 
     #[inline]
     fn table_of(&self, host: usize) -> &CongestionControlTable {
-        self.own_tables[host].as_deref().unwrap_or(&self.table)
+        self.custom_tables[host].as_deref().unwrap_or(&self.table)
     }
 
     /// The CCTI of a flow at `now`, which must not be earlier than the last call about it.
@@ -422,7 +422,7 @@ impl IbAdapter {
         let key = self.key(flow);
         let host = flow.source.index();
         let level = &self.service_levels[Self::level_index(flow.source, flow.sl)];
-        let table = self.own_tables[host].as_deref().unwrap_or(&self.table);
+        let table = self.custom_tables[host].as_deref().unwrap_or(&self.table);
         let Some(state) = self.flows[host].get_mut(key) else {
             return self.send_unthrottled(now, flow, wire_time);
         };

@@ -9,7 +9,7 @@ use silvan_core::Span;
 
 use super::error::ParameterError;
 
-/// One entry of the table, as it stands in a management datagram:
+/// One entry of the table, as it is in a management datagram:
 ///
 /// ```text
 ///  15 14 13                      0
@@ -256,7 +256,7 @@ impl CongestionControlTable {
     }
 
     /// The largest difference between a delay that a constructor was asked for and the entry that
-    /// stands for it, in packet times; 0 for given entries.
+    /// means it, in packet times; 0 for given entries.
     pub const fn quantisation_error(&self) -> f64 {
         self.quantisation_error
     }

@@ -52,8 +52,8 @@ pub enum ParameterError {
         /// The delay asked for, in packet times.
         packet_times: f64,
     },
-    /// A higher threshold weight must not stand for more bytes than a lower one.
-    #[error("threshold weight {weight} stands for {bytes} bytes, more than weight {} does", weight - 1)]
+    /// A higher threshold weight must not mean more bytes than a lower one.
+    #[error("threshold weight {weight} is {bytes} bytes, more than weight {}", weight - 1)]
     ThresholdsIncrease {
         /// The weight that breaks the order.
         weight: u8,
@@ -61,7 +61,7 @@ pub enum ParameterError {
         bytes: u32,
     },
     /// A threshold of no bytes would put idle ports in the congestion state.
-    #[error("threshold weight {weight} stands for 0 bytes, write at least 1")]
+    #[error("threshold weight {weight} is 0 bytes, write at least 1")]
     ThresholdZero {
         /// The weight.
         weight: u8,

@@ -45,7 +45,7 @@ settings! {
         /// Public sources (OpenSM's option file, the attribute layouts) name the fields and say that the
         /// delay has the form of a [`CctEntry`]; what follows is this model's reading of them. It is meant
         /// for adapters that do not take part in congestion control: once the input buffer of a Port VL
-        /// is as full as the threshold stands for, every credit that it returns is late by the delay that
+        /// is as full as the threshold, every credit that it returns is late by the delay that
         /// a throttled flow would wait behind the same packet.
         ///
         /// How full the buffer is, is judged when the packet starts to leave, by the neighbour's credits:
@@ -55,7 +55,7 @@ settings! {
         /// included.
         group Starvation starvation: StarvationSetting {
             /// How full the input buffer of a Port VL must be for late credits (CS_Threshold), 0 (never) to 15 (soonest).
-            /// The weight stands for as many bytes as the same `threshold`.
+            /// The weight is as many bytes as the same `threshold`.
             CreditThreshold credit_threshold: u8 as ThresholdWeight {
                 default: 15,
                 max: 15,
@@ -77,7 +77,7 @@ settings! {
                 datagrams: victim_mask by VICTIM_MASK,
             }
             /// Ports that starve their neighbour of credits (Credit_Mask): when a packet leaves an input
-            /// buffer that is as full as `credit-threshold` says, its credits go back late by
+            /// buffer that is at least as full as `credit-threshold`, the switch delays its credits by
             /// `credit-return-delay`. This is the model's reading of a setting that public sources only
             /// name. Full is what the neighbour has no credits for, so that one that sends all it can gets
             /// a buffer's worth of credits per round trip with the delay in it.
@@ -90,17 +90,17 @@ settings! {
         others {
             /// How the packets that stay unmarked are chosen.
             marking: MarkingMode = MarkingMode::default();
-            /// Bytes queued for a Port VL that weight 15 stands for; the weights between are evenly spaced.
+            /// Bytes queued for a Port VL at weight 15; the weights between are evenly spaced.
             /// Default: three packets of MTU size with their headers.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(with = "Option<schema::BytesText>")]
             threshold_lowest: Option<Bytes> = None;
-            /// Bytes queued for a Port VL that weight 1 stands for. Default: the input buffer of a port, or
+            /// Bytes queued for a Port VL at weight 1. Default: the input buffer of a port, or
             /// `threshold-lowest` if that is more.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(with = "Option<schema::BytesText>")]
             threshold_highest: Option<Bytes> = None;
-            /// Bytes queued for a Port VL that the weights 1 to 15 stand for, instead of evenly spaced ones.
+            /// Bytes queued for a Port VL at the weights 1 to 15, instead of evenly spaced ones.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(with = "Option<Vec<schema::BytesText>>")]
             threshold_table: Option<Vec<Bytes>> = None;
@@ -110,7 +110,7 @@ settings! {
     section AdapterSection at "adapter" {
         /// What an adapter's port does on one SL (an entry of CACongestionSetting).
         group CongestionEntry {
-            /// Steps that the index into the table (CCTI) goes up at each BECN.
+            /// Steps by which each BECN raises the index into the table (CCTI).
             CctiIncrease ccti_increase: u8 as u8 {
                 default: 1,
                 datagrams: ccti_increase,
@@ -138,7 +138,7 @@ settings! {
         others {
             /// Largest index.
             ccti_limit: u16 = 127;
-            /// What is throttled.
+            /// Unit of throttling.
             level: ControlLevel = ControlLevel::default();
             /// The table of delays: `{ shape = "linear", slope = 0.95 }`.
             cct: CctSection = CctSection::default();

@@ -75,7 +75,7 @@ impl IbParameters {
     /// from 0 to 2048).
     ///
     /// Section 4.2 prints CCTI_Limit 0, under which no flow could ever be throttled, although its
-    /// flows are; 127 stands in its place. Packet_Size and CCTI_Min are not printed, here 0; the
+    /// flows are; 127 is in its place. Packet_Size and CCTI_Min are not printed, here 0; the
     /// rest as in [`gran2012`](Self::gran2012).
     ///
     /// # Errors
@@ -209,7 +209,7 @@ mod tests {
         parameters.switch.threshold_map = ThresholdMap::Table([0; 15]);
         assert_eq!(
             parameters.validate().unwrap_err().to_string(),
-            "threshold weight 1 stands for 0 bytes, write at least 1"
+            "threshold weight 1 is 0 bytes, write at least 1"
         );
         assert!(parameters.build_switch(&[], 1, 0).is_err());
     }

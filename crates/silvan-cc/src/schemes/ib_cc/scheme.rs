@@ -17,7 +17,7 @@ use super::threshold::{ThresholdMap, ThresholdWeight};
 use crate::schemes::choice::{Parameter, check_choice};
 use crate::schemes::{Changes, DataPlane, Scheme, SchemeError, Setup, Switches};
 
-/// Packets of MTU size that threshold weight 15 stands for, unless a scenario has another value.
+/// Queue length in packets of MTU size at threshold weight 15, unless a scenario has another value.
 const DEFAULT_THRESHOLD_PACKETS: u64 = 3;
 
 impl Scheme for IbCc {

@@ -29,7 +29,7 @@ pub enum CctShape {
     Linear,
     /// Entry 1 delays by `first` packet times, each further one by `ratio` times the one before.
     Geometric,
-    /// The entries stand in `entries`.
+    /// The entries are in `entries`.
     Given,
 }
 

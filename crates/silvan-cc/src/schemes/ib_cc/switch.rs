@@ -93,7 +93,7 @@ struct PortRecord {
 
 impl IbSwitch {
     /// Switches with these parameters in a fabric with these ports, listed in the order of their
-    /// [`PortId`]; `None` stands for a host's port. A Port VL is `port * data_vls + vl`.
+    /// [`PortId`]; `None` means a host's port. A Port VL is `port * data_vls + vl`.
     ///
     /// # Errors
     /// Whatever [`ThresholdMap::validate`] finds.

@@ -38,13 +38,13 @@ impl ThresholdWeight {
     }
 }
 
-/// How many queued bytes each weight stands for.
+/// Queued bytes of each weight.
 ///
 /// The specification says only that weights 1 to 15 represent "a uniformly decreasing value of the
 /// threshold" and leaves the values to the switch's designer, so they are a parameter of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThresholdMap {
-    /// Equal steps from weight 1 down to weight 15: weight `w` stands for
+    /// Equal steps from weight 1 down to weight 15: weight `w` means
     /// `highest_bytes - (highest_bytes - lowest_bytes) * (w - 1) / 14` bytes, the subtracted part
     /// rounded down.
     Linear {
@@ -57,11 +57,11 @@ pub enum ThresholdMap {
     Table([u32; 15]),
 }
 
-/// The bytes that stand for a threshold that no queue reaches.
+/// The bytes that mean a threshold that no queue reaches.
 pub(super) const NEVER: u32 = u32::MAX;
 
 impl ThresholdMap {
-    /// The bytes that this weight stands for, `None` for weight 0.
+    /// The bytes of this weight, `None` for weight 0.
     pub fn bytes(&self, weight: ThresholdWeight) -> Option<u32> {
         let steps = weight.0.checked_sub(1)?;
         Some(match self {
@@ -77,7 +77,7 @@ impl ThresholdMap {
         })
     }
 
-    /// Checks that every weight stands for at least one byte and no weight for more than the one
+    /// Checks that every weight is at least one byte and no weight is more than the one
     /// below it.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ mod tests {
                 .validate()
                 .unwrap_err()
                 .to_string(),
-            "threshold weight 15 stands for 0 bytes, write at least 1"
+            "threshold weight 15 is 0 bytes, write at least 1"
         );
         values[14] = 201;
         assert_eq!(
@@ -173,7 +173,7 @@ mod tests {
                 .validate()
                 .unwrap_err()
                 .to_string(),
-            "threshold weight 15 stands for 201 bytes, more than weight 14 does"
+            "threshold weight 15 is 201 bytes, more than weight 14"
         );
         let upside_down = ThresholdMap::Linear {
             lowest_bytes: 2,

@@ -6,7 +6,7 @@ use super::parameters::{PftParameters, Sending};
 
 /// How far ahead the start of the next packet is looked for, in clock cycles. If it is further away
 /// the host is told to ask again then.
-const LOOK_AHEAD: u64 = 1 << 16;
+const LOOKAHEAD: u64 = 1 << 16;
 
 /// The state of one interface at a clock cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Interface {
             if self.owed == 0 {
                 self.pass(parameters, end - self.next);
             } else {
-                self.let_go(parameters, draws, end);
+                self.release_packet(parameters, draws, end);
             }
         }
     }
@@ -86,11 +86,11 @@ impl Interface {
     /// When the next packet could start if no credit came or went.
     pub(super) fn ready(&self, parameters: &PftParameters, draws: &Draws) -> Ready {
         let mut ahead = *self;
-        let horizon = self.next.saturating_add(LOOK_AHEAD);
+        let horizon = self.next.saturating_add(LOOKAHEAD);
         while ahead.next < horizon {
             let end = horizon.min(ahead.segment_end(parameters));
             if ahead.owed > 0 {
-                ahead.let_go(parameters, draws, end);
+                ahead.release_packet(parameters, draws, end);
             } else if let Some(cycle) = ahead.first_open(parameters, draws, end) {
                 return Ready::At(cycle);
             } else {
@@ -126,7 +126,7 @@ impl Interface {
 
     /// Lets owed flits go in cycles before `end`, for which the state stays. Goes on to `end`, or to
     /// the cycle after the last owed flit or, with random intervals, a group of cycles.
-    fn let_go(&mut self, parameters: &PftParameters, draws: &Draws, end: u64) {
+    fn release_packet(&mut self, parameters: &PftParameters, draws: &Draws, end: u64) {
         let reached = if !self.is_congested() {
             let flits = self.owed.min(end - self.next);
             self.owed -= flits;

@@ -77,7 +77,7 @@ pub struct PftParameters {
     pub sending: Sending,
     /// The clock: time of a flit on the host's link.
     pub flit_time: Span,
-    /// Buffer space that a credit stands for, in bytes.
+    /// Buffer space of a credit, in bytes.
     pub credit_bytes: u32,
 }
 
@@ -146,6 +146,6 @@ pub enum PftError {
     #[error("a flit takes no time on the link")]
     NoFlitTime,
     /// A credit for nothing.
-    #[error("a credit stands for no bytes")]
+    #[error("credit size is 0")]
     NoCredit,
 }

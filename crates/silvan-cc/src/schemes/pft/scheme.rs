@@ -68,15 +68,15 @@ pub struct Pft {
     /// Bits by which that is shifted right.
     #[schemars(range(max = 31))]
     pub n: u8,
-    /// What is added to it.
+    /// Increment of it.
     pub k: u32,
     /// Bits of a random number (`random`).
     #[schemars(range(min = 1, max = 32))]
     pub random_bits: u8,
-    /// What a flit carries; its time on a link of the section `link` is a cycle.
+    /// Data of a flit; its time on a link of the section `link` is a cycle.
     #[schemars(with = "schema::BytesText")]
     pub flit: Bytes,
-    /// Buffer space that a credit stands for.
+    /// Buffer space of a credit.
     #[schemars(with = "schema::BytesText")]
     pub credit: Bytes,
 }

@@ -7,7 +7,7 @@ use super::interface::{Interface, Ready};
 use super::parameters::{PftError, PftParameters};
 use crate::hooks::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
 
-/// What a block of the engine's credits stands for, in bytes.
+/// Size of a block of the engine's credits, in bytes.
 const BLOCK_BYTES: u64 = 64;
 
 /// Proactive flow throttling at all hosts.

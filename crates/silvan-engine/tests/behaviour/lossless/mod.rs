@@ -147,14 +147,14 @@ fn specialised_engine_equals_general_engine() {
 }
 
 /// The same run window by window, and event by event.
-type Both<S, C> = (Engine<S, C, Script, Lookahead>, Engine<S, C, Script>);
+type EnginePair<S, C> = (Engine<S, C, Script, Lookahead>, Engine<S, C, Script>);
 
 /// Runs both engines step by step; they must agree after each.
 fn compare<S: PerPortVl, C: PerHost>(
     case: &Case,
     routed: &Routed,
     control: impl Fn() -> (S, C),
-) -> Result<Both<S, C>, TestCaseError> {
+) -> Result<EnginePair<S, C>, TestCaseError> {
     let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
     let script = || {
         let mut script = Script::new(&case.flows, routed.fabric.host_count());

@@ -10,7 +10,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use silvan_cc::hooks::NoControl;
 use silvan_core::{Sl, Span, Time};
 use silvan_engine::{self as engine, Engine, EngineConfig};
-use silvan_fabric::routing::{PathLanes, PathLevels, Routes};
+use silvan_fabric::routing::{PathLanes, PathServiceLevels, Routes};
 use silvan_reference::{Arbitration, FlitModel, Parameters, Queueing, Sink};
 
 use self::case::{Case, Load, cases};
@@ -77,12 +77,12 @@ fn config(case: &Case) -> EngineConfig {
 }
 
 /// Runs both models to the same instant.
-fn run_both(case: &Case, routed: &Routed, until: Time) -> (FlitModel, TestEngine) {
+fn run_model_and_engine(case: &Case, routed: &Routed, until: Time) -> (FlitModel, TestEngine) {
     let parameters = case.parameters(&routed.fabric);
     let model = routed.run(&parameters, &case.flows, until);
     let lanes = parameters.tables.as_ref().map(|tables| {
         // Levels of paths are for others to test; these flows have their own.
-        let levels = PathLevels::by_switch(&routed.fabric, |_, _| 0);
+        let levels = PathServiceLevels::by_switch(&routed.fabric, |_, _| 0);
         let (other, data_vls) = (&parameters.sl_to_vl, parameters.data_vls);
         PathLanes::by_tables(&routed.fabric, levels, tables, other, data_vls, Sl::all())
     });
@@ -152,7 +152,7 @@ fn check(cases_count: u32, load: Load, test: impl Fn(Case) -> Result<(), TestCas
 fn packets_that_meet_no_other_arrive_at_the_same_picosecond() {
     check(64, Load::Alone, |case| {
         let routed = case.build();
-        let (model, engine) = run_both(&case, &routed, at(Span::from_ms(20)));
+        let (model, engine) = run_model_and_engine(&case, &routed, at(Span::from_ms(20)));
         prop_assert_eq!(model.deliveries().len(), case.flows.len());
         prop_assert_eq!(first_difference(&model, &engine), None);
         Ok(())
@@ -162,7 +162,7 @@ fn packets_that_meet_no_other_arrive_at_the_same_picosecond() {
 /// Every packet at the same picosecond, and in the end the same totals at every port.
 fn drains_alike(case: &Case) -> Result<(), TestCaseError> {
     let routed = case.build();
-    let (model, engine) = run_both(case, &routed, at(Span::from_ms(100)));
+    let (model, engine) = run_model_and_engine(case, &routed, at(Span::from_ms(100)));
     prop_assert_eq!(model.packets_under_way(), 0);
     let total: u64 = case.flows.iter().filter_map(|flow| flow.packets).sum();
     prop_assert_eq!(model.deliveries().len() as u64, total);
@@ -201,7 +201,7 @@ fn finite_flows_in_step_drain_alike() {
 fn endless_flows_share_alike() {
     check(64, Load::Endless, |case| {
         let routed = case.build();
-        let (model, engine) = run_both(&case, &routed, at(Span::from_us(150)));
+        let (model, engine) = run_model_and_engine(&case, &routed, at(Span::from_us(150)));
         prop_assert_eq!(first_difference(&model, &engine), None);
         Ok(())
     });

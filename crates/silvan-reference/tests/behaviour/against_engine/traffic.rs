@@ -59,8 +59,8 @@ impl Workload for Flows {
     fn poll<G: Gate>(&mut self, host: HostId, now: Time, gate: &mut G) -> Poll {
         let (flows, first) = &mut self.hosts[host.index()];
         let mut next_ready = None;
-        for place in (0..flows.len()).map(|step| (*first + step) % flows.len()) {
-            let index = flows[place];
+        for location in (0..flows.len()).map(|step| (*first + step) % flows.len()) {
+            let index = flows[location];
             let state = &mut self.flows[index];
             let sent = state.injected.len() as u64;
             if state.flow.packets == Some(sent) {
@@ -76,7 +76,7 @@ impl Workload for Flows {
             }
             state.injected.push(now);
             state.ready = now + state.flow.gap;
-            *first = (place + 1) % flows.len();
+            *first = (location + 1) % flows.len();
             return Poll::Send(Offer {
                 dst: state.flow.destination,
                 bytes,

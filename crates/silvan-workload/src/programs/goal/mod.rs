@@ -22,7 +22,7 @@
 //! follow each other in the order in which they become ready. A host has one port, so that `nic 0` is the
 //! only network interface; another one is refused rather than taken for that.
 //!
-//! Beyond `txt2bin`, labels may be used before the line that defines them, and ranks may stand in
+//! Beyond `txt2bin`, labels may be used before the line that defines them, and ranks may be in
 //! any order.
 
 mod line;
@@ -74,7 +74,7 @@ struct Block<'a> {
 /// # Errors
 ///
 /// The first line that cannot be understood, a rank or label that does not exist, a rank without a block,
-/// a block that is not closed, operations that wait for each other in a circle.
+/// a block that is not closed, operations that wait for each other in a cycle.
 pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, GoalError> {
     let plain = without_comments(text);
     let mut ranks: Vec<Option<Arc<Schedule>>> = Vec::new();
@@ -271,7 +271,7 @@ fn close(block: &mut Block<'_>) -> Result<Schedule, GoalError> {
         wrong(
             lines[op],
             message,
-            "remove one of the dependencies of the circle",
+            "remove one of the dependencies of the cycle",
         )
     })
 }

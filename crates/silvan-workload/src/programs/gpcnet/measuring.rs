@@ -10,7 +10,7 @@ use crate::programs::collective;
 use crate::programs::op::{Group, Op, Steps};
 use crate::programs::pattern::{part, parts};
 
-/// Messages of a bandwidth test that are under way at once in each direction.
+/// Messages of a bandwidth test that are in progress at once in each direction.
 pub const OUTSTANDING: u32 = 8;
 
 /// Bytes of a message of the latency tests and of the allreduce test.

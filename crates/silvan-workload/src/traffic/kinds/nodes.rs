@@ -30,14 +30,14 @@ const DEFAULT_RUN_AHEAD_MESSAGES: u64 = 8;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Nodes {
-    /// The V nodes: a fraction of all hosts, or a list of names. The three roles are given in the
-    /// same way; hosts without a role send nothing.
+    /// The V nodes: a fraction of all hosts, or a list of names. All three roles
+    /// have the same form; hosts without a role send nothing.
     pub v: RoleShare,
     /// The C nodes.
     pub c: RoleShare,
     /// The B nodes.
     pub b: RoleShare,
-    /// Share of time that a B node gives to its hotspot, in per cent, 0 to 100.
+    /// Percentage of time that a B node sends to its hotspot, 0 to 100.
     #[schemars(extend("x-unit" = "%"))]
     pub p: f64,
     /// The hotspots: their number, or a list of names. The C nodes and the B nodes are divided

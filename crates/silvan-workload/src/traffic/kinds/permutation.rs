@@ -26,7 +26,7 @@ pub enum Pattern {
     /// Host h sends to the host whose number has every bit of h inverted; the number of hosts must
     /// be a power of two.
     BitComplement,
-    /// The receivers stand in `to`.
+    /// The receivers are in `to`.
     Given,
 }
 
@@ -57,7 +57,7 @@ pub struct Permutation {
     /// Name in the statistics. Default: `permutation-1`, `permutation-2`, ...
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Who sends to whom.
+    /// Receiver of each host.
     #[serde(default)]
     pub pattern: Pattern,
     /// Distance between sender and receiver; for the pattern `shift` only.

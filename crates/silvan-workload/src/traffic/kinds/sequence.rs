@@ -26,7 +26,7 @@ pub struct Sequence {
     pub from: HostRef,
     /// The receivers, in the order of their messages; a host may be listed more than once.
     pub to: Vec<HostRef>,
-    /// How often the sender goes through the list.
+    /// How often the sender repeats the list.
     #[serde(default = "Sequence::default_iterations")]
     pub iterations: Limit<u64>,
     /// Time from the delivery of a message to the start of the next one: the delay of the acknowledgement

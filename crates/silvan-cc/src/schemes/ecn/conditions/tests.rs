@@ -36,10 +36,10 @@ impl ResponseFunction for Pair {
 }
 
 fn holding(function: &impl ResponseFunction) -> Vec<Condition> {
-    let findings = check(function);
-    assert_eq!(findings.len(), Condition::ALL.len());
-    let holding = findings.into_iter().filter(|finding| finding.holds);
-    holding.map(|finding| finding.condition).collect()
+    let diagnoses = check(function);
+    assert_eq!(diagnoses.len(), Condition::ALL.len());
+    let holding = diagnoses.into_iter().filter(|diagnosis| diagnosis.holds);
+    holding.map(|diagnosis| diagnosis.condition).collect()
 }
 
 const FAIR: [Condition; 3] = [
@@ -91,9 +91,11 @@ fn faults_are_found() {
         |rate| (rate / 2.0).max(MIN_RATE),
     );
     let failing = |function: &Pair| {
-        let findings = check(function).into_iter();
-        let failing = findings.filter(|finding| !finding.holds);
-        failing.map(|finding| finding.condition).collect::<Vec<_>>()
+        let diagnoses = check(function).into_iter();
+        let failing = diagnoses.filter(|diagnosis| !diagnosis.holds);
+        failing
+            .map(|diagnosis| diagnosis.condition)
+            .collect::<Vec<_>>()
     };
     assert!(failing(&eager).contains(&Condition::CongestionAvoidance));
     // A constant step per acknowledgement: fast flows get more of them, so they recover sooner.

@@ -130,7 +130,7 @@ fn scene<S: SwitchControl>(control: &mut S) -> Switch {
     switch
 }
 
-/// Only what stands in the full buffer: the local flows go free.
+/// Only what is in the full buffer: the local flows go free.
 #[test]
 fn naive_marks_the_full_buffer() {
     let mut control = NaiveMarking;

@@ -1,4 +1,4 @@
-//! What the hot loop reads: settings worked out per Port VL and port, and the state beside them.
+//! What the hot loop reads: settings worked out per Port VL and port, and their state.
 
 use silvan_core::{Span, Time};
 

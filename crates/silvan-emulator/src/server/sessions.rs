@@ -11,11 +11,11 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use super::notices::Notices;
 use super::sockets::{Address, AllowedUsers, unix_name};
 use crate::clients::Clients;
-use crate::command::{Desk, Rates};
+use crate::command::{ControlSession, Rates};
 use crate::error::EmulatorError;
 use crate::pace::Pace;
 
-/// Longest line; whoever sends more is no client of ours.
+/// Longest line; a client that sends more is disconnected.
 const LONGEST_LINE: usize = 64 << 10;
 /// How many may be connected at once.
 const MOST_CONNECTIONS: usize = 64;
@@ -35,7 +35,7 @@ struct Connection {
 
 /// All connections.
 #[derive(Debug)]
-pub(super) struct Desks {
+pub(super) struct ControlSessions {
     pub listener: OwnedFd,
     connections: BTreeMap<u32, Connection>,
     next: u32,
@@ -50,7 +50,7 @@ fn base(address: &Address) -> String {
     }
 }
 
-impl Desks {
+impl ControlSessions {
     pub fn open(address: &Address) -> Result<Self, EmulatorError> {
         let base = base(address);
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -72,12 +72,12 @@ impl Desks {
         })
     }
 
-    pub fn socket(&self, desk: u32) -> Option<&OwnedFd> {
-        Some(&self.connections.get(&desk)?.socket)
+    pub fn socket(&self, session: u32) -> Option<&OwnedFd> {
+        Some(&self.connections.get(&session)?.socket)
     }
 
-    pub fn close(&mut self, desk: u32) {
-        self.connections.remove(&desk);
+    pub fn close(&mut self, session: u32) {
+        self.connections.remove(&session);
     }
 
     /// Takes those who may come in; the kernel tells who they are.
@@ -113,18 +113,18 @@ impl Desks {
 
     fn close_longest_silent(&mut self) {
         let silent = self.connections.iter().min_by_key(|(_, one)| one.heard_at);
-        if let Some(desk) = silent.map(|(&desk, _)| desk) {
-            self.close(desk);
+        if let Some(session) = silent.map(|(&session, _)| session) {
+            self.close(session);
         }
     }
 
     /// Takes what has come in, answers complete lines, and says what to wait for next; `None` if the
     /// connection has ended. Nothing more is read while an answer has not been taken.
-    pub fn serve(&mut self, desk: u32, at: &mut Counter<'_>) -> Option<EventFlags> {
-        let connection = self.connections.get_mut(&desk)?;
+    pub fn serve(&mut self, session: u32, at: &mut Counter<'_>) -> Option<EventFlags> {
+        let connection = self.connections.get_mut(&session)?;
         let flags = connection.serve(at);
         if flags.is_none() {
-            self.close(desk);
+            self.close(session);
         }
         flags
     }
@@ -168,14 +168,14 @@ impl Connection {
                 return Some(true);
             };
             let line: Vec<u8> = self.input.drain(..=end).collect();
-            let mut desk = Desk {
+            let mut session = ControlSession {
                 clients: &mut *at.clients,
                 pace: &mut *at.pace,
                 rates: at.rates,
                 now: Instant::now(),
                 quit: &mut *at.quit,
             };
-            let answer = desk.answer(&String::from_utf8_lossy(&line));
+            let answer = session.answer(&String::from_utf8_lossy(&line));
             self.output.extend(answer.bytes());
             self.output.push_back(b'\n');
         }

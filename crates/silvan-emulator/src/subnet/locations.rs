@@ -1,5 +1,5 @@
 //! Where ports stand and cables lead, as management counts. Every request asks for it at every hop of
-//! its way, so it is kept in small tables beside the fabric, whose records hold names and GUIDs, too.
+//! its way, so it is kept in small tables next to the fabric, whose records hold names and GUIDs, too.
 
 use silvan_core::{NodeId, PortId, PortNumber};
 use silvan_fabric::Fabric;
@@ -9,17 +9,17 @@ use super::adapters::own_number;
 
 /// A node's ports.
 #[derive(Clone, Copy, Debug)]
-struct NodePlace {
+struct NodeLocation {
     first: PortId,
     count: u8,
-    /// The port that stands for the whole node.
+    /// The port that represents the whole node.
     own: PortNumber,
     is_switch: bool,
 }
 
 /// A port of the fabric.
 #[derive(Clone, Copy, Debug)]
-struct PortPlace {
+struct PortLocation {
     node: NodeId,
     peer: Option<PortId>,
     number: PortNumber,
@@ -27,14 +27,14 @@ struct PortPlace {
 
 /// The tables.
 #[derive(Debug)]
-pub(crate) struct Places {
-    nodes: Vec<NodePlace>,
-    ports: Vec<PortPlace>,
+pub(crate) struct Locations {
+    nodes: Vec<NodeLocation>,
+    ports: Vec<PortLocation>,
 }
 
-impl Places {
+impl Locations {
     pub fn of(fabric: &Fabric) -> Self {
-        let nodes = fabric.nodes.iter().map(|node| NodePlace {
+        let nodes = fabric.nodes.iter().map(|node| NodeLocation {
             first: node.first_port,
             count: node.port_count,
             own: own_number(node),
@@ -42,7 +42,7 @@ impl Places {
         });
         let ports = fabric.ports.iter().map(|port| {
             let node = &fabric.nodes[port.node];
-            PortPlace {
+            PortLocation {
                 node: port.node,
                 peer: port.peer,
                 number: match node.as_host() {
@@ -59,30 +59,30 @@ impl Places {
 }
 
 impl Subnet {
-    /// The number of the port that stands for the whole node.
+    /// The number of the port that represents the whole node.
     pub fn own_port(&self, node: NodeId) -> PortNumber {
-        self.places.nodes[node.index()].own
+        self.locations.nodes[node.index()].own
     }
 
     /// The port of the fabric with this number, `None` for a switch's port 0, for a port of an adapter
     /// that is another host, and beyond the last.
     pub fn port_id(&self, node: NodeId, number: PortNumber) -> Option<PortId> {
-        let place = &self.places.nodes[node.index()];
-        if !place.is_switch {
-            return (number == place.own).then_some(place.first);
+        let location = &self.locations.nodes[node.index()];
+        if !location.is_switch {
+            return (number == location.own).then_some(location.first);
         }
         let offset = number.as_u8().checked_sub(1)?;
-        (offset < place.count).then(|| PortId::new(place.first.index() + usize::from(offset)))
+        (offset < location.count).then(|| PortId::new(location.first.index() + usize::from(offset)))
     }
 
     /// The node and the number of a port as management counts.
-    pub fn place(&self, port: PortId) -> (NodeId, PortNumber) {
-        let place = &self.places.ports[port.index()];
-        (place.node, place.number)
+    pub fn location(&self, port: PortId) -> (NodeId, PortNumber) {
+        let location = &self.locations.ports[port.index()];
+        (location.node, location.number)
     }
 
     /// The port at the other end of the cable, `None` if there is none.
     pub fn peer(&self, port: PortId) -> Option<PortId> {
-        self.places.ports[port.index()].peer
+        self.locations.ports[port.index()].peer
     }
 }
