@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from silvan.errors import ScenarioError, shown
+from silvan.errors import MissingExtraError, ScenarioError, shown
 from silvan.toml_text import TomlInput
 
 _SWITCH = ("ports", "lid", "guid")
 _HOST = ("lid", "guid", "port-guid", "adapter-port")
-_CABLE = ("speed", "width", "length")
+_CABLE = ("speed", "width", "rate", "length", "latency")
 
 
 def fabric_lists(graph: Any) -> dict[str, TomlInput]:
@@ -82,6 +82,23 @@ def fabric_lists(graph: Any) -> dict[str, TomlInput]:
                 next_port[node] += 1
         cables.append({**ends, **_of(values, _CABLE)})
     return {"switch": switches, "host": hosts, "cable": cables}
+
+
+def from_lists(fabric: dict[str, Any]) -> Any:
+    """Give the graph of nodes and cables, see :meth:`silvan.Scenario.to_networkx`."""
+    try:
+        import networkx
+    except ImportError as error:
+        raise MissingExtraError(
+            "graphs need networkx, which is not installed", hint="pip install networkx"
+        ) from error
+    graph = networkx.MultiGraph()
+    for node in fabric["node"]:
+        kind = "switch" if "ports" in node else "host"
+        graph.add_node(node.pop("name"), kind=kind, **node)
+    for (one, port), (other, far_port), keys in fabric["cable"]:
+        graph.add_edge(one, other, ends={one: port, other: far_port}, **keys)
+    return graph
 
 
 def _of(values: Any, keys: tuple[str, ...]) -> dict[str, TomlInput]:

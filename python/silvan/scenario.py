@@ -151,8 +151,8 @@ class Scenario:
             Its nodes are switches and hosts, its edges cables. The attribute ``kind`` of a node is
             ``"switch"`` or ``"host"``; without it, a node with one edge is a host. A switch may
             have ``ports``, by default as many as it has cables; nodes may have ``lid`` and
-            ``guid``; an edge may have ``speed``, ``width`` and ``length``, as a cable in a
-            scenario file. Other attributes have no effect.
+            ``guid``; an edge may have ``speed``, ``width``, ``rate``, ``length`` and ``latency``,
+            as a cable in a scenario file. Other attributes have no effect.
         **tables : TomlInput
             The tables of the scenario, as for :class:`Scenario`. Routes are those of ``min-hop``,
             if the table ``fabric`` has no other ``routing``.
@@ -413,6 +413,31 @@ class Scenario:
         only.
         """
         return self._native.ibsim_net()
+
+    def to_networkx(self) -> Any:
+        """Give the fabric as a graph of networkx.
+
+        Returns
+        -------
+        networkx.MultiGraph
+            Nodes are the names of switches and hosts, with the attributes ``kind``, ``lid``,
+            ``guid`` and, of a switch, ``ports``. Edges are cables, with ``speed``, ``width``,
+            ``length``, where it differs from these ``rate`` and ``latency``, and in ``ends`` the
+            port number at each node. :meth:`from_networkx` takes it; port numbers are then in
+            the order of the edges.
+
+        Examples
+        --------
+        >>> import networkx
+        >>> import silvan
+        >>> scenario = silvan.Scenario(fabric={"generator": "hyper-x", "sizes": [3, 3],
+        ...                                    "hosts-per-switch": 1})
+        >>> networkx.diameter(scenario.to_networkx())
+        4
+        """
+        from silvan.graph import from_lists
+
+        return from_lists(json.loads(self._native.graph()))
 
     def to_dict(self) -> dict[str, Any]:
         """Give the effective scenario as nested dictionaries."""

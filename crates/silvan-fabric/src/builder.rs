@@ -131,8 +131,12 @@ pub enum FabricError {
     BadParameter {
         /// The generator's name in a scenario.
         generator: &'static str,
-        /// What is wrong, and what is allowed.
+        /// The key of the parameter.
+        key: &'static str,
+        /// The value, and what is wrong with it.
         problem: String,
+        /// What would fit.
+        hint: String,
     },
 }
 
@@ -193,7 +197,7 @@ impl NodeHandle {
 /// ```
 /// use silvan_fabric::{FabricBuilder, LinkKind, Speed, Width};
 ///
-/// let cable = LinkKind { width: Width::X4, speed: Speed::Qdr, length: "1 m".parse()? };
+/// let cable = LinkKind::new(Width::X4, Speed::Qdr, "1 m".parse()?);
 /// let mut builder = FabricBuilder::new();
 /// let switch = builder.add_switch("S1", 36)?;
 /// for (name, port) in [("A", 12), ("X", 11)] {

@@ -14,7 +14,7 @@
 //! use silvan_fabric::check::{CheckOptions, check};
 //! use silvan_fabric::{LinkKind, Speed, Width, generators, routing};
 //!
-//! let cable = LinkKind { width: Width::X4, speed: Speed::Ddr, length: "2 m".parse()? };
+//! let cable = LinkKind::new(Width::X4, Speed::Ddr, "2 m".parse()?);
 //! let fabric = generators::FatTree648 {}.build(cable)?;
 //! let tables = routing::d_mod_k(&fabric)?;
 //! let report = check(&fabric, &tables, CheckOptions::default())?;
@@ -35,5 +35,5 @@ mod testing;
 
 pub use builder::{Endpoint, FabricBuilder, FabricError, Identity, NodeHandle};
 pub use fabric::{Fabric, Node, NodeKind, Port};
-pub use link::{Link, LinkKind, ParseLinkError, Speed, Width};
+pub use link::{Cable, Link, LinkKind, ParseLinkError, Speed, Width};
 pub use routing::ForwardingTables;

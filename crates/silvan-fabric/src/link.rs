@@ -1,9 +1,12 @@
 //! Cables: width, speed, line coding and length.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use silvan_core::schema::{LengthText, RateText, SpanText};
 use silvan_core::{Length, PortId, Rate, Span};
 use thiserror::Error;
 
@@ -45,6 +48,20 @@ macro_rules! named_enum {
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.pad(self.name())
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                $what.into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "enum": [$($text),+] })
             }
         }
 
@@ -157,24 +174,96 @@ pub struct LinkKind {
     pub width: Width,
     /// Speed of each lane.
     pub speed: Speed,
+    /// Rate of data in each direction, if it is not that of width and speed.
+    pub rate: Option<Rate>,
     /// Length of the cable.
     pub length: Length,
+    /// Time that a signal needs from one end to the other, if it is not that of the length.
+    pub latency: Option<Span>,
 }
 
 impl LinkKind {
+    /// A cable with the rate of its width and speed, and the latency of its length.
+    pub const fn new(width: Width, speed: Speed, length: Length) -> Self {
+        Self {
+            width,
+            speed,
+            rate: None,
+            length,
+            latency: None,
+        }
+    }
+
     /// The rate of data after line coding, in each direction.
     ///
-    /// Rounded down to whole bits per second, so that the model never exceeds the wire; only FDR
-    /// is not exact.
+    /// That of width and speed is rounded down to whole bits per second, so that the model never exceeds the wire;
+    /// only FDR is not exact.
     pub const fn data_rate(self) -> Rate {
+        if let Some(rate) = self.rate {
+            return rate;
+        }
         let (numerator, denominator) = self.speed.coding();
         let bits = self.width.lanes() * self.speed.lane_signalling_bits_per_sec();
         positive(bits * numerator / denominator)
     }
 
-    /// The rate of bits on the wire, line coding included, in each direction; exact.
+    /// The rate of bits on the wire of this width and speed, line coding included, in each direction; exact.
     pub const fn signalling_rate(self) -> Rate {
         positive(self.width.lanes() * self.speed.lane_signalling_bits_per_sec())
+    }
+
+    /// The time that a signal needs from one end to the other.
+    pub const fn propagation(self) -> Span {
+        match self.latency {
+            Some(latency) => latency,
+            None => self.length.propagation(),
+        }
+    }
+}
+
+/// What differs from the section `link` for some of the cables: all keys are optional.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
+#[schemars(inline, extend("x-type" = "cable"))]
+pub struct Cable {
+    /// Number of lanes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<Width>,
+    /// Speed of each lane, which also decides the line coding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Speed>,
+    /// Rate of data in each direction, whatever width and speed are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<RateText>")]
+    pub rate: Option<Rate>,
+    /// Length; a signal needs 5 ns per metre.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LengthText>")]
+    pub length: Option<Length>,
+    /// Time that a signal needs from one end to the other, whatever the length is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<SpanText>")]
+    pub latency: Option<Span>,
+}
+
+impl Cable {
+    /// The cable, where `link` has what is not given. A rate of `link` does not hold for another width or
+    /// speed, nor its latency for another length.
+    pub fn or(self, link: LinkKind) -> LinkKind {
+        let same_lanes = self.width.is_none() && self.speed.is_none();
+        let same_length = self.length.is_none();
+        LinkKind {
+            width: self.width.unwrap_or(link.width),
+            speed: self.speed.unwrap_or(link.speed),
+            rate: self.rate.or(link.rate.filter(|_| same_lanes)),
+            length: self.length.unwrap_or(link.length),
+            latency: self.latency.or(link.latency.filter(|_| same_length)),
+        }
+    }
+
+    /// Whether nothing differs.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -209,7 +298,7 @@ impl Link {
 
     /// The time that a signal needs from one end to the other.
     pub const fn propagation(&self) -> Span {
-        self.kind.length.propagation()
+        self.kind.propagation()
     }
 }
 
@@ -219,11 +308,8 @@ mod tests {
     use super::*;
 
     fn gbit(width: &str, speed: &str) -> (u64, u64) {
-        let kind = LinkKind {
-            width: width.parse().unwrap(),
-            speed: speed.parse().unwrap(),
-            length: Length::ZERO,
-        };
+        let (width, speed) = (width.parse().unwrap(), speed.parse().unwrap());
+        let kind = LinkKind::new(width, speed, Length::ZERO);
         (
             kind.data_rate().bits_per_sec(),
             kind.signalling_rate().bits_per_sec(),
@@ -259,5 +345,29 @@ mod tests {
             "ddr".parse::<Speed>().unwrap_err().to_string(),
             "unknown link speed \"ddr\" (known: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR)"
         );
+    }
+
+    #[test]
+    fn what_a_cable_states_replaces_the_link() {
+        let link = LinkKind {
+            rate: "3600 Gbit/s".parse().ok(),
+            latency: "150 ns".parse().ok(),
+            ..LinkKind::new(Width::X4, Speed::Ndr, Length::from_mm(2_000))
+        };
+        assert_eq!(link.data_rate().bits_per_sec(), 3_600_000_000_000);
+        assert_eq!(link.propagation().as_ps(), 150_000);
+        assert_eq!(Cable::default().or(link), link);
+        let faster = Cable {
+            speed: Some(Speed::Xdr),
+            ..Cable::default()
+        };
+        assert_eq!(faster.or(link).data_rate().bits_per_sec(), 800_000_000_000);
+        assert_eq!(faster.or(link).propagation(), link.propagation());
+        let longer = Cable {
+            length: Some(Length::from_mm(30_000)),
+            ..Cable::default()
+        };
+        assert_eq!(longer.or(link).propagation().as_ps(), 150_000);
+        assert_eq!(longer.or(link).data_rate(), link.data_rate());
     }
 }

@@ -6,11 +6,7 @@ use silvan_core::{HostId, IdVec, Length, NodeId, PortId};
 
 use crate::{Fabric, FabricBuilder, ForwardingTables, LinkKind, Speed, Width};
 
-pub(crate) const LINK: LinkKind = LinkKind {
-    width: Width::X4,
-    speed: Speed::Qdr,
-    length: Length::from_mm(1_000),
-};
+pub(crate) const LINK: LinkKind = LinkKind::new(Width::X4, Speed::Qdr, Length::from_mm(1_000));
 
 /// A connected fabric: `parents[i]` joins switch i + 1 to one before it, `extra` adds cables between
 /// any two, `hosts[i]` are the hosts of switch i. One host more makes sure that there is one.

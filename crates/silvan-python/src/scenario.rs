@@ -70,6 +70,11 @@ impl Scenario {
         self.0.ibsim_net()
     }
 
+    /// The nodes and cables of the fabric, as JSON text.
+    fn graph(&self) -> String {
+        self.0.graph().to_string()
+    }
+
     /// The effective scenario as JSON text.
     fn to_json(&self) -> String {
         self.0.to_json().to_string()

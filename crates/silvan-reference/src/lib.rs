@@ -55,7 +55,7 @@
 //! };
 //! use silvan_core::{HostId, Sl, Span, Time};
 //!
-//! let link = LinkKind { width: Width::X4, speed: Speed::Sdr, length: "2 m".parse()? };
+//! let link = LinkKind::new(Width::X4, Speed::Sdr, "2 m".parse()?);
 //! let fabric = generators::SingleSwitch { hosts: 2 }.build(link)?;
 //! let tables = routing::min_hop_balanced(&fabric)?;
 //! let parameters = Parameters {

@@ -32,6 +32,7 @@
 mod build;
 mod effective;
 mod given;
+mod graph;
 pub mod parsed;
 mod reference;
 mod scenario;

@@ -108,9 +108,10 @@ impl<'a> Reader<'a> {
             }
             let elements = self.resolve(&target["items"]);
             let path = format!("{prefix}{key}");
-            let (inner, heading) = if is_table(target) {
+            let has_own_type = [target, elements].iter().any(|s| s[TYPE_KEY].is_string());
+            let (inner, heading) = if is_table(target) && !has_own_type {
                 (target, format!("`[{path}]`"))
-            } else if is_table(elements) {
+            } else if is_table(elements) && !has_own_type {
                 (elements, format!("`[[{path}]]`"))
             } else {
                 let meaning = self.meaning(property);
@@ -279,6 +280,7 @@ fn split_default(meaning: &str) -> (String, Option<String>) {
 fn plural(kind: &str) -> String {
     match kind {
         "text" => "texts".to_owned(),
+        "cable" => "cables".to_owned(),
         "whole number" => "whole numbers".to_owned(),
         "data size" => "data sizes".to_owned(),
         "pair of whole numbers" => "pairs of whole numbers".to_owned(),

@@ -36,7 +36,20 @@ impl Keys {
     fn wanted(&self, kind: Kind) -> String {
         match self.all.is_empty() {
             true => format!("{} has no parameters", kind.name()),
-            false => format!("{} needs {}", kind.name(), self.all.join(", ")),
+            false => {
+                let is_optional = |key: &&String| !contains(&self.required, key);
+                let optional: Vec<&str> = { self.all.iter().filter(is_optional) }
+                    .map(String::as_str)
+                    .collect();
+                let parts = [
+                    ("needs", self.required.join(", ")),
+                    ("may have", optional.join(", ")),
+                ];
+                let parts = parts.iter().filter(|(_, keys)| !keys.is_empty());
+                let parts: Vec<String> =
+                    parts.map(|(verb, keys)| format!("{verb} {keys}")).collect();
+                format!("{} {}", kind.name(), parts.join(", and "))
+            }
         }
     }
 }

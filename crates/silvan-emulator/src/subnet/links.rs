@@ -61,9 +61,12 @@ impl Subnet {
             a.link_speed_ext_enabled.get() & b.link_speed_ext_enabled.get(),
             a.link_speed_ext2_enabled.get() & b.link_speed_ext2_enabled.get(),
         );
+        let (width, speed) = (*possible.next()?, fastest_speed(speeds, cable.speed)?);
+        let unchanged = (width, speed) == (cable.width, cable.speed);
         Some(LinkKind {
-            width: *possible.next()?,
-            speed: fastest_speed(speeds, cable.speed)?,
+            width,
+            speed,
+            rate: cable.rate.filter(|_| unchanged),
             ..cable
         })
     }

@@ -18,11 +18,11 @@ pub const WIRE: u64 = MTU as u64 + HEADER;
 pub fn cable(text: &str) -> LinkKind {
     let mut words = text.splitn(3, ' ');
     let mut word = || words.next().unwrap();
-    LinkKind {
-        width: word().parse().unwrap(),
-        speed: word().parse().unwrap(),
-        length: word().parse().unwrap(),
-    }
+    LinkKind::new(
+        word().parse().unwrap(),
+        word().parse().unwrap(),
+        word().parse().unwrap(),
+    )
 }
 
 /// Time that a packet of this payload occupies such a cable, header included.

@@ -343,6 +343,7 @@ fn tree<S: SwitchControl, C: SourceControl>(
     let tree = Xgft {
         children: vec![4, 4],
         parents: vec![1, 4],
+        links: Vec::new(),
     };
     let fabric = tree.build(cable("4x DDR 2 m")).unwrap();
     let tables = d_mod_k(&fabric).unwrap();

@@ -170,6 +170,7 @@ fn two_spines(leaves: usize, trunk: &str) -> Routed {
     let tree = Xgft {
         children: vec![4, leaves],
         parents: vec![1, 2],
+        links: Vec::new(),
     };
     let fabric = tree.build(cable(trunk)).unwrap();
     let tables = d_mod_k(&fabric).unwrap();

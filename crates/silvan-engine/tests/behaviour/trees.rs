@@ -183,6 +183,7 @@ fn a_silent_tree_in_a_fat_tree_is_three_deep() {
     let fat_tree = generators::Xgft {
         children: vec![4, 4],
         parents: vec![1, 4],
+        links: Vec::new(),
     };
     let fabric = fat_tree.build(cable(FAST)).unwrap();
     let tables = routing::d_mod_k(&fabric).unwrap();

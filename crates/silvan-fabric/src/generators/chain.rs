@@ -31,6 +31,7 @@ impl Generator for Chain {
             generator: Self::NAME,
             switches: self.switches,
             hosts_per_switch: self.hosts_per_switch,
+            hosts_key: "hosts-per-switch",
             trunk_ports: 2,
             link,
         };

@@ -16,8 +16,7 @@ impl Generator for FatTree11664 {
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         let xgft = Xgft {
             children: vec![18, 18, 36],
-            parents: vec![1, 18, 18],
-        };
+            parents: vec![1, 18, 18], links: Vec::new(), };
         xgft.build(link)
     }
 }

@@ -19,8 +19,7 @@ impl Generator for FatTree120 {
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         let xgft = Xgft {
             children: vec![12, 10],
-            parents: vec![1, 12],
-        };
+            parents: vec![1, 12], links: Vec::new(), };
         xgft.build(link)
     }
 }

@@ -1,8 +1,9 @@
 //! Switches at the points of a grid: what a mesh and a torus have in common.
 
-use silvan_core::{Lid, PortNumber, SwitchId};
+use silvan_core::{PortNumber, SwitchId};
 
-use super::{Mesh, Torus, host_name, port_number};
+use super::attached::{Parameter, attach_hosts, product};
+use super::{Mesh, Torus};
 use crate::{Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// Switches at the points of a grid, each cabled to its neighbours in every dimension: a mesh, or
@@ -51,13 +52,13 @@ impl Grid {
         let switches = (0..count)
             .map(|index| builder.add_switch(self.switch_name(index), ports))
             .collect::<Result<Vec<_>, _>>()?;
-        let host_count = count * self.hosts_per_switch;
-        for index in 0..host_count {
-            let host = builder.add_host(host_name(index, host_count))?;
-            let switch = switches[index / self.hosts_per_switch];
-            let port = port_number(index % self.hosts_per_switch + 1, self.name())?;
-            builder.connect(host.port(1), switch.port(port), link)?;
-        }
+        attach_hosts(
+            &mut builder,
+            self.name(),
+            &switches,
+            self.hosts_per_switch,
+            link,
+        )?;
         for (index, switch) in switches.iter().enumerate() {
             for dimension in 0..self.sizes.len() {
                 let Some(next) = self.neighbour(index, dimension, Direction::Up) else {
@@ -76,42 +77,28 @@ impl Grid {
     }
 
     fn validate(&self) -> Result<(), FabricError> {
-        let bad = |problem: String| {
-            Err(FabricError::BadParameter {
-                generator: self.name(),
-                problem,
-            })
+        let of = |key| Parameter {
+            generator: self.name(),
+            key,
         };
         if self.sizes.is_empty() {
-            return bad("no sizes, it must have one per dimension".to_owned());
+            let problem = "no sizes, it must have one per dimension";
+            return Err(of("sizes").bad(problem, "write e.g. [4, 4]"));
         }
         let least = if self.wraps { 3 } else { 1 };
         if let Some(size) = self.sizes.iter().find(|size| **size < least) {
-            return bad(format!(
-                "a dimension of {size} switches, it must have {least} or more"
-            ));
+            let problem = format!("a dimension of {size} switches, it must have {least} or more");
+            return Err(of("sizes").bad(problem, format!("write {least} or more")));
         }
         if self.hosts_per_switch == 0 {
-            return bad("switches with 0 hosts each, the number must be positive".to_owned());
+            let problem = "switches with 0 hosts each, the number must be positive";
+            return Err(of("hosts-per-switch").bad(problem, "write 1 or more"));
         }
-        let most_ports = usize::from(u8::MAX) - 1;
-        let ports = self.sizes.len().saturating_mul(2);
-        let ports = ports.saturating_add(self.hosts_per_switch);
-        if ports > most_ports {
-            return bad(format!(
-                "a switch would need {ports} ports, it has at most {most_ports}"
-            ));
-        }
-        let nodes = self
-            .sizes
-            .iter()
-            .try_fold(1_usize, |count, size| count.checked_mul(*size))
-            .and_then(|count| count.checked_mul(self.hosts_per_switch + 1));
-        match nodes {
-            Some(nodes) if nodes <= usize::from(Lid::MAX_UNICAST.as_u16()) => Ok(()),
-            Some(nodes) => Err(FabricError::LidsExhausted { nodes }),
-            None => bad("the number of hosts is astronomical".to_owned()),
-        }
+        let between = self.sizes.len().saturating_mul(2);
+        of("hosts-per-switch").ports(Some(self.hosts_per_switch), between)?;
+        let switches = product(&self.sizes);
+        let nodes = switches.and_then(|count| count.checked_mul(self.hosts_per_switch + 1));
+        of("sizes").nodes(nodes)
     }
 
     /// The number of switches.

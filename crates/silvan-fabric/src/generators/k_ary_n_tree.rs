@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::attached::Parameter;
 use super::{Generator, Xgft};
 use crate::{Fabric, FabricError, LinkKind};
 
@@ -21,17 +22,23 @@ pub struct KAryNTree {
 impl Generator for KAryNTree {
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
         if self.k == 0 || self.n == 0 || self.n > 16 {
-            return Err(FabricError::BadParameter {
-                generator: Self::NAME,
-                problem: format!(
-                    "k is {} and n is {}, k must be positive and n 1 to 16",
-                    self.k, self.n
-                ),
-            });
+            let key = if self.k == 0 { "k" } else { "n" };
+            let generator = Self::NAME;
+            let problem = format!(
+                "k is {} and n is {}, k must be positive and n 1 to 16",
+                self.k, self.n
+            );
+            let hint = if self.k == 0 { "1 or more" } else { "1 to 16" };
+            return Err(Parameter { generator, key }.bad(problem, format!("write {hint}")));
         }
         let mut parents = vec![self.k; self.n];
         parents[0] = 1;
         let children = vec![self.k; self.n];
-        Xgft { children, parents }.build(link)
+        Xgft {
+            children,
+            parents,
+            links: Vec::new(),
+        }
+        .build(link)
     }
 }

@@ -15,14 +15,19 @@
 //! assert_eq!(Topology::default().kind(), Kind::SingleSwitch);
 //! ```
 
+mod attached;
+mod galois;
 mod generator;
 mod grid;
+mod groups;
 mod row;
 
 pub use generator::Generator;
 pub(crate) use grid::Direction;
 pub use grid::Grid;
+pub use groups::GlobalWiring;
 
+use attached::{MOST_PORTS, Parameter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -48,10 +53,12 @@ fn switch_name(stem: &str, index: usize, count: usize) -> String {
 
 /// A port number that the builder checks against the node's ports.
 fn port_number(number: usize, generator: &'static str) -> Result<u8, FabricError> {
-    u8::try_from(number).map_err(|_| FabricError::BadParameter {
+    let parameter = Parameter {
         generator,
-        problem: format!("a switch would need port {number}, it has at most 254"),
-    })
+        key: "generator",
+    };
+    let problem = format!("a switch would need port {number}, it has at most {MOST_PORTS}");
+    u8::try_from(number).map_err(|_| parameter.bad(problem, "make the switches smaller"))
 }
 
 /// Registers topologies: for each its module, its type, its name in scenarios and a sentence on it.
@@ -170,6 +177,13 @@ register! {
     ring::Ring = "ring", "Switches in a ring, which can deadlock.";
     mesh::Mesh = "mesh", "Switches at the points of a grid.";
     torus::Torus = "torus", "A mesh whose rows are joined to rings.";
+    leaf_spine::LeafSpine = "leaf-spine", "A two-level fat tree, oversubscribed or asymmetric.";
+    rail_optimised::RailOptimised = "rail-optimised", "Servers of GPUs with an NVLink domain each, and a leaf per rail.";
+    dragonfly::Dragonfly = "dragonfly", "Fully connected groups of switches, joined by global cables.";
+    dragonfly_plus::DragonflyPlus = "dragonfly-plus", "Groups of leaves and spines, joined by global cables: megafly.";
+    hyper_x::HyperX = "hyper-x", "A grid whose rows are fully connected.";
+    slim_fly::SlimFly = "slim-fly", "Switches that are at most two cables apart: graphs of McKay, Miller and Siran.";
+    jellyfish::Jellyfish = "jellyfish", "A random regular graph of switches.";
 }
 
 impl Default for Topology {
@@ -179,5 +193,7 @@ impl Default for Topology {
     }
 }
 
+#[cfg(test)]
+mod direct_tests;
 #[cfg(test)]
 mod tests;

@@ -31,11 +31,13 @@ impl Generator for Ring {
             generator: Self::NAME,
             switches: self.switches,
             hosts_per_switch: self.hosts_per_switch,
+            hosts_key: "hosts-per-switch",
             trunk_ports: 2,
             link,
         };
         if self.switches < 3 {
-            return Err(row.bad(format!("{} switches, it must be 3 or more", self.switches)));
+            let problem = format!("{} switches, it must be 3 or more", self.switches);
+            return Err(row.parameter("switches").bad(problem, "write 3 or more"));
         }
         let (mut builder, switches) = row.hosts_and_switches()?;
         row.connect_neighbours(&mut builder, &switches)?;

@@ -1,8 +1,7 @@
 //! Switches in a row, before their ends are cabled.
 
-use silvan_core::Lid;
-
-use super::{host_name, port_number, switch_name};
+use super::attached::{Parameter, attach_hosts};
+use super::{port_number, switch_name};
 use crate::{FabricBuilder, FabricError, LinkKind, NodeHandle};
 
 /// Switches in a row, each with the same number of hosts: what a single switch, a chain and a ring have in
@@ -11,15 +10,17 @@ pub(super) struct Row {
     pub(super) generator: &'static str,
     pub(super) switches: usize,
     pub(super) hosts_per_switch: usize,
+    /// The key of the number of hosts.
+    pub(super) hosts_key: &'static str,
     pub(super) trunk_ports: usize,
     pub(super) link: LinkKind,
 }
 
 impl Row {
-    pub(super) fn bad(&self, problem: String) -> FabricError {
-        FabricError::BadParameter {
+    pub(super) fn parameter(&self, key: &'static str) -> Parameter {
+        Parameter {
             generator: self.generator,
-            problem,
+            key,
         }
     }
 
@@ -27,30 +28,31 @@ impl Row {
         &self,
     ) -> Result<(FabricBuilder, Vec<NodeHandle>), FabricError> {
         if self.switches == 0 || self.hosts_per_switch == 0 {
-            return Err(self.bad(format!(
+            let key = match self.switches {
+                0 => "switches",
+                _ => self.hosts_key,
+            };
+            let problem = format!(
                 "{} switches with {} hosts each, both numbers must be positive",
                 self.switches, self.hosts_per_switch
-            )));
+            );
+            return Err(self.parameter(key).bad(problem, "write 1 or more"));
         }
+        let nodes = self.hosts_per_switch.saturating_add(1);
+        let nodes = nodes.saturating_mul(self.switches);
+        self.parameter(self.hosts_key).nodes(Some(nodes))?;
+        let ports = self.hosts_per_switch + self.trunk_ports;
         let mut builder = FabricBuilder::new();
-        let ports = self.hosts_per_switch.saturating_add(self.trunk_ports);
-        let nodes = self
-            .hosts_per_switch
-            .saturating_add(1)
-            .saturating_mul(self.switches);
-        if nodes > usize::from(Lid::MAX_UNICAST.as_u16()) {
-            return Err(FabricError::LidsExhausted { nodes });
-        }
         let switches = (0..self.switches)
             .map(|index| builder.add_switch(switch_name("switch", index, self.switches), ports))
             .collect::<Result<Vec<_>, _>>()?;
-        let host_count = self.switches * self.hosts_per_switch;
-        for index in 0..host_count {
-            let host = builder.add_host(host_name(index, host_count))?;
-            let switch = switches[index / self.hosts_per_switch];
-            let port = port_number(index % self.hosts_per_switch + 1, self.generator)?;
-            builder.connect(host.port(1), switch.port(port), self.link)?;
-        }
+        attach_hosts(
+            &mut builder,
+            self.generator,
+            &switches,
+            self.hosts_per_switch,
+            self.link,
+        )?;
         Ok((builder, switches))
     }
 

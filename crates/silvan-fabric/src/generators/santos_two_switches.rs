@@ -26,11 +26,7 @@ pub struct SantosTwoSwitches {
 
 impl SantosTwoSwitches {
     /// The paper's links: 4x SDR, which is 1 GB/s of data, here of 2 m.
-    pub const LINK: LinkKind = LinkKind {
-        width: Width::X4,
-        speed: Speed::Sdr,
-        length: Length::from_mm(2_000),
-    };
+    pub const LINK: LinkKind = LinkKind::new(Width::X4, Speed::Sdr, Length::from_mm(2_000));
 }
 
 impl Generator for SantosTwoSwitches {

@@ -27,6 +27,7 @@ impl Generator for SingleSwitch {
             generator: Self::NAME,
             switches: 1,
             hosts_per_switch: self.hosts,
+            hosts_key: "hosts",
             trunk_ports: 0,
             link,
         };

@@ -30,18 +30,10 @@ pub struct TwoSwitchTestbed {}
 
 impl TwoSwitchTestbed {
     /// Cables of the hosts: 4x SDR, 8 Gbit/s of data.
-    pub const HOST_LINK: LinkKind = LinkKind {
-        width: Width::X4,
-        speed: Speed::Sdr,
-        length: RACK_CABLE,
-    };
+    pub const HOST_LINK: LinkKind = LinkKind::new(Width::X4, Speed::Sdr, RACK_CABLE);
 
     /// The cable between the switches: 4x QDR, 32 Gbit/s of data.
-    pub const TRUNK: LinkKind = LinkKind {
-        width: Width::X4,
-        speed: Speed::Qdr,
-        length: RACK_CABLE,
-    };
+    pub const TRUNK: LinkKind = LinkKind::new(Width::X4, Speed::Qdr, RACK_CABLE);
 }
 
 impl Generator for TwoSwitchTestbed {

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::Lid;
 
+use super::attached::Parameter;
 use super::{Generator, host_name, port_number, switch_name};
-use crate::{Fabric, FabricBuilder, FabricError, LinkKind};
+use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// An extended generalised fat tree XGFT(h; m_1, ..., m_h; w_1, ..., w_h).
 ///
@@ -26,8 +26,12 @@ use crate::{Fabric, FabricBuilder, FabricError, LinkKind};
 pub struct Xgft {
     /// m_1 to m_h: children per switch, from the leaves upwards.
     pub children: Vec<usize>,
-    /// w_1 to w_h: parents per node, from the hosts upwards. w_1 has to be 1: a host has one port.
+    /// w_1 to w_h: parents per node, from the hosts upwards. w_1 has to be 1: a host has one port. A level is
+    /// oversubscribed by m_l / w_(l+1) where that is more than 1.
     pub parents: Vec<usize>,
+    /// Cables of each level that differ from the section `link`, from those of the hosts upwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Cable>,
 }
 
 impl Generator for Xgft {
@@ -57,6 +61,7 @@ impl Generator for Xgft {
             .collect::<Result<Vec<_>, _>>()?;
 
         for level in 0..levels {
+            let link = self.links.get(level).map_or(link, |cable| cable.or(link));
             let children = if level == 0 {
                 &hosts
             } else {
@@ -83,35 +88,38 @@ impl Generator for Xgft {
 
 impl Xgft {
     fn validate(&self) -> Result<(), FabricError> {
-        let bad = |problem: String| {
-            Err(FabricError::BadParameter {
-                generator: Self::NAME,
-                problem,
-            })
+        let of = |key| Parameter {
+            generator: Self::NAME,
+            key,
         };
-        if self.children.is_empty() || self.children.len() != self.parents.len() {
-            return bad(format!(
-                "{} numbers of children and {} of parents, each needs one per level",
-                self.children.len(),
+        let levels = self.children.len();
+        if levels == 0 || levels != self.parents.len() {
+            let problem = format!(
+                "{levels} numbers of children and {} of parents, each needs one per level",
                 self.parents.len()
-            ));
+            );
+            let hint = "write e.g. children = [18, 36] with parents = [1, 18]";
+            return Err(of("children").bad(problem, hint));
         }
-        if self.children.contains(&0) || self.parents.contains(&0) {
-            return bad("every number of children and of parents must be positive".to_owned());
+        for (key, numbers) in [("children", &self.children), ("parents", &self.parents)] {
+            if numbers.contains(&0) {
+                let problem = "every number of children and of parents must be positive";
+                return Err(of(key).bad(problem, "write 1 or more for each level"));
+            }
         }
         if self.parents[0] != 1 {
-            return bad(format!(
+            let problem = format!(
                 "the first number of parents is {}, it must be 1: a host has one port",
                 self.parents[0]
-            ));
+            );
+            return Err(of("parents").bad(problem, "write 1 for the first"));
         }
-        let max_nodes = usize::from(Lid::MAX_UNICAST.as_u16());
-        let counts = (0..=self.children.len()).map(|level| self.checked_nodes_at(level));
-        match counts.sum::<Option<usize>>() {
-            Some(nodes) if nodes <= max_nodes => Ok(()),
-            Some(nodes) => Err(FabricError::LidsExhausted { nodes }),
-            None => bad("the number of hosts is astronomical".to_owned()),
+        if self.links.len() > levels {
+            let problem = format!("{} kinds of links for {levels} levels", self.links.len());
+            return Err(of("links").bad(problem, format!("give at most {levels}")));
         }
+        let counts = (0..=levels).map(|level| self.checked_nodes_at(level));
+        of("children").nodes(counts.sum::<Option<usize>>())
     }
 
     /// Parents of a node of `level`; none at the top.

@@ -3,7 +3,7 @@
 use silvan_core::{Guid, Lid, PortNumber};
 
 use crate::import::ImportWarning;
-use crate::{Fabric, FabricBuilder, FabricError, Identity, LinkKind, Speed, Width};
+use crate::{Cable, Fabric, FabricBuilder, FabricError, Identity, LinkKind, Speed, Width};
 
 /// Switches, hosts and cables as a file describes them, checked and named.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,11 +36,12 @@ impl ImportedFabric {
         }
         for cable in &self.cables {
             let [from, to] = [cable.from, cable.to].map(|(node, port)| handles[node].port(port));
-            let kind = LinkKind {
-                width: cable.width.unwrap_or(link.width),
-                speed: cable.speed.unwrap_or(link.speed),
-                length: link.length,
+            let given = Cable {
+                width: cable.width,
+                speed: cable.speed,
+                ..Cable::default()
             };
+            let kind = given.or(link);
             builder.connect(from, to, kind)?;
         }
         builder.build()

@@ -94,6 +94,7 @@ fn d_mod_k_follows_its_formula_on_three_levels() {
     let fabric = Xgft {
         children: vec![3, 4, 5],
         parents: vec![1, 2, 3],
+        links: Vec::new(),
     }
     .build(LINK)
     .unwrap();
@@ -220,7 +221,7 @@ proptest! {
         let children: Vec<usize> = shape.iter().map(|(m, _)| *m).collect();
         let mut parents: Vec<usize> = shape.iter().map(|(_, w)| *w).collect();
         parents[0] = 1;
-        let fabric = Xgft { children, parents }.build(LINK).unwrap();
+        let fabric = Xgft { children, parents, links: Vec::new(), }.build(LINK).unwrap();
         let tables = d_mod_k(&fabric).unwrap();
         assert_minimal(&fabric, &tables);
         let mut roots: BTreeMap<HostId, HashSet<NodeId>> = BTreeMap::new();

@@ -20,11 +20,7 @@ fn drawn_fabric() -> impl Strategy<Value = Fabric> {
     let hosts = prop::collection::vec((0usize..4, kinds), 1..20);
     (1usize..5, hosts).prop_map(|(switches, hosts)| {
         let mut builder = FabricBuilder::new();
-        let kind = |width, speed| LinkKind {
-            width,
-            speed,
-            length: Length::ZERO,
-        };
+        let kind = |width, speed| LinkKind::new(width, speed, Length::ZERO);
         let row: Vec<_> = (0..switches)
             .map(|index| builder.add_switch(format!("sw {index}: a"), 40).unwrap())
             .collect();

@@ -18,11 +18,7 @@ use silvan_fabric::import::ImportedFabric;
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 
 const NETWORK: &str = include_str!("../samples/ibnetdiscover.txt");
-const LINK: LinkKind = LinkKind {
-    width: Width::X12,
-    speed: Speed::Edr,
-    length: Length::ZERO,
-};
+const LINK: LinkKind = LinkKind::new(Width::X12, Speed::Edr, Length::ZERO);
 
 fn build(import: &ImportedFabric) -> Fabric {
     import.build(LINK).unwrap()

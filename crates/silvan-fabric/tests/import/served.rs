@@ -88,11 +88,7 @@ fn round_trip(fabric: &Fabric, name: &str) {
 
 #[test]
 fn fat_tree() {
-    let link = LinkKind {
-        width: Width::X4,
-        speed: Speed::Qdr,
-        length: Length::ZERO,
-    };
+    let link = LinkKind::new(Width::X4, Speed::Qdr, Length::ZERO);
     round_trip(&generators::FatTree120 {}.build(link).unwrap(), "tree");
 }
 

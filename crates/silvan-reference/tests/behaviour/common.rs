@@ -15,11 +15,11 @@ pub const CREDIT_DELAY: Span = Span::from_ns(100);
 pub fn cable(text: &str) -> LinkKind {
     let mut words = text.splitn(3, ' ');
     let mut word = || words.next().unwrap();
-    LinkKind {
-        width: word().parse().unwrap(),
-        speed: word().parse().unwrap(),
-        length: word().parse().unwrap(),
-    }
+    LinkKind::new(
+        word().parse().unwrap(),
+        word().parse().unwrap(),
+        word().parse().unwrap(),
+    )
 }
 
 /// Time of a packet of this payload on a link of this kind, header included.

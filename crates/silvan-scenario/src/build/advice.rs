@@ -91,6 +91,7 @@ pub(super) fn on_fabric(error: &FabricError) -> String {
             "give each node one of its own, or leave it out"
         }
         FabricError::LidsExhausted { .. } => "make the fabric smaller",
+        FabricError::BadParameter { hint, .. } => return hint.clone(),
         _ => "change the numbers of the generator in [fabric]",
     };
     advice.to_owned()

@@ -32,7 +32,13 @@ pub(crate) fn build_fabric(
         }
         Some(topology) => {
             let fabric = topology.build(link);
-            fabric.map_err(|error| refused(at("fabric.generator"), &error))
+            fabric.map_err(|error| {
+                let key = match &error {
+                    FabricError::BadParameter { key, .. } => key,
+                    _ => "generator",
+                };
+                refused(at("fabric").key(key), &error)
+            })
         }
         None => from_lists(section, link),
     }
@@ -101,13 +107,8 @@ fn connect(
             .map_err(|error| refused(key.key(which), &error))
     };
     let (from, to) = (end(&cable.from, "from")?, end(&cable.to, "to")?);
-    let kind = LinkKind {
-        width: cable.width.unwrap_or(link.width),
-        speed: cable.speed.unwrap_or(link.speed),
-        length: cable.length.unwrap_or(link.length),
-    };
     builder
-        .connect(from, to, kind)
+        .connect(from, to, cable.cable().or(link))
         .map_err(|error| refused(key.clone(), &error))
 }
 

@@ -167,7 +167,9 @@ fn fill_lists(section: &mut FabricSection, import: &ImportedFabric) {
             to: end(cable.to),
             width: cable.width,
             speed: cable.speed,
+            rate: None,
             length: None,
+            latency: None,
         })
         .collect();
 }

@@ -15,14 +15,21 @@ use crate::schema;
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct LinkSection {
     /// Number of lanes.
-    #[schemars(with = "schema::WidthName")]
     pub width: Width,
     /// Speed of each lane, which also decides the line coding.
-    #[schemars(with = "schema::SpeedName")]
     pub speed: Speed,
+    /// Rate of data in each direction. Default: that of width and speed. InfiniBand's tools show width and speed all the
+    /// same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::RateText>")]
+    pub rate: Option<Rate>,
     /// Length of a cable; a signal needs 5 ns per metre.
     #[schemars(with = "schema::LengthText")]
     pub length: Length,
+    /// Time that a signal needs from one end of a cable to the other. Default: that of the length.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub latency: Option<Span>,
 }
 
 impl LinkSection {
@@ -31,7 +38,9 @@ impl LinkSection {
         LinkKind {
             width: self.width,
             speed: self.speed,
+            rate: self.rate,
             length: self.length,
+            latency: self.latency,
         }
     }
 }
@@ -41,7 +50,9 @@ impl Default for LinkSection {
         Self {
             width: Width::X4,
             speed: Speed::Ddr,
+            rate: None,
             length: Length::from_mm(2_000),
+            latency: None,
         }
     }
 }

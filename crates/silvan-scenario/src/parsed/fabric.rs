@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::{Guid, Length, Lid, PortNumber};
+use silvan_core::{Guid, Length, Lid, PortNumber, Rate, Span};
 use silvan_fabric::generators::{Generator, Topology};
 use silvan_fabric::routing::Routing;
-use silvan_fabric::{Speed, Width};
+use silvan_fabric::{Cable, Speed, Width};
 
 use crate::schema;
 
@@ -192,14 +192,33 @@ pub struct CableEntry {
     pub to: String,
     /// Number of lanes, if it is not that of the section `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<schema::WidthName>")]
     pub width: Option<Width>,
     /// Speed of each lane, if it is not that of the section `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<schema::SpeedName>")]
     pub speed: Option<Speed>,
+    /// Rate of data in each direction, if it is not that of width and speed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::RateText>")]
+    pub rate: Option<Rate>,
     /// Length, if it is not that of the section `link`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::LengthText>")]
     pub length: Option<Length>,
+    /// Time that a signal needs from one end to the other, if it is not that of the length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::SpanText>")]
+    pub latency: Option<Span>,
+}
+
+impl CableEntry {
+    /// What differs from the section `link`.
+    pub fn cable(&self) -> Cable {
+        Cable {
+            width: self.width,
+            speed: self.speed,
+            rate: self.rate,
+            length: self.length,
+            latency: self.latency,
+        }
+    }
 }

@@ -22,13 +22,13 @@ fn generator_parameters_are_exactly_those_of_the_generator() {
     );
     assert_eq!(
         message("[fabric]\ngenerator = \"xgft\"\nchildren = [2]"),
-        "file.toml:1: fabric.parents: missing key (hint: xgft needs children, parents)"
+        "file.toml:1: fabric.parents: missing key (hint: xgft needs children, parents, and \
+         may have links)"
     );
     assert_eq!(
         message("[fabric]\ngenerator = \"single-switch\"\nhosts = 0"),
-        "file.toml:2: fabric.generator: single-switch: 1 switches with 0 hosts each, both numbers \
-         must be positive (hint: change the \
-         numbers of the generator in [fabric])"
+        "file.toml:3: fabric.hosts: single-switch: 1 switches with 0 hosts each, both numbers \
+         must be positive (hint: write 1 or more)"
     );
     assert_eq!(
         message("[fabric]\ngenerator = \"fat-tree-684\""),
@@ -235,8 +235,8 @@ fn dimension_order_wants_a_grid() {
     );
     assert_eq!(
         message("[fabric]\ngenerator = \"torus\"\nsizes = [2]\nhosts-per-switch = 1"),
-        "file.toml:2: fabric.generator: torus: a dimension of 2 switches, it must have 3 or more \
-         (hint: change the numbers of the generator in [fabric])"
+        "file.toml:3: fabric.sizes: torus: a dimension of 2 switches, it must have 3 or more \
+         (hint: write 3 or more)"
     );
 }
 

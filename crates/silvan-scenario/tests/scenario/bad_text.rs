@@ -54,8 +54,8 @@ fn unknown_keys_name_the_nearest() {
         "file.toml:3: fabric.switchs: unknown key (hint: did you mean \"switches\"?)"
     );
     assert_eq!(
-        message("[link]\nlatency = \"1 ns\""),
-        "file.toml:2: link.latency: unknown key (hint: known here: width, speed, length)"
+        message("[link]\ndelay = \"1 ns\""),
+        "file.toml:2: link.delay: unknown key (hint: known here: width, speed, rate, length, latency)"
     );
     assert_eq!(
         message("\n[[traffic.flow]]\nfrom = \"a\"\nto = \"b\"\nvolume = 3"),

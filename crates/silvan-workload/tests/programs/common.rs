@@ -12,11 +12,11 @@ use silvan_workload::programs::{
 use silvan_workload::traffic::{Environment, Traffic, TrafficSection};
 
 pub fn cable() -> LinkKind {
-    LinkKind {
-        width: "4x".parse().unwrap(),
-        speed: "DDR".parse().unwrap(),
-        length: "2 m".parse().unwrap(),
-    }
+    LinkKind::new(
+        "4x".parse().unwrap(),
+        "DDR".parse().unwrap(),
+        "2 m".parse().unwrap(),
+    )
 }
 
 /// Hosts at one switch.

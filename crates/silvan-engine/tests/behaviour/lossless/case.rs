@@ -138,11 +138,7 @@ fn cables() -> impl Strategy<Value = LinkKind> {
         (Width::X4, Speed::Hdr),
     ];
     (proptest::sample::select(kinds.to_vec()), 0_u32..60_000).prop_map(
-        |((width, speed), millimetres)| LinkKind {
-            width,
-            speed,
-            length: Length::from_mm(millimetres),
-        },
+        |((width, speed), millimetres)| LinkKind::new(width, speed, Length::from_mm(millimetres)),
     )
 }
 

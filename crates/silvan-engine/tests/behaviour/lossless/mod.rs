@@ -229,11 +229,7 @@ fn lookahead_engine_with_congestion_control_equals_general_engine() {
 
 /// A short cable.
 fn cable(speed: Speed) -> LinkKind {
-    LinkKind {
-        width: Width::X4,
-        speed,
-        length: Length::from_mm(1000),
-    }
+    LinkKind::new(Width::X4, speed, Length::from_mm(1000))
 }
 
 /// Each setting that a specialised engine does not support prevents specialisation.

@@ -112,11 +112,7 @@ fn cables() -> impl Strategy<Value = LinkKind> {
         (Width::X4, Speed::Edr),
     ];
     (proptest::sample::select(kinds.to_vec()), 1_u32..100_000).prop_map(
-        |((width, speed), millimetres)| LinkKind {
-            width,
-            speed,
-            length: Length::from_mm(millimetres),
-        },
+        |((width, speed), millimetres)| LinkKind::new(width, speed, Length::from_mm(millimetres)),
     )
 }
 

@@ -1,0 +1,90 @@
+//! What topologies have in common: limits of their parameters, and hosts at switches.
+
+use silvan_core::Lid;
+
+use super::{host_name, port_number};
+use crate::{FabricBuilder, FabricError, LinkKind, NodeHandle};
+
+/// Most ports of a switch.
+pub(super) const MOST_PORTS: usize = 254;
+
+/// A parameter of a generator, for errors.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parameter {
+    pub(super) generator: &'static str,
+    pub(super) key: &'static str,
+}
+
+impl Parameter {
+    /// An error: the value with what is wrong, and what would fit.
+    pub(super) fn bad(self, problem: impl Into<String>, hint: impl Into<String>) -> FabricError {
+        FabricError::BadParameter {
+            generator: self.generator,
+            key: self.key,
+            problem: problem.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// Checks that a number is positive.
+    pub(super) fn positive(self, value: usize) -> Result<(), FabricError> {
+        match value {
+            0 => Err(self.bad(format!("{} is 0", self.key), "write 1 or more")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that a switch can have as many ports, which `fixed` others take a part of.
+    pub(super) fn ports(self, own: Option<usize>, fixed: usize) -> Result<usize, FabricError> {
+        match own.map(|own| own.saturating_add(fixed)) {
+            Some(ports) if ports <= MOST_PORTS => Ok(ports),
+            ports => {
+                let ports = ports.map_or_else(|| "more".to_owned(), |ports| ports.to_string());
+                let left = MOST_PORTS.saturating_sub(fixed);
+                Err(self.bad(
+                    format!("a switch would need {ports} ports, it has at most {MOST_PORTS}"),
+                    match left {
+                        0 => "the other parameters leave no ports for it".to_owned(),
+                        left => format!("the other parameters leave {left} ports for it"),
+                    },
+                ))
+            }
+        }
+    }
+
+    /// Checks that there are identifiers for as many nodes, `None` being more than can be counted.
+    pub(super) fn nodes(self, nodes: Option<usize>) -> Result<(), FabricError> {
+        match nodes {
+            Some(nodes) if nodes <= usize::from(Lid::MAX_UNICAST.as_u16()) => Ok(()),
+            Some(nodes) => Err(FabricError::LidsExhausted { nodes }),
+            None => Err(self.bad(
+                "the number of hosts is astronomical",
+                "make the fabric smaller",
+            )),
+        }
+    }
+}
+
+/// The product, `None` if it is more than can be counted.
+pub(super) fn product(factors: &[usize]) -> Option<usize> {
+    let mut factors = factors.iter();
+    factors.try_fold(1_usize, |product, factor| product.checked_mul(*factor))
+}
+
+/// Adds the hosts of switches that have equally many, on ports 1 and up, numbered switch by switch.
+pub(super) fn attach_hosts(
+    builder: &mut FabricBuilder,
+    generator: &'static str,
+    switches: &[NodeHandle],
+    hosts_per_switch: usize,
+    link: LinkKind,
+) -> Result<(), FabricError> {
+    let count = switches.len() * hosts_per_switch;
+    for index in 0..count {
+        let host = builder.add_host(host_name(index, count))?;
+        let port = port_number(index % hosts_per_switch + 1, generator)?;
+        let switch = switches[index / hosts_per_switch];
+        builder.connect(host.port(1), switch.port(port), link)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! The fabric as a graph, for programs.
+
+use serde_json::{Value, json};
+use silvan_core::PortId;
+use silvan_fabric::{Link, LinkKind, Node};
+
+use crate::Scenario;
+
+impl Scenario {
+    /// The nodes and cables of the fabric, with the keys that they have in lists of switches, hosts and cables. A node
+    /// without `ports` is a host.
+    pub fn graph(&self) -> Value {
+        let fabric = self.fabric();
+        let node = |node: &Node| {
+            let mut keys = json!({ "name": node.name, "lid": node.lid, "guid": node.guid });
+            if node.as_switch().is_some() {
+                keys["ports"] = json!(node.port_count);
+            }
+            keys
+        };
+        let cable = |link: &Link| {
+            let LinkKind {
+                width,
+                speed,
+                rate,
+                length,
+                latency,
+            } = link.kind;
+            let mut keys = json!({ "width": width, "speed": speed, "length": length });
+            for (key, given) in [
+                ("rate", rate.map(|rate| json!(rate))),
+                ("latency", latency.map(|span| json!(span))),
+            ] {
+                if let Some(given) = given {
+                    keys[key] = given;
+                }
+            }
+            let end = |port: PortId| {
+                let port = &fabric.ports[port];
+                json!([fabric.nodes[port.node].name, port.number])
+            };
+            json!([end(link.a), end(link.b), keys])
+        };
+        json!({
+            "node": fabric.nodes.iter().map(node).collect::<Vec<_>>(),
+            "cable": fabric.links.iter().map(cable).collect::<Vec<_>>(),
+        })
+    }
+}
