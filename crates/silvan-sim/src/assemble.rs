@@ -75,7 +75,12 @@ pub(crate) fn assemble_alone(
     let hosts = scenario.fabric().host_count();
     // The seed draws nothing where there is no traffic.
     let traffic = Traffic::new(&TrafficSection::default(), &scenario.environment(0))?;
-    let programs = Programs::new(vec![job.job(0)], messaging, hosts);
+    let programs = Programs::new(
+        vec![job.job(0)],
+        messaging,
+        scenario.file().packet.mtu,
+        hosts,
+    );
     let load = Load::new(traffic, programs, vec![job.name.clone()], hosts);
     Ok(engines.start(network(scenario), Control::NONE, load)?)
 }
@@ -108,7 +113,7 @@ pub(crate) fn assemble(
         Some(plan) => {
             // The traffic refuses more classes than 16 bits can number.
             let jobs = plan.jobs(seed, traffic.classes().len() as u16);
-            let programs = Programs::new(jobs, plan.messaging, hosts);
+            let programs = Programs::new(jobs, plan.messaging, scenario.file().packet.mtu, hosts);
             Load::new(traffic, programs, plan.classes(), hosts)
         }
         None => Load::of_traffic(traffic, hosts),

@@ -36,23 +36,18 @@ pub(super) fn gpcnet_of(section: &GpcnetSection, fabric: &Fabric) -> Result<Gpcn
         let error = ScenarioError::new(key.key("congestor-share"), message);
         return Err(error.with_hint("0.8 is the benchmark's own"));
     }
+    span(Some(section.settle), &key.key("settle"))?;
+    check_tests(&section.tests, &key.key("tests"))?;
+    for (name, bytes) in [
+        ("bandwidth-bytes", section.bandwidth_bytes),
+        ("alltoall-bytes", section.alltoall_bytes),
+        ("congestor-bytes", section.congestor_bytes),
+    ] {
+        size(bytes, &key.key(name))?;
+    }
     let gpcnet = Gpcnet {
         hosts: hosts(fabric, &section.hosts, section.ranks_per_host, &key)?,
-        ranks_per_host: section.ranks_per_host,
-        part: section.part,
-        congestor_share: section.congestor_share,
-        settle: span(Some(section.settle), &key.key("settle"))?,
-        tests: gpcnet_tests(&section.tests, &key.key("tests"))?,
-        rings: section.rings,
-        warm_up: section.warm_up,
-        latency_iterations: section.latency_iterations,
-        bandwidth_iterations: section.bandwidth_iterations,
-        allreduce_iterations: section.allreduce_iterations,
-        alltoall_iterations: section.alltoall_iterations,
-        bandwidth_bytes: size(section.bandwidth_bytes, &key.key("bandwidth-bytes"))?,
-        alltoall_bytes: size(section.alltoall_bytes, &key.key("alltoall-bytes"))?,
-        congestor_bytes: size(section.congestor_bytes, &key.key("congestor-bytes"))?,
-        sl: (section.sl, section.congestor_sl),
+        keys: section.clone(),
     };
     if !gpcnet.has_hosts_enough() {
         let hosts = gpcnet.hosts.len();
@@ -64,21 +59,19 @@ pub(super) fn gpcnet_of(section: &GpcnetSection, fabric: &Fabric) -> Result<Gpcn
     Ok(gpcnet)
 }
 
-fn gpcnet_tests(named: &[Test], key: &KeyPath) -> Result<Vec<Test>, ScenarioError> {
-    let mut tests: Vec<Test> = Vec::new();
-    for (index, &test) in named.iter().enumerate() {
-        if tests.contains(&test) {
+fn check_tests(tests: &[Test], key: &KeyPath) -> Result<(), ScenarioError> {
+    for (index, test) in tests.iter().enumerate() {
+        if tests[..index].contains(test) {
             let message = format!("{:?} is there twice", test.label());
             let error = ScenarioError::new(key.index(index), message);
             return Err(error.with_hint("leave it out; more iterations measure it more often"));
         }
-        tests.push(test);
     }
     if tests.is_empty() {
         let error = ScenarioError::new(key.clone(), "there is no test");
         return Err(error.with_hint("name one, or leave the key out"));
     }
-    Ok(tests)
+    Ok(())
 }
 
 pub(super) fn hpcc_of(section: &HpccSection, fabric: &Fabric) -> Result<Hpcc, ScenarioError> {
@@ -93,16 +86,11 @@ pub(super) fn hpcc_of(section: &HpccSection, fabric: &Fabric) -> Result<Hpcc, Sc
         let error = ScenarioError::new(key.key(name), "this is too many");
         return Err(error.with_hint("write e.g. 30"));
     }
+    span(Some(section.settle), &key.key("settle"))?;
+    size(section.bandwidth_bytes, &key.key("bandwidth-bytes"))?;
     let hpcc = Hpcc {
         hosts: hosts(fabric, &section.hosts, section.ranks_per_host, &key)?,
-        ranks_per_host: section.ranks_per_host,
-        settle: span(Some(section.settle), &key.key("settle"))?,
-        rings: (section.latency_rings, section.bandwidth_rings),
-        bandwidth_bytes: size(section.bandwidth_bytes, &key.key("bandwidth-bytes"))?,
-        ptrans_rows: section.ptrans_rows.into(),
-        access_rounds: section.access_rounds,
-        fft_length: section.fft_length.into(),
-        sl: section.sl,
+        keys: section.clone(),
     };
     // Ping-pongs go through all pairs, and PTRANS through all pairs of blocks.
     if !(2..=MOST_HPCC_RANKS).contains(&hpcc.ranks()) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use silvan_core::{Bytes, HostId, Span};
 use silvan_fabric::Fabric;
 use silvan_workload::programs::goal::{self, GoalError};
-use silvan_workload::programs::section::{MessagingSection, ProgramEntry, ProgramKind};
-use silvan_workload::programs::{JobPlan, Messaging, Pattern, Plan, Schedule, Work};
+use silvan_workload::programs::section::ProgramEntry;
+use silvan_workload::programs::{JobPlan, Messaging, Plan, ProgramKind, Schedule, Work};
 use silvan_workload::traffic::Selection;
 
 use super::benchmarks::{gpcnet_of, hpcc_of};
@@ -92,7 +92,7 @@ pub(crate) fn build_programs(
     let Some(section) = &traffic.messaging else {
         return Ok(None);
     };
-    let messaging = messaging(section, file.packet.mtu)?;
+    check_messaging(section)?;
     let entries = traffic.program.iter().zip(schedules).enumerate();
     let jobs = entries
         .map(|(index, (entry, schedules))| {
@@ -111,7 +111,7 @@ pub(crate) fn build_programs(
     let hpcc = traffic.hpcc.as_ref();
     let hpcc = hpcc.map(|section| hpcc_of(section, fabric)).transpose()?;
     let plan = Plan {
-        messaging,
+        messaging: *section,
         jobs,
         gpcnet,
         hpcc,
@@ -121,7 +121,7 @@ pub(crate) fn build_programs(
     Ok(used.then_some(plan))
 }
 
-fn messaging(section: &MessagingSection, mtu: Bytes) -> Result<Messaging, ScenarioError> {
+fn check_messaging(section: &Messaging) -> Result<(), ScenarioError> {
     let zero = [
         ("eager-credits", section.eager_credits == 0, "16"),
         ("control", section.control.is_zero(), "\"64 B\""),
@@ -140,16 +140,7 @@ fn messaging(section: &MessagingSection, mtu: Bytes) -> Result<Messaging, Scenar
         let error = ScenarioError::new(at("traffic.messaging.overhead-per-byte"), message);
         return Err(error.with_hint("write e.g. \"20 ps\", 50 GB/s"));
     }
-    Ok(Messaging {
-        eager_limit: section.eager_limit,
-        eager_credits: section.eager_credits,
-        overhead: section.overhead,
-        overhead_per_byte: section.overhead_per_byte,
-        control: section.control,
-        local_latency: section.local_latency,
-        local_rate: section.local_rate,
-        mtu,
-    })
+    Ok(())
 }
 
 pub(super) fn hosts(
@@ -188,15 +179,7 @@ fn job(
 ) -> Result<JobPlan, ScenarioError> {
     let hosts = hosts(fabric, &entry.hosts, entry.ranks_per_host, key)?;
     let places = hosts.len() * entry.ranks_per_host as usize;
-    let pattern = match entry.kind {
-        ProgramKind::Goal => None,
-        ProgramKind::Barrier => Some(Pattern::Barrier),
-        ProgramKind::AllreduceRing => Some(Pattern::AllreduceRing),
-        ProgramKind::AllreduceDoubling => Some(Pattern::AllreduceDoubling),
-        ProgramKind::Alltoall => Some(Pattern::Alltoall),
-        ProgramKind::Broadcast => Some(Pattern::Broadcast),
-        ProgramKind::Incast => Some(Pattern::Incast),
-    };
+    let pattern = entry.kind.pattern();
     let is_goal = pattern.is_none();
     let unwanted = |key, given| Parameter {
         key,

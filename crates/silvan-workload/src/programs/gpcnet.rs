@@ -15,11 +15,12 @@ mod measuring;
 use crate::traffic::rng::{Purpose, shuffle, stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::{HostId, Sl, Span, Time};
+use silvan_core::{HostId, Time};
 
 use crate::programs::collective;
 use crate::programs::op::{Group, Op, Steps};
 use crate::programs::pattern::part;
+use crate::programs::section::GpcnetSection;
 use crate::programs::spec::{JobSpec, Script};
 use measuring::Measuring;
 pub use measuring::{OUTSTANDING, SMALL, Test};
@@ -42,37 +43,8 @@ pub enum Part {
 pub struct Gpcnet {
     /// The hosts, in their order.
     pub hosts: Vec<HostId>,
-    /// Ranks on each: processes per port.
-    pub ranks_per_host: u32,
-    /// Which ranks take part.
-    pub part: Part,
-    /// Share of the hosts that congest, 0.8 in the original.
-    pub congestor_share: f64,
-    /// Time for the congestors to do their work before the tests start.
-    pub settle: Span,
-    /// What is measured, in this order; none of them twice.
-    pub tests: Vec<Test>,
-    /// Rings per ring test, 30 in the original.
-    pub rings: u32,
-    /// Iterations of a test that are not measured.
-    pub warm_up: u32,
-    /// Iterations of a latency test per ring, 200 in the original.
-    pub latency_iterations: u32,
-    /// Iterations of a bandwidth test per ring, 8 in the original.
-    pub bandwidth_iterations: u32,
-    /// Iterations of the allreduce test, 200 in the original.
-    pub allreduce_iterations: u32,
-    /// Iterations of the all-to-all test, 64 in the original, which does fewer in proportion on more than
-    /// 64 hosts.
-    pub alltoall_iterations: u32,
-    /// Bytes of a message of the bandwidth tests, 131072 in the original.
-    pub bandwidth_bytes: u64,
-    /// Bytes of a message of the all-to-all test, 4096 in the original.
-    pub alltoall_bytes: u64,
-    /// Bytes of a congestor's message, 4096 in the original.
-    pub congestor_bytes: u64,
-    /// Service level of the tests and of the congestors.
-    pub sl: (Sl, Sl),
+    /// Everything else.
+    pub keys: GpcnetSection,
 }
 
 /// Names of jobs and traffic classes: the tests, then the congestors.
@@ -106,7 +78,7 @@ impl Gpcnet {
         let mut hosts = self.hosts.clone();
         let mut random = stream(seed, Purpose::Programs(0), 0);
         shuffle(&mut random, &mut hosts);
-        let share = (self.congestor_share * hosts.len() as f64).floor() as usize;
+        let share = (self.keys.congestor_share * hosts.len() as f64).floor() as usize;
         let tests = hosts.split_off(share.min(hosts.len()));
         let mut colours: Vec<usize> = (0..hosts.len()).collect();
         shuffle(&mut random, &mut colours);
@@ -119,7 +91,7 @@ impl Gpcnet {
 
     /// Whether there are hosts enough: two for the tests and two for each congestor.
     pub fn has_hosts_enough(&self) -> bool {
-        let share = (self.congestor_share * self.hosts.len() as f64).floor() as usize;
+        let share = (self.keys.congestor_share * self.hosts.len() as f64).floor() as usize;
         share >= 8 && self.hosts.len() >= share + 2
     }
 
@@ -127,10 +99,10 @@ impl Gpcnet {
     pub fn jobs(&self, seed: u64, class: u16) -> Vec<JobSpec> {
         let (congestors, tests) = self.split(seed);
         let mut jobs = Vec::new();
-        if self.part != Part::Congestors {
+        if self.keys.part != Part::Congestors {
             jobs.push(self.job(0, class, &tests, |slice, me, size| {
                 Box::new(Measuring {
-                    spec: self.clone(),
+                    keys: self.keys.clone(),
                     seed,
                     slice,
                     me,
@@ -138,14 +110,14 @@ impl Gpcnet {
                 })
             }));
         }
-        if self.part != Part::Isolated {
+        if self.keys.part != Part::Isolated {
             for ((number, hosts), congestor) in (1..).zip(&congestors).zip(CONGESTORS) {
                 jobs.push(self.job(number, class, hosts, |slice, me, size| {
                     let group = Group {
                         first: slice * size,
                         size,
                     };
-                    let bytes = self.congestor_bytes;
+                    let bytes = self.keys.congestor_bytes.as_u64();
                     Box::new(Congesting {
                         congestor,
                         group,
@@ -167,18 +139,22 @@ impl Gpcnet {
         steps: impl Fn(u32, u32, u32) -> Box<dyn Steps>,
     ) -> JobSpec {
         let size = hosts.len() as u32;
-        let slices = 0..self.ranks_per_host;
+        let slices = 0..self.keys.ranks_per_host;
         let places = slices.flat_map(|slice| (0..size).map(move |me| (slice, me)));
         let ranks = places.map(|(slice, me)| {
             let script = Script::Sequence(steps(slice, me, size));
             (hosts[me as usize], script)
         });
         let tests = number == 0;
-        let labels = self.tests.iter().filter(|_| tests);
+        let labels = self.keys.tests.iter().filter(|_| tests);
         JobSpec {
             name: JOBS[usize::from(number)].to_owned(),
             class: class + number,
-            sl: if tests { self.sl.0 } else { self.sl.1 },
+            sl: if tests {
+                self.keys.sl
+            } else {
+                self.keys.congestor_sl
+            },
             start: Time::ZERO,
             background: !tests,
             ranks: ranks.collect(),

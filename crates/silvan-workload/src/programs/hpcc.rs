@@ -15,10 +15,11 @@
 use std::sync::Arc;
 
 use crate::traffic::rng::{Purpose, shuffle, stream};
-use silvan_core::{HostId, Sl, Span, Time};
+use silvan_core::{HostId, Time};
 
 use crate::programs::collective;
 use crate::programs::op::{Group, Op, Steps};
+use crate::programs::section::HpccSection;
 use crate::programs::spec::{JobSpec, Script};
 
 /// A benchmark run.
@@ -26,22 +27,8 @@ use crate::programs::spec::{JobSpec, Script};
 pub struct Hpcc {
     /// The hosts, in their order.
     pub hosts: Vec<HostId>,
-    /// Ranks on each; a host gets its ranks one after the other.
-    pub ranks_per_host: u32,
-    /// Time before the first test.
-    pub settle: Span,
-    /// Random rings for latency and for bandwidth, 30 and 10 in the original.
-    pub rings: (u32, u32),
-    /// Bytes of a message of the bandwidth tests, 2,000,000 in the original.
-    pub bandwidth_bytes: u64,
-    /// Rows of PTRANS's matrix of 8-byte numbers.
-    pub ptrans_rows: u64,
-    /// Messages of each rank in MPIRandomAccess.
-    pub access_rounds: u32,
-    /// Complex numbers of MPIFFT's vector, 16 bytes each.
-    pub fft_length: u64,
-    /// Service level.
-    pub sl: Sl,
+    /// Everything else.
+    pub keys: HpccSection,
 }
 
 /// Bytes of a message of the latency tests.
@@ -97,14 +84,14 @@ enum Phase {
 impl Hpcc {
     /// Number of ranks.
     pub fn ranks(&self) -> u32 {
-        self.hosts.len() as u32 * self.ranks_per_host
+        self.hosts.len() as u32 * self.keys.ranks_per_host
     }
 
     /// The job, whose packets have this class.
     pub fn job(&self, seed: u64, class: u16) -> JobSpec {
         let phases: Arc<[Phase]> = self.phases().into();
         let ranks = (0..self.ranks()).map(|me| {
-            let host = self.hosts[(me / self.ranks_per_host) as usize];
+            let host = self.hosts[(me / self.keys.ranks_per_host) as usize];
             let steps = Rank {
                 spec: self.clone(),
                 phases: Arc::clone(&phases),
@@ -116,7 +103,7 @@ impl Hpcc {
         JobSpec {
             name: JOB.to_owned(),
             class,
-            sl: self.sl,
+            sl: self.keys.sl,
             start: Time::ZERO,
             background: false,
             ranks: ranks.collect(),
@@ -142,7 +129,11 @@ impl Hpcc {
             } else {
                 BANDWIDTH_LOOPS
             };
-            let rings = 1 + if latency { self.rings.0 } else { self.rings.1 };
+            let rings = match latency {
+                true => self.keys.latency_rings,
+                false => self.keys.bandwidth_rings,
+            };
+            let rings = 1 + rings;
             let each =
                 (0..rings).flat_map(|ring| (0..measurements).map(move |which| (ring, which)));
             phases.extend(each.flat_map(|(ring, which)| {
@@ -190,7 +181,8 @@ impl Hpcc {
     pub fn transposed(&self, me: u32) -> Vec<u64> {
         let (p, q) = self.grid();
         let period = u64::from(p) * u64::from(q);
-        let share = self.ptrans_rows * self.ptrans_rows * 8 / (period * period);
+        let rows = u64::from(self.keys.ptrans_rows);
+        let share = rows * rows * 8 / (period * period);
         let (row, column) = (u64::from(me / q), u64::from(me % q));
         let mut sent = vec![0; self.ranks() as usize];
         for i in (row..period).step_by(p as usize) {
@@ -231,7 +223,7 @@ impl Rank {
         if latency {
             SMALL
         } else {
-            self.spec.bandwidth_bytes
+            self.spec.keys.bandwidth_bytes.as_u64()
         }
     }
 
@@ -374,8 +366,10 @@ impl Rank {
     /// In every round each rank sends to one other and receives from one: a random ring.
     fn access(&self, out: &mut Vec<Op>) {
         let (bytes, tag) = (self.spec.access_bytes(), 5);
-        for round in 0..self.spec.access_rounds {
-            let (from, to) = self.neighbours(1 + self.spec.rings.0.max(self.spec.rings.1) + round);
+        let keys = &self.spec.keys;
+        let most_rings = keys.latency_rings.max(keys.bandwidth_rings);
+        for round in 0..self.spec.keys.access_rounds {
+            let (from, to) = self.neighbours(1 + most_rings + round);
             out.push(Op::Receive {
                 from: Some(from),
                 bytes,
@@ -389,7 +383,12 @@ impl Rank {
         let n = u64::from(self.spec.ranks());
         let all = Group::all(self.spec.ranks());
         for _ in 0..3 {
-            collective::alltoall(out, all, self.me, self.spec.fft_length * 16 / (n * n));
+            collective::alltoall(
+                out,
+                all,
+                self.me,
+                u64::from(self.spec.keys.fft_length) * 16 / (n * n),
+            );
         }
     }
 }
@@ -397,7 +396,7 @@ impl Rank {
 impl Steps for Rank {
     fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
         if step == 0 {
-            out.push(Op::Compute(self.spec.settle));
+            out.push(Op::Compute(self.spec.keys.settle));
         }
         let Some(phase) = self.phases.get(step as usize) else {
             return false;

@@ -2,25 +2,58 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+use serde::{Deserialize, Serialize};
 use silvan_core::Span;
 
 use crate::programs::collective;
 use crate::programs::op::{Group, Op, Steps};
 
-/// A collective operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// [`collective::barrier`].
+/// Declares the collective operations, each with its documentation in scenarios.
+macro_rules! patterns {
+    ($($(#[$about:meta])* $pattern:ident,)*) => {
+        /// A collective operation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Pattern {
+            $($(#[$about])* $pattern,)*
+        }
+
+        /// What the ranks of a program do.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum ProgramKind {
+            /// A GOAL schedule (LogGOPSim, ATLAHS), in `file` or in `goal`.
+            Goal,
+            $($(#[$about])* $pattern,)*
+        }
+
+        impl ProgramKind {
+            /// The collective operation, if it is one.
+            pub fn pattern(self) -> Option<Pattern> {
+                match self {
+                    Self::Goal => None,
+                    $(Self::$pattern => Some(Pattern::$pattern),)*
+                }
+            }
+        }
+    };
+}
+
+patterns! {
+    /// Barriers by dissemination.
     Barrier,
-    /// [`collective::allreduce_ring`].
+    /// Allreduces in a ring.
     AllreduceRing,
-    /// [`collective::allreduce_doubling`].
+    /// Allreduces by recursive doubling.
     AllreduceDoubling,
-    /// [`collective::alltoall`].
+    /// All-to-all by pairwise exchange.
     Alltoall,
-    /// [`collective::broadcast`] from rank 0.
+    /// Broadcasts from rank 0 along a binomial tree.
     Broadcast,
-    /// [`collective::incast`] to rank 0.
+    /// All ranks send to rank 0 at once.
     Incast,
 }
 
@@ -68,15 +101,8 @@ impl Pattern {
 
     /// The pattern of this name, as scenarios spell it.
     pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "barrier" => Self::Barrier,
-            "allreduce-ring" => Self::AllreduceRing,
-            "allreduce-doubling" => Self::AllreduceDoubling,
-            "alltoall" => Self::Alltoall,
-            "broadcast" => Self::Broadcast,
-            "incast" => Self::Incast,
-            _ => return None,
-        })
+        let name: StrDeserializer<'_, ValueError> = name.into_deserializer();
+        Self::deserialize(name).ok()
     }
 }
 

@@ -11,7 +11,8 @@ use crate::programs::hpcc::{self, Hpcc};
 use crate::programs::op::Group;
 use crate::programs::pattern::{Looped, Pattern};
 use crate::programs::schedule::Schedule;
-use crate::programs::spec::{JobSpec, Messaging, Script};
+use crate::programs::section::Messaging;
+use crate::programs::spec::{JobSpec, Script};
 
 /// How ranks are dealt to hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -12,7 +12,8 @@ use crate::programs::message::{Message, Messages, NONE, Stage};
 use crate::programs::queues::{Queues, Way};
 use crate::programs::rank::{Rank, RankTotals, Work};
 use crate::programs::record::{Mark, OpTimes};
-use crate::programs::spec::{JobSpec, Messaging};
+use crate::programs::section::Messaging;
+use crate::programs::spec::JobSpec;
 
 /// A group of ranks that only talk to each other.
 #[derive(Debug)]
@@ -80,13 +81,13 @@ pub struct Programs {
 
 impl Programs {
     /// Starts all ranks of all jobs at time zero, on a fabric with this many hosts.
-    pub fn new(jobs: Vec<JobSpec>, messaging: Messaging, hosts: usize) -> Self {
+    pub fn new(jobs: Vec<JobSpec>, messaging: Messaging, mtu: Bytes, hosts: usize) -> Self {
         let mut programs = Self {
             messaging,
             jobs: Vec::with_capacity(jobs.len()),
             ranks: Vec::new(),
             messages: Messages::default(),
-            queues: Queues::new(hosts, messaging.mtu.as_u64()),
+            queues: Queues::new(hosts, mtu.as_u64()),
             timers: BinaryHeap::new(),
             timers_set: 0,
             woken: Vec::new(),

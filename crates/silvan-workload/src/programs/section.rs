@@ -6,6 +6,7 @@ use silvan_core::document::Limit;
 use silvan_core::{Bytes, Rate, Sl, Span, schema};
 
 use super::gpcnet::{Part, Test};
+use super::pattern::ProgramKind;
 use super::plan::Placement;
 use crate::traffic::{RankHosts, Selection};
 
@@ -13,9 +14,9 @@ use crate::traffic::{RankHosts, Selection};
 const LOCAL_RATE: Rate = Rate::from_bits_per_sec(40_000_000_000).expect("not zero");
 
 /// How messages of programs become packets, and what they cost the processors.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct MessagingSection {
+pub struct Messaging {
     /// Largest message that is sent at once (eager). Larger ones are announced first (rendezvous: request to
     /// send, clear to send, data).
     #[schemars(with = "schema::BytesText")]
@@ -43,7 +44,7 @@ pub struct MessagingSection {
     pub local_rate: Rate,
 }
 
-impl Default for MessagingSection {
+impl Default for Messaging {
     /// 12 KiB is MVAPICH's order of magnitude for the eager limit, 5 GB/s and 300 ns that of a copy
     /// through shared memory.
     fn default() -> Self {
@@ -59,24 +60,11 @@ impl Default for MessagingSection {
     }
 }
 
-/// What the ranks of a program do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProgramKind {
-    /// A GOAL schedule (LogGOPSim, ATLAHS), in `file` or in `goal`.
-    Goal,
-    /// Barriers by dissemination.
-    Barrier,
-    /// Allreduces in a ring.
-    AllreduceRing,
-    /// Allreduces by recursive doubling.
-    AllreduceDoubling,
-    /// All-to-all by pairwise exchange.
-    Alltoall,
-    /// Broadcasts from rank 0 along a binomial tree.
-    Broadcast,
-    /// All ranks send to rank 0 at once.
-    Incast,
+impl Messaging {
+    /// What the bytes of a message cost the processor at either end, in addition to [`overhead`](Self::overhead).
+    pub fn bytes_overhead(&self, bytes: u64) -> Span {
+        self.overhead_per_byte * bytes.saturating_sub(1)
+    }
 }
 
 /// A message-passing program. The run ends when all that are not in the background have

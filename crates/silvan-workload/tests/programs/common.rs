@@ -35,6 +35,8 @@ pub fn star(hosts: usize) -> (Fabric, ForwardingTables) {
     (fabric, tables)
 }
 
+pub const MTU: Bytes = Bytes::from_bytes(2048);
+
 pub fn messaging() -> Messaging {
     Messaging {
         eager_limit: Bytes::from_bytes(4096),
@@ -44,7 +46,6 @@ pub fn messaging() -> Messaging {
         control: Bytes::from_bytes(64),
         local_latency: Span::from_ns(300),
         local_rate: Rate::from_bits_per_sec(40_000_000_000).unwrap(),
-        mtu: Bytes::from_bytes(2048),
     }
 }
 
@@ -96,13 +97,9 @@ pub struct Outcome {
 /// Runs jobs for at most ten milliseconds.
 pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
     let (fabric, tables) = star(hosts);
-    let environment = Environment::unnamed(
-        vec!["13.5 Gbit/s".parse().unwrap(); hosts],
-        messaging.mtu,
-        1,
-    );
+    let environment = Environment::unnamed(vec!["13.5 Gbit/s".parse().unwrap(); hosts], MTU, 1);
     let traffic = Traffic::new(&TrafficSection::default(), &environment).unwrap();
-    let programs = Programs::new(jobs, messaging, hosts);
+    let programs = Programs::new(jobs, messaging, MTU, hosts);
     let load = Load::new(traffic, programs, vec!["job".to_owned()], hosts);
     let config = EngineConfig::default();
     let mut engine = Engine::new(&fabric, &tables, &config, NoControl, NoControl, load).unwrap();

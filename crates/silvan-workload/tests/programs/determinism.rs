@@ -1,28 +1,28 @@
 //! A run is a function of its inputs.
 
-use silvan_core::{HostId, Sl, Span};
+use silvan_core::{Bytes, HostId, Span};
 use silvan_workload::programs::gpcnet::{Gpcnet, Part, Test};
+use silvan_workload::programs::section::GpcnetSection;
 
 use crate::common::{messaging, run};
 
 fn gpcnet(part: Part) -> Gpcnet {
     Gpcnet {
         hosts: (0..12).map(HostId::new).collect(),
-        ranks_per_host: 2,
-        part,
-        congestor_share: 0.8,
-        settle: Span::from_us(20),
-        tests: Test::ALL.to_vec(),
-        rings: 2,
-        warm_up: 1,
-        latency_iterations: 3,
-        bandwidth_iterations: 1,
-        allreduce_iterations: 3,
-        alltoall_iterations: 2,
-        bandwidth_bytes: 16 << 10,
-        alltoall_bytes: 4096,
-        congestor_bytes: 4096,
-        sl: (Sl::ZERO, Sl::ZERO),
+        keys: GpcnetSection {
+            ranks_per_host: 2,
+            part,
+            settle: Span::from_us(20),
+            tests: Test::ALL.to_vec(),
+            rings: 2,
+            warm_up: 1,
+            latency_iterations: 3,
+            bandwidth_iterations: 1,
+            allreduce_iterations: 3,
+            alltoall_iterations: 2,
+            bandwidth_bytes: Bytes::from_bytes(16 << 10),
+            ..GpcnetSection::default()
+        },
     }
 }
 

@@ -1,21 +1,25 @@
 //! HPCC's messages: how many bytes go where, and that all tests end.
 
-use silvan_core::{HostId, Sl, Span};
+use silvan_core::{Bytes, HostId, Span};
 use silvan_workload::programs::hpcc::{BANDWIDTH_LOOPS, Hpcc, LATENCY_LOOPS};
+use silvan_workload::programs::section::HpccSection;
 
 use crate::common::{messaging, run};
 
 fn hpcc(hosts: usize, ranks_per_host: u32) -> Hpcc {
     Hpcc {
         hosts: (0..hosts).map(HostId::new).collect(),
-        ranks_per_host,
-        settle: Span::from_us(1),
-        rings: (2, 1),
-        bandwidth_bytes: 10_000,
-        ptrans_rows: 60,
-        access_rounds: 5,
-        fft_length: 1024,
-        sl: Sl::ZERO,
+        keys: HpccSection {
+            ranks_per_host,
+            settle: Span::from_us(1),
+            latency_rings: 2,
+            bandwidth_rings: 1,
+            bandwidth_bytes: Bytes::from_bytes(10_000),
+            ptrans_rows: 60,
+            access_rounds: 5,
+            fft_length: 1024,
+            ..HpccSection::default()
+        },
     }
 }
 
@@ -23,10 +27,8 @@ fn hpcc(hosts: usize, ranks_per_host: u32) -> Hpcc {
 #[test]
 fn ptrans_sends_what_the_blocks_say() {
     for (ranks, rows, columns) in [(2, 1, 2), (4, 2, 2), (6, 2, 3), (12, 3, 4)] {
-        let spec = Hpcc {
-            ptrans_rows: 144,
-            ..hpcc(ranks, 1)
-        };
+        let mut spec = hpcc(ranks, 1);
+        spec.keys.ptrans_rows = 144;
         let blocks = 144;
         let share = 144 * 144 * 8 / (blocks * blocks);
         let mut expected = vec![vec![0; ranks]; ranks];

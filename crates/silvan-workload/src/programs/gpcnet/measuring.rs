@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::traffic::rng::{Purpose, shuffle, stream};
 
-use super::Gpcnet;
 use crate::programs::collective;
 use crate::programs::op::{Group, Op, Steps};
 use crate::programs::pattern::{part, parts};
+use crate::programs::section::GpcnetSection;
 
 /// Messages of a bandwidth test that are in progress at once in each direction.
 pub const OUTSTANDING: u32 = 8;
@@ -74,12 +74,12 @@ impl Test {
     }
 
     /// Measured iterations: of the whole test, or per ring.
-    pub const fn iterations(self, spec: &Gpcnet) -> u32 {
+    pub const fn iterations(self, keys: &GpcnetSection) -> u32 {
         match self {
-            Self::RingLatency | Self::RingGetLatency => spec.latency_iterations,
-            Self::Allreduce => spec.allreduce_iterations,
-            Self::Alltoall => spec.alltoall_iterations,
-            _ => spec.bandwidth_iterations,
+            Self::RingLatency | Self::RingGetLatency => keys.latency_iterations,
+            Self::Allreduce => keys.allreduce_iterations,
+            Self::Alltoall => keys.alltoall_iterations,
+            _ => keys.bandwidth_iterations,
         }
     }
 }
@@ -87,7 +87,7 @@ impl Test {
 /// A rank that measures.
 #[derive(Debug)]
 pub(super) struct Measuring {
-    pub spec: Gpcnet,
+    pub keys: GpcnetSection,
     pub seed: u64,
     pub slice: u32,
     /// Place within the slice.
@@ -111,7 +111,7 @@ impl Measuring {
 
     /// What is done in one iteration between two neighbours.
     fn beside(&self, test: Test, (left, right): (u32, u32), out: &mut Vec<Op>) {
-        let bytes = self.spec.bandwidth_bytes;
+        let bytes = self.keys.bandwidth_bytes.as_u64();
         match test {
             Test::RingGetLatency => {
                 let get = |from| Op::Get { from, bytes: SMALL };
@@ -132,7 +132,7 @@ impl Measuring {
 
     /// Everyone starts a test together.
     fn meet(&self, out: &mut Vec<Op>) {
-        let all = Group::all(self.size * self.spec.ranks_per_host);
+        let all = Group::all(self.size * self.keys.ranks_per_host);
         collective::barrier(out, all, self.slice * self.size + self.me);
     }
 
@@ -145,7 +145,7 @@ impl Measuring {
         once: impl Fn(&mut Vec<Op>),
     ) {
         self.meet(out);
-        for _ in 0..self.spec.warm_up {
+        for _ in 0..self.keys.warm_up {
             once(out);
         }
         out.push(Op::Begin);
@@ -160,14 +160,14 @@ impl Measuring {
     /// made at once.
     fn alltoall(&self, out: &mut Vec<Op>, label: u16, step: u64) {
         let (operation, steps, is_last) = part(collective::alltoall_length(self.group()), step);
-        let warm_up = u64::from(self.spec.warm_up);
+        let warm_up = u64::from(self.keys.warm_up);
         if step == 0 {
             self.meet(out);
         }
         if steps.start == 0 && operation == warm_up {
             out.push(Op::Begin);
         }
-        let bytes = self.spec.alltoall_bytes;
+        let bytes = self.keys.alltoall_bytes.as_u64();
         collective::alltoall_steps(out, self.group(), self.me, bytes, steps);
         if is_last && operation >= warm_up {
             let index = (operation - warm_up) as u32;
@@ -187,10 +187,10 @@ impl Measuring {
         match test {
             Test::Allreduce => 1,
             Test::Alltoall => {
-                let times = u64::from(self.spec.warm_up) + u64::from(test.iterations(&self.spec));
+                let times = u64::from(self.keys.warm_up) + u64::from(test.iterations(&self.keys));
                 times * parts(collective::alltoall_length(self.group()))
             }
-            _ => self.spec.rings.into(),
+            _ => self.keys.rings.into(),
         }
     }
 }
@@ -199,16 +199,16 @@ impl Steps for Measuring {
     /// One test after the other, with every ring of it.
     fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
         if step == 0 {
-            out.push(Op::Compute(self.spec.settle));
+            out.push(Op::Compute(self.keys.settle));
         }
         let mut step = step;
-        for (label, test) in (0..).zip(self.spec.tests.iter().copied()) {
+        for (label, test) in (0..).zip(self.keys.tests.iter().copied()) {
             let length = self.length(test);
             if step >= length {
                 step -= length;
                 continue;
             }
-            let iterations = test.iterations(&self.spec);
+            let iterations = test.iterations(&self.keys);
             match test {
                 Test::Allreduce => self.measured(out, label, 0, iterations, |out| {
                     collective::allreduce_doubling(out, self.group(), self.me, SMALL);

@@ -12,7 +12,7 @@ use silvan_core::{Bytes, Sl, schema};
 use super::build::Builder;
 use super::check::Checker;
 use super::error::{Entry, TrafficError};
-use crate::programs::section::{GpcnetSection, HpccSection, MessagingSection, ProgramEntry};
+use crate::programs::section::{GpcnetSection, HpccSection, Messaging, ProgramEntry};
 
 /// A kind of traffic: an entry of a scenario with its keys.
 pub(crate) trait TrafficKind {
@@ -78,7 +78,7 @@ macro_rules! register {
             pub hpcc: Option<HpccSection>,
             /// How messages of programs become packets.
             #[serde(skip_serializing_if = "Option::is_none")]
-            pub messaging: Option<MessagingSection>,
+            pub messaging: Option<Messaging>,
         }
 
         impl Default for TrafficSection {
