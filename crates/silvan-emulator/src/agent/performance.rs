@@ -17,6 +17,7 @@ use silvan_mad::performance::{
 use silvan_mad::{Bits, ClassPortInfo, FieldLocation, performance_capability as capability};
 
 use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
+use crate::plane::DataPlane;
 use crate::subnet::Subnet;
 
 /// Bytes of an attribute.
@@ -25,58 +26,98 @@ const ROOM: usize = PerformanceAttribute::DATA_LEN;
 const ALL_PORTS: u8 = 255;
 
 /// What a field counts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 enum CounterKind {
     /// Something that does not happen in the model.
     Nothing,
     /// A counter that every run has.
     Port(&'static PortCounter),
-    LinkDowned,
-    Fecn,
-    Becn,
-    XmitDataSl(u8),
-    RcvDataSl(u8),
-    FecnSl(u8),
-    BecnSl(u8),
-    WaitVl(u8),
-    TimeCongVl(u8),
-    CongestionVl(u8),
+    /// A counter that only a live fabric has; the number is a service level or virtual lane where the field is
+    /// an array of them.
+    Live(Read, u8),
 }
+
+/// A port of a live fabric.
+struct LivePort<'a> {
+    subnet: &'a Subnet,
+    node: NodeId,
+    port: PortId,
+    /// The port at the other end of the cable.
+    from: Option<PortId>,
+}
+
+type Read = fn(&LivePort<'_>, u8) -> u64;
 
 /// A field that carries a counter which only a live fabric has.
 struct Live {
     attribute: u16,
     location: FieldLocation,
-    /// Of an array, by service level or virtual lane.
-    kind: fn(u8) -> CounterKind,
+    read: Read,
 }
 
-/// The fields of a live fabric's own counters.
+/// The fields of a live fabric's own counters, each with what they count.
 macro_rules! live {
-    ($($attribute:ident.$field:ident: $kind:expr,)*) => {
-        [$(Live {
+    ($($attribute:ident.$field:ident: $read:expr,)*) => {
+        &[$(Live {
             attribute: $attribute::ID,
             location: $attribute::location(stringify!($field)),
-            kind: $kind,
+            read: $read,
         }),*]
     };
 }
 
-const LIVE: [Live; 10] = live! {
-    PortCounters.link_downed: |_| CounterKind::LinkDowned,
-    PortRcvConCtrl.fecn: |_| CounterKind::Fecn,
-    PortRcvConCtrl.becn: |_| CounterKind::Becn,
-    PortXmitDataSl.data: CounterKind::XmitDataSl,
-    PortRcvDataSl.data: CounterKind::RcvDataSl,
-    PortSlRcvFecn.fecn: CounterKind::FecnSl,
-    PortSlRcvBecn.becn: CounterKind::BecnSl,
-    PortVlXmitWaitCounters.wait: CounterKind::WaitVl,
-    PortVlXmitTimeCong.time_cong: CounterKind::TimeCongVl,
-    SwPortVlCongestion.congestion: CounterKind::CongestionVl,
+const LIVE: &[Live] = live! {
+    PortCounters.link_downed: |at, _| at.subnet.record(at.port).link_downed,
+    PortRcvConCtrl.fecn: |at, _| at.sum_sl(LivePort::fecn),
+    PortRcvConCtrl.becn: |at, _| at.sum_sl(LivePort::becn),
+    PortXmitDataSl.data: |at, sl| words(at.plane().by_sl(at.port).bytes[usize::from(sl)]),
+    PortRcvDataSl.data: |at, sl| {
+        at.from.map_or(0, |from| words(at.plane().by_sl(from).bytes[usize::from(sl)]))
+    },
+    PortSlRcvFecn.fecn: |at, sl| at.fecn(sl),
+    PortSlRcvBecn.becn: |at, sl| at.becn(sl),
+    PortVlXmitWaitCounters.wait: |at, vl| lane(vl, |vl| ticks(at.plane().waited_ps(at.port, vl))),
+    PortVlXmitTimeCong.time_cong: |at, vl| lane(vl, |vl| ticks(at.plane().congested_ps(at.port, vl))),
+    SwPortVlCongestion.congestion: |at, vl| lane(vl, |vl| at.plane().congestion_events(at.port, vl)),
 };
 
+impl LivePort<'_> {
+    fn plane(&self) -> &DataPlane {
+        &self.subnet.plane
+    }
+
+    fn sum_sl(&self, of: impl Fn(&Self, u8) -> u64) -> u64 {
+        Sl::all().map(|sl| of(self, sl.as_u8())).sum()
+    }
+
+    /// Packets with FECN that the neighbour's port has sent here.
+    fn fecn(&self, sl: u8) -> u64 {
+        let plane = self.plane();
+        self.from
+            .map_or(0, |from| plane.by_sl(from).fecn[usize::from(sl)])
+    }
+
+    /// Notifications with BECN: at an adapter those that have reached it by any way, at a switch
+    /// those that have passed through.
+    fn becn(&self, sl: u8) -> u64 {
+        let (plane, sl) = (self.plane(), usize::from(sl));
+        match self.subnet.fabric.nodes[self.node].as_host() {
+            Some(host) => plane.engine.adapter().meter.becn[host.index()][sl],
+            None => self.from.map_or(0, |from| plane.by_sl(from).becn[sl]),
+        }
+    }
+}
+
+fn words(bytes: u64) -> u64 {
+    bytes / DATA_WORD
+}
+
+fn ticks(ps: u64) -> u64 {
+    ps / EMULATED_TICK.as_ps()
+}
+
 /// A counter's place in an attribute.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Slot {
     kind: CounterKind,
     location: FieldLocation,
@@ -106,7 +147,7 @@ static SLOTS: LazyLock<BTreeMap<u16, Vec<Slot>>> = LazyLock::new(|| {
 fn slots(attribute: u16) -> Option<Vec<Slot>> {
     let name = PerformanceAttribute::name_of(attribute)?;
     let mut slots = Vec::new();
-    for &location in PerformanceAttribute::fields_of(attribute)? {
+    for &place in PerformanceAttribute::fields_of(attribute)? {
         let Some(first) = location.select else {
             continue;
         };
@@ -119,7 +160,7 @@ fn slots(attribute: u16) -> Option<Vec<Slot>> {
         slots.extend((0..location.elements as u8).map(|element| Slot {
             kind: match (of_every_run, live) {
                 (Some(counter), _) => CounterKind::Port(counter),
-                (None, Some(live)) => (live.kind)(element),
+                (None, Some(live)) => CounterKind::Live(live.read, element),
                 (None, None) => CounterKind::Nothing,
             },
             location,
@@ -264,44 +305,19 @@ impl Subnet {
         let Some(port) = self.port_id(node, PortNumber::new(number)) else {
             return 0;
         };
-        let plane = &self.plane;
-        let words = |bytes: u64| bytes / DATA_WORD;
-        let ticks = |ps: u64| ps / EMULATED_TICK.as_ps();
-        let from = self.fabric.ports[port].peer;
         match kind {
             CounterKind::Nothing => 0,
-            CounterKind::Port(counter) => counter.in_datagram(&plane.counters(port), EMULATED_TICK),
-            CounterKind::LinkDowned => self.record(port).link_downed,
-            CounterKind::Fecn => self.sum_sl(|sl| self.fecn(from, sl)),
-            CounterKind::Becn => self.sum_sl(|sl| self.becn(node, from, sl)),
-            CounterKind::XmitDataSl(sl) => words(plane.by_sl(port).bytes[usize::from(sl)]),
-            CounterKind::RcvDataSl(sl) => {
-                from.map_or(0, |from| words(plane.by_sl(from).bytes[usize::from(sl)]))
+            CounterKind::Port(counter) => counter.in_datagram(&self.plane.counters(port), EMULATED_TICK),
+            CounterKind::Live(read, number) => {
+                let from = self.fabric.ports[port].peer;
+                let at = LivePort {
+                    subnet: self,
+                    node,
+                    port,
+                    from,
+                };
+                read(&at, number)
             }
-            CounterKind::FecnSl(sl) => self.fecn(from, sl),
-            CounterKind::BecnSl(sl) => self.becn(node, from, sl),
-            CounterKind::WaitVl(vl) => lane(vl, |vl| ticks(plane.waited_ps(port, vl))),
-            CounterKind::TimeCongVl(vl) => lane(vl, |vl| ticks(plane.congested_ps(port, vl))),
-            CounterKind::CongestionVl(vl) => lane(vl, |vl| plane.congestion_events(port, vl)),
-        }
-    }
-
-    fn sum_sl(&self, of: impl Fn(u8) -> u64) -> u64 {
-        Sl::all().map(|sl| of(sl.as_u8())).sum()
-    }
-
-    /// Packets with FECN that a neighbour's port has sent here.
-    fn fecn(&self, from: Option<PortId>, sl: u8) -> u64 {
-        from.map_or(0, |from| self.plane.by_sl(from).fecn[usize::from(sl)])
-    }
-
-    /// Notifications with BECN: at an adapter those that have reached it by any way, at a switch
-    /// those that have passed through.
-    fn becn(&self, node: NodeId, from: Option<PortId>, sl: u8) -> u64 {
-        let sl = usize::from(sl);
-        match self.fabric.nodes[node].as_host() {
-            Some(host) => self.plane.engine.adapter().meter.becn[host.index()][sl],
-            None => from.map_or(0, |from| self.plane.by_sl(from).becn[sl]),
         }
     }
 }
