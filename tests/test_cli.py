@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def test_version(command: Command) -> None:
-    assert command("--version") == Outcome(0, f"silvan {silvan.version()}\n", "")
+    assert command("--version") == Outcome(0, f"silvan {silvan.__version__}\n", "")
 
 
 @pytest.mark.parametrize("words", [[], ["--help"]])

@@ -26,7 +26,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from silvan._silvan import version
     from silvan.callbacks import NEVER, Callbacks
     from silvan.errors import (
         EmulationError,
@@ -79,7 +78,6 @@ _HOME = {
     "run": "silvan.simulation",
     "schema": "silvan.scenario",
     "sweep": "silvan.sweeping.sweep",
-    "version": "silvan._silvan",
 }
 
 __all__ = [
@@ -109,7 +107,6 @@ __all__ = [
     "run",
     "schema",
     "sweep",
-    "version",
 ]
 
 

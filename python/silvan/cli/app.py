@@ -77,9 +77,9 @@ app.command("dcms", rich_help_panel=_SUBNET)(dcms.dcms)
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature is Typer's
     if wanted:
-        from silvan import version
+        from silvan import __version__
 
-        put(f"silvan {version()}")
+        put(f"silvan {__version__}")
         raise typer.Exit
 
 

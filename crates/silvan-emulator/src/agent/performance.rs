@@ -116,7 +116,7 @@ fn ticks(ps: u64) -> u64 {
     ps / EMULATED_TICK.as_ps()
 }
 
-/// A counter's place in an attribute.
+/// A counter's location in an attribute.
 #[derive(Clone, Copy)]
 struct Slot {
     kind: CounterKind,
@@ -147,7 +147,7 @@ static SLOTS: LazyLock<BTreeMap<u16, Vec<Slot>>> = LazyLock::new(|| {
 fn slots(attribute: u16) -> Option<Vec<Slot>> {
     let name = PerformanceAttribute::name_of(attribute)?;
     let mut slots = Vec::new();
-    for &place in PerformanceAttribute::fields_of(attribute)? {
+    for &location in PerformanceAttribute::fields_of(attribute)? {
         let Some(first) = location.select else {
             continue;
         };
@@ -307,7 +307,9 @@ impl Subnet {
         };
         match kind {
             CounterKind::Nothing => 0,
-            CounterKind::Port(counter) => counter.in_datagram(&self.plane.counters(port), EMULATED_TICK),
+            CounterKind::Port(counter) => {
+                counter.in_datagram(&self.plane.counters(port), EMULATED_TICK)
+            }
             CounterKind::Live(read, number) => {
                 let from = self.fabric.ports[port].peer;
                 let at = LivePort {

@@ -26,29 +26,23 @@ fn switch_control() {
         "control.ib-cc.switch.threshold-table: 1 entries, one for each of the weights 1 to 15 is needed \
          (hint: list 15 sizes that fall)",
     );
+    let sizes = (1..=15)
+        .rev()
+        .map(|kb| format!("\"{kb} kB\""))
+        .collect::<Vec<_>>();
     check(
         "control.ib-cc.switch",
-        "victim-mask = [\"switch-00:9\"]",
-        "control.ib-cc.switch.victim-mask.0: switch \"switch-00\" has ports 1 to 8, not 9 (hint: choose \
-         one of these ports)",
+        &format!(
+            "threshold-highest = \"64 KiB\"\nthreshold-table = [{}]",
+            sizes.join(", ")
+        ),
+        "control.ib-cc.switch.threshold-highest: threshold-table has the bytes of all weights already \
+         (hint: leave out one of the two)",
     );
     check(
         "control.ib-cc.switch",
-        "victim-mask = [\"switch-00\"]",
-        "control.ib-cc.switch.victim-mask.0: \"switch-00\" is not a port (hint: write it as switch:port, \
-         e.g. \"leaf-03:19\")",
-    );
-    check(
-        "control.ib-cc.switch",
-        "credit-mask = [\"switch-00:1\", \"switch-1:1\"]",
-        "control.ib-cc.switch.credit-mask.1: there is no switch named \"switch-1\" (hint: did you mean \
-         \"switch-00\"?)",
-    );
-    check(
-        "control.ib-cc.switch",
-        "credit-mask = true",
-        "control.ib-cc.switch.credit-mask: expected \"none\", \"hosts\", \"all\" or a list of \
-         \"switch:port\", found true (hint: write e.g. \"hosts\" or [\"leaf-03:19\"])",
+        "credit-mask = \"host\"",
+        "control.ib-cc.switch.credit-mask: unknown value \"host\" (hint: did you mean \"hosts\"?)",
     );
     check(
         "control.ib-cc.switch",

@@ -6,7 +6,6 @@ use silvan_core::{PortId, Sl, SwitchId, Time};
 use super::declare::keys_of;
 use super::error::ParameterError;
 use super::list::{AdapterSetting, PortSetting, SettingChangeEntry};
-use super::ports::PortSet;
 use super::scheme::refused;
 use super::sections::IbCc;
 use crate::hooks::SettingChange;
@@ -29,10 +28,6 @@ fn initial_changes(
     switches: &dyn Switches,
 ) -> Result<Vec<SettingChange>, SchemeError> {
     let mut changes = Vec::new();
-    for (key, ports, setting) in section.switch.masks() {
-        let ports = listed_ports(switches, ports, &key)?;
-        changes.extend(port_changes(&ports, &[setting]));
-    }
     for (index, entry) in section.port.iter().enumerate() {
         let key = KeyPath::from("port").index(index);
         let ports = ports_of(switches, &entry.switch, entry.port, &key)?;
@@ -171,32 +166,4 @@ fn numbered_port(
         );
         SchemeError::new(key, message, "choose one of these ports")
     })
-}
-
-/// The ports that a key of the switches' section lists by name.
-fn listed_ports(
-    switches: &dyn Switches,
-    ports: &PortSet,
-    key: &KeyPath,
-) -> Result<Vec<PortId>, SchemeError> {
-    let PortSet::Names(names) = ports else {
-        return Ok(Vec::new());
-    };
-    let ports = names.iter().enumerate();
-    ports
-        .map(|(index, name)| port_named(switches, name, &key.index(index)))
-        .collect()
-}
-
-/// The switch port that `switch:port` names.
-fn port_named(switches: &dyn Switches, text: &str, key: &KeyPath) -> Result<PortId, SchemeError> {
-    let parts = text.rsplit_once(':');
-    let parts = parts.and_then(|(switch, number)| Some((switch, number.parse::<u8>().ok()?)));
-    let Some((switch, number)) = parts else {
-        let message = format!("{text:?} is not a port");
-        let hint = "write it as switch:port, e.g. \"leaf-03:19\"";
-        return Err(SchemeError::new(key.clone(), message, hint));
-    };
-    let switch = switch_named(switches, switch, key)?;
-    numbered_port(switches, switch, number, key.clone())
 }

@@ -64,7 +64,7 @@ pub(super) fn keys_of(fields: &[&str]) -> String {
 /// `change`, all lines in its section. `datagrams` names the fields of management attributes that carry it,
 /// if any do: at switches those of SwitchCongestionSetting, with the bit of Control_Map, and of
 /// SwitchPortCongestionSetting, at adapters that of CACongestionSetting. `others` are keys of the section that are
-/// no settings of single ports. A mask is a key with ports in the section, and one bit of a port elsewhere, which
+/// no settings of single ports. A mask selects ports in the section, and is one bit of a port elsewhere, which
 /// `of_port` documents.
 macro_rules! settings {
     (
@@ -233,7 +233,7 @@ macro_rules! settings {
             )*)*
             $(
                 $(#[$mask_about])*
-                pub $mask: PortSet,
+                pub $mask: PortSelection,
             )*
             $($(#[$other_about])* pub $other: $other_type,)*
         }
@@ -257,14 +257,6 @@ macro_rules! settings {
                     })
                 }
             )*
-
-            /// The masks: each with its key, its ports and the setting of one of them.
-            pub(super) fn masks(&self) -> impl Iterator<Item = (KeyPath, &PortSet, PortSetting)> {
-                let section = KeyPath::from($switch_key);
-                [$((stringify!($mask), &self.$mask, PortSetting::$mask_variant(true))),*]
-                    .into_iter()
-                    .map(move |(mask, ports, setting)| (section.key(&key_of(mask)), ports, setting))
-            }
         }
 
         $(#[$adapter_about])*

@@ -8,9 +8,8 @@ use silvan_core::{Bytes, schema};
 
 use super::cct::CctEntry;
 use super::declare::{FromKey, key_of};
-use super::ports::PortSet;
 use super::sections::CctSection;
-use super::settings::{ControlLevel, MarkingMode};
+use super::settings::{ControlLevel, MarkingMode, PortSelection};
 use super::threshold::ThresholdWeight;
 use crate::schemes::SchemeError;
 
@@ -72,7 +71,7 @@ settings! {
         masks {
             /// Ports that enter the congestion state even without credits (Victim_Mask).
             VictimMask victim_mask as victim {
-                default: PortSet::Hosts,
+                default: PortSelection::ToHosts,
                 of_port: "Whether the port enters the congestion state even without credits.",
                 datagrams: victim_mask by VICTIM_MASK,
             }
@@ -82,7 +81,7 @@ settings! {
             /// name. Full is what the neighbour has no credits for, so that one that sends all it can gets
             /// a buffer's worth of credits per round trip with the delay in it.
             CreditMask credit_mask as credit {
-                default: PortSet::None,
+                default: PortSelection::None,
                 of_port: "Whether the port starves its neighbour of credits.",
                 datagrams: credit_mask by CREDIT_MASK,
             }

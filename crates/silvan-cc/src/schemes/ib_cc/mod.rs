@@ -24,7 +24,6 @@ mod error;
 mod list;
 mod log;
 mod parameters;
-mod ports;
 mod scheme;
 mod sections;
 mod settings;
@@ -40,7 +39,6 @@ pub use list::{
 };
 pub use log::{CongestionLog, ThresholdEvent};
 pub use parameters::IbParameters;
-pub use ports::PortSet;
 pub use sections::{CctSection, CctShape, IbCc};
 pub use settings::{ControlLevel, MarkingMode, PortMask, PortSelection, SwitchCongestionSetting};
 pub use switch::{IbSwitch, MarkingCounters, SwitchParameters};

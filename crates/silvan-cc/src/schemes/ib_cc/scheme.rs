@@ -9,9 +9,7 @@ use super::changes;
 use super::error::ParameterError;
 use super::list::{AdapterSection, SwitchSection};
 use super::parameters::IbParameters;
-use super::ports::PortSet;
 use super::sections::{CctSection, CctShape, IbCc};
-use super::settings::PortSelection;
 use super::switch::{IbSwitch, SwitchParameters};
 use super::threshold::{ThresholdMap, ThresholdWeight};
 use crate::schemes::choice::{Parameter, check_choice};
@@ -65,22 +63,13 @@ impl IbCc {
             switch: SwitchParameters {
                 marking: section.marking()?,
                 starvation: section.starvation()?,
-                victim_ports: selection(&section.victim_mask),
-                credit_ports: selection(&section.credit_mask),
+                victim_ports: section.victim_mask,
+                credit_ports: section.credit_mask,
                 threshold_map: threshold_map(section)?,
                 marking_mode: section.marking,
             },
             adapter: adapter_parameters(&self.adapter)?,
         })
-    }
-}
-
-/// Ports listed by name are set one by one.
-fn selection(ports: &PortSet) -> PortSelection {
-    match ports {
-        PortSet::None | PortSet::Names(_) => PortSelection::None,
-        PortSet::Hosts => PortSelection::ToHosts,
-        PortSet::All => PortSelection::All,
     }
 }
 
@@ -116,6 +105,15 @@ fn threshold_map(section: &SwitchSection) -> Result<ThresholdMap, SchemeError> {
     };
     let map = match &section.threshold_table {
         Some(table) => {
+            let ends = [
+                ("threshold-lowest", section.threshold_lowest),
+                ("threshold-highest", section.threshold_highest),
+            ];
+            if let Some((name, _)) = ends.iter().find(|(_, bytes)| bytes.is_some()) {
+                let message = "threshold-table has the bytes of all weights already";
+                let hint = "leave out one of the two";
+                return Err(SchemeError::new(key.key(name), message, hint));
+            }
             let key = key.key("threshold-table");
             let table = table
                 .iter()

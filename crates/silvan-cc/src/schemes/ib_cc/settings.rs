@@ -60,13 +60,15 @@ impl FromIterator<PortNumber> for PortMask {
     }
 }
 
-/// Ports to set in a mask of every switch, said without knowing the fabric.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Ports to set in a mask of every switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum PortSelection {
     /// No port.
     #[default]
     None,
     /// The ports that lead to hosts.
+    #[serde(rename = "hosts")]
     ToHosts,
     /// Every port.
     All,
