@@ -102,7 +102,7 @@ pub enum Failure {
 }
 
 /// What has become of a request.
-pub type Outcome = Result<Answer, Failure>;
+pub type RequestResult = Result<Answer, Failure>;
 
 /// What has been sent and come in since the start, in datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,7 +127,7 @@ struct InFlight {
 
 /// Requests of one node that wait.
 #[derive(Default)]
-struct Node {
+struct NodeQueue {
     waiting: VecDeque<usize>,
     in_flight: usize,
     /// Whether it is in the queue of nodes.
@@ -152,13 +152,13 @@ pub struct Client<T> {
 struct Round<'a> {
     queries: &'a [Query],
     attempts: Vec<u32>,
-    nodes: Vec<Node>,
+    nodes: Vec<NodeQueue>,
     /// Nodes of which a request may be sent, in the order of their turns.
     turns: VecDeque<usize>,
     in_flight: HashMap<u32, InFlight>,
     deadlines: BinaryHeap<Reverse<(MonotonicTime, u32)>>,
     pauses: BinaryHeap<Reverse<(MonotonicTime, usize)>>,
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Option<RequestResult>>,
     open: usize,
 }
 
@@ -184,7 +184,7 @@ impl<'a> Round<'a> {
     fn enqueue(&mut self, query: usize, first: bool) {
         let node = self.queries[query].node as usize;
         if self.nodes.len() <= node {
-            self.nodes.resize_with(node + 1, Node::default);
+            self.nodes.resize_with(node + 1, NodeQueue::default);
         }
         match first {
             true => self.nodes[node].waiting.push_front(query),
@@ -226,7 +226,7 @@ impl<'a> Round<'a> {
         self.give_turn(node);
     }
 
-    fn finish(&mut self, query: usize, outcome: Outcome) {
+    fn finish(&mut self, query: usize, outcome: RequestResult) {
         self.outcomes[query] = Some(outcome);
         self.open -= 1;
     }
@@ -286,7 +286,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     ///
     /// [`TransportError::Lost`].
-    pub fn query_one(&mut self, query: Query) -> Result<Outcome, TransportError> {
+    pub fn query_one(&mut self, query: Query) -> Result<RequestResult, TransportError> {
         let mut outcomes = self.ask(&[query])?;
         Ok(outcomes.pop().unwrap_or(Err(Failure::Unanswered)))
     }
@@ -299,7 +299,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     ///
     /// [`TransportError::Lost`].
-    pub fn ask(&mut self, queries: &[Query]) -> Result<Vec<Outcome>, TransportError> {
+    pub fn ask(&mut self, queries: &[Query]) -> Result<Vec<RequestResult>, TransportError> {
         let mut round = Round::new(queries);
         let mut jumps = self.jumps;
         while round.open > 0 {

@@ -11,7 +11,7 @@ use crate::journal::{StateError, StateFolder};
 use crate::log::{Log, SharedLog};
 use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
-use crate::settings::Settings;
+use crate::settings::ManagerSettings;
 use crate::transport::TransportError;
 use crate::umad::UmadTransport;
 
@@ -63,7 +63,11 @@ impl Daemon {
     /// # Errors
     ///
     /// [`StartError`]; nothing is left open then.
-    pub fn open(settings: Settings, act: bool, log: Box<dyn Log>) -> Result<Self, StartError> {
+    pub fn open(
+        settings: ManagerSettings,
+        act: bool,
+        log: Box<dyn Log>,
+    ) -> Result<Self, StartError> {
         let state = StateFolder::open(&settings.state)?;
         let transport = UmadTransport::open(settings.device.as_deref(), settings.port)?;
         let metrics = Arc::new(Metrics::new());

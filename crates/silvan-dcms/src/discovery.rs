@@ -13,7 +13,7 @@ use silvan_mad::smp::{
     link_speed_ext2, link_width,
 };
 
-use crate::client::{Answer, Client, Outcome, Query};
+use crate::client::{Answer, Client, Query, RequestResult};
 use crate::transport::{Transport, TransportError};
 
 /// Most switches that are followed; LIDs for more would not fit with one host each.
@@ -319,7 +319,12 @@ impl Discovery {
     }
 
     /// Takes what a switch has said of itself (`None`) or of a port.
-    fn learn(&mut self, number: usize, port: Option<usize>, outcome: Outcome) -> Option<Probe> {
+    fn learn(
+        &mut self,
+        number: usize,
+        port: Option<usize>,
+        outcome: RequestResult,
+    ) -> Option<Probe> {
         let Ok(answer) = outcome else {
             self.is_complete = false;
             return None;

@@ -8,7 +8,7 @@ use silvan_mad::congestion::{
 use silvan_mad::smp::NodeInfo;
 use silvan_mad::{Body, Method, Status};
 
-use crate::client::{Answer, Client, Failure, Outcome, Query};
+use crate::client::{Answer, Client, Failure, Query, RequestResult};
 use crate::journal::{Change, Disk, Journal, JournalError, Setting, Target};
 use crate::key::CcKey;
 use crate::sweep::node_info;
@@ -86,7 +86,7 @@ impl<'a, T: Transport> Marker<'a, T> {
         method: Method,
         attribute: CongestionAttribute,
         modifier: u32,
-    ) -> Result<Outcome, TransportError> {
+    ) -> Result<RequestResult, TransportError> {
         let body = Body::CongestionControl(CongestionControl {
             cc_key: self.cc_key.map_or(0, CcKey::reveal),
             attribute,

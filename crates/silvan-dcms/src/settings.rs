@@ -213,7 +213,7 @@ impl Default for MetricsSection {
 
 /// A checked configuration.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ManagerSettings {
     /// Thresholds of the DCMS. What it restores is what it found, so the default Marking_Rate in
     /// here is only a number above the low one.
     pub dcms: DcmsParameters,
@@ -290,7 +290,7 @@ impl Listen {
     }
 }
 
-impl Settings {
+impl ManagerSettings {
     /// Reads a configuration. Relative paths in it start at the folder of `name`, the file's own path.
     ///
     /// # Errors

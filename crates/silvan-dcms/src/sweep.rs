@@ -5,7 +5,7 @@ use silvan_mad::performance::{PortCounters, PortCountersExtended, PortXmitConCtr
 use silvan_mad::smp::{NodeInfo, Smp, SmpRoute};
 use silvan_mad::{Body, FieldLocation, Method};
 
-use crate::client::{Answer, Client, Outcome, Query};
+use crate::client::{Answer, Client, Query, RequestResult};
 use crate::machine::{CounterGrowth, CounterTracker, RawCounter, RawReading};
 use crate::settings::DataCounter;
 use crate::transport::{Transport, TransportError};
@@ -183,7 +183,7 @@ fn skew(interval: Span) -> Span {
 }
 
 /// An answer that came soon enough to say when the counters were read.
-fn prompt(outcome: Outcome, slowest: Span) -> Option<Answer> {
+fn prompt(outcome: RequestResult, slowest: Span) -> Option<Answer> {
     let answer = outcome.ok()?;
     let took = answer.at.checked_since(answer.sent)?;
     (took <= slowest).then_some(answer)

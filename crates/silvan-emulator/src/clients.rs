@@ -14,7 +14,7 @@ use self::paths::Questions;
 use crate::error::EmulatorError;
 use crate::loss::{DelayedRequest, Loss};
 use crate::subnet::Subnet;
-use crate::wire::{CONTROL_DATA, CONTROL_LEN, ConnectRequest, Control, Kind, Message};
+use crate::wire::{CONTROL_DATA, CONTROL_LEN, ConnectRequest, Control, ControlKind, Message};
 
 /// An attached program.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ struct Forwarded {
 
 /// Counts of what has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
+pub struct MadCounts {
     /// Datagrams answered by the nodes' agents.
     pub answered: u64,
     /// Datagrams passed on to or from a subnet manager.
@@ -88,7 +88,7 @@ pub(crate) struct Clients {
     /// Messages to be sent, in order.
     pub outbox: Vec<(u16, Message)>,
     pub loss: Loss,
-    pub traffic: Traffic,
+    pub traffic: MadCounts,
     /// TransactionID of the next trap.
     next_trap: u64,
     /// Number that the next client gets if it is free, and how many numbers there are.
@@ -115,7 +115,7 @@ impl Clients {
             questions: Questions::default(),
             outbox: Vec::new(),
             loss: Loss::none(),
-            traffic: Traffic::default(),
+            traffic: MadCounts::default(),
             next_trap: 1,
             next_client: 0,
             numbers: paths::HOSTS,
@@ -154,7 +154,7 @@ impl Clients {
             self.traffic.dropped += 1;
             return ControlAction::Nothing;
         };
-        if control.kind() == Some(Kind::Connect) {
+        if control.kind() == Some(ControlKind::Connect) {
             return self.connect(&control);
         }
         let client = u16::try_from(control.client()).ok();
@@ -164,28 +164,28 @@ impl Clients {
         };
         let node = self.clients[&client].node;
         ControlAction::Reply(match kind {
-            Kind::Disconnect => {
+            ControlKind::Disconnect => {
                 let reply = control.reply(&[]);
                 return ControlAction::Disconnect { client, reply };
             }
-            Kind::GetPort => {
+            ControlKind::GetPort => {
                 let info = &self.subnet.own(node).info;
                 let mut data = [0; 3];
                 data[..2].copy_from_slice(&info.lid.as_u16().to_ne_bytes());
                 data[2] = info.port_state.code() as u8;
                 control.reply(&data)
             }
-            Kind::GetVendor => control.reply(&[0; 24]),
-            Kind::GetNodeInfo => control.reply(&self.node_info(node)),
-            Kind::GetPortInfo => match self.port_info(node, control.data()[0]) {
+            ControlKind::GetVendor => control.reply(&[0; 24]),
+            ControlKind::GetNodeInfo => control.reply(&self.node_info(node)),
+            ControlKind::GetPortInfo => match self.port_info(node, control.data()[0]) {
                 Some(data) => control.reply(&data),
                 None => control.refuse(),
             },
-            Kind::SetIsSm => {
+            ControlKind::SetIsSm => {
                 self.set_sm(client, control.word(0) != 0);
                 control.reply(&[])
             }
-            Kind::GetPKeys => {
+            ControlKind::GetPKeys => {
                 let keys = &self.subnet.own(node).p_keys;
                 let mut data = [0; CONTROL_DATA];
                 for (location, key) in data.chunks_exact_mut(2).zip(keys) {
@@ -193,7 +193,7 @@ impl Clients {
                 }
                 control.reply(&data)
             }
-            Kind::Connect => control.refuse(),
+            ControlKind::Connect => control.refuse(),
         })
     }
 

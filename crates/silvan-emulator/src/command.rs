@@ -110,12 +110,12 @@ pub(crate) struct Sample {
 
 /// Samples apart by at least this much simulated time make a rate.
 #[derive(Debug, Default)]
-pub(crate) struct Rates {
+pub(crate) struct CounterRates {
     older: Sample,
     newer: Sample,
 }
 
-impl Rates {
+impl CounterRates {
     /// Takes a sample.
     pub fn sample(&mut self, clients: &Clients) {
         let flows = clients.subnet.plane.flows();
@@ -141,7 +141,7 @@ impl Rates {
 pub(crate) struct ControlSession<'a> {
     pub clients: &'a mut Clients,
     pub pace: &'a mut Pace,
-    pub rates: &'a Rates,
+    pub rates: &'a CounterRates,
     pub now: Instant,
     pub quit: &'a mut bool,
 }

@@ -25,7 +25,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use clients::Traffic;
+pub use clients::MadCounts;
 pub use command::Command;
 pub use error::EmulatorError;
 pub use management::{ControlAnswer, ManagementPlane};

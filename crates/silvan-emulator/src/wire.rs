@@ -31,7 +31,7 @@ const TIMED_OUT: u32 = 110;
 
 /// What a control message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ControlKind {
     Connect,
     Disconnect,
     GetPort,
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     GetPKeys,
 }
 
-impl Kind {
+impl ControlKind {
     fn from_code(code: u32) -> Option<Self> {
         Some(match code {
             1 => Self::Connect,
@@ -80,8 +80,8 @@ impl Control {
     }
 
     /// What it is about, `None` if it is unknown.
-    pub fn kind(&self) -> Option<Kind> {
-        Kind::from_code(word(&self.bytes, 8))
+    pub fn kind(&self) -> Option<ControlKind> {
+        ControlKind::from_code(word(&self.bytes, 8))
     }
 
     pub fn data(&self) -> &[u8] {

@@ -9,17 +9,17 @@ use silvan_dcms::daemon::Daemon;
 use silvan_dcms::event::Level;
 use silvan_dcms::log::{Format, LineLog};
 use silvan_dcms::manager::{ManagerError, Task};
-use silvan_dcms::settings::{EXAMPLE, Settings, emulated_example};
+use silvan_dcms::settings::{EXAMPLE, ManagerSettings, emulated_example};
 
 use crate::errors::{manager_error, scenario_error};
 
-type Outcome = Result<usize, ManagerError>;
+type ManagerResult = Result<usize, ManagerError>;
 
 /// A congestion manager that runs in a thread of its own, without the interpreter's lock.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct Manager {
     stop: Arc<AtomicBool>,
-    thread: Mutex<Option<JoinHandle<Outcome>>>,
+    thread: Mutex<Option<JoinHandle<ManagerResult>>>,
 }
 
 #[pymethods]
@@ -39,7 +39,7 @@ impl Manager {
         verbose: bool,
     ) -> PyResult<Self> {
         let settings =
-            Settings::from_toml(text, source).map_err(|error| scenario_error(py, &error))?;
+            ManagerSettings::from_toml(text, source).map_err(|error| scenario_error(py, &error))?;
         let format = if json { Format::Json } else { Format::Text };
         let least = if verbose { Level::Debug } else { Level::Info };
         let log = Box::new(LineLog::new(std::io::stderr(), format, least));

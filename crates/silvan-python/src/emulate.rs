@@ -13,13 +13,13 @@ use silvan_instances::Fastest;
 use crate::errors::emulator_error;
 use crate::scenario::Scenario;
 
-type Outcome = Result<(), EmulatorError>;
+type EmulatorResult = Result<(), EmulatorError>;
 
 /// An emulated fabric that runs in a thread of its own, without the interpreter's lock.
 #[pyclass(frozen, module = "silvan._silvan")]
 pub struct Emulation {
     stop: Arc<AtomicBool>,
-    thread: Mutex<Option<JoinHandle<Outcome>>>,
+    thread: Mutex<Option<JoinHandle<EmulatorResult>>>,
     notices: Notices,
     #[pyo3(get)]
     default_host: String,

@@ -1,7 +1,7 @@
 //! The hooks that schemes in Python can implement.
 
 use pyo3::prelude::*;
-use silvan_cc::hooks::foreign::{Field, Kind, OUTPUT_ROWS};
+use silvan_cc::hooks::foreign::{AnswerKind, Field, OUTPUT_ROWS};
 use silvan_cc::hooks::{SOURCE_HOOKS, SWITCH_HOOKS};
 
 /// A hook: its name, its documentation, its arguments, what it returns, and the largest choice.
@@ -21,10 +21,10 @@ pub fn scheme_hooks() -> Vec<Hook> {
                 fields.iter().map(move |&field| argument(name, field))
             };
             let (kind, most) = match hook.answer {
-                Kind::None => ("none", 0),
-                Kind::Flag => ("flag", 1),
-                Kind::Time => ("time", i64::MAX.unsigned_abs()),
-                Kind::Choice(most) => ("choice", most),
+                AnswerKind::None => ("none", 0),
+                AnswerKind::Flag => ("flag", 1),
+                AnswerKind::Time => ("time", i64::MAX.unsigned_abs()),
+                AnswerKind::Choice(most) => ("choice", most),
             };
             let arguments = hook.arguments.iter().flat_map(fields).collect();
             (hook.name, hook.about, arguments, kind, most)

@@ -11,9 +11,9 @@ use silvan_cc::schemes::ecn::{
 
 /// A response function: one of the paper's, or two functions of a caller.
 #[pyclass(frozen, module = "silvan._silvan")]
-pub struct Response(Kind);
+pub struct Response(ResponseKind);
 
-enum Kind {
+enum ResponseKind {
     Builtin(Builtin),
     Given {
         increase: Py<PyAny>,
@@ -38,26 +38,26 @@ impl Response {
     #[staticmethod]
     fn aimd(factor: f64, min_rate: f64) -> PyResult<Self> {
         let function = Aimd::new(factor, min_rate).map_err(refused)?;
-        Ok(Self(Kind::Builtin(Builtin::Aimd(function))))
+        Ok(Self(ResponseKind::Builtin(Builtin::Aimd(function))))
     }
 
     #[staticmethod]
     fn fimd(factor: f64, min_rate: f64) -> PyResult<Self> {
         let function = Fimd::new(factor, min_rate).map_err(refused)?;
-        Ok(Self(Kind::Builtin(Builtin::Fimd(function))))
+        Ok(Self(ResponseKind::Builtin(Builtin::Fimd(function))))
     }
 
     #[staticmethod]
     fn lipd(min_rate: f64) -> PyResult<Self> {
         let function = Lipd::new(min_rate).map_err(refused)?;
-        Ok(Self(Kind::Builtin(Builtin::Lipd(function))))
+        Ok(Self(ResponseKind::Builtin(Builtin::Lipd(function))))
     }
 
     #[staticmethod]
     fn given(increase: Py<PyAny>, decrease: Py<PyAny>, min_rate: f64) -> PyResult<Self> {
         // The same check as for the built-in ones.
         Lipd::new(min_rate).map_err(refused)?;
-        Ok(Self(Kind::Given {
+        Ok(Self(ResponseKind::Given {
             increase,
             decrease,
             min_rate,
@@ -132,7 +132,7 @@ impl Response {
 /// The function while Python holds still.
 struct Called<'a, 'py> {
     py: Python<'py>,
-    kind: &'a Kind,
+    kind: &'a ResponseKind,
     raised: &'a RefCell<Option<PyErr>>,
 }
 
@@ -154,36 +154,36 @@ impl Called<'_, '_> {
 impl ResponseFunction for Called<'_, '_> {
     fn min_rate(&self) -> f64 {
         match self.kind {
-            Kind::Builtin(function) => function.min_rate(),
-            Kind::Given { min_rate, .. } => *min_rate,
+            ResponseKind::Builtin(function) => function.min_rate(),
+            ResponseKind::Given { min_rate, .. } => *min_rate,
         }
     }
 
     fn increase(&self, rate: f64) -> f64 {
         match self.kind {
-            Kind::Builtin(function) => function.increase(rate),
-            Kind::Given { increase, .. } => self.call(increase, rate),
+            ResponseKind::Builtin(function) => function.increase(rate),
+            ResponseKind::Given { increase, .. } => self.call(increase, rate),
         }
     }
 
     fn decrease(&self, rate: f64) -> f64 {
         match self.kind {
-            Kind::Builtin(function) => function.decrease(rate),
-            Kind::Given { decrease, .. } => self.call(decrease, rate),
+            ResponseKind::Builtin(function) => function.decrease(rate),
+            ResponseKind::Given { decrease, .. } => self.call(decrease, rate),
         }
     }
 
     fn rate_after(&self, elapsed: f64) -> Option<f64> {
         match self.kind {
-            Kind::Builtin(function) => function.rate_after(elapsed),
-            Kind::Given { .. } => None,
+            ResponseKind::Builtin(function) => function.rate_after(elapsed),
+            ResponseKind::Given { .. } => None,
         }
     }
 
     fn time_to(&self, rate: f64) -> Option<f64> {
         match self.kind {
-            Kind::Builtin(function) => function.time_to(rate),
-            Kind::Given { .. } => None,
+            ResponseKind::Builtin(function) => function.time_to(rate),
+            ResponseKind::Given { .. } => None,
         }
     }
 }

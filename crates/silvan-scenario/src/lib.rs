@@ -43,4 +43,4 @@ pub use build::control::switch_ports;
 pub use reference::reference_markdown;
 pub use scenario::Scenario;
 pub use schema::json_schema;
-pub use silvan_core::document::{DocumentError as ScenarioError, KeyPath, Override, Step};
+pub use silvan_core::document::{DocumentError as ScenarioError, KeyPath, Override, PathStep};

@@ -41,12 +41,12 @@ unknown key. A value is set on the command line by its path: `--set switch.buffe
 struct Section {
     heading: String,
     meaning: String,
-    rows: Vec<Row>,
+    rows: Vec<ReferenceRow>,
     /// The keys that only one value of another key allows.
     cases: Vec<Section>,
 }
 
-struct Row {
+struct ReferenceRow {
     key: String,
     kind: String,
     unit: String,
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
             } else {
                 let meaning = self.meaning(property);
                 let (meaning, stated) = split_default(&meaning);
-                section.rows.push(Row {
+                section.rows.push(ReferenceRow {
                     key: format!("`{key}`"),
                     kind: self.kind(property),
                     unit: self.unit(property),

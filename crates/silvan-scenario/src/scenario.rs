@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use silvan_cc::schemes::{Changes, Parameters, SchemeName};
-use silvan_core::document::Source;
+use silvan_core::document::SourceText;
 use silvan_core::{Span, Time};
 use silvan_dcms::machine::Dcms;
 use silvan_fabric::check::RouteReport;
@@ -95,7 +95,7 @@ impl Scenario {
         source_name: &str,
         overrides: &[Override],
     ) -> Result<Self, ScenarioError> {
-        let source = Source::parse(text, source_name, overrides)?;
+        let source = SourceText::parse(text, source_name, overrides)?;
         let in_lists = |change: &&Override| names_imported_list(&source, change);
         if overrides.iter().any(|change| in_lists(&change)) {
             let (lists, others): (Vec<_>, Vec<_>) = overrides.iter().partition(in_lists);
@@ -113,7 +113,7 @@ impl Scenario {
     ///
     /// As [`from_toml`](Self::from_toml).
     pub fn with_overrides(&self, overrides: &[Override]) -> Result<Self, ScenarioError> {
-        let source = Source::parse(&self.text, &self.source_name, &self.overrides)?;
+        let source = SourceText::parse(&self.text, &self.source_name, &self.overrides)?;
         if overrides
             .iter()
             .any(|change| names_imported_list(&source, change))
@@ -146,7 +146,7 @@ impl Scenario {
     }
 
     fn build(
-        source: &Source,
+        source: &SourceText,
         text: &str,
         source_name: &str,
         overrides: &[Override],
@@ -416,7 +416,7 @@ impl Scenario {
 }
 
 /// Whether an override changes lists that are read from other files of the fabric.
-fn names_imported_list(source: &Source, change: &Override) -> bool {
+fn names_imported_list(source: &SourceText, change: &Override) -> bool {
     let fabric = source.root().get("fabric");
     let has = |key: &str| fabric.is_some_and(|fabric| fabric.get(key).is_some());
     let names = |keys: &[&str]| {

@@ -3,7 +3,7 @@
 use schemars::Schema;
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value, json};
-use silvan_core::document::{Source, suggest};
+use silvan_core::document::{SourceText, suggest};
 use silvan_fabric::generators::{Kind, Topology};
 use toml_edit::TableLike;
 
@@ -55,7 +55,7 @@ impl Keys {
 }
 
 /// Checks that the keys of `[fabric]` are those of the section and of its topology.
-pub(crate) fn check_fabric_keys(source: &Source) -> Result<(), ScenarioError> {
+pub(crate) fn check_fabric_keys(source: &SourceText) -> Result<(), ScenarioError> {
     let section = source.root().get(SECTION);
     let Some(table) = section.and_then(|item| item.as_table_like()) else {
         return Ok(());
@@ -111,7 +111,7 @@ fn contains(keys: &[String], key: &str) -> bool {
 }
 
 /// The topology that the file names.
-pub(crate) fn read_topology(source: &Source) -> Result<Option<Topology>, ScenarioError> {
+pub(crate) fn read_topology(source: &SourceText) -> Result<Option<Topology>, ScenarioError> {
     let section = source.root().get(SECTION);
     let Some(table) = section.and_then(|item| item.as_table_like()) else {
         return Ok(None);
@@ -122,7 +122,7 @@ pub(crate) fn read_topology(source: &Source) -> Result<Option<Topology>, Scenari
     }
 }
 
-fn read_kind(source: &Source, table: &dyn TableLike) -> Result<Option<Kind>, ScenarioError> {
+fn read_kind(source: &SourceText, table: &dyn TableLike) -> Result<Option<Kind>, ScenarioError> {
     let key: KeyPath = at(SECTION).key(GENERATOR);
     match table.contains_key(GENERATOR) {
         true => source.read_at(&key, std::marker::PhantomData).map(Some),

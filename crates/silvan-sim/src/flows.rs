@@ -9,7 +9,7 @@ use crate::table::Table;
 use silvan_scenario::Scenario;
 
 /// One flow at the end of the run.
-struct Outcome {
+struct FlowOutcome {
     delivered_bytes: u64,
     /// When its last byte was delivered, if all have been.
     end: Option<Time>,
@@ -17,7 +17,7 @@ struct Outcome {
     ideal: Option<Span>,
 }
 
-impl Outcome {
+impl FlowOutcome {
     fn of(scenario: &Scenario, engine: &dyn Simulation, flow: &FiniteFlow) -> Self {
         let progress = engine.flow(flow.class(), flow.source());
         let end = (progress.delivered_bytes == flow.bytes()).then_some(progress.last_delivery);
@@ -39,8 +39,10 @@ pub(crate) fn table(scenario: &Scenario, engine: &dyn Simulation) -> Option<Tabl
     if flows.is_empty() {
         return None;
     }
-    let outcomes = flows.iter().map(|flow| Outcome::of(scenario, engine, flow));
-    let outcomes: Vec<Outcome> = outcomes.collect();
+    let outcomes = flows
+        .iter()
+        .map(|flow| FlowOutcome::of(scenario, engine, flow));
+    let outcomes: Vec<FlowOutcome> = outcomes.collect();
     let names = engine.classes();
     let fabric = scenario.fabric();
     let host = |host: HostId| fabric.host(host).name.clone();

@@ -17,7 +17,7 @@ const CHECK_PROGRAMS: Span = Span::from_us(100);
 
 /// The engine runs to an instant, then these things are done, in this order.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Step<'a> {
+pub(crate) struct ScheduleStep<'a> {
     /// The instant.
     pub until: Time,
     /// Take a sample of the time series.
@@ -97,7 +97,7 @@ impl<'a> Schedule<'a> {
     }
 
     /// The next step, `None` after the end. The first one is at the start.
-    pub fn next_step(&mut self) -> Option<Step<'a>> {
+    pub fn next_step(&mut self) -> Option<ScheduleStep<'a>> {
         let until = match self.now {
             None => Time::ZERO,
             Some(now) if now >= self.end => return None,
@@ -108,7 +108,7 @@ impl<'a> Schedule<'a> {
         let due = if until < self.end { due.count() } else { 0 };
         let (changes, later) = self.changes.split_at(due);
         self.changes = later;
-        Some(Step {
+        Some(ScheduleStep {
             until,
             sample: self.sample.take(until),
             trees: self.trees.as_mut().is_some_and(|trees| trees.take(until)),
@@ -172,7 +172,7 @@ mod tests {
         let mut schedule = Schedule::new(&scenario, Some(Span::from_us(6)));
         let mut seen = Vec::new();
         while let Some(step) = schedule.next_step() {
-            let Step {
+            let ScheduleStep {
                 until,
                 sample,
                 trees,

@@ -24,7 +24,7 @@ pub struct Description {
     /// Each argument's name in Rust, and what a function gets for it.
     pub arguments: &'static [(&'static str, &'static [Field])],
     /// What it returns.
-    pub answer: Kind,
+    pub answer: AnswerKind,
 }
 
 /// What a function gets for an argument, or for a part of it.
@@ -43,7 +43,7 @@ pub const OUTPUT_ROWS: usize = 16;
 
 /// What a function returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AnswerKind {
     /// Nothing.
     None,
     /// True or false.
@@ -333,7 +333,7 @@ impl Argument for &mut Grants {
 /// What a hook returns.
 pub trait Answer: Sized {
     /// What a function of another language returns for it.
-    const KIND: Kind;
+    const KIND: AnswerKind;
 
     /// The answer for a valid value of a function.
     fn from_value(value: i64) -> Self;
@@ -346,7 +346,7 @@ pub trait Answer: Sized {
 }
 
 impl Answer for () {
-    const KIND: Kind = Kind::None;
+    const KIND: AnswerKind = AnswerKind::None;
     #[inline]
     fn from_value(_: i64) {}
     #[inline]
@@ -354,7 +354,7 @@ impl Answer for () {
 }
 
 impl Answer for bool {
-    const KIND: Kind = Kind::Flag;
+    const KIND: AnswerKind = AnswerKind::Flag;
     #[inline]
     fn from_value(value: i64) -> Self {
         value != 0
@@ -366,7 +366,7 @@ impl Answer for bool {
 }
 
 impl Answer for Time {
-    const KIND: Kind = Kind::Time;
+    const KIND: AnswerKind = AnswerKind::Time;
     #[inline]
     fn from_value(value: i64) -> Self {
         match value {
@@ -383,7 +383,7 @@ impl Answer for Time {
 }
 
 impl Answer for Option<u32> {
-    const KIND: Kind = Kind::Choice(u32::MAX as u64);
+    const KIND: AnswerKind = AnswerKind::Choice(u32::MAX as u64);
     #[inline]
     fn from_value(value: i64) -> Self {
         u32::try_from(value).ok()
@@ -395,7 +395,7 @@ impl Answer for Option<u32> {
 }
 
 impl Answer for Option<Vl> {
-    const KIND: Kind = Kind::Choice(14);
+    const KIND: AnswerKind = AnswerKind::Choice(14);
     #[inline]
     fn from_value(value: i64) -> Self {
         Vl::try_new(u8::try_from(value).ok()?).ok()

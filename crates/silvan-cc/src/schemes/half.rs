@@ -33,7 +33,7 @@ impl Default for Half {
 
 impl Scheme for Half {
     type Switch = Marker;
-    type Source = Rates;
+    type Source = SlowedFlows;
 
     // Every packet is acknowledged, and its acknowledgement carries the mark back.
     const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
@@ -46,11 +46,11 @@ impl Scheme for Half {
         Err(SchemeError::new("step", message, "write e.g. 0.001"))
     }
 
-    fn build(&self, setup: &Setup<'_>) -> Result<(Marker, Rates), SchemeError> {
+    fn build(&self, setup: &Setup<'_>) -> Result<(Marker, SlowedFlows), SchemeError> {
         let marker = Marker {
             threshold: self.threshold.as_u64(),
         };
-        let rates = Rates {
+        let rates = SlowedFlows {
             step: self.step,
             flows: vec![FlowTable::new(); setup.hosts],
         };
@@ -83,7 +83,7 @@ struct Slow {
 
 /// What runs at the hosts: the slow flows of each.
 #[derive(Clone, Debug)]
-pub struct Rates {
+pub struct SlowedFlows {
     step: f64,
     flows: Vec<FlowTable<Slow>>,
 }
@@ -93,7 +93,7 @@ fn key(flow: Flow) -> u32 {
     (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
 }
 
-impl SourceControl for Rates {
+impl SourceControl for SlowedFlows {
     fn release(&mut self, now: Time, flow: Flow) -> Time {
         let slow = self.flows[flow.source.index()].get(key(flow));
         slow.map_or(now, |slow| slow.next)
@@ -141,7 +141,7 @@ impl Settings for Marker {
     }
 }
 
-impl Settings for Rates {
+impl Settings for SlowedFlows {
     fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
         Err(UnknownSetting(change.clone()))
     }

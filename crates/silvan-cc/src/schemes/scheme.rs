@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use silvan_core::document::{KeyPath, Step};
+use silvan_core::document::{KeyPath, PathStep};
 use silvan_core::{Bytes, PortId, PortNumber, Rate, Span, SwitchId, Time};
 use thiserror::Error;
 
@@ -201,8 +201,8 @@ impl SchemeError {
     pub fn within(self, outer: &KeyPath) -> Self {
         let steps = self.key.steps().iter();
         let key = steps.fold(outer.clone(), |path, step| match step {
-            Step::Key(key) => path.key(key),
-            Step::Index(index) => path.index(*index),
+            PathStep::Key(key) => path.key(key),
+            PathStep::Index(index) => path.index(*index),
         });
         Self { key, ..self }
     }

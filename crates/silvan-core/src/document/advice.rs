@@ -1,6 +1,6 @@
 //! What to do about text that cannot be read as a scenario.
 
-use super::path::{KeyPath, Step};
+use super::path::{KeyPath, PathStep};
 
 /// Advice on text that is not TOML, by the parser's message.
 pub(super) fn on_syntax(message: &str) -> &'static str {
@@ -32,8 +32,8 @@ pub(super) fn on_kind(path: &KeyPath, expected: &str) -> String {
 
 fn as_section(path: &KeyPath) -> String {
     match path.steps().last() {
-        Some(Step::Key(_)) => format!("write it as a section [{path}] with keys below"),
-        Some(Step::Index(_)) => {
+        Some(PathStep::Key(_)) => format!("write it as a section [{path}] with keys below"),
+        Some(PathStep::Index(_)) => {
             format!(
                 "write it as a section [[{}]] with keys below",
                 path.parent()

@@ -33,14 +33,14 @@ pub(super) fn read_item<'de, T: DeserializeSeed<'de>>(
     path: &KeyPath,
     seed: T,
 ) -> Result<T::Value, DocumentError> {
-    let node = Node {
-        kind: Kind::of(item),
+    let node = TomlNode {
+        kind: TomlKind::of(item),
         path: path.clone(),
     };
     node.read(seed).map_err(|error| error.0)
 }
 
-/// A [`DocumentError`] under construction; without a path until it passes a [`Node`].
+/// A [`DocumentError`] under construction; without a path until it passes a [`TomlNode`].
 #[derive(Debug)]
 struct DeError(DocumentError, Shape);
 
@@ -58,7 +58,7 @@ enum Shape {
     },
     Missing(&'static str),
     /// A value of another kind than `expected`, in a scenario author's words.
-    Kind {
+    TomlKind {
         text: String,
         expected: String,
     },
@@ -86,7 +86,7 @@ impl DeError {
                 let error = DocumentError::new(path.key(field), "missing key");
                 error.with_hint(advice::on_missing(path, field))
             }
-            Shape::Kind { text, expected } => {
+            Shape::TomlKind { text, expected } => {
                 let (_, own) = split(&expected);
                 let hint = own.map_or_else(|| advice::on_kind(path, &expected), str::to_owned);
                 DocumentError::new(path.clone(), text).with_hint(hint)
@@ -117,7 +117,7 @@ impl de::Error for DeError {
         let expected = plain(expected);
         let (shown, _) = split(&expected);
         let text = format!("expected {shown}, found {}", describe(found));
-        Self::open(Shape::Kind { text, expected })
+        Self::open(Shape::TomlKind { text, expected })
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -128,7 +128,7 @@ impl de::Error for DeError {
         let expected = plain(expected);
         let (shown, _) = split(&expected);
         let text = format!("expected {shown}, found {len} values");
-        Self::open(Shape::Kind { text, expected })
+        Self::open(Shape::TomlKind { text, expected })
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
@@ -206,12 +206,12 @@ fn describe(found: Unexpected<'_>) -> String {
 }
 
 /// One value of the document and its path.
-struct Node<'a> {
-    kind: Kind<'a>,
+struct TomlNode<'a> {
+    kind: TomlKind<'a>,
     path: KeyPath,
 }
 
-impl Node<'_> {
+impl TomlNode<'_> {
     /// Reads a value, and puts the path to errors of checks after the reading, too.
     fn read<'de, T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, DeError> {
         let path = self.path.clone();
@@ -219,14 +219,14 @@ impl Node<'_> {
     }
 }
 
-enum Kind<'a> {
+enum TomlKind<'a> {
     Table(&'a dyn TableLike),
-    List(Vec<Kind<'a>>),
+    List(Vec<TomlKind<'a>>),
     Scalar(&'a Value),
     Nothing,
 }
 
-impl<'a> Kind<'a> {
+impl<'a> TomlKind<'a> {
     fn of(item: &'a Item) -> Self {
         match item {
             Item::Table(table) => Self::of_table(table),
@@ -249,18 +249,18 @@ impl<'a> Kind<'a> {
     }
 }
 
-impl<'de> de::Deserializer<'de> for Node<'_> {
+impl<'de> de::Deserializer<'de> for TomlNode<'_> {
     type Error = DeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DeError> {
         let path = &self.path;
         let result = match self.kind {
-            Kind::Table(table) => visitor.visit_map(Entries {
+            TomlKind::Table(table) => visitor.visit_map(Entries {
                 entries: Box::new(table.iter()),
                 next: None,
                 path,
             }),
-            Kind::List(values) => {
+            TomlKind::List(values) => {
                 let expected = values.len();
                 let mut elements = Elements {
                     values: values.into_iter().enumerate(),
@@ -275,7 +275,7 @@ impl<'de> de::Deserializer<'de> for Node<'_> {
                     }
                 })
             }
-            Kind::Scalar(value) => match value {
+            TomlKind::Scalar(value) => match value {
                 Value::String(text) => visitor.visit_str(text.value()),
                 Value::Integer(number) => visitor.visit_i64(*number.value()),
                 Value::Float(number) => visitor.visit_f64(*number.value()),
@@ -285,7 +285,7 @@ impl<'de> de::Deserializer<'de> for Node<'_> {
                     "put text in quotes; a time span looks like \"150 us\"".to_owned(),
                 )),
             },
-            Kind::Nothing => visitor.visit_unit(),
+            TomlKind::Nothing => visitor.visit_unit(),
         };
         result.map_err(|error| error.within(path))
     }
@@ -309,7 +309,7 @@ impl<'de> de::Deserializer<'de> for Node<'_> {
         visitor: V,
     ) -> Result<V::Value, DeError> {
         let path = self.path.clone();
-        let Kind::Scalar(Value::String(text)) = self.kind else {
+        let TomlKind::Scalar(Value::String(text)) = self.kind else {
             let choices = format!("write one of: {}", quoted(variants));
             let result = self.deserialize_str(visitor);
             return result.map_err(|error| {
@@ -332,7 +332,7 @@ impl<'de> de::Deserializer<'de> for Node<'_> {
 
 /// The elements of a list.
 struct Elements<'a> {
-    values: std::iter::Enumerate<std::vec::IntoIter<Kind<'a>>>,
+    values: std::iter::Enumerate<std::vec::IntoIter<TomlKind<'a>>>,
     path: &'a KeyPath,
 }
 
@@ -347,7 +347,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
             return Ok(None);
         };
         let path = self.path.index(index);
-        Node { kind, path }.read(seed).map(Some)
+        TomlNode { kind, path }.read(seed).map(Some)
     }
 }
 
@@ -375,8 +375,8 @@ impl<'de> MapAccess<'de> for Entries<'_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DeError> {
         let (key, item) = self.next.take().unwrap_or(("", &Item::None));
-        let kind = Kind::of(item);
+        let kind = TomlKind::of(item);
         let path = self.path.key(key);
-        Node { kind, path }.read(seed)
+        TomlNode { kind, path }.read(seed)
     }
 }

@@ -13,12 +13,12 @@ use serde::de::DeserializeOwned;
 
 pub use error::{DocumentError, suggest};
 pub use limit::Limit;
-pub use path::{KeyPath, Step};
-pub use source::{Override, Source};
+pub use path::{KeyPath, PathStep};
+pub use source::{Override, SourceText};
 
 /// A TOML file without overrides, and where in it each value stands.
 #[derive(Debug, Clone)]
-pub struct Document(Source);
+pub struct Document(SourceText);
 
 impl Document {
     /// Parses the text; `name` is what errors call it, usually the path of its file.
@@ -27,7 +27,7 @@ impl Document {
     ///
     /// The first thing that is not TOML, with its line and a hint.
     pub fn parse(text: &str, name: &str) -> Result<Self, DocumentError> {
-        Source::parse(text, name, &[]).map(Self)
+        SourceText::parse(text, name, &[]).map(Self)
     }
 
     /// Reads the values.

@@ -6,7 +6,7 @@ use toml_edit::Value;
 
 /// One step of a [`KeyPath`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
+pub enum PathStep {
     /// A key of a table.
     Key(String),
     /// A position in a list, counted from 0.
@@ -22,7 +22,7 @@ pub enum Step {
 /// assert_eq!(path.len(), 4);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct KeyPath(Vec<Step>);
+pub struct KeyPath(Vec<PathStep>);
 
 impl KeyPath {
     /// The path of the whole file.
@@ -31,13 +31,13 @@ impl KeyPath {
     /// The path of `key` in the table that `self` names.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
-        self.step(Step::Key(key.to_owned()))
+        self.step(PathStep::Key(key.to_owned()))
     }
 
     /// The path of element `index` in the list that `self` names.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
-        self.step(Step::Index(index))
+        self.step(PathStep::Index(index))
     }
 
     /// The path without its last step; the root is its own parent.
@@ -48,7 +48,7 @@ impl KeyPath {
     }
 
     /// The steps from the root on.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[PathStep] {
         &self.0
     }
 
@@ -67,7 +67,7 @@ impl KeyPath {
         self.0.starts_with(&prefix.0)
     }
 
-    fn step(&self, step: Step) -> Self {
+    fn step(&self, step: PathStep) -> Self {
         let mut steps = self.0.clone();
         steps.push(step);
         Self(steps)
@@ -82,7 +82,7 @@ impl From<&str> for KeyPath {
         let mut rest = text;
         loop {
             if let Some((key, behind)) = quoted(rest.trim_start()) {
-                steps.push(Step::Key(key));
+                steps.push(PathStep::Key(key));
                 match behind.strip_prefix('.') {
                     Some(more) => rest = more,
                     None => return Self(steps),
@@ -94,8 +94,8 @@ impl From<&str> for KeyPath {
                 None => (rest.trim(), None),
             };
             steps.push(match part.parse() {
-                Ok(index) => Step::Index(index),
-                Err(_) => Step::Key(part.to_owned()),
+                Ok(index) => PathStep::Index(index),
+                Err(_) => PathStep::Key(part.to_owned()),
             });
             match behind {
                 Some(more) => rest = more,
@@ -139,11 +139,11 @@ impl fmt::Display for KeyPath {
                 f.write_str(".")?;
             }
             match step {
-                Step::Key(key) if needs_quotes(key) => {
+                PathStep::Key(key) if needs_quotes(key) => {
                     write!(f, "{}", Value::from(key.as_str()))?;
                 }
-                Step::Key(key) => f.write_str(key)?,
-                Step::Index(index) => write!(f, "{index}")?,
+                PathStep::Key(key) => f.write_str(key)?,
+                PathStep::Index(index) => write!(f, "{index}")?,
             }
         }
         Ok(())
@@ -152,11 +152,11 @@ impl fmt::Display for KeyPath {
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyPath, Step};
+    use super::{KeyPath, PathStep};
 
     #[test]
     fn parts_in_quotes_are_keys_of_any_characters() {
-        let key = |text: &str| Step::Key(text.to_owned());
+        let key = |text: &str| PathStep::Key(text.to_owned());
         let cases = [
             (
                 "sweep.vary.\"host.sink-rate\"",
@@ -168,7 +168,7 @@ mod tests {
             ),
             (
                 "a.'b.c' . 0.d",
-                vec![key("a"), key("b.c"), Step::Index(0), key("d")],
+                vec![key("a"), key("b.c"), PathStep::Index(0), key("d")],
             ),
             ("\"\\\"\\\\\".x", vec![key("\"\\"), key("x")]),
             // No key of TOML: taken as it stands.

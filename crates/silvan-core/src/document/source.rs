@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use toml_edit::{Document, Item, Table, Value};
 
 use super::error::DocumentError;
-use super::path::{KeyPath, Step};
+use super::path::{KeyPath, PathStep};
 use super::{advice, de};
 
 /// Most values of a text in TOML.
@@ -47,14 +47,14 @@ impl Override {
 
 /// The TOML document after the overrides. Items that are in the file keep their spans.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct SourceText {
     name: String,
     text: String,
     root: Item,
     overrides: Vec<(KeyPath, Override)>,
 }
 
-impl Source {
+impl SourceText {
     /// Parses `text` and applies `overrides` in order.
     ///
     /// # Errors
@@ -105,8 +105,8 @@ impl Source {
             .steps()
             .iter()
             .try_fold(&self.root, |item, step| match step {
-                Step::Key(key) => item.get(key.as_str()),
-                Step::Index(index) => item.get(*index),
+                PathStep::Key(key) => item.get(key.as_str()),
+                PathStep::Index(index) => item.get(*index),
             });
         de::read_item(item.unwrap_or(&Item::None), path, seed)
     }
@@ -151,7 +151,7 @@ impl Source {
 
     fn apply(&mut self, change: &Override) -> Result<(), DocumentError> {
         let path = KeyPath::from(change.key.as_str());
-        let empty = |step: &Step| matches!(step, Step::Key(key) if key.is_empty());
+        let empty = |step: &PathStep| matches!(step, PathStep::Key(key) if key.is_empty());
         if path.steps().iter().any(empty) {
             let message = format!("{:?} is not a key", change.key);
             let hint = "write it as --set section.key=value";
@@ -171,8 +171,8 @@ impl Source {
                 change.error(path.clone(), message, problem.advice())
             })?;
             so_far = match step {
-                Step::Key(key) => so_far.key(key),
-                Step::Index(index) => so_far.index(*index),
+                PathStep::Key(key) => so_far.key(key),
+                PathStep::Index(index) => so_far.index(*index),
             };
         }
         if !current.set(value) {
@@ -219,28 +219,28 @@ enum ItemRef<'a> {
 }
 
 impl<'a> ItemRef<'a> {
-    fn enter(self, step: &Step) -> Option<(ItemRef<'a>, Option<Range<usize>>)> {
+    fn enter(self, step: &PathStep) -> Option<(ItemRef<'a>, Option<Range<usize>>)> {
         match (self, step) {
             (ItemRef::Item(Item::Value(value)), step) => ItemRef::Value(value).enter(step),
             (ItemRef::Item(Item::Table(table)), step) => ItemRef::Table(table).enter(step),
-            (ItemRef::Item(Item::ArrayOfTables(tables)), Step::Index(index)) => {
+            (ItemRef::Item(Item::ArrayOfTables(tables)), PathStep::Index(index)) => {
                 let table = tables.get(*index)?;
                 Some((ItemRef::Table(table), table.span()))
             }
-            (ItemRef::Table(table), Step::Key(key)) => {
+            (ItemRef::Table(table), PathStep::Key(key)) => {
                 let (key, item) = table.get_key_value(key)?;
                 Some((ItemRef::Item(item), key_span(key.span(), item.span())))
             }
-            (ItemRef::Value(Value::InlineTable(table)), Step::Key(key)) => {
+            (ItemRef::Value(Value::InlineTable(table)), PathStep::Key(key)) => {
                 let (key, item) = table.get_key_value(key)?;
                 Some((ItemRef::Item(item), key_span(key.span(), item.span())))
             }
-            (ItemRef::Value(Value::Array(array)), Step::Index(index)) => {
+            (ItemRef::Value(Value::Array(array)), PathStep::Index(index)) => {
                 let value = array.get(*index)?;
                 Some((ItemRef::Value(value), value.span()))
             }
             // A key of digits only, such as a host named "7", looks like a position in a path.
-            (current @ (ItemRef::Table(_) | ItemRef::Value(_)), Step::Index(index)) => {
+            (current @ (ItemRef::Table(_) | ItemRef::Value(_)), PathStep::Index(index)) => {
                 current.enter_numeric_key(*index)
             }
             _ => None,
@@ -253,7 +253,7 @@ impl<'a> ItemRef<'a> {
             ItemRef::Value(value) => value.is_inline_table(),
             ItemRef::Item(_) => false,
         };
-        is_table.then(|| self.enter(&Step::Key(index.to_string())))?
+        is_table.then(|| self.enter(&PathStep::Key(index.to_string())))?
     }
 }
 
@@ -283,9 +283,9 @@ enum PathError {
 }
 
 impl PathError {
-    fn describe(&self, so_far: &KeyPath, step: &Step) -> String {
+    fn describe(&self, so_far: &KeyPath, step: &PathStep) -> String {
         match (self, step) {
-            (Self::TooShort(len), Step::Index(index)) => {
+            (Self::TooShort(len), PathStep::Index(index)) => {
                 format!("{so_far} has {len} entries, there is no entry {index} (they count from 0)")
             }
             (Self::NotAList, _) => format!("{so_far} is not a list"),
@@ -304,7 +304,7 @@ impl PathError {
 
 impl<'a> ItemMut<'a> {
     /// Goes one step down; a missing key is made.
-    fn enter(self, step: &Step) -> Result<ItemMut<'a>, PathError> {
+    fn enter(self, step: &PathStep) -> Result<ItemMut<'a>, PathError> {
         let current = match self {
             ItemMut::Item(Item::Value(value)) => ItemMut::Value(value),
             ItemMut::Item(Item::Table(table)) => ItemMut::Table(table),
@@ -315,12 +315,12 @@ impl<'a> ItemMut<'a> {
             other => other,
         };
         match (current, step) {
-            (ItemMut::Item(Item::ArrayOfTables(tables)), Step::Index(index)) => {
+            (ItemMut::Item(Item::ArrayOfTables(tables)), PathStep::Index(index)) => {
                 let len = tables.len();
                 let table = tables.get_mut(*index).ok_or(PathError::TooShort(len))?;
                 Ok(ItemMut::Table(table))
             }
-            (ItemMut::Value(Value::Array(array)), Step::Index(index)) => {
+            (ItemMut::Value(Value::Array(array)), PathStep::Index(index)) => {
                 let len = array.len();
                 let value = array.get_mut(*index).ok_or(PathError::TooShort(len))?;
                 Ok(ItemMut::Value(value))
@@ -335,7 +335,7 @@ impl<'a> ItemMut<'a> {
             (ItemMut::Value(Value::InlineTable(table)), step) => {
                 Ok(ItemMut::Value(table.get_or_insert(key_text(step), false)))
             }
-            (ItemMut::Value(_), Step::Index(_)) => Err(PathError::NotAList),
+            (ItemMut::Value(_), PathStep::Index(_)) => Err(PathError::NotAList),
             _ => Err(PathError::NotATable),
         }
     }
@@ -352,9 +352,9 @@ impl<'a> ItemMut<'a> {
     }
 }
 
-fn key_text(step: &Step) -> String {
+fn key_text(step: &PathStep) -> String {
     match step {
-        Step::Key(key) => key.clone(),
-        Step::Index(index) => index.to_string(),
+        PathStep::Key(key) => key.clone(),
+        PathStep::Index(index) => index.to_string(),
     }
 }

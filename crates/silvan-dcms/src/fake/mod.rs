@@ -18,7 +18,7 @@ use silvan_mad::{Class, MAD_LEN, Mad, Method, Packet};
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
 pub use disk::FakeDisk;
-pub use nodes::{Node, Rates};
+pub use nodes::{CounterRates, FakeNode};
 
 /// When the clock of the world shows nothing, in seconds since 1970.
 const UNIX_START: u64 = 1_700_000_000;
@@ -65,7 +65,7 @@ pub struct World {
     pub clock_ns: i64,
     /// How often the manager's clock has jumped.
     jumps: u64,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<FakeNode>,
     pub sm: Option<usize>,
     pub incast: bool,
     /// Probability with which each datagram is lost, in 1/1000.
@@ -100,7 +100,7 @@ impl World {
     /// mizero2017's testbed: S1 and S2 with a cable between their ports 15, D at port 23 of S2,
     /// four senders and a receiver more.
     pub fn testbed(seed: u64) -> Self {
-        let mut nodes = vec![Node::switch("S1", 1, 24), Node::switch("S2", 2, 24)];
+        let mut nodes = vec![FakeNode::switch("S1", 1, 24), FakeNode::switch("S2", 2, 24)];
         let hosts = [
             ("M", 0, 1),
             ("A", 0, 2),
@@ -111,7 +111,7 @@ impl World {
             ("D", 1, 23),
         ];
         for (index, (name, _, _)) in hosts.iter().enumerate() {
-            nodes.push(Node::host(name, 3 + index as u16));
+            nodes.push(FakeNode::host(name, 3 + index as u16));
         }
         let mut world = Self {
             now: MonotonicTime::from_ns(1),
@@ -209,21 +209,21 @@ impl World {
     }
 
     /// What grows how fast: figure 5(b) of the paper.
-    fn rates(&self) -> Vec<((usize, u8), Rates)> {
+    fn rates(&self) -> Vec<((usize, u8), CounterRates)> {
         let is_low = self.nodes[1].rate(23) == 0;
         let (root, upstream) = match (self.incast, is_low) {
-            (false, _) => (Rates::data(270e6), Rates::data(270e6)),
+            (false, _) => (CounterRates::data(270e6), CounterRates::data(270e6)),
             (true, false) => (
-                Rates {
+                CounterRates {
                     cong: 9e6,
-                    ..Rates::data(270e6)
+                    ..CounterRates::data(270e6)
                 },
-                Rates {
+                CounterRates {
                     wait: 30e6,
-                    ..Rates::data(180e6)
+                    ..CounterRates::data(180e6)
                 },
             ),
-            (true, true) => (Rates::data(120e6), Rates::data(310e6)),
+            (true, true) => (CounterRates::data(120e6), CounterRates::data(310e6)),
         };
         vec![((1, 23), root), ((0, 15), upstream)]
     }

@@ -14,13 +14,13 @@ use silvan_mad::{Bits, Body, ClassPortInfo, Mad, Method, Status, performance_cap
 
 /// What grows per second: words, ticks, ticks.
 #[derive(Clone, Copy, Debug)]
-pub struct Rates {
+pub struct CounterRates {
     pub data: f64,
     pub wait: f64,
     pub cong: f64,
 }
 
-impl Rates {
+impl CounterRates {
     pub fn data(data: f64) -> Self {
         Self {
             data,
@@ -44,7 +44,7 @@ pub struct Port {
 }
 
 impl Port {
-    pub fn grow(&mut self, rates: Rates, seconds: f64) {
+    pub fn grow(&mut self, rates: CounterRates, seconds: f64) {
         self.data += rates.data * seconds;
         self.wait += rates.wait * seconds;
         self.cong += rates.cong * seconds;
@@ -58,7 +58,7 @@ impl Port {
 
 /// A switch or a host.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct FakeNode {
     pub name: String,
     pub guid: Guid,
     pub lid: Lid,
@@ -76,7 +76,7 @@ pub struct Node {
     pub ignores_invalid: bool,
 }
 
-impl Node {
+impl FakeNode {
     pub fn switch(name: &str, lid: u16, ports: usize) -> Self {
         let whole = SwitchCongestionSetting {
             threshold: Bits::saturating(15),

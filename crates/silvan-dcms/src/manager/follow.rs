@@ -10,7 +10,7 @@ use silvan_mad::smp::{SmInfo, SmState, Smp, SmpRoute};
 use silvan_mad::{Body, ClassPortInfo, Method, performance_capability};
 
 use super::{LEAST_REST, Manager, ManagerError};
-use crate::client::{Failure, Outcome, Query};
+use crate::client::{Failure, Query, RequestResult};
 use crate::discovery::{discover, local_port};
 use crate::event::Event;
 use crate::journal::{Disk, Target};
@@ -312,8 +312,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     }
 
     /// Logs once that a switch answers other requests, but none of congestion control.
-    fn name_missing_agent(&mut self, switch: SwitchId, answers: &[Outcome]) {
-        let is_silent = |outcome: &Outcome| matches!(outcome, Err(Failure::Unanswered));
+    fn name_missing_agent(&mut self, switch: SwitchId, answers: &[RequestResult]) {
+        let is_silent = |outcome: &RequestResult| matches!(outcome, Err(Failure::Unanswered));
         let is_missing =
             answers[..2].iter().all(Result::is_ok) && answers[2..].iter().all(is_silent);
         if is_missing && self.without_key.insert(switch) {
@@ -323,8 +323,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     }
 
     /// What four answers tell of a switch; `None` if one is missing.
-    fn abilities(&self, answers: &[Outcome]) -> Option<Abilities> {
-        let has = |outcome: &Outcome| match outcome {
+    fn abilities(&self, answers: &[RequestResult]) -> Option<Abilities> {
+        let has = |outcome: &RequestResult| match outcome {
             Ok(_) => Some(true),
             Err(Failure::Refused(_)) => Some(false),
             Err(Failure::Unanswered | Failure::WrongNode | Failure::WrongKey) => None,

@@ -21,7 +21,7 @@ use crate::event::{Do, Event, Name};
 use crate::journal::{Disk, Journal, JournalError, Target};
 use crate::log::Log;
 use crate::metrics::{Metrics, PortLabels, ReasonLabels, label};
-use crate::settings::Settings;
+use crate::settings::ManagerSettings;
 use crate::sweep::Meter;
 use crate::transport::{Transport, TransportError};
 use crate::watch::{Registry, WatchedPort};
@@ -139,7 +139,7 @@ impl Deadline {
 
 /// A congestion manager.
 pub struct Manager<T, D> {
-    settings: Settings,
+    settings: ManagerSettings,
     act: bool,
     client: Client<T>,
     journal: Journal<D>,
@@ -182,7 +182,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     ///
     /// [`ManagerError`] if the journal cannot be read.
     pub fn new(
-        settings: Settings,
+        settings: ManagerSettings,
         act: bool,
         mut transport: T,
         disk: D,

@@ -10,7 +10,7 @@ use crate::key::{CcKey, KeyError};
 use crate::settings::{EXAMPLE, emulated_example};
 
 fn refused(text: &str) -> String {
-    Settings::from_toml(text, "dcms.toml")
+    ManagerSettings::from_toml(text, "dcms.toml")
         .unwrap_err()
         .to_string()
 }

@@ -19,7 +19,7 @@ use crate::event::Event;
 use crate::fake::{FakeDisk, Fault, Shared, World};
 use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
-use crate::settings::Settings;
+use crate::settings::ManagerSettings;
 
 /// Sweeps of a second that keep a rate low for 6 s.
 const CONFIG: &str = r#"
@@ -28,8 +28,8 @@ interval = "1 s"
 low-duration = "6 s"
 "#;
 
-fn settings(text: &str) -> Settings {
-    Settings::from_toml(text, "dcms.toml").unwrap()
+fn settings(text: &str) -> ManagerSettings {
+    ManagerSettings::from_toml(text, "dcms.toml").unwrap()
 }
 
 fn seconds(count: u64) -> Span {

@@ -14,7 +14,9 @@ use silvan_mad::congestion::{
 };
 use silvan_mad::{Bits, ClassPortInfo};
 
-use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
+use super::{
+    AgentResult, Exchange, INVALID_VALUE, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD,
+};
 use crate::subnet::Subnet;
 use silvan_model::meter::MarkLog;
 
@@ -132,7 +134,7 @@ fn table_blocks(subnet: &Subnet) -> usize {
 }
 
 impl Subnet {
-    pub(super) fn congestion_agent(&mut self, exchange: &mut Exchange) -> Outcome {
+    pub(super) fn congestion_agent(&mut self, exchange: &mut Exchange) -> AgentResult {
         self.check_key(exchange)?;
         let node = exchange.at.node;
         let switch = self.fabric.nodes[node].as_switch();
@@ -196,7 +198,7 @@ impl Subnet {
 
     /// Only who knows the key may set anything (A10.4.2); wrong keys are counted and start the lease,
     /// after which the protection ends.
-    fn check_key(&mut self, exchange: &Exchange) -> Outcome {
+    fn check_key(&mut self, exchange: &Exchange) -> AgentResult {
         let uptime = self.uptime;
         let state = &mut self.state_mut(exchange.at.node).key;
         if state.expires.is_some_and(|expires| expires <= uptime) {
@@ -222,7 +224,7 @@ impl Subnet {
         Err(Refusal::Silent)
     }
 
-    fn key_info(&mut self, exchange: &mut Exchange) -> Outcome {
+    fn key_info(&mut self, exchange: &mut Exchange) -> AgentResult {
         let wanted = CongestionKeyInfo::parse(&exchange.data());
         let state = &mut self.state_mut(exchange.at.node).key;
         if exchange.set {
@@ -261,7 +263,7 @@ impl Subnet {
         set_switch(control, switch, &whole);
     }
 
-    fn port_settings(&mut self, exchange: &mut Exchange, switch: SwitchId) -> Outcome {
+    fn port_settings(&mut self, exchange: &mut Exchange, switch: SwitchId) -> AgentResult {
         let first = exchange.modifier as usize * BLOCK_PORTS;
         let node = exchange.at.node;
         let known = self.switch_settings[switch.index()].ports.len();
@@ -347,7 +349,7 @@ impl Subnet {
         self.sync_adapter(host);
     }
 
-    fn control_table(&mut self, exchange: &mut Exchange, host: HostId) -> Outcome {
+    fn control_table(&mut self, exchange: &mut Exchange, host: HostId) -> AgentResult {
         let first = exchange.modifier as usize * BLOCK_ENTRIES;
         let setting = self.adapter_record(host);
         let room = setting.table.len();

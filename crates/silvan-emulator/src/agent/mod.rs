@@ -29,7 +29,7 @@ pub(crate) enum Refusal {
 }
 
 /// What an agent's handlers give.
-pub(crate) type Outcome = Result<(), Refusal>;
+pub(crate) type AgentResult = Result<(), Refusal>;
 
 pub(crate) const UNSUPPORTED_ATTRIBUTE: Refusal = Refusal::Status(Status::UNSUPPORTED_ATTRIBUTE);
 pub(crate) const UNSUPPORTED_METHOD: Refusal = Refusal::Status(Status::UNSUPPORTED_METHOD);

@@ -16,7 +16,9 @@ use silvan_mad::performance::{
 };
 use silvan_mad::{Bits, ClassPortInfo, FieldLocation, performance_capability as capability};
 
-use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
+use super::{
+    AgentResult, Exchange, INVALID_VALUE, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD,
+};
 use crate::plane::DataPlane;
 use crate::subnet::Subnet;
 
@@ -184,7 +186,7 @@ fn selection(attribute: u16, asked: &[u8; ROOM]) -> u32 {
 }
 
 impl Subnet {
-    pub(super) fn performance_agent(&mut self, exchange: &mut Exchange) -> Outcome {
+    pub(super) fn performance_agent(&mut self, exchange: &mut Exchange) -> AgentResult {
         match exchange.attribute {
             ClassPortInfo::ID if exchange.set => return Err(UNSUPPORTED_METHOD),
             ClassPortInfo::ID => {

@@ -6,7 +6,7 @@ use silvan_mad::smp::{PhysicalState, PortInfo, PortState, capability};
 use silvan_model::{OnWire, VlArbitration};
 
 use super::subnet::ROOM;
-use super::{Exchange, INVALID_VALUE, Outcome, Refusal};
+use super::{AgentResult, Exchange, INVALID_VALUE, Refusal};
 use crate::subnet::Subnet;
 
 /// The codes of an enabled field that are no set of bits: everything that is supported, and none of it.
@@ -45,7 +45,7 @@ fn enabled(before: u32, wanted: u32, codes: Codes, supported: u32) -> Result<u32
 }
 
 /// Takes over the widths and speeds that are enabled, but for those that the port has not.
-fn enable(info: &mut PortInfo, wanted: &PortInfo) -> Outcome {
+fn enable(info: &mut PortInfo, wanted: &PortInfo) -> AgentResult {
     let mut outcome = Ok(());
     let mut set = |before: u32, wanted: u32, codes, supported: u32| {
         enabled(before, wanted, codes, supported).unwrap_or_else(|refusal| {
@@ -81,7 +81,7 @@ fn enable(info: &mut PortInfo, wanted: &PortInfo) -> Outcome {
 }
 
 impl Subnet {
-    pub(super) fn port_info(&mut self, exchange: &mut Exchange) -> Outcome {
+    pub(super) fn port_info(&mut self, exchange: &mut Exchange) -> AgentResult {
         // Bit 31 asks for extended speeds, which are there anyhow.
         let named = exchange.modifier & 0x7fff_ffff;
         let named = u8::try_from(named).map_err(|_| INVALID_VALUE)?;
@@ -109,7 +109,7 @@ impl Subnet {
 
     /// Takes over what of `wanted` can be set. A change of state that the port cannot make is
     /// refused after the rest has been taken over.
-    fn set_port_info(&mut self, node: NodeId, number: usize, wanted: &PortInfo) -> Outcome {
+    fn set_port_info(&mut self, node: NodeId, number: usize, wanted: &PortInfo) -> AgentResult {
         let own = usize::from(self.own_port(node).as_u8());
         if number == own {
             self.set_own(node, number, wanted);
@@ -167,7 +167,7 @@ impl Subnet {
     }
 
     /// PortState and PortPhysicalState.
-    fn set_state(&mut self, node: NodeId, number: usize, wanted: &PortInfo) -> Outcome {
+    fn set_state(&mut self, node: NodeId, number: usize, wanted: &PortInfo) -> AgentResult {
         let Some(port) = self.port_id(node, PortNumber::new(number as u8)) else {
             // A switch's port 0 is always active.
             return Ok(());

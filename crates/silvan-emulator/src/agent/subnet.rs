@@ -8,14 +8,16 @@ use silvan_mad::smp::{
 };
 use silvan_mad::{Bits, smp::LinearForwardingTable};
 
-use super::{Exchange, INVALID_VALUE, Outcome, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD};
+use super::{
+    AgentResult, Exchange, INVALID_VALUE, Refusal, UNSUPPORTED_ATTRIBUTE, UNSUPPORTED_METHOD,
+};
 use crate::subnet::{Subnet, SwitchRecord};
 
 /// Bytes of an attribute.
 pub(super) const ROOM: usize = SmpAttribute::DATA_LEN;
 
 impl Subnet {
-    pub(super) fn subnet_agent(&mut self, exchange: &mut Exchange) -> Outcome {
+    pub(super) fn subnet_agent(&mut self, exchange: &mut Exchange) -> AgentResult {
         self.check_m_key(exchange)?;
         match exchange.attribute {
             NodeDescription::ID | NodeInfo::ID if exchange.set => Err(UNSUPPORTED_METHOD),
@@ -44,7 +46,7 @@ impl Subnet {
 
     /// A port with an M_Key answers only to those who know it; protect bits 0 and 1 let everybody
     /// read (14.2.4).
-    fn check_m_key(&mut self, exchange: &Exchange) -> Outcome {
+    fn check_m_key(&mut self, exchange: &Exchange) -> AgentResult {
         let info = self.own(exchange.at.node).info;
         if info.m_key == 0 || info.m_key == exchange.key {
             return Ok(());
@@ -63,7 +65,7 @@ impl Subnet {
         state.switch.as_deref_mut().ok_or(UNSUPPORTED_ATTRIBUTE)
     }
 
-    fn switch_info(&mut self, exchange: &mut Exchange) -> Outcome {
+    fn switch_info(&mut self, exchange: &mut Exchange) -> AgentResult {
         let before = self.switch_record(exchange)?.info;
         if exchange.set {
             let wanted = SwitchInfo::parse(&exchange.data());
@@ -91,7 +93,7 @@ impl Subnet {
     }
 
     /// Block 0 holds the port's GUID; there are no others, and Set changes nothing.
-    fn guid_info(&mut self, exchange: &mut Exchange) -> Outcome {
+    fn guid_info(&mut self, exchange: &mut Exchange) -> AgentResult {
         let mut table = GuidInfo::default();
         if exchange.modifier == 0 {
             table.guids[0] = self.state(exchange.at.node).info.port_guid;
@@ -123,7 +125,7 @@ impl Subnet {
         Ok((node, usize::from(number)))
     }
 
-    fn p_key_table(&mut self, exchange: &mut Exchange) -> Outcome {
+    fn p_key_table(&mut self, exchange: &mut Exchange) -> AgentResult {
         let PKeyBlock { port, block } = PKeyBlock::from_modifier(exchange.modifier);
         let (node, port) = self.named_port(exchange, port)?;
         let first = usize::from(block) * 32;
@@ -146,7 +148,7 @@ impl Subnet {
         Ok(())
     }
 
-    fn sl_to_vl(&mut self, exchange: &mut Exchange) -> Outcome {
+    fn sl_to_vl(&mut self, exchange: &mut Exchange) -> AgentResult {
         let PortPair { input, output } = PortPair::from_modifier(exchange.modifier);
         let node = exchange.at.node;
         let wanted = exchange.set.then(|| {
@@ -205,7 +207,7 @@ impl Subnet {
         }
     }
 
-    fn vl_arbitration(&mut self, exchange: &mut Exchange) -> Outcome {
+    fn vl_arbitration(&mut self, exchange: &mut Exchange) -> AgentResult {
         let VlArbitrationBlock { block, port } =
             VlArbitrationBlock::from_modifier(exchange.modifier);
         if !(1..=4).contains(&block) {
@@ -225,7 +227,7 @@ impl Subnet {
         Ok(())
     }
 
-    fn linear_table(&mut self, exchange: &mut Exchange) -> Outcome {
+    fn linear_table(&mut self, exchange: &mut Exchange) -> AgentResult {
         let record = self.switch_record(exchange)?;
         let block = exchange.modifier as usize;
         if block > usize::from(record.info.linear_fdb_cap) / 64 {
@@ -244,7 +246,7 @@ impl Subnet {
         Ok(())
     }
 
-    fn multicast_table(&mut self, exchange: &mut Exchange) -> Outcome {
+    fn multicast_table(&mut self, exchange: &mut Exchange) -> AgentResult {
         let MulticastBlock { position, block } = MulticastBlock::from_modifier(exchange.modifier);
         let key = (position.get(), block.get());
         let record = self.switch_record(exchange)?;

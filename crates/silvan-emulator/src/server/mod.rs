@@ -19,7 +19,7 @@ use silvan_model::Engines;
 use silvan_scenario::Scenario;
 
 use crate::clients::{Clients, ControlAction};
-use crate::command::Rates;
+use crate::command::CounterRates;
 use crate::error::EmulatorError;
 use crate::pace::Pace;
 use crate::subnet::{Start, Subnet};
@@ -98,7 +98,7 @@ pub struct Server {
     /// Messages while they are being sent; empty between, and kept for its room.
     sending: Vec<(u16, Message)>,
     pace: Pace,
-    rates: Rates,
+    rates: CounterRates,
     started: Instant,
     /// Events of the data plane at the last step, to see whether packets move.
     events: u64,
@@ -145,7 +145,7 @@ impl Server {
             clients,
             sending: Vec::new(),
             pace,
-            rates: Rates::default(),
+            rates: CounterRates::default(),
             started: now,
             events: 0,
         })

@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use super::notices::Notices;
 use super::sockets::{Address, AllowedUsers, unix_name};
 use crate::clients::Clients;
-use crate::command::{ControlSession, Rates};
+use crate::command::{ControlSession, CounterRates};
 use crate::error::EmulatorError;
 use crate::pace::Pace;
 
@@ -134,7 +134,7 @@ impl ControlSessions {
 pub(super) struct Counter<'a> {
     pub clients: &'a mut Clients,
     pub pace: &'a mut Pace,
-    pub rates: &'a Rates,
+    pub rates: &'a CounterRates,
     pub quit: &'a mut bool,
 }
 

@@ -10,7 +10,7 @@ use crate::{Speed, Width};
 
 /// What a node is, as far as a fabric cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum RecordKind {
     /// Forwards.
     Switch,
     /// An adapter or router: packets start and end here.
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
 /// A node as a file describes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// What other records call it; unique.
     pub id: String,
     /// What people call it.
@@ -85,8 +85,8 @@ pub(crate) fn assemble(
     };
     for cable in cables {
         let [from, to] = cable.ends.map(|end| match records[end.0].kind {
-            Kind::Switch => (positions[&(end.0, 0)], end.1),
-            Kind::Adapter => (positions[&end], 1),
+            RecordKind::Switch => (positions[&(end.0, 0)], end.1),
+            RecordKind::Adapter => (positions[&end], 1),
         });
         fabric.cables.push(ImportedCable {
             from,
@@ -199,7 +199,7 @@ fn check_ends(records: &[Record], ends: [End; 2], line: usize) -> Result<(), Imp
         }
     }
     let [a, b] = ends.map(|(position, _)| &records[position]);
-    if ends[0].0 != ends[1].0 && a.kind == Kind::Adapter && b.kind == Kind::Adapter {
+    if ends[0].0 != ends[1].0 && a.kind == RecordKind::Adapter && b.kind == RecordKind::Adapter {
         return Err(ImportError::new(
             line,
             format!("a cable connects the adapters {:?} and {:?}", a.id, b.id),
@@ -251,7 +251,7 @@ fn make_nodes(records: &[Record], cables: &[Cable]) -> (Vec<ImportedNode>, HashM
     let mut nodes: Vec<(ImportedNode, &str)> = Vec::new();
     let mut positions = HashMap::new();
     for (position, record) in records.iter().enumerate() {
-        if record.kind == Kind::Switch {
+        if record.kind == RecordKind::Switch {
             positions.insert((position, 0), nodes.len());
             let node = ImportedNode {
                 name: record.name.clone(),

@@ -16,14 +16,14 @@ use winnow::ascii::{dec_uint, space1};
 use winnow::combinator::{alt, opt, preceded};
 use winnow::token::take_till;
 
-use crate::import::assemble::{Kind, Record, RecordPort, assemble};
+use crate::import::assemble::{Record, RecordKind, RecordPort, assemble};
 use crate::import::line::{Piece, is_message, known_rates, left_out, lines, prefixed_guid, rate};
 use crate::import::{ImportError, ImportedFabric};
 use crate::{Speed, Width};
 
 /// One end of a cable.
 struct End {
-    kind: Kind,
+    kind: RecordKind,
     lid: Lid,
     port: u8,
     guid: Guid,
@@ -74,8 +74,9 @@ pub fn ports(text: &str) -> Result<ImportedFabric, ImportError> {
             let local = &parsed.local;
             record.ports.push(RecordPort {
                 number: local.port,
-                guid: (local.kind == Kind::Adapter).then_some(local.guid),
-                lid: (local.kind == Kind::Adapter && local.lid.is_unicast()).then_some(local.lid),
+                guid: (local.kind == RecordKind::Adapter).then_some(local.guid),
+                lid: (local.kind == RecordKind::Adapter && local.lid.is_unicast())
+                    .then_some(local.lid),
                 peer: record_id(peer),
                 peer_port: peer.port,
                 width,
@@ -102,9 +103,9 @@ fn port_line<'t>(input: &mut &'t str) -> Piece<PortLine<'t>> {
 
 fn end(input: &mut &str) -> Piece<End> {
     let kind = alt((
-        "SW".value(Kind::Switch),
-        "CA".value(Kind::Adapter),
-        "RT".value(Kind::Adapter),
+        "SW".value(RecordKind::Switch),
+        "CA".value(RecordKind::Adapter),
+        "RT".value(RecordKind::Adapter),
     ));
     (
         kind,
@@ -142,15 +143,15 @@ fn port_rate(
 
 fn record_id(end: &End) -> String {
     let kind = match end.kind {
-        Kind::Switch => 'S',
-        Kind::Adapter => 'H',
+        RecordKind::Switch => 'S',
+        RecordKind::Adapter => 'H',
     };
     format!("{kind}-{:016x}", end.guid.as_u64())
 }
 
 fn new_record(line: &PortLine<'_>, id: String, number: usize) -> Record {
     let local = &line.local;
-    let is_switch = local.kind == Kind::Switch;
+    let is_switch = local.kind == RecordKind::Switch;
     Record {
         kind: local.kind,
         name: own_name(line.names).unwrap_or(&id).to_owned(),

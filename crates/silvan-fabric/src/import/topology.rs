@@ -20,7 +20,7 @@ use winnow::Parser;
 use winnow::ascii::{alpha1, dec_uint, space0, space1};
 use winnow::combinator::{opt, preceded};
 
-use crate::import::assemble::{Kind, Record, RecordPort, assemble};
+use crate::import::assemble::{Record, RecordKind, RecordPort, assemble};
 use crate::import::line::{
     Piece, bracketed_guid, bracketed_number, description, hex_guid, is_message, known_rates,
     left_out, lid_in, lines, prefixed_guid, quoted, rate,
@@ -128,9 +128,9 @@ fn node(
     let (kind, ports, id) =
         parsed.map_err(|_| bad(format!("{line:?} is neither node, port nor attribute")))?;
     let kind = match kind.to_ascii_lowercase().as_str() {
-        "switch" => Kind::Switch,
-        "ca" | "hca" => Kind::Adapter,
-        "rt" | "router" => Kind::Adapter,
+        "switch" => RecordKind::Switch,
+        "ca" | "hca" => RecordKind::Adapter,
+        "rt" | "router" => RecordKind::Adapter,
         _ => return Err(bad(format!("unknown kind of node {kind:?}"))),
     };
     if ports == 0 || ports == 255 {
@@ -161,7 +161,12 @@ fn guid_of_id(id: &str) -> Option<Guid> {
 }
 
 /// `[1](100004) [ext 3] "S-0002c90200423e70"[1](...) s=4 w=2`, and its comment.
-fn port(line: &str, comment: &str, number: usize, kind: Kind) -> Result<RecordPort, ImportError> {
+fn port(
+    line: &str,
+    comment: &str,
+    number: usize,
+    kind: RecordKind,
+) -> Result<RecordPort, ImportError> {
     let mut input = line;
     let external = || {
         opt(preceded(
@@ -207,7 +212,7 @@ fn port(line: &str, comment: &str, number: usize, kind: Kind) -> Result<RecordPo
     Ok(RecordPort {
         number: port,
         guid: port_guid,
-        lid: if kind == Kind::Adapter {
+        lid: if kind == RecordKind::Adapter {
             lid_in(own)
         } else {
             None

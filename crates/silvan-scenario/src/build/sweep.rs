@@ -1,6 +1,6 @@
 //! The sweep table: its keys must be keys of a scenario, and each of its values must be readable.
 
-use silvan_core::document::Source;
+use silvan_core::document::SourceText;
 
 use super::at;
 use crate::parsed::{AxisValue, ScenarioFile, SweepSection};
@@ -27,7 +27,7 @@ pub(crate) fn check_sweep(
         for (index, value) in values.iter().enumerate() {
             let mut all = overrides.to_vec();
             all.push(assignment(key, value));
-            let read = Source::parse(text, "", &all)
+            let read = SourceText::parse(text, "", &all)
                 .and_then(|source| source.read::<ScenarioFile>().map(drop));
             if let Err(error) = read {
                 let hint = error.hint().map(str::to_owned);

@@ -265,15 +265,15 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
 
     /// Acknowledgement after acknowledgement without a mark, from a rate up to Rmax or to where the
     /// rate rises no more.
-    fn steps(&self, from: f64) -> impl Iterator<Item = Step> {
-        let first = Step {
+    fn steps(&self, from: f64) -> impl Iterator<Item = SampledStep> {
+        let first = SampledStep {
             start: 0.0,
             from,
             to: self.function.increase(from),
         };
-        let rises = |step: &Step| step.to > step.from;
-        let next = move |step: &Step| {
-            let next = Step {
+        let rises = |step: &SampledStep| step.to > step.from;
+        let next = move |step: &SampledStep| {
+            let next = SampledStep {
                 start: step.start + 1.0 / step.from,
                 from: step.to,
                 to: self.function.increase(step.to),
@@ -286,7 +286,7 @@ impl<'a, F: ResponseFunction> Recovery<'a, F> {
 
 /// From one acknowledgement to the next.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct SampledStep {
     /// Time of the first one, in packet times.
     start: f64,
     /// The rate between them.

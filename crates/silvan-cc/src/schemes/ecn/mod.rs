@@ -40,4 +40,4 @@ pub use response::{
     Aimd, Fimd, Fixed, Increase, Lipd, MIN_RATE, RATES, RateTables, Response, ResponseFunction,
 };
 pub use scheme::{Ecn, RatesKind, ResponseKind};
-pub use source::{EcnSource, Rates, SourceParameters, WindowLimit};
+pub use source::{EcnSource, RateModel, SourceParameters, WindowLimit};

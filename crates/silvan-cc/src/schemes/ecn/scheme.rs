@@ -7,7 +7,7 @@ use silvan_core::document::KeyPath;
 use super::error::EcnError;
 use super::marking::{EcnSwitch, Marking};
 use super::response::{Aimd, Fimd, Fixed, Increase, Lipd, MIN_RATE, RateTables, Response};
-use super::source::{EcnSource, Rates, SourceParameters, WindowLimit};
+use super::source::{EcnSource, RateModel, SourceParameters, WindowLimit};
 use crate::schemes::choice::{Parameter, check_choice};
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup};
 
@@ -141,7 +141,7 @@ impl Ecn {
         Ok(source)
     }
 
-    fn rates(&self) -> Result<Rates, EcnError> {
+    fn rates(&self) -> Result<RateModel, EcnError> {
         let is_discrete = self.rates == RatesKind::Discrete;
         let min_rate = if is_discrete { MIN_RATE } else { self.min_rate };
         let factor = self.decrease_factor;
@@ -157,13 +157,13 @@ impl Ecn {
                     .map(|&(packets, next)| Increase { packets, next })
                     .collect();
                 let decrease = self.decrease_table.as_deref().unwrap_or_default();
-                return RateTables::from_entries(&increase, decrease).map(Rates::Discrete);
+                return RateTables::from_entries(&increase, decrease).map(RateModel::Discrete);
             }
         };
         Ok(if is_discrete {
-            Rates::Discrete(RateTables::compute(&response))
+            RateModel::Discrete(RateTables::compute(&response))
         } else {
-            Rates::Continuous(response)
+            RateModel::Continuous(response)
         })
     }
 }

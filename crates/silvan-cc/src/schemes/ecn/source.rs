@@ -15,7 +15,7 @@ use crate::hooks::{Feedback, Flow, SettingChange, Settings, SourceControl, Unkno
 
 /// Which rates a flow can have.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Rates {
+pub enum RateModel {
     /// Any.
     Continuous(Response),
     /// The 256 rates of InfiniBand's inter-packet delay.
@@ -40,7 +40,7 @@ pub struct WindowLimit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceParameters {
     /// Rates and response function.
-    pub rates: Rates,
+    pub rates: RateModel,
     /// Window.
     pub window: WindowLimit,
     /// First rate of a flow, as a fraction of Rmax; with discrete rates the next one not above it.
@@ -64,8 +64,8 @@ impl SourceParameters {
             return Err(EcnError::Window { min, max });
         }
         let lowest = match &self.rates {
-            Rates::Continuous(function) => function.min_rate(),
-            Rates::Discrete(_) => MIN_RATE,
+            RateModel::Continuous(function) => function.min_rate(),
+            RateModel::Discrete(_) => MIN_RATE,
         };
         if !(lowest..=1.0).contains(&self.initial_rate) {
             return Err(EcnError::InitialRate {
@@ -142,8 +142,8 @@ impl EcnSource {
         let state = self.flows[flow.source.index()].get(key(flow));
         let rate = state.map_or(self.first, |state| state.rate);
         match &self.parameters.rates {
-            Rates::Continuous(_) => rate.rate,
-            Rates::Discrete(_) => 1.0 / (1.0 + f64::from(rate.ipd)),
+            RateModel::Continuous(_) => rate.rate,
+            RateModel::Discrete(_) => 1.0 / (1.0 + f64::from(rate.ipd)),
         }
     }
 
@@ -171,10 +171,10 @@ impl EcnSource {
     #[inline]
     fn gap(&self, rate: &RateState, wire_time: Span) -> Span {
         match &self.parameters.rates {
-            Rates::Continuous(_) => {
+            RateModel::Continuous(_) => {
                 Span::from_ps((wire_time.as_ps() as f64 / rate.rate).round() as u64)
             }
-            Rates::Discrete(_) => wire_time * (1 + u64::from(rate.ipd)),
+            RateModel::Discrete(_) => wire_time * (1 + u64::from(rate.ipd)),
         }
     }
 }
@@ -195,8 +195,8 @@ impl SourceParameters {
         }
         let rate = &mut state.rate;
         match &self.rates {
-            Rates::Continuous(function) => rate.rate = function.decrease(rate.rate),
-            Rates::Discrete(tables) => {
+            RateModel::Continuous(function) => rate.rate = function.decrease(rate.rate),
+            RateModel::Discrete(tables) => {
                 rate.ipd = tables.decrease(rate.ipd);
                 rate.acknowledged = 0;
             }
@@ -208,14 +208,14 @@ impl SourceParameters {
         let rate = &mut state.rate;
         let mtu = u64::from(self.mtu);
         let at_full_rate = match &self.rates {
-            Rates::Continuous(function) => {
+            RateModel::Continuous(function) => {
                 let was_full = rate.rate >= 1.0;
                 let step = function.increase(rate.rate) - rate.rate;
                 // Of a packet of MTU size the share is exactly one.
                 rate.rate += step * (f64::from(bytes) / f64::from(self.mtu)).min(1.0);
                 was_full
             }
-            Rates::Discrete(tables) => {
+            RateModel::Discrete(tables) => {
                 let was_full = rate.ipd == 0;
                 let increase = tables.increase(rate.ipd);
                 rate.acknowledged += u64::from(bytes);

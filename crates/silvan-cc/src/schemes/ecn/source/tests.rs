@@ -27,7 +27,7 @@ fn lipd() -> Response {
     Response::Lipd(Lipd::new(MIN_RATE).unwrap())
 }
 
-fn parameters(rates: Rates) -> SourceParameters {
+fn parameters(rates: RateModel) -> SourceParameters {
     SourceParameters {
         rates,
         window: WindowLimit { min: 1, max: 1 },
@@ -58,8 +58,8 @@ fn exchange(source: &mut EcnSource, now: Time, becn: bool) -> Time {
 fn marks_lower_and_acknowledgements_raise_the_rate() {
     let start = Time::ZERO + Span::from_us(1);
     for rates in [
-        Rates::Continuous(lipd()),
-        Rates::Discrete(RateTables::compute(&lipd())),
+        RateModel::Continuous(lipd()),
+        RateModel::Discrete(RateTables::compute(&lipd())),
     ] {
         let mut source = source(parameters(rates));
         assert_eq!(source.release(start, flow(1)), start);
@@ -79,7 +79,7 @@ fn marks_lower_and_acknowledgements_raise_the_rate() {
 /// LIPD at ipd i goes up one step after 256/(1 + i) acknowledgements, and a mark starts the count again.
 #[test]
 fn discrete_steps_count_acknowledgements() {
-    let mut source = source(parameters(Rates::Discrete(RateTables::compute(&lipd()))));
+    let mut source = source(parameters(RateModel::Discrete(RateTables::compute(&lipd()))));
     let mut now = exchange(&mut source, Time::ZERO, true);
     for _ in 0..127 {
         now = exchange(&mut source, now, false);
@@ -104,7 +104,7 @@ fn a_flow_recovers_along_the_curve() {
     let fimd = Fimd::new(2.0, MIN_RATE).unwrap();
     let mut source = source(SourceParameters {
         initial_rate: MIN_RATE,
-        ..parameters(Rates::Continuous(Response::Fimd(fimd)))
+        ..parameters(RateModel::Continuous(Response::Fimd(fimd)))
     });
     let mut now = Time::ZERO;
     while source.rate(flow(1)) < 1.0 {
@@ -128,7 +128,7 @@ fn small_packets_count_by_their_size() {
     };
     let mut continuous = source(SourceParameters {
         initial_rate: 0.25,
-        ..parameters(Rates::Continuous(lipd_function))
+        ..parameters(RateModel::Continuous(lipd_function))
     });
     let time = Span::from_ns(532);
     continuous.on_send(Time::ZERO, flow(1), time, MTU / 4);
@@ -143,7 +143,7 @@ fn small_packets_count_by_their_size() {
 
     let mut discrete = source(SourceParameters {
         initial_rate: 0.25,
-        ..parameters(Rates::Discrete(RateTables::compute(&lipd_function)))
+        ..parameters(RateModel::Discrete(RateTables::compute(&lipd_function)))
     });
     for acknowledged in 1..=4 * 64 {
         discrete.on_send(Time::ZERO, flow(1), time, MTU / 4);
@@ -161,7 +161,7 @@ fn small_packets_count_by_their_size() {
 fn the_window_bounds_what_is_under_way() {
     let mut source = source(SourceParameters {
         window: WindowLimit { min: 3, max: 3 },
-        ..parameters(Rates::Continuous(Response::Fixed(Fixed)))
+        ..parameters(RateModel::Continuous(Response::Fixed(Fixed)))
     });
     let mut now = Time::ZERO;
     for _ in 0..3 {
@@ -188,7 +188,7 @@ fn the_window_bounds_what_is_under_way() {
 fn the_window_takes_the_first_marks() {
     let mut source = source(SourceParameters {
         window: WindowLimit { min: 1, max: 4 },
-        ..parameters(Rates::Continuous(lipd()))
+        ..parameters(RateModel::Continuous(lipd()))
     });
     let mut windows = Vec::new();
     for becn in [
@@ -210,7 +210,7 @@ fn state_persists_or_not() {
     for persistent in [true, false] {
         let mut source = source(SourceParameters {
             persistent,
-            ..parameters(Rates::Continuous(lipd()))
+            ..parameters(RateModel::Continuous(lipd()))
         });
         let now = exchange(&mut source, Time::ZERO, true);
         source.on_send(now, flow(1), PACKET, MTU);
@@ -228,7 +228,7 @@ fn state_persists_or_not() {
 
 #[test]
 fn impossible_parameters_are_refused() {
-    let fixed = || parameters(Rates::Continuous(Response::Fixed(Fixed)));
+    let fixed = || parameters(RateModel::Continuous(Response::Fixed(Fixed)));
     for (min, max) in [(0, 1), (2, 1)] {
         let window = WindowLimit { min, max };
         let wrong = SourceParameters { window, ..fixed() };
@@ -249,7 +249,7 @@ fn impossible_parameters_are_refused() {
 /// A host with more flows than its table first has room for forgets only those that are as new.
 #[test]
 fn idle_flows_at_full_rate_cost_no_memory_and_others_stay() {
-    let mut source = EcnSource::new(parameters(Rates::Continuous(lipd())), 1_000).unwrap();
+    let mut source = EcnSource::new(parameters(RateModel::Continuous(lipd())), 1_000).unwrap();
     let mut now = Time::ZERO;
     for destination in 1..1_000 {
         source.on_send(now, flow(destination), PACKET, MTU);
