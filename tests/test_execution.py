@@ -12,7 +12,7 @@ import pytest
 
 from silvan.reproduce import experiments
 from silvan.reproduce.execution import Evaluated, Evaluating, Failed, RunDone, carry_out
-from silvan.reproduce.plan import Plan, make_plan
+from silvan.reproduce.plan import ReproductionPlan, make_plan
 from silvan.result import Result
 from tests.conftest import Command, made_up_result
 from tests.test_interrupt import interrupted
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.slow
 HOTSPOTS = np.arange(648) < 8
 
 
-def finished_plan(root: Path, prefix: str, *, without: str = "") -> Plan:
-    """Plan quick looks whose runs are there already.
+def finished_plan(root: Path, prefix: str, *, without: str = "") -> ReproductionPlan:
+    """Plan quick reproductions whose runs are there already.
 
     Those of the experiment named last lack the table that all rates are computed from.
     """

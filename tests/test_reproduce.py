@@ -14,8 +14,8 @@ from silvan.errors import OutputError
 from silvan.reproduce import (
     ClauseResult,
     Measurement,
-    Row,
     Target,
+    TargetRow,
     Verdict,
     compare,
     experiments,
@@ -72,8 +72,8 @@ def test_a_row_compares_the_mean_over_the_seeds() -> None:
         targets, [Measurement("a", (2.1, 2.3), (3.0, 3.0)), Measurement("b", (1.2,), (1.0,))]
     )
     first, second = rows
-    assert isinstance(first, Row)
-    assert isinstance(second, Row)
+    assert isinstance(first, TargetRow)
+    assert isinstance(second, TargetRow)
     assert (first.target.id, second.target.id) == ("b", "a")
     assert second.measured == pytest.approx(2.2)
     assert second.spread == pytest.approx(statistics.stdev([2.1, 2.3]))
@@ -98,7 +98,7 @@ def test_a_shape_is_a_row_too() -> None:
     ("measured", "expected"), [(0.91, True), (1.1, True), (1.11, False), (0.89, False)]
 )
 def test_within_means_no_further_than_the_tolerance(measured: float, *, expected: bool) -> None:
-    row = Row(Target("a", value=1.0, tol=0.1000001), measured, None, measured, (measured,))
+    row = TargetRow(Target("a", value=1.0, tol=0.1000001), measured, None, measured, (measured,))
     assert row.within_tolerance is expected
 
 

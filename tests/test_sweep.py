@@ -16,7 +16,7 @@ from hypothesis import given
 import silvan
 from silvan.sweeping.grid import parse_grid
 from silvan.sweeping.plan import plan
-from silvan.sweeping.table import Row, from_table, to_table
+from silvan.sweeping.table import SweepRow, from_table, to_table
 from silvan.toml_text import TomlValue
 from tests.conftest import INCAST, Command
 
@@ -252,7 +252,9 @@ VALUES: st.SearchStrategy[list[Any]] = st.one_of(
 @given(VALUES)
 def test_rows_survive_their_table(values: list[TomlValue]) -> None:
     rows = [
-        Row(f"{index:064x}", index, {"k": value}, {"total_gbps": 0.1 * index, "events": index}, 1.5)
+        SweepRow(
+            f"{index:064x}", index, {"k": value}, {"total_gbps": 0.1 * index, "events": index}, 1.5
+        )
         for index, value in enumerate(values)
     ]
     assert from_table(to_table(rows, ["k"]), ["k"]) == rows

@@ -50,7 +50,7 @@ Quantity = FloatArray
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class GroupRates:
     """Mean receive rates per host in Gbit/s.
 
     Attributes
@@ -64,7 +64,7 @@ class Rates:
     others: Quantity
 
 
-def rates(runs: Sequence[Result]) -> Rates:
+def rates(runs: Sequence[Result]) -> GroupRates:
     """Average the receive rates of a case's runs, one per seed."""
 
     def rate(run: Result, window: Window) -> tuple[float, float, float]:
@@ -80,7 +80,7 @@ def rates(runs: Sequence[Result]) -> Rates:
     values = np.array([[rate(run, window) for window in windows(run)] for run in runs])
     # Seeds, windows, groups: to groups, windows, seeds.
     everyone, hotspots, others = values.transpose(2, 1, 0)
-    return Rates(everyone, hotspots, others)
+    return GroupRates(everyone, hotspots, others)
 
 
 def windows_in_words(results: Results) -> tuple[str, str]:
@@ -109,7 +109,7 @@ def _level_label(level: str, p: int) -> str:
     return f"{level}, p = {p}"
 
 
-def by_level(results: Results) -> dict[str, dict[int, Rates]]:
+def by_level(results: Results) -> dict[str, dict[int, GroupRates]]:
     """Sort the runs of the first experiment by level, then by p in per cent."""
     return {
         level: {
@@ -140,7 +140,7 @@ _MEAN_COLUMNS = (
 )
 
 
-def _means(one: Rates) -> tuple[float, ...]:
+def _means(one: GroupRates) -> tuple[float, ...]:
     return tuple(
         float(group[window].mean())
         for window in (0, 1)
@@ -194,7 +194,7 @@ LEVEL_EXPERIMENT = Experiment(
 # Grids: the silent forest of Table II on a mesh and a torus.
 
 
-def by_fabric(results: Results) -> dict[str, dict[str, Rates]]:
+def by_fabric(results: Results) -> dict[str, dict[str, GroupRates]]:
     """Sort the runs of the second experiment by fabric, then ``off``, ``on`` and ``nohot``."""
     return {
         fabric: {case: rates(results[f"{fabric}, {case}"]) for case in (*CONTROL, "nohot")}
@@ -258,7 +258,7 @@ TRAFFICS: Mapping[str, Mapping[str, TomlValue]] = {
 """What is sent in the third experiment."""
 
 
-def by_routing(results: Results) -> dict[str, dict[str, dict[str, Rates]]]:
+def by_routing(results: Results) -> dict[str, dict[str, dict[str, GroupRates]]]:
     """Sort the runs of the third experiment by traffic, routing and control."""
     return {
         traffic: {
@@ -338,15 +338,15 @@ def _setting_label(setting: Setting) -> str:
     return f"T {threshold}, MR {marking_rate}, timer {timer}, increase {increase}"
 
 
-def by_setting(results: Results) -> dict[Setting, Rates]:
+def by_setting(results: Results) -> dict[Setting, GroupRates]:
     """Sort the runs of the fourth experiment by setting."""
     labels = {setting: _setting_label(setting) for setting in settings()}
     return {setting: rates(results[label]) for setting, label in labels.items() if label in results}
 
 
-def ideal(results: Results) -> Rates:
+def ideal(results: Results) -> GroupRates:
     """Give what hotspots and others receive at most: alone, and without hotspots."""
-    return Rates(
+    return GroupRates(
         everyone=rates(results["nohot"]).everyone,
         hotspots=rates(results["off"]).hotspots,
         others=rates(results["nohot"]).everyone,

@@ -50,7 +50,7 @@ _PEAK_SLACK = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Forest:
+class WindyForest:
     """What was measured for one share of B nodes.
 
     Attributes
@@ -63,7 +63,7 @@ class Forest:
     on: Mapping[int, Rates]
 
     @classmethod
-    def of(cls, results: Results, b_percent: int) -> Forest:
+    def of(cls, results: Results, b_percent: int) -> WindyForest:
         """Take the runs of one share of B nodes from an experiment's."""
         off, on = (
             {
@@ -97,7 +97,7 @@ class Forest:
 
 
 def _measure_fig5(results: Results) -> list[Measurement | Verdict]:
-    forest = Forest.of(results, 25)
+    forest = WindyForest.of(results, 25)
     gain, total, of_tmax = forest.gain(), forest.total_gain(), forest.of_tmax()
     high = mean_of([of_tmax[p] for p in of_tmax if p >= 60])
     every_p = "the value farthest from the paper's over all p"
@@ -121,7 +121,7 @@ def _measure_fig5(results: Results) -> list[Measurement | Verdict]:
 
 
 def _measure_fig8(results: Results) -> list[Measurement | Verdict]:
-    forest = Forest.of(results, 100)
+    forest = WindyForest.of(results, 100)
     gain, total = forest.gain(), forest.total_gain()
     ends = farthest({p: total[p] for p in (0, 100)}, 1.0)
     return [
@@ -136,7 +136,7 @@ def _measure_fig8(results: Results) -> list[Measurement | Verdict]:
 
 
 def _measure_fig6_7(results: Results) -> list[Measurement | Verdict]:
-    forests = {share: Forest.of(results, share) for share in (25, 50, 75)}
+    forests = {share: WindyForest.of(results, share) for share in (25, 50, 75)}
     return [judge("fig6_7", _more_wind(forests))]
 
 
@@ -144,7 +144,7 @@ def _measure_nothing(_results: Results) -> list[Measurement | Verdict]:
     return []
 
 
-def _close_to_tmax(forest: Forest) -> Clause:
+def _close_to_tmax(forest: WindyForest) -> Clause:
     def check(window: int) -> ClauseResult:
         high = {p: part for p, part in mean_curve(forest.of_tmax(), window).items() if p > 60}
         return ClauseResult(
@@ -159,7 +159,7 @@ def _close_to_tmax(forest: Forest) -> Clause:
     )
 
 
-def _hotspots_unharmed(forest: Forest) -> Clause:
+def _hotspots_unharmed(forest: WindyForest) -> Clause:
     def check(window: int) -> ClauseResult:
         change = {
             p: float(ratio(forest.on[p].hotspots, forest.off[p].hotspots)[window].mean()) - 1
@@ -177,7 +177,7 @@ def _hotspots_unharmed(forest: Forest) -> Clause:
     )
 
 
-def _more_wind(forests: Mapping[int, Forest]) -> list[Clause]:
+def _more_wind(forests: Mapping[int, WindyForest]) -> list[Clause]:
     """List what must change as the share of B nodes grows."""
     shares = _listed(forests)
 
@@ -260,7 +260,7 @@ def _stated(figure: str) -> dict[str, list[tuple[int, float]]]:
 def _tabulate(b_percents: Sequence[int], results: Results) -> PointTable:
     rows = []
     for share in b_percents:
-        forest = Forest.of(results, share)
+        forest = WindyForest.of(results, share)
         for p in forest.on:
             off, on = forest.off[p], forest.on[p]
             row: list[float | str] = [share, p, off.others.shape[1], on.others.shape[1]]
@@ -295,7 +295,7 @@ def _draw(figure: str, b_percent: int, results: Results, folder: Path) -> Sequen
     from silvan_papers.figures.windy import draw_windy
 
     return draw_windy(
-        Forest.of(results, b_percent),
+        WindyForest.of(results, b_percent),
         title=f"Figure {figure[3:]}: {b_percent} % B nodes, a windy forest",
         stated=_stated(figure),
         windows=windows_in_words(results),
@@ -310,7 +310,7 @@ def _draw_fig6_7(results: Results, folder: Path) -> Sequence[Path]:
 
     shares = (25, 50, 75)
     return draw_more_wind(
-        {share: Forest.of(results, share) for share in shares},
+        {share: WindyForest.of(results, share) for share in shares},
         windows=windows_in_words(results),
         table=_tabulate(shares, results),
         folder=folder,

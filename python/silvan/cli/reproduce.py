@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from silvan.errors import SilvanError
-    from silvan.reproduce.experiment import PointTable, Row, ShapeRow
-    from silvan.reproduce.plan import Plan
+    from silvan.reproduce.experiment import PointTable, ShapeRow, TargetRow
+    from silvan.reproduce.plan import ReproductionPlan
     from silvan.reproduce.reproduction import Outcome
 
 
@@ -103,7 +103,7 @@ def reproduce(
         _put_tables(outcome, rows[outcome.id], change=plan.change)
 
 
-def _put_plan(plan: Plan, root: Path, *, as_json: bool) -> None:
+def _put_plan(plan: ReproductionPlan, root: Path, *, as_json: bool) -> None:
     """Print how many runs each experiment needs, and how many are finished."""
     from rich.table import Table
 
@@ -139,7 +139,7 @@ def _put_plan(plan: Plan, root: Path, *, as_json: bool) -> None:
     put_table(table)
 
 
-def _carry_out(plan: Plan, root: Path, figures: Path) -> list[Outcome]:
+def _carry_out(plan: ReproductionPlan, root: Path, figures: Path) -> list[Outcome]:
     """Do all runs that are not finished yet, and evaluate each experiment.
 
     What cannot be evaluated stops nothing else; the first such error is raised at the end.
@@ -173,7 +173,7 @@ def _carry_out(plan: Plan, root: Path, figures: Path) -> list[Outcome]:
     return [outcomes[experiment] for experiment in plan.needs]
 
 
-def _put_tables(outcome: Outcome, rows: Sequence[Row | ShapeRow], *, change: str) -> None:
+def _put_tables(outcome: Outcome, rows: Sequence[TargetRow | ShapeRow], *, change: str) -> None:
     """Print an experiment's points, then the paper's statements about them."""
     title = outcome.title + (f" ({change}: not comparable)" if change else "")
     if outcome.points is not None:
@@ -195,7 +195,7 @@ def _point_table(title: str, points: PointTable) -> Table:
     return table
 
 
-def _target_table(outcome: Outcome, title: str, rows: Sequence[Row | ShapeRow]) -> Table:
+def _target_table(outcome: Outcome, title: str, rows: Sequence[TargetRow | ShapeRow]) -> Table:
     from rich.table import Table
 
     from silvan.reproduce.experiment import ShapeRow

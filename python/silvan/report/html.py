@@ -11,13 +11,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from silvan import _silvan
 from silvan.cache import build_id
 from silvan.folders import write_text
-from silvan.reproduce.experiment import Row, ShapeRow
-from silvan.reproduce.plan import Plan
+from silvan.reproduce.experiment import ShapeRow, TargetRow
+from silvan.reproduce.plan import ReproductionPlan
 from silvan.reproduce.reproduction import Outcome, all_costs
 from silvan.wording import significant
 
 
-def write_report(plan: Plan, outcomes: Sequence[Outcome], path: Path) -> Path:
+def write_report(plan: ReproductionPlan, outcomes: Sequence[Outcome], path: Path) -> Path:
     """Write the report of a reproduction.
 
     Figures are inside the file as data, and its content security policy forbids everything that
@@ -25,7 +25,7 @@ def write_report(plan: Plan, outcomes: Sequence[Outcome], path: Path) -> Path:
 
     Parameters
     ----------
-    plan : Plan
+    plan : ReproductionPlan
         What was run.
     outcomes : sequence of Outcome
         What became of each experiment.
@@ -72,7 +72,7 @@ def write_report(plan: Plan, outcomes: Sequence[Outcome], path: Path) -> Path:
 class _Tally:
     """How many of some rows are within the tolerance, in each window."""
 
-    def __init__(self, rows: Iterator[Row | ShapeRow]) -> None:
+    def __init__(self, rows: Iterator[TargetRow | ShapeRow]) -> None:
         listed = list(rows)
         self.count = len(listed)
         self.whole = sum(row.within_tolerance for row in listed)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from silvan.cache import kept_result
 from silvan.errors import EvaluationError, OutputError, SilvanError, SimulationError
 from silvan.processes import Died, Event, Pool, Raised, Report, cores
-from silvan.reproduce.plan import FinishedRun, Plan
+from silvan.reproduce.plan import FinishedRun, ReproductionPlan
 from silvan.reproduce.registry import experiments
 from silvan.reproduce.reproduction import Outcome, evaluate
 from silvan.simulation import Progress, run
@@ -84,13 +84,13 @@ Step: TypeAlias = RunDone | Evaluating | Evaluated | Failed
 
 
 def carry_out(
-    plan: Plan, root: Path, figures: Path, on_progress: OnProgress | None = None
+    plan: ReproductionPlan, root: Path, figures: Path, on_progress: OnProgress | None = None
 ) -> Generator[Step, None, None]:
     """Do all runs of a plan, and measure and draw each experiment as soon as its runs are there.
 
     Parameters
     ----------
-    plan : Plan
+    plan : ReproductionPlan
         The runs, and which experiment needs which.
     root : Path
         Folder of finished runs. What is there already is not run again; each new result is added
@@ -142,7 +142,7 @@ def carry_out(
 class _Agenda:
     """What is left to be started."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ReproductionPlan) -> None:
         self._names = list(plan.needs)
         self._count = len(plan.runs)
         self._missing = {
@@ -172,7 +172,7 @@ class _Agenda:
                     self.ready.append(name)
 
 
-def _run_done(plan: Plan, event: Event) -> RunDone:
+def _run_done(plan: ReproductionPlan, event: Event) -> RunDone:
     match event:
         case Raised(_, error):
             raise error

@@ -192,7 +192,7 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TargetRow:
     """A paper's number next to ours.
 
     Attributes
@@ -286,7 +286,7 @@ class ShapeRow:
         return self.verdict.steady.holds
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the row as plain values, for JSON; the numbers of a :class:`Row` are null."""
+        """Give the row as plain values, for JSON; the numbers of a :class:`TargetRow` are null."""
         return {
             "id": self.target.id,
             "what": self.target.shape,
@@ -308,7 +308,7 @@ class ShapeRow:
 
 def compare(
     targets: Mapping[str, Target], measured: Sequence[Measurement | Verdict]
-) -> list[Row | ShapeRow]:
+) -> list[TargetRow | ShapeRow]:
     """Put what was measured next to the targets of the same id.
 
     Parameters
@@ -320,7 +320,7 @@ def compare(
 
     Returns
     -------
-    list of Row or ShapeRow
+    list of TargetRow or ShapeRow
         One row for each, in the order of the targets.
 
     Raises
@@ -332,10 +332,10 @@ def compare(
     return [_row(targets[one.id], one) for one in sorted(measured, key=lambda one: order[one.id])]
 
 
-def _row(target: Target, one: Measurement | Verdict) -> Row | ShapeRow:
+def _row(target: Target, one: Measurement | Verdict) -> TargetRow | ShapeRow:
     if isinstance(one, Verdict):
         return ShapeRow(target, one)
-    return Row(
+    return TargetRow(
         target=target,
         measured=statistics.fmean(one.values),
         spread=statistics.stdev(one.values) if len(one.values) > 1 else None,

@@ -57,7 +57,7 @@ class FinishedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReproductionPlan:
     """All runs of some experiments of a paper.
 
     Attributes
@@ -123,7 +123,7 @@ def make_plan(
     seeds: int | None = None,
     quick: bool = False,
     overrides: Mapping[str, TomlValue] | None = None,
-) -> Plan:
+) -> ReproductionPlan:
     """Plan all runs of some experiments.
 
     Two cases with equal scenarios share their runs.
@@ -143,7 +143,7 @@ def make_plan(
 
     Returns
     -------
-    Plan
+    ReproductionPlan
         The runs.
 
     Raises
@@ -176,7 +176,7 @@ def make_plan(
                     runs[name] = _planned(experiment, case, scenario, seed=name[1])
     names = sorted(runs, key=lambda name: -runs[name].weight)
     places = {name: place for place, name in enumerate(names)}
-    return Plan(
+    return ReproductionPlan(
         paper,
         quick,
         runs=[runs[name] for name in names],

@@ -13,8 +13,8 @@ from silvan import _silvan
 from silvan.cache import build_id
 from silvan.errors import OutputError
 from silvan.folders import unwritable, write_text
-from silvan.reproduce.experiment import Experiment, PointTable, Row, ShapeRow, compare
-from silvan.reproduce.plan import FinishedRun, Plan
+from silvan.reproduce.experiment import Experiment, PointTable, ShapeRow, TargetRow, compare
+from silvan.reproduce.plan import FinishedRun, ReproductionPlan
 from silvan.reproduce.registry import find_paper
 from silvan.result import Result
 
@@ -71,7 +71,7 @@ class Outcome:
         The experiment's.
     windows : tuple of str
         Its two averaging windows in words.
-    rows : tuple of Row or ShapeRow
+    rows : tuple of TargetRow or ShapeRow
         The paper's statements next to what was measured.
     points : PointTable, optional
         The figure's points.
@@ -86,7 +86,7 @@ class Outcome:
     id: str
     title: str
     windows: tuple[str, str]
-    rows: tuple[Row | ShapeRow, ...]
+    rows: tuple[TargetRow | ShapeRow, ...]
     points: PointTable | None
     figures: tuple[Path, ...]
     costs: tuple[RunCost, ...]
@@ -156,12 +156,12 @@ def all_costs(outcomes: Sequence[Outcome]) -> list[RunCost]:
     return list(costs.values())
 
 
-def claim_folder(plan: Plan, figures: Path, *, overwrite: bool) -> None:
+def claim_folder(plan: ReproductionPlan, figures: Path, *, overwrite: bool) -> None:
     """Make sure that figures of different versions or changes do not get mixed in a folder.
 
     Parameters
     ----------
-    plan : Plan
+    plan : ReproductionPlan
         What is reproduced.
     figures : Path
         Folder of its figures, reports and manifests.
@@ -203,7 +203,7 @@ def claim_folder(plan: Plan, figures: Path, *, overwrite: bool) -> None:
                 raise unwritable(figures / name, error) from None
 
 
-def manifest(plan: Plan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Say what a reproduction consists of: simulator, numbers, runs and files.
 
     Returns
@@ -242,7 +242,7 @@ def manifest(plan: Plan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def write_manifest(plan: Plan, outcomes: Sequence[Outcome], path: Path) -> Path:
+def write_manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome], path: Path) -> Path:
     """Write the manifest as JSON.
 
     Raises

@@ -59,7 +59,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SweepPlan:
     """All runs of a sweep.
 
     Attributes
@@ -146,7 +146,7 @@ def plan(
     *,
     seeds: int | None = None,
     seed: int | None = None,
-) -> Plan:
+) -> SweepPlan:
     """List the runs of a sweep; every one is built and checked.
 
     Parameters
@@ -162,7 +162,7 @@ def plan(
 
     Returns
     -------
-    Plan
+    SweepPlan
         The runs.
 
     Raises
@@ -196,7 +196,7 @@ def plan(
     _require_distinct(points)
     if idle:
         warn_without_traffic(idle[0])
-    return Plan(scenario, axes, tuple(points))
+    return SweepPlan(scenario, axes, tuple(points))
 
 
 def _require_distinct(points: Sequence[Point]) -> None:

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from silvan.errors import OutputError, one_line, shown
 from silvan.folders import LOCK, exclusive, require_writable, unwritable, write_bytes, write_text
 from silvan.result import Result
-from silvan.sweeping.plan import Plan, Point
-from silvan.sweeping.table import Row, from_table, to_table
+from silvan.sweeping.plan import Point, SweepPlan
+from silvan.sweeping.table import SweepRow, from_table, to_table
 from silvan.toml_text import TomlValue
 
 MANIFEST = "sweep.json"
@@ -85,9 +85,9 @@ class SweepFolder:
         Whether all tables of every point are kept.
     """
 
-    def __init__(self, path: Path, plan: Plan, simulator: str, *, tables: bool) -> None:
+    def __init__(self, path: Path, plan: SweepPlan, simulator: str, *, tables: bool) -> None:
         self.path = path
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, SweepRow] = {}
         self.failures: dict[str, Failure] = {}
         self._plan = plan
         self._simulator = simulator
@@ -96,7 +96,7 @@ class SweepFolder:
     @classmethod
     @contextmanager
     def open(
-        cls, path: Path, plan: Plan, simulator: str, *, tables: bool, overwrite: bool = False
+        cls, path: Path, plan: SweepPlan, simulator: str, *, tables: bool, overwrite: bool = False
     ) -> Iterator[SweepFolder]:
         """Begin a sweep in a folder, or go on with the one that is there.
 
@@ -104,7 +104,7 @@ class SweepFolder:
         ----------
         path : Path
             The folder; made if it is missing.
-        plan : Plan
+        plan : SweepPlan
             What is swept.
         simulator : str
             The build that is to run it.
@@ -155,7 +155,7 @@ class SweepFolder:
             return False
         return not self.tables or self._tables_of(point.hash).exists()
 
-    def finish(self, point: Point, row: Row, result: Result | None) -> None:
+    def finish(self, point: Point, row: SweepRow, result: Result | None) -> None:
         """Keep a finished point.
 
         Raises
@@ -231,7 +231,7 @@ class SweepFolder:
             failures = before.failures
             self.failures = {one.hash: one for one in failures if one.hash not in self.rows}
 
-    def _ordered(self) -> list[Row]:
+    def _ordered(self) -> list[SweepRow]:
         planned = [point.hash for point in self._plan.points]
         known = set(planned)
         # Points of an earlier, larger grid stay behind those of this one.
@@ -268,7 +268,7 @@ class SweepFolder:
             path.unlink()
 
 
-def read_rows(path: Path, keys: Sequence[str]) -> dict[str, Row]:
+def read_rows(path: Path, keys: Sequence[str]) -> dict[str, SweepRow]:
     """Read the finished points of a sweep's folder.
 
     Parameters
@@ -288,13 +288,13 @@ def read_rows(path: Path, keys: Sequence[str]) -> dict[str, Row]:
     OutputError
         A file is damaged.
     """
-    rows: dict[str, Row] = {}
+    rows: dict[str, SweepRow] = {}
     file = path / POINTS
     try:
         if file.exists():
             rows = {row.hash: row for row in from_table(pq.read_table(file), keys)}
         for file in sorted((path / _PARTS).glob("*.json")):
-            row = Row(**json.loads(file.read_text(encoding="utf-8")))
+            row = SweepRow(**json.loads(file.read_text(encoding="utf-8")))
             rows[row.hash] = row
     except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as error:
         raise OutputError(
@@ -368,7 +368,7 @@ def _one_line(error: Exception) -> str:
     return shown(text).lower()
 
 
-def _base(plan: Plan) -> dict[str, TomlValue]:
+def _base(plan: SweepPlan) -> dict[str, TomlValue]:
     """Give all values of the scenario that must stay while a sweep goes on, by dotted key."""
     tables = plan.scenario.to_dict()
     tables.pop("sweep", None)

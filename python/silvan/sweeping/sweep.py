@@ -22,9 +22,9 @@ from silvan.scenario import Scenario
 from silvan.scheme_check import require_scheme
 from silvan.sweeping.local import run_here
 from silvan.sweeping.outcome import Outcome, Succeeded
-from silvan.sweeping.plan import Grid, Plan, plan
+from silvan.sweeping.plan import Grid, SweepPlan, plan
 from silvan.sweeping.store import Failure, SweepFolder
-from silvan.sweeping.table import Row
+from silvan.sweeping.table import SweepRow
 from silvan.sweeping.work import Task
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def sweep(
             point = todo[outcome.index]
             if isinstance(outcome, Succeeded):
                 made = outcome.finished
-                row = Row(point.hash, point.seed, point.values, made.measures, made.wall_s)
+                row = SweepRow(point.hash, point.seed, point.values, made.measures, made.wall_s)
                 folder.finish(point, row, made.result)
                 done += 1
                 tell()
@@ -261,7 +261,7 @@ def _check_arguments(
             checked_argument(name, value, kind, wanted)
 
 
-def _require_scheme(planned: Plan, point_timeout_s: float | None) -> None:
+def _require_scheme(planned: SweepPlan, point_timeout_s: float | None) -> None:
     """Make the scheme in Python of the first point that has one: it would fail at all others.
 
     A file that takes too long may do so at this point only, so the sweep goes on.

@@ -13,7 +13,7 @@ from silvan.toml_text import TomlValue
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SweepRow:
     """A finished point.
 
     Attributes
@@ -47,12 +47,12 @@ _FRACTIONAL = ("_gbps", "_max_ns")
 """Ends of the names of measures that are not whole numbers."""
 
 
-def to_table(rows: Sequence[Row], keys: Sequence[str]) -> pa.Table:
+def to_table(rows: Sequence[SweepRow], keys: Sequence[str]) -> pa.Table:
     """Make one table of all rows.
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of SweepRow
         Finished points.
     keys : sequence of str
         The keys that the sweep varies.
@@ -74,11 +74,11 @@ def to_table(rows: Sequence[Row], keys: Sequence[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def from_table(table: pa.Table, keys: Sequence[str]) -> list[Row]:
+def from_table(table: pa.Table, keys: Sequence[str]) -> list[SweepRow]:
     """Give the rows of a table that :func:`to_table` has made."""
     measures = [name for name in table.column_names if name not in (*keys, *_LAST)]
     return [
-        Row(
+        SweepRow(
             hash=row["hash"],
             seed=row["seed"],
             values={key: row[key] for key in keys},

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
     from silvan.reproduce.experiment import PointTable
-    from silvan_papers.gran2012_beyond import Quantity, Rates, Setting
+    from silvan_papers.gran2012_beyond import GroupRates, Quantity, Setting
 
 _RATE = "receive rate per host (Gbit/s)"
 _BAR_WIDTH = 0.36
@@ -27,7 +27,7 @@ _LEVEL_COLOURS = (style.CC_COLOURS["off"], style.CC_COLOURS["on"], style.SHADES[
 
 
 def draw_levels(
-    levels: Mapping[str, Mapping[int, Rates]], *, window: str, table: PointTable, folder: Path
+    levels: Mapping[str, Mapping[int, GroupRates]], *, window: str, table: PointTable, folder: Path
 ) -> list[Path]:
     """Draw rates over p for each level of control.
 
@@ -84,7 +84,7 @@ def draw_levels(
 
 
 def draw_fabrics(
-    fabrics: Mapping[str, Mapping[str, Rates]], *, window: str, table: PointTable, folder: Path
+    fabrics: Mapping[str, Mapping[str, GroupRates]], *, window: str, table: PointTable, folder: Path
 ) -> list[Path]:
     """Draw bars for each fabric, congestion control off and on.
 
@@ -115,7 +115,7 @@ def draw_fabrics(
 
 
 def draw_routings(
-    traffics: Mapping[str, Mapping[str, Mapping[str, Rates]]],
+    traffics: Mapping[str, Mapping[str, Mapping[str, GroupRates]]],
     *,
     window: str,
     table: PointTable,
@@ -156,7 +156,7 @@ def draw_routings(
 def _bars(
     axes: Axes,
     title: str,
-    groups: Mapping[str, Mapping[str, Rates]],
+    groups: Mapping[str, Mapping[str, GroupRates]],
     group: str,
     levels: Sequence[float] = (),
 ) -> None:

@@ -11,7 +11,7 @@ from silvan_papers.figures.panels import Line, Mark, Panel, draw_panels, line_st
 
 if TYPE_CHECKING:
     from silvan.reproduce.experiment import PointTable
-    from silvan_papers.gran2012_windy import Forest
+    from silvan_papers.gran2012_windy import WindyForest
 
 _AXIS = "p (%)"
 _TICKS = {p: str(p) for p in range(0, 101, 20)}
@@ -22,7 +22,7 @@ Stated = Mapping[str, Sequence[tuple[int, float]]]
 
 
 def draw_windy(
-    forest: Forest,
+    forest: WindyForest,
     *,
     title: str,
     stated: Stated,
@@ -35,7 +35,7 @@ def draw_windy(
 
     Parameters
     ----------
-    forest : Forest
+    forest : WindyForest
         What was measured.
     title : str
         Title of the figure.
@@ -99,7 +99,7 @@ def draw_windy(
 
 
 def draw_more_wind(
-    forests: Mapping[int, Forest],
+    forests: Mapping[int, WindyForest],
     *,
     windows: tuple[str, str],
     table: PointTable,
@@ -166,7 +166,7 @@ def _marks(stated: Stated, group: str) -> Iterator[Mark]:
             yield Mark(p, value, colour)
 
 
-def _other_marks(forest: Forest, stated: Stated) -> Iterator[Mark]:
+def _other_marks(forest: WindyForest, stated: Stated) -> Iterator[Mark]:
     yield from _marks(stated, "others")
     for p, factor in stated.get("others.on/tmax", ()):
         if p in forest.tmax:
