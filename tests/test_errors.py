@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 import silvan
-from silvan.errors import OutputError, ScenarioError, SilvanError, SimulationError
+from silvan.errors import OutputError, ScenarioError, SchemeError, SilvanError, SimulationError
 
 ERRORS = [
     SilvanError("wrong", "mend it"),
     ScenarioError("unknown key", "a.toml", 3, "did you mean this?", "switch.this", 5),
     SimulationError("stalled", ("S1:1 VL0", "S2:1 VL0"), "break the cycle"),
     OutputError("cannot write"),
+    SchemeError("no function", "half.py", 3, "write one", hook="release", time_ps=5),
 ]
 
 
@@ -25,6 +26,18 @@ def test_an_error_survives_the_way_from_a_worker_process(error: SilvanError) -> 
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is type(error)
     assert (str(copy), vars(copy)) == (str(error), vars(error))
+
+
+def test_each_class_of_errors_survives_the_way_from_a_worker_process() -> None:
+    classes, found = [SilvanError], []
+    while classes:
+        one = classes.pop()
+        classes += one.__subclasses__()
+        error = one("wrong")
+        copy = pickle.loads(pickle.dumps(error))
+        assert (type(copy), str(copy), vars(copy)) == (one, "wrong", vars(error))
+        found.append(one)
+    assert {SchemeError, SimulationError, OutputError} <= set(found)
 
 
 @pytest.mark.parametrize(

@@ -188,12 +188,10 @@ class SchemeError(ScenarioError):
         time_ps: int | None = None,
     ) -> None:
         super().__init__(message, source, line, hint)
+        # Pickling rebuilds an exception from its arguments, and the others from its state.
+        self.args = (self.message, source, line, self.hint)
         self.hook = hook
         self.time_ps = time_ps
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Pickling gives positional arguments only, and restores the others from the state.
-        return type(self), self.args, self.__dict__
 
 
 class SimulationError(SilvanError):
