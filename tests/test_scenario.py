@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import pickle
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +154,45 @@ def test_tables_are_attributes_with_defaults_filled_in() -> None:
 def test_a_scenario_crosses_processes() -> None:
     scenario = silvan.Scenario.from_toml(INCAST)
     assert pickle.loads(pickle.dumps(scenario)) == scenario
+
+
+def test_a_table_of_a_scenario_crosses_processes_and_never_changes() -> None:
+    table = silvan.Scenario.from_toml(INCAST).run
+    for one in (pickle.loads(pickle.dumps(table)), copy.copy(table), copy.deepcopy(table)):
+        assert (type(one), one, repr(one)) == (type(table), table, repr(table))
+    with pytest.raises(AttributeError, match="a scenario never changes: its seed cannot be set"):
+        table.seed = 2
+    with pytest.raises(AttributeError, match="no attribute '__setitem__'"):
+        _ = table.__setitem__
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, b"x", object(), 2**63, {"deep": [None]}, "\ud800"],
+    ids=lambda one: repr(one)[:9],
+)
+def test_a_value_without_a_toml_form_is_named_by_its_key(value: Any) -> None:
+    makes: list[Callable[[], silvan.Scenario]] = [
+        lambda: silvan.Scenario(run={"seed": value}),
+        lambda: silvan.Scenario().override({"run.seed": value}),
+    ]
+    for make in makes:
+        with pytest.raises(silvan.ScenarioError, match=r"^run\.seed") as caught:
+            make()
+        assert caught.value.key is not None
+        assert caught.value.key.startswith("run.seed")
+        assert caught.value.hint is not None
+
+
+@pytest.mark.parametrize("key", ["run.seed = 5 #", "run.seed = 5\nname", "", "run..seed", "a b"])
+def test_a_malformed_key_sets_nothing_else(key: str) -> None:
+    with pytest.raises(silvan.ScenarioError, match="cannot have the key"):
+        silvan.Scenario(**{key: "x"})
+
+
+def test_text_that_is_not_utf8_is_refused() -> None:
+    with pytest.raises(silvan.ScenarioError, match="not UTF-8"):
+        silvan.Scenario.from_toml('name = "\ud800"')
 
 
 def test_every_key_of_a_scenario_is_in_the_schema() -> None:

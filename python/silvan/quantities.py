@@ -71,16 +71,30 @@ class Table(Mapping[str, Any]):
 
     __slots__ = ("_path", "_values")
 
+    _path: str
+    _values: Mapping[str, Any]
+
     def __init__(self, values: Mapping[str, Any], path: str) -> None:
-        self._values = values
-        self._path = path
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "_path", path)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"{self._path}: a scenario never changes: its {name} cannot be set, "
+            "override makes a changed copy"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._values, self._path)
 
     def __getitem__(self, key: str) -> Any:
         return _typed(self._values[key], f"{self._path}.{key}")
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         key = name.rstrip("_").replace("_", "-")
-        if name.startswith("_") or key not in self._values:
+        if key not in self._values:
             raise AttributeError(f"{self._path}: the scenario sets no key {key!r} here")
         return self[key]
 

@@ -15,7 +15,7 @@ from silvan import _silvan
 from silvan.errors import ScenarioError, ScenarioWarning, shown
 from silvan.input_files import SCENARIO_BYTES, read_text
 from silvan.quantities import Table
-from silvan.toml_text import SupportsToList, TomlInput, TomlValue, flatten, literal
+from silvan.toml_text import SupportsToList, TomlInput, TomlValue, literal, literals, require_utf8
 
 # How errors name a value within the sweep's table, before they name its key.
 _IN_SWEEP = re.compile(r"^sweep\.vary\.(?:.*?\.\d+: )?")
@@ -65,7 +65,7 @@ class Scenario:
     __slots__ = ("_native", "_table")
 
     def __init__(self, **tables: TomlInput) -> None:
-        lines = [f"{key} = {literal(value)}" for key, value in flatten(tables)]
+        lines = [f"{key} = {value}" for key, value in literals(tables)]
         self._native = _silvan.Scenario.from_toml("\n".join(lines), None, [])
         self._table: Table | None = None
 
@@ -110,6 +110,7 @@ class Scenario:
                 f"{shown(repr(text))} is not the text of a scenario",
                 hint="read a file with silvan.Scenario.from_file(path)",
             )
+        require_utf8(text)
         named = None if source is None else str(source)
         assignments = _assignments({} if overrides is None else overrides)
         return cls._wrap(_silvan.Scenario.from_toml(text, named, assignments))
@@ -567,7 +568,7 @@ def _assignments(tables: Mapping[str, object]) -> list[tuple[str, str]]:
         raise ScenarioError(
             f"{shown(repr(tables))} is not a mapping of keys to values", hint=_MAPPING
         )
-    return [(key, literal(value)) for key, value in flatten(tables)]
+    return literals(tables)
 
 
 def schema() -> dict[str, Any]:

@@ -32,6 +32,8 @@ TomlInput: TypeAlias = (
 
 _DEEPEST = 64
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_KEY_PART = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\[^\n])*"|'[^'\n]*')"""
+_DOTTED_KEY = re.compile(rf"{_KEY_PART}(?:\.{_KEY_PART})*")
 
 
 def literal(value: object) -> str:
@@ -102,13 +104,18 @@ def _whole_number(value: int) -> str:
     )
 
 
-def _text(value: str) -> str:
+def require_utf8(text: str) -> None:
+    """Make sure that a text can be encoded, so that it has no half of a surrogate pair."""
     try:
-        value.encode("utf-8")
+        text.encode("utf-8")
     except UnicodeEncodeError:
         raise ScenarioError(
-            f"{value!r} is not UTF-8 text", hint="write it with characters of Unicode"
+            f"{shown(repr(text))} is not UTF-8 text", hint="write it with characters of Unicode"
         ) from None
+
+
+def _text(value: str) -> str:
+    require_utf8(value)
     # JSON and TOML share their escapes; TOML also forbids a raw DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
@@ -154,6 +161,32 @@ def _flatten(tables: Mapping[str, object], depth: int) -> Iterator[tuple[str, ob
             yield from _flatten(inner, depth + 1)
         else:
             yield key, value
+
+
+def literals(tables: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Write nested tables as dotted keys and TOML literals.
+
+    Raises
+    ------
+    ScenarioError
+        A key is malformed, or a value has no TOML form. The error names the key.
+
+    Examples
+    --------
+    >>> literals({"host": {"sink-rate": "13.6 Gbit/s"}, "run.seed": 2})
+    [('host.sink-rate', '"13.6 Gbit/s"'), ('run.seed', '2')]
+    """
+    return [(key, _named_literal(key, value)) for key, value in flatten(tables)]
+
+
+def _named_literal(key: str, value: object) -> str:
+    # A key of the caller must not add lines or comments to the text.
+    if not _DOTTED_KEY.fullmatch(key):
+        raise _no_key(key)
+    try:
+        return literal(value)
+    except ScenarioError as error:
+        raise ScenarioError(f"{key}: {error.message}", hint=error.hint, key=key) from None
 
 
 def parse_assignments(words: Sequence[str]) -> dict[str, TomlValue]:
