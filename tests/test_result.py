@@ -153,6 +153,26 @@ def test_a_damaged_result_is_an_error_with_a_hint(
     assert caught.value.hint is not None
 
 
+@pytest.mark.parametrize(
+    ("manifest", "reason"),
+    [("[]", "another type"), ("{}", "lacks a key"), ('{"tables": 3}', "another type")],
+)
+def test_a_manifest_of_another_form_is_no_result(
+    incast: silvan.Result, tmp_path: Path, manifest: str, reason: str
+) -> None:
+    folder = incast.write(tmp_path / "run")
+    (folder / "manifest.json").write_text(manifest)
+    with pytest.raises(silvan.OutputError, match=reason):
+        silvan.Result.read(folder)
+
+
+def test_a_missing_table_is_named(incast: silvan.Result, tmp_path: Path) -> None:
+    folder = incast.write(tmp_path / "run")
+    (folder / "ports.parquet").unlink()
+    with pytest.raises(silvan.OutputError, match=r"it has no ports\.parquet"):
+        silvan.Result.read(folder)
+
+
 def test_all_tables_are_arrow_tables(incast: silvan.Result) -> None:
     assert all(isinstance(table, pa.Table) for table in incast.tables.values())
     assert {"hosts", "host_series", "classes", "ports"} <= set(incast.tables)

@@ -366,13 +366,18 @@ class Result:
                 manifest["summary"],
                 manifest["version"],
             )
-        except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-            missing = error.filename if isinstance(error, FileNotFoundError) else None
-            reason = f"it has no {Path(missing).name}" if missing else str(error)
-            raise OutputError(
-                f"{folder}: no readable result: {reason}",
-                hint="name a folder that silvan run --out or Result.write made",
-            ) from None
+        except FileNotFoundError as error:
+            # Arrow names the file in the text only.
+            missing = Path(error.filename or str(error)).name
+            reason = f"it has no {missing}"
+        except (KeyError, TypeError) as error:
+            reason = f"its {MANIFEST} lacks a key or has one of another type: {error}"
+        except (OSError, ValueError, pa.ArrowException) as error:
+            reason = str(error)
+        raise OutputError(
+            f"{folder}: no readable result: {reason}",
+            hint="name a folder that silvan run --out or Result.write made",
+        )
 
     def __repr__(self) -> str:
         return f"<silvan.Result of {self.scenario.name!r}, seed {self.seed}>"
