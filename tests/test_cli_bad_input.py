@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,30 @@ def test_what_holds_no_result(
     for name, path in names.items():
         cause = cause.replace(name, path)
     assert message.startswith(cause)
+
+
+def test_a_closed_standard_output_is_refused_before_the_run(
+    incast_file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    words = [sys.executable, "-m", "silvan", "run", str(incast_file), "--out", str(out)]
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *words], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert closed.returncode == 2
+    assert closed.stderr.startswith("error: standard output is closed\nhint: ")
+    assert not out.exists()
+
+
+def test_a_closed_standard_error_does_not_matter(incast_file: Path) -> None:
+    words = [sys.executable, "-m", "silvan", "validate", str(incast_file), "--set", "run.seed=x"]
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (closed.returncode, closed.stdout) == (2, "")
 
 
 def test_a_file_system_that_is_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

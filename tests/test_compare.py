@@ -279,10 +279,11 @@ def test_a_scheme_without_published_settings_takes_part_if_it_is_named(
     assert "half" not in [one.name for one in baselines(scenario)]
 
 
-def test_an_unknown_scheme_is_named(command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["XYZ", ""])
+def test_an_unknown_scheme_is_named(command: Command, tmp_path: Path, name: str) -> None:
     (tmp_path / "small.toml").write_text(SCENARIO)
-    outcome = command("compare", "small.toml", "--schemes", "XYZ", cwd=tmp_path)
+    outcome = command("compare", "small.toml", "--schemes", name, cwd=tmp_path)
     assert outcome.status == 2
-    assert outcome.stderr.splitlines()[0] == "error: no scheme 'XYZ' to compare"
+    assert outcome.stderr.splitlines()[0] == f"error: no scheme {name!r} to compare"
     assert "ib-cc+dcms" in outcome.stderr
     assert not (tmp_path / "out").exists()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,6 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from silvan.cli.app import run_command
     from silvan.cli.printer import fail, is_stdout
 
+    if getattr(sys, "stderr", None) is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if getattr(sys, "stdout", None) is None:
+        # The next file that is opened would have its number, and receive what is printed.
+        fail("standard output is closed", "redirect it to /dev/null to discard what is printed")
+        return 2
     try:
         status = run_command(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()

@@ -63,7 +63,7 @@ def compare(
     from silvan.folders import Origin, claim_figures, write_text
 
     loaded = load(scenario, set_, scheme)
-    names = [name.strip() for name in schemes.split(",")] if schemes else []
+    names = [name.strip() for name in schemes.split(",")] if schemes is not None else []
     labels = [
         f"{one.name}, seed {loaded.seed + number}"
         for one in choose(loaded, names)
