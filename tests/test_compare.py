@@ -67,7 +67,7 @@ def test_victims_of_programs_are_the_hosts_that_are_waited_for(tmp_path: Path) -
             "program": [
                 {
                     "name": "work",
-                    "kind": "allreduce-ring",
+                    "kind": "allreduce",
                     "hosts": ["host-0000", "host-0001", "host-0002"],
                     "bytes": "3 MiB",
                 },

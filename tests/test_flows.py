@@ -49,7 +49,7 @@ hosts = 4
 
 [[traffic.program]]
 name = "sum"
-kind = "allreduce-ring"
+kind = "allreduce"
 bytes = "64 KiB"
 
 [[traffic.program]]

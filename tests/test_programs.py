@@ -58,15 +58,21 @@ def test_a_ring_of_any_size_passes_a_token_around() -> None:
     assert ranks[0]["end_ps"] == max(row["end_ps"] for row in ranks)
 
 
-@pytest.mark.parametrize("pattern", COLLECTIVES)
-def test_collectives_take_as_long_as_those_of_a_scenario(pattern: str) -> None:
+@pytest.mark.parametrize(
+    ("pattern", "algorithm"),
+    [*((name, None) for name in COLLECTIVES), ("allreduce", "doubling"), ("broadcast", "ring")],
+)
+def test_collectives_take_as_long_as_those_of_a_scenario(
+    pattern: str, algorithm: str | None
+) -> None:
     """Oracle: the same operation from the scenario, which makes it while it runs."""
     program = Program(4)
-    program.collective(pattern, "100 kB")
+    program.collective(pattern, "100 kB", algorithm)
+    chosen = {} if algorithm is None else {"algorithm": algorithm}
     built = _run(program)
     scenario = silvan.Scenario(
         fabric={"generator": "single-switch", "hosts": 4},
-        traffic={"program": [{"kind": pattern, "bytes": "100 kB"}]},
+        traffic={"program": [{"kind": pattern, "bytes": "100 kB", **chosen}]},
         run={"duration": "10 ms"},
     )
     made = silvan.run(scenario, seed=1)
@@ -109,6 +115,79 @@ def test_unmatched_tags_end_the_run_with_an_error() -> None:
     program[1].recv(0, "8 B", tag=2)
     with pytest.raises(SimulationError, match=r"stuck.*rank 1, line \d+.*tag 2.*tag 1"):
         _run(program)
+
+
+_CUT = bytes.fromhex("070a05302e302e34") + bytes([90, 8, 3])
+
+
+@pytest.mark.parametrize(
+    ("kind", "files", "message"),
+    [
+        ("chakra", {"t.0.et": _CUT}, r"t\.0\.et: byte 8: a message of 90 bytes starts here, but"),
+        ("chakra", {"t.1.et": _CUT}, r"traffic\.program\.0\.file: there is no .*t\.0\.et"),
+        (
+            "chakra",
+            {"t.0.json": b'{"workload_graph": []}', "t.2.json": b"{}"},
+            r"there is a file of rank 2, but none of rank 1",
+        ),
+        (
+            "chakra",
+            {
+                "t.0.json": b'{"workload_graph": []}',
+                "t.1.json": b'{"workload_graph": [{"Id": 4, "Name": "last", "NodeType": 6, '
+                b'"data_deps": [], "comm_src": 0, "comm_size": 8}]}',
+            },
+            r"t\.1\.json: rank 1, node 4 \(last\): a receive without a send: rank 0 sends 0 of 1",
+        ),
+        (
+            "chakra",
+            {
+                "t.0.json": b'{"workload_graph": [{"Id": 1, "NodeType": 4, "data_deps": [2]}, '
+                b'{"Id": 2, "NodeType": 4, "data_deps": [1]}]}'
+            },
+            r"t\.0\.json: rank 0: a cycle of dependencies: node \d waits for node \d",
+        ),
+        ("connections", {"t": b"Nodes 9\nConnections 1\n0->1 start 0"}, r"t:3: it has no size"),
+        ("aicb", {"t": b"[rank0 ~ rank3]\ncomm_type\n"}, r"t:2: there is no column"),
+        ("goal", {"t": (4223).to_bytes(8, "little")}, r"t: byte 8: the file ends within 4 bytes"),
+    ],
+)
+def test_bad_traces_end_with_their_place(
+    kind: str,
+    files: dict[str, bytes],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    scenario = tmp_path / "trace.toml"
+    scenario.write_text(f'[[traffic.program]]\nkind = "{kind}"\nfile = "t"\n')
+    assert run_command(["run", str(scenario)]) == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+    assert "hint: " in error
+
+
+def test_a_table_chooses_algorithms_by_size() -> None:
+    """Oracle: a rank sends 2 (n - 1) / n of the bytes in a ring, log2 n times all by doubling."""
+
+    def sent(size: str, **program: str) -> int:
+        entry = {"kind": "allreduce", "bytes": size, **program}
+        methods = [{"operation": "allreduce", "up-to": "8 KiB", "algorithm": "doubling"}]
+        scenario = silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 8},
+            traffic={"program": [entry], "collective": methods},
+            run={"duration": "10 ms"},
+        )
+        ranks = silvan.run(scenario, seed=1).tables["ranks"]["sent_bytes"].to_pylist()
+        assert len(set(ranks)) == 1
+        return int(ranks[0])
+
+    assert sent("8 KiB") == 3 * 8192
+    assert sent("16 KiB") == 2 * 7 * 2048
+    assert sent("8 KiB", algorithm="ring") == 2 * 7 * 1024
+    assert sent("16 KiB", chunk="1 KiB") == 2 * 7 * 2048
 
 
 @pytest.mark.parametrize(

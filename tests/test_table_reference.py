@@ -41,7 +41,7 @@ def every_table() -> dict[str, set[str]]:
             "incast": [{"to": "host-0000"}],
             "sequence": [message],
             "flow": [{"from": "host-0003", "to": "host-0004", "bytes": "16 KiB"}],
-            "program": [barrier, {"kind": "goal", "goal": GOAL, "name": "goal"}],
+            "program": [barrier, {"kind": "goal", "trace": GOAL, "name": "goal"}],
         },
         probe={"ports": True, "latency": "host", "classes": True, "trees": {}},
         run={"duration": "1 ms"},

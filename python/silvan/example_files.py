@@ -74,6 +74,8 @@ class Example:
         words = [word for call in self.commands for word in call.split()]
         if self.is_scenario:
             words += _strings(tomllib.loads(self.path.read_text("utf-8")))
+        # The trace of each rank of a program has a file of its own.
+        words += [path.name for word in words for path in folder.glob(f"{word}.[0-9]*.json")]
         named = {folder / word for word in words} - {self.path}
         companions = sorted(path.relative_to(folder) for path in named if path.is_file())
         return [Path(self.path.name), *companions]

@@ -15,11 +15,14 @@ from silvan.toml_text import TomlValue
 
 COLLECTIVES = (
     "barrier",
-    "allreduce-ring",
-    "allreduce-doubling",
+    "allreduce",
+    "reduce-scatter",
+    "allgather",
     "alltoall",
     "broadcast",
+    "reduce",
     "incast",
+    "scatter",
 )
 """Names of the collective operations."""
 
@@ -95,7 +98,7 @@ class Rank:
                 )
         self._after = [*self._after, *(request.label for request in requests)]
 
-    def take_part(self, pattern: str, size: str = "0 B") -> None:
+    def take_part(self, operation: str, size: str = "0 B", algorithm: str | None = None) -> None:
         """Take part in a collective operation of all ranks, and wait until this rank is through.
 
         All ranks must take part in the same operations in the same order; it is simpler to call
@@ -103,7 +106,8 @@ class Rank:
         """
         started: list[Request] = []
         try:
-            ops = _silvan.collective(pattern, self.size, self.number, Quantity(size).bytes)
+            count = Quantity(size).bytes
+            ops = _silvan.collective(operation, algorithm, self.size, self.number, count)
         except ValueError as error:
             raise SilvanError(str(error), hint=f"known: {', '.join(COLLECTIVES)}") from None
         for kind, partner, count, tag in ops:
@@ -179,20 +183,21 @@ class Program:
     def __iter__(self) -> Iterator[Rank]:
         return iter(self._ranks)
 
-    def collective(self, pattern: str, size: str = "0 B") -> None:
+    def collective(self, operation: str, size: str = "0 B", algorithm: str | None = None) -> None:
         """Let all ranks do a collective operation.
 
         Parameters
         ----------
-        pattern : str
-            ``barrier``, ``allreduce-ring``, ``allreduce-doubling``, ``alltoall``, ``broadcast``
-            or ``incast``; the last two from and to rank 0.
+        operation : str
+            One of `COLLECTIVES`, from or to rank 0 if it has a root.
         size : str
-            Bytes such as ``"1 MiB"``: of one message for ``alltoall`` and ``incast``, of
-            everything for the others.
+            Bytes such as ``"1 MiB"``: of one message for ``alltoall``, ``incast`` and ``scatter``,
+            of the vector with the parts of all ranks for the others.
+        algorithm : str or None
+            An algorithm that the operation is offered by; None is the default of scenarios.
         """
         for rank in self:
-            rank.take_part(pattern, size)
+            rank.take_part(operation, size, algorithm)
 
     def goal(self) -> str:
         """Give the program as a GOAL schedule, which LogGOPSim reads too."""
@@ -225,7 +230,7 @@ class Program:
         return {
             "name": name,
             "kind": "goal",
-            "goal": self.goal(),
+            "trace": self.goal(),
             "hosts": hosts,
             "ranks-per-host": ranks_per_host,
             "background": background,

@@ -42,7 +42,7 @@ FIRST_SWITCH = {
 }
 SCHEMES = ["none", "ib-cc", "ib-cc-pft", "pft", "ecn", "dcqcn", "half"]
 ALLTOALL = {"kind": "alltoall", "bytes": "4 KiB", "iterations": 2}
-ALLREDUCE = {"kind": "allreduce-ring", "bytes": "64 KiB", "iterations": 2}
+ALLREDUCE = {"kind": "allreduce", "bytes": "64 KiB", "iterations": 2}
 
 
 def drawn(rng: random.Random) -> dict[str, Any]:

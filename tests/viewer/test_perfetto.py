@@ -67,7 +67,7 @@ def test_ranks_have_the_time_of_their_program(tmp_path: Path) -> None:
     result = silvan.run(
         silvan.Scenario(
             fabric={"generator": "single-switch", "hosts": 4},
-            traffic={"program": [{"kind": "allreduce-ring", "bytes": "64 KiB"}]},
+            traffic={"program": [{"kind": "allreduce", "bytes": "64 KiB"}]},
             run={"duration": "1 ms"},
         )
     )

@@ -2,25 +2,34 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use silvan_workload::programs::{Group, Op, Pattern};
+use silvan_workload::programs::collective::{Algorithm, Collective, Operation};
+use silvan_workload::programs::{Group, Op};
 
 /// What the rank `me` of `ranks` does in a collective operation: `("send", to, bytes, tag)`,
 /// `("recv", from, bytes, tag)`, and `("wait", 0, 0, 0)` for all that it has started.
 #[pyfunction]
+#[pyo3(signature = (operation, algorithm, ranks, me, size))]
 pub fn collective(
-    pattern: &str,
+    operation: &str,
+    algorithm: Option<&str>,
     ranks: u32,
     me: u32,
     size: u64,
 ) -> PyResult<Vec<(&'static str, u32, u64, u32)>> {
-    let unknown = || PyValueError::new_err(format!("no collective operation {pattern:?}"));
-    let pattern = Pattern::named(pattern).ok_or_else(unknown)?;
+    let unknown = || PyValueError::new_err(format!("no collective operation {operation:?}"));
+    let mut collective = Collective::new(Operation::named(operation).ok_or_else(unknown)?, size);
+    if let Some(name) = algorithm {
+        let known = collective.operation.algorithms();
+        let named = Algorithm::named(name).filter(|algorithm| known.contains(algorithm));
+        let unknown = || PyValueError::new_err(format!("no algorithm {name:?} of {operation:?}"));
+        collective.algorithm = named.ok_or_else(unknown)?;
+    }
     if me >= ranks {
         let message = format!("rank {me} is out of range: there are {ranks} ranks");
         return Err(PyValueError::new_err(message));
     }
     let mut ops = Vec::new();
-    pattern.append(&mut ops, Group::all(ranks), me, size);
+    collective.append(&mut ops, Group::all(ranks), me);
     let plain = |op| match op {
         Op::Send { to, bytes, tag } => Some(("send", to, bytes, tag)),
         Op::Receive {

@@ -48,7 +48,7 @@ impl Given {
         if let Some(Self::List(programs)) = traffic.and_then(|table| table.get_mut("program")) {
             for program in programs {
                 if program.get("file").is_some() {
-                    program.insert("goal");
+                    program.insert("trace");
                 }
             }
         }

@@ -22,10 +22,11 @@ use crate::build::engine::{build_engine, check_engine_routes};
 use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes};
 use crate::build::import::{import_fabric, import_tables};
 use crate::build::limits::{check_name, check_runs, check_series};
-use crate::build::programs::{build_programs, import_schedules};
+use crate::build::programs::build_programs;
 use crate::build::python::import_python;
 use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
+use crate::build::traces::import_traces;
 use crate::build::traffic::{check_traffic, environment, traffic_error};
 use crate::effective;
 use crate::given::{self, Given};
@@ -158,7 +159,7 @@ impl Scenario {
         check_runs(&file)?;
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));
         let mut warnings = import_fabric(&mut file.fabric, &file.link, base)?;
-        let schedules = import_schedules(&mut file.traffic, base)?;
+        let traces = import_traces(&mut file.traffic, base)?;
         import_python(&mut file.control, base)?;
         let lanes_are_given = file.vl.sl_to_vl.is_some();
         effective::fill_defaults(&mut file);
@@ -200,7 +201,7 @@ impl Scenario {
         let environment = environment(&fabric, &engine.host, send_queue, &engine.packet, seed);
         let offered =
             Traffic::new(&file.traffic, &environment).map_err(|error| traffic_error(&error))?;
-        let programs = build_programs(&file, &fabric, schedules)?;
+        let programs = build_programs(&file, &fabric, &traces)?;
         let of_programs = programs.as_ref().map_or(0, |plan| plan.classes().len());
         let classes = offered.classes().len() + of_programs;
         check_series(&file, &fabric, classes)?;

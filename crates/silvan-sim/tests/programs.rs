@@ -12,7 +12,7 @@ const QUIET: &str = r#"
 generator = "single-switch"
 hosts = 4
 [[traffic.program]]
-kind = "allreduce-ring"
+kind = "allreduce"
 bytes = "64 KiB"
 iterations = 3
 "#;
@@ -73,7 +73,7 @@ fn a_program_that_does_not_end_in_time_is_an_error() {
 fn a_program_that_is_stuck_is_an_error() {
     let goal = "num_ranks 2\nrank 0 {\n}\nrank 1 {\nrecv 8b from 0\n}\n";
     let text = format!(
-        "[fabric]\ngenerator = \"single-switch\"\nhosts = 2\n[[traffic.program]]\nname = \"trace\"\nkind = \"goal\"\ngoal = '''\n{goal}'''\n"
+        "[fabric]\ngenerator = \"single-switch\"\nhosts = 2\n[[traffic.program]]\nname = \"trace\"\nkind = \"goal\"\ntrace = '''\n{goal}'''\n"
     );
     let error = output(&text, &[]).unwrap_err().to_string();
     assert!(
@@ -186,7 +186,7 @@ fn ranks_with_schedules_wait_when_they_do_not_compute() {
     let text = format!(
         "[fabric]\ngenerator = \"single-switch\"\nhosts = 2\n\
          [traffic.messaging]\noverhead = \"0 ns\"\noverhead-per-byte = \"0 ps\"\n\
-         [[traffic.program]]\nkind = \"goal\"\ngoal = \'\'\'\n{goal}\'\'\'\n"
+         [[traffic.program]]\nkind = \"goal\"\ntrace = \'\'\'\n{goal}\'\'\'\n"
     );
     let output = output(&text, &[]).unwrap();
     let ranks = output.table("ranks").unwrap();
@@ -207,7 +207,7 @@ fn times_of_operations_that_have_not_been_are_null() {
         s: send 8b to 1\ns requires b\n}\nrank 1 {\nr: recv 8b from 0\n}\n";
     let text = format!(
         "[fabric]\ngenerator = \"single-switch\"\nhosts = 2\n\
-         [[traffic.program]]\nkind = \"goal\"\nbackground = true\ngoal = \'\'\'\n{goal}\'\'\'\n\
+         [[traffic.program]]\nkind = \"goal\"\nbackground = true\ntrace = \'\'\'\n{goal}\'\'\'\n\
          [run]\nduration = \"100 us\"\n"
     );
     let output = output(&text, &[]).unwrap();

@@ -195,7 +195,7 @@ fn a_sequence_may_come_back_to_its_sender() {
 fn programs_run_together_with_sequences() {
     let program = r#"
         [[traffic.program]]
-        kind = "allreduce-ring"
+        kind = "allreduce"
         hosts = ["host-0001", "host-0002"]
         bytes = "4 KiB"
         background = true

@@ -107,6 +107,19 @@ pub(super) fn read(
     key: &KeyPath,
     limit: Bytes,
 ) -> Result<(String, String), ScenarioError> {
+    let (name, bytes) = in_bytes(file, base, key, limit)?;
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Ok((name, text))
+}
+
+/// The file's path as errors name it, and its contents of at most `limit`.
+pub(super) fn in_bytes(
+    file: &str,
+    base: &Path,
+    key: &KeyPath,
+    limit: Bytes,
+) -> Result<(String, Vec<u8>), ScenarioError> {
     let path = base.join(file);
     match limits::read_limited(&path, limit) {
         Ok(bytes) if COMPRESSED.iter().any(|start| bytes.starts_with(start)) => {
@@ -114,11 +127,7 @@ pub(super) fn read(
             let hint = "unpack it first, e.g. with unxz, gunzip or unzstd";
             Err(ScenarioError::new(key.clone(), message).with_hint(hint))
         }
-        Ok(bytes) => {
-            let text = String::from_utf8(bytes)
-                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-            Ok((path.display().to_string(), text))
-        }
+        Ok(bytes) => Ok((path.display().to_string(), bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
             let message = format!("{}: {error}", path.display());
             Err(ScenarioError::new(key.clone(), message).with_hint("name a smaller file"))

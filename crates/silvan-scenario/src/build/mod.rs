@@ -18,6 +18,7 @@ pub(crate) mod programs;
 pub(crate) mod python;
 pub(crate) mod run;
 pub(crate) mod sweep;
+pub(crate) mod traces;
 pub(crate) mod traffic;
 
 use silvan_core::document::suggest;

@@ -1,18 +1,16 @@
 //! Message-passing programs.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use silvan_core::{Bytes, HostId, Span};
 use silvan_fabric::Fabric;
-use silvan_workload::programs::goal::{self, GoalError};
-use silvan_workload::programs::section::ProgramEntry;
-use silvan_workload::programs::{JobPlan, Messaging, Plan, ProgramKind, Schedule, Work};
+use silvan_workload::programs::collective::{Algorithm, Collective, Operation};
+use silvan_workload::programs::draft::Pipeline;
+use silvan_workload::programs::section::{MethodEntry, ProgramEntry};
+use silvan_workload::programs::trace::{MethodRule, TraceSettings};
+use silvan_workload::programs::{JobPlan, KindWork, Messaging, Plan, Work, loops};
 use silvan_workload::traffic::Selection;
 
 use super::benchmarks::{gpcnet_of, hpcc_of};
-use super::import::read;
-use super::limits;
+use super::traces::{TraceNames, schedules};
 use super::traffic::hosts_named;
 use super::{Parameter, at, check_parameters};
 use crate::parsed::{Limit, ScenarioFile, TrafficSection};
@@ -24,83 +22,38 @@ const MOST_RANKS: u64 = 1 << 20;
 /// Largest message: 1 TiB, so that no sum of sizes leaves 64 bits.
 const LARGEST: Bytes = Bytes::from_bytes(1 << 40);
 
+/// Parts of the data of a collective operation that go independently of each other.
+const MOST_CHANNELS: u32 = 64;
+
+/// Operations of all ranks of a program whose data go in pieces.
+const MOST_OPS: u64 = 1 << 25;
+
 /// Largest cost of a byte: with a hundred of the largest messages, still within 64 bits.
 const MOST_PER_BYTE: Span = Span::from_ns(100);
-
-/// The schedules of every entry, none where it has another kind.
-pub(crate) type Schedules = Vec<Vec<Arc<Schedule>>>;
-
-/// Reads the schedules, and replaces files by their texts. `base` is the folder that paths are
-/// relative to.
-pub(crate) fn import_schedules(
-    section: &mut TrafficSection,
-    base: &Path,
-) -> Result<Schedules, ScenarioError> {
-    let entries = section.program.iter_mut().enumerate();
-    entries
-        .map(|(index, entry)| {
-            let key = at("traffic.program").index(index);
-            match entry.kind {
-                ProgramKind::Goal => schedules(entry, &key, base),
-                _ => Ok(Vec::new()),
-            }
-        })
-        .collect()
-}
-
-fn schedules(
-    entry: &mut ProgramEntry,
-    key: &KeyPath,
-    base: &Path,
-) -> Result<Vec<Arc<Schedule>>, ScenarioError> {
-    match (entry.file.take(), &entry.goal) {
-        (Some(_), Some(_)) => {
-            let error = ScenarioError::new(key.key("file"), "both a file and a text are given");
-            Err(error.with_hint("use file or goal"))
-        }
-        (None, None) => {
-            let error = ScenarioError::new(key.clone(), "goal needs a schedule");
-            Err(error.with_hint("name a GOAL schedule as file, or write one as goal"))
-        }
-        (None, Some(text)) => goal::parse(text).map_err(|error| {
-            let line = error.line.map(|line| format!("line {line}: "));
-            let message = format!("{}{error}", line.unwrap_or_default());
-            ScenarioError::new(key.key("goal"), message).with_hint(error.hint)
-        }),
-        (Some(file), None) => {
-            let (name, text) = read(&file, base, &key.key("file"), limits::FILE)?;
-            let schedules = goal::parse(&text).map_err(|error| in_file(&name, &error))?;
-            entry.goal = Some(text);
-            Ok(schedules)
-        }
-    }
-}
-
-fn in_file(name: &str, error: &GoalError) -> ScenarioError {
-    ScenarioError::new(KeyPath::ROOT, error.to_string())
-        .with_hint(error.hint)
-        .at(name, error.line.map(|line| (line as usize, 1)))
-}
 
 /// The programs, if there are any.
 pub(crate) fn build_programs(
     file: &ScenarioFile,
     fabric: &Fabric,
-    schedules: Schedules,
+    names: &TraceNames,
 ) -> Result<Option<Plan>, ScenarioError> {
     let traffic = &file.traffic;
     let Some(section) = &traffic.messaging else {
         return Ok(None);
     };
     check_messaging(section)?;
-    let entries = traffic.program.iter().zip(schedules).enumerate();
+    let methods = methods(&traffic.collective)?;
+    let entries = traffic.program.iter().enumerate();
     let jobs = entries
-        .map(|(index, (entry, schedules))| {
+        .map(|(index, entry)| {
+            let key = at("traffic.program").index(index);
+            let none = Vec::new();
             job(
                 entry,
                 fabric,
-                schedules,
-                &at("traffic.program").index(index),
+                &methods,
+                names.get(index).unwrap_or(&none),
+                &key,
             )
         })
         .collect::<Result<Vec<_>, _>>()?;
@@ -174,60 +127,39 @@ pub(super) fn hosts(
 fn job(
     entry: &ProgramEntry,
     fabric: &Fabric,
-    schedules: Vec<Arc<Schedule>>,
+    methods: &[MethodRule],
+    names: &[String],
     key: &KeyPath,
 ) -> Result<JobPlan, ScenarioError> {
     let hosts = hosts(fabric, &entry.hosts, entry.ranks_per_host, key)?;
-    let places = hosts.len() * entry.ranks_per_host as usize;
-    let pattern = entry.kind.pattern();
-    let is_goal = pattern.is_none();
-    let unwanted = |key, given| Parameter {
-        key,
-        given: given && is_goal,
-        wanted: false,
+    let work = entry.kind.work();
+    check_keys(entry, work, key)?;
+    let settings = TraceSettings {
+        places: hosts.len() as u32 * entry.ranks_per_host,
+        local: entry.server_ranks.unwrap_or(entry.ranks_per_host),
+        methods: methods.to_vec(),
+        operations_per_second: entry.operations_per_second,
     };
-    let parameters = [
-        unwanted("bytes", entry.bytes.is_some()),
-        unwanted("iterations", entry.iterations.is_some()),
-        unwanted("compute", entry.compute.is_some()),
-        unwanted("start", entry.start.is_some()),
-        Parameter {
-            key: "file",
-            given: entry.file.is_some(),
-            wanted: false,
-        },
-        Parameter {
-            key: "goal",
-            given: entry.goal.is_some(),
-            wanted: is_goal,
-        },
-    ];
-    check_parameters(key, "this kind of program", &parameters)?;
-    let work = match pattern {
-        None if schedules.len() > places => {
+    if settings.local == 0 {
+        let error = ScenarioError::new(key.key("server-ranks"), "it is zero");
+        return Err(error.with_hint("write e.g. 8"));
+    }
+    let places = settings.places as usize;
+    let work = match work {
+        KindWork::Trace(format) => {
+            Work::Schedules(schedules(entry, format, &settings, names, key)?)
+        }
+        KindWork::Repeat(operation) => repeated(entry, operation, &settings, key)?,
+        KindWork::Sizes => sized(entry, key)?,
+    };
+    if let Work::Schedules(schedules) | Work::Loops { schedules, .. } = &work {
+        if schedules.len() > places {
             let ranks = schedules.len();
             let message = format!("{ranks} ranks do not fit on {places} places");
             let error = ScenarioError::new(key.key("ranks-per-host"), message);
-            return Err(error.with_hint("give it more hosts, or more ranks per host"));
+            return Err(error.with_hint("add hosts, or more ranks per host"));
         }
-        None => Work::Schedules(schedules),
-        Some(_) if entry.iterations == Some(Limit::Unlimited) && !entry.background => {
-            let message = "the run would wait for a program without end";
-            let error = ScenarioError::new(key.key("iterations"), message);
-            return Err(error.with_hint("set background to true, or give a number"));
-        }
-        Some(_) if places < 2 => {
-            let error = ScenarioError::new(key.key("hosts"), "one rank talks to no other");
-            return Err(error.with_hint("give it more hosts, or more ranks per host"));
-        }
-        Some(pattern) => Work::Pattern {
-            pattern,
-            bytes: size(entry.bytes.unwrap_or_default(), &key.key("bytes"))?,
-            iterations: entry.iterations.unwrap_or(Limit::At(1)).value(),
-            compute: span(entry.compute, &key.key("compute"))?,
-            start: span(entry.start, &key.key("start"))?,
-        },
-    };
+    }
     Ok(JobPlan {
         name: entry.name.clone().unwrap_or_default(),
         hosts,
@@ -237,6 +169,211 @@ fn job(
         background: entry.background,
         sl: entry.sl,
     })
+}
+
+/// Refuses keys that the kind does not have, and requires those that it needs.
+fn check_keys(entry: &ProgramEntry, work: KindWork, key: &KeyPath) -> Result<(), ScenarioError> {
+    let is_trace = matches!(work, KindWork::Trace(_));
+    let has_sizes = matches!(work, KindWork::Sizes);
+    let of = |key, given, wrong| Parameter {
+        key,
+        given: given && wrong,
+        wanted: false,
+    };
+    let parameters = [
+        of("algorithm", entry.algorithm.is_some(), is_trace),
+        of("channels", entry.channels.is_some(), is_trace || has_sizes),
+        of("chunk", entry.chunk.is_some(), is_trace || has_sizes),
+        of("bytes", entry.bytes.is_some(), is_trace || has_sizes),
+        of("iterations", entry.iterations.is_some(), is_trace),
+        of("compute", entry.compute.is_some(), is_trace),
+        of("start", entry.start.is_some(), is_trace),
+        of("file", entry.file.is_some(), !is_trace),
+        of(
+            "operations-per-second",
+            entry.operations_per_second.is_some(),
+            !is_trace,
+        ),
+        of("groups", entry.groups.is_some(), !is_trace),
+        Parameter {
+            key: "sizes",
+            given: entry.sizes.is_some(),
+            wanted: has_sizes,
+        },
+        Parameter {
+            key: "trace",
+            given: entry.trace.is_some(),
+            wanted: is_trace,
+        },
+    ];
+    check_parameters(key, "this kind of program", &parameters)?;
+    let rate = entry.operations_per_second;
+    if let Some(rate) = rate.filter(|rate| !(rate.is_finite() && *rate >= 1.0)) {
+        let message = format!("{rate} operations per second are too few");
+        let error = ScenarioError::new(key.key("operations-per-second"), message);
+        return Err(error.with_hint("write e.g. 3e14"));
+    }
+    if entry.iterations == Some(Limit::Unlimited) && !entry.background {
+        let message = "the run would wait for a program without end";
+        let error = ScenarioError::new(key.key("iterations"), message);
+        return Err(error.with_hint("set background to true, or give a number"));
+    }
+    Ok(())
+}
+
+/// A collective operation over and over.
+fn repeated(
+    entry: &ProgramEntry,
+    operation: Operation,
+    settings: &TraceSettings,
+    key: &KeyPath,
+) -> Result<Work, ScenarioError> {
+    let ranks = settings.places;
+    if ranks < 2 {
+        let message = "one rank has no other to send to";
+        let error = ScenarioError::new(key.key("hosts"), message);
+        return Err(error.with_hint("add hosts, or more ranks per host"));
+    }
+    let bytes = size(entry.bytes.unwrap_or_default(), &key.key("bytes"))?;
+    let (chosen, mut pipeline) = settings.method(operation, bytes);
+    let algorithm = entry.algorithm.unwrap_or(chosen);
+    check_algorithm(operation, algorithm, &key.key("algorithm"))?;
+    let own = pipeline_of(entry.channels, entry.chunk, key)?;
+    if entry.channels.is_some() {
+        pipeline.channels = own.channels;
+    }
+    if entry.chunk.is_some() {
+        pipeline.chunk = own.chunk;
+    }
+    let collective = Collective {
+        algorithm,
+        local: settings.local,
+        ..Collective::new(operation, bytes)
+    };
+    let (iterations, compute, start) = rounds(entry, key)?;
+    if pipeline == Pipeline::default() {
+        return Ok(Work::Collective {
+            collective,
+            iterations,
+            compute,
+            start,
+        });
+    }
+    let ops = pipeline
+        .count(bytes)
+        .saturating_mul(collective.most_ops(ranks));
+    if ops.saturating_mul(u64::from(ranks)) > MOST_OPS {
+        let message = format!("the pieces of {ranks} ranks need more than {MOST_OPS} operations");
+        let error = ScenarioError::new(key.key("chunk"), message);
+        return Err(error.with_hint("use larger chunks"));
+    }
+    Ok(Work::Loops {
+        schedules: loops::collective(collective, pipeline, ranks, compute),
+        iterations,
+        start,
+    })
+}
+
+/// How often, computing before each, and when first.
+fn rounds(entry: &ProgramEntry, key: &KeyPath) -> Result<(Option<u64>, Span, Span), ScenarioError> {
+    Ok((
+        entry.iterations.unwrap_or(Limit::At(1)).value(),
+        span(entry.compute, &key.key("compute"))?,
+        span(entry.start, &key.key("start"))?,
+    ))
+}
+
+/// The pieces that data are cut into.
+fn pipeline_of(
+    channels: Option<u32>,
+    chunk: Option<Bytes>,
+    key: &KeyPath,
+) -> Result<Pipeline, ScenarioError> {
+    let channels = channels.unwrap_or(1);
+    if !(1..=MOST_CHANNELS).contains(&channels) {
+        let message = format!("{channels} channels: 1 to {MOST_CHANNELS} are supported");
+        let error = ScenarioError::new(key.key("channels"), message);
+        return Err(error.with_hint("write e.g. 4"));
+    }
+    if chunk.is_some_and(Bytes::is_zero) {
+        let error = ScenarioError::new(key.key("chunk"), "it is zero");
+        return Err(error.with_hint("write e.g. \"1 MiB\""));
+    }
+    Ok(Pipeline {
+        channels,
+        chunk: chunk.map(Bytes::as_u64),
+    })
+}
+
+/// The table of methods.
+fn methods(entries: &[MethodEntry]) -> Result<Vec<MethodRule>, ScenarioError> {
+    let entries = entries.iter().enumerate();
+    entries
+        .map(|(index, entry)| {
+            let key = at("traffic.collective").index(index);
+            if let (Some(operation), Some(algorithm)) = (entry.operation, entry.algorithm) {
+                check_algorithm(operation, algorithm, &key.key("algorithm"))?;
+            }
+            Ok(MethodRule {
+                operation: entry.operation,
+                up_to: entry.up_to.map(Bytes::as_u64),
+                algorithm: entry.algorithm,
+                pipeline: pipeline_of(entry.channels, entry.chunk, &key)?,
+            })
+        })
+        .collect()
+}
+
+/// An all-to-all with a size for each message, over and over.
+fn sized(entry: &ProgramEntry, key: &KeyPath) -> Result<Work, ScenarioError> {
+    let algorithm = entry.algorithm.unwrap_or(Algorithm::Pairwise);
+    if !matches!(algorithm, Algorithm::Pairwise | Algorithm::Direct) {
+        let error = ScenarioError::new(key.key("algorithm"), "it does not do this operation");
+        return Err(error.with_hint("known: pairwise, direct"));
+    }
+    let rows = entry.sizes.as_deref().unwrap_or_default();
+    let ranks = rows.len();
+    let key_sizes = key.key("sizes");
+    if ranks < 2 {
+        let error = ScenarioError::new(key_sizes, "one rank has no other to send to");
+        return Err(error.with_hint("give a list of sizes for each of the ranks"));
+    }
+    let mut sizes = Vec::with_capacity(ranks);
+    for (rank, row) in rows.iter().enumerate() {
+        let key = key_sizes.index(rank);
+        if row.len() != ranks {
+            let message = format!("it has {} sizes, but there are {ranks} ranks", row.len());
+            let error = ScenarioError::new(key, message);
+            return Err(
+                error.with_hint("give a size for each receiver, \"0 B\" for the rank itself")
+            );
+        }
+        let row = row.iter().enumerate();
+        let row = row.map(|(place, bytes)| size(*bytes, &key.index(place)));
+        sizes.push(row.collect::<Result<Vec<u64>, _>>()?);
+    }
+    let (iterations, compute, start) = rounds(entry, key)?;
+    Ok(Work::Loops {
+        schedules: loops::alltoallv(&sizes, algorithm, compute),
+        iterations,
+        start,
+    })
+}
+
+/// Refuses an algorithm that does not do an operation.
+pub(super) fn check_algorithm(
+    operation: Operation,
+    algorithm: Algorithm,
+    key: &KeyPath,
+) -> Result<(), ScenarioError> {
+    let offered = operation.algorithms();
+    if offered.contains(&algorithm) {
+        return Ok(());
+    }
+    let name = |algorithm: &Algorithm| format!("{algorithm:?}").to_lowercase();
+    let names: Vec<String> = offered.iter().map(name).collect();
+    let message = format!("\"{}\" is no algorithm of this operation", name(&algorithm));
+    Err(ScenarioError::new(key.clone(), message).with_hint(format!("known: {}", names.join(", "))))
 }
 
 pub(super) fn size(bytes: Bytes, key: &KeyPath) -> Result<u64, ScenarioError> {

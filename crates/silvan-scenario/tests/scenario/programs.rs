@@ -14,24 +14,94 @@ fn mistakes_in_programs_are_located() {
     let cases = [
         (
             "kind = \"goal\"",
-            "traffic.program.0: goal needs a schedule",
+            "traffic.program.0: this kind of program needs a trace",
         ),
         (
-            "kind = \"goal\"\ngoal = \"num_ranks 2\"",
-            "goal: of 2 ranks, rank 0 has no block",
+            "kind = \"goal\"\ntrace = \"num_ranks 2\"",
+            "trace: of 2 ranks, rank 0 has no block",
         ),
-        ("kind = \"goal\"\ngoal = \"num_ranks x\"", "goal: line 1: "),
+        (
+            "kind = \"goal\"\ntrace = \"num_ranks x\"",
+            "trace: line 1: ",
+        ),
         (
             "kind = \"goal\"\nfile = \"missing.goal\"",
             "file: missing.goal cannot be read",
         ),
         (
-            "kind = \"goal\"\nbytes = \"1 B\"\ngoal = \"num_ranks 1\\nrank 0 {\\n}\"",
+            "kind = \"goal\"\nbytes = \"1 B\"\ntrace = \"num_ranks 1\\nrank 0 {\\n}\"",
             "bytes: this kind of program has no such parameter",
         ),
         (
-            "kind = \"goal\"\nhosts = [\"host-0000\"]\ngoal = \"num_ranks 2\\nrank 0 {\\n}\\nrank 1 {\\n}\"",
+            "kind = \"goal\"\nhosts = [\"host-0000\"]\ntrace = \"num_ranks 2\\nrank 0 {\\n}\\nrank 1 {\\n}\"",
             "ranks-per-host: 2 ranks do not fit on 1 places",
+        ),
+        (
+            "kind = \"allreduce\"\nchannels = 65",
+            "channels: 65 channels: 1 to 64 are supported",
+        ),
+        ("kind = \"allreduce\"\nchunk = \"0 B\"", "chunk: it is zero"),
+        (
+            "kind = \"alltoall\"\nbytes = \"1 TiB\"\nchunk = \"1 B\"",
+            "chunk: the pieces of 4 ranks need more than 33554432 operations",
+        ),
+        ("kind = \"alltoallv\"", "sizes: missing key"),
+        (
+            "kind = \"alltoallv\"\nsizes = [[\"1 B\"]]",
+            "sizes: one rank has no other to send to",
+        ),
+        (
+            "kind = \"alltoallv\"\nsizes = [[\"1 B\", \"2 B\"], [\"1 B\"]]",
+            "sizes.1: it has 1 sizes, but there are 2 ranks",
+        ),
+        (
+            "kind = \"alltoallv\"\nalgorithm = \"ring\"\nsizes = [[\"1 B\", \"2 B\"], [\"1 B\", \"0 B\"]]",
+            "algorithm: it does not do this operation",
+        ),
+        (
+            "kind = \"alltoallv\"\nchannels = 2\nsizes = [[\"1 B\"]]",
+            "channels: this kind of program has no such parameter",
+        ),
+        (
+            "kind = \"barrier\"\n[[traffic.collective]]\noperation = \"broadcast\"\nalgorithm = \"halving\"",
+            "traffic.collective.0.algorithm: \"halving\" is no algorithm of this operation",
+        ),
+        (
+            "kind = \"barrier\"\n[[traffic.collective]]\nchannels = 0",
+            "traffic.collective.0.channels: 0 channels: 1 to 64",
+        ),
+        (
+            "kind = \"barrier\"\nserver-ranks = 0",
+            "server-ranks: it is zero",
+        ),
+        (
+            "kind = \"broadcast\"\nalgorithm = \"pairwise\"",
+            "algorithm: \"pairwise\" is no algorithm of this operation (hint: known: tree, ring, direct, hierarchical)",
+        ),
+        (
+            "kind = \"goal\"\nalgorithm = \"ring\"\ntrace = \"num_ranks 1\\nrank 0 {\\n}\"",
+            "algorithm: this kind of program has no such parameter",
+        ),
+        (
+            "kind = \"chakra\"\nfile = \"missing\"",
+            "file: there is no missing.0.et or .0.json",
+        ),
+        (
+            "kind = \"chakra\"\ntrace = \"{}\"",
+            "trace: line 1: missing field `ranks`",
+        ),
+        (
+            "kind = \"chakra\"\noperations-per-second = 0.5\ntrace = \"{}\"",
+            "operations-per-second: 0.5 operations per second are too few",
+        ),
+        ("kind = \"aicb\"\ntrace = \"\"", "trace: the file is empty"),
+        (
+            "kind = \"aicb\"\ngroups = \"x\"\nfile = \"all-keys.toml\"",
+            "cannot be read",
+        ),
+        (
+            "kind = \"connections\"\ntrace = \"Nodes 2\\n0->0 start 0 size 1\"",
+            "trace: line 2: node 0 sends to itself",
         ),
         (
             "kind = \"barrier\"\nhosts = 3",
@@ -40,7 +110,7 @@ fn mistakes_in_programs_are_located() {
         ("kind = \"barrier\"\nhosts = []", "hosts: there is no host"),
         (
             "kind = \"barrier\"\nhosts = [\"host-0000\"]",
-            "hosts: one rank talks to no other",
+            "hosts: one rank has no other to send to",
         ),
         (
             "kind = \"barrier\"\nranks-per-host = 0",
@@ -51,8 +121,8 @@ fn mistakes_in_programs_are_located() {
             "iterations: ",
         ),
         (
-            "kind = \"barrier\"\ngoal = \"\"",
-            "goal: this kind of program has no such parameter",
+            "kind = \"barrier\"\ntrace = \"\"",
+            "trace: this kind of program has no such parameter",
         ),
         (
             "kind = \"alltoall\"\nbytes = \"2 TiB\"",
@@ -123,7 +193,7 @@ fn mistakes_in_programs_are_located() {
 fn a_schedule_is_part_of_the_scenario() {
     let text = |calc: u32| {
         format!(
-            "[[traffic.program]]\nkind = \"goal\"\ngoal = '''\nnum_ranks 1\nrank 0 {{\ncalc {calc}\n}}\n'''\n"
+            "[[traffic.program]]\nkind = \"goal\"\ntrace = '''\nnum_ranks 1\nrank 0 {{\ncalc {calc}\n}}\n'''\n"
         )
     };
     let scenario = read(&text(1)).unwrap();

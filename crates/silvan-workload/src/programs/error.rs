@@ -61,10 +61,10 @@ impl Programs {
         let number = rank - self.first_of(rank);
         match &self.ranks[rank as usize].work {
             Work::Sequence(_) => format!("rank {number}, operation {token}"),
-            Work::Schedule(run) => {
-                let line = run.schedule.ops()[token as usize].line;
-                format!("rank {number}, line {line}")
-            }
+            Work::Schedule(run) => match run.schedule.ops()[token as usize].line {
+                0 => format!("rank {number}, operation {token}"),
+                line => format!("rank {number}, line {line}"),
+            },
         }
     }
 

@@ -113,10 +113,7 @@ impl Gpcnet {
         if self.keys.part != Part::Isolated {
             for ((number, hosts), congestor) in (1..).zip(&congestors).zip(CONGESTORS) {
                 jobs.push(self.job(number, class, hosts, |slice, me, size| {
-                    let group = Group {
-                        first: slice * size,
-                        size,
-                    };
+                    let group = Group::range(slice * size, size);
                     let bytes = self.keys.congestor_bytes.as_u64();
                     Box::new(Congesting {
                         congestor,
@@ -177,10 +174,12 @@ impl Steps for Congesting {
         let (root, bytes) = (self.group.first, self.bytes);
         match self.congestor {
             Congestor::Alltoall => {
-                let (_, steps, _) = part(collective::alltoall_length(self.group), step);
-                collective::alltoall_steps(out, self.group, self.me, bytes, steps);
+                let (_, steps, _) = part(collective::pairwise::alltoall_length(self.group), step);
+                collective::pairwise::alltoall_steps(out, self.group, self.me, bytes, steps);
             }
-            Congestor::TwoSidedIncast => collective::incast(out, self.group, self.me, 0, bytes),
+            Congestor::TwoSidedIncast => {
+                collective::direct::incast(out, self.group, self.me, 0, bytes)
+            }
             // The root of the one-sided patterns has nothing to do.
             Congestor::PutIncast | Congestor::GetBroadcast if self.me == 0 => return false,
             Congestor::PutIncast => out.extend([Op::Put { to: root, bytes }, Op::Wait]),

@@ -312,7 +312,7 @@ impl Rank {
     fn ring(&self, out: &mut Vec<Op>, ring: u32, latency: bool, blocking: bool, index: u32) {
         let (left, right) = self.neighbours(ring);
         let bytes = self.bytes(latency);
-        collective::barrier(out, Group::all(self.spec.ranks()), self.me);
+        collective::doubling::barrier(out, Group::all(self.spec.ranks()), self.me);
         for iteration in 0..=loops(latency) {
             out.extend((iteration == 1).then_some(Op::Begin));
             if blocking {
@@ -336,10 +336,10 @@ impl Rank {
 
     fn measured(&self, out: &mut Vec<Op>, label: u16, what: impl FnOnce(&mut Vec<Op>)) {
         let all = Group::all(self.spec.ranks());
-        collective::barrier(out, all, self.me);
+        collective::doubling::barrier(out, all, self.me);
         out.push(Op::Begin);
         what(out);
-        collective::barrier(out, all, self.me);
+        collective::doubling::barrier(out, all, self.me);
         out.push(Op::End { label, index: 0 });
     }
 
@@ -383,7 +383,7 @@ impl Rank {
         let n = u64::from(self.spec.ranks());
         let all = Group::all(self.spec.ranks());
         for _ in 0..3 {
-            collective::alltoall(
+            collective::pairwise::alltoall(
                 out,
                 all,
                 self.me,

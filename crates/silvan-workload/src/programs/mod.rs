@@ -6,14 +6,16 @@
 //! at once, large ones ask first. [`Programs`] is driven by time and by deliveries; [`Load`] puts it
 //! behind the engine's workload interface, together with other traffic.
 //!
-//! [`collective`] has the usual algorithms, [`gpcnet`] and [`hpcc`] two benchmarks.
+//! [`collective`] has the usual algorithms, [`trace`] the formats of traces, [`gpcnet`] and [`hpcc`] two benchmarks.
 
 pub mod collective;
+pub mod draft;
 mod error;
 pub mod goal;
 pub mod gpcnet;
 pub mod hpcc;
 mod load;
+pub mod loops;
 mod matching;
 mod message;
 mod op;
@@ -28,12 +30,13 @@ mod scheduled;
 pub mod section;
 mod sequence;
 mod spec;
+pub mod trace;
 
 pub use error::Fault;
 pub use load::Load;
 pub use matching::{Arrived, Matcher, Posted};
 pub use op::{Group, Op, Repeated, Steps};
-pub use pattern::{Looped, Pattern, ProgramKind};
+pub use pattern::{KindWork, Looped, ProgramKind};
 pub use plan::{JobPlan, Placement, Plan, Work};
 pub use rank::RankTotals;
 pub use ranks::Programs;

@@ -55,24 +55,45 @@ pub enum Op {
     },
 }
 
-/// A part of a job's ranks, numbered side by side.
+/// Some of a job's ranks, at equal distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The first rank.
     pub first: u32,
     /// How many there are.
     pub size: u32,
+    /// Distance from one to the next.
+    pub stride: u32,
 }
 
 impl Group {
     /// All ranks of a job of this size.
     pub const fn all(size: u32) -> Self {
-        Self { first: 0, size }
+        Self::range(0, size)
+    }
+
+    /// `size` ranks side by side.
+    pub const fn range(first: u32, size: u32) -> Self {
+        let stride = 1;
+        Self {
+            first,
+            size,
+            stride,
+        }
     }
 
     /// The rank that is `place` places after the first, wrapping around.
     pub const fn rank(self, place: u32) -> u32 {
-        self.first + place % self.size
+        self.first + self.stride * (place % self.size)
+    }
+
+    /// Every `step`-th member, `size` of them, the first of which has the place `place`.
+    pub const fn part(self, place: u32, step: u32, size: u32) -> Self {
+        Self {
+            first: self.rank(place),
+            size,
+            stride: self.stride * step,
+        }
     }
 }
 

@@ -1,109 +1,80 @@
-//! Programs that do one collective operation over and over.
+//! The kinds of programs, and programs that do one collective operation over and over.
 
 use std::ops::Range;
 
 use schemars::JsonSchema;
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use silvan_core::Span;
 
-use crate::programs::collective;
+use crate::programs::collective::{Collective, Operation};
 use crate::programs::op::{Group, Op, Steps};
+use crate::programs::trace::{self, TraceFormat};
 
-/// Declares the collective operations, each with its documentation in scenarios.
-macro_rules! patterns {
-    ($($(#[$about:meta])* $pattern:ident,)*) => {
-        /// A collective operation.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum Pattern {
-            $($(#[$about])* $pattern,)*
-        }
-
-        /// What the ranks of a program do.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum ProgramKind {
-            /// A GOAL schedule (LogGOPSim, ATLAHS), in `file` or in `goal`.
-            Goal,
-            $($(#[$about])* $pattern,)*
-        }
-
-        impl ProgramKind {
-            /// The collective operation, if it is one.
-            pub fn pattern(self) -> Option<Pattern> {
-                match self {
-                    Self::Goal => None,
-                    $(Self::$pattern => Some(Pattern::$pattern),)*
-                }
-            }
-        }
-    };
-}
-
-patterns! {
-    /// Barriers by dissemination.
+/// What the ranks of a program do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProgramKind {
+    /// A GOAL schedule (LogGOPSim, ATLAHS), as text or as `txt2bin` writes it.
+    Goal,
+    /// What Chakra execution traces say (MLCommons, ASTRA-sim), one file for each rank, in protobuf or JSON.
+    Chakra,
+    /// What a list of AICB says, comma-separated or in SimAI's form.
+    Aicb,
+    /// The connections of a connection matrix of htsim.
+    Connections,
+    /// Barriers.
     Barrier,
-    /// Allreduces in a ring.
-    AllreduceRing,
-    /// Allreduces by recursive doubling.
-    AllreduceDoubling,
-    /// All-to-all by pairwise exchange.
+    /// Allreduces.
+    Allreduce,
+    /// Reduce-scatters.
+    ReduceScatter,
+    /// Allgathers.
+    Allgather,
+    /// All-to-alls.
     Alltoall,
-    /// Broadcasts from rank 0 along a binomial tree.
+    /// All-to-alls with a size for each message, in `sizes`; by the algorithms `pairwise` or `direct`.
+    Alltoallv,
+    /// Broadcasts from rank 0.
     Broadcast,
+    /// Reductions to rank 0.
+    Reduce,
     /// All ranks send to rank 0 at once.
     Incast,
+    /// Rank 0 sends to all ranks at once.
+    Scatter,
 }
 
-impl Pattern {
-    /// Appends the operations of the rank at place `me` of a group. `bytes` are those of one message for
-    /// all-to-all and incast, of everything for the others.
-    pub fn append(self, out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
+impl ProgramKind {
+    /// The format of the trace that it runs, or the collective operation that it repeats.
+    pub fn work(self) -> KindWork {
         match self {
-            Self::Barrier => collective::barrier(out, group, me),
-            Self::AllreduceRing => collective::allreduce_ring(out, group, me, bytes),
-            Self::AllreduceDoubling => collective::allreduce_doubling(out, group, me, bytes),
-            Self::Alltoall => collective::alltoall(out, group, me, bytes),
-            Self::Broadcast => collective::broadcast(out, group, me, 0, bytes),
-            Self::Incast => collective::incast(out, group, me, 0, bytes),
+            Self::Goal => KindWork::Trace(&trace::Goal),
+            Self::Chakra => KindWork::Trace(&trace::chakra::Chakra),
+            Self::Aicb => KindWork::Trace(&trace::aicb::Aicb),
+            Self::Connections => KindWork::Trace(&trace::connections::Connections),
+            Self::Barrier => KindWork::Repeat(Operation::Barrier),
+            Self::Allreduce => KindWork::Repeat(Operation::Allreduce),
+            Self::ReduceScatter => KindWork::Repeat(Operation::ReduceScatter),
+            Self::Allgather => KindWork::Repeat(Operation::Allgather),
+            Self::Alltoall => KindWork::Repeat(Operation::Alltoall),
+            Self::Alltoallv => KindWork::Sizes,
+            Self::Broadcast => KindWork::Repeat(Operation::Broadcast),
+            Self::Reduce => KindWork::Repeat(Operation::Reduce),
+            Self::Incast => KindWork::Repeat(Operation::Incast),
+            Self::Scatter => KindWork::Repeat(Operation::Scatter),
         }
     }
+}
 
-    /// Number of steps that [`append_steps`](Self::append_steps) tells apart: those of a ring or of an
-    /// all-to-all, as many as ranks; 1 for the others, which have few.
-    pub fn length(self, group: Group) -> u32 {
-        match self {
-            Self::AllreduceRing => collective::allreduce_ring_length(group),
-            Self::Alltoall => collective::alltoall_length(group),
-            _ => 1,
-        }
-    }
-
-    /// Appends some steps only, so that a rank need not hold all of a long operation.
-    pub fn append_steps(
-        self,
-        out: &mut Vec<Op>,
-        group: Group,
-        me: u32,
-        bytes: u64,
-        steps: Range<u32>,
-    ) {
-        match self {
-            Self::AllreduceRing => {
-                collective::allreduce_ring_steps(out, group, me, bytes, steps);
-            }
-            Self::Alltoall => collective::alltoall_steps(out, group, me, bytes, steps),
-            _ => self.append(out, group, me, bytes),
-        }
-    }
-
-    /// The pattern of this name, as scenarios spell it.
-    pub fn named(name: &str) -> Option<Self> {
-        let name: StrDeserializer<'_, ValueError> = name.into_deserializer();
-        Self::deserialize(name).ok()
-    }
+/// What a kind of program consists of.
+#[derive(Clone, Copy)]
+pub enum KindWork {
+    /// A trace of this format.
+    Trace(&'static dyn TraceFormat),
+    /// This collective operation, over and over.
+    Repeat(Operation),
+    /// An all-to-all with a size for each message, over and over.
+    Sizes,
 }
 
 /// One rank of a group that does a collective operation again and again, computes in between, and
@@ -111,13 +82,11 @@ impl Pattern {
 #[derive(Clone, Copy, Debug)]
 pub struct Looped {
     /// The operation.
-    pub pattern: Pattern,
+    pub collective: Collective,
     /// All ranks.
     pub group: Group,
     /// This one.
     pub me: u32,
-    /// Bytes, as [`Pattern::append`] takes them.
-    pub bytes: u64,
     /// Time before the first operation.
     pub start: Span,
     /// Computing before each operation.
@@ -148,7 +117,7 @@ pub(crate) fn part(length: u32, step: u64) -> (u64, Range<u32>, bool) {
 
 impl Steps for Looped {
     fn step(&mut self, step: u64, out: &mut Vec<Op>) -> bool {
-        let (operation, steps, is_last) = part(self.pattern.length(self.group), step);
+        let (operation, steps, is_last) = part(self.collective.length(self.group), step);
         if self
             .iterations
             .is_some_and(|iterations| operation >= iterations)
@@ -161,8 +130,8 @@ impl Steps for Looped {
         if steps.start == 0 {
             out.extend([Op::Compute(self.compute), Op::Begin]);
         }
-        self.pattern
-            .append_steps(out, self.group, self.me, self.bytes, steps);
+        self.collective
+            .append_steps(out, self.group, self.me, steps);
         if is_last {
             // No run does more operations than the number holds.
             let index = operation as u32;

@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, Sl, Span, Time};
 
+use crate::programs::collective::Collective;
 use crate::programs::gpcnet::{self, Gpcnet};
 use crate::programs::hpcc::{self, Hpcc};
 use crate::programs::op::Group;
-use crate::programs::pattern::{Looped, Pattern};
+use crate::programs::pattern::Looped;
 use crate::programs::schedule::Schedule;
 use crate::programs::section::Messaging;
 use crate::programs::spec::{JobSpec, Script};
@@ -29,11 +30,9 @@ pub enum Placement {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     /// A collective operation over and over.
-    Pattern {
+    Collective {
         /// Which.
-        pattern: Pattern,
-        /// Bytes.
-        bytes: u64,
+        collective: Collective,
         /// How often; `None` is without end.
         iterations: Option<u64>,
         /// Computing before each operation.
@@ -43,6 +42,15 @@ pub enum Work {
     },
     /// A schedule for each rank.
     Schedules(Vec<Arc<Schedule>>),
+    /// A schedule for each rank, over and over.
+    Loops {
+        /// The schedules.
+        schedules: Vec<Arc<Schedule>>,
+        /// How often; `None` is without end.
+        iterations: Option<u64>,
+        /// Time before the first one.
+        start: Span,
+    },
 }
 
 /// A job.
@@ -69,8 +77,8 @@ impl JobPlan {
     pub fn rank_hosts(&self) -> Vec<HostId> {
         let places = self.hosts.len() * self.ranks_per_host as usize;
         let count = match &self.work {
-            Work::Pattern { .. } => places,
-            Work::Schedules(schedules) => schedules.len(),
+            Work::Collective { .. } => places,
+            Work::Schedules(schedules) | Work::Loops { schedules, .. } => schedules.len(),
         };
         let host = |rank: usize| match self.placement {
             Placement::Block => self.hosts[rank / self.ranks_per_host as usize],
@@ -82,7 +90,7 @@ impl JobPlan {
     /// When its ranks begin; the operations of a schedule begin at once.
     fn start(&self) -> Time {
         match self.work {
-            Work::Pattern { start, .. } => Time::ZERO + start,
+            Work::Collective { start, .. } | Work::Loops { start, .. } => Time::ZERO + start,
             Work::Schedules(_) => Time::ZERO,
         }
     }
@@ -93,17 +101,24 @@ impl JobPlan {
         let group = Group::all(hosts.len() as u32);
         let script = |rank: usize| match &self.work {
             Work::Schedules(schedules) => Script::Schedule(schedules[rank].clone()),
-            &Work::Pattern {
-                pattern,
-                bytes,
+            Work::Loops {
+                schedules,
+                iterations,
+                start,
+            } => Script::Loop {
+                schedule: schedules[rank].clone(),
+                times: *iterations,
+                start: *start,
+            },
+            &Work::Collective {
+                collective,
                 iterations,
                 compute,
                 start,
             } => Script::Sequence(Box::new(Looped {
-                pattern,
+                collective,
                 group,
                 me: rank as u32,
-                bytes,
                 start,
                 compute,
                 iterations,

@@ -51,7 +51,20 @@ impl Work {
     pub fn new(script: Script) -> Self {
         match script {
             Script::Sequence(steps) => Self::Sequence(Sequence::new(steps)),
-            Script::Schedule(schedule) => Self::Schedule(ScheduleRun::new(schedule)),
+            Script::Schedule(schedule) => Self::Schedule(ScheduleRun::new(schedule, None)),
+            Script::Loop {
+                schedule,
+                times,
+                start,
+            } => {
+                let rounds = Rounds {
+                    left: times,
+                    start,
+                    number: 0,
+                    begun: Time::ZERO,
+                };
+                Self::Schedule(ScheduleRun::new(schedule, Some(rounds)))
+            }
         }
     }
 }
@@ -159,10 +172,24 @@ pub(crate) struct ScheduleRun {
     pub times: Vec<(Option<Time>, Option<Time>)>,
     /// Since when no processor has had a task, while operations are left.
     pub waiting_since: Option<Time>,
+    /// The rounds, if it is done over and over.
+    pub rounds: Option<Rounds>,
+}
+
+/// The rounds of a schedule that is done over and over.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    /// With the one at hand; `None` is without end.
+    pub left: Option<u64>,
+    /// Time before the first one.
+    pub start: Span,
+    /// Number of the one at hand, and when it was begun.
+    pub number: u32,
+    pub begun: Time,
 }
 
 impl ScheduleRun {
-    fn new(schedule: Arc<Schedule>) -> Self {
+    fn new(schedule: Arc<Schedule>, rounds: Option<Rounds>) -> Self {
         let ops = schedule.ops().len();
         Self {
             waits: schedule.waits().to_vec(),
@@ -170,7 +197,43 @@ impl ScheduleRun {
             left: ops as u32,
             times: vec![(None, None); ops],
             waiting_since: None,
+            rounds,
             schedule,
         }
+    }
+
+    /// Time before the first operation.
+    pub fn start(&self) -> Span {
+        self.rounds
+            .as_ref()
+            .map_or(Span::ZERO, |rounds| rounds.start)
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        let no_round = self
+            .rounds
+            .as_ref()
+            .is_some_and(|rounds| rounds.left == Some(0));
+        self.left == 0 || no_round
+    }
+
+    /// Ends a round; returns when it was begun, its number, and whether another one follows.
+    pub fn end_round(&mut self) -> Option<(Time, u32, bool)> {
+        let rounds = self.rounds.as_mut()?;
+        let (begun, number) = (rounds.begun, rounds.number);
+        rounds.number = number.wrapping_add(1);
+        let goes_on = match &mut rounds.left {
+            None => true,
+            Some(left) => {
+                *left -= 1;
+                *left > 0
+            }
+        };
+        if goes_on {
+            self.waits.copy_from_slice(self.schedule.waits());
+            self.left = self.waits.len() as u32;
+        }
+        Some((begun, number, goes_on))
     }
 }

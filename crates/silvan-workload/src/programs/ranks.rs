@@ -41,6 +41,8 @@ pub(crate) enum TimerKind {
     GoOn,
     /// A sequential rank has paid the overhead of the operation at hand.
     Start,
+    /// A rank with a schedule starts.
+    Begin,
     /// A processor of a rank with a schedule has done its task.
     Task(u32),
     /// A message between ranks of a host is there.
@@ -145,7 +147,10 @@ impl Programs {
     fn start_rank(&mut self, rank: u32) {
         match self.ranks[rank as usize].work {
             Work::Sequence(_) => self.go_on(rank, Time::ZERO),
-            Work::Schedule(_) => self.start_schedule(rank, Time::ZERO),
+            Work::Schedule(ref run) => match run.start() {
+                start if start.is_zero() => self.start_schedule(rank, Time::ZERO),
+                start => self.set_timer(rank, Time::ZERO + start, TimerKind::Begin),
+            },
         }
     }
 
@@ -212,6 +217,7 @@ impl Programs {
             match timer.due {
                 TimerKind::GoOn => self.go_on(timer.rank, timer.at),
                 TimerKind::Start => self.start_paid(timer.rank, timer.at),
+                TimerKind::Begin => self.start_schedule(timer.rank, timer.at),
                 TimerKind::Task(cpu) => self.task_done(timer.rank, cpu, timer.at),
                 TimerKind::Local(message) => self.advance_message(message, timer.at),
             }

@@ -110,6 +110,9 @@ pub(crate) fn op_times(programs: &Programs) -> Vec<OpTimes> {
     let mut times = Vec::new();
     for (rank, state) in programs.ranks.iter().enumerate() {
         if let Work::Schedule(run) = &state.work {
+            if run.rounds.is_some() {
+                continue;
+            }
             let ops = run.schedule.ops().iter().zip(&run.times);
             times.extend(ops.map(|(op, &(start, end))| OpTimes {
                 rank: rank as u32,

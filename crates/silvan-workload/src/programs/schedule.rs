@@ -25,6 +25,13 @@ pub enum Action {
         /// Tag; `None` is any.
         tag: Option<u32>,
     },
+    /// Writes into the memory of another rank, which need not do anything; it ends when the bytes have arrived.
+    Put {
+        /// The rank written to.
+        to: u32,
+        /// Size in bytes.
+        bytes: u64,
+    },
 }
 
 /// An operation of a schedule.
@@ -49,6 +56,65 @@ pub struct Dependency {
     pub start_only: bool,
 }
 
+/// Nodes each of which waits for the next, and the last for the first, if there are any. An edge is a node that waits,
+/// and the one that it waits for.
+///
+/// What cannot be done in any order is left over (A. B. Kahn, CACM 5:11, 1962); from any such node, the nodes that it waits
+/// for lead into a cycle.
+pub(crate) fn cycle(
+    nodes: usize,
+    edges: impl Iterator<Item = (u32, u32)> + Clone,
+) -> Option<Vec<u32>> {
+    let mut waits = vec![0_u32; nodes];
+    let mut first = vec![0_u32; nodes + 1];
+    for (later, earlier) in edges.clone() {
+        waits[later as usize] += 1;
+        first[earlier as usize + 1] += 1;
+    }
+    for node in 0..nodes {
+        first[node + 1] += first[node];
+    }
+    let mut place = first.clone();
+    let mut after = vec![0; first[nodes] as usize];
+    for (later, earlier) in edges.clone() {
+        let place = &mut place[earlier as usize];
+        after[*place as usize] = later;
+        *place += 1;
+    }
+    let mut ready: Vec<u32> = (0..nodes as u32)
+        .filter(|node| waits[*node as usize] == 0)
+        .collect();
+    while let Some(node) = ready.pop() {
+        let range = first[node as usize] as usize..first[node as usize + 1] as usize;
+        for later in &after[range] {
+            waits[*later as usize] -= 1;
+            if waits[*later as usize] == 0 {
+                ready.push(*later);
+            }
+        }
+    }
+    let start = waits.iter().position(|left| *left > 0)?;
+    // Of each node left over, one of those left over that it waits for.
+    let mut next = vec![u32::MAX; nodes];
+    for (later, earlier) in edges {
+        if waits[later as usize] > 0 && waits[earlier as usize] > 0 {
+            next[later as usize] = earlier;
+        }
+    }
+    let mut seen = vec![false; nodes];
+    let mut node = start as u32;
+    while !std::mem::replace(&mut seen[node as usize], true) {
+        node = next[node as usize];
+    }
+    let mut cycle = vec![node];
+    let mut at = next[node as usize];
+    while at != node {
+        cycle.push(at);
+        at = next[at as usize];
+    }
+    Some(cycle)
+}
+
 /// The operations of one rank and what they wait for, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
@@ -58,6 +124,8 @@ pub struct Schedule {
     /// Who waits for the end of each operation, and who for its start: first those of operation 0.
     by_end: Followers,
     by_start: Followers,
+    /// What operations of other ranks wait for an end: operation, rank, operation there, in order.
+    remote: Vec<(u32, u32, u32)>,
     cpus: u32,
 }
 
@@ -97,8 +165,8 @@ impl Schedule {
     ///
     /// # Errors
     ///
-    /// The place of an operation that in the end waits for itself.
-    pub fn new(ops: Vec<ScheduleOp>, dependencies: &[Dependency]) -> Result<Self, usize> {
+    /// The places of operations each of which waits for the next, and the last for the first.
+    pub fn new(ops: Vec<ScheduleOp>, dependencies: &[Dependency]) -> Result<Self, Vec<u32>> {
         let mut waits = vec![0; ops.len()];
         for dependency in dependencies {
             waits[dependency.later as usize] += 1;
@@ -106,29 +174,40 @@ impl Schedule {
         let schedule = Self {
             by_end: Followers::new(ops.len(), dependencies, false),
             by_start: Followers::new(ops.len(), dependencies, true),
+            remote: Vec::new(),
             cpus: ops.iter().map(|op| op.cpu + 1).max().unwrap_or(1),
             ops,
             waits,
         };
-        match schedule.find_cycle() {
-            Some(op) => Err(op),
+        let edges = dependencies.iter();
+        match cycle(
+            schedule.ops.len(),
+            edges.map(|edge| (edge.later, edge.earlier)),
+        ) {
+            Some(cycle) => Err(cycle),
             None => Ok(schedule),
         }
     }
 
-    /// An operation that waits for itself in the end (Kahn 1962 leaves such ones over).
-    fn find_cycle(&self) -> Option<usize> {
-        let mut waits = self.waits.clone();
-        let mut ready: Vec<u32> = self.first_ready().collect();
-        while let Some(op) = ready.pop() {
-            for later in self.after_end(op).chain(self.after_start(op)) {
-                waits[later as usize] -= 1;
-                if waits[later as usize] == 0 {
-                    ready.push(later);
-                }
-            }
-        }
-        waits.iter().position(|left| *left > 0)
+    /// Lets an operation of a rank wait for the end of one of another rank as well. Nothing travels between the two: a
+    /// trigger outside the network.
+    ///
+    /// The caller makes sure that no operation waits for itself in the end.
+    pub fn link(ranks: &mut [Self], earlier: (u32, u32), later: (u32, u32)) {
+        let followers = &mut ranks[earlier.0 as usize].remote;
+        let entry = (earlier.1, later.0, later.1);
+        let place = followers.partition_point(|other| *other <= entry);
+        followers.insert(place, entry);
+        ranks[later.0 as usize].waits[later.1 as usize] += 1;
+    }
+
+    /// Operations of other ranks that wait for the end of this one: rank and operation.
+    pub fn remote_after_end(&self, op: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let first = self.remote.partition_point(|entry| entry.0 < op);
+        let same = self.remote[first..]
+            .iter()
+            .take_while(move |entry| entry.0 == op);
+        same.map(|&(_, rank, later)| (rank, later))
     }
 
     /// The operations, in the order of the text.

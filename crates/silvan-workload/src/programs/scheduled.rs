@@ -5,6 +5,7 @@ use silvan_core::{Span, Time};
 use crate::programs::matching::Posted;
 use crate::programs::rank::{ScheduleRun, Task, Work};
 use crate::programs::ranks::{Programs, TimerKind};
+use crate::programs::record::Mark;
 use crate::programs::schedule::Action;
 
 impl Programs {
@@ -17,7 +18,7 @@ impl Programs {
 
     pub(crate) fn start_schedule(&mut self, rank: u32, now: Time) {
         let run = self.run_of(rank);
-        if run.left == 0 {
+        if run.is_empty() {
             self.rank_done(rank, now);
             return;
         }
@@ -47,6 +48,7 @@ impl Programs {
     fn do_ready(&mut self, now: Time) {
         while let Some((rank, op)) = self.ready.pop_front() {
             self.ready(rank, op, now);
+            self.account_waiting(rank, now);
         }
     }
 
@@ -81,11 +83,34 @@ impl Programs {
         let run = self.run_of(rank);
         run.times[op as usize].1 = Some(now);
         run.left -= 1;
-        if run.left == 0 {
+        if let Some(rounds) = run.rounds.as_mut().filter(|_| op == 0) {
+            rounds.begun = now;
+        }
+        let is_last = run.left == 0;
+        let schedule = run.schedule.clone();
+        let first = self.first_of(rank);
+        for (other, later) in schedule.remote_after_end(op) {
+            self.one_less(first + other, later);
+        }
+        if is_last {
+            let round = self.run_of(rank).end_round();
+            if let Some((begin, index, goes_on)) = round {
+                self.marks.push(Mark {
+                    rank,
+                    label: 0,
+                    index,
+                    begin,
+                    end: now,
+                });
+                if goes_on {
+                    let first = schedule.first_ready().map(|op| (rank, op));
+                    self.ready.extend(first);
+                    return;
+                }
+            }
             self.rank_done(rank, now);
             return;
         }
-        let schedule = run.schedule.clone();
         for later in schedule.after_end(op) {
             self.one_less(rank, later);
         }
@@ -122,7 +147,7 @@ impl Programs {
             Task::Leave(..) => unreachable!("a send goes on to this task by itself"),
             Task::Do(op) => match run.schedule.ops()[op as usize].action {
                 Action::Calc(span) => span,
-                Action::Send { .. } | Action::Receive { .. } => overhead,
+                Action::Send { .. } | Action::Receive { .. } | Action::Put { .. } => overhead,
             },
         };
         self.set_timer(rank, now + span, TimerKind::Task(cpu));
@@ -153,6 +178,7 @@ impl Programs {
                         self.op_ended(rank, op, now);
                     }
                 }
+                Action::Put { to, bytes } => self.access(rank, op, to, bytes, false, now),
                 Action::Receive { .. } => unreachable!("a receive is no task of a processor"),
             },
             None => unreachable!("a processor ends the task that it has"),

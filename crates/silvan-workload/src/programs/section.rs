@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use silvan_core::document::Limit;
 use silvan_core::{Bytes, Rate, Sl, Span, schema};
 
+use super::collective::{Algorithm, Operation};
 use super::gpcnet::{Part, Test};
 use super::pattern::ProgramKind;
 use super::plan::Placement;
@@ -44,6 +45,31 @@ pub struct Messaging {
     pub local_rate: Rate,
 }
 
+/// How collective operations up to a size are done.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct MethodEntry {
+    /// The operation. Default: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// Largest size. Default: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub up_to: Option<Bytes>,
+    /// The algorithm; an entry fits operations that are offered by it. Default: that of the operation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<Algorithm>,
+    /// Parts of the data that go independently of each other. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub channels: Option<u32>,
+    /// Largest piece of a channel's data: the next one starts when the last one has done its first step. Default: one
+    /// piece.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub chunk: Option<Bytes>,
+}
+
 impl Default for Messaging {
     /// 12 KiB is MVAPICH's order of magnitude for the eager limit, 5 GB/s and 300 ns that of a copy
     /// through shared memory.
@@ -77,12 +103,21 @@ pub struct ProgramEntry {
     pub name: Option<String>,
     /// The program of the ranks.
     pub kind: ProgramKind,
-    /// GOAL schedule of at most 256 MiB, relative to the scenario's folder; for the kind `goal` only.
+    /// Trace of at most 256 MiB, relative to the scenario's folder. Of Chakra traces, which have a file `NAME.RANK.et` or
+    /// `NAME.RANK.json` for each rank, it is the part before the rank. For the kinds `goal`, `chakra`, `aicb` and
+    /// `connections` only, as are `trace`, `groups` and `operations-per-second`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The text of a GOAL schedule; for the kind `goal` only, in place of a file.
+    /// The text of a trace, in place of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub goal: Option<String>,
+    pub trace: Option<String>,
+    /// File with the groups of ranks of Chakra traces, such as `{"0": [0, 1, 2, 3]}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<String>,
+    /// Arithmetic operations that a rank does in a second, for nodes of Chakra traces that have their number and no
+    /// duration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations_per_second: Option<f64>,
     /// The hosts of the ranks, in their order.
     #[serde(default)]
     #[schemars(with = "RankHosts")]
@@ -94,18 +129,41 @@ pub struct ProgramEntry {
     /// How ranks are dealt to hosts.
     #[serde(default)]
     pub placement: Placement,
-    /// Bytes: of one message for `alltoall` and `incast`, of everything for the others. Not for `goal`.
+    /// Ranks side by side that share a server, for hierarchical algorithms. Default: `ranks-per-host`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub server_ranks: Option<u32>,
+    /// Algorithm of the collective operation; not for traces. Default: as `traffic.collective` says; without
+    /// that the first one in the guide's table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<Algorithm>,
+    /// Parts of the data that go independently of each other; not for traces and `alltoallv`. Default: as
+    /// `traffic.collective` says, 1 without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub channels: Option<u32>,
+    /// Largest piece of a channel's data: the next one starts when the last one has done its first step; not for traces and
+    /// `alltoallv`. Default: as `traffic.collective` says, one piece without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::BytesText>")]
+    pub chunk: Option<Bytes>,
+    /// Sizes of the messages of an `alltoallv`: a list for each sender, with the size for each receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Vec<schema::BytesText>>>")]
+    pub sizes: Option<Vec<Vec<Bytes>>>,
+    /// Bytes: of one message for `alltoall`, `incast` and `scatter`, of the vector with the parts of all ranks for the others.
+    /// Not for traces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::BytesText>")]
     pub bytes: Option<Bytes>,
-    /// How often the operation is done; not for `goal`. Default: 1.
+    /// How often the operation is done; not for traces. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<Limit<u64>>,
-    /// Computing before each operation; not for `goal`. Default: none.
+    /// Computing before each operation; not for traces. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub compute: Option<Span>,
-    /// Time before the first operation; not for `goal`. Default: none.
+    /// Time before the first operation; not for traces. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::SpanText>")]
     pub start: Option<Span>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use silvan_core::{HostId, Sl, Time};
+use silvan_core::{HostId, Sl, Span, Time};
 
 use crate::programs::op::Steps;
 use crate::programs::schedule::Schedule;
@@ -14,6 +14,15 @@ pub enum Script {
     Sequence(Box<dyn Steps>),
     /// Operations that wait for each other.
     Schedule(Arc<Schedule>),
+    /// Operations that wait for each other, over and over. All wait for operation 0, after which each round is measured.
+    Loop {
+        /// The operations of a round.
+        schedule: Arc<Schedule>,
+        /// How often; `None` is without end.
+        times: Option<u64>,
+        /// Time before the first round.
+        start: Span,
+    },
 }
 
 /// Some ranks with a program, which only talk to each other.

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 use silvan_core::Span;
-use silvan_workload::programs::{Group, Looped, Op, Pattern, Steps, collective};
+use silvan_workload::programs::collective::{Algorithm, Collective, Operation};
+use silvan_workload::programs::{Group, Looped, Op, Steps};
 
 use crate::common::{job, messaging, run, sequence};
 
@@ -62,10 +63,10 @@ fn knowledge(programs: &[Vec<Op>]) -> Vec<BTreeSet<u32>> {
     known
 }
 
-fn programs(n: u32, make: impl Fn(&mut Vec<Op>, Group, u32)) -> Vec<Vec<Op>> {
+fn programs(n: u32, collective: Collective) -> Vec<Vec<Op>> {
     let rank = |me| {
         let mut ops = Vec::new();
-        make(&mut ops, Group::all(n), me);
+        collective.append(&mut ops, Group::all(n), me);
         ops
     };
     (0..n).map(rank).collect()
@@ -83,99 +84,219 @@ fn sent(programs: &[Vec<Op>]) -> Vec<u64> {
         .collect()
 }
 
+/// Bytes that go from each rank to each other one.
+fn between(programs: &[Vec<Op>]) -> Vec<Vec<u64>> {
+    let row = |ops: &Vec<Op>| {
+        let mut row = vec![0; programs.len()];
+        for op in ops {
+            if let Op::Send { to, bytes, .. } = op {
+                row[*to as usize] += bytes;
+            }
+        }
+        row
+    };
+    programs.iter().map(row).collect()
+}
+
 fn everyone(n: u32) -> BTreeSet<u32> {
     (0..n).collect()
 }
 
-#[test]
-fn after_a_barrier_or_an_allreduce_all_know_all() {
-    for n in 1..40 {
-        for known in [
-            knowledge(&programs(n, collective::barrier)),
-            knowledge(&programs(n, |ops, group, me| {
-                collective::allreduce_ring(ops, group, me, 1000);
-            })),
-            knowledge(&programs(n, |ops, group, me| {
-                collective::allreduce_doubling(ops, group, me, 1000);
-            })),
-            knowledge(&programs(n, |ops, group, me| {
-                collective::alltoall(ops, group, me, 10)
-            })),
-        ] {
-            assert_eq!(known, vec![everyone(n); n as usize], "{n} ranks");
-        }
-    }
+const OPERATIONS: [Operation; 9] = [
+    Operation::Barrier,
+    Operation::Allreduce,
+    Operation::ReduceScatter,
+    Operation::Allgather,
+    Operation::Alltoall,
+    Operation::Broadcast,
+    Operation::Reduce,
+    Operation::Incast,
+    Operation::Scatter,
+];
+
+/// Every operation by each of its algorithms.
+fn offered() -> impl Iterator<Item = (Operation, Algorithm)> {
+    let of = |operation: Operation| {
+        operation
+            .algorithms()
+            .iter()
+            .map(move |one| (operation, *one))
+    };
+    OPERATIONS.into_iter().flat_map(of)
 }
 
-/// All know the root after a broadcast, the root knows all after an incast.
+/// What must have come from where: all from all, all from the root, or the root from all.
 #[test]
-fn roots() {
-    for n in 1..20_u32 {
-        for root in 0..n {
-            let broadcast = programs(n, |ops, group, me| {
-                collective::broadcast(ops, group, me, root, 10);
-            });
-            for known in knowledge(&broadcast) {
-                assert!(known.contains(&root), "{n} ranks, root {root}");
+fn all_learn_what_they_must() {
+    for n in (1..18).chain([24, 33]) {
+        for (operation, algorithm) in offered() {
+            for (root, local) in [(0, 1), (n / 2, 4), (n - 1, 3)] {
+                let root = if operation == Operation::Broadcast || operation == Operation::Reduce {
+                    root
+                } else {
+                    0
+                };
+                let collective = Collective {
+                    algorithm,
+                    root,
+                    local,
+                    ..Collective::new(operation, 1000)
+                };
+                let known = knowledge(&programs(n, collective));
+                let what =
+                    format!("{operation:?} {algorithm:?}, {n} ranks, root {root}, local {local}");
+                for (rank, known) in known.iter().enumerate() {
+                    let is_root = rank as u32 == root;
+                    match operation {
+                        Operation::Broadcast | Operation::Scatter => {
+                            assert!(known.contains(&root), "{what}");
+                        }
+                        Operation::Reduce | Operation::Incast if !is_root => {}
+                        _ => assert_eq!(*known, everyone(n), "{what}"),
+                    }
+                }
             }
-            // A tree with n - 1 edges.
-            assert_eq!(sent(&broadcast).iter().sum::<u64>(), 10 * u64::from(n - 1));
-            let incast = programs(n, |ops, group, me| {
-                collective::incast(ops, group, me, root, 10)
-            });
-            assert_eq!(knowledge(&incast)[root as usize], everyone(n));
         }
     }
 }
 
-/// In a ring every rank sends 2 (n - 1) / n of the bytes, up to rounding; in an all-to-all, one
-/// message to each other rank.
+/// Bytes that each rank sends, for sizes that divide. With n ranks, S bytes, p = log2 n, and L ranks on each of M servers.
 #[test]
-fn bytes_are_those_of_the_algorithm() {
-    for n in 2..20_u64 {
-        let ring = programs(n as u32, |ops, group, me| {
-            collective::allreduce_ring(ops, group, me, 1000 * n);
-        });
-        assert_eq!(sent(&ring), vec![2 * (n - 1) * 1000; n as usize]);
-        let all = programs(n as u32, |ops, group, me| {
-            collective::alltoall(ops, group, me, 10)
-        });
-        assert_eq!(sent(&all), vec![10 * (n - 1); n as usize]);
+fn bytes_are_the_closed_form() {
+    use Algorithm::{Direct, Doubling, Halving, Hierarchical, Pairwise, Ring, Tree};
+    for (n, local) in [(4_u32, 2), (8, 4), (16, 4), (32, 8)] {
+        let p = n.ilog2();
+        let servers = n / local;
+        let size = 1024 * u64::from(n);
+        let [n64, l64, m64] = [n, local, servers].map(u64::from);
+        let all_but_one = size * (n64 - 1) / n64;
+        for (operation, algorithm) in offered() {
+            let per_rank = match (operation, algorithm) {
+                (Operation::Allreduce, Ring | Halving | Direct | Pairwise | Hierarchical) => {
+                    2 * all_but_one
+                }
+                (Operation::Allreduce, Doubling) => size * u64::from(p),
+                // Between servers everyone sends M - 1 of the parts, in a server (L - 1) M parts.
+                (Operation::ReduceScatter | Operation::Allgather, _) => all_but_one,
+                (Operation::Alltoall, Pairwise | Direct) => (n64 - 1) * size,
+                (Operation::Alltoall, Ring) => n64 * (n64 - 1) / 2 * size,
+                (Operation::Alltoall, Doubling) => u64::from(p) * n64 / 2 * size,
+                (Operation::Alltoall, Hierarchical) => ((l64 - 1) * m64 + (m64 - 1) * l64) * size,
+                _ => continue,
+            };
+            let collective = Collective {
+                algorithm,
+                local,
+                ..Collective::new(operation, size)
+            };
+            let programs = programs(n, collective);
+            let what = format!("{operation:?} {algorithm:?}, {n} ranks");
+            assert_eq!(sent(&programs), vec![per_rank; n as usize], "{what}");
+        }
+        // A tree has n - 1 edges; a reduction and a broadcast use each twice.
+        for (operation, algorithm, times) in [
+            (Operation::Allreduce, Tree, 2),
+            (Operation::Broadcast, Tree, 1),
+            (Operation::Broadcast, Ring, 1),
+            (Operation::Broadcast, Direct, 1),
+            (Operation::Broadcast, Hierarchical, 1),
+            (Operation::Reduce, Tree, 1),
+            (Operation::Reduce, Ring, 1),
+            (Operation::Incast, Direct, 1),
+            (Operation::Scatter, Direct, 1),
+        ] {
+            let collective = Collective {
+                algorithm,
+                local,
+                ..Collective::new(operation, size)
+            };
+            let sum: u64 = sent(&programs(n, collective)).iter().sum();
+            assert_eq!(sum, times * (n64 - 1) * size, "{operation:?} {algorithm:?}");
+        }
     }
 }
 
-/// The parts of a ring that does not divide evenly add up: over all ranks each part is sent 2 (n - 1) times.
+/// Bytes between each two ranks: a ring uses neighbours only, a direct operation all pairs alike, and of a hierarchical one
+/// only ranks of one index send to other servers, (M - 1) / M of a part of the L-th.
 #[test]
-fn uneven_rings_lose_no_byte() {
-    for (n, bytes) in [(3, 10), (7, 1000), (8, 5)] {
-        let ring = programs(n, |ops, group, me| {
-            collective::allreduce_ring(ops, group, me, bytes);
-        });
-        assert_eq!(
-            sent(&ring).iter().sum::<u64>(),
-            2 * u64::from(n - 1) * bytes
-        );
-        assert_eq!(knowledge(&ring), vec![everyone(n); n as usize]);
+fn bytes_between_ranks_are_the_closed_form() {
+    let (n, local) = (12_u64, 4_u64);
+    let size = 1200 * n;
+    let of = |operation, algorithm| {
+        let collective = Collective {
+            algorithm,
+            local: local as u32,
+            ..Collective::new(operation, size)
+        };
+        between(&programs(n as u32, collective))
+    };
+    let ring = of(Operation::Allgather, Algorithm::Ring);
+    let direct = of(Operation::Allreduce, Algorithm::Direct);
+    let two_levels = of(Operation::Allreduce, Algorithm::Hierarchical);
+    let servers = n / local;
+    for from in 0..n {
+        for to in (0..n).filter(|to| *to != from) {
+            let (row, column) = (from as usize, to as usize);
+            let is_next = to == (from + 1) % n;
+            let expected = if is_next { size * (n - 1) / n } else { 0 };
+            assert_eq!(ring[row][column], expected);
+            assert_eq!(direct[row][column], 2 * size / n);
+            let is_across = to == (from + local) % n;
+            let is_local = from / local == to / local && to % local == (from + 1) % local;
+            let expected = match (is_across, is_local) {
+                (true, _) => 2 * size / local * (servers - 1) / servers,
+                (_, true) => 2 * size * (local - 1) / local,
+                _ => 0,
+            };
+            assert_eq!(two_levels[row][column], expected, "{from} to {to}");
+        }
+    }
+}
+
+/// The parts of an operation that does not divide evenly add up: over all ranks each part is sent as often as the closed form says.
+#[test]
+fn uneven_parts_lose_no_byte() {
+    for (n, bytes) in [(3_u32, 10), (7, 1000), (8, 5), (12, 1001)] {
+        for (operation, algorithm) in offered() {
+            let times = match operation {
+                Operation::Allreduce if algorithm == Algorithm::Doubling => continue,
+                Operation::Allreduce => 2,
+                Operation::ReduceScatter | Operation::Allgather => 1,
+                _ => continue,
+            };
+            let collective = Collective {
+                algorithm,
+                local: 4,
+                ..Collective::new(operation, bytes)
+            };
+            let sum: u64 = sent(&programs(n, collective)).iter().sum();
+            let expected = times * u64::from(n - 1) * bytes;
+            assert_eq!(sum, expected, "{operation:?} {algorithm:?}, {n} ranks");
+        }
     }
 }
 
 /// Made bit by bit while it runs, an operation is the same as in one piece, and is held in little room.
 #[test]
 fn long_operations_are_made_in_parts() {
-    for pattern in [Pattern::AllreduceRing, Pattern::Alltoall, Pattern::Barrier] {
+    for operation in [
+        Operation::Allreduce,
+        Operation::Alltoall,
+        Operation::Barrier,
+    ] {
         for n in [2, 3, 16, 33, 100] {
             let group = Group::all(n);
+            let collective = Collective::new(operation, 1000);
             let mut looped = Looped {
-                pattern,
+                collective,
                 group,
                 me: 1,
-                bytes: 1000,
                 start: Span::ZERO,
                 compute: Span::ZERO,
                 iterations: Some(2),
             };
             let mut whole = Vec::new();
-            pattern.append(&mut whole, group, 1, 1000);
+            collective.append(&mut whole, group, 1);
             let (mut made, mut step, mut most) = (Vec::new(), 0, 0);
             let mut part = Vec::new();
             while looped.step(step, &mut part) {
@@ -187,7 +308,7 @@ fn long_operations_are_made_in_parts() {
             assert_eq!(
                 made,
                 [whole.clone(), whole].concat(),
-                "{pattern:?}, {n} ranks"
+                "{operation:?}, {n} ranks"
             );
             assert!(most <= 3 * 32 + 4, "{most} operations at a time");
         }
@@ -195,18 +316,15 @@ fn long_operations_are_made_in_parts() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     /// They end on a fabric too, several ranks to a host, and deliver what they send.
     #[test]
-    fn collectives_end_on_a_fabric(n in 2..12_u32, per_host in 1..4_usize, bytes in 0..9000_u64, which in 0..5_u8) {
-        let ops = programs(n, |ops, group, me| match which {
-            0 => collective::barrier(ops, group, me),
-            1 => collective::allreduce_ring(ops, group, me, bytes),
-            2 => collective::allreduce_doubling(ops, group, me, bytes),
-            3 => collective::alltoall(ops, group, me, bytes),
-            _ => collective::broadcast(ops, group, me, n - 1, bytes),
-        });
+    fn collectives_end_on_a_fabric(n in 2..12_u32, per_host in 1..4_usize, bytes in 0..9000_u64, which in 0..40_usize) {
+        let all: Vec<_> = offered().collect();
+        let (operation, algorithm) = all[which % all.len()];
+        let collective = Collective { algorithm, local: per_host as u32, ..Collective::new(operation, bytes) };
+        let ops = programs(n, collective);
         let ranks = ops.iter().enumerate();
         let ranks = ranks.map(|(rank, ops)| (rank / per_host, sequence(ops))).collect();
         let outcome = run(12, vec![job(ranks)], messaging());

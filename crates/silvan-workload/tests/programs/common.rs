@@ -92,6 +92,8 @@ pub struct Outcome {
     pub fault: Option<Fault>,
     pub finished: bool,
     pub delivered_bytes: u64,
+    /// Bytes that each host has sent and received.
+    pub links: Vec<(u64, u64)>,
 }
 
 /// Runs jobs for at most ten milliseconds.
@@ -105,7 +107,10 @@ pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
     let mut engine = Engine::new(&fabric, &tables, &config, NoControl, NoControl, load).unwrap();
     engine.run_until(Time::ZERO + Span::from_ms(10)).unwrap();
     engine.audit().unwrap();
-    let delivered = (0..hosts).map(|host| engine.host_counters(HostId::new(host)).delivered_bytes);
+    let links: Vec<(u64, u64)> = (0..hosts)
+        .map(|host| engine.host_counters(HostId::new(host)))
+        .map(|counters| (counters.injected_bytes, counters.delivered_bytes))
+        .collect();
     let programs = engine.workload().programs().unwrap();
     Outcome {
         ends: programs.ranks().map(|rank| rank.done_at).collect(),
@@ -121,7 +126,8 @@ pub fn run(hosts: usize, jobs: Vec<JobSpec>, messaging: Messaging) -> Outcome {
             .collect(),
         fault: programs.fault().cloned(),
         finished: programs.is_finished(),
-        delivered_bytes: delivered.sum(),
+        delivered_bytes: links.iter().map(|link| link.1).sum(),
+        links,
     }
 }
 

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use silvan_core::{Span, Time};
 use silvan_workload::programs::goal;
+use silvan_workload::programs::trace::TracePlace;
 
 use crate::common::{messaging, run, scheduled, wire};
 use crate::goal_law;
@@ -133,7 +134,7 @@ fn mistakes_are_told_with_their_line() {
         (
             "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 1\na requires b\nb requires a\n}\n",
             Some(3),
-            "waits for itself",
+            "wait for each other in a cycle: lines 3, 4",
         ),
         ("num_ranks 1\nrank 0 {\nrank 1 {\n", Some(3), "still open"),
         (
@@ -155,7 +156,11 @@ fn mistakes_are_told_with_their_line() {
     ];
     for (text, line, message) in cases {
         let error = goal::parse(text).unwrap_err();
-        assert_eq!(error.line, line, "{text:?}: {error}");
+        assert_eq!(
+            error.place,
+            line.map_or(TracePlace::Whole, TracePlace::Line),
+            "{text:?}: {error}"
+        );
         assert!(error.message.contains(message), "{text:?}: {error}");
     }
 }

@@ -1,10 +1,10 @@
 //! What holds for any text as a GOAL schedule: here for random ones, in `fuzz/targets/goal.rs` for those
 //! that libFuzzer finds.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use silvan_core::{Bytes, Span};
+use silvan_workload::programs::trace::TracePlace;
 use silvan_workload::programs::{Action, Schedule, goal};
 
 use crate::common::{messaging, run, scheduled};
@@ -23,12 +23,16 @@ pub fn check(bytes: &[u8]) {
     match goal::parse(&text) {
         Err(error) => {
             let lines = text.lines().count() as u32;
-            assert!(error.line.is_none_or(|line| (1..=lines).contains(&line)));
+            match error.place {
+                TracePlace::Whole => {}
+                TracePlace::Line(line) => assert!((1..=lines).contains(&line)),
+                TracePlace::Byte(_) => panic!("a text has lines"),
+            }
             assert!(!error.message.is_empty() && !error.message.contains('\n'));
             assert!(!error.hint.is_empty());
         }
         Ok(schedules) => {
-            let written = written(&schedules);
+            let written = goal::write(&schedules);
             let again = goal::parse(&written).expect("what was understood can be written");
             assert_eq!(schedules.len(), again.len());
             for (one, other) in schedules.iter().zip(&again) {
@@ -58,34 +62,6 @@ fn facts(schedule: &Schedule) -> Facts {
         after(&|op| schedule.after_end(op).collect()),
         after(&|op| schedule.after_start(op).collect()),
     )
-}
-
-fn written(schedules: &[Arc<Schedule>]) -> String {
-    let mut text = format!("num_ranks {}\n", schedules.len());
-    let any = |number: Option<u32>| number.map_or("-1".to_owned(), |number| number.to_string());
-    for (rank, schedule) in schedules.iter().enumerate() {
-        text += &format!("rank {rank} {{\n");
-        for (op, entry) in schedule.ops().iter().enumerate() {
-            let action = match entry.action {
-                Action::Calc(span) => format!("calc {}", span.as_ps() / 1000),
-                Action::Send { to, bytes, tag } => format!("send {bytes}b to {to} tag {tag}"),
-                Action::Receive { from, bytes, tag } => {
-                    format!("recv {bytes}b from {} tag {}", any(from), any(tag))
-                }
-            };
-            let _ = writeln!(text, "l{op}: {action} cpu {}", entry.cpu);
-        }
-        for op in 0..schedule.ops().len() as u32 {
-            for later in schedule.after_end(op) {
-                let _ = writeln!(text, "l{later} requires l{op}");
-            }
-            for later in schedule.after_start(op) {
-                let _ = writeln!(text, "l{later} irequires l{op}");
-            }
-        }
-        text += "}\n";
-    }
-    text
 }
 
 fn comes_to_an_end(text: &str, schedules: &[Arc<Schedule>]) {

@@ -1,6 +1,7 @@
 //! Programs on small fabrics, against closed forms and second implementations.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod alpha_beta;
 mod collectives;
 mod common;
 mod determinism;
@@ -9,4 +10,6 @@ mod goal_law;
 mod hpcc;
 mod logp;
 mod matching;
+mod trace_law;
+mod traces;
 mod wrong;

@@ -28,9 +28,11 @@
 mod line;
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
+use crate::programs::trace::{TraceError, TracePlace};
 use line::{Line, statement};
 
 /// Ranks that a schedule may have: far more than hosts can hold, and few enough to be listed.
@@ -39,24 +41,8 @@ const MOST_RANKS: u32 = 1 << 24;
 /// Processors that a rank may have.
 const MOST_CPUS: u32 = 256;
 
-/// A schedule that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct GoalError {
-    /// The line at fault, from 1; `None` if something is missing altogether.
-    pub line: Option<u32>,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub hint: &'static str,
-}
-
-fn wrong(line: u32, message: impl Into<String>, hint: &'static str) -> GoalError {
-    GoalError {
-        line: Some(line),
-        message: message.into(),
-        hint,
-    }
+fn wrong(line: u32, message: impl Into<String>, hint: &'static str) -> TraceError {
+    TraceError::line(line, message, hint)
 }
 
 /// The rank whose block is open.
@@ -75,7 +61,7 @@ struct Block<'a> {
 ///
 /// The first line that cannot be understood, a rank or label that does not exist, a rank without a block,
 /// a block that is not closed, operations that wait for each other in a cycle.
-pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, GoalError> {
+pub fn parse(text: &str) -> Result<Vec<Arc<Schedule>>, TraceError> {
     let plain = without_comments(text);
     let mut ranks: Vec<Option<Arc<Schedule>>> = Vec::new();
     let mut declared = None;
@@ -186,7 +172,7 @@ const TRUNCATED: &str = "the file may have been cut off";
 fn finish(
     ranks: Vec<Option<Arc<Schedule>>>,
     open: Option<Block<'_>>,
-) -> Result<Vec<Arc<Schedule>>, GoalError> {
+) -> Result<Vec<Arc<Schedule>>, TraceError> {
     if let Some(block) = open {
         let message = format!("the block of rank {} is never closed", block.rank);
         return Err(wrong(block.opened, message, TRUNCATED));
@@ -194,16 +180,16 @@ fn finish(
     let count = ranks.len();
     let missing = ranks.iter().position(Option::is_none);
     match missing {
-        Some(rank) => Err(GoalError {
-            line: None,
-            message: format!("of {count} ranks, rank {rank} has no block"),
-            hint: TRUNCATED,
-        }),
-        None if count == 0 => Err(GoalError {
-            line: None,
-            message: "there is no rank in the schedule".to_owned(),
-            hint: "a schedule starts with num_ranks",
-        }),
+        Some(rank) => Err(TraceError::new(
+            TracePlace::Whole,
+            format!("of {count} ranks, rank {rank} has no block"),
+            TRUNCATED,
+        )),
+        None if count == 0 => Err(TraceError::new(
+            TracePlace::Whole,
+            "there is no rank in the schedule",
+            "a schedule starts with num_ranks",
+        )),
         None => Ok(ranks.into_iter().flatten().collect()),
     }
 }
@@ -215,10 +201,10 @@ fn add<'a>(
     action: Action,
     cpu: u32,
     line: u32,
-) -> Result<(), GoalError> {
+) -> Result<(), TraceError> {
     let partner = match action {
         Action::Calc(_) => None,
-        Action::Send { to, .. } => Some(to),
+        Action::Send { to, .. } | Action::Put { to, .. } => Some(to),
         Action::Receive { from, .. } => from,
     };
     if let Some(partner) = partner {
@@ -246,7 +232,7 @@ fn add<'a>(
     Ok(())
 }
 
-fn close(block: &mut Block<'_>) -> Result<Schedule, GoalError> {
+fn close(block: &mut Block<'_>) -> Result<Schedule, TraceError> {
     let mut dependencies = Vec::with_capacity(block.waits.len());
     for &(later, earlier, start_only, line) in &block.waits {
         let find = |label: &str| {
@@ -263,17 +249,48 @@ fn close(block: &mut Block<'_>) -> Result<Schedule, GoalError> {
     }
     let lines: Vec<u32> = block.ops.iter().map(|op| op.line).collect();
     let ops = std::mem::take(&mut block.ops);
-    Schedule::new(ops, &dependencies).map_err(|op| {
+    Schedule::new(ops, &dependencies).map_err(|cycle| {
+        let lines: Vec<u32> = cycle.iter().map(|op| lines[*op as usize]).collect();
+        let named: Vec<String> = lines.iter().map(u32::to_string).collect();
         let message = format!(
-            "this operation of rank {} waits for itself in the end",
-            block.rank
+            "operations of rank {} wait for each other in a cycle: lines {}",
+            block.rank,
+            named.join(", ")
         );
-        wrong(
-            lines[op],
-            message,
-            "remove one of the dependencies of the cycle",
-        )
+        wrong(lines[0], message, "remove one of the dependencies")
     })
+}
+
+/// Writes schedules as GOAL.
+pub fn write(schedules: &[Arc<Schedule>]) -> String {
+    let mut text = format!("num_ranks {}\n", schedules.len());
+    let any = |number: Option<u32>| number.map_or("-1".to_owned(), |number| number.to_string());
+    for (rank, schedule) in schedules.iter().enumerate() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "rank {rank} {{");
+        for (op, entry) in schedule.ops().iter().enumerate() {
+            let action = match entry.action {
+                Action::Calc(span) => format!("calc {}", span.as_ps() / 1000),
+                Action::Send { to, bytes, tag } => format!("send {bytes}b to {to} tag {tag}"),
+                // GOAL has no such operation, and no schedule that is written here has one.
+                Action::Put { to, bytes } => format!("send {bytes}b to {to}"),
+                Action::Receive { from, bytes, tag } => {
+                    format!("recv {bytes}b from {} tag {}", any(from), any(tag))
+                }
+            };
+            let _ = writeln!(text, "l{op}: {action} cpu {}", entry.cpu);
+        }
+        for op in 0..schedule.ops().len() as u32 {
+            for later in schedule.after_end(op) {
+                let _ = writeln!(text, "l{later} requires l{op}");
+            }
+            for later in schedule.after_start(op) {
+                let _ = writeln!(text, "l{later} irequires l{op}");
+            }
+        }
+        text.push_str("}\n");
+    }
+    text
 }
 
 /// The text with `//` and `/* */` comments replaced by spaces, line by line.

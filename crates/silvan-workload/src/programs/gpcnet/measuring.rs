@@ -126,14 +126,14 @@ impl Measuring {
             _ => collective::neighbours(out, left, right, bytes, OUTSTANDING),
         }
         if test == Test::RingBandwidthSync {
-            collective::barrier(out, self.group(), self.me);
+            collective::doubling::barrier(out, self.group(), self.me);
         }
     }
 
     /// Everyone starts a test together.
     fn meet(&self, out: &mut Vec<Op>) {
         let all = Group::all(self.size * self.keys.ranks_per_host);
-        collective::barrier(out, all, self.slice * self.size + self.me);
+        collective::doubling::barrier(out, all, self.slice * self.size + self.me);
     }
 
     fn measured(
@@ -153,13 +153,14 @@ impl Measuring {
             once(out);
             out.push(Op::End { label, index });
         }
-        collective::barrier(out, self.group(), self.me);
+        collective::doubling::barrier(out, self.group(), self.me);
     }
 
     /// One part of the all-to-all test: with many ranks, a single all-to-all has too many messages to be
     /// made at once.
     fn alltoall(&self, out: &mut Vec<Op>, label: u16, step: u64) {
-        let (operation, steps, is_last) = part(collective::alltoall_length(self.group()), step);
+        let (operation, steps, is_last) =
+            part(collective::pairwise::alltoall_length(self.group()), step);
         let warm_up = u64::from(self.keys.warm_up);
         if step == 0 {
             self.meet(out);
@@ -168,7 +169,7 @@ impl Measuring {
             out.push(Op::Begin);
         }
         let bytes = self.keys.alltoall_bytes.as_u64();
-        collective::alltoall_steps(out, self.group(), self.me, bytes, steps);
+        collective::pairwise::alltoall_steps(out, self.group(), self.me, bytes, steps);
         if is_last && operation >= warm_up {
             let index = (operation - warm_up) as u32;
             out.push(Op::End { label, index });
@@ -176,10 +177,7 @@ impl Measuring {
     }
 
     fn group(&self) -> Group {
-        Group {
-            first: self.slice * self.size,
-            size: self.size,
-        }
+        Group::range(self.slice * self.size, self.size)
     }
 
     /// Steps of a test.
@@ -188,7 +186,7 @@ impl Measuring {
             Test::Allreduce => 1,
             Test::Alltoall => {
                 let times = u64::from(self.keys.warm_up) + u64::from(test.iterations(&self.keys));
-                times * parts(collective::alltoall_length(self.group()))
+                times * parts(collective::pairwise::alltoall_length(self.group()))
             }
             _ => self.keys.rings.into(),
         }
@@ -211,7 +209,7 @@ impl Steps for Measuring {
             let iterations = test.iterations(&self.keys);
             match test {
                 Test::Allreduce => self.measured(out, label, 0, iterations, |out| {
-                    collective::allreduce_doubling(out, self.group(), self.me, SMALL);
+                    collective::doubling::allreduce(out, self.group(), self.me, SMALL);
                 }),
                 Test::Alltoall => self.alltoall(out, label, step),
                 _ => {

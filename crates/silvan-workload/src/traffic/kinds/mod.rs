@@ -12,7 +12,7 @@ use silvan_core::{Bytes, Sl, schema};
 use super::build::Builder;
 use super::check::Checker;
 use super::error::{Entry, TrafficError};
-use crate::programs::section::{GpcnetSection, HpccSection, Messaging, ProgramEntry};
+use crate::programs::section::{GpcnetSection, HpccSection, Messaging, MethodEntry, ProgramEntry};
 
 /// A kind of traffic: an entry of a scenario with its keys.
 pub(crate) trait TrafficKind {
@@ -76,6 +76,9 @@ macro_rules! register {
             /// The communication of the benchmark HPCC.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub hpcc: Option<HpccSection>,
+            /// How collective operations of programs are done, by their sizes: the first entry that fits holds.
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub collective: Vec<MethodEntry>,
             /// How messages of programs become packets.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub messaging: Option<Messaging>,
@@ -91,6 +94,7 @@ macro_rules! register {
                     $($one: None,)*
                     $($list: Vec::new(),)*
                     program: Vec::new(),
+                    collective: Vec::new(),
                     gpcnet: None,
                     hpcc: None,
                     messaging: None,

@@ -1,0 +1,34 @@
+//! Binomial trees.
+
+use super::{receive, reversed, send};
+use crate::programs::op::{Group, Op};
+
+/// Broadcast from place `root`.
+pub fn broadcast(out: &mut Vec<Op>, group: Group, me: u32, root: u32, bytes: u64) {
+    let n = group.size;
+    let place = (me + n - root % n) % n;
+    // The lowest bit that is set says at which distance the rank receives; it then sends to nearer ones.
+    let mut distance = if place == 0 {
+        n.next_power_of_two()
+    } else {
+        1 << place.trailing_zeros()
+    };
+    if place > 0 {
+        receive(out, group.rank(place - distance + root), bytes);
+        out.push(Op::Wait);
+    }
+    // One after the other: the largest subtree gets its message first.
+    while distance > 1 {
+        distance /= 2;
+        if place + distance < n {
+            send(out, group.rank(place + distance + root), bytes);
+            out.push(Op::Wait);
+        }
+    }
+}
+
+/// A reduction to place 0, and a broadcast from there.
+pub fn allreduce(out: &mut Vec<Op>, group: Group, me: u32, bytes: u64) {
+    reversed(out, |out| broadcast(out, group, me, 0, bytes));
+    broadcast(out, group, me, 0, bytes);
+}

@@ -1,0 +1,206 @@
+//! The schedule of a rank, operation by operation.
+
+use silvan_core::Span;
+
+use crate::programs::collective::{Collective, split};
+use crate::programs::op::{Group, Op};
+use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
+
+/// The processor of a rank that computes.
+pub const COMPUTE: u32 = 0;
+/// The processor of a rank that starts and ends messages.
+pub const MESSAGES: u32 = 1;
+/// The processor of a rank on which operations of no length join others.
+const JOINS: u32 = 2;
+/// The processor of a rank that does what is no kernel: its host.
+pub const HOST: u32 = 3;
+
+/// How a collective operation is cut into pieces that go side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// Parts of the data that are independent of each other.
+    pub channels: u32,
+    /// Largest piece of a channel's data, in bytes. A piece starts when the piece before it has done its first step.
+    /// `None` is one piece.
+    pub chunk: Option<u64>,
+}
+
+impl Default for Pipeline {
+    /// Everything in one piece.
+    fn default() -> Self {
+        Self {
+            channels: 1,
+            chunk: None,
+        }
+    }
+}
+
+impl Pipeline {
+    /// Sizes of the pieces, channel by channel. There is always one in the first channel.
+    pub fn pieces(self, bytes: u64) -> Vec<Vec<u64>> {
+        let channel = |number: u32| {
+            let share = split(bytes, self.channels, number);
+            let pieces = match self.chunk {
+                Some(chunk) => share.div_ceil(chunk.max(1)).max(1),
+                None => 1,
+            };
+            let pieces = u32::try_from(pieces).unwrap_or(u32::MAX);
+            (0..pieces)
+                .map(|piece| split(share, pieces, piece))
+                .collect()
+        };
+        let channels = (0..self.channels).map(channel);
+        channels
+            .enumerate()
+            .filter(|(number, pieces): &(usize, Vec<u64>)| *number == 0 || pieces[0] > 0)
+            .map(|(_, pieces)| pieces)
+            .collect()
+    }
+
+    /// How many pieces there are.
+    pub fn count(self, bytes: u64) -> u64 {
+        match self.chunk {
+            None => u64::from(self.channels),
+            Some(chunk) => {
+                let share = bytes.div_ceil(u64::from(self.channels));
+                u64::from(self.channels) * share.div_ceil(chunk.max(1)).max(1)
+            }
+        }
+    }
+}
+
+/// A rank that takes part in a collective operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'a> {
+    /// The ranks of the group.
+    pub ranks: &'a [u32],
+    /// Its place among them.
+    pub place: u32,
+    /// Tag of the messages of the first piece; each further piece has the next one. No other operation has these.
+    pub tag: u32,
+    /// Where the operation stands in the trace.
+    pub line: u32,
+}
+
+/// A schedule that is being written. Operations are numbered from 0.
+#[derive(Debug, Default)]
+pub struct Draft {
+    ops: Vec<ScheduleOp>,
+    dependencies: Vec<Dependency>,
+}
+
+impl Draft {
+    /// Operations so far.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Whether there is no operation yet.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Adds an operation that waits for the ends of others.
+    pub fn add(&mut self, action: Action, cpu: u32, line: u32, after: &[u32]) -> u32 {
+        let later = self.ops.len() as u32;
+        self.ops.push(ScheduleOp { action, cpu, line });
+        for earlier in after {
+            self.wait(later, *earlier, false);
+        }
+        later
+    }
+
+    /// Lets an operation wait for the end, or for the start, of another.
+    pub fn wait(&mut self, later: u32, earlier: u32, start_only: bool) {
+        self.dependencies.push(Dependency {
+            later,
+            earlier,
+            start_only,
+        });
+    }
+
+    /// One operation that ends when all of several have ended.
+    pub fn join(&mut self, line: u32, after: &[u32]) -> u32 {
+        match after {
+            [only] => *only,
+            _ => self.add(Action::Calc(Span::ZERO), JOINS, line, after),
+        }
+    }
+
+    /// Adds what a member of a group does in a collective operation; returns the operations that start and end it.
+    pub fn collective(
+        &mut self,
+        collective: Collective,
+        pipeline: Pipeline,
+        member: &Member<'_>,
+        after: &[u32],
+    ) -> (u32, u32) {
+        let start = self.add(Action::Calc(Span::ZERO), JOINS, member.line, after);
+        let group = Group::all(member.ranks.len() as u32);
+        let (mut ends, mut ops) = (Vec::new(), Vec::new());
+        let mut tag = member.tag;
+        for pieces in pipeline.pieces(collective.bytes) {
+            let mut ready = start;
+            for bytes in pieces {
+                ops.clear();
+                let piece = Collective {
+                    bytes,
+                    ..collective
+                };
+                piece.append(&mut ops, group, member.place);
+                let (first, last) = self.strand(&ops, &Member { tag, ..*member }, ready);
+                ready = first;
+                ends.push(last);
+                tag += 1;
+            }
+        }
+        (start, self.join(member.line, &ends))
+    }
+
+    /// Adds operations one after the other; returns the ends of the first step and of the last one.
+    pub fn strand(&mut self, ops: &[Op], member: &Member<'_>, start: u32) -> (u32, u32) {
+        let &Member {
+            ranks, tag, line, ..
+        } = member;
+        let (mut first, mut current) = (None, start);
+        let mut started = Vec::new();
+        for op in ops {
+            let action = match *op {
+                Op::Send { to, bytes, .. } => Action::Send {
+                    to: ranks[to as usize],
+                    bytes,
+                    tag,
+                },
+                Op::Receive {
+                    from: Some(from),
+                    bytes,
+                    ..
+                } => Action::Receive {
+                    from: Some(ranks[from as usize]),
+                    bytes,
+                    tag: Some(tag),
+                },
+                // Collective operations consist of sends, receives and waits.
+                _ => {
+                    if !started.is_empty() {
+                        current = self.join(line, &started);
+                        started.clear();
+                        first.get_or_insert(current);
+                    }
+                    continue;
+                }
+            };
+            started.push(self.add(action, MESSAGES, line, &[current]));
+        }
+        (first.unwrap_or(current), current)
+    }
+
+    /// The schedule.
+    ///
+    /// # Errors
+    ///
+    /// The places of operations each of which waits for the next, and the last for the first.
+    pub fn finish(self) -> Result<Schedule, Vec<u32>> {
+        Schedule::new(self.ops, &self.dependencies)
+    }
+}

@@ -1,0 +1,308 @@
+//! AICB's lists: comma-separated values, one operation a line, for each range of ranks a section of its own.
+
+use std::collections::BTreeMap;
+
+use silvan_core::Span;
+
+use super::super::{LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TracePlace};
+use super::{CollectiveStep, Groups, Section, Step};
+use crate::programs::collective::Operation;
+
+const COLUMNS: [&str; 4] = ["comm_type", "comm_group", "comm_group_size", "msg_size"];
+const HEADER: &str =
+    "a section starts with its ranks, e.g. [rank0 ~ rank127], and the names of the columns";
+
+/// A line of the list.
+struct Row<'a> {
+    line: u32,
+    kind: &'a str,
+    group: &'a str,
+    size: u32,
+    bytes: u64,
+    root: u32,
+    additional: &'a str,
+    seconds: f64,
+}
+
+/// The lines of a section, each with its number.
+struct Lines<'a> {
+    first: u32,
+    last: u32,
+    line: u32,
+    lines: Vec<(u32, &'a str)>,
+}
+
+/// Reads all sections.
+pub(super) fn read(text: &str) -> Result<Vec<Section>, TraceError> {
+    let mut sections: Vec<Lines<'_>> = Vec::new();
+    for (line, content) in (1..).zip(text.lines()) {
+        let content = content.trim();
+        if content.starts_with('[') {
+            let (first, last) = ranks(content).ok_or_else(|| {
+                let message = format!("{content:?} is no range of ranks");
+                TraceError::line(line, message, "write e.g. [rank0 ~ rank127]")
+            })?;
+            let expected = sections.last().map_or(0, |section| section.last + 1);
+            if first != expected || last < first || last >= MOST_RANKS {
+                let message = format!("ranks {first} to {last}: rank {expected} is next");
+                return Err(TraceError::line(
+                    line,
+                    message,
+                    "list each rank once, in order",
+                ));
+            }
+            sections.push(Lines {
+                first,
+                last,
+                line,
+                lines: Vec::new(),
+            });
+        } else if !content.is_empty() {
+            let Some(section) = sections.last_mut() else {
+                return Err(TraceError::line(line, "the ranks are missing", HEADER));
+            };
+            section.lines.push((line, content));
+        }
+    }
+    let ranks = sections.last().map_or(0, |section| section.last + 1);
+    let mut rows = Vec::new();
+    for section in &sections {
+        rows.push(table(section.line, &section.lines)?);
+    }
+    let sizes = sizes(rows.iter().flatten(), ranks)?;
+    let sections = sections.iter().zip(&rows);
+    sections
+        .map(|(section, rows)| {
+            let steps = rows
+                .iter()
+                .filter_map(|row| match step(row, &sizes, ranks) {
+                    Ok(Some(step)) => Some(Ok((row.line, step))),
+                    Ok(None) => None,
+                    Err(error) => Some(Err(error)),
+                });
+            Ok(Section {
+                first: section.first,
+                ranks: section.last - section.first + 1,
+                steps: steps.collect::<Result<_, TraceError>>()?,
+            })
+        })
+        .collect()
+}
+
+fn ranks(text: &str) -> Option<(u32, u32)> {
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    let rank = |text: &str| text.trim().strip_prefix("rank")?.parse::<u32>().ok();
+    match inner.split_once('~') {
+        Some((first, last)) => Some((rank(first)?, rank(last)?)),
+        None => rank(inner).map(|rank| (rank, rank)),
+    }
+}
+
+/// Reads the rows below the names of the columns.
+fn table<'a>(line: u32, lines: &[(u32, &'a str)]) -> Result<Vec<Row<'a>>, TraceError> {
+    let Some(((header_line, header), rows)) = lines.split_first() else {
+        return Err(TraceError::line(line, "the section is empty", HEADER));
+    };
+    let names: BTreeMap<&str, usize> = header.split(',').map(str::trim).zip(0..).collect();
+    if let Some(missing) = COLUMNS.iter().find(|name| !names.contains_key(**name)) {
+        let message = format!("there is no column {missing:?}");
+        return Err(TraceError::line(*header_line, message, HEADER));
+    }
+    let width = names.len();
+    rows.iter()
+        .map(|&(line, content)| {
+            let cells: Vec<&str> = content.split(',').map(str::trim).collect();
+            if cells.len() != width {
+                let message = format!(
+                    "it has {} values, but there are {width} columns",
+                    cells.len()
+                );
+                let hint = "the file may have been cut off";
+                return Err(TraceError::line(line, message, hint));
+            }
+            row(line, |name| {
+                names.get(name).map_or("", |place| cells[*place])
+            })
+        })
+        .collect()
+}
+
+fn row<'a>(line: u32, cell: impl Fn(&str) -> &'a str) -> Result<Row<'a>, TraceError> {
+    let number = |name: &str, limit: u64| match cell(name) {
+        "None" | "" => Ok(0),
+        text => {
+            // Python writes whole numbers as 8 or 8.0.
+            let value = text
+                .parse::<f64>()
+                .ok()
+                .filter(|value| value.fract() == 0.0 && (0.0..=limit as f64).contains(value));
+            value.map(|value| value as u64).ok_or_else(|| {
+                let message = format!("{name} is {text:?}, not a whole number from 0 to {limit}");
+                TraceError::line(line, message, "write the list again with AICB")
+            })
+        }
+    };
+    let kind = cell("comm_type");
+    let kind = kind.strip_prefix("CommType.").unwrap_or(kind);
+    let is_message = kind != "computation";
+    let group = cell("comm_group");
+    Ok(Row {
+        line,
+        kind,
+        group: group.strip_prefix("CommGroup.").unwrap_or(group),
+        size: number("comm_group_size", u64::from(MOST_RANKS))? as u32,
+        // Of a computation, this is a shape.
+        bytes: if is_message {
+            number("msg_size", MOST_BYTES)?
+        } else {
+            0
+        },
+        root: if is_message {
+            number("src", u64::from(MOST_RANKS))? as u32
+        } else {
+            0
+        },
+        additional: cell("additional"),
+        seconds: cell("_elapsed_time").parse::<f64>().unwrap_or(0.0) / 1e3,
+    })
+}
+
+/// Sizes of the groups that others depend on.
+struct Sizes {
+    tensor: u32,
+    expert: u32,
+    pipeline: u32,
+}
+
+fn sizes<'a>(rows: impl Iterator<Item = &'a Row<'a>>, ranks: u32) -> Result<Sizes, TraceError> {
+    let mut sizes = Sizes {
+        tensor: 1,
+        expert: 1,
+        pipeline: 1,
+    };
+    let mut data = 1;
+    let mut sends = None;
+    for row in rows {
+        match row.group {
+            "tp_group" => sizes.tensor = sizes.tensor.max(row.size),
+            "ep_group" => sizes.expert = sizes.expert.max(row.size),
+            "dp_group" => data = data.max(row.size),
+            _ => {}
+        }
+        if matches!(row.kind, "isend" | "irecv") {
+            sends = Some(row.line);
+        }
+    }
+    let stage = u64::from(sizes.tensor) * u64::from(data);
+    if let Some(line) = sends {
+        if stage == 0 || u64::from(ranks) % stage != 0 || u64::from(ranks) <= stage {
+            let message = format!(
+                "{ranks} ranks are no pipeline of stages of {stage}: {} tensor times {data} data parallel ranks",
+                sizes.tensor
+            );
+            let hint = "the list needs the ranks of all stages of the pipeline";
+            return Err(TraceError::line(line, message, hint));
+        }
+        sizes.pipeline = (u64::from(ranks) / stage) as u32;
+    }
+    match ranks {
+        0 => Err(TraceError::new(
+            TracePlace::Whole,
+            "there is no rank in the list",
+            HEADER,
+        )),
+        _ => Ok(sizes),
+    }
+}
+
+fn step(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Option<Step>, TraceError> {
+    let operation = match row.kind {
+        "epoch_end" => return Ok(None),
+        "computation" => {
+            let span = (row.seconds * 1e12).round();
+            if !(0.0..=LONGEST.as_ps() as f64).contains(&span) {
+                let message = format!("a computation of {} s: 0 to {LONGEST}", row.seconds);
+                return Err(TraceError::line(row.line, message, "correct _elapsed_time"));
+            }
+            return Ok(Some(Step::Compute(Span::from_ps(span as u64))));
+        }
+        "isend" | "irecv" => return neighbour(row, sizes, ranks).map(Some),
+        "all_reduce" => Operation::Allreduce,
+        "all_gather" | "all_gather_into_tensor" => Operation::Allgather,
+        "reduce_scatter" | "reduce_scatter_tensor" => Operation::ReduceScatter,
+        "all_to_all" | "all_to_all_single" => Operation::Alltoall,
+        "broadcast" => Operation::Broadcast,
+        "reduce" => Operation::Reduce,
+        "barrier" => Operation::Barrier,
+        kind => {
+            let message = format!("{kind:?} is no type of communication that is known");
+            let hint = "all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, barrier, isend, irecv";
+            return Err(TraceError::line(row.line, message, hint));
+        }
+    };
+    let size = row.size;
+    let stride = match row.group {
+        "tp_group" | "ep_tp_group" | "all" => 1,
+        "dp_group" | "ep_group" => sizes.tensor,
+        "ep_dp_group" => sizes.tensor.saturating_mul(sizes.expert),
+        "pp_group" | "embedding_group" => ranks / size.max(1),
+        group => {
+            let message = format!("{group:?} is no group of ranks that is known");
+            let hint = "tp_group, dp_group, ep_group, ep_dp_group, ep_tp_group, pp_group, all";
+            return Err(TraceError::line(row.line, message, hint));
+        }
+    };
+    if size == 0 {
+        let message = format!("a collective operation of an empty group: {:?}", row.group);
+        return Err(TraceError::line(
+            row.line,
+            message,
+            "write the size as comm_group_size",
+        ));
+    }
+    let groups = Groups {
+        size,
+        stride: stride.max(1),
+    };
+    if !groups.divides(ranks) {
+        let message = format!(
+            "groups of {size} ranks at a distance of {} do not divide {ranks} ranks",
+            groups.stride
+        );
+        return Err(TraceError::line(
+            row.line,
+            message,
+            "correct the sizes of the groups",
+        ));
+    }
+    Ok(Some(Step::Collective(CollectiveStep {
+        operation,
+        bytes: match operation {
+            Operation::Alltoall => row.bytes / u64::from(size),
+            _ => row.bytes,
+        },
+        root: row.root % size,
+        groups,
+        blocks: true,
+        then: Span::ZERO,
+    })))
+}
+
+/// A message to or from the stage of the pipeline before or after.
+fn neighbour(row: &Row<'_>, sizes: &Sizes, ranks: u32) -> Result<Step, TraceError> {
+    let stage = i64::from(ranks / sizes.pipeline.max(1));
+    let distance = match row.additional {
+        "send_next" | "recv_next" => stage,
+        "send_prev" | "recv_prev" => -stage,
+        other => {
+            let message = format!("{other:?} names no stage of the pipeline");
+            let hint = "additional is send_next, recv_next, send_prev or recv_prev";
+            return Err(TraceError::line(row.line, message, hint));
+        }
+    };
+    let bytes = row.bytes;
+    Ok(match row.kind {
+        "isend" => Step::Send { distance, bytes },
+        _ => Step::Receive { distance, bytes },
+    })
+}

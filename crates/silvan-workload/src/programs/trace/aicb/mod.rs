@@ -1,0 +1,380 @@
+//! Lists of what each rank of a training step computes and communicates, as AICB writes them: `csv`, one collective
+//! operation a line, and SimAI's text, one layer a line.
+//!
+//! Groups follow from sizes, in Megatron's order of ranks: tensor parallel ranks side by side, then expert and data parallel
+//! ones, then stages of a pipeline.
+
+mod list;
+mod simai;
+
+use std::sync::Arc;
+
+use silvan_core::Span;
+
+use super::{
+    COLLECTIVE_TAG, SHORTEN, TraceError, TraceFormat, TraceSettings, check_length, only, text_of,
+};
+use crate::programs::collective::{Collective, Operation};
+use crate::programs::draft::{COMPUTE, Draft, MESSAGES, Member};
+use crate::programs::schedule::{Action, Schedule};
+
+/// Both formats: a list starts with its ranks in brackets.
+#[derive(Debug)]
+pub struct Aicb;
+
+impl TraceFormat for Aicb {
+    fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {
+        Ok(text_of(only(files)))
+    }
+
+    fn schedules(
+        &self,
+        text: &str,
+        settings: &TraceSettings,
+    ) -> Result<Vec<Arc<Schedule>>, TraceError> {
+        let sections = match text.trim_start().starts_with('[') {
+            true => list::read(text)?,
+            false => vec![simai::read(text, settings.places)?],
+        };
+        build(&sections, settings)
+    }
+}
+
+/// Ranks at equal distances: the groups of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Groups {
+    /// Members of a group.
+    pub size: u32,
+    /// Distance from one member to the next.
+    pub stride: u32,
+}
+
+impl Groups {
+    /// The group of a rank, and its place in it.
+    pub(crate) fn of(self, rank: u32) -> (Vec<u32>, u32) {
+        let place = rank / self.stride % self.size;
+        let first = rank - place * self.stride;
+        let members = (0..self.size).map(|member| first + member * self.stride);
+        (members.collect(), place)
+    }
+
+    /// Whether every rank of so many has a whole group.
+    pub(crate) fn divides(self, ranks: u32) -> bool {
+        let span = u64::from(self.size) * u64::from(self.stride);
+        span > 0 && u64::from(ranks) % span == 0
+    }
+}
+
+/// A collective operation of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CollectiveStep {
+    pub operation: Operation,
+    /// Its size, as the operation defines it.
+    pub bytes: u64,
+    /// Place of the root.
+    pub root: u32,
+    pub groups: Groups,
+    /// Whether the next step waits for it.
+    pub blocks: bool,
+    /// What is computed at its end.
+    pub then: Span,
+}
+
+/// What a step does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Computes.
+    Compute(Span),
+    /// A collective operation.
+    Collective(CollectiveStep),
+    /// Starts to send to the rank at this distance.
+    Send { distance: i64, bytes: u64 },
+    /// Receives from the rank at this distance.
+    Receive { distance: i64, bytes: u64 },
+}
+
+/// What ranks do, one step after the other, each with its line.
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    /// The first rank.
+    pub first: u32,
+    /// How many ranks do this.
+    pub ranks: u32,
+    pub steps: Vec<(u32, Step)>,
+}
+
+/// The schedules of all ranks.
+pub(crate) fn build(
+    sections: &[Section],
+    settings: &TraceSettings,
+) -> Result<Vec<Arc<Schedule>>, TraceError> {
+    check_partners(sections)?;
+    let kinds = kinds(sections);
+    check_groups(sections, &kinds)?;
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut ops = 0;
+    for section in sections {
+        for rank in section.first..section.first + section.ranks {
+            let mut writer = Writer::new(settings, &kinds);
+            for (line, step) in &section.steps {
+                writer.write(rank, *line, *step)?;
+            }
+            if rank == section.first {
+                // All ranks of a section have about as many.
+                ops += writer.draft.len() as u64 * u64::from(section.ranks);
+                let line = section.steps.first().map_or(1, |(line, _)| *line);
+                check_length(ops).map_err(|message| TraceError::line(line, message, SHORTEN))?;
+            }
+            drafts.push(writer.draft);
+        }
+    }
+    let finish = |draft: Draft| {
+        // Each step waits for earlier ones only.
+        draft.finish().map(Arc::new).map_err(|_| {
+            let message = "the steps of a rank wait for each other";
+            TraceError::new(super::TracePlace::Whole, message, SHORTEN)
+        })
+    };
+    drafts.into_iter().map(finish).collect()
+}
+
+/// The steps of a rank as operations.
+struct Writer<'a> {
+    settings: &'a TraceSettings,
+    /// All kinds of groups, in order: each has tags of its own.
+    kinds: &'a [Groups],
+    draft: Draft,
+    /// What the next step waits for.
+    last: Vec<u32>,
+    /// Receives that the next step waits for too, with the distance of the sender.
+    received: Vec<(i64, u32)>,
+    /// Next tag of each kind of group.
+    tags: Vec<u32>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(settings: &'a TraceSettings, kinds: &'a [Groups]) -> Self {
+        let share = (u32::MAX - COLLECTIVE_TAG) / (kinds.len().max(1) as u32);
+        let tags = (0..kinds.len() as u32).map(|kind| COLLECTIVE_TAG + kind * share);
+        Self {
+            settings,
+            kinds,
+            draft: Draft::default(),
+            last: Vec::new(),
+            received: Vec::new(),
+            tags: tags.collect(),
+        }
+    }
+
+    fn write(&mut self, rank: u32, line: u32, step: Step) -> Result<(), TraceError> {
+        match step {
+            // The two messages of an exchange with one neighbour do not wait for each other.
+            Step::Send { distance, bytes } => {
+                let to = (i64::from(rank) + distance) as u32;
+                let action = Action::Send { to, bytes, tag: 0 };
+                let others = self.received.iter().filter(|(from, _)| *from != distance);
+                let mut after = self.last.clone();
+                after.extend(others.map(|(_, op)| *op));
+                self.draft.add(action, MESSAGES, line, &after);
+            }
+            Step::Receive { distance, bytes } => {
+                let action = Action::Receive {
+                    from: Some((i64::from(rank) + distance) as u32),
+                    bytes,
+                    tag: Some(0),
+                };
+                let op = self.draft.add(action, MESSAGES, line, &self.last);
+                self.received.push((distance, op));
+            }
+            Step::Compute(span) => {
+                let after = self.after();
+                self.last = vec![self.draft.add(Action::Calc(span), COMPUTE, line, &after)];
+            }
+            Step::Collective(collective) => {
+                let after = self.after();
+                let end = self.collective(rank, line, collective, &after)?;
+                match collective.blocks {
+                    true => self.last = vec![end],
+                    false => self.last = after,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn after(&mut self) -> Vec<u32> {
+        let received = self.received.drain(..);
+        self.last.extend(received.map(|(_, op)| op));
+        self.last.clone()
+    }
+
+    fn collective(
+        &mut self,
+        rank: u32,
+        line: u32,
+        step: CollectiveStep,
+        after: &[u32],
+    ) -> Result<u32, TraceError> {
+        let (operation, bytes) = (step.operation, step.bytes);
+        let (members, place) = step.groups.of(rank);
+        let (algorithm, pipeline) = self.settings.method(operation, bytes);
+        let collective = Collective {
+            operation,
+            algorithm,
+            bytes,
+            root: step.root,
+            local: self.settings.local_members(&members),
+        };
+        let kind = self.kinds.partition_point(|kind| *kind < step.groups);
+        let tag = self.tags[kind];
+        let member = Member {
+            ranks: &members,
+            place,
+            tag,
+            line,
+        };
+        let pieces = pipeline.count(bytes);
+        let too_long = |message: String| TraceError::line(line, message, SHORTEN);
+        let next = u32::try_from(u64::from(tag) + pieces);
+        self.tags[kind] = next.map_err(|_| too_long(format!("{pieces} pieces are too many")))?;
+        let more = pieces.saturating_mul(collective.most_ops(step.groups.size));
+        check_length(more.saturating_add(self.draft.len() as u64)).map_err(too_long)?;
+        let (_, end) = self.draft.collective(collective, pipeline, &member, after);
+        match step.then.is_zero() {
+            true => Ok(end),
+            false => Ok(self
+                .draft
+                .add(Action::Calc(step.then), COMPUTE, line, &[end])),
+        }
+    }
+}
+
+/// The kinds of groups of all sections, in order.
+fn kinds(sections: &[Section]) -> Vec<Groups> {
+    let steps = sections.iter().flat_map(|section| &section.steps);
+    let mut kinds: Vec<Groups> = steps
+        .filter_map(|(_, step)| match step {
+            Step::Collective(collective) => Some(collective.groups),
+            _ => None,
+        })
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}
+
+/// Groups that have members in several sections do the same in all of them.
+fn check_groups(sections: &[Section], kinds: &[Groups]) -> Result<(), TraceError> {
+    for kind in kinds {
+        let span = u64::from(kind.size) * u64::from(kind.stride);
+        let is_inside = |section: &Section| {
+            u64::from(section.first) % span == 0 && u64::from(section.ranks) % span == 0
+        };
+        if sections.iter().all(is_inside) {
+            continue;
+        }
+        let of = |section: &Section| -> Vec<(u32, Operation, u64)> {
+            let steps = section.steps.iter();
+            let of_kind = steps.filter_map(|(line, step)| match step {
+                Step::Collective(step) if step.groups == *kind => {
+                    Some((*line, step.operation, step.bytes))
+                }
+                _ => None,
+            });
+            of_kind.collect()
+        };
+        let first = of(&sections[0]);
+        for section in &sections[1..] {
+            let same = of(section);
+            let differs = same
+                .iter()
+                .zip(&first)
+                .find(|(a, b)| (a.1, a.2) != (b.1, b.2));
+            if differs.is_some() || same.len() != first.len() {
+                let line = differs.map_or(0, |(one, _)| one.0).max(1);
+                let message = format!(
+                    "groups of {} ranks have members in several sections, which differ in what they do",
+                    kind.size
+                );
+                let hint =
+                    "all members of a group do the same collective operations in the same order";
+                return Err(TraceError::line(line, message, hint));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Messages of one section to or from the rank at a distance.
+fn messages(section: &Section, distance: i64, receives: bool) -> usize {
+    let matches = |(_, step): &&(u32, Step)| match *step {
+        Step::Send { distance: d, .. } => d == distance && !receives,
+        Step::Receive { distance: d, .. } => d == distance && receives,
+        _ => false,
+    };
+    section.steps.iter().filter(matches).count()
+}
+
+/// Every message has both ends.
+fn check_partners(sections: &[Section]) -> Result<(), TraceError> {
+    for section in sections {
+        let mut seen: Vec<(i64, bool)> = Vec::new();
+        for &(line, step) in &section.steps {
+            let message = match step {
+                Step::Send { distance, .. } => (distance, false),
+                Step::Receive { distance, .. } => (distance, true),
+                _ => continue,
+            };
+            if !seen.contains(&message) {
+                seen.push(message);
+                check_partner(sections, section, line, message)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_partner(
+    sections: &[Section],
+    section: &Section,
+    line: u32,
+    (distance, receives): (i64, bool),
+) -> Result<(), TraceError> {
+    let hint =
+        "the list needs the ranks of all stages of the pipeline, each stage with its section";
+    let (word, other) = match receives {
+        true => ("receives from", "does not send as often to it"),
+        false => ("sends to", "does not receive as often from it"),
+    };
+    let range = |section: &Section| {
+        let first = i64::from(section.first);
+        first..first + i64::from(section.ranks)
+    };
+    let (ours, last) = (range(section), range(section).end - 1);
+    // Partners are side by side like the ranks: one of each section that they are in is enough.
+    let starts = sections.iter().map(|other| range(other).start - distance);
+    let ranks = [ours.start, last]
+        .into_iter()
+        .chain(starts.filter(|rank| ours.contains(rank)));
+    for rank in ranks {
+        let partner = rank + distance;
+        let Some(theirs) = sections
+            .iter()
+            .find(|other| range(other).contains(&partner))
+        else {
+            let message = format!("rank {rank} {word} rank {partner}, which is not in the list");
+            return Err(TraceError::line(line, message, hint));
+        };
+        let (ours, theirs) = (
+            messages(section, distance, receives),
+            messages(theirs, -distance, !receives),
+        );
+        if ours != theirs {
+            let message = format!(
+                "rank {rank} {word} rank {partner} {ours} times, but that {other}: {theirs} times"
+            );
+            return Err(TraceError::line(line, message, hint));
+        }
+    }
+    Ok(())
+}

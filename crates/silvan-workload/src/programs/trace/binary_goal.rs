@@ -1,0 +1,233 @@
+//! GOAL schedules as LogGOPSim's `txt2bin` writes them, for machines that store the lowest byte first.
+//!
+//! After a cookie of 8 bytes: the number of ranks (4), the numbers of the last processor and network interface (1 each), and
+//! where the data of each rank start and end (8 each). The data of a rank: how many operations and how many that wait for
+//! none (4 each), numbers of the latter (4 each), the operations (39 each), and the numbers of those that wait (4 each).
+//! Places are counted from the end of the cookie.
+
+use std::sync::Arc;
+
+use silvan_core::Span;
+
+use super::{LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TracePlace};
+use crate::programs::schedule::{Action, Dependency, Schedule, ScheduleOp};
+
+const COOKIE: u64 = 4223;
+const ANY: u32 = u32::MAX;
+const TRUNCATED: &str = "the file may have been cut off";
+const DAMAGED: &str = "write it again with txt2bin, or use the GOAL text";
+
+/// Whether a file starts with the cookie.
+pub(super) fn is_binary(bytes: &[u8]) -> bool {
+    bytes.starts_with(&COOKIE.to_le_bytes())
+}
+
+/// Reads numbers one after the other.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn wrong(&self, message: impl Into<String>, hint: &'static str) -> TraceError {
+        TraceError::new(TracePlace::Byte(self.at as u64), message, hint)
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], TraceError> {
+        let end = self
+            .at
+            .checked_add(N)
+            .filter(|end| *end <= self.bytes.len());
+        let Some(end) = end else {
+            let message = format!("the file ends within {N} bytes that it needs here");
+            return Err(self.wrong(message, TRUNCATED));
+        };
+        let mut taken = [0; N];
+        taken.copy_from_slice(&self.bytes[self.at..end]);
+        self.at = end;
+        Ok(taken)
+    }
+
+    fn u8(&mut self) -> Result<u8, TraceError> {
+        Ok(self.take::<1>()?[0])
+    }
+
+    fn u32(&mut self) -> Result<u32, TraceError> {
+        Ok(u32::from_le_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, TraceError> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    /// Goes to a place that is counted from the end of the cookie.
+    fn go_to(&mut self, place: u64) -> Result<(), TraceError> {
+        let at = place.checked_add(8).and_then(|at| usize::try_from(at).ok());
+        match at.filter(|at| *at <= self.bytes.len()) {
+            Some(at) => {
+                self.at = at;
+                Ok(())
+            }
+            None => Err(self.wrong(
+                format!("the data of a rank start at byte {place}, beyond the end"),
+                TRUNCATED,
+            )),
+        }
+    }
+
+    /// Refuses a count of things of `size` bytes that cannot be in the rest of the file.
+    fn check_room(&self, count: u32, size: u64) -> Result<(), TraceError> {
+        let rest = (self.bytes.len() - self.at) as u64;
+        match u64::from(count) * size <= rest {
+            true => Ok(()),
+            false => Err(self.wrong(
+                format!("{count} entries do not fit into the file"),
+                TRUNCATED,
+            )),
+        }
+    }
+}
+
+/// Reads the schedules of all ranks.
+pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Arc<Schedule>>, TraceError> {
+    let mut reader = Reader { bytes, at: 8 };
+    let ranks = reader.u32()?;
+    if ranks == 0 || ranks > MOST_RANKS {
+        let message = format!("{ranks} ranks: 1 to {MOST_RANKS} are supported");
+        return Err(reader.wrong(message, DAMAGED));
+    }
+    reader.take::<2>()?;
+    reader.check_room(ranks, 16)?;
+    let mut starts = Vec::with_capacity(ranks as usize);
+    for _ in 0..ranks {
+        starts.push(reader.u64()?);
+        reader.u64()?;
+    }
+    let ranks_read = starts.into_iter().enumerate();
+    ranks_read
+        .map(|(rank, start)| {
+            reader.go_to(start)?;
+            schedule(&mut reader, rank as u32, ranks).map(Arc::new)
+        })
+        .collect()
+}
+
+/// Where the numbers of operations that wait for one stand, and how many there are.
+struct Waiting {
+    op: u32,
+    at: u32,
+    count: u32,
+    start_only: bool,
+}
+
+fn schedule(reader: &mut Reader<'_>, rank: u32, ranks: u32) -> Result<Schedule, TraceError> {
+    let begin = reader.at;
+    let (count, roots) = (reader.u32()?, reader.u32()?);
+    reader.check_room(roots, 4)?;
+    reader.at += roots as usize * 4;
+    reader.check_room(count, 39)?;
+    let mut ops = Vec::with_capacity(count as usize);
+    let mut waiting = Vec::new();
+    for op in 0..count {
+        ops.push(read_op(reader, rank, ranks, op)?);
+        for start_only in [false, true] {
+            let (count, at) = (reader.u32()?, reader.u32()?);
+            waiting.push(Waiting {
+                op,
+                at,
+                count,
+                start_only,
+            });
+        }
+    }
+    let appendix = reader.at;
+    let mut dependencies = Vec::new();
+    for entry in waiting.iter().filter(|entry| entry.count > 0) {
+        reader.at = appendix
+            .saturating_add(entry.at as usize * 4)
+            .min(reader.bytes.len());
+        reader.check_room(entry.count, 4)?;
+        for _ in 0..entry.count {
+            let later = reader.u32()?;
+            if later >= count {
+                let message = format!("rank {rank} has {count} operations, but {later} waits");
+                return Err(reader.wrong(message, DAMAGED));
+            }
+            dependencies.push(Dependency {
+                later,
+                earlier: entry.op,
+                start_only: entry.start_only,
+            });
+        }
+        if dependencies.len() * 4 > reader.bytes.len() {
+            let message = format!("rank {rank} has more dependencies than the file has room for");
+            return Err(reader.wrong(message, DAMAGED));
+        }
+    }
+    Schedule::new(ops, &dependencies).map_err(|cycle| {
+        let names: Vec<String> = cycle.iter().map(u32::to_string).collect();
+        let message = format!(
+            "operations {} of rank {rank} wait for each other in a cycle",
+            names.join(", ")
+        );
+        TraceError::new(TracePlace::Byte(begin as u64), message, DAMAGED)
+    })
+}
+
+fn read_op(
+    reader: &mut Reader<'_>,
+    rank: u32,
+    ranks: u32,
+    op: u32,
+) -> Result<ScheduleOp, TraceError> {
+    reader.u32()?;
+    let kind = reader.u8()?;
+    let (peer, size, tag) = (reader.u32()?, reader.u64()?, reader.u32()?);
+    let (cpu, nic) = (reader.u8()?, reader.u8()?);
+    if nic > 0 {
+        let message = format!("network interface {nic} is out of range: a host has one");
+        return Err(reader.wrong(message, "give each interface's ranks a host"));
+    }
+    let is_any = kind == 2 && peer == ANY;
+    if kind != 3 && !is_any && (peer >= ranks || peer == rank) {
+        let message =
+            format!("rank {rank}, operation {op}: rank {peer} is no other rank of {ranks}");
+        return Err(reader.wrong(message, DAMAGED));
+    }
+    if kind != 3 && size > MOST_BYTES {
+        let message = format!("{size} bytes: at most {MOST_BYTES} are supported");
+        return Err(reader.wrong(message, DAMAGED));
+    }
+    let action = match kind {
+        1 if tag == ANY => {
+            let message = format!("rank {rank}, operation {op}: a message without a tag");
+            return Err(reader.wrong(message, DAMAGED));
+        }
+        1 => Action::Send {
+            to: peer,
+            bytes: size,
+            tag,
+        },
+        2 => Action::Receive {
+            from: (peer != ANY).then_some(peer),
+            bytes: size,
+            tag: (tag != ANY).then_some(tag),
+        },
+        3 if size <= LONGEST.as_ps() / 1000 => Action::Calc(Span::from_ns(size)),
+        3 => {
+            return Err(reader.wrong(
+                format!("{size} ns: at most {LONGEST} are supported"),
+                DAMAGED,
+            ));
+        }
+        _ => {
+            let message = format!("rank {rank}, operation {op}: {kind} is no type: 1, 2 or 3");
+            return Err(reader.wrong(message, DAMAGED));
+        }
+    };
+    Ok(ScheduleOp {
+        action,
+        cpu: u32::from(cpu),
+        line: op + 1,
+    })
+}

@@ -1,0 +1,395 @@
+//! Connection matrices of htsim: which node sends how much to which, from when on or after which trigger.
+//!
+//! ```text
+//! Nodes 4
+//! Connections 2
+//! Triggers 1
+//! 0->1 id 1 start 0 size 2000000 send_done_trigger 1
+//! 0->2 id 2 trigger 1 size 2000000
+//! trigger id 1 oneshot
+//! ```
+//!
+//! Starts are picoseconds, sizes bytes. A connection writes straight into the memory of the other node: no receive, no
+//! request. It activates triggers when its bytes have arrived; acknowledgements take no time, so that the trigger of the sender and
+//! that of the receiver fire at the same instant. A trigger acts outside the network and takes no time either. A `oneshot`
+//! fires at its activation, a `barrier` at its `count`-th.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use silvan_core::Span;
+
+use super::{
+    LONGEST, MOST_BYTES, MOST_RANKS, TraceError, TraceFormat, TraceSettings, only, text_of,
+};
+use crate::programs::draft::{COMPUTE, Draft, MESSAGES};
+use crate::programs::schedule::{Action, Schedule, cycle};
+
+/// The format.
+#[derive(Debug)]
+pub struct Connections;
+
+impl TraceFormat for Connections {
+    fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {
+        Ok(text_of(only(files)))
+    }
+
+    fn schedules(
+        &self,
+        text: &str,
+        _settings: &TraceSettings,
+    ) -> Result<Vec<Arc<Schedule>>, TraceError> {
+        build(&read(text)?)
+    }
+}
+
+/// When a connection starts.
+#[derive(Clone, Copy, Debug)]
+enum Start {
+    At(Span),
+    After(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    line: u32,
+    from: u32,
+    to: u32,
+    bytes: u64,
+    start: Start,
+    /// Triggers that it activates.
+    fires: [Option<u32>; 2],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Trigger {
+    line: u32,
+    /// Activations that it takes.
+    count: u32,
+}
+
+#[derive(Debug, Default)]
+struct Matrix {
+    nodes: u32,
+    connections: Vec<Connection>,
+    triggers: BTreeMap<u32, Trigger>,
+}
+
+const HINT: &str = "see htsim's description of connection matrices";
+
+fn read(text: &str) -> Result<Matrix, TraceError> {
+    let mut matrix = Matrix::default();
+    let mut counts: [Option<(u64, u32)>; 2] = [None; 2];
+    for (line, content) in (1..).zip(text.lines()) {
+        let words: Vec<&str> = content.split_whitespace().collect();
+        let Some(first) = words.first().filter(|word| !word.starts_with('#')) else {
+            continue;
+        };
+        match *first {
+            "Nodes" => {
+                let nodes = number(&words, 1, line, "a number of nodes")?;
+                if nodes == 0 || nodes > u64::from(MOST_RANKS) {
+                    let message = format!("{nodes} nodes: 1 to {MOST_RANKS} are supported");
+                    return Err(TraceError::line(line, message, HINT));
+                }
+                matrix.nodes = nodes as u32;
+            }
+            "Connections" => counts[0] = Some((number(&words, 1, line, "a number")?, line)),
+            "Triggers" => counts[1] = Some((number(&words, 1, line, "a number")?, line)),
+            "Failures" if number(&words, 1, line, "a number")? == 0 => {}
+            "Failures" | "failure" => {
+                let hint = "leave them out, and cut links in the scenario";
+                let message = "failures of links are not read from connection matrices";
+                return Err(TraceError::line(line, message, hint));
+            }
+            "trigger" => {
+                let (id, trigger) = trigger(&words, line)?;
+                if matrix.triggers.insert(id, trigger).is_some() {
+                    let message = format!("trigger {id} is described a second time");
+                    return Err(TraceError::line(line, message, "give it another id"));
+                }
+            }
+            pair => {
+                let connection = connection(pair, &words, line, matrix.nodes)?;
+                matrix.connections.push(connection);
+            }
+        }
+    }
+    let found = [matrix.connections.len(), matrix.triggers.len()];
+    for ((count, found), what) in counts.iter().zip(found).zip(["connections", "triggers"]) {
+        if let Some((count, line)) = count.filter(|(count, _)| *count != found as u64) {
+            let message = format!("{count} {what} are announced, but the file has {found}");
+            return Err(TraceError::line(
+                line,
+                message,
+                "the file may have been cut off",
+            ));
+        }
+    }
+    if matrix.connections.is_empty() {
+        let message = "the file has no connection";
+        return Err(TraceError::new(super::TracePlace::Whole, message, HINT));
+    }
+    check_triggers(&matrix)?;
+    Ok(matrix)
+}
+
+fn number(words: &[&str], place: usize, line: u32, what: &str) -> Result<u64, TraceError> {
+    let word = words.get(place).copied().unwrap_or("");
+    word.parse().map_err(|_| {
+        let message = format!("{word:?} is not {what}");
+        TraceError::line(line, message, HINT)
+    })
+}
+
+fn trigger(words: &[&str], line: u32) -> Result<(u32, Trigger), TraceError> {
+    let (mut id, mut count, mut kind) = (None, None, None);
+    let mut place = 1;
+    while let Some(word) = words.get(place) {
+        match *word {
+            "id" | "count" => {
+                let value = number(words, place + 1, line, "a number")?;
+                let slot = if *word == "id" { &mut id } else { &mut count };
+                *slot = Some(u32::try_from(value).unwrap_or(u32::MAX));
+                place += 1;
+            }
+            "oneshot" | "multishot" | "barrier" => kind = Some(*word),
+            other => {
+                let message = format!("{other:?} is no property of a trigger");
+                return Err(TraceError::line(
+                    line,
+                    message,
+                    "id, count, oneshot, barrier",
+                ));
+            }
+        }
+        place += 1;
+    }
+    let (Some(id), Some(kind)) = (id, kind) else {
+        let message = "the trigger has no id, or no type";
+        return Err(TraceError::line(
+            line,
+            message,
+            "write e.g. trigger id 1 oneshot",
+        ));
+    };
+    let count = match kind {
+        "barrier" => count.unwrap_or(0),
+        // One that may fire again fires once for its only activation.
+        _ => 1,
+    };
+    Ok((id, Trigger { line, count }))
+}
+
+fn connection(pair: &str, words: &[&str], line: u32, nodes: u32) -> Result<Connection, TraceError> {
+    let wrong = |message: String, hint| Err(TraceError::line(line, message, hint));
+    let Some((from, to)) = pair.split_once("->") else {
+        return wrong(
+            format!("{pair:?} starts no line of a connection matrix"),
+            "write e.g. 0->1 start 0 size 2000000",
+        );
+    };
+    let node = |text: &str| text.parse::<u32>().ok().filter(|node| *node < nodes);
+    let (Some(from), Some(to)) = (node(from), node(to)) else {
+        return wrong(
+            format!("{pair:?}: nodes are numbered from 0, and there are {nodes}"),
+            "write Nodes with their number before the first connection",
+        );
+    };
+    if from == to {
+        return wrong(
+            format!("node {from} sends to itself"),
+            "leave the connection out",
+        );
+    }
+    let (mut bytes, mut start, mut fires) = (None, None, [None; 2]);
+    let mut place = 1;
+    while let Some(word) = words.get(place) {
+        match *word {
+            "start" => {
+                let text = words.get(place + 1).copied().unwrap_or("");
+                let time = text.parse::<f64>().ok().filter(|time| *time >= 0.0);
+                match time {
+                    Some(time) if time <= LONGEST.as_ps() as f64 && start.is_none() => {
+                        start = Some(Start::At(Span::from_ps(time.round() as u64)));
+                    }
+                    Some(time) if time <= LONGEST.as_ps() as f64 => {
+                        return wrong("it has two starts".to_owned(), "use start or trigger");
+                    }
+                    _ => {
+                        return wrong(
+                            format!("{text:?} is no start in picoseconds, at most {LONGEST}"),
+                            "write e.g. start 0",
+                        );
+                    }
+                }
+            }
+            "size" => bytes = Some(number(words, place + 1, line, "a size in bytes")?),
+            "trigger" | "send_done_trigger" | "recv_done_trigger" => {
+                let id = number(words, place + 1, line, "the id of a trigger")?;
+                let id = u32::try_from(id).unwrap_or(u32::MAX);
+                match *word {
+                    "trigger" if start.is_some() => {
+                        return wrong("it has two starts".to_owned(), "use start or trigger");
+                    }
+                    "trigger" => start = Some(Start::After(id)),
+                    "send_done_trigger" => fires[0] = Some(id),
+                    _ => fires[1] = Some(id),
+                }
+            }
+            "id" | "prio" => {
+                number(words, place + 1, line, "a number")?;
+            }
+            other => {
+                return wrong(format!("{other:?} is no property of a connection"), HINT);
+            }
+        }
+        place += 2;
+    }
+    let bytes = bytes.filter(|bytes| (1..=MOST_BYTES).contains(bytes));
+    match (bytes, start) {
+        (Some(bytes), Some(start)) => Ok(Connection {
+            line,
+            from,
+            to,
+            bytes,
+            start,
+            fires,
+        }),
+        (None, _) => wrong(
+            format!("it has no size from 1 to {MOST_BYTES} bytes"),
+            "connections without end are flows of a scenario: traffic.flow",
+        ),
+        (_, None) => wrong(
+            "it has no start".to_owned(),
+            "write e.g. start 0, or trigger and an id",
+        ),
+    }
+}
+
+/// Every trigger that a connection names is described, and is activated as often as it takes.
+fn check_triggers(matrix: &Matrix) -> Result<(), TraceError> {
+    let mut activations: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut awaited = BTreeSet::new();
+    for connection in &matrix.connections {
+        let waits = match connection.start {
+            Start::After(id) => Some(id),
+            Start::At(_) => None,
+        };
+        awaited.extend(waits);
+        for id in connection.fires.into_iter().flatten() {
+            *activations.entry(id).or_default() += 1;
+        }
+        for id in connection.fires.into_iter().chain([waits]).flatten() {
+            if !matrix.triggers.contains_key(&id) {
+                let message = format!("trigger {id} is not described");
+                let hint = "write e.g. trigger id 1 oneshot";
+                return Err(TraceError::line(connection.line, message, hint));
+            }
+        }
+    }
+    for (id, trigger) in &matrix.triggers {
+        let found = activations.get(id).copied().unwrap_or(0);
+        let is_awaited = awaited.contains(id);
+        if is_awaited && found == 0 {
+            let message =
+                format!("no connection activates trigger {id}, but connections wait for it");
+            let hint = "give a connection a send_done_trigger or a recv_done_trigger";
+            return Err(TraceError::line(trigger.line, message, hint));
+        }
+        if is_awaited && found != trigger.count {
+            let message = format!(
+                "trigger {id} fires at activation {}, but {found} connections activate it",
+                trigger.count
+            );
+            let hint = "a barrier counts all its connections, a oneshot has one";
+            return Err(TraceError::line(trigger.line, message, hint));
+        }
+    }
+    Ok(())
+}
+
+fn build(matrix: &Matrix) -> Result<Vec<Arc<Schedule>>, TraceError> {
+    let connections = &matrix.connections;
+    // Who activates a trigger.
+    let mut activators: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (number, connection) in connections.iter().enumerate() {
+        for id in connection.fires.into_iter().flatten() {
+            activators.entry(id).or_default().push(number as u32);
+        }
+    }
+    let mut edges = Vec::new();
+    for (number, connection) in connections.iter().enumerate() {
+        if let Start::After(id) = connection.start {
+            let earlier = activators.get(&id).into_iter().flatten();
+            edges.extend(earlier.map(|earlier| (number as u32, *earlier)));
+        }
+    }
+    if let Some(cycle) = cycle(connections.len(), edges.iter().copied()) {
+        let line = |number: &u32| connections[*number as usize].line;
+        let lines: Vec<String> = cycle
+            .iter()
+            .map(|number| line(number).to_string())
+            .collect();
+        let message = format!(
+            "the connections of lines {} wait for each other in a cycle",
+            lines.join(", ")
+        );
+        let hint = "let one of them start at a time";
+        return Err(TraceError::line(line(&cycle[0]), message, hint));
+    }
+    let mut drafts: Vec<Draft> = (0..matrix.nodes).map(|_| Draft::default()).collect();
+    let timers = timers(connections, &mut drafts);
+    let places: Vec<(u32, u32)> = connections
+        .iter()
+        .zip(timers)
+        .map(|(connection, timer)| {
+            let put = Action::Put {
+                to: connection.to,
+                bytes: connection.bytes,
+            };
+            let draft = &mut drafts[connection.from as usize];
+            let op = draft.add(put, MESSAGES, connection.line, timer.as_slice());
+            (connection.from, op)
+        })
+        .collect();
+    let mut schedules = drafts
+        .into_iter()
+        .map(|draft| draft.finish().map_err(|_| connections[0].line))
+        .collect::<Result<Vec<Schedule>, u32>>()
+        .map_err(|line| TraceError::line(line, "connections wait for each other", HINT))?;
+    for (later, earlier) in edges {
+        Schedule::link(
+            &mut schedules,
+            places[earlier as usize],
+            places[later as usize],
+        );
+    }
+    Ok(schedules.into_iter().map(Arc::new).collect())
+}
+
+/// For each connection that starts later, the operation at whose end it does: every node counts the time from one start to
+/// the next.
+fn timers(connections: &[Connection], drafts: &mut [Draft]) -> Vec<Option<u32>> {
+    let mut starts: Vec<(u32, Span, usize)> = Vec::new();
+    for (number, connection) in connections.iter().enumerate() {
+        match connection.start {
+            Start::At(span) if !span.is_zero() => starts.push((connection.from, span, number)),
+            _ => {}
+        }
+    }
+    starts.sort_unstable();
+    let mut timers = vec![None; connections.len()];
+    let mut last: Option<(u32, Span, u32)> = None;
+    for (from, span, number) in starts {
+        let before = last.filter(|(node, ..)| *node == from);
+        let wait = before.map_or(span, |(_, earlier, _)| span.saturating_sub(earlier));
+        let after = before.map(|(.., op)| op);
+        let line = connections[number].line;
+        let calc = Action::Calc(wait);
+        let op = drafts[from as usize].add(calc, COMPUTE, line, after.as_slice());
+        timers[number] = Some(op);
+        last = Some((from, span, op));
+    }
+    timers
+}

@@ -1,0 +1,220 @@
+//! Traces and lists of real applications, read into a schedule for each rank.
+//!
+//! A format is one module with a type that implements [`TraceFormat`]. It reads bytes, never files: who has read them
+//! names the file in errors. What a format makes of its files is one text, which a scenario stores in place of them.
+
+pub mod aicb;
+mod binary_goal;
+pub mod chakra;
+pub mod connections;
+
+use std::sync::Arc;
+
+use silvan_core::Span;
+
+use crate::programs::collective::{Algorithm, Operation};
+use crate::programs::draft::Pipeline;
+use crate::programs::goal;
+use crate::programs::schedule::Schedule;
+
+/// Ranks that a trace may have, as many as a scenario.
+pub(crate) const MOST_RANKS: u32 = 1 << 20;
+
+/// Operations of all ranks of a trace together, of some 60 bytes each.
+const MOST_OPS: u64 = 1 << 25;
+
+/// First tag of collective operations; those of sends and receives in traces are smaller.
+pub(crate) const COLLECTIVE_TAG: u32 = 1 << 31;
+
+/// Longest time that an operation computes: the engine's clock ends after 20 hours.
+pub(crate) const LONGEST: Span = Span::from_secs(20 * 3_600);
+
+/// Largest message or vector.
+pub(crate) const MOST_BYTES: u64 = 1 << 40;
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TracePlace {
+    /// The file as a whole.
+    Whole,
+    /// A line, from 1.
+    Line(u32),
+    /// A byte, from 0.
+    Byte(u64),
+}
+
+/// A trace that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TraceError {
+    /// Which of the files, if there are several, from 0.
+    pub file: usize,
+    /// Where in the file.
+    pub place: TracePlace,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: &'static str,
+}
+
+impl TraceError {
+    /// An error in the only file.
+    pub fn new(place: TracePlace, message: impl Into<String>, hint: &'static str) -> Self {
+        Self {
+            file: 0,
+            place,
+            message: message.into(),
+            hint,
+        }
+    }
+
+    /// An error in a line of the only file.
+    pub(crate) fn line(line: u32, message: impl Into<String>, hint: &'static str) -> Self {
+        Self::new(TracePlace::Line(line), message, hint)
+    }
+
+    /// The same in another file.
+    #[must_use]
+    pub(crate) fn in_file(mut self, file: usize) -> Self {
+        self.file = file;
+        self
+    }
+}
+
+/// How a collective operation of a trace is done, by its size: the first rule that fits holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MethodRule {
+    /// The operation; `None` is any.
+    pub operation: Option<Operation>,
+    /// Largest size in bytes; `None` is any.
+    pub up_to: Option<u64>,
+    /// The algorithm; `None` is the default of the operation.
+    pub algorithm: Option<Algorithm>,
+    /// The pieces that its data are cut into.
+    pub pipeline: Pipeline,
+}
+
+/// What a trace leaves open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceSettings {
+    /// Places for ranks on the hosts.
+    pub places: u32,
+    /// Ranks side by side that share a server.
+    pub local: u32,
+    /// How collective operations are done.
+    pub methods: Vec<MethodRule>,
+    /// Arithmetic operations per second, for nodes that have a number of these instead of a time.
+    pub operations_per_second: Option<f64>,
+}
+
+impl TraceSettings {
+    /// Algorithm and pieces of a collective operation.
+    pub fn method(&self, operation: Operation, bytes: u64) -> (Algorithm, Pipeline) {
+        let fits = |rule: &&MethodRule| {
+            rule.operation.is_none_or(|wanted| wanted == operation)
+                && rule.up_to.is_none_or(|limit| bytes <= limit)
+                && rule
+                    .algorithm
+                    .is_none_or(|algorithm| operation.algorithms().contains(&algorithm))
+        };
+        let rule = self.methods.iter().find(fits);
+        let algorithm = rule.and_then(|rule| rule.algorithm);
+        (
+            algorithm.unwrap_or(operation.algorithms()[0]),
+            rule.map_or(Pipeline::default(), |rule| rule.pipeline),
+        )
+    }
+
+    /// How many members of a group, side by side in it, share a server; 1 where they are not spread evenly.
+    pub fn local_members(&self, ranks: &[u32]) -> u32 {
+        let server = |rank: u32| rank / self.local.max(1);
+        let first = ranks
+            .iter()
+            .take_while(|rank| server(**rank) == server(ranks[0]));
+        let size = first.count();
+        let even = ranks.chunks(size).all(|chunk| {
+            chunk.len() == size && chunk.iter().all(|r| server(*r) == server(chunk[0]))
+        });
+        let servers: Vec<u32> = ranks.chunks(size).map(|chunk| server(chunk[0])).collect();
+        let mut distinct = servers.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        match even && distinct.len() == servers.len() {
+            true => size as u32,
+            false => 1,
+        }
+    }
+}
+
+/// A format of traces.
+pub trait TraceFormat: Sync {
+    /// Endings of file names where each rank has a file of its own, `NAME.RANK.ENDING`; none where one file has all.
+    fn endings(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Makes one text of the contents of all files. `groups` is that of a file with groups of ranks.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake in a file.
+    fn import(&self, files: Vec<Vec<u8>>, groups: Option<&str>) -> Result<String, TraceError>;
+
+    /// Reads that text.
+    ///
+    /// # Errors
+    ///
+    /// The first mistake.
+    fn schedules(
+        &self,
+        text: &str,
+        settings: &TraceSettings,
+    ) -> Result<Vec<Arc<Schedule>>, TraceError>;
+}
+
+/// GOAL schedules, as text or as `txt2bin` writes them.
+#[derive(Debug)]
+pub struct Goal;
+
+impl TraceFormat for Goal {
+    fn import(&self, files: Vec<Vec<u8>>, _groups: Option<&str>) -> Result<String, TraceError> {
+        let bytes = only(files);
+        match binary_goal::is_binary(&bytes) {
+            true => Ok(goal::write(&binary_goal::parse(&bytes)?)),
+            false => Ok(text_of(bytes)),
+        }
+    }
+
+    fn schedules(
+        &self,
+        text: &str,
+        _settings: &TraceSettings,
+    ) -> Result<Vec<Arc<Schedule>>, TraceError> {
+        goal::parse(text)
+    }
+}
+
+/// The only file of a format that has all ranks in one.
+pub(crate) fn only(files: Vec<Vec<u8>>) -> Vec<u8> {
+    files.into_iter().next().unwrap_or_default()
+}
+
+/// Bytes that are not UTF-8 become U+FFFD: a mistake of a line, not of the whole file.
+pub(crate) fn text_of(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Refuses a trace of so many operations.
+pub(crate) fn check_length(ops: u64) -> Result<(), String> {
+    match ops > MOST_OPS {
+        true => Err(format!(
+            "the trace has more than {MOST_OPS} operations with those of its collective operations"
+        )),
+        false => Ok(()),
+    }
+}
+
+/// What to do about a trace that is too long.
+pub(crate) const SHORTEN: &str =
+    "use larger chunks, fewer channels, or an algorithm with fewer messages";

@@ -1,0 +1,69 @@
+//! What holds for any bytes as a trace: in `traces.rs` for traces with some bytes changed, in `fuzz/targets` for those that libFuzzer
+//! finds.
+
+use silvan_workload::programs::trace::aicb::Aicb;
+use silvan_workload::programs::trace::chakra::Chakra;
+use silvan_workload::programs::trace::connections::Connections;
+use silvan_workload::programs::trace::{Goal, TraceFormat, TracePlace, TraceSettings};
+
+/// Bytes are a trace or one mistake with its place; what is read as a text is read from that text again.
+pub fn check(format: &dyn TraceFormat, bytes: &[u8]) {
+    let settings = TraceSettings {
+        places: 4,
+        local: 2,
+        methods: Vec::new(),
+        operations_per_second: Some(1e12),
+    };
+    let length = bytes.len() as u64;
+    let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u32 + 2;
+    let text = match format.import(vec![bytes.to_vec()], None) {
+        Ok(text) => text,
+        Err(error) => {
+            assert!(!error.message.is_empty() && !error.hint.is_empty());
+            match error.place {
+                TracePlace::Whole => {}
+                TracePlace::Byte(at) => assert!(at <= length),
+                TracePlace::Line(line) => assert!((1..=lines).contains(&line), "{error:?}"),
+            }
+            return;
+        }
+    };
+    // A short list may be of very many ranks.
+    let digits = text.split(|c: char| !c.is_ascii_digit());
+    if digits
+        .filter_map(|word| word.parse::<u64>().ok())
+        .any(|number| number > 4096)
+    {
+        return;
+    }
+    if let Err(error) = format.schedules(&text, &settings) {
+        assert!(!error.message.is_empty() && !error.hint.is_empty());
+    }
+}
+
+/// Every format, with a small trace.
+pub fn examples() -> Vec<(&'static dyn TraceFormat, Vec<u8>)> {
+    let chakra =
+        b"{\"workload_graph\": [{\"Id\": 1, \"NodeType\": 4, \"runtime\": 3, \"data_deps\": []}, \
+        {\"Id\": 2, \"NodeType\": 7, \"comm_type\": 0, \"comm_size\": 64, \"data_deps\": [1]}]}";
+    let list = b"[rank0 ~ rank3]\ncomm_type,comm_group,comm_group_size,msg_size\nall_reduce,tp_group,2,64\n";
+    let layers = b"DATA all_gpus: 4\n1\na -1 1 ALLREDUCE 8 1 NONE 0 1 ALLGATHER 9 1\n";
+    let matrix = b"Nodes 3\nConnections 2\nTriggers 1\n0->1 start 0 size 9 send_done_trigger 1\n\
+        1->2 trigger 1 size 8\ntrigger id 1 oneshot\n";
+    let proto = b"\x07\n\x050.0.4\x20\x18\x07R\x0d\n\x09comm_typeH\x00R\x0d\n\x09comm_sizeH\x40";
+    let binary = [
+        &4223_u64.to_le_bytes()[..],
+        b"\x01\0\0\0\0\0\x16\0\0\0\0\0\0\0\x49\0\0\0\0\0\0\0",
+        b"\x01\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\x03",
+        &[0; 34],
+    ]
+    .concat();
+    vec![
+        (&Chakra, chakra.to_vec()),
+        (&Chakra, proto.to_vec()),
+        (&Aicb, list.to_vec()),
+        (&Aicb, layers.to_vec()),
+        (&Connections, matrix.to_vec()),
+        (&Goal, binary),
+    ]
+}

@@ -1,0 +1,82 @@
+//! Traces: what they become, against other spellings and closed forms, and what is wrong with them.
+
+mod aicb;
+mod chakra;
+mod connections;
+mod goal_binary;
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use silvan_workload::programs::trace::{TraceError, TraceFormat, TraceSettings};
+use silvan_workload::programs::{Action, JobSpec, Schedule, Script};
+
+use crate::common::job;
+use crate::trace_law;
+
+fn settings(places: u32) -> TraceSettings {
+    TraceSettings {
+        places,
+        local: 1,
+        methods: Vec::new(),
+        operations_per_second: None,
+    }
+}
+
+/// Reads the files of a trace as a scenario does.
+fn read(
+    format: &dyn TraceFormat,
+    files: &[Vec<u8>],
+    groups: Option<&str>,
+    settings: &TraceSettings,
+) -> Result<Vec<Arc<Schedule>>, TraceError> {
+    let text = format.import(files.to_vec(), groups)?;
+    format.schedules(&text, settings)
+}
+
+/// A job with the ranks of a trace on hosts 0, 1, 2 and so on.
+fn traced(schedules: &[Arc<Schedule>]) -> JobSpec {
+    let ranks = schedules.iter().enumerate();
+    job(ranks
+        .map(|(host, schedule)| (host, Script::Schedule(Arc::clone(schedule))))
+        .collect())
+}
+
+/// Bytes that a rank sends to each of `ranks`.
+fn sent(schedule: &Schedule, ranks: usize) -> Vec<u64> {
+    let mut row = vec![0; ranks];
+    for op in schedule.ops() {
+        if let Action::Send { to, bytes, .. } | Action::Put { to, bytes } = op.action {
+            row[to as usize] += bytes;
+        }
+    }
+    row
+}
+
+#[test]
+fn the_examples_are_traces() {
+    for (format, bytes) in trace_law::examples() {
+        let text = format.import(vec![bytes], None).unwrap();
+        format.schedules(&text, &settings(4)).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Some bytes changed, added or left out.
+    #[test]
+    fn any_bytes_are_read(which in 0..6_usize, changes in prop::collection::vec((any::<u16>(), any::<u8>(), 0..4_u8), 1..6)) {
+        let (format, mut bytes) = trace_law::examples().swap_remove(which);
+        for (place, byte, how) in changes {
+            let at = usize::from(place) % bytes.len().max(1);
+            match how {
+                0 if !bytes.is_empty() => bytes[at] = byte,
+                1 => bytes.insert(at.min(bytes.len()), byte),
+                2 if !bytes.is_empty() => { bytes.remove(at); }
+                _ => bytes.truncate(at),
+            }
+        }
+        trace_law::check(format, &bytes);
+    }
+}

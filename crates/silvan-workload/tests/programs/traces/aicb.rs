@@ -1,0 +1,208 @@
+//! AICB's lists in both forms.
+
+use silvan_core::{Span, Time};
+use silvan_workload::programs::trace::TracePlace;
+use silvan_workload::programs::trace::aicb::Aicb;
+
+use super::{read, sent, settings, traced};
+use crate::common::{messaging, run};
+
+const COLUMNS: &str = "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count";
+
+/// A line of a list, as AICB writes it.
+fn row(kind: &str, group: &str, size: u32, bytes: u64, additional: &str) -> String {
+    format!(
+        "CommType.{kind},CommGroup.{group},{size},{bytes},step,None,None,{additional},None,None,None,1"
+    )
+}
+
+fn list(sections: &[(&str, &[String])]) -> Vec<u8> {
+    let sections = sections.iter();
+    let text: Vec<String> = sections
+        .map(|(ranks, rows)| format!("{ranks}\n{COLUMNS}\n{}\n", rows.join("\n")))
+        .collect();
+    text.concat().into_bytes()
+}
+
+/// Bytes that leave a rank: 2 (n - 1) / n of an allreduce, (n - 1) / n of a reduce-scatter and of an allgather. Tensor
+/// parallel ranks are side by side, data parallel ones at a distance.
+#[test]
+fn bytes_per_group_are_the_closed_form() {
+    let rows = [
+        row("all_reduce", "tp_group", 4, 4000, ""),
+        row("reduce_scatter", "dp_group", 2, 1000, ""),
+        row("all_gather", "dp_group", 2, 600, ""),
+        row("epoch_end", "None", 0, 0, ""),
+        row("all_to_all", "ep_group", 2, 64, ""),
+    ];
+    let files = [list(&[("[rank0 ~ rank7]", &rows)])];
+    let schedules = read(&Aicb, &files, None, &settings(8)).unwrap();
+    assert_eq!(schedules.len(), 8);
+    for (rank, schedule) in schedules.iter().enumerate() {
+        let mut expected = vec![0; 8];
+        expected[rank / 4 * 4 + (rank + 1) % 4] = 2 * 3 * 1000;
+        // A message to the other expert, an equal part of the 64 bytes, is on the same path.
+        expected[(rank + 4) % 8] = 500 + 300 + 32;
+        assert_eq!(sent(schedule, 8), expected, "rank {rank}");
+    }
+    let outcome = run(8, vec![traced(&schedules)], messaging());
+    assert_eq!((outcome.fault, outcome.finished), (None, true));
+}
+
+/// Stages of a pipeline exchange messages; the times of computations add up.
+#[test]
+fn a_pipeline_has_a_section_for_each_stage() {
+    let compute =
+        "CommType.computation,CommGroup.all,1,(4;4),step,None,None,,0.005,None,None,1".to_owned();
+    let first = [
+        compute.clone(),
+        row("isend", "pp_group", 1, 100, "send_next"),
+        row("irecv", "pp_group", 1, 100, "recv_next"),
+    ];
+    let second = [
+        row("irecv", "pp_group", 1, 100, "recv_prev"),
+        compute,
+        row("isend", "pp_group", 1, 100, "send_prev"),
+    ];
+    let files = [list(&[("[rank0]", &first), ("[rank1 ~ rank1]", &second)])];
+    let schedules = read(&Aicb, &files, None, &settings(2)).unwrap();
+    let outcome = run(2, vec![traced(&schedules)], messaging());
+    assert_eq!((outcome.fault, outcome.finished), (None, true));
+    let end = outcome.ends[0].unwrap();
+    assert!(
+        end > Time::ZERO + Span::from_us(10),
+        "{end}: one computes after the other"
+    );
+    assert!(end < Time::ZERO + Span::from_us(15), "{end}");
+}
+
+fn simai(head: &str, layers: &[&str]) -> Vec<u8> {
+    format!("{head}\n{}\n{}\n", layers.len(), layers.join("\n")).into_bytes()
+}
+
+/// Two layers by hand: forwards 1 and 2 us, backwards 3 and 4 us for inputs and weights of each, 5 us for an update that
+/// nothing waits for; all operations are of 1000 bytes and take less than that.
+#[test]
+fn layers_go_forwards_and_backwards() {
+    let layers = [
+        "a -1 1000 ALLREDUCE 1000 3000 NONE 0 4000 REDUCESCATTER 1000 5000",
+        "b -1 2000 NONE 0 3000 ALLREDUCE 1000 4000 ALLGATHER 1000 0",
+    ];
+    let file = simai(
+        "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ep: 1 pp: 1 all_gpus: 4",
+        &layers,
+    );
+    let schedules = read(&Aicb, std::slice::from_ref(&file), None, &settings(16)).unwrap();
+    assert_eq!(schedules.len(), 4, "all_gpus says how many ranks there are");
+    for (rank, schedule) in schedules.iter().enumerate() {
+        let mut expected = vec![0; 4];
+        expected[rank ^ 1] = 2 * 1000;
+        expected[rank ^ 2] = 500 + 500;
+        assert_eq!(sent(schedule, 4), expected, "rank {rank}");
+    }
+    let outcome = run(4, vec![traced(&schedules)], messaging());
+    assert_eq!((outcome.fault, outcome.finished), (None, true));
+    let computed: Span = Span::from_us(1 + 2 + 3 + 4 + 3 + 4 + 5);
+    for end in &outcome.ends {
+        let beyond = end.unwrap().since(Time::ZERO + computed);
+        // Two blocking operations of two steps, and the last one: less than 2 us each.
+        assert!(beyond < Span::from_us(6), "{beyond}");
+    }
+    // Without all_gpus, places are ranks.
+    let file = simai("DATA", &layers);
+    assert_eq!(read(&Aicb, &[file], None, &settings(16)).unwrap().len(), 16);
+}
+
+#[test]
+fn mistakes_are_located() {
+    let one = |rows: &[String]| list(&[("[rank0 ~ rank3]", rows)]);
+    let layer = "a -1 1 NONE 0 1 NONE 0 1 NONE 0 1";
+    let cases: [(Vec<u8>, u32, &str); 14] = [
+        (b"[rank0 ~]\n".to_vec(), 1, "is no range of ranks"),
+        (b"[rank2 ~ rank3]\n".to_vec(), 1, "rank 0 is next"),
+        (
+            b"[rank0 ~ rank3]\nkind,size\n".to_vec(),
+            2,
+            "there is no column \"comm_type\"",
+        ),
+        (b"[rank0 ~ rank3]\n".to_vec(), 1, "the section is empty"),
+        (
+            one(&["CommType.all_reduce,CommGroup.tp_group,4".to_owned()]),
+            3,
+            "it has 3 values, but there are 12 columns",
+        ),
+        (
+            one(&[row("gossip", "tp_group", 4, 1, "")]),
+            3,
+            "\"gossip\" is no type of communication",
+        ),
+        (
+            one(&[row("all_reduce", "friends", 4, 1, "")]),
+            3,
+            "\"friends\" is no group of ranks",
+        ),
+        (
+            one(&[row("all_reduce", "tp_group", 0, 1, "")]),
+            3,
+            "an empty group",
+        ),
+        (
+            one(&[row("all_reduce", "tp_group", 3, 1, "")]),
+            3,
+            "do not divide 4 ranks",
+        ),
+        (
+            one(&[row("isend", "pp_group", 1, 1, "send_next")]),
+            3,
+            "rank 0 sends to rank 1 1 times, but that does not receive as often from it: 0 times",
+        ),
+        (
+            simai("MICRO", &[layer]),
+            1,
+            "\"MICRO\" is no parallelism that is read",
+        ),
+        (
+            simai("DATA", &["a -1 1 NONE"]),
+            3,
+            "a layer has 12 values, but this one 4",
+        ),
+        (
+            simai("DATA", &["a -1 1 SUM 0 1 NONE 0 1 NONE 0 1"]),
+            3,
+            "\"SUM\" is no communication",
+        ),
+        (
+            b"DATA\n2\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n".to_vec(),
+            2,
+            "2 layers are announced, but the file has 1",
+        ),
+    ];
+    for (file, line, message) in cases {
+        let what = String::from_utf8_lossy(&file).into_owned();
+        let error = read(&Aicb, &[file], None, &settings(4)).unwrap_err();
+        assert!(error.message.contains(message), "{what}: {error}");
+        assert_eq!(error.place, TracePlace::Line(line), "{what}: {error}");
+    }
+    // The last stage has no next one.
+    let both = [
+        row("isend", "pp_group", 1, 1, "send_next"),
+        row("irecv", "pp_group", 1, 1, "recv_prev"),
+    ];
+    let error = read(&Aicb, &[one(&both)], None, &settings(4)).unwrap_err();
+    assert_eq!(
+        error.message,
+        "rank 3 sends to rank 4, which is not in the list"
+    );
+    // A receive without a send.
+    let (first, second) = (
+        [row("all_reduce", "tp_group", 1, 1, "")],
+        [row("irecv", "pp_group", 1, 1, "recv_prev")],
+    );
+    let files = [list(&[("[rank0]", &first), ("[rank1]", &second)])];
+    let error = read(&Aicb, &files, None, &settings(2)).unwrap_err();
+    assert_eq!(
+        error.message,
+        "rank 1 receives from rank 0 1 times, but that does not send as often to it: 0 times"
+    );
+    assert_eq!(error.place, TracePlace::Line(6));
+}

@@ -1,0 +1,134 @@
+//! Connection matrices.
+
+use silvan_core::{Span, Time};
+use silvan_workload::programs::trace::TracePlace;
+use silvan_workload::programs::trace::connections::Connections;
+
+use super::{read, sent, settings, traced};
+use crate::common::{messaging, run, wire};
+
+fn text(connections: &[&str], triggers: &[&str]) -> String {
+    format!(
+        "# a comment\nNodes 4\nConnections {}\nTriggers {}\n{}\n{}\n",
+        connections.len(),
+        triggers.len(),
+        connections.join("\n"),
+        triggers.join("\n")
+    )
+}
+
+/// Times by hand: each connection is one packet, and a trigger acts at once, on whatever node it acts.
+#[test]
+fn connections_start_at_their_time_or_trigger() {
+    let text = text(
+        &[
+            "0->1 id 1 start 5000000 size 1000 send_done_trigger 1",
+            "1->2 id 2 trigger 1 size 500 recv_done_trigger 2",
+            "2->3 id 3 start 2000000 size 100 recv_done_trigger 2",
+            "3->0 id 4 trigger 2 size 64",
+            "0->2 id 5 start 7000000 size 10 prio 3",
+        ],
+        &["trigger id 1 oneshot", "trigger id 2 barrier count 2"],
+    );
+    let schedules = read(&Connections, &[text.into_bytes()], None, &settings(4)).unwrap();
+    assert_eq!(sent(&schedules[0], 4), [0, 1000, 10, 0]);
+    let outcome = run(4, vec![traced(&schedules)], messaging());
+    assert_eq!((outcome.fault, outcome.finished), (None, true));
+    let o = messaging().overhead;
+    let at = |span: Span| Time::ZERO + span;
+    let times = |line: u32| {
+        let op = outcome.ops.iter().rfind(|op| op.0 == line).unwrap();
+        (op.1, op.2)
+    };
+    let first = Span::from_us(5) + o + wire(1000);
+    assert_eq!(times(5), (at(Span::from_us(5)), at(first)));
+    let second = first + o + wire(500);
+    assert_eq!(times(6), (at(first), at(second)));
+    let third = Span::from_us(2) + o + wire(100);
+    assert_eq!(times(7), (at(Span::from_us(2)), at(third)));
+    assert!(third < second);
+    assert_eq!(times(8), (at(second), at(second + o + wire(64))));
+    let last = Span::from_us(7) + o + wire(10);
+    assert_eq!(times(9), (at(Span::from_us(7)), at(last)));
+}
+
+#[test]
+fn mistakes_are_located() {
+    let cases: [(&[&str], &[&str], u32, &str); 12] = [
+        (
+            &["0->4 start 0 size 1"],
+            &[],
+            5,
+            "nodes are numbered from 0, and there are 4",
+        ),
+        (&["0->0 start 0 size 1"], &[], 5, "node 0 sends to itself"),
+        (
+            &["0->1 start x size 1"],
+            &[],
+            5,
+            "is no start in picoseconds",
+        ),
+        (&["0->1 size 1"], &[], 5, "it has no start"),
+        (&["0->1 start 0"], &[], 5, "it has no size"),
+        (
+            &["0->1 start 0 trigger 1 size 9"],
+            &["trigger id 1 oneshot"],
+            5,
+            "two starts",
+        ),
+        (
+            &["0->1 trigger 1 size 9"],
+            &[],
+            5,
+            "trigger 1 is not described",
+        ),
+        (
+            &["0->1 trigger 1 size 9"],
+            &["trigger id 1 oneshot"],
+            6,
+            "no connection activates trigger 1",
+        ),
+        (
+            &[
+                "0->1 trigger 1 size 9",
+                "0->1 start 0 size 1 send_done_trigger 1",
+            ],
+            &["trigger id 1 barrier count 2"],
+            7,
+            "trigger 1 fires at activation 2, but 1 connections activate it",
+        ),
+        (
+            &[
+                "0->1 trigger 1 size 9 send_done_trigger 2",
+                "1->0 trigger 2 size 9 recv_done_trigger 1",
+            ],
+            &["trigger id 1 oneshot", "trigger id 2 oneshot"],
+            5,
+            "the connections of lines 5, 6 wait for each other in a cycle",
+        ),
+        (
+            &["0->1 start 0 size 1 speed 3"],
+            &[],
+            5,
+            "\"speed\" is no property",
+        ),
+        (&["connect 0 1"], &[], 5, "starts no line"),
+    ];
+    for (connections, triggers, line, message) in cases {
+        let text = text(connections, triggers);
+        let error = read(&Connections, &[text.into_bytes()], None, &settings(4)).unwrap_err();
+        assert!(error.message.contains(message), "{connections:?}: {error}");
+        assert_eq!(
+            error.place,
+            TracePlace::Line(line),
+            "{connections:?}: {error}"
+        );
+    }
+    let cut = b"Nodes 4\nConnections 3\n0->1 start 0 size 1\n".to_vec();
+    let error = read(&Connections, &[cut], None, &settings(4)).unwrap_err();
+    assert_eq!(
+        error.message,
+        "3 connections are announced, but the file has 1"
+    );
+    assert_eq!(error.place, TracePlace::Line(2));
+}
