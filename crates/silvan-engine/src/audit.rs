@@ -5,6 +5,8 @@ use silvan_model::InvariantError;
 
 use crate::engine::Engine;
 use crate::packet::{CONTROL, EXTENDED, Packet};
+use crate::partition::Whole;
+use crate::plane::Plane;
 use crate::records::Next;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
@@ -16,85 +18,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// # Errors
     /// The first invariant that does not hold.
     pub fn audit(&self) -> Result<(), InvariantError> {
-        self.audit_bytes()?;
-        self.audit_lanes()?;
+        let whole = self.whole();
+        whole.audit(self.stats.payload_beyond_boundary())?;
         self.audit_order()?;
-        self.audit_extensions()?;
-        self.audit_wakes()
-    }
-
-    fn payload(&self, packet: &Packet) -> u64 {
-        if packet.is(CONTROL) {
-            0
-        } else {
-            u64::from(packet.wire()) - u64::from(self.plane.header)
-        }
-    }
-
-    fn audit_bytes(&self) -> Result<(), InvariantError> {
-        let injected = self.plane.hosts.iter().map(|host| host.injected).sum();
-        let delivered: u64 = self.plane.hosts.iter().map(|host| host.delivered).sum();
-        let mut inside = 0;
-        self.for_each_queued(|_, _, packet| inside += self.payload(packet));
-        self.plane
-            .events
-            .for_each_head(|_, packet| inside += self.payload(packet));
-        inside += self
-            .stats
-            .beyond_boundary()
-            .iter()
-            .map(|beyond_boundary| u64::from(beyond_boundary.payload))
-            .sum::<u64>();
-        let discarded = self.plane.reconfiguration.payload;
-        if injected == delivered + discarded + inside {
-            Ok(())
-        } else {
-            Err(InvariantError::Conservation {
-                injected,
-                delivered,
-                discarded,
-                inside,
-            })
-        }
-    }
-
-    fn audit_lanes(&self) -> Result<(), InvariantError> {
-        let plane = &self.plane;
-        // Blocks occupied by packets in flight to each input, and by packets queued there.
-        let mut occupied = vec![0i64; plane.lanes.len()];
-        plane.events.for_each_head(|port, packet| {
-            let upstream = plane.ins[port as usize].upstream;
-            occupied[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
-        });
-        let mut bytes = vec![0u64; plane.lanes.len()];
-        self.for_each_queued(|lane, input, packet| {
-            bytes[lane] += u64::from(packet.wire());
-            let upstream = plane.ins[input].upstream;
-            occupied[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
-        });
-        for (lane, &bytes) in bytes.iter().enumerate() {
-            if bytes != u64::from(plane.waiting_bytes(lane)) {
-                return Err(InvariantError::Queue { lane });
-            }
-        }
-        for (index, credits) in plane.credits.iter().enumerate() {
-            let out = &plane.outs[index / plane.vls];
-            if out.kind == Next::Nowhere {
-                continue;
-            }
-            let capacity = i64::from(plane.capacity(out));
-            let in_hand = credits.in_hand + plane.withheld_credits(index);
-            let found =
-                i64::from(in_hand) + i64::from(credits.pending(&plane.overflow)) + occupied[index];
-            if found != capacity || in_hand < 0 {
-                return Err(InvariantError::Credits {
-                    lane: index,
-                    found,
-                    capacity,
-                });
-            }
-        }
-        Ok(())
+        self.audit_extensions()
     }
 
     /// Every extension belongs to one packet.
@@ -105,7 +32,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let mut carried = 0;
         let mut see = |packet: &Packet| carried += usize::from(packet.is(EXTENDED));
-        self.for_each_queued(|_, _, packet| see(packet));
+        self.whole().for_each_queued(|_, _, packet| see(packet));
         self.plane.events.for_each_head(|_, packet| see(packet));
         self.plane.events.for_each_notification(&mut see);
         self.notifications.for_each_waiting(see);
@@ -141,17 +68,102 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         Ok(())
     }
 
-    /// Calls `each` with every waiting packet, its lane and its input port.
-    fn for_each_queued(&self, mut each: impl FnMut(usize, usize, &Packet)) {
-        let plane = &self.plane;
-        for lane in 0..plane.lanes.len() {
-            plane.for_each_in_lane(lane, |input, packet| each(lane, input as usize, packet));
-        }
-        plane.for_each_held_back(|lane, input, packet| each(lane, input as usize, packet));
+    /// Notifications that have not arrived: waiting at a host, or inside the fabric.
+    pub fn notifications_inside(&self) -> usize {
+        let mut count = 0;
+        self.notifications.for_each_waiting(|_| count += 1);
+        self.whole()
+            .for_each_queued(|_, _, packet| count += usize::from(packet.is(CONTROL)));
+        self.plane
+            .events
+            .for_each_head(|_, packet| count += usize::from(packet.is(CONTROL)));
+        count
+    }
+}
+
+impl Whole<'_> {
+    /// Checks conservation of bytes, credits of every buffer, queue summaries, and that no port sleeps with packets
+    /// waiting. Deliveries of `beyond_boundary` bytes have not been counted yet.
+    pub(crate) fn audit(&self, beyond_boundary: u64) -> Result<(), InvariantError> {
+        self.audit_bytes(beyond_boundary)?;
+        self.audit_lanes()?;
+        self.parts().try_for_each(Plane::audit_wakes)
     }
 
+    fn payload(&self, packet: &Packet) -> u64 {
+        if packet.is(CONTROL) {
+            0
+        } else {
+            u64::from(packet.wire()) - u64::from(self.any().header)
+        }
+    }
+
+    fn audit_bytes(&self, beyond_boundary: u64) -> Result<(), InvariantError> {
+        let hosts = || self.parts().flat_map(|plane| plane.hosts.iter());
+        let injected = hosts().map(|host| host.injected).sum();
+        let delivered: u64 = hosts().map(|host| host.delivered).sum();
+        let mut inside = beyond_boundary;
+        self.for_each_queued(|_, _, packet| inside += self.payload(packet));
+        self.for_each_head(|_, packet| inside += self.payload(packet));
+        let discarded = self
+            .parts()
+            .map(|plane| plane.reconfiguration.payload)
+            .sum();
+        if injected == delivered + discarded + inside {
+            Ok(())
+        } else {
+            Err(InvariantError::Conservation {
+                injected,
+                delivered,
+                discarded,
+                inside,
+            })
+        }
+    }
+
+    fn audit_lanes(&self) -> Result<(), InvariantError> {
+        let plane = self.any();
+        // Blocks taken by packets under way to each input, and by packets queued there.
+        let mut occupied = vec![0i64; plane.lanes.len()];
+        self.for_each_head(|port, packet| {
+            let upstream = plane.ins[port as usize].upstream;
+            occupied[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
+        });
+        let mut bytes = vec![0u64; plane.lanes.len()];
+        self.for_each_queued(|lane, input, packet| {
+            bytes[lane] += u64::from(packet.wire());
+            let upstream = plane.ins[input].upstream;
+            occupied[plane.lane(upstream, packet.vl())] += i64::from(packet.blocks());
+        });
+        for (lane, &bytes) in bytes.iter().enumerate() {
+            if bytes != u64::from(self.of_lane(lane).waiting_bytes(lane)) {
+                return Err(InvariantError::Queue { lane });
+            }
+        }
+        for (index, occupied) in occupied.into_iter().enumerate() {
+            let plane = self.of_lane(index);
+            let (out, credits) = (&plane.outs[index / plane.vls], &plane.credits[index]);
+            if out.kind == Next::Nowhere {
+                continue;
+            }
+            let capacity = i64::from(plane.capacity(out));
+            let in_hand = credits.in_hand + plane.withheld_credits(index);
+            let found = i64::from(in_hand) + i64::from(credits.pending(&plane.overflow)) + occupied;
+            if found != capacity || in_hand < 0 {
+                return Err(InvariantError::Credits {
+                    lane: index,
+                    found,
+                    capacity,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plane {
     fn audit_wakes(&self) -> Result<(), InvariantError> {
-        let plane = &self.plane;
+        let plane = self;
         for (port, out) in plane.outs.iter().enumerate() {
             if out.waiting == 0 || out.wake_at != u64::MAX {
                 continue;
@@ -173,16 +185,5 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         Ok(())
-    }
-
-    /// Notifications that have not arrived: waiting at a host, or inside the fabric.
-    pub fn notifications_inside(&self) -> usize {
-        let mut count = 0;
-        self.notifications.for_each_waiting(|_| count += 1);
-        self.for_each_queued(|_, _, packet| count += usize::from(packet.is(CONTROL)));
-        self.plane
-            .events
-            .for_each_head(|_, packet| count += usize::from(packet.is(CONTROL)));
-        count
     }
 }

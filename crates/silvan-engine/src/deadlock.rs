@@ -6,38 +6,77 @@
 //! networks", 1987, applied to the state of a run instead of to all possible ones). The largest such
 //! set is found by taking every lane without credits and dropping those whose buffer can still move.
 
-use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::{PortId, Vl};
 use silvan_model::Deadlock;
 
-use crate::engine::Engine;
 use crate::packet::NONE;
+use crate::partition::Whole;
 use crate::plane::{Plane, time};
 use crate::records::{Element, Next};
-use crate::variant::{EngineVariant, General};
-use crate::workload::Workload;
+use crate::variant::General;
 
-impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
-    /// Finds lanes that can never send again.
-    pub(crate) fn find_deadlock(&self) -> Option<Deadlock> {
-        let plane = &self.plane;
-        if plane.pool.is_unused() {
+/// Simulated time between two checks for a deadlock.
+const INTERVAL: u64 = 1_000_000_000;
+
+/// When an engine checks for a deadlock.
+#[derive(Clone, Debug)]
+pub(crate) struct DeadlockChecks {
+    /// The next check, at the latest.
+    pub next: u64,
+    /// Events up to the last check, which has found none.
+    events: u64,
+}
+
+impl Default for DeadlockChecks {
+    fn default() -> Self {
+        Self {
+            next: INTERVAL,
+            events: 0,
+        }
+    }
+}
+
+impl DeadlockChecks {
+    /// Whether an engine that has processed so many events checks at `now`, where a run may end.
+    pub fn is_due(&mut self, now: u64, at_end: bool, events: u64) -> bool {
+        if now != self.next && !at_end {
+            return false;
+        }
+        self.next = now + INTERVAL;
+        // Without an event since the last check there is no new deadlock.
+        events != self.events
+    }
+
+    /// A check has found none.
+    pub fn found_none(&mut self, events: u64) {
+        self.events = events;
+    }
+}
+
+impl Whole<'_> {
+    /// Looks for lanes that can never send again.
+    pub(crate) fn find_deadlock(&self, now: u64) -> Option<Deadlock> {
+        let plane = self.any();
+        if self.parts().all(|plane| plane.pool.is_unused()) {
             return None;
         }
-        let mut stuck = plane.lanes_without_credits();
+        let mut stuck = vec![false; plane.lanes.len()];
+        for plane in self.parts() {
+            plane.find_lanes_without_credits(&mut stuck);
+        }
         if !stuck.iter().any(|&is| is) {
             return None;
         }
         // By the input's port and lane.
         let mut arriving = vec![false; plane.lanes.len()];
-        plane.events.for_each_head(|port, packet| {
+        self.for_each_head(|port, packet| {
             arriving[plane.lane(port, packet.vl())] = true;
         });
         // Dropping one lane can free others, until nothing changes.
         loop {
             let mut changed = false;
             for lane in 0..stuck.len() {
-                if stuck[lane] && plane.buffer_behind_moves(lane, &stuck, &arriving) {
+                if stuck[lane] && self.buffer_behind_moves(lane, &stuck, &arriving) {
                     stuck[lane] = false;
                     changed = true;
                 }
@@ -48,17 +87,59 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let first = stuck.iter().position(|&is| is)?;
         Some(Deadlock {
-            at: time(self.now),
-            cycle: plane.cycle_from(first, &stuck),
+            at: time(now),
+            cycle: self.cycle_from(first, &stuck),
             stuck: stuck.iter().filter(|&&is| is).count(),
         })
+    }
+
+    /// Lanes for which a packet waits in the buffer behind `lane`.
+    fn lanes_of_buffer_behind(&self, lane: usize) -> impl Iterator<Item = usize> + '_ {
+        let plane = self.any();
+        let next = plane.outs[lane / plane.vls].next;
+        self.of_port(next as usize).lanes_of_buffer_behind(lane)
+    }
+
+    fn buffer_behind_moves(&self, lane: usize, stuck: &[bool], arriving: &[bool]) -> bool {
+        let plane = self.any();
+        let next = plane.outs[lane / plane.vls].next;
+        next == NONE
+            || arriving[plane.lane(next, lane % plane.vls)]
+            || self.lanes_of_buffer_behind(lane).any(|other| !stuck[other])
+    }
+
+    /// Follows stuck lanes until one comes again.
+    fn cycle_from(&self, first: usize, stuck: &[bool]) -> Vec<(PortId, Vl)> {
+        let plane = self.any();
+        let mut path = Vec::new();
+        let mut lane = first;
+        while !path.contains(&lane) {
+            path.push(lane);
+            let Some(next) = self
+                .lanes_of_buffer_behind(lane)
+                .find(|&other| stuck[other])
+            else {
+                break;
+            };
+            lane = next;
+        }
+        let start = path.iter().position(|&seen| seen == lane).unwrap_or(0);
+        path[start..]
+            .iter()
+            .filter_map(|&lane| {
+                let port = lane / plane.vls;
+                let vl = Vl::try_new((lane % plane.vls) as u8).ok()?;
+                // Output-buffer stages have no port of their own; the crossbar before them does.
+                (port < plane.fabric_ports).then_some((PortId::new(port), vl))
+            })
+            .collect()
     }
 }
 
 impl Plane {
-    /// For each lane: packets wait, and the credits in hand and on their way are too few for the next one.
-    fn lanes_without_credits(&self) -> Vec<bool> {
-        let mut without = vec![false; self.lanes.len()];
+    /// Finds the lanes for which packets wait, and the credits in hand and on their way are too few for the
+    /// next one.
+    fn find_lanes_without_credits(&self, without: &mut [bool]) {
         for (index, lane) in self.lanes.iter().enumerate() {
             if lane.queued_bytes == 0 {
                 continue;
@@ -89,7 +170,6 @@ impl Plane {
             };
             without[index] = next.is_some_and(|blocks| credits < blocks);
         }
-        without
     }
 
     /// The input that a lane serves next; `None` if that can change without a packet of the lane leaving.
@@ -138,38 +218,5 @@ impl Plane {
                     .for_each(queue, |packet| from_lane |= packet.vl() == vl);
                 from_lane
             })
-    }
-
-    fn buffer_behind_moves(&self, lane: usize, stuck: &[bool], arriving: &[bool]) -> bool {
-        let next = self.outs[lane / self.vls].next;
-        next == NONE
-            || arriving[self.lane(next, lane % self.vls)]
-            || self.lanes_of_buffer_behind(lane).any(|other| !stuck[other])
-    }
-
-    /// Follows stuck lanes until one repeats.
-    fn cycle_from(&self, first: usize, stuck: &[bool]) -> Vec<(PortId, Vl)> {
-        let mut path = Vec::new();
-        let mut lane = first;
-        while !path.contains(&lane) {
-            path.push(lane);
-            let Some(next) = self
-                .lanes_of_buffer_behind(lane)
-                .find(|&other| stuck[other])
-            else {
-                break;
-            };
-            lane = next;
-        }
-        let start = path.iter().position(|&seen| seen == lane).unwrap_or(0);
-        path[start..]
-            .iter()
-            .filter_map(|&lane| {
-                let port = lane / self.vls;
-                let vl = Vl::try_new((lane % self.vls) as u8).ok()?;
-                // Output-buffer stages have no port of their own; the crossbar before them does.
-                (port < self.fabric_ports).then_some((PortId::new(port), vl))
-            })
-            .collect()
     }
 }

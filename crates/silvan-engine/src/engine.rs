@@ -7,9 +7,11 @@ use silvan_core::{HostId, Time};
 use silvan_fabric::Fabric;
 use silvan_fabric::routing::Routes;
 
+use crate::deadlock::DeadlockChecks;
 use crate::events::{Event, Head, NextEvent, phase};
 use crate::feedback::Notifications;
 use crate::needs::Needs;
+use crate::partition::Whole;
 use crate::plane::Plane;
 use crate::prefetching::WorkingSet;
 use crate::records::LATEST;
@@ -17,9 +19,6 @@ use crate::stats::Statistics;
 use crate::variant::{CompiledFabric, EngineVariant, General, Lookahead, Specialised};
 use crate::workload::{Offer, Workload};
 use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError};
-
-/// Simulated time between two checks for a deadlock.
-const DEADLOCK_INTERVAL: u64 = 1_000_000_000;
 
 /// The data plane of a fabric with its congestion control and its traffic.
 ///
@@ -42,9 +41,7 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) now: u64,
     pub(crate) events: u64,
     pub(crate) fault: Option<EngineError>,
-    next_deadlock_check: u64,
-    /// Events up to the last check for a deadlock that has found none.
-    events_at_check: u64,
+    deadlock_checks: DeadlockChecks,
     /// Time of the next change that the workload makes by itself.
     pub(crate) change_at: u64,
     pub(crate) woken: Vec<HostId>,
@@ -104,27 +101,45 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Engine<S, C, W, Lookahead> {
     /// # Panics
     /// If the fabric is not fit for it, or congestion control delays credits, or the workload needs to know
     /// of deliveries.
-    pub fn lookahead(mut fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
-        let fits = if S::ACTIVE || C::ACTIVE {
-            fabric.has_lookahead_with_control()
-        } else {
-            fabric.has_lookahead()
-        };
-        assert!(fits, "the fabric has no lookahead");
-        let needs = Needs::of(&switch, &source);
-        let alone = !switch.delays_credits()
-            && !needs.buffer_full
-            && !needs.link
-            && !needs.credit
-            && !needs.ack
-            && !needs.receive
-            && !needs.select_path
-            && !needs.select_vl
-            && !workload.needs_delivery();
-        assert!(alone, "hosts and ports depend on each other at once");
-        fabric.0.make_windows();
-        Self::assemble(fabric, switch, source, workload)
+    pub fn lookahead(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
+        check_independence(&fabric, &switch, &source, &workload);
+        Self::of_plane(fabric.0, switch, source, workload)
     }
+
+    /// The same for a part of a fabric.
+    pub(crate) fn of_plane(mut plane: Plane, switch: S, source: C, workload: W) -> Self {
+        plane.make_windows();
+        Self::assemble(CompiledFabric(plane), switch, source, workload)
+    }
+}
+
+/// Checks that ports and hosts do not depend on each other at once.
+///
+/// # Panics
+/// As [`Engine::lookahead`].
+pub(crate) fn check_independence<S: SwitchControl, C: SourceControl, W: Workload>(
+    fabric: &CompiledFabric,
+    switch: &S,
+    source: &C,
+    workload: &W,
+) {
+    let fits = if S::ACTIVE || C::ACTIVE {
+        fabric.has_lookahead_with_control()
+    } else {
+        fabric.has_lookahead()
+    };
+    assert!(fits, "the fabric has no lookahead");
+    let needs = Needs::of(switch, source);
+    let alone = !switch.delays_credits()
+        && !needs.buffer_full
+        && !needs.link
+        && !needs.credit
+        && !needs.ack
+        && !needs.receive
+        && !needs.select_path
+        && !needs.select_vl
+        && !workload.needs_delivery();
+    assert!(alone, "hosts and ports depend on each other at once");
 }
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
@@ -149,14 +164,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             now: 0,
             events: 0,
             fault: None,
-            next_deadlock_check: DEADLOCK_INTERVAL,
-            events_at_check: 0,
+            deadlock_checks: DeadlockChecks::default(),
             change_at: u64::MAX,
             woken: Vec::new(),
             variant: PhantomData,
         };
         for host in 0..hosts as u32 {
-            engine.wake_host(host, 0);
+            if !engine.plane.remote.has_host(host) {
+                engine.wake_host(host, 0);
+            }
         }
         engine.schedule_change();
         engine
@@ -190,7 +206,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.plane.redirect_heads();
         self.stats.set_boundary(end_ps, &mut self.plane.hosts);
         while self.now < end_ps {
-            let until = end_ps.min(self.next_deadlock_check);
+            let until = end_ps.min(self.deadlock_checks.next);
             if F::LOOKAHEAD {
                 self.run_windows(until);
             } else {
@@ -200,29 +216,34 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 return Err(fault.clone());
             }
             self.now = until;
-            if until == self.next_deadlock_check || check_at_end && until == end_ps {
-                self.next_deadlock_check = until + DEADLOCK_INTERVAL;
-                // Without an event since the last check there is no new deadlock.
-                if self.events == self.events_at_check {
-                    continue;
-                }
-                if let Some(deadlock) = self.find_deadlock() {
+            let at_end = check_at_end && until == end_ps;
+            if self.deadlock_checks.is_due(until, at_end, self.events) {
+                if let Some(deadlock) = self.whole().find_deadlock(self.now) {
                     self.fault = Some(deadlock.clone().into());
                     return Err(deadlock.into());
                 }
-                self.events_at_check = self.events;
+                self.deadlock_checks.found_none(self.events);
             }
         }
         Ok(())
     }
 
+    /// The state of the fabric.
+    pub(crate) fn whole(&self) -> Whole<'_> {
+        std::iter::once(&self.plane).collect()
+    }
+
     /// Ends the run because an invariant does not hold.
     #[cold]
     pub(crate) fn broken(&mut self, now: u64, error: InvariantError) {
-        if self.fault.is_none() {
-            let at = Time::from_ps(now);
-            self.fault = Some(EngineError::Invariant { at, error });
-        }
+        let at = Time::from_ps(now);
+        self.note_fault(EngineError::Invariant { at, error });
+    }
+
+    /// Ends the run. A lookahead window is processed to its end; of several errors the earliest counts.
+    #[cold]
+    pub(crate) fn note_fault(&mut self, error: EngineError) {
+        self.fault = earliest([self.fault.take(), Some(error)]);
     }
 
     fn run_events(&mut self, end: u64) {
@@ -316,4 +337,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             _ => self.traffic_change(now),
         }
     }
+}
+
+/// The earliest of the errors that ended a run.
+pub(crate) fn earliest(
+    errors: impl IntoIterator<Item = Option<EngineError>>,
+) -> Option<EngineError> {
+    let instant = |error: &EngineError| match error {
+        EngineError::NoRoute { at, .. } | EngineError::Invariant { at, .. } => *at,
+        EngineError::Deadlock(deadlock) => deadlock.at,
+        _ => Time::MAX,
+    };
+    let errors = errors.into_iter().flatten();
+    // Whichever it is of one instant, it is the same in all runs.
+    errors.min_by_key(|error| (instant(error), error.to_string()))
 }

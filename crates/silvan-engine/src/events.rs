@@ -137,7 +137,7 @@ pub(crate) const MAX_HEAD_QUEUES: usize = 6;
 /// Queue number of a head delay without a queue.
 pub(crate) const NO_HEAD_QUEUE: u8 = u8::MAX;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
     heads: Table<Ring<Head>>,
     outputs: Ring<(u64, u32)>,
@@ -501,7 +501,7 @@ impl EventQueue {
 }
 
 /// Packets of events that are not in a fixed-delay queue.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct PacketSlab {
     packets: Vec<Packet>,
     free: Vec<u32>,

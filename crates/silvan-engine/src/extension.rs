@@ -30,7 +30,7 @@ struct Extension {
 }
 
 /// What all packets carry. Records are used again, so that their lists keep their memory.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Extensions {
     records: Vec<Extension>,
     free: Vec<u32>,

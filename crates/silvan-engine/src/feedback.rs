@@ -15,7 +15,7 @@ use crate::events::{Event, phase};
 use crate::packet::{
     ACK, BECN, CONTROL, EXTENDED, GRANT, Kind, LAST, MARKED, Packet, service_level,
 };
-use crate::plane::time;
+use crate::plane::{Plane, time};
 use crate::records::LATEST;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
@@ -117,6 +117,16 @@ pub(crate) fn notified_flow(packet: &Packet) -> Flow {
     }
 }
 
+impl Plane {
+    /// Schedules the arrival of a notification that travels past the fabric.
+    pub fn schedule_arrival(&mut self, at: u64, notification: Packet) {
+        let host = notification.destination();
+        let slot = self.events.store_packet(notification);
+        let event = Event::new(at, phase::FEEDBACK, host, slot << 1 | ARRIVES);
+        self.events.push(event);
+    }
+}
+
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Answers a data packet that `host` has received at `done`. An acknowledgement keeps the packet's
     /// extension.
@@ -170,7 +180,6 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
 
     /// Sends a notification or grant at `done`.
     fn send_notification(&mut self, now: u64, done: u64, host: u32, notification: Packet) {
-        let slot = self.plane.events.store_packet(notification);
         let event = match self.notifications.params.path {
             BecnPath::OutOfBand { delay } => {
                 if !notification.is(ACK) && self.plane.injection_cnp > 0 {
@@ -181,14 +190,17 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                     self.notifications.charges[host as usize].push_back(done);
                     self.plane.hosts[host as usize].charges += 1;
                 }
-                Event::new(
-                    done + delay.as_ps(),
-                    phase::FEEDBACK,
-                    notification.destination(),
-                    slot << 1 | ARRIVES,
-                )
+                let at = done + delay.as_ps();
+                if F::LOOKAHEAD && self.plane.remote.has_host(notification.destination()) {
+                    self.plane.remote.send_notification(at, notification);
+                    return;
+                }
+                return self.plane.schedule_arrival(at, notification);
             }
-            BecnPath::InBand { .. } => Event::new(done, phase::FEEDBACK, host, slot << 1 | TO_SEND),
+            BecnPath::InBand { .. } => {
+                let slot = self.plane.events.store_packet(notification);
+                Event::new(done, phase::FEEDBACK, host, slot << 1 | TO_SEND)
+            }
         };
         self.plane.events.push(event);
     }

@@ -539,7 +539,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     fn wake_all(&mut self, now: u64, woken: &mut Vec<HostId>) {
         for host in woken.drain(..) {
             let host = self.plane.known_host(host);
-            self.wake_host(host, now);
+            if !F::LOOKAHEAD || !self.plane.remote.has_host(host) {
+                self.wake_host(host, now);
+            }
         }
     }
 

@@ -41,6 +41,7 @@ mod needs;
 mod variant;
 
 mod packet;
+mod partition;
 mod plane;
 mod prefetching;
 mod readings;
@@ -57,6 +58,7 @@ mod waiting;
 mod windows;
 
 pub use engine::Engine;
+pub use partition::Partitioned;
 pub use silvan_cc::workload;
 pub use silvan_model::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, EngineConfig, EngineError,

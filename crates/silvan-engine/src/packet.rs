@@ -187,7 +187,7 @@ impl Queue {
 
 /// Waiting packets as lists in one array. Freed nodes are used again, so the array stops growing once
 /// the fabric has filled up.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pool {
     nodes: Table<Node>,
     /// When each node's packet became eligible; kept only where it is used.

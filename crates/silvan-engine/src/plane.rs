@@ -9,6 +9,7 @@ use crate::events::{EventQueue, Head};
 use crate::extension::Extensions;
 use crate::fifo::Fifos;
 use crate::packet::{CONTROL, NONE, Packet, Pool, Queue};
+use crate::partition::{REMOTE, Remote};
 use crate::prefetching::WorkingSet;
 use crate::reconfiguration::Reconfiguration;
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow};
@@ -88,7 +89,7 @@ impl Reads {
 }
 
 /// Everything but control and traffic.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Plane {
     pub outs: Table<OutPort>,
     pub lanes: Table<OutLane>,
@@ -103,6 +104,8 @@ pub(crate) struct Plane {
     /// The tables, or heads in flight, have been reconfigured.
     pub redirect: bool,
     pub routing: Routing,
+    /// The other parts of a partitioned fabric.
+    pub remote: Remote,
     pub overflow: Overflow,
     pub pool: Pool,
     pub extensions: Extensions,
@@ -409,8 +412,8 @@ impl Plane {
     pub fn push_head<F: EngineVariant>(&mut self, now: u64, port: u32, packet: Packet) {
         let out = &self.outs[port as usize];
         let next = out.next;
-        let output = self.noted_output(out.next_element, &packet);
         if let Some(&delay) = self.queue_delay.get(usize::from(out.head_queue)) {
+            let output = self.noted_output(out.next_element, &packet);
             self.events.push_head::<F>(
                 usize::from(out.head_queue),
                 Head {
@@ -420,7 +423,10 @@ impl Plane {
                     packet,
                 },
             );
+        } else if F::LOOKAHEAD && out.head_queue == REMOTE {
+            self.send_remote_head(now, port, packet);
         } else {
+            let output = self.noted_output(out.next_element, &packet);
             let time = now + self.head_delay[port as usize];
             let head = Head {
                 time,
@@ -434,6 +440,24 @@ impl Plane {
                 self.events.push_head_at(head);
             }
         }
+    }
+
+    /// Sends a head to an input of another part, which looks up its output there.
+    #[inline(never)]
+    fn send_remote_head(&mut self, now: u64, port: u32, packet: Packet) {
+        self.remote.send_head(Head {
+            time: now + self.head_delay[port as usize],
+            port: self.outs[port as usize].next,
+            output: NONE,
+            packet,
+        });
+    }
+
+    /// A head from another part.
+    pub fn receive_head(&mut self, head: Head) {
+        let element = self.ins[head.port as usize].element;
+        let output = self.noted_output(element, &head.packet);
+        self.events.calendar.add_head(Head { output, ..head });
     }
 
     /// The output port whose record holds the counters and link credits of a fabric port: itself, or

@@ -462,7 +462,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let entry = plane.elements[element as usize].table + packet.destination();
             let set = plane.reconfiguration.tables.get(entry as usize);
             if set.is_none_or(|&local| local == NO_ROUTE) {
-                self.fault = Some(EngineError::NoRoute {
+                self.note_fault(EngineError::NoRoute {
                     at: time(now),
                     port: PortId::new(port as usize),
                     destination: packet.destination(),

@@ -151,6 +151,17 @@ fn word_of(input: u32) -> usize {
     (input / 64) as usize & 3
 }
 
+/// What the output belongs to that feeds an input port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// A switch.
+    Switch,
+    /// A host.
+    Host,
+    /// A switch of another part of a partitioned fabric.
+    Remote,
+}
+
 /// The receiving side of a port; never changes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InPort {
@@ -162,8 +173,8 @@ pub(crate) struct InPort {
     pub credit_delay: u16,
     /// Number of this port within the element.
     pub local: u8,
-    /// Whether the feeding output is a host's.
-    pub from_host: bool,
+    /// What the feeding output belongs to.
+    pub sender: Sender,
 }
 
 /// A switch, or the stage of an output buffer; never changes.

@@ -24,7 +24,7 @@ use silvan_model::{EngineConfig, InvariantError};
 pub(crate) const CHOOSE: u8 = 0xfe;
 
 /// Everything about lanes and choices; empty unless the routes have them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Routing {
     /// Whether virtual lanes change along the path.
     pub changes_lanes: bool,

@@ -44,6 +44,14 @@ pub struct ClassStats {
 }
 
 impl ClassStats {
+    /// Adds the counts of the same class in another part of the fabric.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.delivered_bytes += other.delivered_bytes;
+        self.delivered_packets += other.delivered_packets;
+        self.marked_packets += other.marked_packets;
+        self.latency.add(&other.latency);
+    }
+
     /// Latencies; `None` if none were kept.
     pub fn latency(&self) -> Option<Latencies> {
         self.latency.latencies()
@@ -108,6 +116,19 @@ impl LatencyCounts {
     #[cold]
     fn grow(&mut self, bucket: usize) {
         self.counts.resize((bucket + 1).next_power_of_two(), 0);
+    }
+
+    /// Adds other values.
+    fn add(&mut self, other: &Self) {
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (count, other) in self.counts.iter_mut().zip(&other.counts) {
+            *count += other;
+        }
     }
 
     fn latencies(&self) -> Option<Latencies> {
@@ -274,9 +295,10 @@ impl Statistics {
         self.hosts.get(host)?.latencies()
     }
 
-    /// Deliveries beyond the boundary.
-    pub fn beyond_boundary(&self) -> &[Delivery] {
-        &self.beyond_boundary
+    /// Payload of the deliveries beyond the boundary.
+    pub fn payload_beyond_boundary(&self) -> u64 {
+        let payload = |delivery: &Delivery| u64::from(delivery.payload);
+        self.beyond_boundary.iter().map(payload).sum()
     }
 
     /// Discards the latencies so far; the counters go on.

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::events::{Event, Head, Posted, phase};
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::time;
-use crate::records::{Element, InPort, LATEST, Next};
+use crate::records::{Element, InPort, LATEST, Next, Sender};
 use crate::resident::ResidentView;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
@@ -452,7 +452,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let InPort {
             upstream,
             credit_delay,
-            from_host,
+            sender,
             ..
         } = plane.ins[input as usize];
         let mut due = tail + plane.credit_delays[usize::from(credit_delay)];
@@ -463,6 +463,13 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             due = due.min(LATEST - 1);
         }
         let plane = &mut self.plane;
+        if F::LOOKAHEAD && sender == Sender::Remote {
+            plane
+                .remote
+                .send_credits(lane as u32, upstream, due, blocks);
+            return;
+        }
+        let from_host = sender == Sender::Host;
         let credits = &mut plane.credits[lane];
         // Within a window the sender upstream may still have to do what comes before now.
         let collected_at = if F::LOOKAHEAD { self.now } else { now };

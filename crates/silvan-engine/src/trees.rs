@@ -8,6 +8,7 @@ use silvan_core::Bytes;
 use silvan_model::Forest;
 
 use crate::engine::Engine;
+use crate::partition::Whole;
 use crate::plane::time;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
@@ -18,11 +19,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     ///
     /// Reads every Port VL, and every packet that waits in a tree; changes nothing.
     pub fn forest(&self, threshold: Bytes) -> Forest {
+        self.whole().forest(self.now, threshold)
+    }
+}
+
+impl Whole<'_> {
+    /// The congestion trees of this instant, see [`Engine::forest`].
+    pub(crate) fn forest(&self, now: u64, threshold: Bytes) -> Forest {
+        let lanes = 0..self.any().lanes.len();
         Forest {
-            at: time(self.now),
-            trees: grow::trees(&self.plane, self.now, threshold),
-            waiting: (0..self.plane.lanes.len())
-                .map(|lane| Bytes::from_bytes(u64::from(self.plane.waiting_bytes(lane))))
+            at: time(now),
+            trees: grow::trees(self, now, threshold),
+            waiting: lanes
+                .map(|lane| self.of_lane(lane).waiting_bytes(lane))
+                .map(|bytes| Bytes::from_bytes(u64::from(bytes)))
                 .sum(),
         }
     }

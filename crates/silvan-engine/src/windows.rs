@@ -47,17 +47,27 @@ impl Plane {
         (shift >= SHORTEST && longest >> shift < HEAD_WINDOWS).then_some((shift, longest))
     }
 
-    /// Whether what a notification past the fabric takes of a sink is known before the window in which it
-    /// arrives begins.
-    pub fn knows_feedback(&self) -> bool {
+    /// Whether a notification past the fabric that is sent in a window arrives after it.
+    pub fn notifies_later(&self) -> bool {
         let BecnPath::OutOfBand { delay } = self.config.feedback.path else {
             return true;
         };
+        let shortest = self.shortest_to_host().unwrap_or(0) + delay.as_ps();
+        self.window()
+            .is_some_and(|(shift, _)| shortest >> shift > 0)
+    }
+
+    /// Shortest propagation to a host.
+    fn shortest_to_host(&self) -> Option<u64> {
         let outs = self.outs.iter().zip(self.propagation.iter());
         let to_hosts = outs.filter(|(out, _)| out.kind == Next::Host);
-        let shortest = to_hosts.map(|(_, &propagation)| propagation).min();
-        let ahead = shortest.unwrap_or(0) + delay.as_ps();
-        self.sink_cnp == 0 || self.window().is_some_and(|(shift, _)| ahead >> shift > 0)
+        to_hosts.map(|(_, &propagation)| propagation).min()
+    }
+
+    /// Whether what a notification past the fabric takes of a sink is known before the window in which it
+    /// arrives begins.
+    pub fn knows_feedback(&self) -> bool {
+        self.sink_cnp == 0 || self.notifies_later()
     }
 
     /// Finds the outputs of heads, and prefetches what [`Calendar::see`] needs.
@@ -86,31 +96,37 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// has happened everywhere.
     pub(crate) fn run_windows(&mut self, end: u64) {
         while self.fault.is_none() && self.now < end {
-            let window_end = self.plane.events.calendar.open(self.now);
-            self.fill_window(window_end);
-            if self.change_at == self.now {
-                // What arrives at this instant comes first.
-                self.window_for_hosts(self.now + 1);
-                self.events += 1;
-                self.traffic_change(self.now);
-            }
-            let last = end.min(self.change_at);
-            if self.plane.events.calendar.is_empty() {
-                self.now = self.plane.events.next_window(last);
-                continue;
-            }
-            let limit = window_end.min(last);
-            self.window_of_heads(limit);
-            self.window_of_outputs(limit, window_end);
-            if S::ACTIVE {
-                self.fill_window(window_end);
-                self.add_posted();
-                self.window_for_hosts(limit);
-                self.plane.events.calendar.posted().clear();
-            }
-            self.window_of_hosts(limit, window_end);
-            self.now = limit;
+            self.now = self.run_window(end);
         }
+    }
+
+    /// Processes the events of the window of `now` before `end`. Returns the start of the next window that
+    /// may have events.
+    #[inline(always)]
+    pub(crate) fn run_window(&mut self, end: u64) -> u64 {
+        let window_end = self.plane.events.calendar.open(self.now);
+        self.fill_window(window_end);
+        if self.change_at == self.now {
+            // What arrives at this instant comes first.
+            self.window_for_hosts(self.now + 1);
+            self.events += 1;
+            self.traffic_change(self.now);
+        }
+        let last = end.min(self.change_at);
+        if self.plane.events.calendar.is_empty() {
+            return self.plane.events.next_window(last);
+        }
+        let limit = window_end.min(last);
+        self.window_of_heads(limit);
+        self.window_of_outputs(limit, window_end);
+        if S::ACTIVE {
+            self.fill_window(window_end);
+            self.add_posted();
+            self.window_for_hosts(limit);
+            self.plane.events.calendar.posted().clear();
+        }
+        self.window_of_hosts(limit, window_end);
+        limit
     }
 
     /// Notes in the calendar what the wheel has for before `end`, where the open window ends.

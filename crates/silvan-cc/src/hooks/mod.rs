@@ -37,10 +37,13 @@ pub use views::{
 
 /// Switch control that has a part of its own for each Port VL: what a call about one does and answers does not
 /// depend on what has been called about others, so that calls about different ones may come in any order.
-pub trait PerPortVl: SwitchControl {}
+///
+/// An engine with several threads has a clone for each, of which it uses some Port VLs; changes of settings go to
+/// all clones.
+pub trait PerPortVl: SwitchControl + Clone + Send {}
 
 /// Source control that has a part of its own for each host, in the same sense.
-pub trait PerHost: SourceControl {}
+pub trait PerHost: SourceControl + Clone + Send {}
 
 impl PerPortVl for NoControl {}
 

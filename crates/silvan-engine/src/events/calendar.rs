@@ -25,7 +25,7 @@ pub(crate) struct Posted {
 ///
 /// An output or a host is noted in the window of its `wake_at`, by its number only: when that has been changed
 /// since, the note is stale, and there is another one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Calendar {
     /// A window lasts 2^shift ps.
     shift: u32,

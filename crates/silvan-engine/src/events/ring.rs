@@ -4,7 +4,7 @@ use super::Head;
 use crate::table::Table;
 
 /// A growing first-in first-out ring of events, kept in the order of (time, id).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ring<T> {
     /// A power of two, never empty.
     pub(super) slots: Table<T>,

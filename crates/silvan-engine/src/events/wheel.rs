@@ -26,7 +26,7 @@ struct Chunk {
 }
 
 /// Events in buckets of a few nanoseconds, and those far ahead in a heap.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Wheel {
     /// The chunk that is being filled of each bucket, and in the low four bits how many events it has.
     buckets: Table<u32>,

@@ -14,9 +14,10 @@ use crate::events::{EventQueue, MAX_HEAD_QUEUES, NO_HEAD_QUEUE};
 use crate::extension::Extensions;
 use crate::fifo::Fifos;
 use crate::packet::{NONE, Pool, Queue};
+use crate::partition::Remote;
 use crate::prefetching::WorkingSet;
 use crate::reconfiguration::Reconfiguration;
-use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow};
+use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow, Sender};
 use crate::routing::Routing;
 use crate::table::Table;
 use crate::vlarb::VlTables;
@@ -96,6 +97,7 @@ impl Plane {
             redirect: false,
             working_set: WorkingSet::FitsFirstCache,
             routing: Routing::default(),
+            remote: Remote::default(),
             overflow: Overflow::default(),
             extensions: Extensions::default(),
             pool: Pool::new(
@@ -230,14 +232,14 @@ impl Plane {
             let node = &fabric.nodes[port.node];
             let mut out = OutPort::unconnected();
             let (mut delay, mut propagation) = (0, 0);
-            let mut from_host = false;
+            let mut sender = Sender::Switch;
             if let (Some(link), Some(peer)) = (port.link, port.peer) {
                 let link = &fabric.links[link];
                 propagation = link.propagation().as_ps();
                 out.rate = self.rate_index(link.data_rate());
                 let peer_node = &fabric.nodes[fabric.ports[peer].node];
-                from_host = peer_node.as_host().is_some();
                 if let Some(host) = peer_node.as_host() {
+                    sender = Sender::Host;
                     out.kind = Next::Host;
                     out.next = host.index() as u32;
                 } else {
@@ -257,7 +259,7 @@ impl Plane {
                 element: port.node.index() as u32,
                 credit_delay,
                 local: (id.index() - node.first_port.index()) as u8,
-                from_host,
+                sender,
             });
         }
     }
@@ -352,7 +354,7 @@ impl Plane {
                 element,
                 credit_delay,
                 local: 0,
-                from_host: false,
+                sender: Sender::Switch,
             });
         }
     }

@@ -5,13 +5,16 @@ use std::cmp::Reverse;
 use silvan_core::{Bytes, HostId, PortId, Vl};
 
 use crate::packet::{NONE, Packet};
+use crate::partition::Whole;
 use crate::plane::{NO_ROUTE, Plane};
 use crate::records::Next;
 use silvan_model::{HostShare, Member, Role, Tree};
 
 /// All trees of an instant, by Port VL of their roots.
-pub(super) fn trees(plane: &Plane, now: u64, threshold: Bytes) -> Vec<Tree> {
+pub(super) fn trees(whole: &Whole<'_>, now: u64, threshold: Bytes) -> Vec<Tree> {
+    let plane = whole.any();
     let mut growth = Growth {
+        whole,
         plane,
         now,
         threshold: threshold.as_u64().max(1),
@@ -86,6 +89,8 @@ impl QueuedPacket {
 
 /// The forest as far as it is known. Port VLs have the number of their lane.
 struct Growth<'a> {
+    whole: &'a Whole<'a>,
+    /// Any part of it, for what is the same in all.
     plane: &'a Plane,
     now: u64,
     threshold: u64,
@@ -112,11 +117,11 @@ impl Growth<'_> {
     fn queued(&self, lane: usize) -> u64 {
         let bytes = |lane: usize| {
             if self.plane.fifos.is_none() {
-                return u64::from(self.plane.lanes[lane].queued_bytes);
+                return u64::from(self.whole.of_lane(lane).lanes[lane].queued_bytes);
             }
             let mut bytes = 0;
             let add = |_, _, packet: &Packet| bytes += u64::from(packet.wire());
-            self.plane.for_each_blocked_by(lane, add);
+            self.whole.of_lane(lane).for_each_blocked_by(lane, add);
             bytes
         };
         match self.link_lane(lane) {
@@ -126,7 +131,8 @@ impl Growth<'_> {
     }
 
     fn lacks_credits(&self, lane: usize) -> bool {
-        let (plane, link) = (self.plane, self.link_lane(lane));
+        let link = self.link_lane(lane);
+        let plane = self.whole.of_lane(link);
         let in_hand =
             plane.credits[link].at(&plane.overflow, self.now) + plane.withheld_credits(link);
         in_hand < plane.mtu_blocks
@@ -165,13 +171,17 @@ impl Growth<'_> {
             }
             // The buffer that a packet takes space in: its input, and the lane it came on.
             let mut by_buffer: Vec<((u32, usize), u64)> = Vec::new();
-            plane.for_each_blocked_by(lane, |input, _, packet| {
-                let buffer = (input, packet.vl());
-                match by_buffer.last_mut() {
-                    Some((last, bytes)) if *last == buffer => *bytes += u64::from(packet.wire()),
-                    _ => by_buffer.push((buffer, u64::from(packet.wire()))),
-                }
-            });
+            self.whole
+                .of_lane(lane)
+                .for_each_blocked_by(lane, |input, _, packet| {
+                    let buffer = (input, packet.vl());
+                    match by_buffer.last_mut() {
+                        Some((last, bytes)) if *last == buffer => {
+                            *bytes += u64::from(packet.wire())
+                        }
+                        _ => by_buffer.push((buffer, u64::from(packet.wire()))),
+                    }
+                });
             for ((input, vl), bytes) in by_buffer {
                 let upstream = plane.fabric_port(plane.ins[input as usize].upstream);
                 let waiting = plane.lane(upstream, vl);
@@ -229,12 +239,16 @@ impl Growth<'_> {
                     wire: packet.wire(),
                 });
             };
-            self.plane.for_each_blocked_by(lane, &mut note);
+            self.whole
+                .of_lane(lane)
+                .for_each_blocked_by(lane, &mut note);
             let link = self.link_lane(lane);
             if link != lane {
                 // From an output buffer the path begins at the port before it.
                 let mut note = |input, _, packet: &Packet| note(input, lane, packet);
-                self.plane.for_each_blocked_by(link, &mut note);
+                self.whole
+                    .of_lane(link)
+                    .for_each_blocked_by(link, &mut note);
             }
         }
         queued
@@ -257,10 +271,12 @@ impl Growth<'_> {
             if out.kind != Next::Input {
                 break;
             }
-            let element = &plane.elements[out.next_element as usize];
+            // Only the part of a switch has its table.
+            let there = self.whole.of_port(out.next as usize);
+            let element = &there.elements[out.next_element as usize];
             let entry = match element.table {
                 NONE => NO_ROUTE,
-                table => plane.table_port((table + destination) as usize),
+                table => there.table_port((table + destination) as usize),
             };
             if entry == NO_ROUTE {
                 break;

@@ -23,6 +23,7 @@ mod levels;
 mod lossless;
 mod marking;
 mod notifications;
+mod partition;
 mod reconfiguration;
 mod routing;
 mod sharing;

@@ -1,0 +1,242 @@
+//! One fabric on several threads.
+//!
+//! The fabric is divided into parts, each a group of neighbouring switches with their hosts. A part is an
+//! [`Engine`] of its own with the records of its switches and hosts, its calendar of events, its packets, and its
+//! copy of congestion control and traffic, of which it uses its own Port VLs and hosts. The parts process the
+//! same lookahead window at the same time. What one sends to another (heads, credits, and notifications that travel
+//! past the fabric) takes effect after the window, so it is exchanged when all have come to the window's end.
+//! Therefore neither the number of parts nor that of threads has an influence on what happens: it is what happens in
+//! one engine with the same windows.
+
+mod assignment;
+mod exchange;
+mod meeting;
+mod readings;
+mod split;
+mod thread_count;
+mod whole;
+
+use silvan_cc::hooks::{PerHost, PerPortVl};
+use std::time::Instant;
+
+use silvan_core::Time;
+use silvan_model::EngineError;
+
+use crate::deadlock::DeadlockChecks;
+use crate::engine::{Engine, check_independence, earliest};
+use crate::records::LATEST;
+use crate::variant::{CompiledFabric, Lookahead};
+use crate::workload::Workload;
+use silvan_cc::hooks::{SourceControl, SwitchControl};
+
+use assignment::Assignment;
+pub(crate) use exchange::Remote;
+use exchange::{Exchange, Parcel};
+use meeting::Meeting;
+use thread_count::ThreadCount;
+pub(crate) use whole::Whole;
+
+/// The `head_queue` of an output with a cable to another part.
+pub(crate) const REMOTE: u8 = u8::MAX - 1;
+
+/// An engine whose fabric is divided into parts, which run on several threads.
+///
+/// Its results are those of one [`Engine`], to the bit; only the number of events that it looks at without effect
+/// is not.
+#[derive(Debug)]
+pub struct Partitioned<S, C, W> {
+    parts: Vec<Engine<S, C, W, Lookahead>>,
+    exchange: Exchange,
+    threads: ThreadCount,
+    now: u64,
+    fault: Option<EngineError>,
+    deadlock_checks: DeadlockChecks,
+}
+
+impl CompiledFabric {
+    /// Whether a fabric with lookahead can be divided into parts: notifications past the fabric arrive after the
+    /// window in which they are sent, and there is more than one switch.
+    pub fn is_divisible(&self) -> bool {
+        self.0.notifies_later() && Assignment::new(&self.0, 2).parts() > 1
+    }
+}
+
+impl<S, C, W> Partitioned<S, C, W>
+where
+    S: PerPortVl,
+    C: PerHost,
+    W: Workload + Clone,
+{
+    /// An engine on this many threads, with so many parts for each; fewer if there are fewer switches.
+    ///
+    /// # Panics
+    /// As [`Engine::lookahead`], and if the fabric is not [divisible](CompiledFabric::is_divisible).
+    pub fn new(
+        fabric: CompiledFabric,
+        switch: S,
+        source: C,
+        workload: W,
+        (threads, parts): (usize, usize),
+    ) -> Self {
+        check_independence(&fabric, &switch, &source, &workload);
+        assert!(fabric.is_divisible(), "the fabric cannot be divided");
+        let assignment = Assignment::new(&fabric.0, threads * parts);
+        let planes = fabric.0.split(&assignment);
+        let parts: Vec<_> = planes
+            .into_iter()
+            .map(|plane| {
+                let (switch, source) = (switch.clone(), source.clone());
+                Engine::of_plane(plane, switch, source, workload.clone())
+            })
+            .collect();
+        Self {
+            exchange: Exchange::new(parts.len()),
+            threads: ThreadCount::new(threads.min(parts.len())),
+            parts,
+            now: 0,
+            fault: None,
+            deadlock_checks: DeadlockChecks::default(),
+        }
+    }
+}
+
+impl<S, C, W> Partitioned<S, C, W>
+where
+    S: PerPortVl,
+    C: PerHost,
+    W: Workload + Send,
+{
+    /// Processes every event before `end`; events at `end` itself belong to the next call.
+    ///
+    /// # Errors
+    /// As [`Engine::run_until`].
+    pub fn run_until(&mut self, end: Time) -> Result<(), EngineError> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let end_ps = end.as_ps();
+        if end_ps >= LATEST {
+            return Err(EngineError::TooLate(end));
+        }
+        for part in &mut self.parts {
+            part.stats.set_boundary(end_ps, &mut part.plane.hosts);
+        }
+        while self.now < end_ps {
+            let until = end_ps.min(self.deadlock_checks.next);
+            self.run_windows(until);
+            self.fault = earliest(self.parts.iter().map(|part| part.fault.clone()));
+            if let Some(fault) = &self.fault {
+                return Err(fault.clone());
+            }
+            self.now = until;
+            let events = self.events();
+            if self.deadlock_checks.is_due(until, until == end_ps, events) {
+                if let Some(deadlock) = self.whole().find_deadlock(self.now) {
+                    self.fault = Some(deadlock.clone().into());
+                    return Err(deadlock.into());
+                }
+                self.deadlock_checks.found_none(events);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the threads process the windows before `end`, each those of its parts.
+    fn run_windows(&mut self, end: u64) {
+        let fails = |part: &Engine<S, C, W, Lookahead>| part.fault.is_some();
+        while self.parts[0].now < end && !self.parts.iter().any(fails) {
+            let before = self.events();
+            let (threads, time) = self.threads.next();
+            let started = Instant::now();
+            let each = self.parts.len().div_ceil(threads);
+            let mut groups = self.parts.chunks_mut(each);
+            let meeting = &Meeting::new(groups.len());
+            let exchange = &self.exchange;
+            let run = move |group, deadline| run_group(group, (end, deadline), exchange, meeting);
+            std::thread::scope(|scope| {
+                let own = groups.next();
+                for group in groups {
+                    scope.spawn(move || run(group, None));
+                }
+                if let Some(own) = own {
+                    run(own, Some(started + time));
+                }
+            });
+            self.threads
+                .record(self.events() - before, started.elapsed());
+        }
+    }
+}
+
+/// Windows between two looks at the clock.
+const WINDOWS_PER_LOOK: usize = 16;
+
+/// Processes the windows of some parts before `end`, in step with the other threads. The thread with a deadline
+/// stops all.
+fn run_group<S, C, W>(
+    parts: &mut [Engine<S, C, W, Lookahead>],
+    (end, deadline): (u64, Option<Instant>),
+    exchange: &Exchange,
+    meeting: &Meeting,
+) where
+    S: SwitchControl,
+    C: SourceControl,
+    W: Workload,
+{
+    let _guard = meeting.guard();
+    let mut window = 0;
+    let mut now = parts[0].now;
+    while now < end {
+        let mut next = end;
+        for part in &mut *parts {
+            let after = part.run_window(end);
+            exchange.hand_over(window, &mut part.plane.remote);
+            // A part that has sent something has processed this window, so that the next one is not skipped.
+            next = next.min(after);
+            if part.fault.is_some() {
+                next = 0;
+            }
+        }
+        window += 1;
+        let is_late = |deadline| Instant::now() >= deadline;
+        let stop = window % WINDOWS_PER_LOOK == 0 && deadline.is_some_and(is_late);
+        let Some((next, stop)) = meeting.wait(next, stop) else {
+            return;
+        };
+        // Also after a fault, so that all parts are in the state of one instant.
+        for part in &mut *parts {
+            part.now = if next == 0 { end } else { next };
+            part.receive_parcels(exchange, window - 1);
+        }
+        if next == 0 || stop {
+            return;
+        }
+        now = next;
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Lookahead> {
+    /// Receives what other parts have sent in a window.
+    fn receive_parcels(&mut self, exchange: &Exchange, window: usize) {
+        let own = self.plane.remote.own();
+        exchange.receive(window, own, |parcel| self.unpack(parcel));
+    }
+
+    fn unpack(&mut self, parcel: &mut Parcel) {
+        for head in parcel.heads.drain(..) {
+            self.plane.receive_head(head);
+        }
+        for credits in parcel.credits.drain(..) {
+            let plane = &mut self.plane;
+            let lane = &mut plane.credits[credits.lane as usize];
+            lane.post(&mut plane.overflow, self.now, credits.due, credits.blocks);
+            if lane.starved {
+                let free_at = plane.outs[credits.output as usize].free_at;
+                self.wake_output(credits.output, credits.due.max(free_at));
+            }
+        }
+        for (at, notification) in parcel.notifications.drain(..) {
+            self.plane.schedule_arrival(at, notification);
+        }
+    }
+}

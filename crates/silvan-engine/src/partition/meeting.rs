@@ -1,0 +1,178 @@
+//! The barrier at which the threads of a run meet after each lookahead window.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// How often a thread looks for the others before it sleeps: some tens of microseconds.
+const SPINS: u32 = 2000;
+
+/// A barrier that also finds the smallest of the numbers that the threads bring.
+///
+/// A thread spins for a moment and then sleeps, because the others take microseconds if each has a
+/// core, and milliseconds if not.
+#[derive(Debug)]
+pub(super) struct Meeting {
+    threads: usize,
+    arrived: AtomicUsize,
+    /// Meetings that have ended.
+    round: AtomicUsize,
+    /// The smallest number so far, of the present meeting and of the one before: the round decides which is
+    /// which.
+    smallest: [AtomicU64; 2],
+    /// The same for whether one of the threads wants to stop.
+    stop: [AtomicBool; 2],
+    sleeping: AtomicUsize,
+    /// A thread has panicked and never comes.
+    broken: AtomicBool,
+    lock: Mutex<()>,
+    ended: Condvar,
+}
+
+impl Meeting {
+    pub fn new(threads: usize) -> Self {
+        Self {
+            threads,
+            arrived: AtomicUsize::new(0),
+            round: AtomicUsize::new(0),
+            smallest: [const { AtomicU64::new(u64::MAX) }; 2],
+            stop: [const { AtomicBool::new(false) }; 2],
+            sleeping: AtomicUsize::new(0),
+            broken: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// Waits until all threads have come; returns the smallest number that one of them has brought, and whether
+    /// one wants to stop, `None` if one has panicked. What a thread has written before, the others can read
+    /// afterwards.
+    pub fn wait(&self, number: u64, stop: bool) -> Option<(u64, bool)> {
+        let round = self.round.load(Ordering::Relaxed);
+        let smallest = &self.smallest[round % 2];
+        smallest.fetch_min(number, Ordering::Relaxed);
+        if stop {
+            self.stop[round % 2].store(true, Ordering::Relaxed);
+        }
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Relaxed);
+            // The meeting before is over for all: they have come to this one.
+            self.smallest[(round + 1) % 2].store(u64::MAX, Ordering::Relaxed);
+            self.stop[(round + 1) % 2].store(false, Ordering::Relaxed);
+            self.round.store(round + 1, Ordering::SeqCst);
+            self.wake();
+        } else if !self.spin(round) {
+            self.sleep(round);
+        }
+        let broken = self.broken.load(Ordering::Relaxed);
+        let stop = &self.stop[round % 2];
+        (!broken).then(|| {
+            (
+                smallest.load(Ordering::Relaxed),
+                stop.load(Ordering::Relaxed),
+            )
+        })
+    }
+
+    fn has_ended(&self, round: usize) -> bool {
+        self.round.load(Ordering::SeqCst) != round || self.broken.load(Ordering::SeqCst)
+    }
+
+    fn spin(&self, round: usize) -> bool {
+        for _ in 0..SPINS {
+            if self.has_ended(round) {
+                return true;
+            }
+            spin_loop();
+        }
+        false
+    }
+
+    #[cold]
+    fn sleep(&self, round: usize) {
+        let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // Counted before the round is looked at, so that the last to come sees either.
+        self.sleeping.fetch_add(1, Ordering::SeqCst);
+        while !self.has_ended(round) {
+            guard = self
+                .ended
+                .wait(guard)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        self.sleeping.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn wake(&self) {
+        if self.sleeping.load(Ordering::SeqCst) > 0 {
+            drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+            self.ended.notify_all();
+        }
+    }
+
+    /// Ends this meeting and all later ones if the thread that holds this panics.
+    pub fn guard(&self) -> Guard<'_> {
+        Guard(self)
+    }
+}
+
+/// See [`Meeting::guard`].
+pub(super) struct Guard<'a>(&'a Meeting);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.broken.store(true, Ordering::SeqCst);
+            self.0.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// Each thread computes which is the smallest number that any of them brings.
+    #[test]
+    fn every_thread_learns_the_smallest_number() {
+        for threads in [1, 2, 3, 7] {
+            let meeting = Meeting::new(threads);
+            let number = |thread: u64, round: u64| (thread * 7919 + round * 104_729) % 1009;
+            std::thread::scope(|scope| {
+                for thread in 0..threads as u64 {
+                    let meeting = &meeting;
+                    scope.spawn(move || {
+                        for round in 0..500 {
+                            if (thread + round) % 97 == 0 {
+                                std::thread::sleep(std::time::Duration::from_micros(200));
+                            }
+                            let all = (0..threads as u64).map(|other| number(other, round));
+                            let stops = |thread: u64| (thread + round) % 5 == 0;
+                            let stop = (0..threads as u64).any(stops);
+                            let found = meeting.wait(number(thread, round), stops(thread));
+                            assert_eq!(found, all.min().map(|smallest| (smallest, stop)));
+                        }
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn a_panic_ends_the_meetings_of_the_others() {
+        let meeting = Meeting::new(3);
+        let waits = || (0..1000).find(|_| meeting.wait(1, false).is_none());
+        let met = std::thread::scope(|scope| {
+            let others = [scope.spawn(waits), scope.spawn(waits)];
+            let failed = scope.spawn(|| {
+                let _guard = meeting.guard();
+                meeting.wait(1, false);
+                panic!("on purpose");
+            });
+            assert!(failed.join().is_err());
+            others.map(|other| other.join().unwrap())
+        });
+        assert_eq!(met, [Some(1), Some(1)]);
+    }
+}

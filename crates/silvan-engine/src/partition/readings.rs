@@ -1,0 +1,201 @@
+//! What can be read of a partitioned engine, as of one [`Engine`].
+
+use silvan_cc::hooks::{
+    PerHost, PerPortVl, SettingChange, Settings, SourceControl, SwitchControl, UnknownSetting,
+};
+use silvan_core::{Bytes, HostId, PortCounters, PortId, Time, Vl};
+use silvan_model::{FlowProgress, Forest, HostCounters, InvariantError, Latencies};
+
+use super::{Partitioned, Whole};
+use crate::engine::Engine;
+use crate::packet::NONE;
+use crate::plane::time;
+use crate::stats::ClassStats;
+use crate::variant::Lookahead;
+use crate::workload::Workload;
+
+impl<S, C, W> Partitioned<S, C, W>
+where
+    S: PerPortVl + Settings,
+    C: PerHost + Settings,
+{
+    /// Applies a change of settings now, to the switches or to the adapters of all parts.
+    ///
+    /// # Errors
+    /// [`UnknownSetting`] if neither has it.
+    pub fn apply(&mut self, change: &SettingChange) -> Result<(), UnknownSetting> {
+        let now = time(self.now);
+        self.parts.iter_mut().try_for_each(|part| {
+            let switch = part.switch.apply(now, change);
+            switch.or_else(|_| part.source.apply(now, change))
+        })
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Partitioned<S, C, W> {
+    /// The number of threads, of which fewer are used while others keep the processors busy.
+    pub fn threads(&self) -> usize {
+        self.threads.most()
+    }
+
+    /// The state of the fabric.
+    pub(super) fn whole(&self) -> Whole<'_> {
+        self.parts.iter().map(|part| &part.plane).collect()
+    }
+
+    /// The part with the state of a port.
+    fn of_port(&self, port: u32) -> &Engine<S, C, W, Lookahead> {
+        &self.parts[self.whole().any().remote.part_of_port(port)]
+    }
+
+    /// The part with the state of a host that a caller names.
+    fn of_host(&self, host: HostId) -> &Engine<S, C, W, Lookahead> {
+        let plane = &self.parts[0].plane;
+        &self.parts[plane.remote.part_of_host(plane.known_host(host))]
+    }
+
+    /// The instant up to which events have been processed.
+    pub fn now(&self) -> Time {
+        time(self.now)
+    }
+
+    /// Events processed.
+    pub fn events(&self) -> u64 {
+        self.parts.iter().map(|part| part.events).sum()
+    }
+
+    /// Delivered packets, each times the links it crossed.
+    pub fn packet_hops(&self) -> u64 {
+        self.parts.iter().map(|part| part.stats.packet_hops).sum()
+    }
+
+    /// Data packets delivered.
+    pub fn delivered_packets(&self) -> u64 {
+        let delivered = self.parts.iter().map(|part| part.stats.delivered_packets);
+        delivered.sum()
+    }
+
+    /// Heap bytes held by the data plane, control and traffic not counted.
+    pub fn memory_bytes(&self) -> usize {
+        self.whole().parts().map(|plane| plane.bytes()).sum()
+    }
+
+    /// Counters of a port since the start.
+    ///
+    /// # Panics
+    /// If there is no such port.
+    pub fn port_counters(&self, port: PortId) -> PortCounters {
+        let plane = &self.parts[0].plane;
+        let number = plane.known_port(port);
+        let mut counters = self.of_port(number).port_counters(port);
+        let upstream = plane.ins[port.index()].upstream;
+        if upstream != NONE {
+            let sender = &self.of_port(upstream).plane.outs[upstream as usize];
+            counters.rcv_bytes = sender.xmit_bytes;
+            counters.rcv_pkts = sender.xmit_packets;
+        }
+        counters
+    }
+
+    /// Wire bytes that wait in the switch for this output Port VL.
+    ///
+    /// # Panics
+    /// If there is no such port or virtual lane.
+    pub fn queued(&self, output: PortId, vl: Vl) -> Bytes {
+        let number = self.parts[0].plane.known_port(output);
+        self.of_port(number).queued(output, vl)
+    }
+
+    /// Counters of a host since the start. Deliveries are those before the end of the last
+    /// [`Partitioned::run_until`].
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn host_counters(&self, host: HostId) -> HostCounters {
+        self.of_host(host).host_counters(host)
+    }
+
+    /// Counts of a traffic class; `None` if nothing of it was delivered.
+    pub fn class(&self, class: u16) -> Option<ClassStats> {
+        let parts = self.parts.iter();
+        parts
+            .filter_map(|part| part.class(class))
+            .fold(None, |sum: Option<ClassStats>, part| {
+                let mut sum = sum.unwrap_or_default();
+                sum.add(part);
+                Some(sum)
+            })
+    }
+
+    /// Latencies of the packets that a host received, if kept and not empty.
+    pub fn latency_of_host(&self, host: HostId) -> Option<Latencies> {
+        self.of_host(host).latency_of_host(host)
+    }
+
+    /// Counts the deliveries of these flows from now on; each is the only one of its class and sender.
+    pub fn track_flows(&mut self, flows: &[(u16, HostId)]) {
+        for part in &mut self.parts {
+            part.track_flows(flows.iter().copied());
+        }
+    }
+
+    /// What has been delivered of a flow that is tracked: all of it to one host.
+    pub fn flow(&self, class: u16, source: HostId) -> FlowProgress {
+        let mut progress = FlowProgress::default();
+        for part in &self.parts {
+            let delivered = part.flow(class, source);
+            progress.delivered_bytes += delivered.delivered_bytes;
+            progress.last_delivery = progress.last_delivery.max(delivered.last_delivery);
+        }
+        progress
+    }
+
+    /// Discards the latencies so far, for a warm-up whose packets do not count.
+    pub fn reset_latency(&mut self) {
+        self.parts.iter_mut().for_each(Engine::reset_latency);
+    }
+
+    /// Finds the congestion trees of this instant, see [`Engine::forest`].
+    pub fn forest(&self, threshold: Bytes) -> Forest {
+        self.whole().forest(self.now, threshold)
+    }
+
+    /// Checks the state of the fabric, see [`Engine::audit`].
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    pub fn audit(&self) -> Result<(), InvariantError> {
+        let beyond = self
+            .parts
+            .iter()
+            .map(|part| part.stats.payload_beyond_boundary());
+        self.whole().audit(beyond.sum())
+    }
+
+    /// The traffic as one of the parts has it, which knows how far its own hosts have come.
+    pub fn workload(&self) -> &W {
+        &self.parts[0].workload
+    }
+
+    /// The traffic as the part of a host has it.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn workload_of(&self, host: HostId) -> &W {
+        &self.of_host(host).workload
+    }
+
+    /// Credits that this output Port VL has in hand, see [`Engine::credits`].
+    ///
+    /// # Panics
+    /// If there is no such port or virtual lane.
+    pub fn credits(&self, output: PortId, vl: Vl) -> u32 {
+        let number = self.parts[0].plane.known_port(output);
+        self.of_port(number).credits(output, vl)
+    }
+
+    /// The number of parts.
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+}

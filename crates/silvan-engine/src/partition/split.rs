@@ -1,0 +1,78 @@
+//! How the plane of a fabric becomes the planes of its parts.
+
+use super::REMOTE;
+use super::assignment::{Assignment, PartId};
+use super::exchange::Remote;
+use crate::packet::{NONE, Queue};
+use crate::plane::Plane;
+use crate::records::{Next, Sender};
+use crate::table::Table;
+
+impl Plane {
+    /// The planes of all parts of a fabric in which no packet has moved yet.
+    pub(super) fn split(mut self, assignment: &Assignment) -> Vec<Self> {
+        let queues = std::mem::take(&mut self.queues);
+        let tables = std::mem::take(&mut self.tables);
+        let part = |part| {
+            let mut plane = self.clone();
+            plane.remote = Remote::new(part as PartId, assignment.clone());
+            plane.mark_remote_ports();
+            plane.keep_own_queues(&queues);
+            plane.keep_own_tables(&tables);
+            plane
+        };
+        (0..assignment.parts()).map(part).collect()
+    }
+
+    /// Notes which ports have a cable to another part.
+    fn mark_remote_ports(&mut self) {
+        for (port, out) in self.outs.iter_mut().enumerate() {
+            let crosses = out.kind == Next::Input
+                && !self.remote.has_port(port as u32)
+                && self.remote.has_port(out.next);
+            if crosses {
+                out.head_queue = REMOTE;
+            }
+        }
+        for input in self.ins.iter_mut() {
+            if input.upstream != NONE && self.remote.has_port(input.upstream) {
+                input.sender = Sender::Remote;
+            }
+        }
+    }
+
+    /// Makes the queues of the own switches; those of all switches are `queues`.
+    fn keep_own_queues(&mut self, queues: &Table<Queue>) {
+        let vls = self.vls;
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            let port = index / vls;
+            let first = lane.queues as usize;
+            lane.queues = self.queues.len() as u32;
+            if self.elements[self.ins[port].element as usize].table != NONE
+                && !self.remote.has_port(port as u32)
+            {
+                let ports = self.elements[self.ins[port].element as usize].ports as usize;
+                self.queues.extend_from_slice(&queues[first..first + ports]);
+            }
+        }
+    }
+
+    /// Copies the tables of the own switches from those of all.
+    fn keep_own_tables(&mut self, tables: &Table<u8>) {
+        // With the entry behind the last host.
+        let entries = self.hosts.len() + 1;
+        for element in self.elements.iter_mut() {
+            if element.table == NONE {
+                continue;
+            }
+            let first = element.table as usize;
+            element.table = if self.remote.has_port(element.base) {
+                NONE
+            } else {
+                self.tables
+                    .extend_from_slice(&tables[first..first + entries]);
+                (self.tables.len() - entries) as u32
+            };
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A fabric in parts, on several threads, behaves as in one engine that processes event after event.
+
+use std::cell::Cell;
+
+use proptest::prelude::*;
+use silvan_cc::hooks::{NoControl, PerHost, PerPortVl};
+use silvan_core::{Bytes, HostId, Span, SwitchId, Time, Vl};
+use silvan_engine::{CompiledFabric, Engine, EngineConfig, EngineError, Partitioned};
+
+use crate::common::{Routed, at, room};
+use crate::deadlock::one_way_ring;
+use crate::lossless::case::{Case, cases};
+use crate::lossless::runner;
+use crate::script::{Flow, Script};
+
+/// Threads, and parts for each.
+const DIVISIONS: [(usize, usize); 12] = [
+    (1, 1),
+    (1, 2),
+    (1, 7),
+    (2, 1),
+    (2, 2),
+    (2, 7),
+    (3, 1),
+    (3, 2),
+    (3, 7),
+    (7, 1),
+    (7, 2),
+    (7, 7),
+];
+
+/// Runs both engines step by step; they must agree after each. Returns the number of parts.
+fn compare<S: PerPortVl, C: PerHost>(
+    case: &Case,
+    routed: &Routed,
+    control: impl Fn() -> (S, C),
+    division: (usize, usize),
+) -> Result<usize, TestCaseError> {
+    let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &case.config).unwrap();
+    if !compiled().is_divisible() {
+        return Ok(0);
+    }
+    let script = || {
+        let mut script = Script::new(&case.flows, routed.fabric.host_count());
+        script.follows = false;
+        script
+    };
+    let (switch, source) = control();
+    let mut ordered = Engine::general(compiled(), switch, source, script());
+    let (switch, source) = control();
+    let mut divided = Partitioned::new(compiled(), switch, source, script(), division);
+    let last = Span::from_ms(40).as_ps();
+    let vl = Vl::all().next().unwrap();
+    for end in case.steps.iter().copied().chain([last]) {
+        ordered.run_until(Time::from_ps(end)).unwrap();
+        divided.run_until(Time::from_ps(end)).unwrap();
+        prop_assert_eq!(divided.audit(), Ok(()));
+        prop_assert_eq!(divided.packet_hops(), ordered.packet_hops());
+        prop_assert_eq!(divided.delivered_packets(), ordered.delivered_packets());
+        for (flow, record) in ordered.workload().records.iter().enumerate() {
+            let source = HostId::new(case.flows[flow].source);
+            prop_assert_eq!(&divided.workload_of(source).records[flow], record);
+            let class = u16::try_from(flow).unwrap();
+            let delivered = divided.class(class).map(|class| class.delivered_bytes);
+            let expected = ordered.class(class).map(|class| class.delivered_bytes);
+            prop_assert_eq!(delivered, expected);
+        }
+        for host in routed.fabric.host_ids() {
+            prop_assert_eq!(divided.host_counters(host), ordered.host_counters(host));
+            if S::ACTIVE {
+                let polls = &divided.workload_of(host).polls[host.index()];
+                prop_assert_eq!(polls, &ordered.workload().polls[host.index()]);
+            }
+        }
+        for port in routed.fabric.ports.ids() {
+            prop_assert_eq!(divided.port_counters(port), ordered.port_counters(port));
+            prop_assert_eq!(divided.credits(port, vl), ordered.credits(port, vl));
+            prop_assert_eq!(divided.queued(port, vl), ordered.queued(port, vl));
+        }
+        let threshold = Bytes::from_bytes(2000);
+        prop_assert_eq!(divided.forest(threshold), ordered.forest(threshold));
+    }
+    prop_assert!(divided.packet_hops() > 0);
+    Ok(divided.parts())
+}
+
+/// Runs the cases, each with two of the divisions in turn.
+fn with_divisions(
+    mut each: impl FnMut(&Case, &Routed, (usize, usize)) -> Result<usize, TestCaseError>,
+) {
+    let (turn, divided) = (Cell::new(0), Cell::new([0; 3]));
+    let each = std::cell::RefCell::new(&mut each);
+    let result = runner(512).run(&cases(), |case| {
+        let case = case.lookahead();
+        let (routed, _) = case.build();
+        for _ in 0..2 {
+            let division = DIVISIONS[turn.get() % DIVISIONS.len()];
+            turn.set(turn.get() + 1);
+            let parts = (each.borrow_mut())(&case, &routed, division)?;
+            let mut counts = divided.get();
+            counts[parts.min(3).saturating_sub(1)] += 1;
+            divided.set(counts);
+        }
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+    // The cases are what they are meant to be.
+    let [_, two, more] = divided.get();
+    assert!(two > 50 && more > 50, "{:?}", divided.get());
+}
+
+/// Oracle: the engine that processes event after event, at each step of the run.
+#[test]
+fn partitioned_engine_equals_general_engine() {
+    with_divisions(|case, routed, division| {
+        compare(case, routed, || (NoControl, NoControl), division)
+    });
+}
+
+/// The same oracle, with InfiniBand's congestion control.
+#[test]
+fn partitioned_engine_with_congestion_control_equals_general_engine() {
+    with_divisions(|case, routed, division| {
+        compare(case, routed, || case.control(routed), division)
+    });
+}
+
+/// A credit loop whose buffers are in different parts.
+#[test]
+fn partitioned_engine_finds_the_deadlock_of_a_ring() {
+    let routed = one_way_ring(7, 1);
+    let flows: Vec<_> = (0..7)
+        .map(|host| Flow::saturating(host, (host + 3) % 7))
+        .collect();
+    let mut config = EngineConfig::default();
+    config.switch.buffer = room(1);
+    let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &config).unwrap();
+    let script = || {
+        let mut script = Script::new(&flows, 7);
+        script.follows = false;
+        script
+    };
+    let end = at(Span::from_ms(5));
+    let mut ordered = Engine::general(compiled(), NoControl, NoControl, script());
+    let expected = ordered.run_until(end).unwrap_err();
+    assert!(matches!(&expected, EngineError::Deadlock(found) if found.stuck == 7));
+    for division in DIVISIONS {
+        let mut divided = Partitioned::new(compiled(), NoControl, NoControl, script(), division);
+        assert_eq!(divided.run_until(end), Err(expected.clone()));
+        assert_eq!(divided.run_until(end), Err(expected.clone()));
+        assert_eq!(divided.audit(), Ok(()));
+    }
+}
+
+/// Hosts at all switches send to one that two switches have no route to.
+#[test]
+fn the_earliest_error_ends_a_partitioned_run() {
+    let mut routed = one_way_ring(7, 1);
+    for switch in [2, 5] {
+        let switch = SwitchId::new(switch);
+        let lid = routed.fabric.host(HostId::new(0)).lid;
+        routed.tables.set(switch, lid, None);
+    }
+    let flows: Vec<_> = (1..7_usize)
+        .map(|host| Flow {
+            start: at(Span::from_ns(1000 - 7 * host as u64)),
+            ..Flow::saturating(host, 0)
+        })
+        .collect();
+    let config = EngineConfig::default();
+    let compiled = || CompiledFabric::new(&routed.fabric, &routed.tables, &config).unwrap();
+    let script = || {
+        let mut script = Script::new(&flows, 7);
+        script.follows = false;
+        script
+    };
+    let end = at(Span::from_ms(1));
+    let mut ordered = Engine::general(compiled(), NoControl, NoControl, script());
+    let expected = ordered.run_until(end).unwrap_err();
+    assert!(matches!(expected, EngineError::NoRoute { .. }));
+    for division in DIVISIONS {
+        let mut divided = Partitioned::new(compiled(), NoControl, NoControl, script(), division);
+        assert_eq!(
+            divided.run_until(end),
+            Err(expected.clone()),
+            "{division:?}"
+        );
+    }
+}
