@@ -56,15 +56,19 @@ def test_bench_that_is_stopped_prints_what_was_finished(
     measure = simulator.measure
 
     def stopped(
-        one: simulator.Benchmark, *, repeats: int, on_repeat: Callable[[int], None]
-    ) -> simulator.Measured:
+        one: simulator.Benchmark,
+        *,
+        repeats: int,
+        on_repeat: Callable[[int], None],
+        threads: list[int],
+    ) -> list[simulator.Measured]:
         if one.name == "messages-ring":
             raise KeyboardInterrupt
-        return measure(one, repeats=repeats, on_repeat=on_repeat)
+        return measure(one, repeats=repeats, on_repeat=on_repeat, threads=threads)
 
     monkeypatch.setattr(simulator, "measure", stopped)
     with pytest.raises(KeyboardInterrupt):
-        bench("messages", 1, as_json=as_json)
+        bench("messages", 1, "1", as_json=as_json)
     printed = capsys.readouterr().out
     assert ('"messages-none"' if as_json else "│ messages-none │") in printed
     assert "messages-ring" not in printed

@@ -29,10 +29,18 @@ def bench(
         typer.Option(metavar="PREFIX", help="Run only the benchmarks whose name has this prefix."),
     ] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Fresh processes per benchmark.")] = 3,
+    threads: Annotated[
+        str,
+        typer.Option(
+            metavar="N,...",
+            help="Numbers of threads to simulate with, such as 1,2,4; runs that cannot be divided "
+            "are measured with one only.",
+        ),
+    ] = "1",
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Measure speed and memory on one core, sweeps, and the live fabric; print the medians.
+    """Measure speed and memory, sweeps, and the live fabric; print the medians.
 
     Those of the live fabric (live-..., dcms-...) need OpenSM, ibsim and infiniband-diags.
     Speeds differ from machine to machine and from hour to hour; compare only what was measured
@@ -47,6 +55,7 @@ def bench(
     def say(name: str) -> Callable[[int], None]:
         return lambda number: note(f"{name}: run {number} of {repeats}")
 
+    counts = _counts(threads)
     runs = [one for one in BENCHMARKS if one.name.startswith(only)]
     sweeps = [one for one in SWEEP_BENCHMARKS if one.name.startswith(only)]
     of_live = (*LIVE_BENCHMARKS, *DCMS_BENCHMARKS)
@@ -65,7 +74,8 @@ def bench(
     try:
         with _printed(_table, measured, quiet=as_json):
             for one in runs:
-                measured.append(measure(one, repeats=repeats, on_repeat=say(one.name)))
+                on_repeat = say(one.name)
+                measured += measure(one, repeats=repeats, on_repeat=on_repeat, threads=counts)
         with _printed(_sweep_table, swept, quiet=as_json):
             for sweep in sweeps:
                 swept.append(measure_sweep(sweep, repeats=repeats, on_repeat=say(sweep.name)))
@@ -77,6 +87,16 @@ def bench(
             dicts = [one.to_dict() for one in measured]
             dicts += [one.to_dict() for one in swept]
             put_json(dicts + [one.to_dict() for one in served])
+
+
+def _counts(text: str) -> list[int]:
+    """Read numbers of threads, separated by commas."""
+    from silvan.errors import SilvanError
+
+    words = text.split(",")
+    if not all(word.isascii() and word.isdigit() and int(word) > 0 for word in words):
+        raise SilvanError(f"{text!r}: no numbers of threads", 'give them as in "1,2,4"')
+    return sorted({int(word) for word in words})
 
 
 @contextmanager
@@ -94,11 +114,14 @@ def _printed(
 def _table(measured: Sequence[Measured]) -> Table:
     from rich.table import Table
 
-    table = Table(title="One core; median over fresh processes")
+    table = Table(title="Median over fresh processes")
     table.add_column("benchmark", no_wrap=True)
     table.add_column("what")
+    first: dict[str, float] = {}
     for heading in (
+        "threads",
         "M packet-hops/s",
+        "ratio",
         "range",
         "M events/s",
         "events/hop",
@@ -111,7 +134,9 @@ def _table(measured: Sequence[Measured]) -> Table:
         table.add_row(
             one.name,
             one.what,
+            str(one.threads),
             f"{one.packet_hops_per_s / 1e6:.1f}",
+            f"{one.packet_hops_per_s / first.setdefault(one.name, one.packet_hops_per_s):.2f}",
             f"{speeds[0]:.1f} to {speeds[1]:.1f}",
             f"{one.events_per_s / 1e6:.1f}",
             f"{one.events_per_packet_hop:.2f}",

@@ -6,7 +6,7 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -73,8 +73,10 @@ class Measured:
         Digest of the effective scenario.
     repeats : int
         How often it was run.
+    threads : int
+        Threads that it used.
     packet_hops_per_s, events_per_s : float
-        Speed of the event loop on one core, setting up not counted.
+        Speed of the event loop, setting up not counted.
     slowest_packet_hops_per_s, fastest_packet_hops_per_s : float
         Range over the repeats.
     events_per_packet_hop : float
@@ -89,6 +91,7 @@ class Measured:
     what: str
     scenario_hash: str
     repeats: int
+    threads: int
     packet_hops_per_s: float
     slowest_packet_hops_per_s: float
     fastest_packet_hops_per_s: float
@@ -102,7 +105,13 @@ class Measured:
         return asdict(self)
 
 
-def measure(benchmark: Benchmark, *, repeats: int, on_repeat: Callable[[int], object]) -> Measured:
+def measure(
+    benchmark: Benchmark,
+    *,
+    repeats: int,
+    on_repeat: Callable[[int], object],
+    threads: Sequence[int] = (1,),
+) -> list[Measured]:
     """Run a benchmark several times, each time in a fresh process.
 
     Parameters
@@ -114,21 +123,32 @@ def measure(benchmark: Benchmark, *, repeats: int, on_repeat: Callable[[int], ob
     on_repeat : callable
         Called with the number of each repeat before it starts.
 
+    threads : sequence of int
+        Numbers of threads; each repeat runs with all of them in turn.
+
     Returns
     -------
-    Measured
-        Medians over the repeats.
+    list of Measured
+        Medians over the repeats, for each number of threads that was used.
 
     Raises
     ------
     SimulationError
         A process failed.
     """
-    summaries = []
+    summaries: dict[int, list[dict[str, Any]]] = {}
     for number in range(1, repeats + 1):
         on_repeat(number)
-        summaries.append(_in_process(benchmark))
+        for count in threads:
+            # With as many as it can use, of which another number may be the same.
+            if number == 1 or count in summaries:
+                summary = _in_process(benchmark, count)
+                if summary["threads"] == count:
+                    summaries.setdefault(count, []).append(summary)
+    return [_medians(benchmark, of_count) for of_count in summaries.values()]
 
+
+def _medians(benchmark: Benchmark, summaries: Sequence[dict[str, Any]]) -> Measured:
     def median(value: Callable[[dict[str, Any]], float]) -> float:
         return statistics.median(map(value, summaries))
 
@@ -137,7 +157,8 @@ def measure(benchmark: Benchmark, *, repeats: int, on_repeat: Callable[[int], ob
         name=benchmark.name,
         what=benchmark.what,
         scenario_hash=benchmark.scenario.hash,
-        repeats=repeats,
+        repeats=len(summaries),
+        threads=summaries[0]["threads"],
         packet_hops_per_s=statistics.median(speeds),
         slowest_packet_hops_per_s=min(speeds),
         fastest_packet_hops_per_s=max(speeds),
@@ -148,8 +169,8 @@ def measure(benchmark: Benchmark, *, repeats: int, on_repeat: Callable[[int], ob
     )
 
 
-def _in_process(benchmark: Benchmark) -> dict[str, Any]:
-    command = [sys.executable, "-m", "silvan.bench.simulator", benchmark.name]
+def _in_process(benchmark: Benchmark, threads: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "silvan.bench.simulator", benchmark.name, str(threads)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         raise SimulationError(f"benchmark {benchmark.name} ended with status {done.returncode}")
@@ -157,9 +178,9 @@ def _in_process(benchmark: Benchmark) -> dict[str, Any]:
     return summary
 
 
-def _measure_here(name: str) -> dict[str, Any]:
+def _measure_here(name: str, threads: str = "1") -> dict[str, Any]:
     (benchmark,) = (one for one in BENCHMARKS if one.name == name)
-    summary = run(benchmark.scenario).summary
+    summary = run(benchmark.scenario, threads=int(threads)).summary
     return {**summary, "peak_memory_bytes": _peak_memory()}
 
 
