@@ -138,6 +138,7 @@ def run(
     seed: int,
     progress: Callable[[dict[str, Any]], object] | None,
     callbacks: dict[str, int] | None = None,
+    threads: int | None = None,
 ) -> RunOutput: ...
 def collective(
     operation: str, algorithm: str | None, ranks: int, me: int, size: int

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from silvan import _silvan
-from silvan.errors import checked_argument
+from silvan.errors import ScenarioError, checked_argument
 from silvan.foreign_code import foreign_code
 from silvan.progress_bar import Update, progress_bar
 from silvan.result import Result
@@ -56,6 +57,7 @@ def run(
     seed: SupportsIndex | None = None,
     progress: bool | Callable[[Progress], object] | None = None,
     control: Callbacks | None = None,
+    threads: SupportsIndex | Literal["auto"] | None = None,
 ) -> Result:
     """Simulate a scenario.
 
@@ -76,6 +78,10 @@ def run(
     control : Callbacks, optional
         A congestion-control scheme in Python, in place of the scenario's. A scheme in a file
         that the scenario names needs none.
+    threads : int or "auto", optional
+        Threads that simulate the run, in place of ``run.threads`` of the scenario. Results do not
+        depend on it. ``result.summary["threads"]`` is how many were used: one for fabrics, loads
+        and schemes that cannot be divided.
 
     Returns
     -------
@@ -90,7 +96,7 @@ def run(
         The scheme is in Python, and its file or one of its functions fails. The error of a
         function has ``hook`` and ``time_ps``.
     ScenarioError
-        What is given is no scenario, or no seed.
+        What is given is no scenario, no seed, or no number of threads.
 
     Warns
     -----
@@ -123,12 +129,43 @@ def run(
 
         checked_argument("control", control, Callbacks, "silvan.Callbacks(state, ...)")
     number = scenario.seed if seed is None else checked_seed(seed)
+    count = None if threads is None else checked_threads(threads)
     if not scenario.has_traffic:
         warn_without_traffic(scenario.name)
     if progress is True:
         with progress_bar(scenario.name) as update:
-            return simulate(scenario, number, progress=partial(_show, update), control=control)
-    return simulate(scenario, number, progress=progress or None, control=control)
+            show = partial(_show, update)
+            return simulate(scenario, number, progress=show, control=control, threads=count)
+    report = progress or None
+    return simulate(scenario, number, progress=report, control=control, threads=count)
+
+
+MOST_THREADS = 65535
+"""Most threads of a run."""
+
+
+def checked_threads(threads: SupportsIndex | str) -> int:
+    """Give a number of threads as the compiled code takes it: 0 for ``"auto"``.
+
+    Raises
+    ------
+    ScenarioError
+        It is no such number.
+    """
+    if isinstance(threads, str):
+        if threads == "auto":
+            return 0
+    else:
+        try:
+            number = operator.index(threads)
+        except TypeError:
+            number = 0
+        if 1 <= number <= MOST_THREADS:
+            return number
+    raise ScenarioError(
+        f"{threads!r} is not a number of threads",
+        hint=f'threads are a whole number from 1 to {MOST_THREADS}, or "auto"',
+    )
 
 
 def _show(update: Update, state: Progress) -> None:
@@ -143,8 +180,9 @@ def simulate(
     *,
     progress: Callable[[Progress], object] | None = None,
     control: Callbacks | None = None,
+    threads: int | None = None,
 ) -> Result:
-    """Simulate a scenario that has been checked, as :func:`run` does."""
+    """Simulate a scenario that has been checked, as :func:`run` does; 0 threads stand for auto."""
     report: Callable[[dict[str, Any]], object] | None = None
     if progress is not None:
 
@@ -154,7 +192,7 @@ def simulate(
     if control is None:
         control = scheme_of(scenario, seed)
     if control is None:
-        output = _silvan.run(scenario._native, seed, report)
+        output = _silvan.run(scenario._native, seed, report, threads=threads)
     else:
         output = _run_callbacks(scenario, seed, report, control)
     return Result.from_columns(scenario, seed, output.tables, json.loads(output.summary))

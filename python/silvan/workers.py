@@ -7,7 +7,7 @@ been written and are kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,11 +38,15 @@ class Job:
         Seed of the run.
     folder : Path, optional
         Where to write the result as soon as it is there.
+    threads : int, optional
+        Threads of the run, 0 for as many as suit it; by default the scenario's. Of several runs
+        at once, each uses one.
     """
 
     scenario: Scenario
     seed: int
     folder: Path | None = None
+    threads: int | None = None
 
     @property
     def origin(self) -> Origin:
@@ -91,7 +95,7 @@ def run_jobs(
         while waiting or not pool.is_idle:
             while waiting and pool.has_room:
                 index, job = waiting.pop()
-                pool.submit(index, _do, job)
+                pool.submit(index, _do, replace(job, threads=1) if count > 1 else job)
             for event in pool.wait():
                 match event:
                     case Report(index, progress):
@@ -108,7 +112,7 @@ def run_jobs(
 
 
 def _do(job: Job, progress: Callable[[Progress], object]) -> Result:
-    result = simulate(job.scenario, job.seed, progress=progress)
+    result = simulate(job.scenario, job.seed, progress=progress, threads=job.threads)
     if job.folder is not None:
         result.write(job.folder)
     return result

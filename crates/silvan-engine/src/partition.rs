@@ -168,8 +168,8 @@ where
     }
 }
 
-/// Windows between two looks at the clock.
-const WINDOWS_PER_LOOK: usize = 16;
+/// Windows between two checks of the clock.
+const WINDOWS_PER_CHECK: usize = 16;
 
 /// Processes the windows of some parts before `end`, in step with the other threads. The thread with a deadline
 /// stops all.
@@ -199,7 +199,7 @@ fn run_group<S, C, W>(
         }
         window += 1;
         let is_late = |deadline| Instant::now() >= deadline;
-        let stop = window % WINDOWS_PER_LOOK == 0 && deadline.is_some_and(is_late);
+        let stop = window % WINDOWS_PER_CHECK == 0 && deadline.is_some_and(is_late);
         let Some((next, stop)) = meeting.wait(next, stop) else {
             return;
         };

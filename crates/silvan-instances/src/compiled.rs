@@ -7,8 +7,8 @@ use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate,
 use silvan_engine::workload::Workload;
 use silvan_engine::{
     BuildError, ClassStats, CompiledFabric, Engine, EngineError, EngineVariant, FlowProgress,
-    Forest, General, HostCounters, InvariantError, Latencies, Lookahead, OnWire, Specialised,
-    VlArbitration,
+    Forest, General, HostCounters, InvariantError, Latencies, Lookahead, OnWire, Partitioned,
+    Specialised, VlArbitration,
 };
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{ClassTotals, LiveSimulation, Simulation};
@@ -78,6 +78,17 @@ impl<S: PerPortVl, C: PerHost, W: Workload> Compiled<S, C, W, Lookahead> {
     }
 }
 
+/// An engine compiled for these types, whose fabric is divided among threads.
+#[derive(Debug)]
+pub(crate) struct Divided<S, C, W>(Partitioned<S, C, W>);
+
+impl<S: PerPortVl, C: PerHost, W: HostLoad + Clone> Divided<S, C, W> {
+    pub fn new(fabric: CompiledFabric, switch: S, source: C, load: W, threads: usize) -> Box<Self> {
+        let engine = Partitioned::new(fabric, switch, source, load, (threads, 1));
+        Box::new(Self(engine))
+    }
+}
+
 /// Methods that an engine has under the same names.
 macro_rules! forward {
     ($($name:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)*) => {
@@ -96,6 +107,14 @@ macro_rules! forward_mut {
     };
 }
 
+fn totals(stats: &ClassStats) -> ClassTotals {
+    ClassTotals {
+        delivered_bytes: stats.delivered_bytes,
+        delivered_packets: stats.delivered_packets,
+        marked_packets: stats.marked_packets,
+    }
+}
+
 impl<S, C, W, F> Simulation for Compiled<S, C, W, F>
 where
     S: SwitchControl + Settings,
@@ -112,11 +131,6 @@ where
     }
 
     fn class(&self, class: u16) -> ClassTotals {
-        let totals = |stats: &ClassStats| ClassTotals {
-            delivered_bytes: stats.delivered_bytes,
-            delivered_packets: stats.delivered_packets,
-            marked_packets: stats.marked_packets,
-        };
         self.0.class(class).map(totals).unwrap_or_default()
     }
 
@@ -146,6 +160,56 @@ where
     }
 
     forward! {
+        now() -> Time;
+        events() -> u64;
+        packet_hops() -> u64;
+        delivered_packets() -> u64;
+        memory_bytes() -> usize;
+        port_counters(port: PortId) -> PortCounters;
+        queued(output: PortId, vl: Vl) -> Bytes;
+        host_counters(host: HostId) -> HostCounters;
+        latency_of_host(host: HostId) -> Option<Latencies>;
+        flow(class: u16, source: HostId) -> FlowProgress;
+        forest(threshold: Bytes) -> Forest;
+        audit() -> Result<(), InvariantError>;
+    }
+}
+
+impl<S, C, W> Simulation for Divided<S, C, W>
+where
+    S: PerPortVl + Settings,
+    C: PerHost + Settings,
+    W: HostLoad + Send,
+{
+    fn class(&self, class: u16) -> ClassTotals {
+        self.0.class(class).as_ref().map(totals).unwrap_or_default()
+    }
+
+    fn latency_of_class(&self, class: u16) -> Option<Latencies> {
+        self.0.class(class)?.latency()
+    }
+
+    fn traffic(&self) -> &Traffic {
+        self.0.workload().traffic()
+    }
+
+    fn classes(&self) -> &[String] {
+        self.0.workload().classes()
+    }
+
+    fn programs(&self) -> Option<&Programs> {
+        self.0.workload().programs()
+    }
+
+    forward_mut! {
+        apply(change: &SettingChange) -> Result<(), UnknownSetting>;
+        run_until(end: Time) -> Result<(), EngineError>;
+        track_flows(flows: &[(u16, HostId)]);
+        reset_latency();
+    }
+
+    forward! {
+        threads() -> usize;
         now() -> Time;
         events() -> u64;
         packet_hops() -> u64;

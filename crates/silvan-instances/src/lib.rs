@@ -18,7 +18,7 @@ use silvan_model::{Engines, LiveSimulation, Network, Simulation};
 use silvan_workload::programs::Load;
 use silvan_workload::traffic::Traffic;
 
-use compiled::Compiled;
+use compiled::{Compiled, Divided};
 
 fn compile(network: Network<'_>) -> Result<CompiledFabric, BuildError> {
     CompiledFabric::new(network.fabric, network.routes, network.config)
@@ -44,6 +44,7 @@ impl Engines for Fastest {
             fabric,
             load,
             may_delay_credits: network.may_delay_credits,
+            threads: network.threads,
         }))
     }
 
@@ -64,6 +65,22 @@ struct Specialised {
     fabric: CompiledFabric,
     load: Load,
     may_delay_credits: bool,
+    threads: usize,
+}
+
+impl Specialised {
+    /// An engine with lookahead windows, on several threads if they are asked for and the fabric can be divided.
+    fn lookahead<S, C>(self, switch: S, source: C) -> Box<dyn Simulation>
+    where
+        S: PerPortVl + Settings + 'static,
+        C: PerHost + Settings + 'static,
+    {
+        let load = self.load.into_traffic();
+        if self.threads > 1 && self.fabric.is_divisible() {
+            return Divided::new(self.fabric, switch, source, load, self.threads);
+        }
+        Compiled::lookahead(self.fabric, switch, source, load)
+    }
 }
 
 impl EngineChoice for Specialised {
@@ -71,8 +88,7 @@ impl EngineChoice for Specialised {
 
     fn none(self) -> Self::Engine {
         if self.fabric.has_lookahead() && !self.load.needs_delivery() {
-            let load = self.load.into_traffic();
-            return Compiled::lookahead(self.fabric, NoControl, NoControl, load);
+            return self.lookahead(NoControl, NoControl);
         }
         let Control { switch, source } = Control::NONE;
         self.shared(switch, source)
@@ -88,7 +104,7 @@ impl EngineChoice for Specialised {
             && !self.may_delay_credits
             && !switch.delays_credits()
         {
-            return Compiled::lookahead(self.fabric, switch, source, self.load.into_traffic());
+            return self.lookahead(switch, source);
         }
         Compiled::specialised(self.fabric, switch, source, self.load.into_traffic())
     }

@@ -60,6 +60,8 @@ pub struct Network<'a> {
     pub discards_unroutable: bool,
     /// Whether settings that decide which credits return late may change during the run.
     pub may_delay_credits: bool,
+    /// How many threads simulate the run, if it can be divided among them.
+    pub threads: usize,
 }
 
 /// A set of compiled engines.

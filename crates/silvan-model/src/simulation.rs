@@ -43,6 +43,11 @@ pub trait Simulation {
     /// The instant up to which events have been processed.
     fn now(&self) -> Time;
 
+    /// Threads that process events.
+    fn threads(&self) -> usize {
+        1
+    }
+
     /// Events processed.
     fn events(&self) -> u64;
 

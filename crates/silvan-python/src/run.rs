@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use pyo3::types::{PyDict, PyTuple};
 use silvan_cc::schemes::callbacks::{Addresses, Callbacks};
 use silvan_core::{Span, Time};
 use silvan_instances::Fastest;
+use silvan_scenario::parsed::Threads;
 use silvan_sim::{ColumnData, Progress, Table};
 
 use crate::column::Column;
@@ -33,20 +35,23 @@ pub struct RunOutput {
     summary: String,
 }
 
-/// Runs a scenario, without the interpreter's lock.
+/// Runs a scenario, without the interpreter's lock, on its own number of threads unless another is given.
 ///
 /// An exception of the progress callback, or of a signal handler, ends the run and is passed on.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, progress, callbacks=None))]
+#[pyo3(signature = (scenario, seed, progress, callbacks=None, threads=None))]
 pub fn run(
     py: Python<'_>,
     scenario: &Bound<'_, Scenario>,
     seed: u64,
     progress: Option<Py<PyAny>>,
     callbacks: Option<BTreeMap<String, usize>>,
+    threads: Option<u16>,
 ) -> PyResult<RunOutput> {
     let callbacks = callbacks.map(addresses).transpose()?;
     let scenario = &scenario.get().0;
+    let other = threads.map(|count| scenario.with_threads(threads_of(count)));
+    let scenario = other.as_ref().unwrap_or(scenario);
     let observer = Observer::new(progress);
     let mut observe = |state: Progress| match observer.check(state) {
         true => ControlFlow::Continue(()),
@@ -81,6 +86,11 @@ pub fn run(
         tables: tables.unbind(),
         summary: serde_json::json!(output.summary).to_string(),
     })
+}
+
+/// A number of threads from Python: 0 stands for `auto`.
+fn threads_of(count: u16) -> Threads {
+    NonZeroU16::new(count).map_or(Threads::AUTO, Threads::Count)
 }
 
 /// The addresses of a caller's functions, by name, and that of their state.

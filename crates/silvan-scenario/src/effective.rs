@@ -9,7 +9,7 @@ use silvan_cc::schemes::DataPlane;
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::Routing;
 
-use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, TrafficSection};
+use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, Threads, TrafficSection};
 
 /// Looks at the congestion trees in a run.
 const DEFAULT_TREE_LOOKS: u64 = 100;
@@ -104,8 +104,12 @@ fn common_divisor(mut a: u64, mut b: u64) -> u64 {
 
 /// The file as TOML with one key a line, sections as `[section]` and lists of tables as
 /// `[[section]]`.
+///
+/// The number of threads is left out, because results do not depend on it.
 pub(crate) fn to_toml(file: &ScenarioFile) -> String {
-    let text = to_document(file).to_string();
+    let mut file = file.clone();
+    file.run.threads = Threads::default();
+    let text = to_document(&file).to_string();
     text.trim_start().to_owned()
 }
 

@@ -30,7 +30,7 @@ use crate::build::traces::import_traces;
 use crate::build::traffic::{check_traffic, environment, traffic_error};
 use crate::effective;
 use crate::given::{self, Given};
-use crate::parsed::{ScenarioFile, SweepSection, Unreachable};
+use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
 use crate::topology::{check_fabric_keys, read_topology};
 use crate::{KeyPath, Override, ScenarioError};
 
@@ -262,6 +262,19 @@ impl Scenario {
     /// defaults that depend on other values follow them.
     pub fn to_toml(&self) -> String {
         given::to_toml(&effective::to_document(&self.file), &self.given)
+    }
+
+    /// How many threads simulate a run.
+    pub fn threads(&self) -> Threads {
+        self.file.run.threads
+    }
+
+    /// The same scenario on another number of threads. The fabric is shared, not built again.
+    #[must_use]
+    pub fn with_threads(&self, threads: Threads) -> Self {
+        let mut other = self.clone();
+        other.file.run.threads = threads;
+        other
     }
 
     /// SHA-256 of the effective text in hexadecimal digits: equal for scenarios that run equally,

@@ -4,6 +4,7 @@ use silvan_cc::hooks::Settings;
 use silvan_cc::schemes::{Control, Scheme, Setup};
 use silvan_core::Time;
 use silvan_model::{Engines, Network, Simulation};
+use silvan_scenario::parsed::Threads;
 use silvan_scenario::{Scenario, switch_ports};
 use silvan_workload::programs::{JobPlan, Load, Messaging, Programs};
 use silvan_workload::traffic::{Traffic, TrafficSection};
@@ -85,6 +86,33 @@ pub(crate) fn assemble_alone(
     Ok(engines.start(network(scenario), Control::NONE, load)?)
 }
 
+/// Data rate of all hosts together for which another thread is worth its while, in bit/s: at this rate a lookahead
+/// window has some hundred events.
+const RATE_PER_THREAD: f64 = 5e12;
+
+/// How many threads simulate a scenario.
+fn threads(scenario: &Scenario) -> usize {
+    match scenario.threads() {
+        Threads::Count(count) => usize::from(count.get()),
+        Threads::Auto(_) => {
+            let rate = scenario.file().link.kind().data_rate().bits_per_sec() as f64;
+            let hosts = scenario.fabric().host_count() as f64;
+            let useful = (hosts * rate / RATE_PER_THREAD) as usize;
+            useful.clamp(1, idle_processors())
+        }
+    }
+}
+
+/// Processors that no other process uses, at least one. Where the system does not state its load, it
+/// counts as idle.
+fn idle_processors() -> usize {
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").ok();
+    let load = load.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    let busy = load.map_or(0, |load| load.round() as usize);
+    all.saturating_sub(busy).max(1)
+}
+
 /// The fabric of a scenario as an engine takes it.
 fn network(scenario: &Scenario) -> Network<'_> {
     Network {
@@ -97,6 +125,7 @@ fn network(scenario: &Scenario) -> Network<'_> {
             .timed
             .iter()
             .any(|(_, change)| change.concerns_credits()),
+        threads: threads(scenario),
     }
 }
 

@@ -99,6 +99,8 @@ pub struct Summary {
     pub simulated_ps: u64,
     /// Time that the run has taken, without building it, in seconds.
     pub wall_s: f64,
+    /// Threads that processed events; one where the run cannot be divided.
+    pub threads: u64,
     /// Events processed.
     pub events: u64,
     /// Delivered packets, each times the links it crossed, the warm-up included.
@@ -484,6 +486,7 @@ impl<'a> Run<'a> {
             version: env!("CARGO_PKG_VERSION"),
             simulated_ps: self.engine.now().as_ps(),
             wall_s: self.started.elapsed().as_secs_f64(),
+            threads: self.engine.threads() as u64,
             events: self.engine.events(),
             packet_hops: self.engine.packet_hops(),
             delivered_packets: self.engine.delivered_packets(),

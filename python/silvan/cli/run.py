@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from contextlib import closing
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -80,6 +81,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    threads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|auto",
+            help="Threads of a single run, or auto to choose by fabric and idle processors; by "
+            "default the scenario's. Results do not depend on it.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     trees: Annotated[
         bool,
@@ -109,6 +119,7 @@ def run(
     from silvan._silvan import latency_percentile_resolution
     from silvan.folders import claimed_results
     from silvan.scenario import warn_without_traffic
+    from silvan.simulation import checked_threads
     from silvan.workers import run_jobs
 
     loaded = load(scenario, set_, scheme)
@@ -116,7 +127,8 @@ def run(
         loaded = with_trees(loaded)
     if record is not None:
         loaded = with_view(loaded)
-    jobs = _plan(loaded, seeds, seed, out)
+    count = None if threads is None else checked_threads(_number(threads))
+    jobs = [replace(job, threads=count) for job in _plan(loaded, seeds, seed, out)]
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
     planned = {job.folder: job.origin for job in jobs if job.folder is not None}
@@ -133,6 +145,9 @@ def run(
     lost = sum(report["summary"]["unroutable_packets"] for report in ordered)
     if lost:
         note(f"warning: switches discarded {lost} packets that they had no forwarding entry for")
+    used = min(report["summary"]["threads"] for report in ordered)
+    if count is not None and used < count:
+        note(f"{used} of {count} threads used: see run.threads in the reference of scenario keys")
     resolution = latency_percentile_resolution()
     if as_json:
         put_json(
@@ -164,6 +179,11 @@ def _put_details(report: Mapping[str, Any], resolution: float) -> None:
             put_table(table)
     for line in _summary(report):
         put(line)
+
+
+def _number(text: str) -> int | str:
+    """Read a number, if it is one."""
+    return int(text) if text.isascii() and text.isdigit() else text
 
 
 def _plan(loaded: Scenario, seeds: int | None, seed: int | None, out: Path | None) -> list[Job]:

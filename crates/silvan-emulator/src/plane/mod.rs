@@ -80,6 +80,7 @@ impl DataPlane {
             config,
             discards_unroutable: true,
             may_delay_credits: true,
+            threads: 1,
         };
         let mut engine = engines.start_live(network, switch, adapter, traffic)?;
         if !routed {

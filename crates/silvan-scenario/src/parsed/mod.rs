@@ -22,7 +22,7 @@ pub use fabric::{
     Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry,
     Unreachable,
 };
-pub use run::{AxisValue, ProbeSection, RunSection, SweepSection, TreesSection};
+pub use run::{AxisValue, ProbeSection, RunSection, SweepSection, Threads, TreesSection};
 pub use silvan_core::document::Limit;
 pub use silvan_dcms::section::DcmsSection;
 pub use silvan_workload::traffic::{SendQueue, TrafficSection};

@@ -1,8 +1,10 @@
 //! Measurement, duration, and values to vary.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::num::NonZeroU16;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, Span};
 use silvan_model::LatencyStats;
@@ -72,6 +74,11 @@ pub struct RunSection {
     pub duration: Span,
     /// Seed of all random choices; the same seed gives the same results.
     pub seed: u64,
+    /// Threads that simulate the run, or `"auto"` to choose by the size of the fabric, the rate of its links and the
+    /// idle processors. Results do not depend on it. Fabrics with several data virtual lanes, adaptive routes, output buffers
+    /// or links of different speeds, programs, sequences, and schemes other than `none` and `ib-cc` use one thread.
+    #[serde(skip_serializing_if = "Threads::is_one")]
+    pub threads: Threads,
 }
 
 impl Default for RunSection {
@@ -80,7 +87,61 @@ impl Default for RunSection {
             warm_up: Span::ZERO,
             duration: Span::from_ms(10),
             seed: 1,
+            threads: Threads::default(),
         }
+    }
+}
+
+/// How many threads simulate a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a number of threads, 1 to 65535, or \"auto\""
+)]
+pub enum Threads {
+    /// So many.
+    Count(NonZeroU16),
+    /// As many as suit the run and the machine.
+    Auto(Auto),
+}
+
+/// The word `auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Auto {
+    /// `"auto"`.
+    Auto,
+}
+
+impl Threads {
+    /// As many as suit the run and the machine.
+    pub const AUTO: Self = Self::Auto(Auto::Auto);
+
+    fn is_one(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl JsonSchema for Threads {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "threads".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 65535 }, { "const": "auto" }],
+            schema::TYPE_KEY: "whole number or `\"auto\"`",
+        })
+    }
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self::Count(NonZeroU16::MIN)
     }
 }
 

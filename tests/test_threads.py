@@ -1,0 +1,104 @@
+"""A run on several threads gives the results of one, to the bit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.errors import ScenarioError
+from silvan.toml_text import TomlValue
+from tests.conftest import Command
+
+TREE = silvan.Scenario.from_toml(
+    """
+[fabric]
+generator = "k-ary-n-tree"
+k = 3
+n = 3
+[traffic.nodes]
+v = 0.3
+c = 0.5
+b = 0.2
+p = 60
+hotspots = 2
+hotspot-lifetime = "130 us"
+[[traffic.flow]]
+from = "host-0000"
+to = "host-0020"
+bytes = "300 KiB"
+[probe]
+interval = "50 us"
+ports = true
+classes = true
+latency = "host"
+[probe.trees]
+interval = "50 us"
+[run]
+duration = "400 us"
+"""
+)
+CONTROL: dict[str, TomlValue] = {
+    "control.scheme": "ib-cc",
+    "control.ib-cc.switch.marking-rate": 2,
+    "control.ib-cc.switch.marking": "random",
+    "control.feedback.delay": "1 us",
+}
+IN_BAND: dict[str, TomlValue] = {**CONTROL, "control.feedback.path": "in-band"}
+del IN_BAND["control.feedback.delay"]
+
+
+@pytest.mark.parametrize("changes", [{}, CONTROL, IN_BAND], ids=["none", "ib-cc", "in-band"])
+def test_every_number_of_threads_gives_the_same_tables(changes: dict[str, TomlValue]) -> None:
+    scenario = TREE.override(changes)
+    one = silvan.run(scenario)
+    assert one.summary["threads"] == 1
+    assert one.summary["packet_hops"] > 1000
+    for threads in (2, 3, 7):
+        several = silvan.run(scenario, threads=threads)
+        assert several.summary["threads"] == threads
+        assert several.tables == one.tables
+        assert several.summary["packet_hops"] == one.summary["packet_hops"]
+
+
+def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
+    scenario = TREE.override({"run.threads": 2})
+    assert scenario.hash == TREE.hash
+    assert silvan.run(scenario).summary["threads"] == 2
+    assert silvan.run(scenario, threads=1).summary["threads"] == 1
+    assert silvan.run(scenario, threads="auto").summary["threads"] >= 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"vl.data-vls": 2},
+        {"fabric.adaptive": "per-packet"},
+        {"control.scheme": "dcqcn"},
+    ],
+    ids=["lanes", "adaptive", "dcqcn"],
+)
+def test_what_cannot_be_divided_uses_one_thread(changes: dict[str, TomlValue]) -> None:
+    result = silvan.run(TREE.override({**changes, "run.duration": "100 us"}), threads=2)
+    assert result.summary["threads"] == 1
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, 65536, "all"])
+def test_no_number_of_threads_is_an_error(threads: object) -> None:
+    with pytest.raises(ScenarioError, match="is not a number of threads") as caught:
+        silvan.run(TREE, threads=threads)  # type: ignore[arg-type]
+    assert caught.value.hint == 'threads are a whole number from 1 to 65535, or "auto"'
+
+
+def test_run_says_how_many_threads_it_used(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "lanes.toml"
+    file.write_text(TREE.override({"vl.data-vls": 2, "run.duration": "50 us"}).to_toml())
+    outcome = command("run", str(file), "--threads", "2", "--json")
+    (run,) = json.loads(outcome.stdout)["runs"]
+    assert run["summary"]["threads"] == 1
+    assert "1 of 2 threads used" in outcome.stderr
+    refused = command("run", str(file), "--threads", "none")
+    assert refused.status == 2
+    assert "'none' is not a number of threads" in refused.stderr
