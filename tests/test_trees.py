@@ -259,8 +259,8 @@ def test_run_writes_trees_if_asked(command: Command, incast_file: Path, tmp_path
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--at", "12"], "--at: '12' is no time"),
-        (["--at", "-1 ms"], "--at: '-1 ms' is no time"),
+        (["--at", "12"], "--at: '12' is not a time"),
+        (["--at", "-1 ms"], "--at: '-1 ms' is not a time"),
         (["--at", "1 ms"] * 9, "--at: 9 instants, and 8 fit into a picture"),
         (["latency-cdf"], "did not keep latencies by host"),
         (["treees"], "'treees' is not one of"),

@@ -85,7 +85,7 @@ def status(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
 
 @ctl.command()
 def flows(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
-    """List all that sends, with what it has delivered and its rate."""
+    """List all senders of traffic, with bytes delivered and rate."""
     from rich.table import Table
 
     answer = _control(sockname, "flows")
@@ -128,7 +128,9 @@ def start(
 
 @ctl.command()
 def stop(
-    flow: Annotated[str, typer.Argument(help="Name of a flow, as silvan ctl flows lists it.")],
+    flow: Annotated[
+        str, typer.Argument(metavar="FLOW", help="Name of a flow, as silvan ctl flows lists it.")
+    ],
     sockname: SockName = "sim",
 ) -> None:
     """Stop a flow, or everything else that has this name."""
@@ -137,7 +139,9 @@ def stop(
 
 @ctl.command("continue")
 def go_on(
-    flow: Annotated[str, typer.Argument(help="Name of a flow, as silvan ctl flows lists it.")],
+    flow: Annotated[
+        str, typer.Argument(metavar="FLOW", help="Name of a flow, as silvan ctl flows lists it.")
+    ],
     sockname: SockName = "sim",
 ) -> None:
     """Resume a stopped flow."""
@@ -146,7 +150,9 @@ def go_on(
 
 @ctl.command()
 def cut(
-    port: Annotated[str, typer.Argument(help="One end of the cable: NODE:PORT, or a host.")],
+    port: Annotated[
+        str, typer.Argument(metavar="PORT", help="One end of the cable: NODE:PORT, or a host.")
+    ],
     sockname: SockName = "sim",
 ) -> None:
     """Cut a cable."""
@@ -155,7 +161,9 @@ def cut(
 
 @ctl.command()
 def restore(
-    port: Annotated[str, typer.Argument(help="One end of the cable: NODE:PORT, or a host.")],
+    port: Annotated[
+        str, typer.Argument(metavar="PORT", help="One end of the cable: NODE:PORT, or a host.")
+    ],
     sockname: SockName = "sim",
 ) -> None:
     """Restore a cable that was cut."""
@@ -191,7 +199,7 @@ def lose(
 
 @ctl.command()
 def reboot(
-    switch: Annotated[str, typer.Argument(help="Name of the switch.")],
+    switch: Annotated[str, typer.Argument(metavar="SWITCH", help="Name of the switch.")],
     seconds: Annotated[
         float, typer.Option(min=0, help="Seconds until the switch is powered on again.")
     ] = 1.0,
@@ -215,7 +223,9 @@ def resume(sockname: SockName = "sim") -> None:
 
 @ctl.command()
 def scale(
-    factor: Annotated[float, typer.Argument(min=1e-6, help="Simulated seconds per second.")],
+    factor: Annotated[
+        float, typer.Argument(metavar="FACTOR", min=1e-6, help="Simulated seconds per second.")
+    ],
     sockname: SockName = "sim",
 ) -> None:
     """Change the speed of simulated time."""

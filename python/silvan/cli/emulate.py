@@ -53,7 +53,7 @@ AllowUser = Annotated[
     list[str] | None,
     typer.Option(
         metavar="USER",
-        help="Let this user attach tools, too; 'any' lets everybody. May be repeated.",
+        help="Let this user attach tools, too; 'any' allows all users. May be repeated.",
         show_default=False,
     ),
 ]
@@ -265,7 +265,7 @@ def emulate(
     A shell is opened, or the command run, in which the tools see the fabric, and the fabric ends
     with the shell or the command. With --serve it stays, and prints how to attach tools from
     elsewhere. OpenSM and infiniband-diags are attached by the preload library of the package
-    libumad2sim0. Tools that ask for a subnet manager (saquery, sminfo, ibqueryerrors, options such
+    libumad2sim0. Tools that query a subnet manager (saquery, sminfo, ibqueryerrors, options such
     as -G) need --opensm; a shell has it where OpenSM is installed, unless --no-opensm or --blank is
     given.
     """

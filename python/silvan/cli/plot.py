@@ -124,7 +124,7 @@ def _picoseconds(text: str) -> int:
     """Read a time with its unit."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ps|ns|us|ms|s)\s*", text)
     if match is None:
-        raise SilvanError(f"--at: {text!r} is no time", hint="write e.g. '12 ms'")
+        raise SilvanError(f"--at: {text!r} is not a time", hint="write e.g. '12 ms'")
     return round(Decimal(match[1]) * _PS[match[2]])
 
 

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 def reproduce(
     paper: Annotated[
-        str, typer.Argument(help="The paper's short name, such as gran2012.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="PAPER", help="The paper's short name, such as gran2012.", show_default=False
+        ),
     ],
     only: Annotated[
         str,
@@ -62,7 +65,7 @@ def reproduce(
 
     Prints the paper's numbers next to those measured, draws the figures and writes a report. A
     difference is data, not an error: the exit status is 0. Finished runs are kept under --out and
-    not run again, so Ctrl-C costs only those that were going on.
+    not run again, so Ctrl-C costs only those that were in progress.
     """
     from silvan.folders import require_writable
     from silvan.report import write_report
