@@ -30,7 +30,12 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
         traffic.messaging.get_or_insert_default();
     }
     let lanes = file.vl.data_vls.max(1);
-    let each = if has_datelines(file) { 2 } else { 1 };
+    let each = match file.fabric.routing() {
+        // How many lanes a class needs is known when the fabric is built: one class has all.
+        Routing::LayeredMinHop => lanes,
+        _ if has_datelines(file) => 2,
+        _ => 1,
+    };
     file.vl
         .sl_to_vl
         .get_or_insert_with(|| (0..16).map(|sl| sl % (lanes / each) * each).collect());

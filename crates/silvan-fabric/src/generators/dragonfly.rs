@@ -83,7 +83,7 @@ impl Dragonfly {
 
 impl Generator for Dragonfly {
     fn default_routing(&self) -> Routing {
-        Routing::MinHop
+        Routing::LayeredMinHop
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {

@@ -80,7 +80,7 @@ impl DragonflyPlus {
 
 impl Generator for DragonflyPlus {
     fn default_routing(&self) -> Routing {
-        Routing::MinHop
+        Routing::LayeredMinHop
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {

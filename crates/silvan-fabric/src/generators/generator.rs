@@ -1,8 +1,11 @@
 //! The trait of a topology.
 
 use super::Grid;
-use crate::routing::Routing;
-use crate::{Fabric, FabricError, LinkKind};
+use crate::routing::{PathLanes, Routing, RoutingError, dimension_order};
+use crate::{Fabric, FabricError, ForwardingTables, LinkKind};
+
+/// Forwarding tables and, where they need several, the lanes of paths; or why there are none.
+pub type Routed = Result<(ForwardingTables, Option<PathLanes>), RoutingError>;
 
 /// A topology with its parameters.
 pub trait Generator {
@@ -22,5 +25,10 @@ pub trait Generator {
     /// datelines of a torus follow them.
     fn grid(&self) -> Option<Grid> {
         None
+    }
+
+    /// Dimension-order routes through the fabric that it builds, `None` for a topology without dimensions.
+    fn dimension_order(&self, fabric: &Fabric) -> Option<Routed> {
+        Some(dimension_order(fabric, &self.grid()?))
     }
 }

@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use silvan_core::{PortNumber, SwitchId};
 
 use super::attached::{Parameter, attach_hosts, product};
-use super::{Generator, port_number};
+use super::{Generator, Routed, port_number};
 use crate::routing::Routing;
-use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
+use crate::{Cable, Fabric, FabricBuilder, FabricError, ForwardingTables, LinkKind};
 
 /// A HyperX: switches at the points of a grid, each cabled to all others of its row in every dimension (J. H. Ahn, N.
 /// Binkert, A. Davis, M. McLaren, R. S. Schreiber, "HyperX: topology, routing, and packaging of efficient
@@ -81,7 +82,29 @@ impl HyperX {
 
 impl Generator for HyperX {
     fn default_routing(&self) -> Routing {
-        Routing::MinHop
+        Routing::DimensionOrder
+    }
+
+    /// One cable for each dimension, in their order, which no packet can go back in: so no cycle of channels depends on
+    /// each other. Of parallel cables a destination has one by its index.
+    fn dimension_order(&self, fabric: &Fabric) -> Option<Routed> {
+        let mut tables = ForwardingTables::new(fabric);
+        for target in fabric.switch_ids() {
+            let lid = fabric.switch(target).lid;
+            for switch in fabric.switch_ids().filter(|switch| *switch != target) {
+                let number = self.first_port(switch, target, target.index());
+                tables.set(switch, lid, number);
+            }
+        }
+        for host in fabric.host_ids() {
+            let (leaf, port) = fabric.host_attachment(host);
+            let lid = fabric.host(host).lid;
+            for switch in fabric.switch_ids() {
+                let number = self.first_port(switch, leaf, host.index());
+                tables.set(switch, lid, number.or(Some(fabric.ports[port].number)));
+            }
+        }
+        Some(Ok((tables, None)))
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {
@@ -119,6 +142,26 @@ impl Generator for HyperX {
 }
 
 impl HyperX {
+    /// The port towards the right coordinate in the first dimension in which two switches differ.
+    fn first_port(&self, from: SwitchId, to: SwitchId, destination: usize) -> Option<PortNumber> {
+        let (mut here, mut there) = (from.index(), to.index());
+        let mut before = self.hosts_per_switch;
+        for (dimension, size) in self.sizes.iter().enumerate() {
+            let cables = self.cables_along(dimension);
+            let (at, end) = (here % size, there % size);
+            if at != end {
+                // A switch has no ports to itself.
+                let row = if end > at { end - 1 } else { end };
+                let port = before + row * cables + destination % cables + 1;
+                return u8::try_from(port).ok().map(PortNumber::new);
+            }
+            before += (size - 1) * cables;
+            here /= size;
+            there /= size;
+        }
+        None
+    }
+
     /// `switch-2-0`
     fn switch_name(&self, index: usize) -> String {
         let mut rest = index;

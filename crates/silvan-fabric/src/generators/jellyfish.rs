@@ -73,7 +73,7 @@ impl Jellyfish {
 
 impl Generator for Jellyfish {
     fn default_routing(&self) -> Routing {
-        Routing::MinHop
+        Routing::LayeredMinHop
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {

@@ -22,7 +22,7 @@ mod grid;
 mod groups;
 mod row;
 
-pub use generator::Generator;
+pub use generator::{Generator, Routed};
 pub(crate) use grid::Direction;
 pub use grid::Grid;
 pub use groups::GlobalWiring;
@@ -158,6 +158,12 @@ macro_rules! register {
             fn grid(&self) -> Option<Grid> {
                 match self {
                     $(Self::$topology(topology) => topology.grid(),)*
+                }
+            }
+
+            fn dimension_order(&self, fabric: &Fabric) -> Option<Routed> {
+                match self {
+                    $(Self::$topology(topology) => topology.dimension_order(fabric),)*
                 }
             }
         }

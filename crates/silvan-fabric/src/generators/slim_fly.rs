@@ -93,7 +93,7 @@ impl SlimFly {
 
 impl Generator for SlimFly {
     fn default_routing(&self) -> Routing {
-        Routing::MinHop
+        Routing::LayeredMinHop
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {

@@ -11,7 +11,7 @@ use silvan_core::{Length, SwitchId};
 
 use super::*;
 use crate::check::{CheckOptions, check};
-use crate::routing::{d_mod_k, dimension_order, min_hop_balanced};
+use crate::routing::{d_mod_k, layered_min_hop, min_hop_balanced};
 use crate::{Fabric, LinkKind, NodeKind, Speed, Width};
 
 pub(super) const LINK: LinkKind = LinkKind::new(Width::X4, Speed::Ddr, Length::from_mm(2_000));
@@ -465,10 +465,8 @@ fn every_topology_works_with_its_default_routing() {
         let tables = match topology.default_routing() {
             Routing::DModK => d_mod_k(&fabric).unwrap(),
             Routing::MinHop => min_hop_balanced(&fabric).unwrap(),
-            Routing::DimensionOrder => {
-                let grid = topology.grid().unwrap();
-                dimension_order(&fabric, &grid).unwrap().0
-            }
+            Routing::LayeredMinHop => layered_min_hop(&fabric).unwrap().0,
+            Routing::DimensionOrder => topology.dimension_order(&fabric).unwrap().unwrap().0,
             other => panic!("{name} has the default {other:?}, which needs tables"),
         };
         let options = CheckOptions {

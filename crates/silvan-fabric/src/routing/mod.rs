@@ -1,6 +1,6 @@
 //! Linear forwarding tables and the algorithms that fill them.
 //!
-//! [`d_mod_k`] for fat trees, [`dimension_order`] for meshes and tori, [`min_hop_balanced`] for
+//! [`d_mod_k`] for fat trees, [`dimension_order`] for meshes and tori, [`min_hop_balanced`] and [`layered_min_hop`] for
 //! anything, [`explicit`] for tables given by hand. [`minimal_alternatives`] are what adaptive
 //! switches choose among. The tables also lead to the LIDs of switches, for management; those routes are minimal,
 //! spread over the equally short ports, and not counted in any balance. They carry no data traffic,
@@ -12,6 +12,7 @@ mod dimension_order;
 mod distance;
 mod explicit;
 mod lanes;
+mod layered;
 mod levels;
 mod min_hop;
 mod sl_to_vl;
@@ -21,6 +22,7 @@ pub use d_mod_k::d_mod_k;
 pub use dimension_order::dimension_order;
 pub use explicit::{ExplicitTable, explicit};
 pub use lanes::PathLanes;
+pub use layered::layered_min_hop;
 pub use levels::PathServiceLevels;
 pub use min_hop::min_hop_balanced;
 pub use sl_to_vl::{ParsePortNumbersError, PortNumbers, SlToVlGroup, SlToVlTables, Vls};
@@ -40,7 +42,10 @@ pub enum Routing {
     DModK,
     /// Shortest paths, balanced over the ports.
     MinHop,
-    /// Along one dimension of a mesh or torus after the other. With two data virtual lanes or more
+    /// Shortest paths, balanced over the ports, each on a virtual lane on which no cycle of them can deadlock (LASH).
+    /// With fewer data virtual lanes than that takes, as `min-hop`.
+    LayeredMinHop,
+    /// Along one dimension of a mesh, torus or HyperX after the other. With two data virtual lanes or more
     /// the rings of a torus have datelines and cannot deadlock.
     DimensionOrder,
     /// Given switch by switch in `fabric.tables` or `fabric.linear-tables`.
@@ -68,6 +73,12 @@ pub enum RoutingError {
     NotAGrid {
         /// What is in the way, with the switches concerned.
         problem: String,
+    },
+    /// Paths that depend on each other too much for the lanes of a port.
+    #[error("the shortest paths need more than {most} virtual lanes to be free of deadlock")]
+    TooManyLanes {
+        /// The most lanes.
+        most: usize,
     },
     /// Two nodes with no path of cables between them.
     #[error("no path of cables leads from {from:?} to {to:?}")]
@@ -217,5 +228,7 @@ impl<'a> From<&'a ForwardingTables> for Routes<'a> {
 
 #[cfg(test)]
 mod grid_tests;
+#[cfg(test)]
+mod layered_tests;
 #[cfg(test)]
 mod tests;

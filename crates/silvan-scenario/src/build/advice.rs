@@ -128,7 +128,13 @@ fn did_you_mean(nearest: &str) -> String {
 
 /// Advice on forwarding tables, given or computed, that do not lead where they should.
 /// `from_file`: the tables come from a file of their own.
-pub(super) fn on_route(error: &RouteError, section: &FabricSection, from_file: bool) -> String {
+/// `lanes`: how many virtual lanes would keep the paths from deadlock, 1 if that is not known.
+pub(super) fn on_route(
+    error: &RouteError,
+    section: &FabricSection,
+    from_file: bool,
+    lanes: u8,
+) -> String {
     let routing = section.routing();
     let linear = from_file || !section.linear_tables.is_empty();
     if let (RouteError::DependencyCycle { .. }, Routing::DimensionOrder) = (error, routing) {
@@ -136,8 +142,13 @@ pub(super) fn on_route(error: &RouteError, section: &FabricSection, from_file: b
                 the deadlock"
             .to_owned();
     }
+    if let (RouteError::DependencyCycle { .. }, Routing::LayeredMinHop) = (error, routing) {
+        return format!(
+            "set vl.data-vls to {lanes}, or fabric.allow-credit-loops to true to study the deadlock"
+        );
+    }
     if let RouteError::DependencyCycle { .. } = error {
-        return "let OpenSM route it, e.g. silvan route --engine dfsssp with vl.data-vls = 8; or set \
+        return "set fabric.routing to \"layered-min-hop\"; or let OpenSM route it, e.g. silvan route --engine dfsssp with vl.data-vls = 8; or set \
                 fabric.allow-credit-loops to true to study the deadlock"
             .to_owned();
     }

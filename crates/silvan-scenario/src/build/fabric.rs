@@ -2,7 +2,7 @@
 
 use silvan_core::PortNumber;
 use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
-use silvan_fabric::generators::{Generator, Grid};
+use silvan_fabric::generators::{Generator, Routed};
 use silvan_fabric::routing::{
     self, Alternatives, ExplicitTable, PathLanes, Routes, Routing, RoutingError,
 };
@@ -131,8 +131,12 @@ pub(crate) fn build_routes(
 ) -> Result<CheckedRoutes, ScenarioError> {
     let section = &file.fabric;
     let (tables, lanes) = compute_routes(file, engine, fabric)?;
-    let datelines = has_datelines(file);
-    let lanes = lanes.filter(|_| datelines || section.routing() != Routing::DimensionOrder);
+    let needed = lanes.as_ref().map_or(1, PathLanes::lanes);
+    let lanes = lanes.filter(|lanes| match section.routing() {
+        Routing::DimensionOrder => has_datelines(file),
+        Routing::LayeredMinHop => lanes.lanes() <= file.vl.data_vls,
+        _ => true,
+    });
     let options = CheckOptions {
         allow_cycles: section.allow_credit_loops,
         allow_missing: section.unreachable == Unreachable::Drop
@@ -147,7 +151,7 @@ pub(crate) fn build_routes(
             Some(key) => key.clone(),
             None => route_key(&error, section),
         };
-        let hint = advice::on_route(&error, section, origin.is_some());
+        let hint = advice::on_route(&error, section, origin.is_some(), needed);
         ScenarioError::new(key, error.to_string()).with_hint(hint)
     })?;
     let alternatives = match section.adaptive {
@@ -155,6 +159,11 @@ pub(crate) fn build_routes(
         Adaptive::PerPacket if section.routing() == Routing::None => None,
         Adaptive::PerPacket if section.routing() == Routing::DimensionOrder => {
             let message = "dimension-order routes leave nothing to choose";
+            let error = ScenarioError::new(at("fabric.adaptive"), message);
+            return Err(error.with_hint("leave it out, or use it in a fat tree"));
+        }
+        Adaptive::PerPacket if lanes.is_some() => {
+            let message = "switches cannot choose where the lane is that of the path";
             let error = ScenarioError::new(at("fabric.adaptive"), message);
             return Err(error.with_hint("leave it out, or use it in a fat tree"));
         }
@@ -212,7 +221,8 @@ fn compute_routes(
         Routing::None => return Ok(only_tables(ForwardingTables::new(fabric))),
         Routing::DModK => routing::d_mod_k(fabric).map(only_tables),
         Routing::MinHop => routing::min_hop_balanced(fabric).map(only_tables),
-        Routing::DimensionOrder => routing::dimension_order(fabric, &grid(section)?),
+        Routing::LayeredMinHop => routing::layered_min_hop(fabric),
+        Routing::DimensionOrder => dimension_order(section, fabric)?,
         Routing::Explicit if !section.linear_tables.is_empty() => {
             let tables = linear::decode(&section.linear_tables, fabric)?;
             return Ok((tables, given_lanes(file, engine, fabric)?));
@@ -231,9 +241,10 @@ fn cannot_route(error: &RoutingError) -> ScenarioError {
 }
 
 /// Coordinates come from the generator.
-fn grid(section: &FabricSection) -> Result<Grid, ScenarioError> {
-    let grid = section.topology.as_ref().and_then(Generator::grid);
-    grid.ok_or_else(|| {
+fn dimension_order(section: &FabricSection, fabric: &Fabric) -> Result<Routed, ScenarioError> {
+    let topology = section.topology.as_ref();
+    let routed = topology.and_then(|topology| topology.dimension_order(fabric));
+    routed.ok_or_else(|| {
         let message = "dimension order needs a generator of a grid, such as mesh or torus";
         let error = ScenarioError::new(at("fabric.routing"), message);
         error.with_hint("use min-hop instead")
@@ -289,6 +300,7 @@ fn route_key(error: &RouteError, section: &FabricSection) -> KeyPath {
         (
             Routing::DModK
             | Routing::MinHop
+            | Routing::LayeredMinHop
             | Routing::DimensionOrder
             | Routing::Lfts
             | Routing::None,

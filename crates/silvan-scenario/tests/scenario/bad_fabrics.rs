@@ -266,3 +266,32 @@ fn adaptive_routing_wants_a_fat_tree() {
          adaptive routing does not keep (hint: use ack-per-packet, or leave fabric.adaptive out)"
     );
 }
+
+/// With fewer lanes than the paths need the cycle is named, and the hint has the number that suffices.
+#[test]
+fn layered_routes_say_how_many_lanes_suffice() {
+    let dragonfly = "[fabric]\ngenerator = \"dragonfly\"\nswitches-per-group = 4\n\
+                     hosts-per-switch = 1\nglobal-per-switch = 2\n";
+    let refused = message(dragonfly);
+    assert!(
+        refused.starts_with(
+            "file.toml:1: fabric.routing: the routes can deadlock, their channels depend on each \
+             other in a cycle: group-"
+        ),
+        "{refused}"
+    );
+    let (_, hint) = refused.split_once("(hint: set vl.data-vls to ").unwrap();
+    let lanes: u8 = hint.split(',').next().unwrap().parse().unwrap();
+    let with = |lanes: u8| read(&format!("{dragonfly}[vl]\ndata-vls = {lanes}\n"));
+    assert!(with(lanes).is_ok() && with(lanes + 1).is_ok());
+    assert!(with(lanes - 1).is_err());
+    assert!(read(&format!("{dragonfly}allow-credit-loops = true\n")).is_ok());
+    let choosing = message(&format!(
+        "{dragonfly}adaptive = \"per-packet\"\n[vl]\ndata-vls = {lanes}\n"
+    ));
+    assert!(
+        choosing
+            .contains("fabric.adaptive: switches cannot choose where the lane is that of the path"),
+        "{choosing}"
+    );
+}
