@@ -22,7 +22,7 @@ def received(fabric: dict[str, object], shift: int, lanes: int = 1) -> float:
     hosts = result.hosts.to_pylist()
     delivered = sum(row["delivered_bytes"] for row in hosts) / len(hosts)
     # DDR carries 16 Gbit/s of data.
-    return delivered * 8 / (16 * (scenario.duration_ps - scenario.warm_up_ps) / 1000)
+    return float(delivered * 8 / (16 * (scenario.duration_ps - scenario.warm_up_ps) / 1000))
 
 
 @pytest.mark.parametrize(
