@@ -13,6 +13,7 @@ import pytest
 import silvan
 from silvan import _silvan
 from silvan.arrow import table_from_columns
+from silvan.cli.rates import rate_columns
 from silvan.errors import OutputError
 from silvan.measures import (
     Window,
@@ -164,6 +165,25 @@ def test_a_manifest_of_another_form_is_no_result(
     (folder / "manifest.json").write_text(manifest)
     with pytest.raises(silvan.OutputError, match=reason):
         silvan.Result.read(folder)
+
+
+def test_a_folder_of_several_seeds_names_a_result_in_it(
+    incast: silvan.Result, tmp_path: Path
+) -> None:
+    inner = incast.write(tmp_path / "out" / "seed-1")
+    with pytest.raises(silvan.OutputError, match=r"it has no manifest\.json") as caught:
+        silvan.Result.read(tmp_path / "out")
+    assert str(inner) in str(caught.value.hint)
+    assert silvan.Result.read(inner).seed == incast.seed
+
+
+def test_receivers_are_others_only_where_there_is_a_hotspot() -> None:
+    assert rate_columns([{"other_receivers_gbps": 1.0, "total_gbps": 2.0}]) == {
+        "other_receivers_gbps": "mean of receivers",
+        "total_gbps": "total delivered",
+    }
+    with_hotspot = rate_columns([{"hotspots_gbps": 1.0, "other_receivers_gbps": 1.0}])
+    assert with_hotspot["other_receivers_gbps"] == "mean of other receivers"
 
 
 def test_a_missing_table_is_named(incast: silvan.Result, tmp_path: Path) -> None:

@@ -374,10 +374,10 @@ class Result:
             reason = f"its {MANIFEST} lacks a key or has one of another type: {error}"
         except (OSError, ValueError, pa.ArrowException) as error:
             reason = str(error)
-        raise OutputError(
-            f"{folder}: no readable result: {reason}",
-            hint="name a folder that silvan run --out or Result.write made",
-        )
+        hint = "name a folder that silvan run --out or Result.write made"
+        if inner := sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}")):
+            hint = f"it holds results of several seeds, name one: {folder / inner[0]}"
+        raise OutputError(f"{folder}: no readable result: {reason}", hint=hint)
 
     def __repr__(self) -> str:
         return f"<silvan.Result of {self.scenario.name!r}, seed {self.seed}>"

@@ -79,7 +79,7 @@ def _words(value: Any) -> str:
 
 @ctl.command()
 def status(sockname: SockName = "sim", *, as_json: AsJson = False) -> None:
-    """Show simulated time, how far it lags, rates, links that are down, datagrams served."""
+    """Show simulated time and lag, rates, links down, and MADs."""
     _tell(sockname, "status", as_json=as_json)
 
 
@@ -205,7 +205,7 @@ def reboot(
     ] = 1.0,
     sockname: SockName = "sim",
 ) -> None:
-    """Reboot a switch: it comes back without LID and tables, with the scenario's settings."""
+    """Reboot a switch: it loses its LID and its tables."""
     _tell(sockname, "reboot", switch=switch, seconds=seconds)
 
 

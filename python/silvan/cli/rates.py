@@ -28,4 +28,7 @@ def rate_columns(rows: Iterable[Mapping[str, float | None]]) -> dict[str, str]:
         Headings by name of the rate, for those rates that some row has.
     """
     known = {name for row in rows for name in _HEADINGS if row.get(name) is not None}
-    return {name: heading for name, heading in _HEADINGS.items() if name in known}
+    columns = {name: heading for name, heading in _HEADINGS.items() if name in known}
+    if "hotspots_gbps" not in known and "other_receivers_gbps" in known:
+        columns["other_receivers_gbps"] = "mean of receivers"
+    return columns

@@ -129,7 +129,7 @@ impl SourceControl for SlowedFlows {
                 }
             }
         }
-        // A gap that runs is not changed, so the host need not be asked again.
+        // A gap that runs is not changed, so the host need not be polled again.
         false
     }
 }
