@@ -286,14 +286,13 @@ fn credit_mask() {
 #[test]
 fn credit_mask_from_the_start() {
     let own = [
-        (
-            "control.ib-cc.switch.credit-mask",
-            r#"["switch-00:2", "switch-01:2"]"#,
-        ),
         ("control.ib-cc.switch.credit-return-delay", "8"),
         (
             "control.ib-cc.port",
-            r#"[{ switch = "switch-01", port = 2, credit-return-delay = 20 }]"#,
+            r#"[
+                { switch = "switch-00", port = 2, credit-mask = true },
+                { switch = "switch-01", port = 2, credit-mask = true, credit-return-delay = 20 },
+            ]"#,
         ),
     ];
     let output = run_with(&[FOUR_PACKETS.as_slice(), &own].concat(), "[]");
