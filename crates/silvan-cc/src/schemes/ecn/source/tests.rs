@@ -79,7 +79,9 @@ fn marks_lower_and_acknowledgements_raise_the_rate() {
 /// LIPD at ipd i goes up one step after 256/(1 + i) acknowledgements, and a mark starts the count again.
 #[test]
 fn discrete_steps_count_acknowledgements() {
-    let mut source = source(parameters(RateModel::Discrete(RateTables::compute(&lipd()))));
+    let mut source = source(parameters(RateModel::Discrete(
+        RateTables::compute(&lipd()),
+    )));
     let mut now = exchange(&mut source, Time::ZERO, true);
     for _ in 0..127 {
         now = exchange(&mut source, now, false);
