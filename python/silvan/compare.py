@@ -69,8 +69,8 @@ QUANTITIES: Sequence[Quantity] = (
     Quantity("fairness", "fairness\n(Jain)", "more"),
     Quantity("latency_mean_us", "latency\nmean, us", "less", 1),
     Quantity("latency_p999_us", "latency\n99.9 %, us", "less", 1),
-    Quantity("dissolved_ms", "congestion\ncleared after, ms", "less", 1),
-    Quantity("recovered_ms", "victims\nrecovered after, ms", "less", 1),
+    Quantity("dissolved_ms", "congestion\ncleared\nafter, ms", "less", 1),
+    Quantity("recovered_ms", "victims\nrecovered\nafter, ms", "less", 1),
     Quantity("messages", "messages\nper packet", "less", 4),
 )
 """What is measured, in the order of tables and figures."""

@@ -88,7 +88,7 @@ pub struct SlowedFlows {
     flows: Vec<FlowTable<Slow>>,
 }
 
-/// What of a flow tells it apart from the others of its host.
+/// Key of a flow among the others of its host.
 fn key(flow: Flow) -> u32 {
     (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
 }

@@ -179,7 +179,7 @@ impl EcnSource {
     }
 }
 
-/// What of a flow tells it apart from the others of its host.
+/// Key of a flow among the others of its host.
 #[inline]
 fn key(flow: Flow) -> u32 {
     (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
