@@ -207,7 +207,7 @@ def control(sockname: str, do: str, *, server_user: int | None = None, **argumen
     do : str
         The command: ``status``, ``flows``, ``start``, ``stop``, ``continue``, ``cut``, ``restore``,
         ``lose``, ``reboot``, ``pause``, ``resume``, ``scale``, ``tables``, ``query-paths``,
-        ``quit``.
+        ``fabric``, ``quit``.
     server_user : int, optional
         Whose fabric it may be: by default one's own or root's. Any user can take a free name, so
         others are trusted only by name.
@@ -226,38 +226,104 @@ def control(sockname: str, do: str, *, server_user: int | None = None, **argumen
     EmulationError
         If there is no such fabric, it is another user's, refuses, or gives no valid answer.
     """
-    require_linux("the live fabric")
-    request = json.dumps({"do": do, **{k: v for k, v in arguments.items() if v is not None}})
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
-        stream.settimeout(_PATIENCE_S)
+    with ControlChannel(sockname, server_user=server_user) as channel:
+        return channel.answer(do, **arguments)
+
+
+class ControlChannel:
+    """A connection to the control channel of an emulated fabric, for several commands.
+
+    Use it as a context manager; it is closed with the block.
+
+    Parameters
+    ----------
+    sockname : str
+        Name of the fabric's sockets; ``udp-PORT`` for one served over UDP.
+    server_user : int, optional
+        Whose fabric it may be, see :func:`control`.
+
+    Raises
+    ------
+    UnsupportedSystemError
+        This is not Linux.
+    EmulationError
+        If there is no such fabric, or it is another user's.
+    """
+
+    def __init__(self, sockname: str, *, server_user: int | None = None) -> None:
+        require_linux("the live fabric")
+        self._sockname = sockname
+        self._stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            stream.connect(f"\0{sockname}:silvan\0")
-            _check_server(stream, sockname, server_user)
-            stream.sendall(request.encode() + b"\n")
-            with stream.makefile("rb") as lines:
-                answer = lines.readline(_LONGEST_ANSWER)
-        except TimeoutError as error:
-            raise EmulationError(
-                f"the fabric {sockname!r} has not answered for {_PATIENCE_S} s"
-            ) from error
+            self._stream.settimeout(_PATIENCE_S)
+            self._stream.connect(f"\0{sockname}:silvan\0")
+            _check_server(self._stream, sockname, server_user)
         except OSError as error:
-            if isinstance(error, ConnectionResetError | BrokenPipeError):
-                raise _refused(sockname) from error
+            self._stream.close()
+            raise self._failure(error) from error
+        except EmulationError:
+            self._stream.close()
+            raise
+        self._lines = self._stream.makefile("rb")
+
+    def answer(self, do: str, **arguments: Any) -> Any:
+        """Send a command and return the answer in plain values; see :func:`control`."""
+        given = {key: value for key, value in arguments.items() if value is not None}
+        try:
+            self._stream.sendall(json.dumps({"do": do, **given}).encode() + b"\n")
+            answer = self._lines.readline(_LONGEST_ANSWER)
+        except OSError as error:
+            raise self._failure(error) from error
+        if not answer:
+            raise _refused(self._sockname)
+        try:
+            decoded = json.loads(answer)
+            if "error" in decoded:
+                raise EmulationError(str(decoded["error"]))
+            return decoded["ok"]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise EmulationError(
-                f"no emulated fabric answers under the name {sockname!r} ({error.strerror})",
-                "start one with silvan emulate, and name it with --sockname",
+                f"what answers under the name {self._sockname!r} is no emulated fabric: "
+                f"{answer[:40]!r}"
             ) from error
-    if not answer:
-        raise _refused(sockname)
-    try:
-        decoded = json.loads(answer)
-        if "error" in decoded:
-            raise EmulationError(str(decoded["error"]))
-        return decoded["ok"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise EmulationError(
-            f"what answers under the name {sockname!r} is no emulated fabric: {answer[:40]!r}"
-        ) from error
+
+    def numbers(self, count: int) -> bytes:
+        """Read the bytes that follow an answer."""
+        try:
+            numbers = self._lines.read(count)
+        except OSError as error:
+            raise self._failure(error) from error
+        if len(numbers) < count:
+            raise EmulationError(f"the fabric {self._sockname!r} has ended")
+        return numbers
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._lines.close()
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _failure(self, error: OSError) -> EmulationError:
+        if isinstance(error, TimeoutError):
+            return EmulationError(
+                f"the fabric {self._sockname!r} has not answered for {_PATIENCE_S} s"
+            )
+        if isinstance(error, ConnectionResetError | BrokenPipeError):
+            return _refused(self._sockname)
+        return EmulationError(
+            f"no emulated fabric answers under the name {self._sockname!r} ({error.strerror})",
+            "start one with silvan emulate, and name it with --sockname",
+        )
 
 
 def _refused(sockname: str) -> EmulationError:

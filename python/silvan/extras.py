@@ -9,6 +9,7 @@ from silvan.errors import MissingExtraError
 EXTRAS = {
     "cluster": ("distributed", "dask_jobqueue"),
     "figures": ("matplotlib", "PIL", "jinja2"),
+    "live": ("websockets",),
     "schemes": ("numba",),
 }
 """The modules that each extra installs."""

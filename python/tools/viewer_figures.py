@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from live_figures import live
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import silvan
@@ -116,10 +117,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true", help="Measure 11,664 hosts, too.")
     parser.add_argument("--cost", action="store_true", help="Measure the cost of recording, too.")
+    parser.add_argument("--live", action="store_true", help="Measure a live page only.")
     arguments = parser.parse_args()
     script = (ASSETS / "viewer.js").read_bytes()
     print(f"load of the machine: {os.getloadavg()[0]:.1f}", file=sys.stderr)
     print("| figure | measured |\n|---|---|")
+    if arguments.live:
+        live()
+        return 0
     print(f"| JavaScript, compressed | {len(gzip.compress(script, 9)) / 1e3:.0f} kB |")
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -2,13 +2,19 @@ import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
 import { readFacts, readTable } from "./data/page";
 import { Run } from "./data/run";
+import { connect } from "./live/connection";
+import { LiveRun } from "./live/run";
 import * as state from "./state";
 import "./style.css";
 import { App } from "./ui/app";
 
 function start(): void {
   const facts = readFacts();
-  state.runs.value = facts.runs.map((one, index) => new Run(one, (name) => readTable(index, name)));
+  const make = facts.live ? LiveRun : Run;
+  state.runs.value = facts.runs.map(
+    (one, index) => new make(one, (name) => readTable(index, name)),
+  );
+  const [first] = state.runs.value;
   const all = state.instants.value;
   if (all.length) state.time.value = busiest();
   state.readAddress(location.hash);
@@ -17,6 +23,7 @@ function start(): void {
   render(<App facts={facts} />, app);
   state.followState();
   state.followAddress();
+  if (facts.live && first instanceof LiveRun) connect(first, facts.live.path);
   document.documentElement.dataset.ready = "true";
 }
 

@@ -97,6 +97,11 @@ pub enum Command {
         /// One of every switch, or all of them.
         sources: Sources,
     },
+    /// Nodes, ports and scenario, for the browser page.
+    Fabric,
+    /// Counters of all ports and the congestion trees of this instant. As many bytes as the answer states
+    /// follow its line: columns of numbers in the order of the answer.
+    Sample,
     /// Ends the emulation.
     Quit,
 }
@@ -149,17 +154,26 @@ pub(crate) struct ControlSession<'a> {
 type Answer = Result<Value, String>;
 
 impl ControlSession<'_> {
-    /// Answers a line with a line.
-    pub fn answer(&mut self, line: &str) -> String {
+    /// Answers a line with a line, which numbers may follow.
+    pub fn answer(&mut self, line: &str) -> Vec<u8> {
+        let mut numbers = Vec::new();
         let answer = match serde_json::from_str::<Command>(line) {
+            Ok(Command::Sample) => {
+                let sample = crate::view::sample(&self.clients.subnet);
+                numbers = sample.bytes;
+                Ok(sample.header)
+            }
             Ok(command) => self.obey(command),
             Err(error) => Err(format!("not a command: {error}")),
         };
-        match answer {
+        let answer = match answer {
             Ok(value) => json!({ "ok": value }),
             Err(message) => json!({ "error": message }),
-        }
-        .to_string()
+        };
+        let mut bytes = answer.to_string().into_bytes();
+        bytes.push(b'\n');
+        bytes.append(&mut numbers);
+        bytes
     }
 
     fn obey(&mut self, command: Command) -> Answer {
@@ -214,6 +228,9 @@ impl ControlSession<'_> {
                 Some(count) => Ok(json!({ "questions": count })),
                 None => Err("there is no subnet manager to ask".to_owned()),
             },
+            Command::Fabric => Ok(crate::view::fabric(&self.clients.subnet)),
+            // Answered with numbers, before.
+            Command::Sample => Ok(json!({})),
             Command::Quit => {
                 *self.quit = true;
                 Ok(json!({}))

@@ -20,6 +20,7 @@ mod plane;
 mod server;
 mod subnet;
 mod tables;
+mod view;
 mod wire;
 
 #[cfg(test)]

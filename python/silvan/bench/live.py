@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import cycle
 from pathlib import Path
@@ -310,7 +310,24 @@ class _Client:
         return answered / passed
 
 
-def _datagrams_per_second(scenario: Scenario) -> tuple[float, None]:
+def datagrams_per_second(
+    scenario: Scenario,
+    meanwhile: Callable[[Emulation], AbstractContextManager[object]] = nullcontext,
+) -> float:
+    """Measure the requests that a fabric answers per second.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The fabric and its traffic.
+    meanwhile : callable
+        What else the fabric has to do: called with it, entered before the measurement.
+
+    Returns
+    -------
+    float
+        Requests answered per second.
+    """
     with Emulation(scenario, sockname=_sockname()) as emulation:
         tables = emulation.control("tables")["tables"]
         lids = {int(lid, 16) for lid in re.findall(r"^0x(\w+) \d+ : \(Channel", tables, re.M)}
@@ -319,7 +336,8 @@ def _datagrams_per_second(scenario: Scenario) -> tuple[float, None]:
         client = _Client(emulation.sockname)
         try:
             requests = [_Client.port_counters(lid) for lid in sorted(lids)]
-            return client.answered_per_second(requests, MAD_SECONDS), None
+            with meanwhile(emulation):
+                return client.answered_per_second(requests, MAD_SECONDS)
         finally:
             client.close()
 
@@ -366,14 +384,14 @@ LIVE_BENCHMARKS = (
         "datagrams answered, 648 hosts without traffic",
         "1/s",
         50_000,
-        lambda: _datagrams_per_second(Scenario(fabric={"generator": "fat-tree-648"})),
+        lambda: (datagrams_per_second(Scenario(fabric={"generator": "fat-tree-648"})), None),
     ),
     LiveBenchmark(
         "live-mads-running",
         "datagrams answered, 648 hosts at 100 % load",
         "1/s",
         10_000,
-        lambda: _datagrams_per_second(bench_scenario("uniform-100")),
+        lambda: (datagrams_per_second(bench_scenario("uniform-100")), None),
     ),
     LiveBenchmark(
         "live-time-scale",

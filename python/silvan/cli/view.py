@@ -1,4 +1,4 @@
-"""The command that shows finished runs in a browser."""
+"""The command that shows finished runs and live fabrics in a browser."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson
+from silvan.cli.options import AsJson, SockName
 from silvan.cli.printer import note, put, put_json
 from silvan.errors import OutputError, SilvanError
 
 if TYPE_CHECKING:
     from silvan.result import Result
+
+_LAST_PORT = 65535
 
 MOST_RUNS = 12
 """Runs of one page; each adds its data to the file."""
@@ -21,14 +23,14 @@ MOST_RUNS = 12
 
 def view(
     results: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
-            metavar="RESULT [RESULT2]",
+            metavar="[RESULT [RESULT2]]",
             help="The folder of a finished run, or of several (seeds, points of a sweep). "
             "Two runs are shown side by side.",
             show_default=False,
         ),
-    ],
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -46,16 +48,39 @@ def view(
             show_default=False,
         ),
     ] = None,
+    sockname: SockName = "sim",
+    bind: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS:PORT",
+            help="Where --live serves the page; port 0 is any free port.",
+        ),
+    ] = "127.0.0.1:0",
     *,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="Show a fabric of silvan emulate while it runs, named with --sockname."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show finished runs in a browser: map, trees, time, rankings.
+    """Show runs or a live fabric in a browser: map, trees, time.
 
-    The page is one file that needs neither server nor network. What it can show depends on what the
-    run recorded: silvan run --record view records all of it.
+    The page of finished runs is one file that needs neither server nor network. What it can show
+    depends on what the run recorded: silvan run --record view records all of it. With --live, this
+    process serves the page until Ctrl-C, at an address that holds a token; the page changes nothing
+    in the fabric.
     """
     from silvan.viewer import write_page
 
+    if live:
+        if results or out or perfetto:
+            raise SilvanError("--live: shows a running fabric, and no results or files")
+        _serve_live(sockname, bind, as_json=as_json)
+        return
+    if not results:
+        raise SilvanError("no result given", hint="name the folder of a run, or use --live")
     runs = _read(results)
     if perfetto is not None:
         _write_trace(runs, perfetto, with_page=out is not None, as_json=as_json)
@@ -76,6 +101,37 @@ def view(
         _open(path)
     else:
         put(str(path))
+
+
+def _serve_live(sockname: str, bind: str, *, as_json: bool) -> None:
+    """Serve the page of a live fabric until Ctrl-C."""
+    from contextlib import closing, suppress
+
+    from silvan.emulation import ControlChannel
+    from silvan.extras import require_extra
+
+    require_extra("live", "live pages")
+    from silvan.viewer.live import serve_live
+    from silvan.viewer.samples import LiveFabric
+
+    host, _, digits = bind.rpartition(":")
+    if not host or not digits.isdecimal() or int(digits) > _LAST_PORT:
+        raise typer.BadParameter(
+            f"{bind!r} is not ADDRESS:PORT, such as 127.0.0.1:8080", param_hint="--bind"
+        )
+
+    def show(address: str) -> None:
+        import webbrowser
+
+        if as_json:
+            put_json({"address": address})
+            return
+        put(address)
+        if not webbrowser.open(address):
+            note("no browser found; open the address yourself")
+
+    with closing(LiveFabric(ControlChannel(sockname))) as fabric, suppress(KeyboardInterrupt):
+        serve_live(fabric, host.strip("[]"), int(digits), show)
 
 
 def _write_trace(runs: list[Result], path: Path, *, with_page: bool, as_json: bool) -> None:

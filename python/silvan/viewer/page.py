@@ -73,8 +73,29 @@ def page_html(
             for name, table in page.tables.items()
         ]
     facts = {"format": FORMAT, "title": title, "runs": runs}
-    blocks.insert(0, _block("page", "application/json", _script_json(facts)))
-    return _document(title, "\n".join(blocks))
+    return _document(title, facts, blocks)
+
+
+def live_html(
+    title: str, facts: Mapping[str, Any], tables: Mapping[str, pa.Table], live: Mapping[str, Any]
+) -> str:
+    """Return the page of a live fabric, whose samples its server sends.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page.
+    facts : Mapping
+        What the page says of the run, as :func:`write_page` writes it for each run.
+    tables : Mapping of str to pyarrow.Table
+        The tables ``nodes`` and ``ports``.
+    live : Mapping
+        ``path``, where the page finds the samples, relative to its own address.
+    """
+    blocks = [_block(f"run0-{name}", _ARROW, _encoded(table)) for name, table in tables.items()]
+    page = {"format": FORMAT, "title": title, "runs": [facts], "live": live}
+    # The page connects to the server that it comes from, and to no other.
+    return _document(title, page, blocks, connect="'self'")
 
 
 def run_labels(results: Sequence[Result]) -> list[str]:
@@ -171,8 +192,11 @@ def _block(name: str, kind: str, text: str) -> str:
     return f'<script type="{kind}" id="{name}">{text}</script>'
 
 
-def _document(title: str, data: str) -> str:
+def _document(
+    title: str, facts: Mapping[str, Any], blocks: Sequence[str], *, connect: str = "'none'"
+) -> str:
     """Put the page together. Its policy lets run only the program that is in it."""
+    data = "\n".join([_block("page", "application/json", _script_json(facts)), *blocks])
     assets = files("silvan.viewer") / "assets"
     program = (assets / "viewer.js").read_text("utf-8")
     style = (assets / "viewer.css").read_text("utf-8")
@@ -182,6 +206,7 @@ def _document(title: str, data: str) -> str:
             f"script-src '{_digest(program)}'",
             f"style-src '{_digest(style)}'",
             "img-src blob: data:",
+            f"connect-src {connect}",
             "base-uri 'none'",
             "form-action 'none'",
         )

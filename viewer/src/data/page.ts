@@ -36,6 +36,8 @@ export interface PageFacts {
   format: number;
   title: string;
   runs: RunFacts[];
+  /** Where a live fabric's samples are, relative to the address of the page. */
+  live?: { path: string };
 }
 
 /** Read the facts of the page. */

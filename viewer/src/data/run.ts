@@ -113,6 +113,7 @@ export class Run {
   private readonly treePorts: SampledRows | null;
   private readonly treeHosts: SampledRows | null;
   private cached: Forest | null = null;
+  private places: Map<number, number> | null = null;
 
   constructor(
     readonly facts: RunFacts,
@@ -294,6 +295,15 @@ export class Run {
       held.set(lineage, (held.get(lineage) ?? 0) + 1);
     }
     return [...held].sort((a, b) => b[1] - a[1] || a[0] - b[0]).map(([lineage]) => lineage);
+  }
+
+  /** Colour of a tree, by the number of its lineage among the eight largest; none for the others. */
+  colourPlace(tree: number): number | undefined {
+    const largest = this.lineages().slice(0, 8);
+    this.places ??= new Map(
+      largest.sort((a, b) => a - b).map((lineage, place) => [lineage, place]),
+    );
+    return this.places.get(this.lifetimes[tree]?.lineage ?? -1);
   }
 
   /** A measure of each port in an interval, as a share of what the colours and widths show. */

@@ -72,7 +72,6 @@ export class SceneMaker {
   private readonly few: boolean;
   private readonly all: Cables;
   private readonly inner: Cables;
-  private readonly rank: Map<number, number>;
   private stillMarks: { theme: Theme; marks: Mark[] } | null = null;
   private quietLook: { theme: Theme; strokes: Strokes } | null = null;
 
@@ -88,15 +87,11 @@ export class SceneMaker {
       (row) => !run.isHost(run.node[row]) && !run.isHost(run.peerNode(row)),
     );
     this.inner = cablesOf(layout, this.few ? rows : scattered(inner), this.pieces);
-    const largest = run.lineages().slice(0, 8);
-    this.rank = new Map(
-      [...largest].sort((a, b) => a - b).map((lineage, place) => [lineage, place]),
-    );
   }
 
   /** Colour of a tree: that of its lineage, or of all the smaller ones. */
   colourOf(tree: number, theme: Theme): Rgb {
-    const place = this.rank.get(this.run.lifetimes[tree]?.lineage ?? -1);
+    const place = this.run.colourPlace(tree);
     return place === undefined ? theme.otherTrees : theme.trees[place];
   }
 

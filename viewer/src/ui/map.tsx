@@ -27,7 +27,9 @@ const made = new Map<string, SceneMaker>();
 
 /** The geometry of a run in the chosen layout, made once. */
 export function makerOf(run: Run, name: LayoutName): SceneMaker {
-  const key = `${state.runs.value.indexOf(run)} ${name}`;
+  // A live run is another object at each sample.
+  const index = state.runs.value.findIndex((one) => one.facts === run.facts);
+  const key = `${index} ${name}`;
   let maker = made.get(key);
   if (!maker)
     made.set(key, (maker = new SceneMaker(run, name === "cabled" ? cabled(run) : unfolded(run))));

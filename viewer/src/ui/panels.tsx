@@ -16,6 +16,7 @@ const MOST_CLASSES = 8;
 
 const asPercent = (value: Cell) => (value === null ? "" : percent(Number(value)));
 const asBytes = (value: Cell) => (value === null ? "" : bytes(Number(value)));
+const asMilliseconds = (ps: Cell) => String(Number((Number(ps) / 1e9).toFixed(4)));
 const asCount = (value: Cell) => (value === null ? "" : count(Number(value)));
 
 function timed(lines: Line[], title: string, unit: string) {
@@ -255,8 +256,8 @@ function topTrees(run: Run): Ranked {
     columns: [
       { name: "tree" },
       { name: "to" },
-      { name: "from, ms", show: (ps) => String(Number(ps) / 1e9) },
-      { name: "until, ms", show: (ps) => String(Number(ps) / 1e9) },
+      { name: "from, ms", show: asMilliseconds },
+      { name: "until, ms", show: asMilliseconds },
       { name: "peak bytes", show: asBytes },
       { name: "peak ports", show: asCount },
       { name: "contributors", show: asCount },

@@ -3,6 +3,7 @@
 import { useComputed } from "@preact/signals";
 import * as state from "../state";
 import { milliseconds } from "../data/units";
+import { Follow } from "../live/follow";
 import { Chart, type Line } from "./chart";
 
 const SPEEDS = [5, 10, 20, 40];
@@ -64,6 +65,7 @@ export function TimeBar() {
         <output class="now" aria-live="off">
           t = {milliseconds(state.time.value)}
         </output>
+        <Follow />
         <WindowControls marked={marked} />
       </div>
       <input

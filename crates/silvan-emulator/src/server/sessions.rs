@@ -1,4 +1,5 @@
-//! The control channel: a stream of lines, each a command, and a line for each as the answer.
+//! The control channel: a stream of lines, each a command, and a line for each as the answer, which numbers
+//! may follow.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -176,8 +177,7 @@ impl Connection {
                 quit: &mut *at.quit,
             };
             let answer = session.answer(&String::from_utf8_lossy(&line));
-            self.output.extend(answer.bytes());
-            self.output.push_back(b'\n');
+            self.output.extend(answer);
         }
         Some(false)
     }

@@ -157,6 +157,11 @@ impl Subnet {
         self.plane.now()
     }
 
+    /// What the fabric was built from.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
     pub fn state(&self, node: NodeId) -> &NodeState {
         &self.nodes[node.index()]
     }

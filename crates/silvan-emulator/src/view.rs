@@ -1,0 +1,175 @@
+//! What the browser page shows of a live fabric: what is cabled to what, once, and counters and congestion
+//! trees at each sample.
+
+use serde_json::{Map, Value, json};
+use silvan_core::{Bytes, PortId, Vl};
+use silvan_fabric::{Fabric, NodeKind};
+use silvan_model::Forest;
+
+use crate::subnet::Subnet;
+
+/// Number of what is absent: the peer of a port without one, the host of a root inside the fabric.
+const NONE: u32 = u32::MAX;
+/// Traffic classes of a sample; a fabric with more flows is shown without their rates.
+const MOST_CLASSES: usize = 64;
+
+/// Columns of numbers, little-endian, each from a multiple of 8 bytes on, and what they are.
+pub(crate) struct Sample {
+    pub header: Value,
+    pub bytes: Vec<u8>,
+}
+
+/// Ports with a cable, in the order of all tables.
+fn cabled(fabric: &Fabric) -> impl Iterator<Item = PortId> + '_ {
+    let ports = fabric.ports.ids();
+    ports.filter(|&port| fabric.ports[port].link.is_some())
+}
+
+/// Row of each port among the cabled ones.
+fn rows(fabric: &Fabric) -> Vec<u32> {
+    let mut rows = vec![NONE; fabric.ports.len()];
+    for (row, port) in (0..).zip(cabled(fabric)) {
+        rows[port.index()] = row;
+    }
+    rows
+}
+
+/// Nodes, hosts first; cabled ports with the numbers of their nodes; and the scenario with all defaults.
+pub(crate) fn fabric(subnet: &Subnet) -> Value {
+    let fabric = &subnet.fabric;
+    let rows = rows(fabric);
+    let hosts = fabric.host_ids().map(|host| fabric.node_of_host(host));
+    let switches = fabric.switch_ids().map(|one| fabric.node_of_switch(one));
+    let nodes = hosts.chain(switches).map(|node| {
+        json!({
+            "name": fabric.nodes[node].name,
+            "lid": subnet.lid(node).as_u16(),
+            "is_host": fabric.nodes[node].as_host().is_some(),
+        })
+    });
+    let ports = cabled(fabric).map(|id| {
+        let port = &fabric.ports[id];
+        let node = match fabric.nodes[port.node].kind {
+            NodeKind::Host(host) => host.index(),
+            NodeKind::Switch(switch) => fabric.host_count() + switch.index(),
+        };
+        let peer = port.peer.map_or(NONE, |peer| rows[peer.index()]);
+        let rate = port.link.map(|link| fabric.links[link].kind.data_rate());
+        let gbps = rate.map_or(0.0, |rate| rate.bits_per_sec() as f64 / 1e9);
+        json!([node, port.number.as_u8(), peer, gbps])
+    });
+    json!({
+        "nodes": nodes.collect::<Vec<_>>(),
+        "ports": ports.collect::<Vec<_>>(),
+        "scenario": subnet.scenario().effective_toml(),
+    })
+}
+
+/// Counters since the start, queues and trees of this instant.
+pub(crate) fn sample(subnet: &Subnet) -> Sample {
+    let fabric = &subnet.fabric;
+    let engine = &*subnet.plane.engine;
+    let mut columns = Columns::default();
+    let counters: Vec<_> = cabled(fabric)
+        .map(|port| subnet.plane.counters(port))
+        .collect();
+    columns.wide("xmit_bytes", counters.iter().map(|one| one.xmit_bytes));
+    columns.wide(
+        "xmit_wait_ps",
+        counters.iter().map(|one| one.xmit_wait.as_ps()),
+    );
+    columns.wide(
+        "xmit_cong_ps",
+        counters.iter().map(|one| one.xmit_cong.as_ps()),
+    );
+    columns.wide("fecn_marked", counters.iter().map(|one| one.fecn_marked));
+    let queued = |port| -> u64 {
+        let lanes = Vl::all().take(subnet.plane.data_vls());
+        lanes.map(|vl| engine.queued(port, vl).as_u64()).sum()
+    };
+    columns.wide("queued_bytes", cabled(fabric).map(queued));
+    let down = (0..).zip(cabled(fabric));
+    let down = down.filter(|&(_, port)| !subnet.record(port).is_linked());
+    columns.narrow("down_rows", down.map(|(row, _)| row));
+    let classes = &engine.classes()[..engine.classes().len().min(MOST_CLASSES)];
+    let delivered = (0..).zip(classes).map(|(class, _)| engine.class(class));
+    columns.wide("class_bytes", delivered.map(|class| class.delivered_bytes));
+    let section = subnet.scenario().file().probe.trees.as_ref();
+    let half_buffer = subnet.scenario().file().switch.buffer.as_u64() / 2;
+    let threshold = section.and_then(|section| section.threshold);
+    let forest = engine.forest(threshold.unwrap_or(Bytes::from_bytes(half_buffer)));
+    columns.trees(&forest, &rows(fabric));
+    Sample {
+        header: json!({
+            "time_ps": subnet.now().as_ps(),
+            "classes": classes,
+            "columns": columns.header,
+            "bytes": columns.bytes.len(),
+        }),
+        bytes: columns.bytes,
+    }
+}
+
+#[derive(Default)]
+struct Columns {
+    header: Map<String, Value>,
+    bytes: Vec<u8>,
+}
+
+impl Columns {
+    /// Numbers of 64 bits.
+    fn wide(&mut self, name: &str, values: impl Iterator<Item = u64>) {
+        let start = self.bytes.len();
+        self.bytes.extend(values.flat_map(u64::to_le_bytes));
+        let count = (self.bytes.len() - start) / 8;
+        self.header
+            .insert(name.to_owned(), json!([8, start, count]));
+    }
+
+    /// Numbers of 32 bits.
+    fn narrow(&mut self, name: &str, values: impl Iterator<Item = u32>) {
+        let start = self.bytes.len();
+        self.bytes.extend(values.flat_map(u32::to_le_bytes));
+        let count = (self.bytes.len() - start) / 4;
+        self.header
+            .insert(name.to_owned(), json!([4, start, count]));
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+    }
+
+    /// Trees, their Port VLs and their hosts; the latter two have the place of their tree in the first.
+    fn trees(&mut self, forest: &Forest, rows: &[u32]) {
+        let row = |port: PortId| rows[port.index()];
+        let trees = || forest.trees.iter();
+        self.narrow("root_row", trees().map(|tree| row(tree.root)));
+        self.narrow("root_vl", trees().map(|tree| u32::from(tree.vl.as_u8())));
+        let destination = |host: silvan_core::HostId| host.index() as u32;
+        let destinations = trees().map(|tree| tree.destination.map_or(NONE, destination));
+        self.narrow("destination", destinations);
+        self.narrow(
+            "contributors",
+            trees().map(|tree| tree.contributors() as u32),
+        );
+        self.narrow("victims", trees().map(|tree| tree.victims() as u32));
+        let members = || {
+            let all = (0..).zip(trees());
+            all.flat_map(|(tree, of)| of.members.iter().map(move |member| (tree, member)))
+        };
+        self.narrow("port_tree", members().map(|(tree, _)| tree));
+        self.narrow("port_row", members().map(|(_, one)| row(one.port)));
+        self.narrow("port_depth", members().map(|(_, one)| one.depth));
+        let parents = members().map(|(_, one)| row(one.parent.unwrap_or(one.port)));
+        self.narrow("port_parent", parents);
+        self.wide("port_queued", members().map(|(_, one)| one.queued.as_u64()));
+        let shares = || {
+            let all = (0..).zip(trees());
+            all.flat_map(|(tree, of)| of.shares.iter().map(move |share| (tree, share)))
+        };
+        self.narrow("host_tree", shares().map(|(tree, _)| tree));
+        self.narrow("host", shares().map(|(_, one)| one.host.index() as u32));
+        self.wide(
+            "contributing",
+            shares().map(|(_, one)| one.contributing.as_u64()),
+        );
+        self.wide("victim", shares().map(|(_, one)| one.victim.as_u64()));
+    }
+}

@@ -1,0 +1,207 @@
+"""The server of the live page: the page over HTTP, and samples over a WebSocket.
+
+The address holds a random token, so that other users of the machine cannot read along. Nothing
+that a browser sends has an effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Callable
+from http import HTTPStatus
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+
+from silvan.viewer.page import live_html
+from silvan.viewer.samples import LiveFabric, Sample, message
+
+SAMPLES = "samples"
+"""Where the page finds the samples, below its own address."""
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# A page that reads more slowly misses samples, so that they do not pile up.
+_MOST_UNREAD = 4 << 20
+_MOST_PAGES = 16
+_ENDED = 1001
+_NOT_ALLOWED = 1008
+
+
+class LiveServer:
+    """Serves the page of a live fabric, inside a running event loop.
+
+    Parameters
+    ----------
+    fabric : LiveFabric
+        The fabric.
+    host : str
+        Address to listen at.
+    port : int
+        Port to listen at; 0 for a free one.
+    interval_s : float
+        Time between two samples.
+    """
+
+    def __init__(
+        self,
+        fabric: LiveFabric,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        interval_s: float = 0.1,
+    ) -> None:
+        self._fabric = fabric
+        self._host = host
+        self._port = port
+        self._interval_s = interval_s
+        self._token = secrets.token_urlsafe(16)
+        self._pages: set[ServerConnection] = set()
+        self._watched = asyncio.Event()
+        self._server: Server | None = None
+        self._html = live_html(
+            fabric.name, fabric.facts(), fabric.tables(), {"path": SAMPLES}
+        ).encode()
+
+    @property
+    def address(self) -> str:
+        """Where a browser finds the page."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._port}/{self._token}/"
+
+    async def serve(self) -> None:
+        """Send samples until the fabric ends, which raises an :class:`EmulationError`."""
+        before: Sample | None = None
+        loop = asyncio.get_running_loop()
+        while True:
+            if not self._pages:
+                # What has happened since the last page went is no part of a sample.
+                before = None
+                self._watched.clear()
+                await self._watched.wait()
+            due = loop.time() + self._interval_s
+            after = await asyncio.to_thread(self._fabric.sample)
+            if before is not None and after.time_ps > before.time_ps:
+                self._send(message(before, after))
+            before = after
+            await asyncio.sleep(max(0.0, due - loop.time()))
+
+    async def __aenter__(self) -> Self:
+        self._server = await serve(
+            self._connected,
+            self._host,
+            self._port,
+            process_request=self._respond,
+            compression=None,
+            max_size=1024,
+            open_timeout=5,
+            server_header=None,
+        )
+        self._port = next(iter(self._server.sockets)).getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._server is not None:
+            self._server.close(code=_ENDED, reason="the server has ended")
+            await self._server.wait_closed()
+
+    def _send(self, data: bytes) -> None:
+        for page in self._pages:
+            if page.transport.get_write_buffer_size() < _MOST_UNREAD:
+                page.protocol.send_binary(data)
+                page.send_data()
+
+    async def _connected(self, page: ServerConnection) -> None:
+        if len(self._pages) >= _MOST_PAGES:
+            await page.close(_NOT_ALLOWED, f"{_MOST_PAGES} pages are open")
+            return
+        self._pages.add(page)
+        self._watched.set()
+        try:
+            async for _ in page:
+                await page.close(_NOT_ALLOWED, "the page is read-only")
+        finally:
+            self._pages.discard(page)
+
+    def _respond(self, _page: ServerConnection, request: Request) -> Response | None:
+        """Answer a request; ``None`` lets a WebSocket be opened."""
+        path = urlsplit(request.path).path
+        token, _, name = path.removeprefix("/").partition("/")
+        is_known = hmac.compare_digest(token.encode(), self._token.encode())
+        if not is_known or not self._is_own_host(request):
+            return _text(
+                HTTPStatus.FORBIDDEN, "silvan view --live prints the address of the page\n"
+            )
+        if name == "":
+            return _response(HTTPStatus.OK, "text/html; charset=utf-8", self._html)
+        if name != SAMPLES:
+            return _text(HTTPStatus.NOT_FOUND, "there is no such page\n")
+        # Browsers name the page that opens a connection; another one is not to read along.
+        if request.headers.get("Origin") != f"http://{request.headers['Host']}":
+            return _text(HTTPStatus.FORBIDDEN, "another page opened the connection\n")
+        return None
+
+    def _is_own_host(self, request: Request) -> bool:
+        """Refuse names of this machine that another site has made up (DNS rebinding)."""
+        name = urlsplit(f"//{request.headers.get('Host', '')}").hostname
+        return self._host not in _LOOPBACK or name in _LOOPBACK
+
+
+def _response(status: HTTPStatus, kind: str, body: bytes) -> Response:
+    headers = Headers(
+        {
+            "Content-Type": kind,
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+            "Connection": "close",
+            # The token stays in the address.
+            "Referrer-Policy": "no-referrer",
+            "X-Content-Type-Options": "nosniff",
+            "Content-Security-Policy": "frame-ancestors 'none'",
+        }
+    )
+    return Response(status.value, status.phrase, headers, body)
+
+
+def _text(status: HTTPStatus, text: str) -> Response:
+    return _response(status, "text/plain; charset=utf-8", text.encode())
+
+
+def serve_live(fabric: LiveFabric, host: str, port: int, show: Callable[[str], None]) -> None:
+    """Serve the page of a fabric until the fabric ends or Ctrl-C.
+
+    Parameters
+    ----------
+    fabric : LiveFabric
+        The fabric.
+    host : str
+        Address to listen at.
+    port : int
+        Port to listen at; 0 for a free one.
+    show : callable
+        Called with the address of the page, when it can be opened.
+
+    Raises
+    ------
+    EmulationError
+        The fabric has ended.
+    OSError
+        The address is in use, or not of this machine.
+    """
+
+    async def served() -> None:
+        async with LiveServer(fabric, host=host, port=port) as server:
+            show(server.address)
+            await server.serve()
+
+    asyncio.run(served())

@@ -1,0 +1,233 @@
+"""Samples of a live fabric: read from the emulator, and written for the page.
+
+A message for the page is a header in JSON and columns of numbers. It holds only the ports that have
+sent, waited or queued since the sample before, and the congestion trees of the instant.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from silvan.emulation import ControlChannel
+
+_COUNTED = {
+    "xmit_bytes": ("xmit_bytes", 1.0),
+    "xmit_wait_ps": ("xmit_wait_ns", 1e-3),
+    "xmit_cong_ps": ("xmit_cong_ns", 1e-3),
+    "fecn_marked": ("fecn_marked", 1.0),
+}
+"""Columns of the emulator that grow, with their names and units in the page."""
+
+_TREES = (
+    "root_row",
+    "root_vl",
+    "destination",
+    "contributors",
+    "victims",
+    "port_tree",
+    "port_row",
+    "port_depth",
+    "port_parent",
+    "port_queued",
+    "host_tree",
+    "host",
+    "contributing",
+    "victim",
+)
+_FABRIC_KEYS = ("generator", "sizes", "children", "parents", "k", "n", "switches")
+
+Column = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Counters since the start, and the trees of an instant.
+
+    Attributes
+    ----------
+    time_ps : int
+        Simulated time.
+    classes : tuple of str
+        Names of the traffic classes.
+    columns : Mapping of str to numpy.ndarray
+        What the emulator has sent.
+    """
+
+    time_ps: int
+    classes: tuple[str, ...]
+    columns: Mapping[str, Column]
+
+
+class LiveFabric:
+    """A running emulated fabric, as the page sees it.
+
+    Parameters
+    ----------
+    channel : ControlChannel
+        A connection to its control channel.
+    """
+
+    def __init__(self, channel: ControlChannel) -> None:
+        self._channel = channel
+        described = channel.answer("fabric")
+        self._scenario_toml: str = described["scenario"]
+        self._scenario = tomllib.loads(self._scenario_toml)
+        self._nodes: list[dict[str, Any]] = described["nodes"]
+        self._ports = np.asarray(described["ports"], np.float64).reshape(-1, 4)
+
+    @property
+    def name(self) -> str:
+        """Name of the scenario."""
+        return str(self._scenario["name"])
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the page says of the fabric."""
+        from silvan import __version__
+
+        fabric = self._scenario["fabric"]
+        return {
+            "label": self.name,
+            "name": self.name,
+            "description": self._scenario.get("description", ""),
+            "scheme": self._scenario["control"]["scheme"],
+            "seed": self._scenario["run"]["seed"],
+            "version": __version__,
+            "hash": "",
+            "fabric": {key: fabric[key] for key in _FABRIC_KEYS if key in fabric},
+            "hosts": sum(node["is_host"] for node in self._nodes),
+            "duration_ps": 0,
+            "warm_up_ps": 0,
+            "link_gbps": float(self._ports[:, 3].max(initial=0)),
+            "rates_gbps": {},
+            "groups": ["all hosts"],
+            "merged_samples": 1,
+            "skipped_trees": 1,
+            "tables": ["nodes", "ports"],
+            "scenario": self._scenario_toml,
+            "parameters": {},
+        }
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the nodes and the ports, as :func:`silvan.viewer.tables.page_tables` does."""
+        nodes = self._nodes
+        hosts = [node["is_host"] for node in nodes]
+        lids = [node["lid"] if node["is_host"] and node["lid"] else None for node in nodes]
+        nothing = np.zeros(len(self._ports))
+        return {
+            "nodes": pa.table(
+                {
+                    "name": pa.array([node["name"] for node in nodes]),
+                    "lid": pa.array(lids, pa.uint32()),
+                    "role": pa.array([None] * len(nodes), pa.utf8()).dictionary_encode(),
+                    "receives": pa.array(hosts),
+                    "delivered_bytes": pa.array([None] * len(nodes), pa.float64()),
+                    "injected_bytes": pa.array([None] * len(nodes), pa.float64()),
+                }
+            ),
+            "ports": pa.table(
+                {
+                    "node": self._ports[:, 0].astype(np.uint32),
+                    "number": self._ports[:, 1].astype(np.uint16),
+                    "peer": self._ports[:, 2].astype(np.uint32),
+                    "rate_gbps": self._ports[:, 3].astype(np.float32),
+                    "xmit_bytes": nothing,
+                    "xmit_pkts": nothing,
+                    "xmit_wait_ps": nothing,
+                    "xmit_cong_ps": nothing,
+                    "fecn_marked": nothing,
+                }
+            ),
+        }
+
+    def sample(self) -> Sample:
+        """Read counters and trees of this instant."""
+        header = self._channel.answer("sample")
+        data = self._channel.numbers(header["bytes"])
+        columns = {
+            name: np.frombuffer(data, f"<u{width}", count, start)
+            for name, (width, start, count) in header["columns"].items()
+        }
+        return Sample(header["time_ps"], tuple(header["classes"]), columns)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+
+def message(before: Sample, after: Sample) -> bytes:
+    """Write what the page needs of a sample.
+
+    Parameters
+    ----------
+    before : Sample
+        The sample before.
+    after : Sample
+        The sample.
+
+    Returns
+    -------
+    bytes
+        The length of the header in 32 bits, the header, and from the next multiple of 8 bytes on
+        the columns, each from a multiple of 8 bytes on; all little-endian.
+    """
+    grown = {
+        name: (after.columns[name] - before.columns[name]).astype(np.float32) * np.float32(factor)
+        for name, (_, factor) in _COUNTED.items()
+    }
+    queued = after.columns["queued_bytes"]
+    changed = np.flatnonzero(np.logical_or.reduce([queued, *grown.values()]))
+    columns: dict[str, Column] = {
+        "rows": changed.astype(np.uint32),
+        **{name: grown[key][changed] for key, (name, _) in _COUNTED.items()},
+        "queued_bytes": queued[changed].astype(np.float32),
+        "down_rows": after.columns["down_rows"],
+        "class_bytes": _since(before, after).astype(np.float64),
+    }
+    for name in _TREES:
+        values = after.columns[name]
+        columns[name] = values.astype(np.float64) if values.itemsize == 8 else values
+    header = {"from_ps": before.time_ps, "time_ps": after.time_ps, "classes": after.classes}
+    return packed(header, columns)
+
+
+def _since(before: Sample, after: Sample) -> npt.NDArray[np.uint64]:
+    """Return the growth by class; classes that are new start from zero."""
+    delivered: npt.NDArray[np.uint64] = after.columns["class_bytes"].astype(np.uint64)
+    known = before.columns["class_bytes"]
+    delivered[: len(known)] -= known
+    return delivered
+
+
+def packed(header: Mapping[str, Any], columns: Mapping[str, Column]) -> bytes:
+    """Write a header and columns; see :func:`message`."""
+    kinds = {}
+    start = 0
+    for name, values in columns.items():
+        kinds[name] = [values.dtype.kind + str(8 * values.itemsize), start, len(values)]
+        start += -(-values.nbytes // 8) * 8
+    text = json.dumps({**header, "columns": kinds}, separators=(",", ":")).encode()
+    parts = [struct.pack("<I", len(text)), text, b" " * (-(4 + len(text)) % 8)]
+    for values in columns.values():
+        parts += [values.tobytes(), b"\0" * (-values.nbytes % 8)]
+    return b"".join(parts)
+
+
+def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, Column]]:
+    """Read what :func:`packed` has written."""
+    (length,) = struct.unpack_from("<I", data)
+    header: dict[str, Any] = json.loads(data[4 : 4 + length])
+    first = -(-(4 + length) // 8) * 8
+    columns: dict[str, Column] = {
+        name: np.frombuffer(data, f"<{kind[0]}{int(kind[1:]) // 8}", count, first + start)
+        for name, (kind, start, count) in header.pop("columns").items()
+    }
+    return header, columns

@@ -1,0 +1,289 @@
+"""The live page: what its server sends, to whom, and what a browser shows of it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page
+from websockets.exceptions import ConnectionClosedError, InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin
+
+import silvan
+from silvan.emulation import ControlChannel, Emulation
+from silvan.live_programs import opensm
+from silvan.viewer.samples import LiveFabric, message, unpacked
+from tests.emulator.conftest import LINE
+
+INCAST = """\
+name = "sixteen"
+
+[fabric]
+generator = "k-ary-n-tree"
+k = 4
+n = 2
+
+[[traffic.incast]]
+to = "host-0000"
+from = ["host-0001", "host-0004", "host-0005", "host-0008", "host-0012"]
+"""
+
+CROSSING = (
+    LINE
+    + """
+[[traffic.flow]]
+from = "a"
+to = "c"
+
+[[traffic.flow]]
+from = "b"
+to = "d"
+"""
+)
+"""Two flows, which have a cable each as long as there are two."""
+
+
+@contextmanager
+def emulated(toml: str, name: str) -> Iterator[Emulation]:
+    """Serve a fabric that is slower than the clock, so that it needs little processor time."""
+    with Emulation(silvan.Scenario.from_toml(toml), sockname=name, time_scale=0.01) as emulation:
+        yield emulation
+
+
+@contextmanager
+def served(emulation: Emulation) -> Iterator[str]:
+    """Serve the page of a fabric by the command, and return its address."""
+    words = [sys.executable, "-m", "silvan", "view", "--live", "--json"]
+    with subprocess.Popen(
+        [*words, "--sockname", emulation.sockname], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            text = process.stdout.readline()
+            while not text.rstrip().endswith("}"):
+                text += process.stdout.readline()
+            yield json.loads(text)["address"]
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[tuple[Emulation, str]]:
+    """Serve an incast."""
+    with emulated(INCAST, "test-view-live") as emulation, served(emulation) as address:
+        yield emulation, address
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    for _ in range(100_000):
+        if condition():
+            return
+    raise AssertionError("has not come about")
+
+
+@pytest.fixture
+def congested(live: tuple[Emulation, str]) -> Iterator[LiveFabric]:
+    """Stop the incast while it has a tree."""
+    emulation, _ = live
+    with closing(LiveFabric(ControlChannel(emulation.sockname))) as fabric:
+        wait_for(lambda: 0 in fabric.sample().columns["destination"])
+        emulation.control("pause")
+        yield fabric
+        emulation.control("resume")
+
+
+def test_sample_has_what_other_readings_of_the_fabric_have(
+    live: tuple[Emulation, str], congested: LiveFabric
+) -> None:
+    status = live[0].control("status")
+    sample = congested.sample()
+    assert sample.time_ps == round(status["simulated_s"] * 1e12)
+    assert sample.columns["class_bytes"].sum() == status["delivered_bytes"]
+    # The search for trees counts Port VLs, and the switches count queues; there is one lane.
+    of_switch = sample.columns["port_row"] >= 16
+    in_trees = sample.columns["port_queued"][of_switch]
+    assert in_trees.sum() > 0
+    queued = sample.columns["queued_bytes"][sample.columns["port_row"][of_switch]]
+    np.testing.assert_array_equal(in_trees, queued)
+    # The root that faces the receiver of the incast, host 0, is the port of its cable.
+    ports = congested.tables()["ports"]
+    (tree,) = np.flatnonzero(sample.columns["destination"] == 0)
+    root = int(sample.columns["root_row"][tree])
+    assert ports["node"][ports["peer"][root].as_py()].as_py() == 0
+
+
+def test_message_is_the_difference_of_two_samples(
+    live: tuple[Emulation, str], congested: LiveFabric
+) -> None:
+    emulation, _ = live
+    before = congested.sample()
+    emulation.control("resume")
+    wait_for(lambda: congested.sample().time_ps > before.time_ps + 10**7)
+    emulation.control("pause")
+    after = congested.sample()
+    header, columns = unpacked(message(before, after))
+    assert (header["from_ps"], header["time_ps"]) == (before.time_ps, after.time_ps)
+    sent = np.zeros(len(after.columns["xmit_bytes"]))
+    sent[columns["rows"]] = columns["xmit_bytes"]
+    expected = after.columns["xmit_bytes"].astype(float) - before.columns["xmit_bytes"]
+    assert sent.sum() > 0
+    np.testing.assert_allclose(sent, expected, rtol=1e-6)
+    # Ports on which nothing has happened are not in it.
+    assert len(columns["rows"]) < len(sent)
+
+
+def get(address: str, path: str | None = None, **headers: str) -> http.client.HTTPResponse:
+    """Ask the server for a page."""
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=20)
+    connection.request("GET", parts.path if path is None else path, headers=headers)
+    return connection.getresponse()
+
+
+@pytest.mark.slow
+def test_only_who_knows_the_token_gets_the_page(live: tuple[Emulation, str]) -> None:
+    address = live[1]
+    assert urlsplit(address).hostname == "127.0.0.1"
+    page = get(address)
+    text = page.read().decode()
+    assert page.status == 200
+    assert "connect-src 'self'" in text
+    assert page.headers["Referrer-Policy"] == "no-referrer"
+    wrong = urlsplit(address).path[:-2] + "/"
+    for path in ("/", wrong, f"{wrong}samples", "/../"):
+        assert get(address, path).status == 403, path
+    assert get(address, Host="silvan.example").status == 403
+    assert get(address, urlsplit(address).path + "other").status == 404
+
+
+@pytest.mark.slow
+def test_other_pages_cannot_open_a_connection(live: tuple[Emulation, str]) -> None:
+    address = live[1]
+    samples = address.replace("http:", "ws:") + "samples"
+    own = f"http://{urlsplit(address).netloc}"
+    for origin in (None, "http://example.org", own.replace("127.0.0.1", "localhost")):
+        with pytest.raises(InvalidStatus) as refused:
+            connect(samples, origin=Origin(origin) if origin else None)
+        assert refused.value.response.status_code == 403
+    with connect(samples, origin=Origin(own)) as connection:
+        header, columns = unpacked(connection.recv(timeout=30, decode=False))
+        assert header["time_ps"] > header["from_ps"]
+        assert len(columns["rows"]) > 0
+        connection.send("pause")
+        with pytest.raises(ConnectionClosedError):
+            list(connection)
+        assert connection.close_code == 1008
+
+
+@pytest.mark.slow
+def test_command_names_a_fabric_that_is_not_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from silvan.cli import main
+
+    assert main(["view", "--live", "--sockname", "no-such-fabric"]) == 2
+    assert "no emulated fabric answers" in capsys.readouterr().err
+    assert main(["view", "--live", "results"]) == 2
+    assert main(["view", "--live", "--bind", "8080"]) == 2
+    assert main(["view"]) == 2
+
+
+@pytest.fixture
+def live_page(browser: Browser) -> Iterator[Callable[[str], Page]]:
+    """Open live pages, and fail if one complains or asks for anything but its address."""
+    complaints: list[str] = []
+    pages = []
+
+    def opened(address: str) -> Page:
+        page = browser.new_page(viewport={"width": 1200, "height": 800})
+        pages.append(page)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda request: None if address in request.url else complaints.append(request.url),
+        )
+        page.goto(address)
+        page.get_by_text("connected", exact=True).wait_for()
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert complaints == []
+
+
+def wait_until(page: Page, condition: Callable[[], bool]) -> None:
+    """Wait until something holds; the policy of the page forbids what Playwright waits with."""
+    for _ in range(1000):
+        if condition():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("has not come about")
+
+
+def now_ms(page: Page) -> float:
+    """Return the instant that the page shows."""
+    return float(page.locator("output.now").inner_text().split()[2])
+
+
+def samples(page: Page) -> int:
+    """Return how many samples the page has."""
+    slider = page.get_by_role("slider", name="Instant")
+    return int(slider.get_attribute("max") or 0) + 1
+
+
+@pytest.mark.slow
+@pytest.mark.needs("chromium")
+def test_page_follows_until_one_goes_back(
+    live: tuple[Emulation, str], live_page: Callable[[str], Page]
+) -> None:
+    page = live_page(live[1])
+    first = now_ms(page)
+    wait_until(page, lambda: now_ms(page) > first)
+    button = page.get_by_role("button", name="Live")
+    assert button.get_attribute("aria-pressed") == "true"
+    wait_until(page, lambda: samples(page) > 6)
+    page.get_by_role("slider", name="Instant").fill("1")
+    back, had = now_ms(page), samples(page)
+    wait_until(page, lambda: samples(page) > had + 3)
+    assert now_ms(page) == back
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    wait_until(page, lambda: now_ms(page) > back)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("chromium", "opensm", "ibsim-utils")
+def test_tree_of_a_cut_cable_appears(live_page: Callable[[str], Page], tmp_path: Path) -> None:
+    with (
+        emulated(CROSSING, "test-view-cut") as emulation,
+        opensm(emulation, tmp_path),
+        served(emulation) as address,
+    ):
+        page = live_page(address)
+        wait_until(page, lambda: samples(page) > 3)
+        page.get_by_role("tab", name="Trees").click()
+        ranking = page.locator("#ranking")
+        assert ranking.locator("tbody tr").count() == 0
+        with closing(LiveFabric(ControlChannel(emulation.sockname))) as fabric:
+            assert emulation.control("cut", port="left:5")["peer"] == "right:6"
+            events = page.locator("p.events")
+            wait_until(page, lambda: "left:5 down" in events.inner_text())
+            # OpenSM sends both flows over the other cable, which is too slow for them.
+            wait_until(page, lambda: ranking.locator("tbody tr").count() > 0)
+            ((root,), ports) = fabric.sample().columns["root_row"], fabric.tables()["ports"]
+        # The nodes of a fabric are its four hosts, and the switches left and right.
+        assert (ports["node"][root].as_py(), ports["number"][root].as_py()) == (4, 7)
+        ranking.get_by_role("button", name="T0").click()
+        page.get_by_role("heading", name="Port left:7").wait_for()

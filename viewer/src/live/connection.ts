@@ -1,0 +1,64 @@
+// The connection to the server of a live fabric.
+
+import { batch, signal } from "@preact/signals";
+import * as state from "../state";
+import { readMessage, type Message } from "./message";
+import type { LiveRun } from "./run";
+
+export type LiveStatus = "connecting" | "live" | "lost";
+
+/** Null: the page shows finished runs. */
+export const liveStatus = signal<LiveStatus | null>(null);
+const RETRY_MS = 2000;
+
+/** Show what the server sends, and connect again where the connection is lost. */
+export function connect(run: LiveRun, path: string): void {
+  let waiting: Message[] = [];
+  let frame = 0;
+  const show = () => {
+    frame = 0;
+    const messages = waiting;
+    waiting = [];
+    batch(() => {
+      const isNewest = isAtEnd();
+      state.runs.value = [run.with(messages)];
+      const [first, last] = [run.times[0], run.times[run.times.length - 1]];
+      state.time.value = isNewest ? last : Math.max(first, state.time.value);
+      liveStatus.value = "live";
+    });
+  };
+  const open = () => {
+    const address = new URL(path, location.href);
+    address.protocol = "ws:";
+    address.hash = "";
+    const socket = new WebSocket(address);
+    socket.binaryType = "arraybuffer";
+    socket.onmessage = (event) => {
+      const message = readMessage(event.data as ArrayBuffer);
+      const last = waiting.at(-1)?.time_ps ?? run.times[run.times.length - 1] ?? 0;
+      // Another fabric may answer at the address: its time starts again.
+      if (message.time_ps <= last) location.reload();
+      waiting.push(message);
+      frame ||= requestAnimationFrame(show);
+    };
+    socket.onclose = () => {
+      liveStatus.value = "lost";
+      setTimeout(open, RETRY_MS);
+    };
+  };
+  liveStatus.value = "connecting";
+  open();
+}
+
+/** Whether the newest sample is shown, so that the next one is to be. */
+export function isAtEnd(): boolean {
+  const all = state.instants.value;
+  return all.length === 0 || state.time.value >= all[all.length - 1];
+}
+
+/** Show the newest sample, and follow. */
+export function follow(): void {
+  const all = state.instants.value;
+  state.playing.value = false;
+  if (all.length) state.time.value = all[all.length - 1];
+}

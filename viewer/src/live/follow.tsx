@@ -1,0 +1,22 @@
+// Where the page shows a live fabric: the state of the connection, and the way back to the newest sample.
+
+import { follow, isAtEnd, liveStatus, type LiveStatus } from "./connection";
+
+const WORDS: Record<LiveStatus, string> = {
+  connecting: "connecting",
+  live: "connected",
+  lost: "connection lost, trying again",
+};
+
+export function Follow() {
+  const status = liveStatus.value;
+  if (status === null) return null;
+  return (
+    <span class="live">
+      <button type="button" aria-pressed={isAtEnd()} onClick={follow}>
+        Live
+      </button>
+      <span role="status">{WORDS[status]}</span>
+    </span>
+  );
+}

@@ -1,0 +1,136 @@
+// The last samples of a live fabric, as a run of that length.
+
+import type { Event, Forest, PortSeries } from "../data/run";
+import type { Message } from "./message";
+import { LiveTrees, type Names } from "./trees";
+
+/** Samples that are kept: half a minute at ten a second. */
+const MOST_SAMPLES = 300;
+/** Values of each counter; larger fabrics keep fewer samples. */
+const MOST_CELLS = 4_000_000;
+const MOST_EVENTS = 500;
+const COLUMNS = ["xmit_bytes", "xmit_wait_ns", "xmit_cong_ns", "fecn_marked", "queued_bytes"];
+
+export class History {
+  readonly capacity: number;
+  times = new Float64Array();
+  /** Length of each interval in picoseconds. */
+  lengths = new Float64Array();
+  series: PortSeries;
+  forests: Forest[] = [];
+  treeCount = new Float64Array();
+  treeBytes = new Float64Array();
+  classes: string[] = [];
+  events: Event[] = [];
+  largestQueue = 1;
+  readonly trees: LiveTrees;
+  private byClass: Float64Array[] = [];
+  private spare: Record<string, Float32Array> = {};
+  private whole: Record<string, Float32Array> = {};
+  private down = new Set<number>();
+
+  constructor(
+    readonly ports: number,
+    readonly hosts: number,
+    private readonly names: Names,
+  ) {
+    this.capacity = Math.max(20, Math.min(MOST_SAMPLES, Math.floor(MOST_CELLS / ports)));
+    this.trees = new LiveTrees(names);
+    for (const name of COLUMNS) {
+      this.whole[name] = new Float32Array(ports * this.capacity);
+      this.spare[name] = new Float32Array(ports * this.capacity);
+    }
+    this.series = this.view(0);
+  }
+
+  get samples(): number {
+    return this.times.length;
+  }
+
+  get lifetimes() {
+    return this.trees.lifetimes;
+  }
+
+  /** Bytes delivered in each interval, class by class. */
+  get classSeries(): Float64Array {
+    const values = new Float64Array(this.byClass.length * this.samples);
+    this.byClass.forEach((series, index) => values.set(series, index * this.samples));
+    return values;
+  }
+
+  /** Bytes delivered in each interval to a host, on average. */
+  get groupSeries(): Float64Array {
+    const values = new Float64Array(this.samples);
+    for (const series of this.byClass)
+      series.forEach((bytes, sample) => (values[sample] += bytes / this.hosts));
+    return values;
+  }
+
+  /** Take a sample; the oldest one is dropped where there is no more room. */
+  add(message: Message): void {
+    const { time_ps: time, columns } = message;
+    const dropped = this.samples === this.capacity ? 1 : 0;
+    const append = (values: Float64Array, value: number) =>
+      Float64Array.of(...values.subarray(dropped), value);
+    this.addPorts(columns, dropped);
+    this.addClasses(message, dropped);
+    this.times = append(this.times, time);
+    this.lengths = append(this.lengths, time - message.from_ps);
+    const forest = this.trees.add(message);
+    this.forests = [...this.forests.slice(dropped), forest];
+    this.forests.forEach((one, sample) => (one.sample = sample));
+    this.treeCount = append(this.treeCount, forest.trees.length);
+    const bytes = forest.trees.reduce((sum, tree) => sum + tree.queued, 0);
+    this.treeBytes = append(this.treeBytes, bytes);
+    this.addEvents(new Set(columns.down_rows), time);
+    if (dropped) this.trees.forget(this.times[0]);
+    this.series = this.view(this.samples);
+  }
+
+  private addPorts(columns: Message["columns"], dropped: number): void {
+    const [before, after] = [this.samples, this.samples + 1 - dropped];
+    for (const name of COLUMNS) {
+      const [old, made] = [this.whole[name], this.spare[name]];
+      for (let row = 0; row < this.ports; row++) {
+        made.set(old.subarray(row * before + dropped, (row + 1) * before), row * after);
+        made[(row + 1) * after - 1] = 0;
+      }
+      const values = columns[name];
+      columns.rows.forEach((row: number, at: number) => {
+        made[(row + 1) * after - 1] = values[at];
+      });
+      [this.whole[name], this.spare[name]] = [made, old];
+    }
+    for (const bytes of columns.queued_bytes)
+      this.largestQueue = Math.max(this.largestQueue, bytes);
+  }
+
+  private addClasses({ classes, columns }: Message, dropped: number): void {
+    this.classes = classes;
+    this.byClass = classes.map((_, index) => {
+      const before = this.byClass[index] ?? new Float64Array(this.samples);
+      return Float64Array.of(...before.subarray(dropped), columns.class_bytes[index]);
+    });
+  }
+
+  private addEvents(down: Set<number>, time: number): void {
+    const changes = [
+      ...[...down]
+        .filter((row) => !this.down.has(row))
+        .map((row) => `${this.names.port(row)} down`),
+      ...[...this.down].filter((row) => !down.has(row)).map((row) => `${this.names.port(row)} up`),
+    ];
+    this.down = down;
+    const from = this.times[0];
+    this.events = [
+      ...this.events.filter((event) => event.time >= from),
+      ...changes.map((text) => ({ time, kind: "link", text: `link ${text}` })),
+    ].slice(-MOST_EVENTS);
+  }
+
+  private view(samples: number): PortSeries {
+    const cells = this.ports * samples;
+    const entries = COLUMNS.map((name) => [name, this.whole[name].subarray(0, cells)]);
+    return Object.fromEntries(entries) as PortSeries;
+  }
+}

@@ -1,0 +1,70 @@
+// A live fabric as a run whose samples are the last ones.
+
+import { Run, type Forest } from "../data/run";
+import type { RunFacts } from "../data/page";
+import type { Table } from "apache-arrow";
+import { History } from "./history";
+import type { Message } from "./message";
+
+/** What changes with each sample. */
+const CHANGING = [
+  "times",
+  "series",
+  "classes",
+  "classSeries",
+  "groupSeries",
+  "treeCount",
+  "treeBytes",
+  "lifetimes",
+  "events",
+  "largestQueue",
+] as const;
+
+export class LiveRun extends Run {
+  private readonly history: History;
+
+  constructor(facts: RunFacts, load: (name: string) => Table) {
+    super(facts, load);
+    this.history = new History(this.ports, this.hosts, {
+      host: (host) => this.nodes[host].name,
+      port: (row) => this.portName(row),
+      isHostPort: (row) => this.isHost(this.node[row]),
+    });
+    for (const name of CHANGING)
+      Object.defineProperty(this, name, { get: () => this.history[name] });
+    Object.defineProperty(this, "treeTimes", { get: () => this.history.times });
+  }
+
+  /** Take a sample, and return this run as one that signals take for another. */
+  with(messages: readonly Message[]): Run {
+    for (const message of messages) this.history.add(message);
+    this.facts.duration_ps = this.times[this.times.length - 1];
+    return Object.create(this) as Run;
+  }
+
+  override interval(sample: number): number {
+    return this.history.lengths[sample];
+  }
+
+  override forest(sample: number): Forest | null {
+    return this.history.forests[sample] ?? null;
+  }
+
+  override colourPlace(tree: number): number | undefined {
+    return this.history.trees.placeOf(tree);
+  }
+
+  override hostSums(first: number, last: number) {
+    const sums = {
+      contributing: new Float64Array(this.hosts),
+      victim: new Float64Array(this.hosts),
+    };
+    for (const forest of this.history.forests.slice(Math.max(0, first), last + 1)) {
+      forest.hosts.forEach((host, at) => {
+        sums.contributing[host] += forest.contributing[at];
+        sums.victim[host] += forest.victim[at];
+      });
+    }
+    return sums;
+  }
+}
