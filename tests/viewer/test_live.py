@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -55,7 +56,8 @@ to = "d"
 @contextmanager
 def emulated(toml: str, name: str) -> Iterator[Emulation]:
     """Serve a fabric that is slower than the clock, so that it needs little processor time."""
-    with Emulation(silvan.Scenario.from_toml(toml), sockname=name, time_scale=0.01) as emulation:
+    scenario = silvan.Scenario.from_toml(toml)
+    with Emulation(scenario, sockname=f"{name}-{os.getpid()}", time_scale=0.01) as emulation:
         yield emulation
 
 
