@@ -225,7 +225,7 @@ def test_the_command_prints_draws_and_keeps(command: Command, tmp_path: Path) ->
     assert {one.name for one in QUANTITIES} <= report[0].keys()
     folder = tmp_path / "out" / "compare-small"
     assert json.loads((folder / "compare.json").read_text()) == report
-    assert {path.suffix for path in folder.iterdir()} == {".json", ".png", ".svg", ".csv"}
+    assert {path.suffix for path in folder.iterdir()} == {".json", ".png", ".svg", ".csv", ".html"}
     # Control without messages is labelled 0. All axes are linear: a logarithmic one has powers.
     drawing = (folder / "compare.svg").read_text("utf-8")
     assert "0.0000" not in drawing

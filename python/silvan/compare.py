@@ -97,6 +97,8 @@ class RankingRow:
         or where a seed has no finite value.
     failure : str
         Why a run has no result; then no number is one. Empty if all have.
+    folders : tuple of Path
+        Folders of the results of its runs.
     """
 
     baseline: Baseline
@@ -104,6 +106,7 @@ class RankingRow:
     seeds: int
     deviations: Numbers
     failure: str = ""
+    folders: tuple[Path, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain values, for JSON; what is not finite is a text or null."""
@@ -157,6 +160,8 @@ def compare(
     SimulationError
         A run without control has no result. One of another scheme is told by its entry.
     """
+    from silvan.cache import run_folder
+
     wanted = choose(scenario, schemes)
     runs = [
         (_watched(scenario.override(one.overrides)), scenario.seed + number)
@@ -166,7 +171,11 @@ def compare(
     outcomes = _finish(root, runs, on_progress)
     groups = [outcomes[start : start + seeds] for start in range(0, len(runs), seeds)]
     references = [_References.of([group[number] for group in groups]) for number in range(seeds)]
-    return [_standing(one, group, references) for one, group in zip(wanted, groups, strict=True)]
+    folders = [run_folder(root, *run) for run in runs]
+    return [
+        _standing(one, group, references, folders[place * seeds : (place + 1) * seeds])
+        for place, (one, group) in enumerate(zip(wanted, groups, strict=True))
+    ]
 
 
 def _finish(
@@ -196,6 +205,7 @@ def _standing(
     baseline: Baseline,
     group: Sequence[_Sampled | SimulationError],
     references: Sequence[_References],
+    folders: Sequence[Path],
 ) -> RankingRow:
     for one in group:
         if isinstance(one, SimulationError):
@@ -206,7 +216,7 @@ def _standing(
         for one, reference in zip(group, references, strict=True)
         if isinstance(one, _Sampled)
     ]
-    return RankingRow(baseline, _mean(rows), len(group), _deviations(rows))
+    return RankingRow(baseline, _mean(rows), len(group), _deviations(rows), folders=tuple(folders))
 
 
 def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Baseline]:

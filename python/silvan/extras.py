@@ -8,7 +8,7 @@ from silvan.errors import MissingExtraError
 
 EXTRAS = {
     "cluster": ("distributed", "dask_jobqueue"),
-    "figures": ("matplotlib", "PIL", "jinja2"),
+    "figures": ("matplotlib", "PIL"),
     "live": ("websockets",),
     "schemes": ("numba",),
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from silvan.reproduce.curves import Curve, Line, Row, curves
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -178,6 +179,41 @@ def _named_fig10_storms(results: Results) -> dict[str, Storm]:
     return {f"100 % B, p = {p}": storm for p, storm in _fig10_storms(results).items()}
 
 
+def _plot(figure: str, label: Callable[[str, int, str], str], table: PointTable) -> list[Curve]:
+    stated = _stated(figure)
+
+    def line(column: str, chart: str, unit: str, mark: str, controls: Sequence[str]) -> Line:
+        words = f"CC {controls[0]}" if len(controls) == 1 else "on over off"
+
+        def cases(row: Row) -> list[str]:
+            traffic, moves = str(row["traffic"]), int(row["moves"])
+            return [label(traffic, moves, control) for control in controls]
+
+        return Line(
+            column,
+            chart,
+            unit,
+            lambda row: f"{row['traffic']}, {words}",
+            cases,
+            lambda _: stated.get(mark, ()),
+        )
+
+    rates = [
+        line(f"all_{control}_gbps", "Receive rate of all hosts", "Gbit/s", control, [control])
+        for control in CONTROLS
+    ]
+    gain = line("on_over_off", "All hosts: CC on over off", "ratio", "gain", CONTROLS)
+    return curves(table, "moves", "moves of the hotspots in 100 ms", [*rates, gain])
+
+
+def _fig9_case(v_percent: int, _traffic: str, moves: int, control: str) -> str:
+    return silent_label(v_percent, moves, control)
+
+
+def _fig10_case(traffic: str, moves: int, control: str) -> str:
+    return windy_moving_label(int(traffic.rpartition(" ")[2]), moves, control)
+
+
 def _draw(
     figure: str,
     forest: str,
@@ -215,6 +251,7 @@ def _experiment(
     cases: Sequence[Case],
     measure: Callable[[Results], Sequence[Measurement | Verdict]],
     storms: Callable[[Results], Mapping[str, Storm]],
+    label: Callable[[str, int, str], str],
 ) -> Experiment:
     return Experiment(
         id=figure,
@@ -226,6 +263,7 @@ def _experiment(
         measure=measure,
         draw=partial(_draw, figure, forest, storms),
         tabulate=partial(_tabulated, storms),
+        plot=partial(_plot, figure, label),
     )
 
 
@@ -248,6 +286,7 @@ FIG9A, FIG9B = (
         ],
         partial(_measure_fig9, figure, v_percent),
         partial(_fig9_storms, v_percent),
+        partial(_fig9_case, v_percent),
     )
     for figure, v_percent in (("fig9a", 20), ("fig9b", 60))
 )
@@ -270,6 +309,7 @@ FIG10 = _experiment(
     ],
     _measure_fig10,
     _named_fig10_storms,
+    _fig10_case,
 )
 
 EXPERIMENTS = (FIG9A, FIG9B, FIG10)

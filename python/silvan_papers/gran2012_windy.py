@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from silvan.reproduce.curves import Curve, Line, Row, curves
 from silvan.reproduce.experiment import (
     ClauseResult,
     Experiment,
@@ -290,6 +291,41 @@ def _tabulate(b_percents: Sequence[int], results: Results) -> PointTable:
     return PointTable(tuple(header), tuple(rows))
 
 
+# Charts of the figures: column, title, unit, and the name of its curve in `_MARKS`.
+_CHARTS = (
+    ("others_{}_gbps", "Receive rate of other hosts than hotspots", "Gbit/s", "others.{}"),
+    ("hotspots_{}_gbps", "Receive rate of hotspots", "Gbit/s", "hotspots.{}"),
+)
+_GAINS = (
+    ("others_on_over_off", "Other hosts than hotspots: CC on over off", "ratio", ""),
+    ("total_on_over_off", "Total throughput: CC on over off", "ratio", "gain"),
+)
+
+
+def _plot(figure: str, table: PointTable) -> list[Curve]:
+    stated = _stated(figure)
+
+    def line(column: str, chart: str, unit: str, mark: str, controls: Sequence[str]) -> Line:
+        words = f"CC {controls[0]}" if len(controls) == 1 else "on over off"
+
+        def label(row: Row) -> str:
+            return f"{row['b_percent']} % B, {words}"
+
+        def cases(row: Row) -> list[str]:
+            share, p = int(row["b_percent"]), int(row["p_percent"])
+            return [windy_label(share, p, control) for control in controls]
+
+        return Line(column, chart, unit, label, cases, lambda _: stated.get(mark, ()))
+
+    ours = [
+        line(column.format(control), chart, unit, mark.format(control), [control])
+        for column, chart, unit, mark in _CHARTS
+        for control in CONTROLS
+    ]
+    gains = [line(*one, controls=CONTROLS) for one in _GAINS]
+    return curves(table, "p_percent", "p (%)", [*ours, *gains])
+
+
 def _draw(figure: str, b_percent: int, results: Results, folder: Path) -> Sequence[Path]:
     # Matplotlib is slow to import, and only this needs it.
     from silvan_papers.figures.windy import draw_windy
@@ -345,6 +381,7 @@ def _experiment(
         measure=measure,
         draw=draw,
         tabulate=partial(_tabulate, tuple(b_percents)),
+        plot=partial(_plot, figure),
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from silvan.reproduce.curves import Curve, Line, curves
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -308,6 +309,38 @@ _STATED: Sequence[tuple[str, int | None, int, str]] = (
 )
 
 
+_EXP1_CHARTS = (
+    ("contributors_gbps", "Throughput of the contributors", "Gbit/s"),
+    ("victim_completion_s", "Completion of the victim's transfer", "s"),
+    ("upstream_wait_part", "Waiting of the port before the tree", "part of the time"),
+)
+
+
+def _plot_exp1(table: PointTable) -> list[Curve]:
+    def line(column: str, chart: str, unit: str) -> Line:
+        def paper(label: str) -> list[tuple[float, float]]:
+            return [
+                (rate, stated_value("mizero2017", target))
+                for name, timer, rate, target in _STATED
+                if name == column and (timer is None or label == _timer(timer))
+            ]
+
+        return Line(
+            column,
+            chart,
+            unit,
+            lambda row: _timer(int(row["ccti_timer"])),
+            lambda row: [f"{row['ccti_timer']}-{row['marking_rate']}"],
+            paper,
+        )
+
+    return curves(table, "marking_rate", "Marking_Rate", [line(*one) for one in _EXP1_CHARTS])
+
+
+def _timer(timer: int) -> str:
+    return f"CCTI_Timer {timer}"
+
+
 def _draw_exp1(results: Results, folder: Path) -> Sequence[Path]:
     from silvan_papers.figures.mizero2017 import Stated, draw_throughputs, draw_tradeoff
 
@@ -386,6 +419,7 @@ EXP1 = Experiment(
     measure=_measure_exp1,
     draw=_draw_exp1,
     tabulate=_tabulate_exp1,
+    plot=_plot_exp1,
 )
 
 EXP2 = Experiment(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from silvan.measures import PS_PER_MS, Window
+from silvan.reproduce.curves import Curve, Line, Row, curves
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -57,7 +59,7 @@ def _shares(results: Results, label: str, window: int) -> Shares:
     return Shares.mean(runs, Window(start, end))
 
 
-Curve = Callable[[Shares], float]
+_Read = Callable[[Shares], float]
 
 
 def _root(shares: Shares) -> float:
@@ -97,7 +99,7 @@ def _static_case(response: str, rates: str, buffer: int) -> Case:
 
 
 def _static(
-    results: Results, read: Curve, window: int, rates: str = "continuous"
+    results: Results, read: _Read, window: int, rates: str = "continuous"
 ) -> dict[str, dict[int, float]]:
     """Read a curve over the buffer sizes for each response."""
     return {
@@ -196,10 +198,13 @@ def _measure_fig6(results: Results) -> list[Measurement | Verdict]:
     ]
 
 
+_BUFFER = "buffer (packets)"
+
+
 def _draw_fig6(results: Results, folder: Path) -> Sequence[Path]:
     from silvan_papers.figures.two_switches import Panel, draw_curves
 
-    def lines(read: Curve) -> dict[str, dict[float, float]]:
+    def lines(read: _Read) -> dict[str, dict[float, float]]:
         drawn: dict[str, dict[float, float]] = {}
         for rates in _RATES:
             for response, curve in _static(results, read, 0, rates).items():
@@ -229,8 +234,23 @@ def _tabulate_fig6(results: Results) -> PointTable:
                     shares = _shares(results, label, 0)
                     values = (_root(shares), _interswitch(shares), _local_share(shares))
                     rows.append((response, rates, buffer, *values, float(shares.jain)))
-    header = ("response", "rates", "buffer (packets)", "root link", "inter-switch link")
+    header = ("response", "rates", _BUFFER, "root link", "inter-switch link")
     return PointTable((*header, "local share", "Jain's index"), tuple(rows))
+
+
+def _plot_fig6(table: PointTable) -> list[Curve]:
+    def cases(row: Row) -> list[str]:
+        return [_static_label(str(row["response"]), str(row["rates"]), int(row[_BUFFER]))]
+
+    lines = [
+        Line(column, chart, unit, lambda row: f"{row['response']}, {row['rates']}", cases)
+        for column, chart, unit in (
+            ("root link", "Root link", "utilisation"),
+            ("inter-switch link", "Inter-switch link", "utilisation"),
+            ("local share", "Local flows' share of the root link", "share"),
+        )
+    ]
+    return curves(table, _BUFFER, "input buffer (packets per port)", lines)
 
 
 # Figure 7.
@@ -266,7 +286,7 @@ def _dynamic_case(
 def _dynamic(
     results: Results,
     kinds: Sequence[str],
-    read: Curve,
+    read: _Read,
     window: int,
     times_ms: Sequence[float] = _PAPERS_ON_MS,
 ) -> dict[str, dict[float, float]]:
@@ -450,6 +470,9 @@ def _draw_fig7b(results: Results, folder: Path) -> Sequence[Path]:
     )
 
 
+_TIME_ON = "mean time on (ms)"
+
+
 def _tabulate_dynamic(kinds: Sequence[str]) -> Callable[[Results], PointTable]:
     def tabulate(results: Results) -> PointTable:
         rows = []
@@ -460,10 +483,21 @@ def _tabulate_dynamic(kinds: Sequence[str]) -> Callable[[Results], PointTable]:
                     shares = _shares(results, label, 0)
                     parts = (float(shares.static), float(shares.dynamic))
                     rows.append((kind, on_ms, _root(shares), _interswitch(shares), *parts))
-        header = ("case", "mean time on (ms)", "root link", "inter-switch link")
+        header = ("case", _TIME_ON, "root link", "inter-switch link")
         return PointTable((*header, "static flows", "dynamic flows"), tuple(rows))
 
     return tabulate
+
+
+def _plot_dynamic(columns: Sequence[str], table: PointTable) -> list[Curve]:
+    def cases(row: Row) -> list[str]:
+        return [_dynamic_label(str(row["case"]), float(row[_TIME_ON]))]
+
+    lines = [
+        Line(column, column.capitalize(), "share of the link", lambda row: str(row["case"]), cases)
+        for column in columns
+    ]
+    return curves(table, _TIME_ON, "mean time on, and off (ms)", lines)
 
 
 _WINDOWS = ("all but the first 100 ms", "the second half of that")
@@ -484,6 +518,7 @@ EXPERIMENTS = (
         measure=_measure_fig6,
         draw=_draw_fig6,
         tabulate=_tabulate_fig6,
+        plot=_plot_fig6,
     ),
     Experiment(
         id="fig7a",
@@ -499,6 +534,7 @@ EXPERIMENTS = (
         measure=_measure_fig7a,
         draw=_draw_fig7a,
         tabulate=_tabulate_dynamic(_PERSISTENCE),
+        plot=partial(_plot_dynamic, ("static flows", "dynamic flows")),
     ),
     Experiment(
         id="fig7b",
@@ -514,5 +550,6 @@ EXPERIMENTS = (
         measure=_measure_fig7b,
         draw=_draw_fig7b,
         tabulate=_tabulate_dynamic(RESPONSES),
+        plot=partial(_plot_dynamic, ("root link", "inter-switch link")),
     ),
 )

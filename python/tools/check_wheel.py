@@ -31,7 +31,6 @@ NEEDED = (
     "silvan_papers/studies/gran2012/table2.toml",
     "silvan_papers/targets/gran2012.toml",
     "silvan/bench/studies/uniform-50.toml",
-    "silvan/report/report.html.j2",
     "silvan/viewer/assets/viewer.js",
     "silvan/viewer/assets/viewer.css",
 )

@@ -18,7 +18,7 @@ PHONE = {"viewport": {"width": 320, "height": 640}, "has_touch": True}
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
 
 
-def _findings(page: Page) -> list[tuple[str, str, list[Any]]]:
+def findings(page: Page) -> list[tuple[str, str, list[Any]]]:
     """List what axe-core finds serious or critical."""
     return [
         (one["id"], one["help"], [node["target"] for node in one["nodes"]])
@@ -33,17 +33,17 @@ def test_axe_finds_nothing_serious(
     open_page: Opener, page_file: Path, scheme: str, size: dict[str, Any]
 ) -> None:
     page = open_page(page_file, "select=node:host-0004", color_scheme=scheme, **size)
-    assert _findings(page) == []
+    assert findings(page) == []
     field = page.get_by_role("combobox", name="Search")
     field.fill("host")
     page.get_by_role("tab", name="Trees").focus()
-    assert _findings(page) == []
+    assert findings(page) == []
 
 
 def test_axe_finds_nothing_serious_in_a_comparison(
     open_page: Opener, comparison_file: Path
 ) -> None:
-    assert _findings(open_page(comparison_file)) == []
+    assert findings(open_page(comparison_file)) == []
 
 
 @pytest.mark.parametrize("name", ["page_file", "comparison_file"])

@@ -1,6 +1,7 @@
 import { render } from "preact";
 import "uplot/dist/uPlot.min.css";
 import { readFacts, readTable } from "./data/page";
+import { Report } from "./data/report";
 import { Run } from "./data/run";
 import { connect } from "./live/connection";
 import { LiveRun } from "./live/run";
@@ -10,31 +11,53 @@ import { App } from "./ui/app";
 
 function start(): void {
   const facts = readFacts();
-  const make = facts.live ? LiveRun : Run;
-  state.runs.value = facts.runs.map(
-    (one, index) => new make(one, (name) => readTable(index, name)),
-  );
-  const [first] = state.runs.value;
-  const all = state.instants.value;
-  if (all.length) state.time.value = busiest();
+  const made = new Map<number, Run>();
+  const runAt = (place: number): Run => {
+    let run = made.get(place);
+    if (!run) {
+      run = new (facts.live ? LiveRun : Run)(facts.runs[place], (name) =>
+        readTable(`run${place}-${name}`),
+      );
+      made.set(place, run);
+    }
+    return run;
+  };
+  if (facts.report) {
+    state.report.value = new Report(facts.report, readTable);
+    state.view.value = "report";
+  } else {
+    state.runs.value = facts.runs.map((_, place) => runAt(place));
+    if (state.instants.value.length) state.time.value = busiest(state.runs.value[0]);
+  }
+  // A run of a report is read when its map is shown.
+  state.openRun.value = (place) => {
+    if (state.shown.value === place) return;
+    state.selection.value = state.marked.value = state.camera.value = null;
+    state.shown.value = place;
+    state.runs.value = [runAt(place)];
+    const [run] = state.runs.value;
+    state.time.value = busiest(run);
+    // Without trees the map shows the load of the cables.
+    state.colourBy.value = run.treeTimes.length ? "trees" : "utilisation";
+  };
   state.readAddress(location.hash);
   const app = document.getElementById("app")!;
   app.textContent = "";
   render(<App facts={facts} />, app);
   state.followState();
   state.followAddress();
+  const [first] = state.runs.value;
   if (facts.live && first instanceof LiveRun) connect(first, facts.live.path);
   document.documentElement.dataset.ready = "true";
 }
 
 /** The instant with most bytes in trees, as a first view. */
-function busiest(): number {
-  const [run] = state.runs.value;
+function busiest(run: Run): number {
   let best = 0;
   run.treeBytes.forEach((bytes, sample) => {
     if (bytes > run.treeBytes[best]) best = sample;
   });
-  return run.treeTimes[best] ?? state.instants.value[0];
+  return run.treeTimes[best] ?? run.times[0] ?? 0;
 }
 
 try {

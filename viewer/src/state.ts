@@ -1,6 +1,7 @@
 // What the reader has chosen. The address of the page holds it, so a view can be cited.
 
 import { batch, computed, effect, signal } from "@preact/signals";
+import type { Report } from "./data/report";
 import type { Run } from "./data/run";
 import type { Selection } from "./data/selection";
 import type { LayoutName } from "./layout/layout";
@@ -8,6 +9,25 @@ import { THEMES, type ColourBy, type ThemeName } from "./map/colours";
 import type { Camera } from "./map/webgl";
 
 export type ThemeChoice = "auto" | ThemeName;
+
+export type View = "report" | "map";
+
+/** What the first view shows, if the page is a report. */
+export const report = signal<Report | null>(null);
+export const view = signal<View>("map");
+/** Runs of the report behind the chosen point, and which of them is shown. */
+export const chosen = signal<Chosen | null>(null);
+/** Place in the page of the run that the map of a report shows. */
+export const shown = signal(-1);
+export const openRun = signal<(place: number) => void>(() => {});
+
+export interface Chosen {
+  /** What the point is. */
+  title: string;
+  runs: number[];
+  /** Place in `runs`. */
+  at: number;
+}
 
 export const runs = signal<Run[]>([]);
 /** The run that panels show, of several. */
@@ -32,8 +52,10 @@ systemIsDark.addEventListener("change", (event) => {
   systemTheme.value = event.matches ? "dark" : "light";
 });
 
+const printing = signal(false);
+
 export const themeName = computed<ThemeName>(() =>
-  themeChoice.value === "auto" ? systemTheme.value : themeChoice.value,
+  printing.value ? "light" : themeChoice.value === "auto" ? systemTheme.value : themeChoice.value,
 );
 export const theme = computed(() => THEMES[themeName.value]);
 export const run = computed(() => runs.value[active.value]);
@@ -46,7 +68,9 @@ export const instants = computed(() => {
   ]);
   return Float64Array.from(new Set(all)).sort();
 });
-export const duration = computed(() => Math.max(...runs.value.map((one) => one.facts.duration_ps)));
+export const duration = computed(() =>
+  Math.max(0, ...runs.value.map((one) => one.facts.duration_ps)),
+);
 
 /** The stretch of time that panels sum over: what is marked, or the whole run. */
 export const span = computed<[number, number]>(() => marked.value ?? [0, duration.value]);
@@ -88,6 +112,7 @@ export function step(by: number): void {
 const LAYOUTS: LayoutName[] = ["unfolded", "cabled"];
 const MEASURES: ColourBy[] = ["trees", "utilisation", "waiting", "queue"];
 const CHOICES: ThemeChoice[] = ["auto", "light", "dark"];
+const VIEWS: View[] = ["report", "map"];
 
 /** Take the state from the address; what it does not say stays as it is. */
 export function readAddress(hash: string): void {
@@ -99,6 +124,11 @@ export function readAddress(hash: string): void {
   const oneOf = <T extends string>(name: string, allowed: T[]) =>
     allowed.find((value) => value === words.get(name));
   batch(() => {
+    themeChoice.value = oneOf("theme", CHOICES) ?? themeChoice.value;
+    if (report.value) {
+      readReport(number("of"), number("shown"), oneOf("view", VIEWS));
+      if (!runs.value.length) return;
+    }
     const index = number("run");
     if (index !== null && runs.value[index]) active.value = index;
     const at = number("t");
@@ -109,22 +139,35 @@ export function readAddress(hash: string): void {
     if (kind) select(kind, name.join(":"));
     layoutName.value = oneOf("layout", LAYOUTS) ?? layoutName.value;
     colourBy.value = oneOf("colour", MEASURES) ?? colourBy.value;
-    themeChoice.value = oneOf("theme", CHOICES) ?? themeChoice.value;
     const [x, y, zoom] = (words.get("camera") ?? "").split(",").map(Number);
     if ([x, y, zoom].every(Number.isFinite)) camera.value = { x, y, zoom };
   });
 }
 
+/** Take from the address which run of a report is chosen, and which one its map shows. */
+function readReport(of: number | null, place: number | null, wanted: View | undefined): void {
+  const label = of === null ? undefined : report.value!.runs[of]?.label;
+  if (label !== undefined) chosen.value = { title: label, runs: [of!], at: 0 };
+  if (place !== null && report.value!.places.includes(place)) openRun.value(place);
+  if (wanted && (wanted === "report" || runs.value.length)) view.value = wanted;
+}
+
 /** Write the state as the part of the address after `#`. */
 export function address(): string {
   const words = new URLSearchParams();
+  if (themeChoice.value !== "auto") words.set("theme", themeChoice.value);
+  if (report.value) {
+    words.set("view", view.value);
+    if (chosen.value) words.set("of", String(chosen.value.runs[chosen.value.at]));
+    if (shown.value >= 0) words.set("shown", String(shown.value));
+    if (!runs.value.length) return words.toString();
+  }
   if (runs.value.length > 1) words.set("run", String(active.value));
   words.set("t", String(Number((time.value / 1e9).toFixed(6))));
   if (marked.value) words.set("window", marked.value.map((at) => at / 1e9).join("-"));
   if (selection.value) words.set("select", selectionName(run.value, selection.value).join(":"));
   words.set("layout", layoutName.value);
   words.set("colour", colourBy.value);
-  if (themeChoice.value !== "auto") words.set("theme", themeChoice.value);
   if (camera.value) {
     const { x, y, zoom } = camera.value;
     words.set("camera", [x, y, zoom].map((value) => Number(value.toFixed(3))).join(","));
@@ -148,6 +191,9 @@ export function followState(): void {
   effect(() => {
     document.documentElement.dataset.theme = themeName.value;
   });
+  // Paper is white.
+  addEventListener("beforeprint", () => (printing.value = true));
+  addEventListener("afterprint", () => (printing.value = false));
   effect(() => {
     if (!playing.value) return;
     const timer = setInterval(() => {

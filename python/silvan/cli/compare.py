@@ -61,6 +61,8 @@ def compare(
     from silvan.compare import compare as do_compare
     from silvan.figures.compare import draw_comparison
     from silvan.folders import Origin, claim_figures, write_text
+    from silvan.viewer.comparison import comparison_report
+    from silvan.viewer.report import write_report
 
     loaded = load(scenario, set_, scheme)
     names = [name.strip() for name in schemes.split(",")] if schemes is not None else []
@@ -77,11 +79,14 @@ def compare(
     written = draw_comparison(ranking, title=loaded.name, folder=folder, stem="compare")
     report = [one.to_dict() for one in ranking]
     write_text(folder / "compare.json", json.dumps(report, indent=2) + "\n")
+    drawings = [path for path in written if path.suffix == ".svg"]
+    page = write_report(comparison_report(loaded, ranking, drawings), folder / "compare.html")
     if as_json:
         put_json(report)
     else:
         put_table(_table(loaded.name, ranking))
     note(f"wrote {written[0]}, and the same as SVG, CSV and JSON")
+    note(f"wrote {page}")
     failed = [one for one in ranking if one.failure]
     for one in failed:
         note(f"error: {one.baseline.name}: {one.failure}")

@@ -67,12 +67,14 @@ def reproduce(
     difference is data, not an error: the exit status is 0. Finished runs are kept under --out and
     not run again, so Ctrl-C costs only those that were in progress.
     """
+    from silvan.extras import require_extra
     from silvan.folders import require_writable
-    from silvan.report import write_report
     from silvan.reproduce import experiments
     from silvan.reproduce.plan import make_plan
     from silvan.reproduce.reproduction import claim_folder, stem, write_manifest
     from silvan.toml_text import parse_assignments
+    from silvan.viewer.report import write_report
+    from silvan.viewer.reproduction import reproduction_report
 
     chosen = experiments(paper, only)
     overrides = parse_assignments(set_ or [])
@@ -80,6 +82,7 @@ def reproduce(
     if dry_run:
         _put_plan(plan, out / "runs", as_json=as_json)
         return
+    require_extra("figures", "figures")
     figures = out / (f"{paper}-{plan.change}" if plan.change else paper)
     claim_folder(plan, figures, overwrite=overwrite)
     require_writable(figures)
@@ -92,7 +95,7 @@ def reproduce(
         for path in outcome.figures:
             note(f"wrote {path}")
     manifest = write_manifest(plan, outcomes, figures / f"{stem('reproduction', only)}.json")
-    report = write_report(plan, outcomes, figures / f"{stem('report', only)}.html")
+    report = write_report(reproduction_report(manifest), figures / f"{stem('report', only)}.html")
     note(f"wrote {manifest}")
     note(f"wrote {report}")
     rows = {

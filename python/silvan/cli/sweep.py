@@ -113,6 +113,8 @@ def sweep(
     """
     from silvan.sweeping.grid import parse_grid
     from silvan.sweeping.sweep import sweep as do_sweep
+    from silvan.viewer.report import write_report
+    from silvan.viewer.sweep import sweep_report
 
     # What Dask logs about a lost scheduler or worker is said here in one line.
     logging.disable()
@@ -141,6 +143,8 @@ def sweep(
         put_table(_table(loaded.name, keys, result.points.to_pylist()))
     rows = result.points.num_rows
     note(f"{rows} point{'s' * (rows != 1)} in {folder / 'points.parquet'}")
+    if rows:
+        note(f"wrote {write_report(sweep_report(folder), folder / 'report.html')}")
     if result.failures:
         note(
             f"{len(result.failures)} points failed; the scenario of each is in {folder / 'failed'}"

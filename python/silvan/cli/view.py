@@ -14,6 +14,7 @@ from silvan.errors import OutputError, SilvanError
 
 if TYPE_CHECKING:
     from silvan.result import Result
+    from silvan.viewer.report import Report
 
 _LAST_PORT = 65535
 
@@ -26,7 +27,7 @@ def view(
         list[Path] | None,
         typer.Argument(
             metavar="[RESULT [RESULT2]]",
-            help="The folder of a finished run, or of several (seeds, points of a sweep). "
+            help="The folder of a finished run, of several seeds, of a sweep or of a reproduction. "
             "Two runs are shown side by side.",
             show_default=False,
         ),
@@ -70,10 +71,9 @@ def view(
     The page of finished runs is one file that needs neither server nor network. What it can show
     depends on what the run recorded: silvan run --record view records all of it. With --live, this
     process serves the page until Ctrl-C, at an address that holds a token; the page changes nothing
-    in the fabric.
+    in the fabric. Of a sweep or a reproduction, the page shows curves, the paper's numbers next to
+    those measured, and the runs behind each point.
     """
-    from silvan.viewer import write_page
-
     if live:
         if results or out or perfetto:
             raise SilvanError("--live: shows a running fabric, and no results or files")
@@ -81,23 +81,22 @@ def view(
         return
     if not results:
         raise SilvanError("no result given", hint="name the folder of a run, or use --live")
-    runs = _read(results)
-    if perfetto is not None:
-        _write_trace(runs, perfetto, with_page=out is not None, as_json=as_json)
-        return
     if out is not None and out.is_dir():
         raise OutputError(f"{out}: is a folder", hint="name a file, such as run.html")
-    is_shown = out is None
-    if out is None:
-        folder = Path(tempfile.mkdtemp(prefix="silvan-view-"))
-        out = folder / f"{runs[0].scenario.name}.html"
-    path = write_page(runs, out)
-    for result in runs:
-        for missing in _missing(result):
-            note(f"{result.scenario.name}: {missing}")
+    report = _report(results) if perfetto is None else None
+    if report is not None:
+        path = _write_report(report, out or _own_file(results[0].resolve().name))
+        count = len(report.runs)
+    else:
+        runs = _read(results)
+        count = len(runs)
+        if perfetto is not None:
+            _write_trace(runs, perfetto, with_page=out is not None, as_json=as_json)
+            return
+        path = _write_page(runs, out or _own_file(runs[0].scenario.name))
     if as_json:
-        put_json({"file": str(path), "bytes": path.stat().st_size, "runs": len(runs)})
-    elif is_shown:
+        put_json({"file": str(path), "bytes": path.stat().st_size, "runs": count})
+    elif out is None:
         _open(path)
     else:
         put(str(path))
@@ -132,6 +131,41 @@ def _serve_live(sockname: str, bind: str, *, as_json: bool) -> None:
 
     with closing(LiveFabric(ControlChannel(sockname))) as fabric, suppress(KeyboardInterrupt):
         serve_live(fabric, host.strip("[]"), int(digits), show)
+
+
+def _own_file(name: str) -> Path:
+    return Path(tempfile.mkdtemp(prefix="silvan-view-")) / f"{name}.html"
+
+
+def _write_page(runs: list[Result], path: Path) -> Path:
+    from silvan.viewer import write_page
+
+    for result in runs:
+        for missing in _missing(result):
+            note(f"{result.scenario.name}: {missing}")
+    return write_page(runs, path)
+
+
+def _write_report(report: Report, path: Path) -> Path:
+    from silvan.viewer.report import write_report
+
+    return write_report(report, path)
+
+
+def _report(folders: list[Path]) -> Report | None:
+    """Read the sweep or the reproduction that a folder holds."""
+    from silvan.sweeping.store import MANIFEST as SWEEP
+    from silvan.viewer.reproduction import REPRODUCTIONS, reproduction_report
+    from silvan.viewer.sweep import sweep_report
+
+    if len(folders) != 1:
+        return None
+    (folder,) = folders
+    if (folder / SWEEP).is_file():
+        return sweep_report(folder)
+    # The whole comes before parts, whose names have the prefix of --only.
+    found = sorted(folder.glob(REPRODUCTIONS), key=lambda path: (len(path.name), path.name))
+    return reproduction_report(found[0]) if found else None
 
 
 def _write_trace(runs: list[Result], path: Path, *, with_page: bool, as_json: bool) -> None:

@@ -6,12 +6,15 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from silvan.reproduce.targets import Target
 from silvan.result import Result
 from silvan.toml_text import TomlValue
 from silvan.wording import significant
+
+if TYPE_CHECKING:
+    from silvan.reproduce.curves import Curve
 
 Results = Mapping[str, Sequence[Result]]
 """The runs of each case, one per seed, by the case's label."""
@@ -174,6 +177,8 @@ class Experiment:
         Draws the runs into a folder, and returns the files written.
     tabulate : callable, optional
         Gives the figure's points as numbers.
+    plot : callable, optional
+        Makes the figure's curves from these points.
     """
 
     id: str
@@ -185,6 +190,7 @@ class Experiment:
     measure: Callable[[Results], Sequence[Measurement | Verdict]]
     draw: Callable[[Results, Path], Sequence[Path]]
     tabulate: Callable[[Results], PointTable] | None = None
+    plot: Callable[[PointTable], Sequence[Curve]] | None = None
 
     def windows_of(self, results: Results) -> tuple[str, str]:
         """Name both averaging windows of some runs."""

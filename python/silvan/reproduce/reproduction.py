@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from silvan import _silvan
 from silvan.cache import build_id
 from silvan.errors import OutputError
 from silvan.folders import unwritable, write_text
+from silvan.reproduce.curves import Curve
 from silvan.reproduce.experiment import Experiment, PointTable, ShapeRow, TargetRow, compare
 from silvan.reproduce.plan import FinishedRun, ReproductionPlan
 from silvan.reproduce.registry import find_paper
@@ -37,6 +40,8 @@ class RunCost:
         Time on the wall clock, in seconds.
     events, packet_hops : int
         Events processed, and links crossed by packets.
+    folder : Path
+        Folder of the run's result.
     """
 
     label: str
@@ -46,18 +51,25 @@ class RunCost:
     wall_s: float
     events: int
     packet_hops: int
+    folder: Path
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells the run from others: scenario and seed."""
+        return self.scenario_hash, self.seed
 
     @classmethod
-    def of(cls, label: str, result: Result) -> RunCost:
+    def of(cls, run: FinishedRun, result: Result) -> RunCost:
         """Take the cost from a run's summary."""
         return cls(
-            label,
+            run.label,
             result.scenario.hash,
             result.seed,
             result.version,
             float(result.summary["wall_s"]),
             int(result.summary["events"]),
             int(result.summary["packet_hops"]),
+            run.folder,
         )
 
 
@@ -75,12 +87,12 @@ class Outcome:
         The paper's statements next to what was measured.
     points : PointTable, optional
         The figure's points.
+    curves : tuple of Curve
+        The figure's curves.
     figures : tuple of Path
         The files drawn.
-    costs : tuple of RunCost
-        The experiment's runs; some may belong to others too.
-    scenario : str
-        Effective scenario of the first case, as TOML.
+    cases : Mapping of str to tuple of RunCost
+        The experiment's runs of each case, one per seed; some may belong to others too.
     """
 
     id: str
@@ -88,9 +100,9 @@ class Outcome:
     windows: tuple[str, str]
     rows: tuple[TargetRow | ShapeRow, ...]
     points: PointTable | None
+    curves: tuple[Curve, ...]
     figures: tuple[Path, ...]
-    costs: tuple[RunCost, ...]
-    scenario: str
+    cases: Mapping[str, tuple[RunCost, ...]]
 
 
 def evaluate(
@@ -123,19 +135,21 @@ def evaluate(
         A run cannot be read, or a figure cannot be written.
     """
     results = {label: [Result.read(run.folder) for run in some] for label, some in runs.items()}
+    points = experiment.tabulate(results) if experiment.tabulate else None
     return Outcome(
         experiment.id,
         experiment.title,
         experiment.windows_of(results),
         rows=tuple(compare(find_paper(paper).targets, experiment.measure(results))),
-        points=experiment.tabulate(results) if experiment.tabulate else None,
+        points=points,
+        curves=tuple(experiment.plot(points)) if experiment.plot and points else (),
         figures=tuple(experiment.draw(results, figures)),
-        costs=tuple(
-            RunCost.of(run.label, result)
+        cases={
+            label: tuple(
+                RunCost.of(run, result) for run, result in zip(some, results[label], strict=True)
+            )
             for label, some in runs.items()
-            for run, result in zip(some, results[label], strict=True)
-        ),
-        scenario=next(iter(results.values()))[0].scenario.to_toml(),
+        },
     )
 
 
@@ -152,7 +166,7 @@ def stem(name: str, only: str) -> str:
 
 def all_costs(outcomes: Sequence[Outcome]) -> list[RunCost]:
     """List the runs of all experiments, each once."""
-    costs = {(one.scenario_hash, one.seed): one for each in outcomes for one in each.costs}
+    costs = {one.key: one for each in outcomes for some in each.cases.values() for one in some}
     return list(costs.values())
 
 
@@ -203,14 +217,25 @@ def claim_folder(plan: ReproductionPlan, figures: Path, *, overwrite: bool) -> N
                 raise unwritable(figures / name, error) from None
 
 
-def manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Say what a reproduction consists of: simulator, numbers, runs and files.
+def manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome], figures: Path) -> dict[str, Any]:
+    """Say what a reproduction consists of: simulator, numbers, curves, runs and files.
+
+    Parameters
+    ----------
+    plan : ReproductionPlan
+        What was run.
+    outcomes : sequence of Outcome
+        What became of each experiment.
+    figures : Path
+        The folder that the folders of runs are relative to.
 
     Returns
     -------
     dict
         Plain values, for JSON.
     """
+    costs = all_costs(outcomes)
+    places = {one.key: place for place, one in enumerate(costs)}
     return {
         "paper": plan.paper,
         "quick": plan.quick,
@@ -223,7 +248,12 @@ def manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome]) -> dict[str, A
                 "title": one.title,
                 "windows": list(one.windows),
                 "targets": [row.to_dict() for row in one.rows],
+                "points": _plain(one.points) if one.points else None,
+                "curves": [curve.to_dict() for curve in one.curves],
                 "files": [path.name for path in one.figures],
+                "cases": {
+                    label: [places[run.key] for run in some] for label, some in one.cases.items()
+                },
             }
             for one in outcomes
         ],
@@ -236,10 +266,20 @@ def manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome]) -> dict[str, A
                 "wall_s": one.wall_s,
                 "events": one.events,
                 "packet_hops": one.packet_hops,
+                "folder": os.path.relpath(one.folder, figures),
             }
-            for one in all_costs(outcomes)
+            for one in costs
         ],
     }
+
+
+def _plain(points: PointTable) -> dict[str, Any]:
+    """Give a table of points as plain values, for JSON; what is not finite is null."""
+    rows = [
+        [None if isinstance(one, float) and not math.isfinite(one) else one for one in row]
+        for row in points.rows
+    ]
+    return {"header": list(points.header), "rows": rows}
 
 
 def write_manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome], path: Path) -> Path:
@@ -250,5 +290,6 @@ def write_manifest(plan: ReproductionPlan, outcomes: Sequence[Outcome], path: Pa
     OutputError
         The file cannot be written.
     """
-    write_text(path, json.dumps(manifest(plan, outcomes), indent=1, allow_nan=False) + "\n")
+    values = manifest(plan, outcomes, path.parent)
+    write_text(path, json.dumps(values, indent=1, allow_nan=False) + "\n")
     return path

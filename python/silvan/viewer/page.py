@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -18,7 +19,7 @@ from silvan.measures import receive_rates_gbps
 from silvan.result import Result
 from silvan.viewer.tables import MOST_CELLS, PageTables, page_tables
 
-FORMAT = 1
+FORMAT = 2
 """Version of the page's data; the program in the page reads this one only."""
 
 _LEVEL = 9
@@ -64,16 +65,63 @@ def page_html(
     labels = labels or run_labels(results)
     title = title or results[0].scenario.name
     varied = differences([result.scenario.to_dict() for result in results])
-    runs, blocks = [], []
+    runs: list[dict[str, Any]] = []
+    blocks: list[Block] = []
     for number, (result, label) in enumerate(zip(results, labels, strict=True)):
-        page = page_tables(result, most_cells=MOST_CELLS // len(results))
-        runs.append(_run_facts(result, label, page) | {"parameters": varied[number]})
-        blocks += [
-            _block(f"run{number}-{name}", _ARROW, _encoded(table))
-            for name, table in page.tables.items()
-        ]
-    facts = {"format": FORMAT, "title": title, "runs": runs}
-    return _document(title, facts, blocks)
+        facts, data = embedded(result, number, label=label, most_cells=MOST_CELLS // len(results))
+        runs.append(facts | {"parameters": varied[number]})
+        blocks += data
+    return document(title, [facts_block(title, runs), *blocks])
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Data in an element of the page that no browser runs.
+
+    Attributes
+    ----------
+    name : str
+        Id of the element.
+    kind : str
+        Media type of the text.
+    text : str
+        The data.
+    """
+
+    name: str
+    kind: str
+    text: str
+
+    @property
+    def html(self) -> str:
+        """The element."""
+        return f'<script type="{self.kind}" id="{self.name}">{self.text}</script>'
+
+
+def embedded(
+    result: Result, place: int, *, label: str, most_cells: int
+) -> tuple[dict[str, Any], list[Block]]:
+    """Return facts and data of a run that is in a page at some place."""
+    page = page_tables(result, most_cells=most_cells)
+    blocks = [table_block(f"run{place}-{name}", table) for name, table in page.tables.items()]
+    return _run_facts(result, label, page) | {"parameters": {}}, blocks
+
+
+def table_block(name: str, table: pa.Table) -> Block:
+    """Return the block of a table."""
+    return Block(name, _ARROW, _encoded(table))
+
+
+def facts_block(
+    title: str,
+    runs: Sequence[Mapping[str, Any]],
+    *,
+    report: Mapping[str, Any] | None = None,
+    live: Mapping[str, Any] | None = None,
+) -> Block:
+    """Return the block that says what the page holds."""
+    facts = {"format": FORMAT, "title": title, "runs": list(runs), "report": report, "live": live}
+    return Block("page", "application/json", _script_json(facts))
 
 
 def live_html(
@@ -92,10 +140,10 @@ def live_html(
     live : Mapping
         ``path``, where the page finds the samples, relative to its own address.
     """
-    blocks = [_block(f"run0-{name}", _ARROW, _encoded(table)) for name, table in tables.items()]
-    page = {"format": FORMAT, "title": title, "runs": [facts], "live": live}
+    blocks = [table_block(f"run0-{name}", table) for name, table in tables.items()]
+    page = facts_block(title, [facts], live=live)
     # The page connects to the server that it comes from, and to no other.
-    return _document(title, page, blocks, connect="'self'")
+    return document(title, [page, *blocks], connect="'self'")
 
 
 def run_labels(results: Sequence[Result]) -> list[str]:
@@ -187,17 +235,10 @@ def _script_json(value: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _block(name: str, kind: str, text: str) -> str:
-    """Put data in an element that no browser runs."""
-    return f'<script type="{kind}" id="{name}">{text}</script>'
-
-
-def _document(
-    title: str, facts: Mapping[str, Any], blocks: Sequence[str], *, connect: str = "'none'"
-) -> str:
+def document(title: str, blocks: Sequence[Block], *, connect: str = "'none'") -> str:
     """Put the page together. Its policy lets run only the program that is in it."""
-    data = "\n".join([_block("page", "application/json", _script_json(facts)), *blocks])
     assets = files("silvan.viewer") / "assets"
+    data = "\n".join(block.html for block in blocks)
     program = (assets / "viewer.js").read_text("utf-8")
     style = (assets / "viewer.css").read_text("utf-8")
     policy = "; ".join(

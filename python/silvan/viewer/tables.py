@@ -191,7 +191,8 @@ def _groups(result: Result, samples: int, merged: int) -> dict[str, Matrix]:
     """Average the bytes delivered in each interval over the hotspots, and over other receivers."""
     matrix = result.host_series["delivered_bytes"].to_numpy().reshape(samples, -1)
     hotspots = is_hotspot(result)
-    members = {"hotspots": hotspots, "other receivers": receives(result) & ~hotspots}
+    others = "other receivers" if hotspots.any() else "receivers"
+    members = {"hotspots": hotspots, others: receives(result) & ~hotspots}
     return {
         name: _summed(matrix[:, chosen].mean(axis=1, dtype=np.float64), merged)
         for name, chosen in members.items()

@@ -2,12 +2,13 @@
 
 import { CompressionType, compressionRegistry, tableFromIPC, type Table } from "apache-arrow";
 import { decompress } from "fzstd";
+import type { ReportFacts } from "./report";
 
 // Typed arrays need their values at multiples of 8 bytes, and fzstd gives parts of its own buffer.
 compressionRegistry.set(CompressionType.ZSTD, { decode: (bytes) => decompress(bytes).slice() });
 
 /** Version of the page's data that this program reads. */
-export const FORMAT = 1;
+export const FORMAT = 2;
 
 export interface RunFacts {
   label: string;
@@ -35,9 +36,12 @@ export interface RunFacts {
 export interface PageFacts {
   format: number;
   title: string;
+  /** Runs whose data are in the page. */
   runs: RunFacts[];
   /** Where a live fabric's samples are, relative to the address of the page. */
-  live?: { path: string };
+  live: { path: string } | null;
+  /** A reproduction, a comparison of schemes or a sweep; then the page shows one run at a time. */
+  report: ReportFacts | null;
 }
 
 /** Read the facts of the page. */
@@ -47,9 +51,8 @@ export function readFacts(): PageFacts {
   return facts;
 }
 
-/** Read a table of a run; the text in the page is dropped, so that memory holds it once. */
-export function readTable(run: number, name: string): Table {
-  const id = `run${run}-${name}`;
+/** Read a table of the page; the text in the page is dropped, so that memory holds it once. */
+export function readTable(id: string): Table {
   const table = tableFromIPC(bytesOf(textOf(id)));
   document.getElementById(id)!.textContent = "";
   return table;

@@ -306,11 +306,33 @@ export class Run {
     return this.places.get(this.lifetimes[tree]?.lineage ?? -1);
   }
 
-  /** A measure of each port in an interval, as a share of what the colours and widths show. */
+  /** Picoseconds that the totals of the ports cover. */
+  get measured(): number {
+    return this.facts.duration_ps - this.facts.warm_up_ps || this.facts.duration_ps;
+  }
+
+  /** Whether the map can show a measure of the ports: over time, or of the whole run. */
+  has(measure: "utilisation" | "waiting" | "queue"): boolean {
+    return this.series !== null || measure !== "queue";
+  }
+
+  /**
+   * A measure of each port in an interval, as a share of what the colours and widths show; without
+   * samples, that of the whole run.
+   */
   shares(measure: "utilisation" | "waiting" | "queue", sample: number): Float32Array {
     const shares = new Float32Array(this.ports);
     const series = this.series;
-    if (!series) return shares;
+    if (!series) {
+      for (let row = 0; row < shares.length; row++) {
+        const share =
+          measure === "utilisation"
+            ? (this.totals.xmit_bytes[row] * 8e3) / (this.measured * this.rate[row])
+            : this.totals.xmit_wait_ps[row] / this.measured;
+        shares[row] = Math.min(1, share);
+      }
+      return shares;
+    }
     const samples = this.times.length;
     const interval = this.interval(sample);
     for (let row = 0; row < shares.length; row++) {

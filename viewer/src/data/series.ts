@@ -35,7 +35,7 @@ export interface PortSum {
 export function portSums(run: Run, span: [number, number]): PortSum[] {
   const { series } = run;
   if (!series) {
-    const length = run.facts.duration_ps - run.facts.warm_up_ps || run.facts.duration_ps;
+    const length = run.measured;
     return Array.from({ length: run.ports }, (_, row) => ({
       row,
       utilisation: (run.totals.xmit_bytes[row] * 8e3) / length / run.rate[row],

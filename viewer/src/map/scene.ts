@@ -98,7 +98,7 @@ export class SceneMaker {
   scene(time: number, colourBy: ColourBy, theme: Theme, selection: Selection | null): Scene {
     const { run } = this;
     const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(time)) : null;
-    const isMeasured = colourBy !== "trees" && run.series !== null;
+    const isMeasured = colourBy !== "trees" && run.has(colourBy);
     return {
       cables: isMeasured ? this.measured(time, colourBy, theme) : this.quiet(theme),
       branches: isMeasured ? NONE : this.branches(forest, theme),

@@ -4,6 +4,7 @@ import * as state from "../state";
 import type { PageFacts } from "../data/page";
 import { MapView } from "./map";
 import { Extras, Facts, Latencies, PortCharts, Rankings, ReceiveRates } from "./panels";
+import { ReportView } from "./report";
 import { Runs } from "./runs";
 import { SelectionPanel } from "./selection";
 import { TimeBar } from "./timebar";
@@ -17,12 +18,13 @@ const THEMES: Record<state.ThemeChoice, string> = {
 
 export function App({ facts }: { facts: PageFacts }) {
   const several = state.runs.value.length > 1;
-  // Two runs are compared; of more, one is shown at a time.
-  const shown = state.runs.value.length === 2 ? [0, 1] : [state.active.value];
+  const report = state.report.value;
+  const isReport = report !== null && state.view.value === "report";
   return (
     <>
       <header>
         <h1>{facts.title}</h1>
+        {report && <Views />}
         {several && (
           <label>
             Panels show
@@ -57,31 +59,67 @@ export function App({ facts }: { facts: PageFacts }) {
           </select>
         </label>
       </header>
-      <main>
-        <div class="stage">
-          <Toolbar />
-          <div class={shown.length > 1 ? "maps several" : "maps"}>
-            {shown.map((index) => (
-              <figure key={index} class="one-map">
-                {several && <figcaption>{state.runs.value[index].facts.label}</figcaption>}
-                <MapView index={index} />
-              </figure>
-            ))}
-          </div>
-          <Legend />
-          <TimeBar />
-        </div>
-        <div class="panels">
-          {several && <Runs />}
-          <SelectionPanel />
-          <ReceiveRates />
-          <PortCharts />
-          <Rankings />
-          <Latencies />
-          <Extras />
-          <Facts />
-        </div>
-      </main>
+      {isReport ? (
+        <ReportView report={report} />
+      ) : (
+        <MapPage key={state.shown.value} several={several} />
+      )}
     </>
+  );
+}
+
+/** Switches between a report and the map of one of its runs. */
+function Views() {
+  const names: [state.View, string][] = [
+    ["report", "Report"],
+    ["map", "Map of a run"],
+  ];
+  return (
+    <span class="buttons" role="group" aria-label="View">
+      {names.map(([value, name]) => (
+        <button
+          key={value}
+          type="button"
+          aria-pressed={state.view.value === value}
+          disabled={value === "map" && !state.runs.value.length}
+          onClick={() => (state.view.value = value)}
+        >
+          {name}
+        </button>
+      ))}
+      {state.view.value === "map" && <strong>{state.run.value.facts.label}</strong>}
+    </span>
+  );
+}
+
+function MapPage({ several }: { several: boolean }) {
+  // Two runs are compared; of more, one is shown at a time.
+  const shown = state.runs.value.length === 2 ? [0, 1] : [state.active.value];
+  return (
+    <main>
+      <div class="stage">
+        <Toolbar />
+        <div class={shown.length > 1 ? "maps several" : "maps"}>
+          {shown.map((index) => (
+            <figure key={index} class="one-map">
+              {several && <figcaption>{state.runs.value[index].facts.label}</figcaption>}
+              <MapView index={index} />
+            </figure>
+          ))}
+        </div>
+        <Legend />
+        <TimeBar />
+      </div>
+      <div class="panels">
+        {several && <Runs />}
+        <SelectionPanel />
+        <ReceiveRates />
+        <PortCharts />
+        <Rankings />
+        <Latencies />
+        <Extras />
+        <Facts />
+      </div>
+    </main>
   );
 }

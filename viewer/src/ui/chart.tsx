@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { digits } from "../data/units";
 import { css } from "../map/colours";
-import { theme } from "../state";
+import { theme, themeName } from "../state";
 import { csv, fileName, saveText } from "./download";
 
 export interface Line {
@@ -17,6 +17,8 @@ export interface Line {
   steps?: boolean;
   /** Whether it is counted by the axis on the right. */
   right?: boolean;
+  /** Points on the line, or points without a line. */
+  points?: "on" | "only";
 }
 
 export interface ChartProps {
@@ -32,6 +34,8 @@ export interface ChartProps {
   shaded?: [number, number] | null;
   logX?: boolean;
   onPick?(x: number): void;
+  /** A click next to a point, by the places of its line and of the point in it. */
+  onPoint?(line: number, point: number): void;
   onRange?(range: [number, number]): void;
   /** Vertical marks with a text. */
   events?: { x: number; text: string }[];
@@ -104,9 +108,9 @@ export function Chart(props: ChartProps) {
             stroke: shade.lines[(line.colour ?? index) % shade.lines.length],
             width: 1.7,
             dash: line.dash,
-            points: { show: false },
+            points: pointsOf(line, shade.lines[(line.colour ?? index) % shade.lines.length]),
             spanGaps: true,
-            paths: line.steps ? uPlot.paths.stepped!({ align: 1 }) : undefined,
+            paths: pathsOf(line),
           })),
         ],
         hooks: {
@@ -127,9 +131,14 @@ export function Chart(props: ChartProps) {
       element,
     );
     made.over.addEventListener("click", (event) => {
-      if (event.detail === 1) latest.current.onPick?.(made.posToVal(event.offsetX, "x"));
+      if (event.detail !== 1) return;
+      const { onPoint, onPick } = latest.current;
+      const found = onPoint && pointNear(made, latest.current.lines, event);
+      if (found) onPoint(...found);
+      else onPick?.(made.posToVal(event.offsetX, "x"));
     });
     plot.current = made;
+    element.dataset.theme = themeName.peek();
     marker.current.className = "marker";
     made.over.append(marker.current);
     const sizes = new ResizeObserver(() => {
@@ -143,7 +152,7 @@ export function Chart(props: ChartProps) {
       plot.current = null;
     };
     // The plot is made again if what it looks like changes; new values are set below.
-  }, [shade, lines.map((line) => line.label).join("\n"), joined === null, xLabel, yLabel, logX]);
+  }, [shade, lines.map(appearance).join("\n"), joined === null, xLabel, yLabel, logX]);
 
   useEffect(() => {
     if (joined) plot.current?.setData(joined as uPlot.AlignedData);
@@ -171,7 +180,7 @@ export function Chart(props: ChartProps) {
                   [xLabel, ...lines.map((line) => `${line.label} (${unitOf(line)})`)],
                   Array.from(joined[0], (x, row) => [
                     x,
-                    ...joined.slice(1).map((column) => column[row]),
+                    ...joined.slice(1).map((column) => column[row] ?? null),
                   ]),
                 ),
                 "text/csv",
@@ -189,15 +198,26 @@ export function Chart(props: ChartProps) {
             {lines.map((line, index) => (
               <li key={line.label}>
                 <svg width="18" height="8" aria-hidden="true">
-                  <line
-                    x1="0"
-                    x2="18"
-                    y1="4"
-                    y2="4"
-                    stroke={shade.lines[(line.colour ?? index) % shade.lines.length]}
-                    stroke-width="2.5"
-                    stroke-dasharray={line.dash?.join(" ")}
-                  />
+                  {line.points === "only" ? (
+                    <circle
+                      cx="9"
+                      cy="4"
+                      r="3"
+                      fill="none"
+                      stroke={shade.lines[(line.colour ?? index) % shade.lines.length]}
+                      stroke-width="1.8"
+                    />
+                  ) : (
+                    <line
+                      x1="0"
+                      x2="18"
+                      y1="4"
+                      y2="4"
+                      stroke={shade.lines[(line.colour ?? index) % shade.lines.length]}
+                      stroke-width="2.5"
+                      stroke-dasharray={line.dash?.join(" ")}
+                    />
+                  )}
                 </svg>
                 {line.label}
                 {at !== null && joined[index + 1][at] != null && (
@@ -212,6 +232,50 @@ export function Chart(props: ChartProps) {
       )}
     </figure>
   );
+}
+
+/** What a plot is made again for if it changes. */
+function appearance(line: Line): string {
+  return [line.label, line.colour, line.points, valueCount(line) === 1].join(" ");
+}
+
+function valueCount({ y }: Line): number {
+  let count = 0;
+  for (let at = 0; at < y.length; at++) if (y[at] !== null) count++;
+  return count;
+}
+
+/** Points where they are wanted, and where there is no line between two. */
+function pointsOf(line: Line, colour: string): uPlot.Series.Points {
+  const isOnly = line.points === "only";
+  const show = line.points !== undefined || valueCount(line) === 1;
+  const size = isOnly ? 11 : 7;
+  return { show, size, width: 2, stroke: colour, fill: isOnly ? "transparent" : colour };
+}
+
+function pathsOf(line: Line): uPlot.Series.PathBuilder | undefined {
+  if (line.points === "only") return () => null;
+  return line.steps ? uPlot.paths.stepped!({ align: 1 }) : undefined;
+}
+
+// Pixels that a click may be away from a point.
+const NEAR = 24;
+
+/** The line and the point in it that a click is next to. */
+function pointNear(plot: uPlot, lines: Line[], event: MouseEvent): [number, number] | null {
+  let [best, least]: [[number, number] | null, number] = [null, NEAR];
+  lines.forEach((line, index) => {
+    for (let at = 0; at < line.y.length; at++) {
+      const y = line.y[at];
+      if (y === null) continue;
+      const away = Math.hypot(
+        plot.valToPos(line.x[at], "x") - event.offsetX,
+        plot.valToPos(y, line.right ? "right" : "y") - event.offsetY,
+      );
+      if (away < least) [best, least] = [[index, at], away];
+    }
+  });
+  return best;
 }
 
 function shortened(_: uPlot, ticks: number[]): string[] {

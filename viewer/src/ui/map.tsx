@@ -4,6 +4,7 @@ import { effect, useComputed, useSignal, type ReadonlySignal } from "@preact/sig
 import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { RunFacts } from "../data/page";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
 import { milliseconds } from "../data/units";
@@ -23,16 +24,16 @@ import { describe } from "./facts";
 // Pixels that a key moves the map, and that a pointer may be away from what it means.
 const PAN = 60;
 const REACH = 9;
-const made = new Map<string, SceneMaker>();
+// A live run is another object at each sample, with the same facts.
+const made = new WeakMap<RunFacts, Map<LayoutName, SceneMaker>>();
 
 /** The geometry of a run in the chosen layout, made once. */
 export function makerOf(run: Run, name: LayoutName): SceneMaker {
-  // A live run is another object at each sample.
-  const index = state.runs.value.findIndex((one) => one.facts === run.facts);
-  const key = `${index} ${name}`;
-  let maker = made.get(key);
+  const own = made.get(run.facts) ?? new Map<LayoutName, SceneMaker>();
+  made.set(run.facts, own);
+  let maker = own.get(name);
   if (!maker)
-    made.set(key, (maker = new SceneMaker(run, name === "cabled" ? cabled(run) : unfolded(run))));
+    own.set(name, (maker = new SceneMaker(run, name === "cabled" ? cabled(run) : unfolded(run))));
   return maker;
 }
 
@@ -87,6 +88,7 @@ export function MapView({ index }: { index: number }) {
       const [shown, seen, theme] = [scene.peek(), camera.peek(), state.theme.peek()];
       painter.load(shown);
       painter.draw(seen, theme, ratio);
+      ground.dataset.theme = text.dataset.theme = state.themeName.peek();
       const { layout } = maker.peek();
       const labels = [...names(run, layout, seen, ...size.peek()), ...shown.labels];
       writeNames(text, labels, seen, theme, sharp);

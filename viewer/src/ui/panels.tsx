@@ -3,6 +3,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Table } from "apache-arrow";
+import { rateName } from "../data/rates";
 import type { Run } from "../data/run";
 import { latencyCdf, portSums, rates, samplesWithin } from "../data/series";
 import { bytes, count, gbps, milliseconds, percent } from "../data/units";
@@ -356,7 +357,7 @@ export function Facts() {
     ["simulated time", milliseconds(facts.duration_ps)],
     ["link rate", gbps(facts.link_gbps)],
     ...Object.entries(facts.rates_gbps).map(([name, value]): [string, string] => [
-      RATE_NAMES[name] ?? name,
+      rateName(name, Object.keys(facts.rates_gbps)),
       gbps(value),
     ]),
     ["silvan", facts.version],
@@ -385,9 +386,3 @@ export function Facts() {
     </section>
   );
 }
-
-export const RATE_NAMES: Record<string, string> = {
-  hotspots_gbps: "hotspot receive rate",
-  other_receivers_gbps: "mean of other receivers",
-  total_gbps: "total delivered",
-};

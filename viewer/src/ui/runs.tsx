@@ -1,12 +1,12 @@
 // Several runs: what tells them apart, their results, and the differences of two.
 
+import { rateName } from "../data/rates";
 import type { Run } from "../data/run";
 import { latencyCdf } from "../data/series";
 import { digits } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
-import { RATE_NAMES } from "./panels";
 import { DataTable } from "./table";
 
 export function Runs() {
@@ -46,7 +46,7 @@ function rounded(value: number | null): Cell {
 function measures(run: Run): Map<string, number | null> {
   const found = new Map<string, number | null>(
     Object.entries(run.facts.rates_gbps).map(([name, value]) => [
-      `${RATE_NAMES[name] ?? name}, Gbit/s`,
+      `${rateName(name, Object.keys(run.facts.rates_gbps))}, Gbit/s`,
       value,
     ]),
   );
@@ -76,7 +76,7 @@ function Points() {
   const x = parameters.find((name) =>
     runs.every((run) => Number.isFinite(parseFloat(run.facts.parameters[name]))),
   );
-  const lines: Line[] = x ? rates.map((rate) => curve(runs, x, rate)) : [];
+  const lines: Line[] = x ? rates.map((rate) => curve(runs, x, rate, rates)) : [];
   return (
     <>
       <DataTable
@@ -84,7 +84,7 @@ function Points() {
         columns={[
           "run",
           ...parameters,
-          ...rates.map((name) => `${RATE_NAMES[name] ?? name}, Gbit/s`),
+          ...rates.map((name) => `${rateName(name, rates)}, Gbit/s`),
         ].map((name) => ({ name }))}
         rows={runs.map((run, index) => ({
           id: run.facts.label,
@@ -115,7 +115,7 @@ function Points() {
 }
 
 /** Means of a rate over the runs of each value. */
-function curve(runs: Run[], parameter: string, rate: string): Line {
+function curve(runs: Run[], parameter: string, rate: string, rates: string[]): Line {
   const values = new Map<number, number[]>();
   for (const run of runs) {
     const x = parseFloat(run.facts.parameters[parameter]);
@@ -124,7 +124,7 @@ function curve(runs: Run[], parameter: string, rate: string): Line {
   }
   const sorted = [...values].sort((a, b) => a[0] - b[0]);
   return {
-    label: RATE_NAMES[rate] ?? rate,
+    label: rateName(rate, rates),
     x: sorted.map(([x]) => x),
     y: sorted.map(([, all]) => mean(all)),
   };

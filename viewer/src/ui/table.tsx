@@ -7,6 +7,8 @@ export interface Column {
   name: string;
   /** How a value is shown; CSV holds the value itself. */
   show?(value: Cell): string;
+  /** Whether a value is good or bad; the text says so, too. */
+  judge?(value: Cell): "good" | "bad" | undefined;
 }
 
 export interface Row {
@@ -25,13 +27,15 @@ export function DataTable(props: {
   rows: Row[];
   /** Column by which rows are sorted at first, the largest on top; without it they keep their order. */
   sortBy?: number;
+  /** Show all rows from the start. */
+  all?: boolean;
 }) {
   const { title, columns, rows } = props;
   const [sort, setSort] = useState<{ column: number; down: boolean }>({
     column: props.sortBy ?? UNSORTED,
     down: props.sortBy !== undefined,
   });
-  const [all, setAll] = useState(false);
+  const [all, setAll] = useState(props.all ?? false);
   const sorted = [...rows];
   if (sort.column !== UNSORTED) {
     sorted.sort((a, b) => compare(a.cells[sort.column], b.cells[sort.column], sort.down));
@@ -100,7 +104,13 @@ export function DataTable(props: {
                       text
                     );
                   return (
-                    <td key={index} class={typeof cell === "number" ? "number" : undefined}>
+                    <td
+                      key={index}
+                      class={
+                        columns[index].judge?.(cell) ??
+                        (typeof cell === "number" ? "number" : undefined)
+                      }
+                    >
                       {content}
                     </td>
                   );
@@ -111,7 +121,7 @@ export function DataTable(props: {
         </table>
       </div>
       {rows.length === 0 && <p class="none">No rows.</p>}
-      {rows.length > FEW && (
+      {rows.length > FEW && !props.all && (
         <button type="button" class="small" aria-expanded={all} onClick={() => setAll(!all)}>
           {all ? "Show fewer" : `Show all ${rows.length}`}
         </button>

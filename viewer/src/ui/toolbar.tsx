@@ -17,7 +17,6 @@ const MEASURES: Record<ColourBy, string> = {
 };
 
 export function Toolbar() {
-  const hasSeries = state.run.value.series !== null;
   return (
     <div class="toolbar" role="toolbar" aria-label="Map">
       <Search />
@@ -44,7 +43,11 @@ export function Toolbar() {
           onChange={(event) => (state.colourBy.value = event.currentTarget.value as ColourBy)}
         >
           {Object.entries(MEASURES).map(([value, name]) => (
-            <option key={value} value={value} disabled={value !== "trees" && !hasSeries}>
+            <option
+              key={value}
+              value={value}
+              disabled={value === "queue" && !state.run.value.has(value)}
+            >
               {name}
             </option>
           ))}
@@ -94,7 +97,7 @@ export function Legend() {
   const ink = css(theme.ink);
   return (
     <ul class="legend map-legend" aria-label="Legend">
-      {measure === "trees" || !run.series ? (
+      {measure === "trees" || !run.has(measure) ? (
         <li>
           <svg width="26" height="12" aria-hidden="true">
             <path d="M0 6h26" stroke={colour} stroke-width="4" />
@@ -118,6 +121,7 @@ export function Legend() {
           </svg>
           {measure === "queue" ? `${digits(run.largestQueue / 1e6, 3)} MB` : "100 %"}:{" "}
           {MEASURES[measure]}
+          {run.series ? "" : ", whole run"}
         </li>
       )}
       <li>

@@ -1,0 +1,312 @@
+"""Reports as the page shows them: what was measured, curves, and the runs behind every number.
+
+A report is the page with another first view; of the runs whose results are there, as many as fit
+are in the page with their maps.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from silvan.errors import OutputError
+from silvan.folders import MANIFEST, unwritable, write_text
+from silvan.result import Result
+from silvan.viewer.page import Block, document, embedded, facts_block, table_block
+
+MOST_RUN_BYTES = 12_000_000
+"""Size of the runs in a report, as they are in the file; the others have their command only."""
+
+MOST_CELLS_OF_RUN = 1_000_000
+"""Samples of all ports of a run in a report."""
+
+_RECORDED = ("forest", "port_series")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRun:
+    """A run behind the numbers of a report.
+
+    Attributes
+    ----------
+    label : str
+        What it is, for people.
+    seed : int
+        Its seed.
+    hash : str
+        Digest of its effective scenario.
+    scenario : str
+        A scenario in TOML that its command runs.
+    name : str
+        Name of the scenario, and of its file in the command.
+    settings : Mapping of str to str
+        Keys that the command sets, with their values.
+    facts : Mapping of str to str or float
+        Further facts, by name with unit.
+    folder : Path, optional
+        The folder of its result, if it was kept.
+    """
+
+    label: str
+    seed: int
+    hash: str
+    scenario: str
+    name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str | float] = field(default_factory=dict)
+    folder: Path | None = None
+
+    @property
+    def file(self) -> str:
+        """Name of the scenario's file: its own for each scenario of a report."""
+        return f"{self.name}-{self.hash[:8]}.toml" if not self.settings else f"{self.name}.toml"
+
+    @property
+    def command(self) -> str:
+        """The command that makes the run with all that a map shows."""
+        words = ["silvan", "run", self.file]
+        for key, value in self.settings.items():
+            words += ["--set", f"{key}={value}"]
+        words += ["--seed", str(self.seed), "--record", "view", "--out", "results"]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a report.
+
+    Attributes
+    ----------
+    title : str
+        What it holds.
+    columns : sequence of str
+        Names of its columns, with units.
+    rows : sequence
+        Its values; None where there is none.
+    runs : sequence of sequence of int
+        For each row the places of the runs behind it; may be empty.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | float | None]]
+    runs: Sequence[Sequence[int]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the table as plain values, for JSON."""
+        return {
+            "title": self.title,
+            "columns": list(self.columns),
+            "rows": [list(row) for row in self.rows],
+            "runs": [list(row) for row in self.runs],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report: an experiment, a comparison, a sweep.
+
+    Attributes
+    ----------
+    id, title : str
+        Its name, and its heading.
+    command : str
+        The command that makes it.
+    notes : sequence of str
+        Remarks below the heading.
+    targets : sequence of Mapping
+        What a paper states next to what was measured, as ``reproduction.json`` has it.
+    tables : sequence of Table
+        Tables of values.
+    curves : sequence of Mapping
+        Curves, as ``reproduction.json`` has them, with the places of the runs of each point.
+    figures : sequence of Path
+        Drawings in SVG.
+    cases : Mapping of str to sequence of int
+        Places of its runs by case.
+    """
+
+    id: str
+    title: str
+    command: str
+    notes: Sequence[str] = ()
+    targets: Sequence[Mapping[str, Any]] = ()
+    tables: Sequence[Table] = ()
+    curves: Sequence[Mapping[str, Any]] = ()
+    figures: Sequence[Path] = ()
+    cases: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the section as plain values, for JSON, its drawings within."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "command": self.command,
+            "notes": list(self.notes),
+            "targets": list(self.targets),
+            "tables": [table.to_dict() for table in self.tables],
+            "curves": list(self.curves),
+            "figures": [_image(path) for path in self.figures],
+            "cases": {label: list(places) for label, places in self.cases.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Points of a sweep, from which the page draws curves over a key that its reader chooses.
+
+    Attributes
+    ----------
+    keys : sequence of str
+        The keys that vary.
+    measures : sequence of str
+        Columns with numbers.
+    points : pyarrow.Table
+        A row for each run of the report, in the same order.
+    """
+
+    keys: Sequence[str]
+    measures: Sequence[str]
+    points: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a reproduction, a comparison or a sweep has brought.
+
+    Attributes
+    ----------
+    title : str
+        Title of the page.
+    made_by : str
+        Version of silvan, and the command that makes all of it.
+    warnings, notes : sequence of str
+        Remarks above everything; warnings stand out.
+    sections : sequence of Section
+        Its parts.
+    runs : sequence of ReportRun
+        All runs, each once.
+    sweep : Sweep, optional
+        The points of a sweep.
+    """
+
+    title: str
+    made_by: str
+    sections: Sequence[Section]
+    runs: Sequence[ReportRun]
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    sweep: Sweep | None = None
+
+
+def write_report(report: Report, path: Path) -> Path:
+    """Write the page of a report.
+
+    Parameters
+    ----------
+    report : Report
+        What it holds.
+    path : Path
+        The file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    OutputError
+        A drawing cannot be read, or the file cannot be written.
+    """
+    places, runs, blocks = _runs_that_fit(report.runs)
+    blocks.append(table_block("report-runs", _run_table(report.runs, places)))
+    facts: dict[str, Any] = {
+        "title": report.title,
+        "made_by": report.made_by,
+        "warnings": list(report.warnings),
+        "notes": list(report.notes),
+        "sections": [section.to_dict() for section in report.sections],
+        "sweep": None,
+    }
+    if report.sweep is not None:
+        facts["sweep"] = {"keys": list(report.sweep.keys), "measures": list(report.sweep.measures)}
+        blocks.append(table_block("report-points", report.sweep.points))
+    blocks.insert(0, facts_block(report.title, runs, report=facts))
+    write_text(path, document(report.title, blocks))
+    return path
+
+
+def _runs_that_fit(
+    runs: Sequence[ReportRun],
+) -> tuple[dict[int, int], list[dict[str, Any]], list[Block]]:
+    """Put runs in the page until it is full: those first that a map shows most of.
+
+    Returns
+    -------
+    tuple
+        Place in the page by place in the report, and facts and data of the runs in the page.
+    """
+    kept = [
+        (place, one.folder)
+        for place, one in enumerate(runs)
+        if one.folder is not None and (one.folder / MANIFEST).is_file()
+    ]
+    places: dict[int, int] = {}
+    facts: list[dict[str, Any]] = []
+    blocks: list[Block] = []
+    left = MOST_RUN_BYTES
+    for place, folder in sorted(kept, key=partial(_rank, runs)):
+        try:
+            result = Result.read(folder)
+        except OutputError:
+            continue
+        made, data = embedded(
+            result, len(facts), label=runs[place].label, most_cells=MOST_CELLS_OF_RUN
+        )
+        left -= sum(len(block.text) for block in data)
+        if left < 0:
+            break
+        places[place] = len(facts)
+        facts.append(made)
+        blocks += data
+    return places, facts, blocks
+
+
+def _rank(runs: Sequence[ReportRun], kept: tuple[int, Path]) -> tuple[bool, int, int]:
+    """Order runs: with trees or samples of ports, then by seeds, so that each case has one."""
+    place, folder = kept
+    is_bare = not any((folder / f"{name}.parquet").is_file() for name in _RECORDED)
+    return is_bare, runs[place].seed, place
+
+
+def _run_table(runs: Sequence[ReportRun], places: Mapping[int, int]) -> pa.Table:
+    return pa.table(
+        {
+            "label": pa.array([one.label for one in runs]),
+            "seed": pa.array([float(one.seed) for one in runs]),
+            "hash": pa.array([one.hash for one in runs]),
+            "file": pa.array([one.file for one in runs]),
+            "command": pa.array([one.command for one in runs]),
+            "scenario": pa.array([one.scenario for one in runs], pa.utf8()).dictionary_encode(),
+            "facts": pa.array([json.dumps(dict(one.facts)) for one in runs]),
+            "place": pa.array([places.get(place, -1) for place in range(len(runs))], pa.int32()),
+        }
+    )
+
+
+def _image(path: Path) -> str:
+    """Write an SVG as a data URL; as an image of its own, its ids cannot clash with another's."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise unwritable(path, error) from None
+    return f"data:image/svg+xml;base64,{base64.b64encode(data).decode('ascii')}"

@@ -1,0 +1,151 @@
+"""The report of a reproduction, from the file that ``silvan reproduce`` writes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from silvan.cache import kept_result
+from silvan.errors import OutputError
+from silvan.reproduce.experiment import PointTable
+from silvan.viewer.report import Report, ReportRun, Section, Table
+
+REPRODUCTIONS = "reproduction*.json"
+"""Files that say what a reproduction consists of: the whole, and parts."""
+
+
+def reproduction_report(manifest: Path) -> Report:
+    """Make the report of a reproduction.
+
+    Parameters
+    ----------
+    manifest : Path
+        The file ``reproduction.json``; figures are next to it, and runs where it says.
+
+    Returns
+    -------
+    Report
+        The paper's statements next to what was measured, curves, figures and runs.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be read, or is not that of a reproduction.
+    """
+    try:
+        read = json.loads(manifest.read_text(encoding="utf-8"))
+        return _report(read, manifest.parent)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        raise OutputError(
+            f"{manifest}: no readable reproduction: {error}",
+            hint="repeat the command silvan reproduce; finished runs are kept",
+        ) from None
+
+
+def _report(read: Mapping[str, Any], folder: Path) -> Report:
+    overrides = read["overrides"]
+    command = ["silvan", "reproduce", read["paper"], *(["--quick"] if read["quick"] else [])]
+    for key, value in overrides.items():
+        command += ["--set", f"{key}={json.dumps(value) if not isinstance(value, str) else value}"]
+    warnings = []
+    if read["quick"]:
+        warnings.append(
+            "A quick look: fewer points, short runs, one seed. "
+            "Its numbers cannot be compared with the paper's."
+        )
+    if overrides:
+        changes = ", ".join(f"{key} = {value}" for key, value in overrides.items())
+        warnings.append(
+            "Every scenario was changed, so the numbers cannot be compared with the paper's: "
+            f"{changes}"
+        )
+    runs = [_run(one, folder) for one in read["runs"]]
+    wall_s, hops = (sum(one[name] for one in read["runs"]) for name in ("wall_s", "packet_hops"))
+    cost = f"{len(runs)} runs: {wall_s:,.0f} s on one core each, {hops:,} packet-hops."
+    return Report(
+        title=f"{read['paper']}: the paper and silvan",
+        made_by=f"silvan {read['version']}, build {read['build']}: {shlex.join(command)}",
+        sections=[_section(one, command, folder) for one in read["experiments"]],
+        runs=runs,
+        warnings=warnings,
+        notes=[_tally(read["experiments"]), cost],
+    )
+
+
+def _run(run: Mapping[str, Any], folder: Path) -> ReportRun:
+    place = (folder / run["folder"]).resolve()
+    result = kept_result(place)
+    return ReportRun(
+        label=run["label"],
+        seed=run["seed"],
+        hash=run["scenario_hash"],
+        scenario="" if result is None else result.scenario.to_toml(),
+        name="scenario" if result is None else result.scenario.name,
+        facts={
+            "version": run["version"],
+            "wall time, s": round(run["wall_s"], 1),
+            "events": run["events"],
+            "packet-hops": run["packet_hops"],
+        },
+        folder=None if result is None else place,
+    )
+
+
+def _section(one: Mapping[str, Any], command: Sequence[str], folder: Path) -> Section:
+    cases = one["cases"]
+    whole, steady = one["windows"]
+    windows = f"measured: averaged over {whole}; steady state: {steady}; ± is the standard "
+    return Section(
+        id=one["id"],
+        title=one["title"],
+        command=shlex.join([*command, "--only", one["id"]]),
+        notes=[f"{windows}deviation over the seeds."] if one["targets"] else [],
+        targets=one["targets"],
+        tables=[_points(one["points"])] if one["points"] else [],
+        curves=[_curve(curve, cases) for curve in one["curves"]],
+        figures=[folder / name for name in one["files"] if name.endswith(".svg")],
+        cases=cases,
+    )
+
+
+def _points(points: Mapping[str, Any]) -> Table:
+    """Join each mean with its standard deviation, and leave the steady-state window out."""
+    table = PointTable(
+        tuple(points["header"]),
+        tuple(tuple("" if one is None else one for one in row) for row in points["rows"]),
+    )
+    names, rows = table.in_words(steady=False)
+    return Table("Points", names, rows)
+
+
+def _curve(curve: Mapping[str, Any], cases: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """Replace the cases of each point by the places of their runs."""
+    points = [
+        {**{key: point[key] for key in ("x", "y", "spread")}, "runs": _places(point, cases)}
+        for point in curve["points"]
+    ]
+    return {**curve, "points": points}
+
+
+def _places(point: Mapping[str, Any], cases: Mapping[str, Sequence[int]]) -> list[int]:
+    return [place for case in point["cases"] for place in cases.get(case, ())]
+
+
+def _tally(experiments: Sequence[Mapping[str, Any]]) -> str:
+    """Count the statements within their tolerance, and those that the model was fitted to."""
+    rows = [row for one in experiments for row in one["targets"]]
+    words = []
+    for held_out in (True, False):
+        some = [row for row in rows if row["calibrated"] is not held_out]
+        if some:
+            within = sum(row["within_tolerance"] for row in some)
+            steady = sum(row["within_tolerance_steady"] for row in some)
+            kind = "statements held out" if held_out else "numbers that the model was calibrated on"
+            words.append(
+                f"{within} of {len(some)} {kind} are within tolerance in the paper's averaging "
+                f"window, {steady} in the steady-state one."
+            )
+    return " ".join([*words, "A difference is data: none is hidden."])

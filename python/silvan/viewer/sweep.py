@@ -1,0 +1,114 @@
+"""The report of a sweep, from the folder that ``silvan sweep`` writes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from silvan.errors import OutputError
+from silvan.scenario import Scenario
+from silvan.sweeping.plan import label, plain
+from silvan.sweeping.store import MANIFEST, read_rows
+from silvan.sweeping.table import SweepRow, to_table
+from silvan.toml_text import TomlValue, literal
+from silvan.viewer.report import Report, ReportRun, Section, Sweep
+
+_NO_MEASURES = ("seed", "hash")
+
+
+def sweep_report(folder: Path) -> Report:
+    """Make the report of a sweep.
+
+    Parameters
+    ----------
+    folder : Path
+        The sweep's folder.
+
+    Returns
+    -------
+    Report
+        Points, and the runs behind them.
+
+    Raises
+    ------
+    OutputError
+        The folder cannot be read.
+    """
+    try:
+        read = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        keys = list(read["grid"])
+        whole = Scenario.from_toml(read["scenario"])
+        rows = list(read_rows(folder, keys).values())
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise OutputError(
+            f"{folder / MANIFEST}: no readable sweep: {error}",
+            hint="repeat the command silvan sweep; finished points are kept",
+        ) from None
+    base = whole.single_run(rows[0].seed if rows else whole.seed).to_toml()
+    points = _floats(to_table(rows, keys))
+    failed = [f"{len(read['failed'])} points failed."] if read["failed"] else []
+    return Report(
+        title=f"{whole.name}: a sweep of {', '.join(keys) or 'seeds'}",
+        made_by=f"silvan {read['simulator']}",
+        sections=[
+            Section(
+                "points",
+                "Points",
+                _command(whole.name, read),
+                cases={"all points": range(len(rows))},
+            )
+        ],
+        runs=[_run(row, whole.name, base, folder) for row in rows],
+        warnings=failed,
+        sweep=Sweep(keys, _measures(points, keys), points.drop_columns(["hash"])),
+    )
+
+
+def _command(name: str, read: Mapping[str, Any]) -> str:
+    words = ["silvan", "sweep", f"{name}.toml"]
+    for key, values in read["grid"].items():
+        words += ["--grid", f"{key}={','.join(map(plain, values))}"]
+    words += ["--seeds", str(len(read["seeds"])), *(["--tables"] if read["tables"] else [])]
+    return shlex.join(words)
+
+
+def _run(row: SweepRow, name: str, base: str, folder: Path) -> ReportRun:
+    tables = folder / "tables" / row.hash[:16]
+    return ReportRun(
+        label=label(row.values, row.seed),
+        seed=row.seed,
+        hash=row.hash,
+        scenario=base,
+        name=name,
+        settings={key: _as_set(value) for key, value in row.values.items()},
+        facts={key: value for key, value in row.measures.items() if value is not None},
+        folder=tables if tables.is_dir() else None,
+    )
+
+
+def _as_set(value: TomlValue) -> str:
+    return value if isinstance(value, str) else literal(value)
+
+
+def _measures(points: pa.Table, keys: list[str]) -> list[str]:
+    return [
+        name
+        for name in points.column_names
+        if name not in (*keys, *_NO_MEASURES)
+        and points.schema.field(name).type == pa.float64()
+        and points[name].null_count < len(points)
+    ]
+
+
+def _floats(table: pa.Table) -> pa.Table:
+    """Replace integers of 64 bits by floats, which JavaScript reads."""
+    columns = {
+        name: table[name].cast(pa.float64()) if pa.types.is_integer(kind) else table[name]
+        for name, kind in zip(table.column_names, table.schema.types, strict=True)
+    }
+    return pa.table(columns)

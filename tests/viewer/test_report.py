@@ -1,0 +1,250 @@
+"""Reports: each number with what the paper states, and each point with the run behind it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+import silvan
+from silvan.cli import main
+from silvan.measures import is_hotspot, receive_rate_series_gbps
+from silvan.reproduce import experiments, find_paper
+from silvan.reproduce.plan import ReproductionPlan, make_plan
+from silvan.reproduce.reproduction import evaluate, write_manifest
+from silvan.sweeping.sweep import sweep
+from silvan.toml_text import TomlValue
+from silvan.viewer.report import write_report
+from silvan.viewer.reproduction import reproduction_report
+from silvan.viewer.sweep import sweep_report
+from tests.viewer.conftest import SCENARIO, Opener, downloaded, table_csv, wait_until_idle
+from tests.viewer.test_access import PHONE, findings
+
+pytestmark = pytest.mark.needs("chromium")
+
+LOADS = (0.1, 0.3)
+SMALL: dict[str, TomlValue] = {
+    "fabric.generator": "single-switch",
+    "fabric.hosts": 16,
+    "traffic.nodes.hotspots": 2,
+    "run.duration": "1 ms",
+}
+
+
+@pytest.fixture(scope="module")
+def reproduction(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReproductionPlan, Path]:
+    """Reproduce a quick look at figure 9a on 16 hosts."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    (experiment,) = experiments("gran2012", "fig9a")
+    plan = make_plan("gran2012", [experiment], quick=True, overrides=SMALL)
+    for one, path in zip(plan.runs, plan.folders(folder / "runs"), strict=True):
+        silvan.run(one.scenario, seed=one.seed).write(path)
+    figures = folder / "figures"
+    figures.mkdir()
+    outcome = evaluate("gran2012", experiment, plan.finished("fig9a", folder / "runs"), figures)
+    write_manifest(plan, [outcome], figures / "reproduction.json")
+    return plan, figures
+
+
+@pytest.fixture(scope="module")
+def rates(reproduction: tuple[ReproductionPlan, Path]) -> dict[tuple[int, str], float]:
+    """Receive rate of all hosts in Gbit/s, by moves and control, from the bytes delivered."""
+    plan, figures = reproduction
+    found = {}
+    for one, path in zip(plan.runs, plan.folders(figures.parent / "runs"), strict=True):
+        words = re.search(r"(\d+) moves, CC (on|off)", one.label)
+        assert words is not None
+        delivered = silvan.Result.read(path).hosts["delivered_bytes"].to_numpy()
+        found[int(words[1]), words[2]] = float(delivered.mean()) * 8 / 1e6
+    return found
+
+
+@pytest.fixture(scope="module")
+def report(reproduction: tuple[ReproductionPlan, Path]) -> Path:
+    """Write its report."""
+    _, figures = reproduction
+    made = reproduction_report(figures / "reproduction.json")
+    return write_report(made, figures / "report.html")
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[silvan.SweepResult, Path]:
+    """Sweep two loads with two seeds, with all tables."""
+    folder = tmp_path_factory.mktemp("sweep") / "loads"
+    scenario = silvan.Scenario.from_toml(SCENARIO)
+    grid = {"traffic.uniform.0.load": list(LOADS)}
+    result = sweep(scenario, grid, seeds=2, out=folder, tables=True)
+    return result, write_report(sweep_report(folder), folder / "report.html")
+
+
+def _click(page: Page, chart: str, x_part: float, y_part: float) -> None:
+    """Click a place within a chart, in parts of its width and height."""
+    over = page.locator("figure.chart", has_text=chart).first.locator(".u-over")
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + x_part * box["width"], box["y"] + y_part * box["height"])
+
+
+def test_targets_stand_next_to_what_was_measured(
+    open_page: Opener, report: Path, rates: dict[tuple[int, str], float]
+) -> None:
+    page = open_page(report)
+    rows = {row["target"]: row for row in table_csv(page, "Paper and measurement, fig9a")}
+    known = find_paper("gran2012").targets
+    assert list(rows) == [name for name in known if name.startswith("fig9a")]
+    for name, row in rows.items():
+        target = known[name]
+        moves = 100 // int(name.split(".")[1].removesuffix("ms"))
+        off, on = rates[moves, "off"], rates[moves, "on"]
+        measured = on / off if "over" in name else on if name.endswith("on") else off
+        assert target.value is not None
+        assert target.tol is not None
+        assert float(row["paper"]) == target.value
+        assert float(row["measured"]) == pytest.approx(measured, rel=1e-3)
+        difference = measured / target.value - 1
+        assert float(row["difference"]) == pytest.approx(difference, abs=1e-6)
+        assert row["within"] == ("yes" if abs(difference) <= target.tol else "no")
+        assert row["use"] == ("calibrated" if target.calibrate else "held out")
+    expect(page.locator(".warning").first).to_contain_text("A quick look")
+    command = shlex.join(["silvan", "reproduce", "gran2012", "--quick", *_changes()])
+    expect(page.get_by_text(f"{command} --only fig9a")).to_be_visible()
+    assert page.locator("article img").count() == 1
+
+
+def _changes() -> list[str]:
+    return [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
+
+
+def test_the_papers_points_are_next_to_the_curves(
+    open_page: Opener, report: Path, rates: dict[tuple[int, str], float]
+) -> None:
+    rows = table_csv(open_page(report), "Receive rate of all hosts")
+    axis = "moves of the hotspots in 100 ms"
+    assert [float(row[axis]) for row in rows] == [10, 50, 100]
+    known = find_paper("gran2012").targets
+    for control in ("off", "on"):
+        curve = f"20 % V, 80 % C, CC {control}"
+        shown = [float(row[f"{curve} (Gbit/s)"]) for row in rows]
+        assert shown == pytest.approx([rates[moves, control] for moves in (10, 50, 100)])
+        paper = [row[f"paper: {curve} (Gbit/s)"] for row in rows]
+        assert paper == [str(known[f"fig9a.10ms.{control}"].value), "", ""]
+
+
+def test_a_point_leads_to_its_run_and_its_map(
+    open_page: Opener,
+    report: Path,
+    reproduction: tuple[ReproductionPlan, Path],
+    rates: dict[tuple[int, str], float],
+) -> None:
+    plan, _ = reproduction
+    page = open_page(report)
+    # The axis of y ends 6 % above the largest value.
+    largest = 1.06 * max(rates.values())
+    _click(page, "Receive rate of all hosts", 0.998, 1 - rates[100, "on"] / largest)
+    panel = page.get_by_role("complementary", name="Run behind a point")
+    label = "fig9a: 20 % V, 100 moves, CC on, seed 1"
+    expect(panel).to_contain_text(label)
+    (run,) = [one for one in plan.runs if one.label == label]
+    command = panel.locator(".command").inner_text()
+    file = f"gran2012-moving-{run.scenario.hash[:8]}.toml"
+    assert command == f"silvan run {file} --seed 1 --record view --out results"
+    button = panel.get_by_role("button", name=f"Download {file}")
+    scenario = silvan.Scenario.from_toml(downloaded(page, button).decode())
+    assert scenario.hash == run.scenario.hash
+    panel.get_by_role("button", name="Show its map").click()
+    expect(page.locator("header strong")).to_have_text(label)
+    shown = [float(row["hotspots (Gbit/s)"]) for row in table_csv(page, "Mean receive rate")]
+    result = silvan.run(run.scenario, seed=1)
+    assert shown == pytest.approx(receive_rate_series_gbps(result, is_hotspot(result))[1])
+
+    wait_until_idle(page)
+    again = open_page(report, page.url.partition("#")[2])
+    expect(again.locator("header strong")).to_have_text(label)
+    again.get_by_role("button", name="Report", exact=True).click()
+    expect(again.get_by_role("complementary", name="Run behind")).to_contain_text(label)
+
+
+def test_runs_that_are_gone_have_no_map(
+    open_page: Opener, reproduction: tuple[ReproductionPlan, Path], tmp_path: Path
+) -> None:
+    _, figures = reproduction
+    read: dict[str, Any] = json.loads((figures / "reproduction.json").read_text())
+    for one in read["runs"]:
+        one["folder"] = "gone"
+    (figures / "reproduction-gone.json").write_text(json.dumps(read))
+    made = reproduction_report(figures / "reproduction-gone.json")
+    page = open_page(write_report(made, tmp_path / "gone.html"), "of=0")
+    panel = page.get_by_role("complementary", name="Run behind a point")
+    expect(panel).to_contain_text("Its tables are not in this page")
+    assert panel.get_by_role("button", name="Show its map").count() == 0
+    expect(page.get_by_role("button", name="Map of a run")).to_be_disabled()
+
+
+def test_curves_of_a_sweep_lead_to_its_points(
+    open_page: Opener, swept: tuple[silvan.SweepResult, Path]
+) -> None:
+    result, path = swept
+    points = result.points.to_pylist()
+    page = open_page(path)
+    title = "total delivered, Gbit/s by traffic.uniform.0.load"
+    page.get_by_role("combobox", name="of", exact=True).select_option("total_gbps")
+    rows = table_csv(page, title)
+    means = [
+        np.mean([one["total_gbps"] for one in points if one["traffic.uniform.0.load"] == load])
+        for load in LOADS
+    ]
+    assert [float(row["traffic.uniform.0.load"]) for row in rows] == list(LOADS)
+    assert [float(row["total_gbps (Gbit/s)"]) for row in rows] == pytest.approx(means)
+    _click(page, title, 0.998, 0.06 / 1.06)
+    panel = page.get_by_role("complementary", name="Run behind a point")
+    expect(panel).to_contain_text("traffic.uniform.0.load=0.3 seed 2")
+    assert panel.get_by_role("combobox", name="Run").locator("option").count() == 2
+    panel.get_by_role("combobox", name="Run").select_option("1")
+    (last,) = [one for one in points if (one["traffic.uniform.0.load"], one["seed"]) == (0.3, 3)]
+    expect(panel).to_contain_text(last["hash"][:16])
+    assert "--set traffic.uniform.0.load=0.3 --seed 3" in panel.locator(".command").inner_text()
+    panel.get_by_role("button", name="Show its map").click()
+    expect(page.locator(".now")).to_contain_text("ms")
+    page.get_by_role("tab", name="Trees").click()
+    lives = silvan.Result.read(path.parent / "tables" / last["hash"][:16]).tree_lifetimes
+    assert len(table_csv(page, "Trees, 0 ms to 0.4 ms")) == lives.num_rows
+
+
+def test_the_command_of_a_point_makes_it_again(
+    swept: tuple[silvan.SweepResult, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result, path = swept
+    made = sweep_report(path.parent)
+    run = made.runs[-1]
+    monkeypatch.chdir(tmp_path)
+    Path(run.file).write_text(run.scenario)
+    words = run.command.replace("--record view ", "").split()
+    assert main(words[1:]) == 0
+    again = silvan.Result.read(tmp_path / "results" / f"seed-{run.seed}")
+    (row,) = [one for one in result.points.to_pylist() if one["hash"] == run.hash]
+    assert int(again.hosts["delivered_bytes"].to_numpy().sum()) == row["delivered_bytes"]
+
+
+def test_a_report_is_for_everybody(open_page: Opener, report: Path) -> None:
+    page = open_page(report, "of=1", color_scheme="dark", **PHONE)
+    assert findings(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_a_report_prints_all_of_it(open_page: Opener, report: Path) -> None:
+    page = open_page(report, "theme=dark")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("complementary", name="Run behind a point")).to_be_hidden()
+    expect(page.get_by_role("cell", name="fig9a.10ms.on", exact=True)).to_be_visible()
+    article = page.locator("article")
+    assert article.evaluate("(one) => one.scrollHeight <= one.clientHeight + 1")
+    assert page.pdf().startswith(b"%PDF")

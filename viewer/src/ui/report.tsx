@@ -1,0 +1,314 @@
+// The report: what a paper states next to what was measured, curves, and the runs behind them.
+
+import { useMemo } from "preact/hooks";
+import { isRate, rateName } from "../data/rates";
+import type { CurveFacts, Report, SectionFacts, TableFacts, TargetFacts } from "../data/report";
+import { digits } from "../data/units";
+import * as state from "../state";
+import { Chart, type Line } from "./chart";
+import { saveText, type Cell } from "./download";
+import { SweepCurves } from "./sweep";
+import { DataTable, type Column, type Row } from "./table";
+
+// A range of x that is drawn on a logarithmic axis.
+const DECADES = 100;
+
+export function ReportView({ report }: { report: Report }) {
+  const { facts } = report;
+  return (
+    <main class="report">
+      <article>
+        <p class="faint">{facts.made_by}</p>
+        {facts.warnings.map((text) => (
+          <p key={text} class="warning">
+            {text}
+          </p>
+        ))}
+        {facts.notes.map((text) => (
+          <p key={text}>{text}</p>
+        ))}
+        {facts.sections.length > 1 && (
+          <nav aria-label="Sections">
+            {facts.sections.map((section) => (
+              <button key={section.id} type="button" class="link" onClick={() => show(section.id)}>
+                {section.id}
+              </button>
+            ))}
+          </nav>
+        )}
+        {facts.sections.map((section) => (
+          <Section key={section.id} report={report} section={section} />
+        ))}
+      </article>
+      <ChosenRun report={report} />
+    </main>
+  );
+}
+
+function show(id: string): void {
+  const heading = document.getElementById(`section-${id}`)!;
+  heading.scrollIntoView();
+  heading.focus();
+}
+
+function choose(title: string, runs: number[]): void {
+  if (runs.length) state.chosen.value = { title, runs, at: 0 };
+}
+
+function Section({ report, section }: { report: Report; section: SectionFacts }) {
+  const charts = useMemo(() => chartsOf(section.curves), [section]);
+  const id = `section-${section.id}`;
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id} tabIndex={-1}>
+        {section.title}
+      </h2>
+      <p>
+        <code>{section.command}</code>
+      </p>
+      {section.notes.map((text) => (
+        <p key={text} class="faint">
+          {text}
+        </p>
+      ))}
+      {section.targets.length > 0 && <Targets section={section} />}
+      {report.facts.sweep && <SweepCurves report={report} onChoose={choose} />}
+      <div class="charts">
+        {charts.map(([name, curves]) => (
+          <CurveChart key={name} name={name} curves={curves} />
+        ))}
+      </div>
+      {section.tables.map((table) => (
+        <Values key={table.title} table={table} />
+      ))}
+      {section.figures.map((address, index) => (
+        <img key={index} src={address} alt={`${section.title}, drawing ${index + 1}`} />
+      ))}
+      {!report.facts.sweep && <Cases report={report} cases={section.cases} />}
+    </section>
+  );
+}
+
+const number = (value: Cell) => (value === null ? "" : digits(Number(value)));
+const percent = (value: Cell) => (value === null ? "" : `${digits(100 * Number(value), 3)} %`);
+const signed = (value: Cell) => (value !== null && Number(value) > 0 ? "+" : "") + percent(value);
+const judge = (value: Cell) => (value === "yes" ? ("good" as const) : ("bad" as const));
+
+function Targets({ section }: { section: SectionFacts }) {
+  const columns: Column[] = [
+    { name: "target" },
+    { name: "what" },
+    { name: "paper", show: number },
+    { name: "measured" },
+    { name: "seeds" },
+    { name: "difference", show: signed },
+    { name: "tolerance", show: percent },
+    { name: "within", judge },
+    { name: "steady state", show: number },
+    { name: "steady state within", judge },
+    { name: "use" },
+  ];
+  return (
+    <DataTable
+      all
+      title={`Paper and measurement, ${section.id}`}
+      columns={columns}
+      rows={section.targets.map((target) => ({ id: target.id, cells: cellsOf(target) }))}
+    />
+  );
+}
+
+function cellsOf(target: TargetFacts): Cell[] {
+  const yes = (value: boolean) => (value ? "yes" : "no");
+  const spread = target.spread === null ? "" : ` ± ${digits(target.spread, 2)}`;
+  const words = [
+    target.what,
+    target.note,
+    target.rule && `Rule: ${target.rule}.`,
+    target.found && `Found: ${target.found}.`,
+    target.found_steady && `Steady state: ${target.found_steady}.`,
+  ];
+  return [
+    target.id,
+    words.filter(Boolean).join(" · "),
+    target.paper,
+    target.measured === null ? null : digits(target.measured) + spread,
+    target.values.length || null,
+    target.rel_diff,
+    target.tol,
+    yes(target.within_tolerance),
+    target.steady,
+    yes(target.within_tolerance_steady),
+    target.calibrated ? "calibrated" : "held out",
+  ];
+}
+
+function chartsOf(curves: CurveFacts[]): [string, CurveFacts[]][] {
+  const charts = new Map<string, CurveFacts[]>();
+  for (const curve of curves) charts.set(curve.chart, [...(charts.get(curve.chart) ?? []), curve]);
+  return [...charts];
+}
+
+/** Measured curves, and the paper's numbers as rings in their colours. */
+function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
+  const lines = useMemo<Line[]>(
+    () => [
+      ...curves.map((curve, colour) => ({
+        label: curve.label,
+        colour,
+        x: curve.points.map((point) => point.x),
+        y: curve.points.map((point) => point.y),
+        points: "on" as const,
+      })),
+      ...curves.flatMap((curve, colour) => {
+        const sorted = [...curve.paper].sort((a, b) => a[0] - b[0]);
+        if (!sorted.length) return [];
+        return [
+          {
+            label: `paper: ${curve.label}`,
+            colour,
+            x: sorted.map(([x]) => x),
+            y: sorted.map(([, y]) => y),
+            points: "only" as const,
+          },
+        ];
+      }),
+    ],
+    [curves],
+  );
+  const all = lines.flatMap((line) => Array.from(line.x));
+  const { axis, unit } = curves[0];
+  return (
+    <Chart
+      title={name}
+      xLabel={axis}
+      yLabel={unit}
+      height={220}
+      lines={lines}
+      logX={Math.min(...all) > 0 && Math.max(...all) >= DECADES * Math.min(...all)}
+      onPoint={(line, at) => {
+        const curve = curves[line];
+        if (!curve) return;
+        const { x, y, runs } = curve.points[at];
+        choose(`${name}: ${curve.label}, ${axis} ${digits(x)}: ${digits(y)} ${unit}`, runs);
+      }}
+    />
+  );
+}
+
+function Values({ table }: { table: TableFacts }) {
+  const rows = table.rows.map((cells, index): Row => {
+    const runs = table.runs[index] ?? [];
+    return {
+      id: String(index),
+      cells,
+      onSelect: runs.length ? () => choose(`${table.title}: ${cells[0]}`, runs) : undefined,
+    };
+  });
+  const columns = table.columns.map((name) => ({
+    name: name.replaceAll("_", " "),
+    show: (value: Cell) => (typeof value === "number" ? digits(value) : (value ?? "")),
+  }));
+  return <DataTable title={table.title} columns={columns} rows={rows} />;
+}
+
+/** The runs by case: every point of every curve is one of them. */
+function Cases({ report, cases }: { report: Report; cases: Record<string, number[]> }) {
+  const chosen = state.chosen.value;
+  const now = chosen?.runs[chosen.at];
+  return (
+    <DataTable
+      title="Runs by case"
+      columns={["case", "seeds", "with map"].map((name) => ({ name }))}
+      rows={Object.entries(cases).map(([label, runs]) => ({
+        id: label,
+        cells: [label, runs.length, runs.filter((run) => report.runs[run].place >= 0).length],
+        isSelected: now !== undefined && runs.includes(now),
+        onSelect: () => choose(label, runs),
+      }))}
+    />
+  );
+}
+
+/** The run behind the chosen point: what it is, the command that makes it, and its map. */
+function ChosenRun({ report }: { report: Report }) {
+  const chosen = state.chosen.value;
+  if (!chosen)
+    return (
+      <aside class="panels" aria-label="Run behind a point">
+        <p class="none">A click on a point of a curve, or on a case, shows the run behind it.</p>
+      </aside>
+    );
+  const run = report.runs[chosen.runs[chosen.at]];
+  const rows = [
+    ["seed", String(run.seed)],
+    ["scenario", run.hash.slice(0, 16)],
+    ...Object.entries(run.facts).map(([name, value]) => [
+      rateName(name, Object.keys(run.facts)) + (isRate(name) ? ", Gbit/s" : ""),
+      typeof value === "number" ? value.toLocaleString("en-GB") : value,
+    ]),
+  ];
+  return (
+    <aside class="panels" aria-label="Run behind a point" aria-live="polite">
+      <section>
+        <h2>{chosen.title}</h2>
+        {chosen.runs.length > 1 && (
+          <label>
+            Run
+            <select
+              value={chosen.at}
+              onChange={(event) =>
+                (state.chosen.value = { ...chosen, at: Number(event.currentTarget.value) })
+              }
+            >
+              {chosen.runs.map((place, at) => (
+                <option key={place} value={at}>
+                  {report.runs[place].label}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        {run.label !== chosen.title && <h3>{run.label}</h3>}
+        <dl>
+          {rows.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+        {run.place >= 0 ? (
+          <button
+            type="button"
+            onClick={() => {
+              state.openRun.value(run.place);
+              state.view.value = "map";
+            }}
+          >
+            Show its map
+          </button>
+        ) : (
+          <p class="none">Its tables are not in this page; this command makes them:</p>
+        )}
+        {run.scenario && (
+          <>
+            <pre class="command" tabIndex={0}>
+              {run.command}
+            </pre>
+            <button
+              type="button"
+              onClick={() => saveText(run.file, run.scenario, "application/toml")}
+            >
+              Download {run.file}
+            </button>
+            <details>
+              <summary>Scenario</summary>
+              <pre tabIndex={0}>{run.scenario}</pre>
+            </details>
+          </>
+        )}
+      </section>
+    </aside>
+  );
+}

@@ -1,0 +1,145 @@
+// Curves of a sweep over a key that the reader chooses, and its points as a table.
+
+import { useState } from "preact/hooks";
+import { quantities } from "../data/quantity";
+import { isRate, rateName } from "../data/rates";
+import type { Report } from "../data/report";
+import { digits } from "../data/units";
+import { Chart, type Line } from "./chart";
+import type { Cell } from "./download";
+import { DataTable } from "./table";
+
+const MOST_ROWS = 1000;
+const MOST_LINES = 12;
+
+export function SweepCurves(props: {
+  report: Report;
+  onChoose(title: string, runs: number[]): void;
+}) {
+  const { facts, points, runs } = props.report;
+  const { keys, measures } = facts.sweep!;
+  const nameOf = (name: string) => rateName(name, measures) + (isRate(name) ? ", Gbit/s" : "");
+  const column = (name: string): Cell[] =>
+    Array.from(points!.getChild(name)! as Iterable<Cell | boolean>, (value) =>
+      typeof value === "boolean" ? String(value) : value,
+    );
+  const axes = [...keys, "seed"].flatMap((key) => {
+    const found = quantities(column(key));
+    return found && new Set(found.numbers).size > 1 ? [{ key, ...found }] : [];
+  });
+  const [key, setKey] = useState(axes[0]?.key ?? "");
+  const [measure, setMeasure] = useState(
+    measures.find((name) => isRate(name)) ?? measures[0] ?? "",
+  );
+  const axis = axes.find((one) => one.key === key);
+  const groups = axis && measure ? grouped(keys, axis, column, measure) : [];
+  const shown = groups.slice(0, MOST_LINES);
+  return (
+    <>
+      <p class="choices">
+        <label>
+          Curves over
+          <select value={key} onChange={(event) => setKey(event.currentTarget.value)}>
+            {axes.map((one) => (
+              <option key={one.key}>{one.key}</option>
+            ))}
+          </select>
+        </label>
+        <label>
+          of
+          <select value={measure} onChange={(event) => setMeasure(event.currentTarget.value)}>
+            {measures.map((name) => (
+              <option key={name} value={name}>
+                {nameOf(name)}
+              </option>
+            ))}
+          </select>
+        </label>
+      </p>
+      {groups.length > shown.length && (
+        <p class="faint">
+          The first {shown.length} of {groups.length} curves.
+        </p>
+      )}
+      {axis ? (
+        <Chart
+          title={`${nameOf(measure)} by ${key}, mean over the seeds`}
+          xLabel={axis.unit ? `${key} (${axis.unit})` : key}
+          yLabel={nameOf(measure).split(", ")[1] ?? ""}
+          height={260}
+          lines={shown.map(({ line }) => line)}
+          onPoint={(line, at) => {
+            const { line: curve, runs: behind } = shown[line];
+            const place = `${key} = ${digits(curve.x[at])} ${axis.unit}`.trim();
+            props.onChoose(`${curve.label}, ${place}: ${digits(curve.y[at]!)}`, behind[at]);
+          }}
+        />
+      ) : (
+        <p class="none">No key of this sweep has several numbers.</p>
+      )}
+      <DataTable
+        title="Points of the sweep"
+        columns={[
+          { name: "point" },
+          ...[...keys, "seed"].map((name) => ({ name })),
+          ...measures.map((name) => ({
+            name: nameOf(name),
+            show: (value: Cell) => (value === null ? "" : digits(Number(value))),
+          })),
+        ]}
+        rows={rowsOf([...keys, "seed", ...measures].map(column)).map((cells, row) => ({
+          id: String(row),
+          cells: [`#${row + 1}`, ...cells],
+          onSelect: () => props.onChoose(runs[row].label, [row]),
+        }))}
+      />
+    </>
+  );
+}
+
+function rowsOf(columns: Cell[][]): Cell[][] {
+  const length = Math.min(MOST_ROWS, columns[0]?.length ?? 0);
+  return Array.from({ length }, (_, row) => columns.map((column) => column[row]));
+}
+
+interface Group {
+  line: Line;
+  /** Rows behind each point. */
+  runs: number[][];
+}
+
+/** A curve for each combination of the other keys. */
+function grouped(
+  keys: string[],
+  axis: { key: string; numbers: number[] },
+  column: (name: string) => Cell[],
+  measure: string,
+): Group[] {
+  const others = keys
+    .filter((name) => name !== axis.key)
+    .map((name) => [name, column(name)] as const);
+  const values = column(measure);
+  const groups = new Map<string, Map<number, number[]>>();
+  axis.numbers.forEach((x, row) => {
+    if (values[row] === null) return;
+    const label = others.map(([name, of]) => `${name} = ${of[row]}`).join(", ") || measure;
+    const points = groups.get(label) ?? new Map<number, number[]>();
+    groups.set(label, points);
+    points.set(x, [...(points.get(x) ?? []), row]);
+  });
+  return Array.from(groups, ([label, points], colour) => {
+    const sorted = [...points].sort((a, b) => a[0] - b[0]);
+    const mean = (rows: number[]) =>
+      rows.reduce((sum, row) => sum + Number(values[row]), 0) / rows.length;
+    return {
+      line: {
+        label,
+        colour,
+        x: sorted.map(([x]) => x),
+        y: sorted.map(([, rows]) => mean(rows)),
+        points: "on",
+      },
+      runs: sorted.map(([, rows]) => rows),
+    };
+  });
+}
