@@ -157,11 +157,14 @@ impl Crossbar {
     pub(crate) fn is_first(&self, input: usize, location: usize, packet: PacketId) -> bool {
         match self.queueing {
             Queueing::Voq => location == 0,
-            Queueing::Fifo => {
-                let mut lanes = self.arrived[input].iter();
-                lanes.any(|lane| lane.front() == Some(&packet))
-            }
+            Queueing::Fifo => !self.is_behind(input, packet),
         }
+    }
+
+    /// Whether a packet for any output has to leave the input buffer before this one.
+    pub(crate) fn is_behind(&self, input: usize, packet: PacketId) -> bool {
+        let mut lanes = self.arrived[input].iter();
+        self.queueing == Queueing::Fifo && !lanes.any(|lane| lane.front() == Some(&packet))
     }
 
     /// A packet has begun to leave an input buffer.

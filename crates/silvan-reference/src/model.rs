@@ -438,7 +438,9 @@ impl FlitModel {
         let lane = packet.lane(output.transmitter).index();
         output.lanes[lane].make_eligible(input, id, self.now);
         let transmitter = output.transmitter;
-        if self.transmitters[transmitter].was_idle_before(self.now) {
+        if self.crossbars[crossbar].is_behind(input, id) {
+            // Another packet leaves its buffer first; then all outputs arbitrate.
+        } else if self.transmitters[transmitter].was_idle_before(self.now) {
             self.arbitrate(transmitter);
         } else {
             self.agenda.add(

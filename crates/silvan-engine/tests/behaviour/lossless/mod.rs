@@ -19,14 +19,17 @@ use crate::common::{Routed, at, two_lanes};
 use crate::script::Script;
 use silvan_core::Span;
 
-/// The same cases in every run.
+/// The same cases in every run with the same `PROPTEST_RNG_SEED`.
 pub fn runner(cases: u32) -> TestRunner {
     let config = ProptestConfig {
         cases,
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &[11; 32]))
+    let drawn = std::env::var("PROPTEST_RNG_SEED").map_or(1, |seed| seed.parse().unwrap());
+    let mut seed = [11; 32];
+    seed[..8].copy_from_slice(&u64::to_le_bytes(drawn));
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed))
 }
 
 /// Blocks of the buffer at the far end of a port's cable.
