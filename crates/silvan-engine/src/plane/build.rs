@@ -4,6 +4,8 @@
 //! element per port behind them: a one-by-one switch without latency, fed by the crossbar and feeding
 //! the link, so that the hot loop needs no case for it.
 
+use std::collections::HashMap;
+
 use silvan_core::{Bytes, HostId, PortId, Rate};
 use silvan_fabric::routing::Routes;
 use silvan_fabric::{Fabric, ForwardingTables, NodeKind};
@@ -141,11 +143,12 @@ impl Plane {
             config: config.clone(),
             reconfiguration: Reconfiguration::default(),
         };
-        plane.add_ports(fabric);
+        let mut delays = HashMap::new();
+        plane.add_ports(fabric, &mut delays);
         plane.add_hosts(fabric)?;
         plane.add_tables(fabric, routes.tables);
         if config.switch.output_buffer.is_some() {
-            plane.add_output_buffers(fabric);
+            plane.add_output_buffers(fabric, &mut delays);
         }
         plane.add_routing(fabric, routes, config);
         plane.finish_ports();
@@ -207,15 +210,14 @@ impl Plane {
         Rate::from_bits_per_sec(crossbar).unwrap_or(link)
     }
 
-    fn credit_delay_class(&mut self, delay: u64) -> u16 {
-        if let Some(known) = self.credit_delays.iter().position(|&known| known == delay) {
-            return known as u16;
-        }
-        self.credit_delays.push(delay);
-        (self.credit_delays.len() - 1) as u16
+    fn credit_delay_class(&mut self, delay: u64, known: &mut HashMap<u64, u16>) -> u16 {
+        *known.entry(delay).or_insert_with(|| {
+            self.credit_delays.push(delay);
+            (self.credit_delays.len() - 1) as u16
+        })
     }
 
-    fn add_ports(&mut self, fabric: &Fabric) {
+    fn add_ports(&mut self, fabric: &Fabric, delays: &mut HashMap<u64, u16>) {
         let switch = &self.config.switch;
         let (latency, switch_credit) = (switch.latency.as_ps(), switch.credit_delay.as_ps());
         self.elements = fabric
@@ -253,7 +255,7 @@ impl Plane {
             self.outs.push(out);
             self.head_delay.push(delay);
             self.propagation.push(propagation);
-            let credit_delay = self.credit_delay_class(propagation + switch_credit);
+            let credit_delay = self.credit_delay_class(propagation + switch_credit, delays);
             self.ins.push(InPort {
                 upstream: port.peer.map_or(NONE, |peer| peer.index() as u32),
                 element: port.node.index() as u32,
@@ -316,7 +318,7 @@ impl Plane {
     }
 
     /// Puts a one-by-one element behind every cabled switch output.
-    fn add_output_buffers(&mut self, fabric: &Fabric) {
+    fn add_output_buffers(&mut self, fabric: &Fabric, delays: &mut HashMap<u64, u16>) {
         for port in fabric.ports.ids() {
             if !self.outs[port.index()].marks {
                 continue;
@@ -341,7 +343,7 @@ impl Plane {
                 table: NONE,
                 mixed: false,
             });
-            let credit_delay = self.credit_delay_class(0);
+            let credit_delay = self.credit_delay_class(0, delays);
             self.outs.push(stage);
             let head_delay = self.head_delay[port.index()];
             self.head_delay.push(head_delay);

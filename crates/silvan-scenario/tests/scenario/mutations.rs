@@ -132,7 +132,7 @@ impl Edit {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(800))]
 
     #[test]
     fn mutated_files_never_panic(text in mutated()) {

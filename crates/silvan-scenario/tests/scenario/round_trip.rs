@@ -34,7 +34,7 @@ fn shipped_files_are_read_and_written_back() {
 }
 
 /// Oracle: the scenario itself. Its text reads back as it is, and changes as it does, whatever is
-/// overridden: every key of every shipped file, with the value there.
+/// overridden: every key of every shipped file, with the value there, in one of three files.
 #[test]
 fn the_written_scenario_changes_as_the_scenario_does() {
     let mut changes = vec![
@@ -53,7 +53,7 @@ fn the_written_scenario_changes_as_the_scenario_does() {
     changes.dedup();
     let small = SHIPPED.iter().filter(|(_, text)| text.len() < 4_000);
     let mut accepted = 0;
-    for (name, text) in small.chain(&[("empty", "")]) {
+    for (file, (name, text)) in small.chain(&[("empty", "")]).enumerate() {
         let scenario = read(text).unwrap();
         if scenario.fabric().host_count() > 100 {
             continue;
@@ -67,7 +67,7 @@ fn the_written_scenario_changes_as_the_scenario_does() {
                 .ok()
                 .map(|changed| changed.effective_toml().to_owned())
         };
-        for (key, value) in &changes {
+        for (key, value) in changes.iter().skip(file % 3).step_by(3) {
             let expected = outcome(&scenario, key, value);
             accepted += usize::from(expected.is_some());
             let changed = outcome(&again, key, value);
