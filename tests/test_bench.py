@@ -49,6 +49,7 @@ def test_bench_prints_the_throughput_of_sweeps(tmp_path: Path) -> None:
         assert measured["slowest_runs_per_s"] == measured["runs_per_s"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [True, False])
 def test_bench_that_is_stopped_prints_what_was_finished(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, as_json: bool

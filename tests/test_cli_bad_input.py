@@ -79,6 +79,7 @@ def test_a_missing_file(command: Command, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
@@ -159,6 +160,7 @@ def test_an_assignment_that_is_wrong(command: Command, incast_file: Path) -> Non
     assert "buffer" in hint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -417,6 +419,7 @@ def test_what_is_too_much_is_refused_before_memory_is_taken(tmp_path: Path, case
     assert [entry.name for entry in tmp_path.iterdir()] == ["large.toml"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "limit"),
     [
@@ -443,6 +446,7 @@ def test_a_regular_file_is_refused_by_its_size(tmp_path: Path) -> None:
     assert message.endswith(f"it has {1 << 40} bytes; at most {256 << 20} are read")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("samples", "status"), [(53_687_091, 0), (53_687_092, 2)])
 def test_the_limit_of_the_time_series_is_the_size_of_its_rows(
     tmp_path: Path, samples: int, status: int

@@ -52,6 +52,7 @@ def test_the_emulated_example_scales_with_time(command: Command) -> None:
     assert "--example" in unused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -55,6 +55,7 @@ def _run_without(modules: tuple[str, ...], call: list[str], cwd: Path) -> Outcom
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("extra", "words"),
     [

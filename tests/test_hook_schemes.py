@@ -62,6 +62,7 @@ def incast_goodput(result: silvan.Result) -> float:
     return float(delivered / (2_000 * BYTES_PER_US * MTU / WIRE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_python_and_rust_give_the_same_tables(name: str) -> None:
     """Oracle: what the test in Rust compares its tables with."""

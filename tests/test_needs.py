@@ -60,6 +60,7 @@ def run_tests(
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--numprocesses", "2")], ids=["one", "two"])
 def test_a_missing_need_is_listed(tmp_path: Path, words: tuple[str, ...]) -> None:
     status, output = run_tests(tmp_path, *words)
@@ -68,6 +69,7 @@ def test_a_missing_need_is_listed(tmp_path: Path, words: tuple[str, ...]) -> Non
     assert "2 passed, 2 skipped" in output
 
 
+@pytest.mark.slow
 def test_a_missing_need_fails_in_continuous_integration(tmp_path: Path) -> None:
     status, output = run_tests(tmp_path, ci=True)
     assert status == 1
@@ -75,12 +77,14 @@ def test_a_missing_need_fails_in_continuous_integration(tmp_path: Path) -> None:
     assert "needs unicorn (sudo apt-get install unicorn)" in output
 
 
+@pytest.mark.slow
 def test_an_unknown_need_is_an_error(tmp_path: Path) -> None:
     status, output = run_tests(tmp_path, need="unicron")
     assert status == 4
     assert "unknown need unicron; known: root, network, " in output
 
 
+@pytest.mark.slow
 def test_the_fast_tier_is_what_has_no_marker(tmp_path: Path) -> None:
     status, output = run_tests(tmp_path, "-m", "not slow and not needs")
     assert status == 0, output

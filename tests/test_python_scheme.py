@@ -65,6 +65,7 @@ def half_in_python() -> silvan.Callbacks:
     return half
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "traffic",
     [
@@ -136,6 +137,7 @@ def test_functions_that_cannot_be_are_refused(
     assert raised.value.hint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -252,6 +254,7 @@ def test_a_sweep_runs_a_python_file_in_other_processes(
     assert len(first | again) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [

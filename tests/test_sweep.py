@@ -153,6 +153,7 @@ FAILED = {"hash": "a", "seed": 1, "values": {}, "error": "", "attempts": 1, "sce
 """A point that failed, as ``sweep.json`` has it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "value"),
     [

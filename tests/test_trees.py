@@ -137,6 +137,7 @@ def strokes(path: Path, colour: str) -> int:
     return sum(one.get("d", "").count("M ") for one in shapes if look in one.get("style", ""))
 
 
+@pytest.mark.slow
 def test_pictures_show_the_tree_where_it_stands(forests: Forests, tmp_path: Path) -> None:
     drawing = Drawing(forests)
     during = draw_forests([[Panel("", drawing, 2)]], title="a", folder=tmp_path, stem="during")
@@ -256,6 +257,7 @@ def test_run_writes_trees_if_asked(command: Command, incast_file: Path, tmp_path
     assert set(result.trees["destination"].to_pylist()) == {"host-0000"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -276,6 +278,7 @@ def test_bad_words_are_one_line(
     assert not list(tmp_path.glob("out/plot-*"))
 
 
+@pytest.mark.slow
 def test_runs_that_cannot_be_drawn(command: Command, incast: silvan.Result, tmp_path: Path) -> None:
     plain = incast.write(tmp_path / "plain")
     outcome = command("plot", plain, "trees", "--out", tmp_path / "out")

@@ -21,6 +21,7 @@ SCENARIO = silvan.Scenario.from_toml(INCAST).override(
 )
 
 
+@pytest.mark.slow
 def test_runs_in_other_processes_equal_runs_in_this_one(tmp_path: Path) -> None:
     jobs = [Job(SCENARIO, seed, tmp_path / str(seed)) for seed in (1, 2, 3)]
     apart = dict(run_jobs(jobs, workers=2))
@@ -33,6 +34,7 @@ def test_runs_in_other_processes_equal_runs_in_this_one(tmp_path: Path) -> None:
         assert silvan.Result.read(job.folder).tables == here[index].tables
 
 
+@pytest.mark.slow
 def test_an_error_in_a_worker_arrives_whole_and_stops_the_others(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     endless = SCENARIO.override({"run.duration": "1000 s", "probe.interval": "1 s"})
