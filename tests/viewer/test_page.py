@@ -18,6 +18,7 @@ from tests.viewer.conftest import PROGRAM, Opener, downloaded, table_csv, wait_u
 pytestmark = pytest.mark.needs("chromium")
 
 LAST = "t=0.4"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def _numbers(rows: list[dict[str, str]], column: str) -> list[float]:
@@ -365,6 +366,50 @@ def test_several_runs_are_chosen_by_their_parameters(
     assert totals == pytest.approx(expected, rel=1e-3)
     page.get_by_role("button", name="c", exact=True).click()
     assert "run=2" in _address(page)
+
+
+def test_jobs_have_their_ranks_and_rates(open_page: Opener, tmp_path: Path) -> None:
+    scenario = silvan.Scenario.from_file(ROOT / "python/silvan/examples/programs/training.toml")
+    probes = {"probe.ports": True, "probe.interval": "100 us"}
+    result = silvan.run(scenario.override(probes))
+    page = open_page(write_page([result], tmp_path / "jobs.html"))
+    jobs = result.programs.to_pylist()
+    rows = table_csv(page, "Jobs as CSV")
+    assert [row["job"] for row in rows] == ["training", "checkpoint"]
+    assert [int(row["ranks"]) for row in rows] == [job["ranks"] for job in jobs]
+    shown = table_csv(page, "Receive rate of a job's hosts")
+    sent = result.tables["port_series"]["xmit_bytes"].to_numpy().reshape(-1, result.ports.num_rows)
+    peers = result.ports["peer"].to_pylist()
+    for job in jobs:
+        ranks = [rank for rank in result.ranks.to_pylist() if rank["job"] == job["job"]]
+        hosts = {result.hosts["name"][rank["host"]].as_py() for rank in ranks}
+        links = [row for row, peer in enumerate(peers) if peer.rpartition(":")[0] in hosts]
+        rates = sent[:, links].mean(axis=1) * 8e3 / 100e6
+        assert _numbers(shown, f"{job['name']} (Gbit/s)") == pytest.approx(rates)
+        page.get_by_role("button", name=job["name"], exact=True).click()
+        table = table_csv(page, f"Ranks of {job['name']}")
+        assert _numbers(table, "sent") == [rank["sent_bytes"] for rank in ranks]
+    assert f"window=0-{result.summary['simulated_ps'] / 1e9:g}" in _address(page)
+
+
+def test_names_on_a_drawing_cover_none(open_page: Opener, tmp_path: Path) -> None:
+    fabric = {"generator": "hyper-x", "sizes": [3, 3, 3], "hosts-per-switch": 1}
+    run = {"duration": "10 us"}
+    result = silvan.run(
+        silvan.Scenario(fabric=fabric, traffic={"incast": [{"to": "host-0000"}]}, run=run)
+    )
+    page = open_page(write_page([result], tmp_path / "grid.html"), "layout=cabled")
+    button = page.get_by_role("button", name="Download the map as SVG")
+    texts = ElementTree.fromstring(downloaded(page, button)).iter(
+        "{http://www.w3.org/2000/svg}text"
+    )
+    names = [one for one in texts if (one.text or "").startswith("switch-")]
+    assert len(names) > 1
+    boxes = [(float(one.get("x", 0)), float(one.get("y", 0)), len(one.text or "")) for one in names]
+    for place, (x, y, length) in enumerate(boxes):
+        for other_x, other_y, other_length in boxes[place + 1 :]:
+            apart_x = max(other_x - x - 4.8 * length, x - other_x - 4.8 * other_length)
+            assert apart_x >= 0 or abs(y - other_y) >= 8
 
 
 HOSTILE = "<script>window.hacked=1</script><img src=x onerror=window.hacked=1>"

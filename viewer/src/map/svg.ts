@@ -4,6 +4,7 @@ import type { Run } from "../data/run";
 import { digits } from "../data/units";
 import type { Layout } from "../layout/layout";
 import { css, type Theme } from "./colours";
+import { clear, type Box } from "./overlap";
 import type { Mark, Scene, Strokes } from "./scene";
 import { starPoints } from "./shapes";
 import { Kind, lookWidth, LOOKS, radiusOf, thickness } from "./webgl";
@@ -11,6 +12,7 @@ import { Kind, lookWidth, LOOKS, radiusOf, thickness } from "./webgl";
 const HEAD = 34;
 const FOOT = 30;
 const MOST_NAMED = 120;
+const NAME_SIZE = 8;
 
 /** Draw a scene.
  *
@@ -128,11 +130,25 @@ function switchNames(
   x: (value: number) => string,
   y: (value: number) => string,
 ): string[] {
-  return layout.switches.map(
-    (place) =>
-      `<text x="${x(place.x)}" y="${y(place.y)}" dx="7" dy="-5" font-size="8">` +
-      `${escaped(run.nodes[place.node].name)}</text>`,
-  );
+  const named = layout.switches.map((place) => ({
+    text: run.nodes[place.node].name,
+    left: Number(x(place.x)) + 7,
+    base: Number(y(place.y)) - 5,
+  }));
+  const boxes = named.map(({ text, left, base }): Box => [
+    left,
+    base - NAME_SIZE,
+    left + text.length * 0.6 * NAME_SIZE,
+    base,
+  ]);
+  return clear(boxes).flatMap((isFree, at) => {
+    if (!isFree) return [];
+    const { text, left, base } = named[at];
+    return (
+      `<text x="${digits(left, 6)}" y="${digits(base, 6)}" font-size="${NAME_SIZE}">` +
+      `${escaped(text)}</text>`
+    );
+  });
 }
 
 function legend(theme: Theme, y: number): string {

@@ -2,6 +2,7 @@
 
 import * as twgl from "twgl.js";
 import { css, type Theme } from "./colours";
+import { clear, type Box } from "./overlap";
 import { MARK_FRAGMENT, MARK_VERTEX, STROKE_FRAGMENT, STROKE_VERTEX } from "./shaders";
 import type { Background, Cables, Label, Mark, Scene, Strokes } from "./scene";
 
@@ -263,7 +264,10 @@ function quads(count: number): Uint32Array {
   return indices;
 }
 
-/** Write names on a canvas above the map. */
+/** Height of a name, in pixels. */
+const LINE = 13;
+
+/** Write names on a canvas above the map: the first ones, and those of the others that cover none. */
 export function writeNames(
   canvas: HTMLCanvasElement,
   labels: readonly Label[],
@@ -282,12 +286,26 @@ export function writeNames(
   pen.strokeStyle = css(theme.page);
   pen.fillStyle = css(theme.ink);
   const [width, height] = [canvas.width / ratio, canvas.height / ratio];
+  const seen: { label: Label; x: number; y: number }[] = [];
+  const boxes: Box[] = [];
   for (const label of labels) {
     const x = (label.x - camera.x) * scale + width / 2;
     const y = (label.y - camera.y) * scale + height / 2 + label.below;
     if (x < -50 || y < -20 || x > width + 50 || y > height) continue;
-    pen.font = `${label.bold ? "bold 12px" : "11px"} system-ui, sans-serif`;
+    pen.font = fontOf(label);
+    const half = pen.measureText(label.text).width / 2 + 2;
+    seen.push({ label, x, y });
+    boxes.push([x - half, y, x + half, y + LINE]);
+  }
+  const kept = clear(boxes);
+  seen.forEach(({ label, x, y }, at) => {
+    if (!kept[at]) return;
+    pen.font = fontOf(label);
     pen.strokeText(label.text, x, y);
     pen.fillText(label.text, x, y);
-  }
+  });
+}
+
+function fontOf(label: Label): string {
+  return `${label.bold ? "bold 12px" : "11px"} system-ui, sans-serif`;
 }

@@ -2,6 +2,7 @@
 
 import * as state from "../state";
 import type { PageFacts } from "../data/page";
+import { Jobs } from "./jobs";
 import { MapView } from "./map";
 import { Extras, Facts, Latencies, PortCharts, Rankings, ReceiveRates } from "./panels";
 import { ReportView } from "./report";
@@ -115,6 +116,7 @@ function MapPage({ several }: { several: boolean }) {
         <SelectionPanel />
         <ReceiveRates />
         <PortCharts />
+        <Jobs />
         <Rankings />
         <Latencies />
         <Extras />

@@ -90,7 +90,7 @@ export function MapView({ index }: { index: number }) {
       painter.draw(seen, theme, ratio);
       ground.dataset.theme = text.dataset.theme = state.themeName.peek();
       const { layout } = maker.peek();
-      const labels = [...names(run, layout, seen, ...size.peek()), ...shown.labels];
+      const labels = [...shown.labels, ...names(run, layout, seen, ...size.peek())];
       writeNames(text, labels, seen, theme, sharp);
     };
     const stop = effect(() => {

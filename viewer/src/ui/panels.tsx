@@ -14,13 +14,14 @@ import { DataTable, type Column, type Row } from "./table";
 
 const MOST_ROWS = 1000;
 const MOST_CLASSES = 8;
+const OF_JOBS = ["programs", "ranks"];
 
 const asPercent = (value: Cell) => (value === null ? "" : percent(Number(value)));
 const asBytes = (value: Cell) => (value === null ? "" : bytes(Number(value)));
 const asMilliseconds = (ps: Cell) => String(Number((Number(ps) / 1e9).toFixed(4)));
 const asCount = (value: Cell) => (value === null ? "" : count(Number(value)));
 
-function timed(lines: Line[], title: string, unit: string) {
+export function timed(lines: Line[], title: string, unit: string) {
   const marked = state.marked.value;
   return (
     <Chart
@@ -312,12 +313,12 @@ function topHosts(run: Run): { victims: Ranked; culprits: Ranked } {
   };
 }
 
-/** Flows, programs and the like as they are. */
+/** Flows and sequences as they are; jobs have a panel of their own. */
 export function Extras() {
-  const { extras } = state.run.value;
+  const extras = [...state.run.value.extras].filter(([name]) => !OF_JOBS.includes(name));
   return (
     <>
-      {Array.from(extras, ([name, table]) => (
+      {extras.map(([name, table]) => (
         <section key={name} aria-label={name}>
           <h2>{name[0].toUpperCase() + name.slice(1)}</h2>
           <DataTable
