@@ -93,7 +93,7 @@ def cost() -> None:
 
     def seconds(probes: Mapping[str, Any]) -> float:
         scenario = silvan.Scenario.from_file(
-            SCENARIO, overrides={"run.duration": "20 ms", **probes}
+            SCENARIO, overrides={"run.duration": "100 ms", **probes}
         )
         times = []
         for _ in range(5):

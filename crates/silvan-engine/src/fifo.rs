@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
-use crate::packet::Packet;
+use crate::packet::{NONE, Packet, Queue};
 use crate::plane::Plane;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
@@ -173,6 +173,38 @@ impl Plane {
                     each(input, held.lane as usize, &held.packet);
                 }
             }
+        });
+    }
+
+    /// The same for many packets: the inputs take turns, so that the next packet of each is on its way from
+    /// memory meanwhile. `each` has a number to keep for each input, `usize::MAX` at first.
+    pub fn for_each_blocked_by_in_turns(
+        &self,
+        lane: usize,
+        mut each: impl FnMut(u32, usize, &Packet, &mut usize),
+    ) {
+        if self.fifos.is_some() {
+            let (mut last, mut before) = (usize::MAX, NONE);
+            self.for_each_blocked_by(lane, |input, lane, packet| {
+                if std::mem::replace(&mut before, input) != input {
+                    last = usize::MAX;
+                }
+                each(input, lane, packet, &mut last);
+            });
+            return;
+        }
+        let record = &self.lanes[lane];
+        let inputs = (0..u32::from(record.words) * 64).filter(|&local| record.has_input(local));
+        let queues: Vec<(u32, Queue)> = inputs
+            .map(|local| {
+                (
+                    record.base + local,
+                    self.queues[(record.queues + local) as usize],
+                )
+            })
+            .collect();
+        self.pool.for_each_in_turns(queues, |input, packet, last| {
+            each(input, lane, packet, last)
         });
     }
 

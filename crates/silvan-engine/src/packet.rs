@@ -306,6 +306,33 @@ impl Pool {
         }
     }
 
+    /// Calls `each` for every packet of some queues that are not empty, each with a name and with a number
+    /// that `each` may change, `usize::MAX` at first. The queues take turns, and the next node of each is
+    /// prefetched.
+    pub fn for_each_in_turns(
+        &self,
+        queues: Vec<(u32, Queue)>,
+        mut each: impl FnMut(u32, &Packet, &mut usize),
+    ) {
+        for (_, queue) in &queues {
+            self.prefetch(*queue);
+        }
+        let mut open: Vec<(u32, Queue, usize)> = queues
+            .into_iter()
+            .map(|(name, queue)| (name, queue, usize::MAX))
+            .collect();
+        while !open.is_empty() {
+            open.retain_mut(|(name, queue, number)| {
+                let node = &self.nodes[queue.first as usize];
+                each(*name, &node.packet, number);
+                let is_last = queue.first == queue.last;
+                queue.first = node.next;
+                self.prefetch(*queue);
+                !is_last
+            });
+        }
+    }
+
     /// The same, with the right to change the packets.
     pub fn for_each_mut(&mut self, queue: Queue, mut each: impl FnMut(&mut Packet)) {
         let mut index = queue.first;

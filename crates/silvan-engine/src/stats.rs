@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 
 use crate::plane::Host;
 use silvan_core::Time;
+use silvan_core::prefetch::prefetch;
 use silvan_model::{FlowProgress, Latencies, LatencyStats};
 
 /// A data packet that its destination has received.
@@ -153,9 +154,14 @@ enum Detail {
     Nothing,
     /// The latency by class.
     Class,
+    /// The latency by class and by host.
+    Host,
     /// More than that, or something else.
     More,
 }
+
+/// Deliveries whose latencies are counted together.
+const BATCH: usize = 256;
 
 /// Deliveries of flows, each known by class and sending host, in the order of these.
 #[derive(Debug, Default)]
@@ -173,6 +179,9 @@ pub(crate) struct Statistics {
     beyond_boundary: Vec<Delivery>,
     classes: Vec<ClassStats>,
     hosts: Vec<LatencyCounts>,
+    /// Host and latency in ps of deliveries that `hosts` does not count yet. The counts of many hosts do not
+    /// fit into the cache; those of a batch are fetched from memory at the same time.
+    batch: Vec<(u32, u64)>,
     pub delivered_packets: u64,
     pub packet_hops: u64,
 }
@@ -189,8 +198,9 @@ impl Statistics {
             detail: match latency {
                 LatencyStats::Off => Detail::Nothing,
                 LatencyStats::Class => Detail::Class,
-                LatencyStats::Host => Detail::More,
+                LatencyStats::Host => Detail::Host,
             },
+            batch: Vec::new(),
             flows: Flows::default(),
             boundary: 0,
             beyond_boundary: Vec::new(),
@@ -241,6 +251,7 @@ impl Statistics {
         match self.detail {
             Detail::Nothing => {}
             Detail::Class => class.latency.record(delivery.latency),
+            Detail::Host => self.count_by_host(index, delivery.host, delivery.latency),
             Detail::More => self.count_more(*delivery),
         }
     }
@@ -254,7 +265,7 @@ impl Statistics {
             class.latency.record(delivery.latency);
         }
         if self.latency == LatencyStats::Host {
-            self.hosts[delivery.host as usize].record(delivery.latency);
+            self.add_to_batch(delivery.host, delivery.latency);
         }
         let key = (delivery.class, delivery.source);
         if let Ok(flow) = self.flows.keys.binary_search(&key) {
@@ -262,6 +273,33 @@ impl Statistics {
             progress.delivered_bytes += u64::from(delivery.payload);
             let done = Time::from_ps(delivery.done);
             progress.last_delivery = progress.last_delivery.max(done);
+        }
+    }
+
+    #[inline(never)]
+    fn count_by_host(&mut self, class: usize, host: u32, latency: u64) {
+        self.classes[class].latency.record(latency);
+        self.add_to_batch(host, latency);
+    }
+
+    #[inline]
+    fn add_to_batch(&mut self, host: u32, latency: u64) {
+        self.batch.push((host, latency));
+        if self.batch.len() == BATCH {
+            self.count_batch();
+        }
+    }
+
+    /// Counts the latencies of a batch by host.
+    #[cold]
+    #[inline(never)]
+    fn count_batch(&mut self) {
+        for &(host, latency) in &self.batch {
+            let counts = &self.hosts[host as usize].counts;
+            prefetch(counts, LatencyCounts::bucket(latency / 1000));
+        }
+        for (host, latency) in self.batch.drain(..) {
+            self.hosts[host as usize].record(latency);
         }
     }
 
@@ -292,7 +330,17 @@ impl Statistics {
     }
 
     pub fn host_latency(&self, host: usize) -> Option<Latencies> {
-        self.hosts.get(host)?.latencies()
+        let counts = self.hosts.get(host)?;
+        let waiting = self.batch.iter();
+        let mut waiting = waiting
+            .filter(|&&(other, _)| other as usize == host)
+            .peekable();
+        if waiting.peek().is_none() {
+            return counts.latencies();
+        }
+        let mut counts = counts.clone();
+        waiting.for_each(|&(_, latency)| counts.record(latency));
+        counts.latencies()
     }
 
     /// Payload of the deliveries beyond the boundary.
@@ -306,6 +354,7 @@ impl Statistics {
         for class in &mut self.classes {
             class.latency = LatencyCounts::default();
         }
+        self.batch.clear();
         self.hosts.fill(LatencyCounts::default());
     }
 }

@@ -19,6 +19,8 @@ pub(super) fn trees(whole: &Whole<'_>, now: u64, threshold: Bytes) -> Vec<Tree> 
         now,
         threshold: threshold.as_u64().max(1),
         locations: vec![None; plane.fabric_ports * plane.vls],
+        waiting: Vec::new(),
+        paths: vec![Path::default(); plane.hosts.len()],
     };
     let roots = growth.roots();
     if roots.is_empty() {
@@ -43,11 +45,11 @@ pub(super) fn trees(whole: &Whole<'_>, now: u64, threshold: Bytes) -> Vec<Tree> 
         }
     }
     let mut queued = growth.queued_packets();
-    queued.sort_unstable_by_key(|packet| packet.key());
+    queued.sort_unstable_by_key(|packets| packets.key);
     let mut rest = queued.as_slice();
     let mut found = Vec::with_capacity(roots.len());
     for (tree, members) in members.into_iter().enumerate() {
-        let end = rest.partition_point(|packet| packet.tree as usize <= tree);
+        let end = rest.partition_point(|packets| packets.tree() as usize <= tree);
         let (packets, later) = rest.split_at(end);
         rest = later;
         found.push(growth.tree(members, packets));
@@ -64,26 +66,66 @@ struct Location {
     parent: Option<usize>,
 }
 
-/// A packet that a tree holds, or that contributes to it from within another one.
+/// Packets of one flow that wait next to each other.
 #[derive(Clone, Copy, Debug)]
-struct QueuedPacket {
-    tree: u32,
+struct Waiting {
+    /// The lane that they wait for, or that of the packet before them in their FIFO.
+    blocked_by: u32,
+    /// The lane that they will leave by.
+    lane: u32,
     source: u32,
     destination: u32,
     sl: u8,
-    is_victim: bool,
-    wire: u16,
+    bytes: u32,
 }
 
-impl QueuedPacket {
-    fn key(&self) -> (u32, u32, u32, u8, bool) {
-        (
-            self.tree,
-            self.source,
-            self.destination,
-            self.sl,
-            self.is_victim,
-        )
+/// Packets of one flow that a tree holds, or that contribute to it from within another one.
+#[derive(Clone, Copy, Debug)]
+struct QueuedPackets {
+    /// From the high end: tree, source, destination (32 bits each), service level, whether they are
+    /// victims (1 bit).
+    key: u128,
+    bytes: u32,
+}
+
+impl QueuedPackets {
+    fn new(tree: u32, is_victim: bool, packets: &Waiting) -> Self {
+        let flow = u128::from(packets.source) << 32 | u128::from(packets.destination);
+        let detail = u128::from(packets.sl) << 1 | u128::from(is_victim);
+        Self {
+            key: u128::from(tree) << 96 | flow << 32 | detail,
+            bytes: packets.bytes,
+        }
+    }
+
+    fn tree(&self) -> u32 {
+        (self.key >> 96) as u32
+    }
+
+    fn source(&self) -> u32 {
+        (self.key >> 64) as u32
+    }
+
+    fn is_victim(&self) -> bool {
+        self.key & 1 == 1
+    }
+}
+
+/// The root on the path of the packets that were seen last on their way to a host.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    blocked_by: u32,
+    lane: u32,
+    tree: Option<u32>,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self {
+            blocked_by: NONE,
+            lane: NONE,
+            tree: None,
+        }
     }
 }
 
@@ -95,6 +137,10 @@ struct Growth<'a> {
     now: u64,
     threshold: u64,
     locations: Vec<Option<Location>>,
+    /// The packets that wait for the Port VLs of switches that are known to be in trees.
+    waiting: Vec<Waiting>,
+    /// By destination.
+    paths: Vec<Path>,
 }
 
 impl Growth<'_> {
@@ -171,17 +217,20 @@ impl Growth<'_> {
             }
             // The buffer that a packet takes space in: its input, and the lane it came on.
             let mut by_buffer: Vec<((u32, usize), u64)> = Vec::new();
+            let found = &mut self.waiting;
+            let note = |input: u32, waiting_lane: usize, packet: &Packet, last: &mut usize| {
+                let buffer = (input, packet.vl());
+                let wire = u64::from(packet.wire());
+                // Each input has few virtual lanes, and all inputs take turns.
+                match by_buffer.iter_mut().rfind(|sum| sum.0 == buffer) {
+                    Some((_, bytes)) => *bytes += wire,
+                    None => by_buffer.push((buffer, wire)),
+                }
+                note_waiting(found, lane, waiting_lane, packet, last);
+            };
             self.whole
                 .of_lane(lane)
-                .for_each_blocked_by(lane, |input, _, packet| {
-                    let buffer = (input, packet.vl());
-                    match by_buffer.last_mut() {
-                        Some((last, bytes)) if *last == buffer => {
-                            *bytes += u64::from(packet.wire())
-                        }
-                        _ => by_buffer.push((buffer, u64::from(packet.wire()))),
-                    }
-                });
+                .for_each_blocked_by_in_turns(lane, note);
             for ((input, vl), bytes) in by_buffer {
                 let upstream = plane.fabric_port(plane.ins[input as usize].upstream);
                 let waiting = plane.lane(upstream, vl);
@@ -223,35 +272,50 @@ impl Growth<'_> {
     }
 
     /// Every packet that waits for a Port VL of a tree, with the tree to which it counts.
-    fn queued_packets(&self) -> Vec<QueuedPacket> {
-        let mut queued = Vec::new();
-        for (lane, location) in self.locations.iter().enumerate() {
-            let Some(location) = location else { continue };
-            let mut note = |_, waiting_lane, packet: &Packet| {
-                let contributes =
-                    self.root_on_path(waiting_lane, packet.destination(), location.tree);
-                queued.push(QueuedPacket {
-                    tree: contributes.unwrap_or(location.tree),
-                    source: packet.source(),
-                    destination: packet.destination(),
-                    sl: packet.service_level().as_u8(),
-                    is_victim: contributes.is_none(),
-                    wire: packet.wire(),
-                });
+    fn queued_packets(&mut self) -> Vec<QueuedPackets> {
+        self.add_output_buffers();
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut queued = Vec::with_capacity(waiting.len());
+        for packets in &waiting {
+            let Some(home) = self.locations[packets.blocked_by as usize] else {
+                continue;
             };
-            self.whole
-                .of_lane(lane)
-                .for_each_blocked_by(lane, &mut note);
-            let link = self.link_lane(lane);
-            if link != lane {
-                // From an output buffer the path begins at the port before it.
-                let mut note = |input, _, packet: &Packet| note(input, lane, packet);
-                self.whole
-                    .of_lane(link)
-                    .for_each_blocked_by(link, &mut note);
-            }
+            let known = self.paths[packets.destination as usize];
+            let tree = if (known.blocked_by, known.lane) == (packets.blocked_by, packets.lane) {
+                known.tree
+            } else {
+                self.root_on_path(packets.lane as usize, packets.destination, home.tree)
+            };
+            self.paths[packets.destination as usize] = Path {
+                blocked_by: packets.blocked_by,
+                lane: packets.lane,
+                tree,
+            };
+            let is_victim = tree.is_none();
+            queued.push(QueuedPackets::new(
+                tree.unwrap_or(home.tree),
+                is_victim,
+                packets,
+            ));
         }
         queued
+    }
+
+    /// Adds what waits in the output buffers of Port VLs in trees. From an output buffer the path begins at
+    /// the port before it.
+    fn add_output_buffers(&mut self) {
+        for lane in 0..self.locations.len() {
+            let link = self.link_lane(lane);
+            if link == lane || self.locations[lane].is_none() {
+                continue;
+            }
+            let (whole, found, mut last) = (self.whole, &mut self.waiting, usize::MAX);
+            whole
+                .of_lane(link)
+                .for_each_blocked_by(link, |_, _, packet| {
+                    note_waiting(found, lane, lane, packet, &mut last);
+                });
+        }
     }
 
     /// The tree of the root on the path from here to a host: `home` if its root is there, else that
@@ -287,21 +351,21 @@ impl Growth<'_> {
     }
 
     /// A tree from its members, root first, and from its packets, sorted by their keys.
-    fn tree(&self, members: Vec<Member>, queued: &[QueuedPacket]) -> Tree {
+    fn tree(&self, members: Vec<Member>, queued: &[QueuedPackets]) -> Tree {
         let root = members[0];
         let lane = self.plane.lane(root.port.index() as u32, root.vl.index());
         let facing = || HostId::new(self.plane.host_behind(root.port.index() as u32) as usize);
         let mut shares: Vec<HostShare> = Vec::new();
         let (mut contributing_flows, mut victim_flows) = (0, 0);
         let mut last = None;
-        for packet in queued {
-            if last.replace(packet.key()) != Some(packet.key()) {
-                match packet.is_victim {
+        for packets in queued {
+            if last.replace(packets.key) != Some(packets.key) {
+                match packets.is_victim() {
                     true => victim_flows += 1,
                     false => contributing_flows += 1,
                 }
             }
-            let host = HostId::new(packet.source as usize);
+            let host = HostId::new(packets.source() as usize);
             if shares.last().is_none_or(|share| share.host != host) {
                 shares.push(HostShare {
                     host,
@@ -310,11 +374,11 @@ impl Growth<'_> {
                 });
             }
             if let Some(share) = shares.last_mut() {
-                let bytes = match packet.is_victim {
+                let bytes = match packets.is_victim() {
                     true => &mut share.victim,
                     false => &mut share.contributing,
                 };
-                *bytes += Bytes::from_bytes(u64::from(packet.wire));
+                *bytes += Bytes::from_bytes(u64::from(packets.bytes));
             }
         }
         Tree {
@@ -327,4 +391,36 @@ impl Growth<'_> {
             victim_flows,
         }
     }
+}
+
+/// Notes a packet that waits; `last` is the place of the packets before it in its queue.
+fn note_waiting(
+    found: &mut Vec<Waiting>,
+    blocked_by: usize,
+    lane: usize,
+    packet: &Packet,
+    last: &mut usize,
+) {
+    let flow = (
+        packet.source(),
+        packet.destination(),
+        packet.sl_bits(),
+        lane as u32,
+    );
+    let wire = u32::from(packet.wire());
+    if let Some(before) = found.get_mut(*last) {
+        if flow == (before.source, before.destination, before.sl, before.lane) {
+            before.bytes += wire;
+            return;
+        }
+    }
+    *last = found.len();
+    found.push(Waiting {
+        blocked_by: blocked_by as u32,
+        lane: flow.3,
+        source: flow.0,
+        destination: flow.1,
+        sl: flow.2,
+        bytes: wire,
+    });
 }
