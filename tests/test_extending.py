@@ -18,6 +18,10 @@ LIST = CRATES / "silvan-cc/src/schemes/ib_cc/list.rs"
 
 # Words that name something else as well: where, and what.
 HOMONYMS = {
+    ("uniform", "silvan-workload/src/traffic/kinds/flows.rs"): "a pattern of flows",
+    ("permutation", "silvan-workload/src/traffic/kinds/flows.rs"): "a pattern of flows",
+    ("incast", "silvan-workload/src/traffic/kinds/flows.rs"): "a pattern of flows",
+    ("flows", "silvan-sim/src/flows"): "a table, and a column of another",
     ("incast", "silvan-workload/src/programs"): "a collective operation",
     ("incast", "silvan-dcms/src/fake"): "what a fake subnet shows",
     ("flow", "silvan-emulator/src"): "a flow that is started on the live fabric",

@@ -40,6 +40,7 @@ def every_table() -> dict[str, set[str]]:
         traffic={
             "incast": [{"to": "host-0000"}],
             "sequence": [message],
+            "flows": [{"sizes": {"fixed": "2 KiB"}, "load": 0.5}],
             "flow": [{"from": "host-0003", "to": "host-0004", "bytes": "16 KiB"}],
             "program": [barrier, {"kind": "goal", "trace": GOAL, "name": "goal"}],
         },

@@ -157,6 +157,14 @@ class Result:
         return self._of("flows", "no traffic entry has a number of bytes", "give one a key bytes")
 
     @property
+    def flow_sizes(self) -> pa.Table:
+        """One row per class of many flows and range of sizes: percentiles, confidence interval.
+
+        The first row of a class is all sizes; its ``trend_t`` says whether the run is stationary.
+        """
+        return self._of("flow_sizes", "there are no such flows", "add [[traffic.flows]]")
+
+    @property
     def sequences(self) -> pa.Table:
         """One row per sequence: messages and iterations delivered, and its end or null."""
         return self._of("sequences", "there are no sequences", "add [[traffic.sequence]]")

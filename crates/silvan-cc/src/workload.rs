@@ -26,6 +26,15 @@ pub struct Offer {
     pub last: bool,
 }
 
+/// What became of a packet on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transit {
+    /// Links crossed, 255 for more; 0 for what a host sent to itself.
+    pub hops: u8,
+    /// Whether a switch has set FECN.
+    pub marked: bool,
+}
+
 /// What a host does next, the answer to [`Workload::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Poll {
@@ -118,7 +127,14 @@ pub trait Workload {
     /// workload add hosts to be polled because of it to `wake`.
     ///
     /// Called only if [`needs_delivery`](Self::needs_delivery) says so.
-    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
-        let _ = (src, offer, now, wake);
+    fn on_delivered(
+        &mut self,
+        src: HostId,
+        offer: &Offer,
+        transit: Transit,
+        now: Time,
+        wake: &mut Vec<HostId>,
+    ) {
+        let _ = (src, offer, transit, now, wake);
     }
 }

@@ -11,7 +11,7 @@ use crate::records::{Credits, LATEST};
 use crate::routing::Routing;
 use crate::stats::Delivery;
 use crate::variant::EngineVariant;
-use crate::workload::{Gate, Offer, Poll, Workload};
+use crate::workload::{Gate, Offer, Poll, Transit, Workload};
 use silvan_model::InvariantError;
 
 /// The view of one host that a workload has.
@@ -515,6 +515,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.workload.on_delivered(
             HostId::new(packet.source() as usize),
             &offer,
+            Transit {
+                hops: packet.hops(),
+                marked: packet.is(MARKED),
+            },
             time(now),
             &mut woken,
         );

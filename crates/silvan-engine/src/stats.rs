@@ -273,6 +273,8 @@ impl Statistics {
             progress.delivered_bytes += u64::from(delivery.payload);
             let done = Time::from_ps(delivery.done);
             progress.last_delivery = progress.last_delivery.max(done);
+            progress.marked_packets += u32::from(delivery.marked);
+            progress.hops = progress.hops.max(delivery.hops);
         }
     }
 

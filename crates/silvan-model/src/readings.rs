@@ -9,6 +9,10 @@ pub struct FlowProgress {
     pub delivered_bytes: u64,
     /// When the last of it was.
     pub last_delivery: Time,
+    /// Packets with FECN.
+    pub marked_packets: u32,
+    /// Links on the longest path of its packets; 0 if none was delivered.
+    pub hops: u8,
 }
 
 /// Counters of one host.

@@ -27,7 +27,7 @@ use crate::build::python::import_python;
 use crate::build::run::check_run;
 use crate::build::sweep::{assignment, check_sweep};
 use crate::build::traces::import_traces;
-use crate::build::traffic::{check_traffic, environment, traffic_error};
+use crate::build::traffic::{check_traffic, environment, import_sizes, traffic_error};
 use crate::effective;
 use crate::given::{self, Given};
 use crate::parsed::{ScenarioFile, SweepSection, Threads, Unreachable};
@@ -159,6 +159,7 @@ impl Scenario {
         check_runs(&file)?;
         let base = Path::new(source_name).parent().unwrap_or(Path::new(""));
         let mut warnings = import_fabric(&mut file.fabric, &file.link, base)?;
+        import_sizes(&mut file.traffic, base)?;
         let traces = import_traces(&mut file.traffic, base)?;
         import_python(&mut file.control, base)?;
         let lanes_are_given = file.vl.sl_to_vl.is_some();

@@ -56,7 +56,56 @@ pub(crate) fn completion(
     (delivered == flow.bytes()).then(|| Span::from_ps(done - flow.start().as_ps()))
 }
 
+/// When the last byte of so many is delivered on an empty fabric after their start, from one host to another, in packets of MTU
+/// size and a shorter last one that follow each other at once; `None` if there is no path.
+pub(crate) fn message(
+    fabric: &Fabric,
+    tables: &ForwardingTables,
+    config: &EngineConfig,
+    (source, destination): (HostId, HostId),
+    bytes: Bytes,
+) -> Option<Span> {
+    let mut chain = Chain::new(fabric, tables, config, source, destination)?;
+    let mtu = config.packet.mtu.as_u64();
+    let mut left = bytes.as_u64();
+    let (mut start, mut done) = (0, 0);
+    let mut before = Vec::new();
+    while left > 0 {
+        let payload = left.min(mtu);
+        let old = chain.times(start, done);
+        (start, done) = chain.pass(start, payload);
+        left -= payload;
+        let steps = old.iter().zip(chain.times(start, done));
+        let steps: Vec<u64> = steps.map(|(old, new)| new - old).collect();
+        // From here on each output goes on at the rate of the slowest before it: equal packets take equal steps.
+        if steps == before && steps.is_sorted() {
+            let whole = left.saturating_sub(1) / mtu;
+            chain.advance(&steps, whole);
+            start += steps[0] * whole;
+            done += steps[steps.len() - 1] * whole;
+            left -= whole * mtu;
+        }
+        before = steps;
+    }
+    Some(Span::from_ps(done))
+}
+
 impl<'a> Chain<'a> {
+    /// When the host and each output are free, the sink is, and the last packet was delivered.
+    fn times(&self, start: u64, done: u64) -> Vec<u64> {
+        let outputs = self.stages.iter().map(|stage| stage.free);
+        let ends = [self.sink_free, done];
+        std::iter::once(start).chain(outputs).chain(ends).collect()
+    }
+
+    /// Passes so many more packets, each of which adds `steps`.
+    fn advance(&mut self, steps: &[u64], packets: u64) {
+        for (stage, step) in self.stages.iter_mut().zip(&steps[1..]) {
+            stage.free += step * packets;
+        }
+        self.sink_free += steps[steps.len() - 2] * packets;
+    }
+
     fn new(
         fabric: &Fabric,
         tables: &ForwardingTables,

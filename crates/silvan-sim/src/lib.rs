@@ -129,6 +129,7 @@ pub struct Summary {
 /// | `host_series` | one per probe interval and host, by time | from the start |
 /// | `classes` | one per traffic class | from the end of the warm-up |
 /// | `flows` | one per flow with a given number of bytes, if there are any | from the start |
+/// | `flow_sizes` | one per class of many flows and range of sizes, if there are any | from the end of the warm-up |
 /// | `sequences` | one per sequence, if there are any | from the start |
 /// | `ports` | one per cabled port | from the end of the warm-up |
 /// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
@@ -359,7 +360,7 @@ impl<'a> Run<'a> {
         self.check_invariants()?;
         let summary = self.summary(&measurement);
         let mut tables = measurement.tables(self.engine.as_ref());
-        tables.extend(flows::table(self.scenario, self.engine.as_ref()));
+        tables.extend(flows::tables(self.scenario, self.engine.as_ref()));
         tables.extend(sequences::table(self.scenario, self.engine.as_ref()));
         tables.extend(
             trees

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from silvan.workers import Job
 
 
+_TREND = 2.878
+"""Largest t of a stationary run: the 99.5 % quantile with 18 degrees of freedom."""
+
 _MOST_LINES = 20
 """Lines of a table that are printed; more are for a program to read."""
 
@@ -171,6 +174,7 @@ def _put_details(report: Mapping[str, Any], resolution: float) -> None:
     tables = (
         _latency_table(report, resolution),
         _flow_table(report),
+        _size_table(report),
         _program_table(report),
         _tree_table(report),
     )
@@ -225,6 +229,8 @@ def _ends(result: Result) -> dict[str, Any]:
     ends: dict[str, Any] = {}
     if "flows" in result.tables:
         ends["flows"] = result.flows.to_pylist()
+    if "flow_sizes" in result.tables:
+        ends["flow_sizes"] = result.flow_sizes.to_pylist()
     if "sequences" in result.tables:
         ends["sequences"] = result.sequences.to_pylist()
     if "programs" in result.tables:
@@ -263,6 +269,9 @@ def _summary(report: Mapping[str, Any]) -> list[str]:
             mean = statistics.fmean(slowdowns)
             line += f"; slowdown mean {mean:.2f}, max {max(slowdowns):.2f}"
         lines.append(line)
+    for row in report.get("flow_sizes", ()):
+        if row["from_bytes"] is None:
+            lines.append(_stationarity(row))
     for one in report.get("sequences", ()):
         line = f"{one['name']}: {one['messages']:,} messages of a sequence delivered"
         if one["finished"]:
@@ -283,7 +292,9 @@ def _flow_table(report: Mapping[str, Any]) -> Table | None:
     """Put the finite flows of a run in a table, those that have not finished first."""
     from rich.table import Table
 
-    flows = sorted(report.get("flows", ()), key=lambda flow: -(flow["slowdown"] or math.inf))
+    listed = {row["class"] for row in report.get("flow_sizes", ())}
+    flows = [flow for flow in report.get("flows", ()) if flow["class"] not in listed]
+    flows.sort(key=lambda flow: -(flow["slowdown"] or math.inf))
     if not flows:
         return None
     shown = flows[:_MOST_LINES]
@@ -307,6 +318,65 @@ def _flow_table(report: Mapping[str, Any]) -> Table | None:
             "" if flow["slowdown"] is None else f"{flow['slowdown']:.3f}",
         )
     return table
+
+
+def _size_table(report: Mapping[str, Any]) -> Table | None:
+    """Put classes of many flows in a table, by size."""
+    from rich.table import Table
+
+    rows = report.get("flow_sizes", ())
+    if not rows:
+        return None
+    table = Table(title="flows that began after the warm-up, by size")
+    table.add_column("traffic class")
+    for heading in ("bytes", "flows", "finished", "completion, us", "slowdown, mean"):
+        table.add_column(heading, justify="right")
+    for heading in ("median", "95 %", "99 %"):
+        table.add_column(heading, justify="right")
+    for row in rows[:_MOST_LINES]:
+        completion, mean, interval = (
+            row[name] for name in ("completion_mean_ps", "slowdown_mean", "slowdown_ci")
+        )
+        quantiles = (row[f"slowdown_{name}"] for name in ("p50", "p95", "p99"))
+        table.add_row(
+            row["name"],
+            _sizes(row),
+            str(row["flows"]),
+            str(row["finished_flows"]),
+            "" if completion is None else f"{completion / 1e6:.3f}",
+            ("" if mean is None else f"{mean:.3f}")
+            + ("" if interval is None else f" \N{PLUS-MINUS SIGN} {interval:.3f}"),
+            *("" if value is None else f"{value:.3f}" for value in quantiles),
+        )
+    return table
+
+
+def _sizes(row: Mapping[str, Any]) -> str:
+    """Name a range of sizes.
+
+    Examples
+    --------
+    >>> _sizes({"from_bytes": None, "to_bytes": None}), _sizes({"from_bytes": 10, "to_bytes": 99})
+    ('all', '10 to 98')
+    """
+    if row["from_bytes"] is None:
+        return "all"
+    if row["to_bytes"] is None:
+        return f"from {row['from_bytes']:,}"
+    return f"{row['from_bytes']:,} to {row['to_bytes'] - 1:,}"
+
+
+def _stationarity(row: Mapping[str, Any]) -> str:
+    """Tell whether the slowdowns of a class rise or fall with time."""
+    trend = row["trend_t"]
+    if trend is None:
+        verdict = "too few flows to tell whether the run is stationary"
+    elif abs(trend) <= _TREND:
+        verdict = f"the run is stationary: no trend of slowdowns (t = {trend:.2f})"
+    else:
+        way = "rise" if trend > 0 else "fall"
+        verdict = f"the run is not stationary: slowdowns {way} with time (t = {trend:.2f})"
+    return f"{row['name']}: {verdict}"
 
 
 def _program_table(report: Mapping[str, Any]) -> Table | None:

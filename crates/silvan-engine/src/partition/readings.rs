@@ -146,6 +146,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Partitioned<S, C, W> {
             let delivered = part.flow(class, source);
             progress.delivered_bytes += delivered.delivered_bytes;
             progress.last_delivery = progress.last_delivery.max(delivered.last_delivery);
+            progress.marked_packets += delivered.marked_packets;
+            progress.hops = progress.hops.max(delivered.hops);
         }
         progress
     }

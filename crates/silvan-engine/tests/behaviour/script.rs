@@ -1,7 +1,7 @@
 //! Scripted traffic that notes when each packet starts and when it is delivered.
 
 use silvan_core::{HostId, Sl, Span, Time};
-use silvan_engine::workload::{Gate, Offer, Poll, Workload};
+use silvan_engine::workload::{Gate, Offer, Poll, Transit, Workload};
 
 use crate::common::MTU;
 
@@ -162,7 +162,14 @@ impl Workload for Script {
 
     fn apply_change(&mut self, _: Time, _: &mut Vec<HostId>) {}
 
-    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, _: &mut Vec<HostId>) {
+    fn on_delivered(
+        &mut self,
+        src: HostId,
+        offer: &Offer,
+        _: Transit,
+        now: Time,
+        _: &mut Vec<HostId>,
+    ) {
         let index = usize::from(offer.class);
         let (flow, record) = (&self.flows[index], &mut self.records[index]);
         let sequence = record.delivered.len();

@@ -227,6 +227,17 @@ pub(super) fn on_traffic(reason: &Reason) -> String {
         Reason::WrongLength { hosts, .. } => {
             return format!("list {hosts} receivers, one for each host");
         }
+        Reason::FlowsSaturate => "write e.g. load = 0.5",
+        Reason::NoPace => "set load, e.g. to 0.5; or outstanding, e.g. to 4, for a closed loop",
+        Reason::TwoPaces => "use one of load, outstanding and interval",
+        Reason::ZeroOutstanding => "write 1 or more",
+        Reason::NotASquare(_) => "use another pattern, or a fabric of n x n hosts",
+        Reason::RackSize { .. } => "choose a divisor of the number of hosts, from 2 to half of it",
+        Reason::SizeRange { .. } => "let `to` be larger than `from`",
+        Reason::FlowTooLarge(_) => "write e.g. \"1 MiB\"",
+        Reason::ParetoShape(_) => "write e.g. 1.2",
+        Reason::Cdf(error) => error.hint,
+        Reason::UnreadFile(_) => "give the points as cdf",
         Reason::NameTaken(_) => "choose another name, or leave it out",
         _ => "use fewer entries",
     };

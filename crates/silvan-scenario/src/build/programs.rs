@@ -151,6 +151,7 @@ fn job(
         }
         KindWork::Repeat(operation) => repeated(entry, operation, &settings, key)?,
         KindWork::Sizes => sized(entry, key)?,
+        KindWork::Training => trained(entry, &settings, key)?,
     };
     if let Work::Schedules(schedules) | Work::Loops { schedules, .. } = &work {
         if schedules.len() > places {
@@ -175,26 +176,33 @@ fn job(
 fn check_keys(entry: &ProgramEntry, work: KindWork, key: &KeyPath) -> Result<(), ScenarioError> {
     let is_trace = matches!(work, KindWork::Trace(_));
     let has_sizes = matches!(work, KindWork::Sizes);
+    let is_model = matches!(work, KindWork::Training);
+    let is_listed = is_trace || is_model;
     let of = |key, given, wrong| Parameter {
         key,
         given: given && wrong,
         wanted: false,
     };
     let parameters = [
-        of("algorithm", entry.algorithm.is_some(), is_trace),
-        of("channels", entry.channels.is_some(), is_trace || has_sizes),
-        of("chunk", entry.chunk.is_some(), is_trace || has_sizes),
-        of("bytes", entry.bytes.is_some(), is_trace || has_sizes),
+        of("algorithm", entry.algorithm.is_some(), is_listed),
+        of("channels", entry.channels.is_some(), is_listed || has_sizes),
+        of("chunk", entry.chunk.is_some(), is_listed || has_sizes),
+        of("bytes", entry.bytes.is_some(), is_listed || has_sizes),
         of("iterations", entry.iterations.is_some(), is_trace),
-        of("compute", entry.compute.is_some(), is_trace),
+        of("compute", entry.compute.is_some(), is_listed),
         of("start", entry.start.is_some(), is_trace),
         of("file", entry.file.is_some(), !is_trace),
         of(
             "operations-per-second",
             entry.operations_per_second.is_some(),
-            !is_trace,
+            !is_listed,
         ),
         of("groups", entry.groups.is_some(), !is_trace),
+        Parameter {
+            key: "model",
+            given: entry.model.is_some(),
+            wanted: is_model,
+        },
         Parameter {
             key: "sizes",
             given: entry.sizes.is_some(),
@@ -269,6 +277,27 @@ fn repeated(
     }
     Ok(Work::Loops {
         schedules: loops::collective(collective, pipeline, ranks, compute),
+        iterations,
+        start,
+    })
+}
+
+/// Steps of training a model, over and over.
+fn trained(
+    entry: &ProgramEntry,
+    settings: &TraceSettings,
+    key: &KeyPath,
+) -> Result<Work, ScenarioError> {
+    let (iterations, _, start) = rounds(entry, key)?;
+    // The keys have been checked.
+    let schedules = entry.model.iter().map(|model| {
+        model.schedules(settings).map_err(|error| {
+            let key = key.key("model").key(error.key);
+            ScenarioError::new(key, error.message).with_hint(error.hint)
+        })
+    });
+    Ok(Work::Loops {
+        schedules: schedules.collect::<Result<Vec<_>, _>>()?.concat(),
         iterations,
         start,
     })

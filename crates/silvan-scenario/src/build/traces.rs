@@ -27,7 +27,7 @@ pub(crate) fn import_traces(
                 let key = at("traffic.program").index(index);
                 import_trace(entry, format, &key, base)
             }
-            KindWork::Repeat(_) | KindWork::Sizes => Ok(Vec::new()),
+            KindWork::Repeat(_) | KindWork::Sizes | KindWork::Training => Ok(Vec::new()),
         })
         .collect()
 }

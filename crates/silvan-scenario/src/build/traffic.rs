@@ -1,15 +1,18 @@
 //! The traffic.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use silvan_core::{Bytes, HostId, Rate};
 use silvan_fabric::Fabric;
 use silvan_model::{HostParams, PacketParams};
 use silvan_workload::traffic::{
-    Entry, Environment, HostNames, HostRef, SendQueue, TrafficError, TrafficSection, UnknownHost,
+    Entry, Environment, HostNames, HostRef, SendQueue, SizeMix, TrafficError, TrafficSection,
+    UnknownHost, read_cdf,
 };
 
-use super::{advice, at, host_named};
+use super::import::read;
+use super::{advice, at, host_named, limits};
 use crate::{KeyPath, ScenarioError};
 
 /// What the traffic must know of fabric and run.
@@ -54,6 +57,26 @@ pub(crate) fn check_traffic(section: &TrafficSection) -> Result<(), ScenarioErro
     if section.message.is_some_and(Bytes::is_zero) {
         let error = ScenarioError::new(at("traffic.message"), "zero bytes");
         return Err(error.with_hint("write e.g. \"4 KiB\""));
+    }
+    Ok(())
+}
+
+/// Replaces files with the sizes of flows by their points. `base` is the folder that paths are relative to.
+pub(crate) fn import_sizes(section: &mut TrafficSection, base: &Path) -> Result<(), ScenarioError> {
+    for (index, entry) in section.flows.iter_mut().enumerate() {
+        let SizeMix::File(file) = &entry.sizes else {
+            continue;
+        };
+        let key = at("traffic.flows").index(index).key("sizes").key("file");
+        let (name, text) = read(file, base, &key, limits::TABLES_FILE)?;
+        let points = read_cdf(&text).map_err(|error| {
+            let message = error.message.clone();
+            let position = Some((error.place, 1));
+            ScenarioError::new(KeyPath::ROOT, message)
+                .with_hint(error.hint)
+                .at(&name, position)
+        })?;
+        entry.sizes = SizeMix::Cdf(points);
     }
     Ok(())
 }

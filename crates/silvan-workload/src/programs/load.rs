@@ -1,7 +1,7 @@
 //! Programs together with other traffic, behind the engine's [`Workload`] interface.
 
 use crate::traffic::Traffic;
-use silvan_cc::workload::{Gate, Offer, Poll, Workload};
+use silvan_cc::workload::{Gate, Offer, Poll, Transit, Workload};
 use silvan_core::{HostId, Time};
 
 use crate::programs::ranks::Programs;
@@ -142,12 +142,19 @@ impl Workload for Load {
         }
     }
 
-    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
+    fn on_delivered(
+        &mut self,
+        src: HostId,
+        offer: &Offer,
+        transit: Transit,
+        now: Time,
+        wake: &mut Vec<HostId>,
+    ) {
         match &mut self.programs {
             Some(programs) if offer.class >= self.first_class => {
                 programs.delivered(src, offer, now, wake);
             }
-            _ => self.traffic.on_delivered(src, offer, now, wake),
+            _ => self.traffic.on_delivered(src, offer, transit, now, wake),
         }
     }
 }

@@ -31,6 +31,7 @@ pub mod section;
 mod sequence;
 mod spec;
 pub mod trace;
+pub mod training;
 
 pub use error::Fault;
 pub use load::Load;

@@ -22,6 +22,8 @@ pub enum ProgramKind {
     Aicb,
     /// The connections of a connection matrix of htsim.
     Connections,
+    /// Steps of training a transformer, from the numbers of `model`.
+    Training,
     /// Barriers.
     Barrier,
     /// Allreduces.
@@ -52,6 +54,7 @@ impl ProgramKind {
             Self::Chakra => KindWork::Trace(&trace::chakra::Chakra),
             Self::Aicb => KindWork::Trace(&trace::aicb::Aicb),
             Self::Connections => KindWork::Trace(&trace::connections::Connections),
+            Self::Training => KindWork::Training,
             Self::Barrier => KindWork::Repeat(Operation::Barrier),
             Self::Allreduce => KindWork::Repeat(Operation::Allreduce),
             Self::ReduceScatter => KindWork::Repeat(Operation::ReduceScatter),
@@ -75,6 +78,8 @@ pub enum KindWork {
     Repeat(Operation),
     /// An all-to-all with a size for each message, over and over.
     Sizes,
+    /// Steps of training a model, over and over.
+    Training,
 }
 
 /// One rank of a group that does a collective operation again and again, computes in between, and

@@ -9,6 +9,7 @@ use super::collective::{Algorithm, Operation};
 use super::gpcnet::{Part, Test};
 use super::pattern::ProgramKind;
 use super::plan::Placement;
+use super::training::TrainingModel;
 use crate::traffic::{RankHosts, Selection};
 
 /// A copy through shared memory.
@@ -147,6 +148,9 @@ pub struct ProgramEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<schema::BytesText>")]
     pub chunk: Option<Bytes>,
+    /// The model of the kind `training`, which it needs. With `operations-per-second` its ranks compute, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<TrainingModel>,
     /// Sizes of the messages of an `alltoallv`: a list for each sender, with the size for each receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Vec<schema::BytesText>>>")]

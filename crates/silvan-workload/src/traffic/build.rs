@@ -6,6 +6,7 @@ use crate::traffic::check::Checker;
 use crate::traffic::error::{Entry, Reason, TrafficError};
 use crate::traffic::finite::FiniteFlow;
 use crate::traffic::fixed::Fixed;
+use crate::traffic::flow_targets::Targets;
 use crate::traffic::hosts::{HostSources, Source, Traffic};
 use crate::traffic::hotspots::HotspotTable;
 use crate::traffic::kinds::TrafficSection;
@@ -131,6 +132,18 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Notes which hosts a source of `host` sends to.
+    pub(crate) fn add_receivers(&mut self, targets: &Targets, host: HostId) {
+        match targets {
+            Targets::One(to) => self.receives[to.index()] = true,
+            Targets::Any { hosts, .. } => {
+                let others = hosts.iter().filter(|to| **to != host);
+                others.for_each(|to| self.receives[to.index()] = true);
+            }
+            Targets::Rack { .. } => self.reach_all_from(&[host]),
+        }
+    }
+
     /// Adds a source with one destination, which offers `rate` bit/s.
     pub(crate) fn add_fixed(&mut self, host: HostId, fixed: Fixed, rate: f64) {
         let contribution = Contribution {
@@ -176,9 +189,9 @@ impl<'a> Builder<'a> {
             sources.extend(of_host.into_iter().map(|(source, _)| source));
         }
         Traffic {
-            has_closed_loops: sources
+            needs_delivery: sources
                 .iter()
-                .any(|source| matches!(source, Source::ClosedLoop(_))),
+                .any(|source| matches!(source, Source::ClosedLoop(_) | Source::Flows(_))),
             hosts,
             sources,
             commons: self.commons,

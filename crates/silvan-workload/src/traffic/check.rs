@@ -30,11 +30,8 @@ pub(crate) struct ResolvedLoad {
 
 impl ResolvedLoad {
     /// The arrivals of one of many hosts of an entry; `None` if it saturates.
-    pub(crate) fn pace(&self, spacing: Spacing, start: Time, mut gaps: Stream) -> Option<Pace> {
-        self.gap.map(|gap| match spacing {
-            Spacing::Poisson => Pace::poisson(start, gap, gaps),
-            Spacing::Periodic => Pace::periodic_with_phase(start, gap, &mut gaps),
-        })
+    pub(crate) fn pace(&self, spacing: Spacing, start: Time, gaps: Stream) -> Option<Pace> {
+        self.gap.map(|gap| Pace::spaced(spacing, start, gap, gaps))
     }
 }
 
@@ -114,22 +111,32 @@ impl Checker<'_> {
         receiver: Option<HostId>,
         purpose: Purpose,
     ) -> Result<Vec<HostId>, TrafficError> {
-        const KEY: &str = "from";
+        self.choice("from", selection, receiver, purpose)
+    }
+
+    /// The same, for a choice of hosts with another key.
+    pub(crate) fn choice(
+        &self,
+        key: &'static str,
+        selection: &Selection,
+        receiver: Option<HostId>,
+        purpose: Purpose,
+    ) -> Result<Vec<HostId>, TrafficError> {
         let candidates = (0..self.hosts()).map(HostId::new);
         let candidates: Vec<HostId> = candidates.filter(|&host| Some(host) != receiver).collect();
         let mut senders = match selection {
             Selection::All => candidates,
             Selection::Given(list) => {
-                let list = self.distinct_hosts(KEY, list, &mut vec![false; self.hosts()])?;
+                let list = self.distinct_hosts(key, list, &mut vec![false; self.hosts()])?;
                 if let Some(&host) = list.iter().find(|&&host| Some(host) == receiver) {
-                    return self.fail(KEY, Reason::ToItself(host));
+                    return self.fail(key, Reason::ToItself(host));
                 }
                 list
             }
             &Selection::Random(count) => {
                 let (wanted, available) = (count as usize, candidates.len());
                 if wanted > available {
-                    return self.fail(KEY, Reason::TooFewHosts { wanted, available });
+                    return self.fail(key, Reason::TooFewHosts { wanted, available });
                 }
                 let mut stream = stream(self.environment.seed, purpose, 0);
                 distinct(&mut stream, wanted, available)
@@ -139,7 +146,7 @@ impl Checker<'_> {
             }
         };
         if senders.is_empty() {
-            return self.fail(KEY, Reason::NoHosts);
+            return self.fail(key, Reason::NoHosts);
         }
         senders.sort_unstable();
         Ok(senders)
@@ -217,6 +224,21 @@ impl Checker<'_> {
         } else {
             self.fail(key, Reason::NotAFraction(value))
         }
+    }
+
+    /// What `load` means for `host` and flows of `mean` bytes: a rate [bit/s], and the mean gap between starts [2^-32 ps].
+    pub(crate) fn flow_load(
+        &self,
+        load: Load,
+        host: HostId,
+        mean: f64,
+    ) -> Result<(f64, u128), TrafficError> {
+        if load == Load::Saturating {
+            return self.fail("load", Reason::FlowsSaturate);
+        }
+        let rate = self.load(load, host, 1)?.rate;
+        let gap = mean * 8e12 / rate * (f64::from(u32::MAX) + 1.0);
+        Ok((rate, gap as u128))
     }
 
     /// What `load` means for `host` and messages of `message` bytes.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use silvan_core::{Bytes, HostId, Rate, Time};
 
+use crate::traffic::sizes::CdfError;
 use crate::traffic::spec::UnknownHost;
 
 /// A traffic description that cannot be built, with the place of the fault. Nothing is left behind.
@@ -189,6 +190,49 @@ pub enum Reason {
         /// Hosts of the fabric.
         hosts: usize,
     },
+    /// Flows that saturate: their sizes make no load.
+    #[error("flows have a load below saturation")]
+    FlowsSaturate,
+    /// Neither a load nor a number of flows on their way nor an interval.
+    #[error("nothing says when flows start")]
+    NoPace,
+    /// More than one of these.
+    #[error("another key says when flows start")]
+    TwoPaces,
+    /// A closed loop without a flow.
+    #[error("zero flows on their way send nothing")]
+    ZeroOutstanding,
+    /// A transpose of a matrix that is not square.
+    #[error("a transpose needs a square number of hosts, the fabric has {0}")]
+    NotASquare(usize),
+    /// Racks that do not divide the fabric.
+    #[error("racks of {size} hosts do not divide {hosts} hosts into at least two racks")]
+    RackSize {
+        /// Hosts in a rack.
+        size: u32,
+        /// Hosts of the fabric.
+        hosts: usize,
+    },
+    /// A range of sizes that is empty.
+    #[error("the sizes end at {to}, not above {from}")]
+    SizeRange {
+        /// The smallest.
+        from: Bytes,
+        /// The largest.
+        to: Bytes,
+    },
+    /// A flow that is too large.
+    #[error("{0} is more than 1 TiB")]
+    FlowTooLarge(Bytes),
+    /// A Pareto distribution without an exponent.
+    #[error("{0} is no exponent of a Pareto distribution")]
+    ParetoShape(f64),
+    /// Points that are no cumulative distribution.
+    #[error("point {}: {}", .0.place + 1, .0.message)]
+    Cdf(Box<CdfError>),
+    /// A file of sizes that has not been read.
+    #[error("the file {0:?} has not been read")]
+    UnreadFile(String),
     /// Two entries with the same name in the statistics.
     #[error("the name {0:?} is taken")]
     NameTaken(String),

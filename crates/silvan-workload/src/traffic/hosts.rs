@@ -1,6 +1,6 @@
 //! All traffic of a run behind the engine's [`Workload`] interface.
 
-use silvan_cc::workload::{Gate, Offer, Poll, Workload};
+use silvan_cc::workload::{Gate, Offer, Poll, Transit, Workload};
 use silvan_core::prefetch::{prefetch, prefetch_item};
 use silvan_core::{HostId, Time};
 
@@ -9,6 +9,7 @@ use crate::traffic::closed_loop::{ClosedLoop, SequenceState};
 use crate::traffic::error::TrafficError;
 use crate::traffic::finite::FiniteFlow;
 use crate::traffic::fixed::Fixed;
+use crate::traffic::flow_list::{FlowList, FlowRecord};
 use crate::traffic::hotspots::HotspotTable;
 use crate::traffic::kinds::TrafficSection;
 use crate::traffic::offered::OfferedLoad;
@@ -26,6 +27,8 @@ pub(crate) enum Source {
     Fixed(Fixed),
     /// One destination after the other, in a closed loop.
     ClosedLoop(Box<ClosedLoop>),
+    /// Flows with sizes of their own.
+    Flows(Box<FlowList>),
 }
 
 impl Source {
@@ -46,6 +49,7 @@ impl Source {
             Self::Scatter(scatter) => scatter.ready(now, commons, hotspots, gate),
             Self::Fixed(fixed) => fixed.ready(now, gate),
             Self::ClosedLoop(sequence) => sequence.ready(now, gate),
+            Self::Flows(flows) => flows.ready(now, gate),
         }
     }
 
@@ -55,6 +59,7 @@ impl Source {
             Self::Scatter(scatter) => scatter.emit(commons),
             Self::Fixed(fixed) => fixed.emit(),
             Self::ClosedLoop(sequence) => sequence.emit(),
+            Self::Flows(flows) => flows.emit(),
         }
     }
 }
@@ -91,8 +96,8 @@ pub struct Traffic {
     pub(crate) receives: Vec<bool>,
     pub(crate) targets: Vec<HostId>,
     pub(crate) finite: Vec<FiniteFlow>,
-    /// Whether there are sequences, which start messages because of deliveries.
-    pub(crate) has_closed_loops: bool,
+    /// Whether there are sequences, which start messages because of deliveries, or flows, which record them.
+    pub(crate) needs_delivery: bool,
     pub(crate) classes: Vec<String>,
     pub(crate) offered: OfferedLoad,
     /// By host, where each has one queue for all messages; else empty.
@@ -155,6 +160,22 @@ impl Traffic {
         let mut states: Vec<_> = self.hosts.iter().enumerate().flat_map(of_host).collect();
         states.sort_unstable_by_key(|state| state.class);
         states
+    }
+
+    /// The flows of entries of many, up to `now`, each with its class and sender; by sender, and by start for each class.
+    pub fn flow_records(&self, now: Time) -> Vec<(u16, HostId, FlowRecord)> {
+        let mut all = Vec::new();
+        for (host, record) in self.hosts.iter().enumerate() {
+            let first = record.first as usize;
+            let end = first + (record.count + record.stopped) as usize;
+            for source in &self.sources[first..end] {
+                if let Source::Flows(flows) = source {
+                    let records = flows.records(now).into_iter();
+                    all.extend(records.map(|record| (flows.class(), HostId::new(host), record)));
+                }
+            }
+        }
+        all
     }
 
     /// Whether a host is a destination of some traffic at some time. Panics if the fabric has no such
@@ -260,7 +281,7 @@ fn waiting(now: Time, wait: Time) -> Poll {
 impl Workload for Traffic {
     #[inline]
     fn needs_delivery(&self) -> bool {
-        self.has_closed_loops
+        self.needs_delivery
     }
 
     #[inline]
@@ -306,23 +327,36 @@ impl Workload for Traffic {
                 Source::Scatter(scatter) => scatter.invalidate_releases(),
                 Source::Fixed(fixed) => fixed.invalidate_releases(),
                 Source::ClosedLoop(sequence) => sequence.invalidate_releases(),
+                Source::Flows(flows) => flows.invalidate_releases(),
             }
         }
     }
 
-    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
+    fn on_delivered(
+        &mut self,
+        src: HostId,
+        offer: &Offer,
+        transit: Transit,
+        now: Time,
+        wake: &mut Vec<HostId>,
+    ) {
         let record = &self.hosts[src.index()];
         let first = record.first as usize;
         let end = first + (record.count + record.stopped) as usize;
         for source in &mut self.sources[first..end] {
-            if let Source::ClosedLoop(sequence) = source
-                && sequence.class() == offer.class
-            {
-                if sequence.deliver(offer.bytes, now) {
-                    wake.push(src);
+            let wakes = match source {
+                Source::ClosedLoop(sequence) if sequence.class() == offer.class => {
+                    sequence.deliver(offer.bytes, now)
                 }
-                return;
+                Source::Flows(flows) if flows.class() == offer.class => {
+                    flows.deliver(offer, transit, now)
+                }
+                _ => continue,
+            };
+            if wakes {
+                wake.push(src);
             }
+            return;
         }
     }
 }

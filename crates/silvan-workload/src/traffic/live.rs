@@ -14,6 +14,7 @@ impl Source {
             Self::Scatter(scatter) => scatter.has_class(class),
             Self::Fixed(fixed) => fixed.class() == class,
             Self::ClosedLoop(sequence) => sequence.class() == class,
+            Self::Flows(flows) => flows.class() == class,
         }
     }
 
@@ -21,6 +22,7 @@ impl Source {
         match self {
             Self::Scatter(scatter) => scatter.resume(now),
             Self::Fixed(fixed) => fixed.resume(now),
+            Self::Flows(flows) => flows.resume(now),
             // The delivery of its last message decides when the next one starts.
             Self::ClosedLoop(_) => {}
         }

@@ -11,6 +11,7 @@
 //! | B node | its hotspot with probability p, else any other host | saturating, each class capped by its share of time |
 //! | uniform | any other host, uniformly | saturating, Poisson or periodic |
 //! | permutation, incast, flow | always the same | saturating, Poisson or periodic |
+//! | flows | drawn for each flow, by a pattern | sizes from a distribution; Poisson, periodic or closed loop |
 //! | sequence | each host of a list in turn | closed loop: the next message when the last was delivered |
 //!
 //! The V, C and B nodes are those of Gran et al., "Exploring the Scope of the InfiniBand Congestion
@@ -71,6 +72,8 @@ mod closed_loop;
 mod error;
 mod finite;
 mod fixed;
+mod flow_list;
+mod flow_targets;
 mod hosts;
 mod hotspots;
 mod kinds;
@@ -84,6 +87,7 @@ mod roles;
 mod scatter;
 mod send_queue;
 mod share;
+mod sizes;
 mod spec;
 mod supply;
 mod values;
@@ -91,10 +95,15 @@ mod values;
 pub use closed_loop::{SequenceProgress, SequenceState};
 pub use error::{Entry, Reason, TrafficError};
 pub use finite::FiniteFlow;
+pub use flow_list::FlowRecord;
 pub use hosts::Traffic;
-pub use kinds::{Flow, Incast, Nodes, Pattern, Permutation, Sequence, TrafficSection, Uniform};
+pub use kinds::{
+    Flow, FlowPattern, Flows, Incast, Nodes, Pattern, Permutation, Sequence, TrafficSection,
+    Uniform,
+};
 pub use on_off::OnOffMeans;
 pub use pace::Spacing;
 pub use roles::Role;
+pub use sizes::{CdfError, CdfPoint, SizeMix, read_cdf};
 pub use spec::{Environment, HostNames, SendQueue, UnknownHost};
 pub use values::{HostRef, Hotspots, Load, RankHosts, RoleShare, SeedSource, Selection};

@@ -72,6 +72,14 @@ impl Pace {
         pace
     }
 
+    /// A process of this kind from `start` on; equal gaps have a random phase.
+    pub(crate) fn spaced(spacing: Spacing, start: Time, gap: u128, mut stream: Stream) -> Self {
+        match spacing {
+            Spacing::Poisson => Self::poisson(start, gap, stream),
+            Spacing::Periodic => Self::periodic_with_phase(start, gap, &mut stream),
+        }
+    }
+
     /// The first whole picosecond at which the next message is there.
     pub(crate) fn due(&self) -> Time {
         let ps = self.due.div_ceil(1 << FRACTION_BITS);

@@ -104,7 +104,7 @@ pub fn start_offset(seed: u64, host: HostId, message: Bytes, injection: Rate) ->
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// One step of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection that scatters bits.
-fn mix(value: u64) -> u64 {
+pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(GOLDEN);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

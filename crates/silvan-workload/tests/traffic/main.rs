@@ -11,6 +11,7 @@ mod determinism;
 mod errors;
 mod flows;
 mod live;
+mod many_flows;
 mod mock;
 mod patterns;
 mod queue_pairs;

@@ -1,7 +1,7 @@
 //! The reference model's flows as the engine's workload, by the same rule: flows take turns.
 
 use silvan_core::{HostId, Time};
-use silvan_engine::workload::{Gate, Offer, Poll, Workload};
+use silvan_engine::workload::{Gate, Offer, Poll, Transit, Workload};
 use silvan_reference::Flow;
 
 /// A packet as both models report it.
@@ -94,7 +94,14 @@ impl Workload for Flows {
 
     fn apply_change(&mut self, _: Time, _: &mut Vec<HostId>) {}
 
-    fn on_delivered(&mut self, src: HostId, offer: &Offer, now: Time, _: &mut Vec<HostId>) {
+    fn on_delivered(
+        &mut self,
+        src: HostId,
+        offer: &Offer,
+        _: Transit,
+        now: Time,
+        _: &mut Vec<HostId>,
+    ) {
         let flow = usize::from(offer.class);
         let state = &mut self.flows[flow];
         assert_eq!(

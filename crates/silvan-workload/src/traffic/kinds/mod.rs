@@ -145,6 +145,7 @@ register! {
         permutation::Permutation = "permutation", "Every host sends to one other, every host receives from one other.";
         incast::Incast = "incast", "Many hosts send to one.";
         flow::Flow = "flow", "Single flows.";
+        flows::Flows = "flows", "Many flows, with sizes from a distribution.";
         sequence::Sequence = "sequence", "Hosts that send to a list of hosts in turn, each message when the last one was delivered.";
     }
 }
@@ -185,4 +186,5 @@ impl TrafficSection {
 }
 
 pub(crate) use flow::FlowSource;
+pub use flows::FlowPattern;
 pub use permutation::Pattern;

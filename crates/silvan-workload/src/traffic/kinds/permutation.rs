@@ -190,7 +190,7 @@ impl TrafficKind for Permutation {
 
 /// A permutation of `hosts` hosts without a fixed point, all equally likely: permutations are drawn
 /// until one has none, which takes e tries on average.
-fn derangement(stream: &mut Stream, hosts: usize) -> Vec<HostId> {
+pub(super) fn derangement(stream: &mut Stream, hosts: usize) -> Vec<HostId> {
     let mut order: Vec<usize> = (0..hosts).collect();
     loop {
         shuffle(stream, &mut order);

@@ -1,0 +1,137 @@
+//! What has become of flows, as tables.
+
+mod summary;
+
+use silvan_core::{Bytes, HostId, Span, Time};
+use silvan_model::Simulation;
+use silvan_workload::traffic::{FiniteFlow, FlowRecord};
+
+use crate::ideal;
+use crate::table::Table;
+use silvan_scenario::Scenario;
+
+/// One flow at the end of the run.
+struct FlowRow {
+    class: u16,
+    source: HostId,
+    destination: HostId,
+    bytes: u64,
+    delivered_bytes: u64,
+    start: Time,
+    /// When its last byte was delivered, if all have been.
+    end: Option<Time>,
+    /// How long it takes on an empty fabric; known of finished flows.
+    ideal: Option<Span>,
+    /// Packets delivered with FECN.
+    marks: u32,
+    /// Links on its path.
+    hops: u8,
+    /// Whether it is one of an entry of many, which are summed up.
+    is_listed: bool,
+}
+
+impl FlowRow {
+    fn of_entry(scenario: &Scenario, engine: &dyn Simulation, flow: &FiniteFlow) -> Self {
+        let progress = engine.flow(flow.class(), flow.source());
+        let end = (progress.delivered_bytes == flow.bytes()).then_some(progress.last_delivery);
+        let ideal = || {
+            let tables = scenario.forwarding().tables;
+            ideal::completion(scenario.fabric(), tables, scenario.engine_config(), flow)
+        };
+        Self {
+            class: flow.class(),
+            source: flow.source(),
+            destination: flow.destination(),
+            bytes: flow.bytes(),
+            delivered_bytes: progress.delivered_bytes,
+            start: flow.start(),
+            end,
+            ideal: end.and_then(|_| ideal()),
+            marks: progress.marked_packets,
+            hops: progress.hops,
+            is_listed: false,
+        }
+    }
+
+    fn of_record(scenario: &Scenario, (class, source, record): (u16, HostId, FlowRecord)) -> Self {
+        let ideal = || {
+            let tables = scenario.forwarding().tables;
+            let ends = (source, record.destination);
+            let bytes = Bytes::from_bytes(record.bytes);
+            ideal::message(
+                scenario.fabric(),
+                tables,
+                scenario.engine_config(),
+                ends,
+                bytes,
+            )
+        };
+        Self {
+            class,
+            source,
+            destination: record.destination,
+            bytes: record.bytes,
+            delivered_bytes: record.delivered,
+            start: record.start,
+            end: record.end,
+            ideal: record.end.and_then(|_| ideal()),
+            marks: record.marks,
+            hops: record.hops,
+            is_listed: true,
+        }
+    }
+
+    fn completion(&self) -> Option<u64> {
+        Some(self.end?.since(self.start).as_ps())
+    }
+
+    fn slowdown(&self) -> Option<f64> {
+        Some(self.completion()? as f64 / self.ideal?.as_ps() as f64)
+    }
+}
+
+/// The flows, and what they are by size; nothing if there are none.
+pub(crate) fn tables(scenario: &Scenario, engine: &dyn Simulation) -> Vec<Table> {
+    let traffic = engine.traffic();
+    let entries = traffic.finite_flows().iter();
+    let mut rows: Vec<FlowRow> = entries
+        .map(|flow| FlowRow::of_entry(scenario, engine, flow))
+        .collect();
+    let records = traffic.flow_records(engine.now()).into_iter();
+    rows.extend(records.map(|record| FlowRow::of_record(scenario, record)));
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let warm = Time::ZERO + scenario.file().run.warm_up;
+    let mut tables = vec![flows(scenario, engine, &rows, warm)];
+    tables.extend(summary::table(engine, &rows, warm));
+    tables
+}
+
+fn flows(scenario: &Scenario, engine: &dyn Simulation, rows: &[FlowRow], warm: Time) -> Table {
+    let names = engine.classes();
+    let fabric = scenario.fabric();
+    let host = |host: HostId| fabric.host(host).name.clone();
+    let mut table = Table::new("flows");
+    macro_rules! push {
+        ($name:literal, $row:ident => $value:expr) => {
+            table.push($name, rows.iter().map(|$row| $value).collect::<Vec<_>>());
+        };
+    }
+    push!("class", row => u32::from(row.class));
+    push!("name", row => names[usize::from(row.class)].clone());
+    push!("from", row => host(row.source));
+    push!("to", row => host(row.destination));
+    push!("bytes", row => row.bytes);
+    push!("delivered_bytes", row => row.delivered_bytes);
+    push!("finished", row => row.end.is_some());
+    push!("start_ps", row => row.start.as_ps());
+    push!("end_ps", row => row.end.map(Time::as_ps));
+    push!("completion_ps", row => row.completion());
+    push!("ideal_ps", row => row.ideal.map(Span::as_ps));
+    push!("slowdown", row => row.slowdown());
+    push!("hops", row => u32::from(row.hops));
+    push!("marked_packets", row => row.marks);
+    push!("measured", row => row.start >= warm);
+    table
+}

@@ -1,0 +1,508 @@
+//! A step of training a transformer, from the numbers of the model: what Megatron-LM computes and communicates.
+//!
+//! Ranks are in Megatron's order: tensor parallel ranks side by side, then expert and data parallel ones, then the stages of the
+//! pipeline. Volumes are those of AICB for the same numbers.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::Span;
+
+use crate::programs::collective::Operation;
+use crate::programs::schedule::Schedule;
+use crate::programs::trace::aicb::{CollectiveStep, Groups, Section, Step, build};
+use crate::programs::trace::{LONGEST, MOST_BYTES, TraceError, TraceSettings};
+
+/// Bytes of an activation or a weight on the wire.
+const HALF: u64 = 2;
+/// Bytes of a gradient on the wire, and of a value of the loss.
+const SINGLE: u64 = 4;
+/// The part of a vocabulary of a rank is a multiple of this.
+const VOCABULARY_UNIT: u64 = 128;
+/// Largest number of anything that a model has.
+const MOST: u64 = 1 << 24;
+
+/// A transformer and how its training is distributed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TrainingModel {
+    /// Layers.
+    pub layers: u32,
+    /// Width of the model.
+    pub hidden: u32,
+    /// Tokens of a sequence.
+    pub sequence: u32,
+    /// Width of the layers' inner part. Default: four times `hidden`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed_forward: Option<u32>,
+    /// Words of the vocabulary, rounded up to a multiple of 128 for each tensor parallel rank.
+    #[serde(default = "vocabulary")]
+    pub vocabulary: u32,
+    /// Sequences that a rank has at once.
+    #[serde(default = "one")]
+    pub micro_batch: u32,
+    /// How many such batches each data parallel rank has in a step.
+    #[serde(default = "one")]
+    pub micro_batches: u32,
+    /// Tensor parallel ranks.
+    #[serde(default = "one")]
+    pub tensor: u32,
+    /// Stages of the pipeline (1F1B).
+    #[serde(default = "one")]
+    pub pipeline: u32,
+    /// Data parallel ranks. Default: as many as there are places.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<u32>,
+    /// Experts of each layer; 1 for none.
+    #[serde(default = "one")]
+    pub experts: u32,
+    /// Expert parallel ranks; they divide the data parallel ones.
+    #[serde(default = "one")]
+    pub expert: u32,
+    /// Experts that each token goes to.
+    #[serde(default = "one")]
+    pub top_k: u32,
+    /// ZeRO stage: 0 reduces gradients to all ranks, 1 and 2 to the rank that updates a weight, which then sends it to all; 3 gathers the weights of a
+    /// layer when it is used.
+    #[serde(default = "zero_one")]
+    #[schemars(range(max = 3))]
+    pub zero: u8,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn zero_one() -> u8 {
+    1
+}
+
+fn vocabulary() -> u32 {
+    50_257
+}
+
+/// Numbers of a model that do not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelError {
+    /// The key at fault.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// A model whose numbers fit, on some ranks.
+struct Training<'a> {
+    model: &'a TrainingModel,
+    data: u32,
+    /// Arithmetic operations per second; `None` computes nothing.
+    speed: Option<f64>,
+}
+
+/// The operations of a stage.
+#[derive(Default)]
+struct Writer {
+    steps: Vec<(u32, Step)>,
+}
+
+impl Writer {
+    fn compute(&mut self, span: Span) {
+        if !span.is_zero() {
+            self.steps.push((0, Step::Compute(span)));
+        }
+    }
+
+    fn collective(&mut self, operation: Operation, bytes: u64, groups: Groups) {
+        if groups.size > 1 {
+            let step = CollectiveStep {
+                operation,
+                bytes,
+                root: 0,
+                groups,
+                blocks: true,
+                then: Span::ZERO,
+            };
+            self.steps.push((0, Step::Collective(step)));
+        }
+    }
+
+    fn send(&mut self, distance: i64, bytes: u64) {
+        self.steps.push((0, Step::Send { distance, bytes }));
+    }
+
+    fn receive(&mut self, distance: i64, bytes: u64) {
+        self.steps.push((0, Step::Receive { distance, bytes }));
+    }
+}
+
+impl TrainingModel {
+    /// The schedules of all ranks for a step, each of which waits for operation 0.
+    ///
+    /// # Errors
+    ///
+    /// The first number that does not fit, or a step that is too long.
+    pub fn schedules(&self, settings: &TraceSettings) -> Result<Vec<Arc<Schedule>>, ModelError> {
+        let training = self.on(settings)?;
+        let sections: Vec<Section> = (0..self.pipeline)
+            .map(|stage| training.stage(stage))
+            .collect();
+        build(&sections, settings).map_err(|TraceError { message, hint, .. }| ModelError {
+            key: "micro-batches",
+            message,
+            hint: hint.to_owned(),
+        })
+    }
+
+    fn on(&self, settings: &TraceSettings) -> Result<Training<'_>, ModelError> {
+        let fail = |key, message: String, hint: String| Err(ModelError { key, message, hint });
+        let numbers = [
+            ("layers", self.layers),
+            ("hidden", self.hidden),
+            ("sequence", self.sequence),
+            ("feed-forward", self.feed_forward.unwrap_or(1)),
+            ("vocabulary", self.vocabulary),
+            ("micro-batch", self.micro_batch),
+            ("micro-batches", self.micro_batches),
+            ("tensor", self.tensor),
+            ("pipeline", self.pipeline),
+            ("data", self.data.unwrap_or(1)),
+            ("experts", self.experts),
+            ("expert", self.expert),
+            ("top-k", self.top_k),
+        ];
+        let wrong = numbers
+            .iter()
+            .find(|(_, n)| !(1..=MOST).contains(&u64::from(*n)));
+        if let Some((key, number)) = wrong {
+            return fail(
+                key,
+                format!("{number}: 1 to {MOST} are supported"),
+                "write e.g. 8".to_owned(),
+            );
+        }
+        if self.zero > 3 {
+            let message = format!("there is no ZeRO stage {}", self.zero);
+            return fail("zero", message, "write 0, 1, 2 or 3".to_owned());
+        }
+        let divides = |key, part: u32, name: &str, whole: u32| {
+            if whole % part == 0 {
+                return Ok(());
+            }
+            let message = format!("{part} does not divide {name}, {whole}");
+            let hint = "choose a divisor".to_owned();
+            Err(ModelError { key, message, hint })
+        };
+        divides("tensor", self.tensor, "hidden", self.hidden)?;
+        divides("tensor", self.tensor, "feed-forward", self.inner())?;
+        divides("pipeline", self.pipeline, "layers", self.layers)?;
+        divides("expert", self.expert, "experts", self.experts)?;
+        if self.top_k > self.experts {
+            let message = format!(
+                "{} experts for a token, but there are {}",
+                self.top_k, self.experts
+            );
+            return fail("top-k", message, "choose at most `experts`".to_owned());
+        }
+        let replica = u64::from(self.tensor) * u64::from(self.pipeline);
+        let places = u64::from(settings.places);
+        let data = match self.data {
+            Some(data) => u64::from(data),
+            None if places % replica == 0 => places / replica,
+            None => {
+                let message = format!(
+                    "{places} places are no multiple of {replica} ranks, {} tensor parallel ones in {} stages",
+                    self.tensor, self.pipeline
+                );
+                return fail(
+                    "data",
+                    message,
+                    "give the number of data parallel ranks".to_owned(),
+                );
+            }
+        };
+        if replica * data > places || data == 0 {
+            let message = format!(
+                "{} ranks do not fit on {places} places",
+                replica * data.max(1)
+            );
+            return fail(
+                "data",
+                message,
+                "add hosts, or more ranks per host".to_owned(),
+            );
+        }
+        let data = data as u32;
+        divides("expert", self.expert, "the data parallel ranks", data)?;
+        let training = Training {
+            model: self,
+            data,
+            speed: settings.operations_per_second,
+        };
+        let bytes = training.largest();
+        if bytes > u128::from(MOST_BYTES) {
+            let message = format!("an operation has {bytes} bytes: {MOST_BYTES} are supported");
+            return fail("hidden", message, "make the model smaller".to_owned());
+        }
+        if training.longest() > LONGEST.as_ps() as f64 {
+            let message = "a computation lasts longer than the clock runs".to_owned();
+            return fail("hidden", message, "raise operations-per-second".to_owned());
+        }
+        Ok(training)
+    }
+
+    fn inner(&self) -> u32 {
+        self.feed_forward.unwrap_or(4 * self.hidden)
+    }
+}
+
+impl Training<'_> {
+    fn tensor(&self) -> Groups {
+        let (size, stride) = (self.model.tensor, 1);
+        Groups { size, stride }
+    }
+
+    fn data(&self) -> Groups {
+        let (size, stride) = (self.data, self.model.tensor);
+        Groups { size, stride }
+    }
+
+    fn expert(&self) -> Groups {
+        let (size, stride) = (self.model.expert, self.model.tensor);
+        Groups { size, stride }
+    }
+
+    /// The data parallel ranks that have the same experts.
+    fn expert_data(&self) -> Groups {
+        Groups {
+            size: self.data / self.model.expert,
+            stride: self.model.tensor * self.model.expert,
+        }
+    }
+
+    fn has_experts(&self) -> bool {
+        self.model.experts > 1
+    }
+
+    /// Tokens of a micro-batch.
+    fn tokens(&self) -> u64 {
+        u64::from(self.model.sequence) * u64::from(self.model.micro_batch)
+    }
+
+    /// Activations between two layers [bytes].
+    fn activations(&self) -> u64 {
+        HALF * self.tokens() * u64::from(self.model.hidden)
+    }
+
+    /// Words of the vocabulary with those that fill it up.
+    fn vocabulary(&self) -> u64 {
+        let unit = VOCABULARY_UNIT * u64::from(self.model.tensor);
+        u64::from(self.model.vocabulary).next_multiple_of(unit)
+    }
+
+    /// Weights of a layer that all data parallel ranks have, on a rank. Norms are divided too, as AICB counts them.
+    fn shared_weights(&self) -> u64 {
+        let model = self.model;
+        let (hidden, tensor) = (u64::from(model.hidden), u64::from(model.tensor));
+        let attention = (4 * hidden * hidden + 4 * hidden) / tensor;
+        attention
+            + if self.has_experts() {
+                0
+            } else {
+                self.expert_weights()
+            }
+    }
+
+    /// Weights of a layer's inner part on a rank: of its experts, if there are any.
+    fn expert_weights(&self) -> u64 {
+        let model = self.model;
+        let inner =
+            2 * u64::from(model.hidden) * u64::from(model.inner()) / u64::from(model.tensor);
+        inner * u64::from(model.experts / model.expert)
+    }
+
+    /// Weights of the embedding on a rank of the first stage, and of the last norm on one of the last stage.
+    fn end_weights(&self, stage: u32) -> u64 {
+        let (hidden, tensor) = (u64::from(self.model.hidden), u64::from(self.model.tensor));
+        let embedding = self.vocabulary() * hidden / tensor;
+        let is_last = stage + 1 == self.model.pipeline;
+        u64::from(stage == 0) * embedding + u64::from(is_last) * hidden
+    }
+
+    /// Bytes of the largest operation.
+    fn largest(&self) -> u128 {
+        let model = self.model;
+        let hidden = u128::from(model.hidden);
+        let inner = hidden * u128::from(model.inner()) * 2 * u128::from(model.experts);
+        let layer = 4 * hidden * (hidden + 1) + inner;
+        let weights = u128::from(model.layers) * layer + u128::from(self.vocabulary()) * hidden;
+        let activations = 2 * hidden * u128::from(model.sequence) * u128::from(model.micro_batch);
+        (weights / u128::from(model.tensor) * 4 / u128::from(model.pipeline * model.expert).max(1))
+            .max(activations * u128::from(model.top_k))
+    }
+
+    /// The longest computation [ps].
+    fn longest(&self) -> f64 {
+        let (attention, inner, words) = self.operations();
+        2.0 * attention.max(inner).max(words) * self.speed.map_or(0.0, |speed| 1e12 / speed)
+    }
+
+    /// Arithmetic operations forwards: of a layer's attention, of its inner part, and of the words at the end.
+    fn operations(&self) -> (f64, f64, f64) {
+        let model = self.model;
+        let (tokens, hidden) = (self.tokens() as f64, f64::from(model.hidden));
+        let tensor = f64::from(model.tensor);
+        let attention = 8.0 * hidden + 4.0 * f64::from(model.sequence);
+        let inner = 4.0 * f64::from(model.inner()) * f64::from(model.top_k);
+        let words = 2.0 * self.vocabulary() as f64;
+        let all = |each: f64| each * tokens * hidden / tensor;
+        (all(attention), all(inner), all(words))
+    }
+
+    fn span(&self, operations: f64) -> Span {
+        let ps = self.speed.map_or(0.0, |speed| operations / speed * 1e12);
+        Span::from_ps(ps.round() as u64)
+    }
+
+    /// What the ranks of a stage do.
+    fn stage(&self, stage: u32) -> Section {
+        let model = self.model;
+        let ranks = model.tensor * self.data;
+        let mut writer = Writer::default();
+        // Each round begins with one operation.
+        writer.steps.push((0, Step::Compute(Span::ZERO)));
+        let ahead = (model.pipeline - stage - 1).min(model.micro_batches);
+        for _ in 0..ahead {
+            self.forwards(&mut writer, stage);
+        }
+        for _ in ahead..model.micro_batches {
+            self.forwards(&mut writer, stage);
+            self.backwards(&mut writer, stage);
+        }
+        for _ in 0..ahead {
+            self.backwards(&mut writer, stage);
+        }
+        self.update(&mut writer, stage);
+        Section {
+            first: stage * ranks,
+            ranks,
+            steps: writer.steps,
+        }
+    }
+
+    fn forwards(&self, writer: &mut Writer, stage: u32) {
+        let model = self.model;
+        let (attention, inner, words) = self.operations();
+        let distance = i64::from(model.tensor * self.data);
+        if stage > 0 {
+            writer.receive(-distance, self.activations());
+        } else {
+            writer.collective(Operation::Allreduce, self.activations(), self.tensor());
+        }
+        for _ in 0..model.layers / model.pipeline {
+            self.gather_weights(writer);
+            writer.compute(self.span(attention));
+            writer.collective(Operation::Allreduce, self.activations(), self.tensor());
+            self.exchange_tokens(writer);
+            writer.compute(self.span(inner));
+            self.exchange_tokens(writer);
+            writer.collective(Operation::Allreduce, self.activations(), self.tensor());
+        }
+        if stage + 1 < model.pipeline {
+            writer.send(distance, self.activations());
+            return;
+        }
+        writer.compute(self.span(words));
+        for _ in 0..3 {
+            writer.collective(Operation::Allreduce, SINGLE * self.tokens(), self.tensor());
+        }
+        writer.collective(Operation::Allreduce, SINGLE, self.data());
+    }
+
+    fn backwards(&self, writer: &mut Writer, stage: u32) {
+        let model = self.model;
+        let (attention, inner, words) = self.operations();
+        let distance = i64::from(model.tensor * self.data);
+        if stage + 1 < model.pipeline {
+            writer.receive(distance, self.activations());
+        } else {
+            writer.compute(self.span(2.0 * words));
+        }
+        for _ in 0..model.layers / model.pipeline {
+            self.gather_weights(writer);
+            self.exchange_tokens(writer);
+            writer.compute(self.span(2.0 * inner));
+            self.exchange_tokens(writer);
+            writer.collective(Operation::Allreduce, self.activations(), self.tensor());
+            writer.compute(self.span(2.0 * attention));
+            writer.collective(Operation::Allreduce, self.activations(), self.tensor());
+            if model.zero == 3 {
+                let (shared, own) = self.layer_weights();
+                writer.collective(Operation::ReduceScatter, SINGLE * shared, self.data());
+                writer.collective(Operation::ReduceScatter, SINGLE * own, self.expert_data());
+            }
+        }
+        if stage > 0 {
+            writer.send(-distance, self.activations());
+        } else {
+            writer.collective(Operation::Allreduce, self.activations(), self.tensor());
+        }
+    }
+
+    /// Weights of a layer on a rank: those of all data parallel ranks, and those of experts.
+    fn layer_weights(&self) -> (u64, u64) {
+        let own = if self.has_experts() {
+            self.expert_weights()
+        } else {
+            0
+        };
+        (self.shared_weights(), own)
+    }
+
+    /// ZeRO stage 3 has each weight on one rank only.
+    fn gather_weights(&self, writer: &mut Writer) {
+        if self.model.zero == 3 {
+            let (shared, own) = self.layer_weights();
+            writer.collective(Operation::Allgather, HALF * shared, self.data());
+            if own > 0 {
+                writer.collective(Operation::Allgather, HALF * own, self.expert_data());
+            }
+        }
+    }
+
+    /// Tokens go to their experts, or back.
+    fn exchange_tokens(&self, writer: &mut Writer) {
+        let model = self.model;
+        if self.has_experts() {
+            let all = self.activations() * u64::from(model.top_k) / u64::from(model.tensor);
+            let bytes = all / u64::from(model.expert);
+            writer.collective(Operation::Alltoall, bytes, self.expert());
+        }
+    }
+
+    fn update(&self, writer: &mut Writer, stage: u32) {
+        let model = self.model;
+        let layers = u64::from(model.layers / model.pipeline);
+        let (mut shared, mut own) = self.layer_weights();
+        (shared, own) = match model.zero {
+            3 => (0, 0),
+            _ => (shared * layers, own * layers),
+        };
+        shared += self.end_weights(stage);
+        let (data, expert_data) = (self.data(), self.expert_data());
+        for (weights, groups) in [(shared, data), (own, expert_data)] {
+            match model.zero {
+                _ if weights == 0 => {}
+                0 => writer.collective(Operation::Allreduce, SINGLE * weights, groups),
+                _ => {
+                    writer.collective(Operation::ReduceScatter, SINGLE * weights, groups);
+                    writer.collective(Operation::Allgather, HALF * weights, groups);
+                }
+            }
+        }
+        // Gradients of norms, which only sequence parallel ranks have to add up, and whether one is not a number.
+        writer.collective(Operation::Allreduce, 0, self.tensor());
+        writer.collective(Operation::Allreduce, SINGLE, self.tensor());
+    }
+}

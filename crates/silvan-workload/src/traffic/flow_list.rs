@@ -1,0 +1,312 @@
+//! Sources of many flows: each has a size, a destination and a start, and is recorded.
+
+use std::collections::VecDeque;
+
+use silvan_cc::workload::{Gate, Offer, Transit};
+use silvan_core::{HostId, Sl, Span, Time};
+
+use crate::traffic::flow_targets::{Incasts, Targets};
+use crate::traffic::pace::Pace;
+use crate::traffic::rng::Stream;
+use crate::traffic::sizes::Sizes;
+use crate::traffic::spec::Window;
+
+/// What the flows of a source have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowListPlan {
+    pub(crate) sl: Sl,
+    /// Statistics class.
+    pub(crate) class: u16,
+    /// Largest payload of a packet in bytes.
+    pub(crate) mtu: u32,
+    pub(crate) window: Window,
+    /// Most flows.
+    pub(crate) count: u64,
+    /// Whether a flow is sent to its end before the next one.
+    pub(crate) whole: bool,
+}
+
+/// When flows start.
+#[derive(Clone, Debug)]
+pub(crate) enum Starts {
+    /// By themselves.
+    Open(Box<Pace>),
+    /// When an earlier one was delivered, after a pause; the instants of those not started yet, in order.
+    Closed { due: VecDeque<Time>, pause: Span },
+    /// With those of other hosts, to one receiver.
+    Incasts(Box<Incasts>),
+}
+
+/// A flow as it has come so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRecord {
+    /// The receiver.
+    pub destination: HostId,
+    /// Its size.
+    pub bytes: u64,
+    /// When it began: its first packet may have waited.
+    pub start: Time,
+    /// When its last byte was delivered, if it was.
+    pub end: Option<Time>,
+    /// Payload delivered.
+    pub delivered: u64,
+    /// Packets delivered with FECN.
+    pub marks: u32,
+    /// Links on the longest path of its packets; 0 if none was delivered.
+    pub hops: u8,
+}
+
+/// Flows from one host to another: they share a queue pair, so that one follows the other.
+#[derive(Clone, Debug)]
+struct Pair {
+    dst: HostId,
+    /// Flows not delivered to their end, in order.
+    flows: VecDeque<u32>,
+    /// How many of them have been sent to their end.
+    sent: usize,
+    /// Whether one of them is being sent.
+    sending: bool,
+}
+
+/// A flow that is being sent.
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    dst: HostId,
+    /// Bytes still to send.
+    left: u64,
+    /// Earliest instant at which congestion control lets it send, as it last answered.
+    release: Time,
+}
+
+/// One source of one host. It sends flows to several destinations in turn, packet by packet.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowList {
+    host: HostId,
+    plan: FlowListPlan,
+    starts: Starts,
+    targets: Targets,
+    sizes: Sizes,
+    draws: Stream,
+    records: Vec<FlowRecord>,
+    /// By destination.
+    pairs: Vec<Pair>,
+    sending: VecDeque<Sending>,
+}
+
+impl FlowList {
+    pub(crate) fn new(
+        host: HostId,
+        plan: FlowListPlan,
+        starts: Starts,
+        targets: Targets,
+        sizes: Sizes,
+        draws: Stream,
+    ) -> Self {
+        Self {
+            host,
+            plan,
+            starts,
+            targets,
+            sizes,
+            draws,
+            records: Vec::new(),
+            pairs: Vec::new(),
+            sending: VecDeque::new(),
+        }
+    }
+
+    /// Statistics class.
+    pub(crate) fn class(&self) -> u16 {
+        self.plan.class
+    }
+
+    /// Its flows up to `now`, those that it has not looked at since they began included.
+    pub(crate) fn records(&self, now: Time) -> Vec<FlowRecord> {
+        let mut all = self.clone();
+        all.start_flows(now);
+        all.records
+    }
+
+    /// Whether [`emit`](Self::emit) has a packet to start now; otherwise the earliest instant at
+    /// which it may have.
+    pub(crate) fn ready<G: Gate>(&mut self, now: Time, gate: &mut G) -> Result<(), Time> {
+        let mut wait = self.start_flows(now);
+        for _ in 0..self.sending.len() {
+            let first = &mut self.sending[0];
+            if first.release <= now {
+                first.release = gate.release(first.dst, self.plan.sl);
+            }
+            if first.release <= now {
+                let bytes = first.left.min(u64::from(self.plan.mtu)) as u32;
+                return match gate.lane_open(self.plan.sl, bytes) {
+                    true => Ok(()),
+                    false => Err(Time::MAX),
+                };
+            }
+            wait = wait.min(first.release);
+            self.sending.rotate_left(1);
+        }
+        Err(wait)
+    }
+
+    /// The next packet. Only after [`ready`](Self::ready) returned `Ok`.
+    pub(crate) fn emit(&mut self) -> Offer {
+        let mtu = u64::from(self.plan.mtu);
+        let first = &mut self.sending[0];
+        let bytes = first.left.min(mtu);
+        first.left -= bytes;
+        let (dst, left) = (first.dst, first.left);
+        if left == 0 {
+            self.sending.pop_front();
+            self.sent(dst);
+        } else if !self.plan.whole {
+            self.sending.rotate_left(1);
+        }
+        Offer {
+            dst,
+            bytes: bytes as u32,
+            sl: self.plan.sl,
+            class: self.plan.class,
+            last: left == 0,
+        }
+    }
+
+    /// Records a delivered packet. Returns whether the host may have something new to send because of it.
+    pub(crate) fn deliver(&mut self, offer: &Offer, transit: Transit, now: Time) -> bool {
+        let Ok(place) = self.pairs.binary_search_by_key(&offer.dst, |pair| pair.dst) else {
+            return false;
+        };
+        let pair = &mut self.pairs[place];
+        let mut bytes = u64::from(offer.bytes);
+        let mut ended = false;
+        // Packets may overtake each other where switches choose among ports, so bytes count.
+        while let Some(&flow) = pair.flows.front().filter(|_| bytes > 0) {
+            let record = &mut self.records[flow as usize];
+            let part = bytes.min(record.bytes - record.delivered);
+            bytes -= part;
+            record.delivered += part;
+            record.hops = record.hops.max(transit.hops);
+            record.marks += u32::from(transit.marked && bytes == 0);
+            if record.delivered < record.bytes {
+                break;
+            }
+            record.end = Some(now);
+            pair.flows.pop_front();
+            pair.sent -= 1;
+            if let Starts::Closed { due, pause } = &mut self.starts {
+                due.push_back(now.saturating_add(*pause));
+                ended = true;
+            }
+        }
+        if pair.flows.is_empty() {
+            self.pairs.remove(place);
+        }
+        ended
+    }
+
+    /// Congestion control may let flows send earlier than it answered.
+    pub(crate) fn invalidate_releases(&mut self) {
+        for sending in &mut self.sending {
+            sending.release = Time::ZERO;
+        }
+    }
+
+    /// Goes on after a stop: flows that would have begun meanwhile do not.
+    pub(crate) fn resume(&mut self, now: Time) {
+        match &mut self.starts {
+            Starts::Open(pace) => pace.skip_to(now),
+            Starts::Incasts(incasts) => incasts.skip_to(now),
+            Starts::Closed { due, .. } => {
+                due.iter_mut().for_each(|due| *due = (*due).max(now));
+            }
+        }
+    }
+
+    /// Begins the flows that are due; returns when the next one is.
+    fn start_flows(&mut self, now: Time) -> Time {
+        let end = self.plan.window.end.unwrap_or(Time::MAX);
+        loop {
+            let due = match &self.starts {
+                _ if self.records.len() as u64 >= self.plan.count => Time::MAX,
+                Starts::Open(pace) => pace.due(),
+                Starts::Closed { due, .. } => due.front().copied().unwrap_or(Time::MAX),
+                Starts::Incasts(incasts) => incasts.due(),
+            };
+            if due >= end {
+                return Time::MAX;
+            }
+            if due > now {
+                return due;
+            }
+            let dst = match &mut self.starts {
+                Starts::Open(pace) => {
+                    pace.advance();
+                    self.targets.draw(&mut self.draws)
+                }
+                Starts::Closed { due, .. } => {
+                    due.pop_front();
+                    self.targets.draw(&mut self.draws)
+                }
+                Starts::Incasts(incasts) => {
+                    let receiver = incasts.receiver();
+                    incasts.advance(self.host, end);
+                    receiver
+                }
+            };
+            self.start_flow(dst, due);
+        }
+    }
+
+    fn start_flow(&mut self, dst: HostId, start: Time) {
+        let number = self.records.len() as u32;
+        self.records.push(FlowRecord {
+            destination: dst,
+            bytes: self.sizes.draw(&mut self.draws),
+            start,
+            end: None,
+            delivered: 0,
+            marks: 0,
+            hops: 0,
+        });
+        let place = match self.pairs.binary_search_by_key(&dst, |pair| pair.dst) {
+            Ok(place) => place,
+            Err(place) => {
+                let pair = Pair {
+                    dst,
+                    flows: VecDeque::new(),
+                    sent: 0,
+                    sending: false,
+                };
+                self.pairs.insert(place, pair);
+                place
+            }
+        };
+        self.pairs[place].flows.push_back(number);
+        self.send_next(place);
+    }
+
+    /// A flow to `dst` has been sent to its end.
+    fn sent(&mut self, dst: HostId) {
+        if let Ok(place) = self.pairs.binary_search_by_key(&dst, |pair| pair.dst) {
+            self.pairs[place].sent += 1;
+            self.pairs[place].sending = false;
+            self.send_next(place);
+        }
+    }
+
+    /// Sends the next flow of a pair, unless one is being sent.
+    fn send_next(&mut self, place: usize) {
+        let pair = &mut self.pairs[place];
+        if pair.sending {
+            return;
+        }
+        if let Some(&flow) = pair.flows.get(pair.sent) {
+            pair.sending = true;
+            self.sending.push_back(Sending {
+                dst: pair.dst,
+                left: self.records[flow as usize].bytes,
+                release: Time::ZERO,
+            });
+        }
+    }
+}

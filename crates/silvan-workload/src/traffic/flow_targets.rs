@@ -1,0 +1,207 @@
+//! Which hosts flows go to, and which hosts send together.
+
+use silvan_core::{HostId, Time};
+
+use crate::traffic::pace::Pace;
+use crate::traffic::rng::{Stream, below, mix};
+use std::sync::Arc;
+
+/// The destinations of one sender's flows.
+#[derive(Clone, Debug)]
+pub(crate) enum Targets {
+    /// Always this one.
+    One(HostId),
+    /// One of these, equally likely, but not the own host, whose place is `own`.
+    Any {
+        hosts: Arc<[HostId]>,
+        own: Option<u32>,
+    },
+    /// A host of the own rack with a probability in units of 2^-32, otherwise one of another rack.
+    Rack {
+        hosts: u32,
+        own: u32,
+        /// First host of the rack, and their number.
+        rack: (u32, u32),
+        probability: u64,
+    },
+}
+
+impl Targets {
+    pub(crate) fn draw(&self, draws: &mut Stream) -> HostId {
+        match self {
+            Self::One(host) => *host,
+            Self::Any { hosts, own: None } => hosts[below(draws, hosts.len() as u32) as usize],
+            Self::Any {
+                hosts,
+                own: Some(own),
+            } => {
+                let drawn = below(draws, hosts.len() as u32 - 1);
+                hosts[(drawn + u32::from(drawn >= *own)) as usize]
+            }
+            &Self::Rack {
+                hosts,
+                own,
+                rack: (first, size),
+                probability,
+            } => {
+                let local = u64::from(below(draws, u32::MAX)) < probability;
+                let host = match local {
+                    true => {
+                        let drawn = first + below(draws, size - 1);
+                        drawn + u32::from(drawn >= own)
+                    }
+                    false => {
+                        let drawn = below(draws, hosts - size);
+                        drawn + if drawn >= first { size } else { 0 }
+                    }
+                };
+                HostId::new(host as usize)
+            }
+        }
+    }
+}
+
+/// Instants at which some hosts send to one, as one of the senders sees them.
+///
+/// Each host computes by itself which instants it takes part in: a permutation that the number of the incast chooses
+/// puts the senders in order, and the first of them take part.
+#[derive(Clone, Debug)]
+pub(crate) struct Incasts {
+    /// The instants, equal at all hosts.
+    pace: Pace,
+    key: u64,
+    senders: Arc<[HostId]>,
+    receivers: Arc<[HostId]>,
+    /// How many send at once.
+    fan_in: u32,
+    /// Number of the next incast.
+    number: u64,
+    /// The next incast that the host takes part in; none before the end.
+    next: Option<(Time, HostId)>,
+}
+
+impl Incasts {
+    pub(crate) fn new(
+        pace: Pace,
+        key: u64,
+        senders: Arc<[HostId]>,
+        receivers: Arc<[HostId]>,
+        fan_in: u32,
+    ) -> Self {
+        Self {
+            pace,
+            key,
+            senders,
+            receivers,
+            fan_in,
+            number: 0,
+            next: None,
+        }
+    }
+
+    /// When the next one is that the host takes part in.
+    pub(crate) fn due(&self) -> Time {
+        self.next.map_or(Time::MAX, |(due, _)| due)
+    }
+
+    /// Its receiver.
+    pub(crate) fn receiver(&self) -> HostId {
+        self.next
+            .map_or(self.receivers[0], |(_, receiver)| receiver)
+    }
+
+    /// Those before `now` do not take place.
+    pub(crate) fn skip_to(&mut self, now: Time) {
+        self.pace.skip_to(now);
+    }
+
+    /// Finds the next one before `end` that `host` takes part in.
+    pub(crate) fn advance(&mut self, host: HostId, end: Time) {
+        loop {
+            let due = self.pace.due();
+            if due >= end || due == Time::MAX {
+                self.next = None;
+                return;
+            }
+            self.pace.advance();
+            let key = mix(self.key ^ mix(self.number));
+            self.number += 1;
+            let receivers = self.receivers.len() as u128;
+            let receiver = self.receivers[((u128::from(key) * receivers) >> 64) as usize];
+            if self.takes_part(host, receiver, key) {
+                self.next = Some((due, receiver));
+                return;
+            }
+        }
+    }
+
+    /// Whether the host is among the senders of an incast. The receiver is not, so that those behind it move up.
+    fn takes_part(&self, host: HostId, receiver: HostId, key: u64) -> bool {
+        let place = |host: HostId| {
+            let index = self.senders.binary_search(&host).ok()?;
+            Some(permuted(index as u64, self.senders.len() as u64, key))
+        };
+        match (place(host), place(receiver)) {
+            (Some(own), Some(skipped)) => {
+                host != receiver && own - u64::from(skipped < own) < u64::from(self.fan_in)
+            }
+            (Some(own), None) => own < u64::from(self.fan_in),
+            (None, _) => false,
+        }
+    }
+}
+
+/// A permutation of the numbers below `count` that `key` chooses: a Feistel network of four rounds (Luby and Rackoff, SIAM J.
+/// Comput. 17:2, 1988) on the next power of four, applied until the number is below `count` (Black and Rogaway, CT-RSA
+/// 2002).
+fn permuted(number: u64, count: u64, key: u64) -> u64 {
+    let bits = 64 - (count - 1).max(1).leading_zeros();
+    let half = bits.div_ceil(2);
+    let mask = (1_u64 << half) - 1;
+    let mut number = number;
+    loop {
+        let (mut left, mut right) = (number >> half, number & mask);
+        for round in 0..4 {
+            let scattered = mix(key.wrapping_add(round) ^ mix(right)) & mask;
+            (left, right) = (right, left ^ scattered);
+        }
+        number = left << half | right;
+        if number < count {
+            return number;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_permutes() {
+        for count in [1, 2, 3, 5, 16, 17, 64, 100] {
+            for key in 0..50 {
+                let mut images: Vec<u64> = (0..count).map(|i| permuted(i, count, key)).collect();
+                images.sort_unstable();
+                assert_eq!(images, (0..count).collect::<Vec<_>>(), "{count} {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_place_is_equally_likely() {
+        // Chi-square with 99 degrees of freedom: above 148 with probability 0.001.
+        let (count, draws) = (10_u64, 20_000);
+        let mut cells = vec![0_u32; 100];
+        for key in 0..draws {
+            for number in 0..count {
+                cells[(number * count + permuted(number, count, mix(key))) as usize] += 1;
+            }
+        }
+        let expected = draws as f64 / count as f64;
+        let terms = cells
+            .iter()
+            .map(|&cell| (f64::from(cell) - expected).powi(2) / expected);
+        let chi_square: f64 = terms.sum();
+        assert!(chi_square < 148.0, "{chi_square}");
+    }
+}

@@ -1,0 +1,231 @@
+//! Distributions of the sizes of flows.
+//!
+//! Sizes are drawn with integers, or with functions of the crate `libm`: the same on every machine.
+
+mod cdf;
+mod mixes;
+
+use std::fmt;
+use std::sync::Arc;
+
+use rand_core::RngCore;
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use silvan_core::advice::Advised;
+use silvan_core::{Bytes, schema};
+
+use crate::traffic::error::Reason;
+use crate::traffic::rng::Stream;
+use cdf::Cdf;
+pub use cdf::{CdfError, read_cdf};
+
+/// Largest flow: 1 TiB.
+const LARGEST: u64 = 1 << 40;
+
+/// A size, and the part of flows that are at most as large, in percent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CdfPoint(
+    /// The size.
+    #[schemars(with = "schema::BytesText")]
+    pub Bytes,
+    /// Percent of the flows that are at most as large.
+    pub f64,
+);
+
+/// How large flows are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", remote = "Self")]
+pub enum SizeMix {
+    /// Web search: Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010; as the artifact of HPCC has it.
+    WebSearch,
+    /// Hadoop at Facebook: Roy et al., "Inside the Social Network's (Datacenter) Network", SIGCOMM 2015; as the artifact
+    /// of HPCC has it.
+    Hadoop,
+    /// Block storage at Alibaba, 2019: the artifact of Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019.
+    AliStorage,
+    /// Clients that write checkpoints to a parallel file system: requests, and bulk transfers of 1, 4 and 16 MiB as of
+    /// Lustre (its Operations Manual, `max_pages_per_rpc`); the shares are an assumption.
+    Checkpoint,
+    /// All of one size.
+    #[schemars(with = "schema::BytesText")]
+    Fixed(Bytes),
+    /// Each size in a range, equally likely.
+    Uniform {
+        /// The smallest.
+        #[schemars(with = "schema::BytesText")]
+        from: Bytes,
+        /// The largest.
+        #[schemars(with = "schema::BytesText")]
+        to: Bytes,
+    },
+    /// A Pareto distribution, cut off at a largest size.
+    Pareto {
+        /// The exponent, above 0: the smaller, the heavier the tail.
+        shape: f64,
+        /// The smallest.
+        #[schemars(with = "schema::BytesText")]
+        from: Bytes,
+        /// The largest.
+        #[schemars(with = "schema::BytesText")]
+        to: Bytes,
+    },
+    /// Points of the cumulative distribution, with straight lines in between.
+    Cdf(Vec<CdfPoint>),
+    /// A file with such points: a size in bytes and a share in each line, in percent or as fractions.
+    File(String),
+}
+
+impl Serialize for SizeMix {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for SizeMix {
+    /// A name, or a table with one key.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MixVisitor;
+
+        impl<'de> Visitor<'de> for MixVisitor {
+            type Value = SizeMix;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let message = "the name of a distribution, or a table";
+                let hint = "write e.g. \"web-search\" or { fixed = \"64 KiB\" }";
+                Advised { message, hint }.fmt(f)
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<SizeMix, E> {
+                SizeMix::deserialize(name.into_deserializer())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SizeMix, A::Error> {
+                SizeMix::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+
+        deserializer.deserialize_any(MixVisitor)
+    }
+}
+
+/// Sizes to draw from.
+#[derive(Clone, Debug)]
+pub(crate) enum Sizes {
+    Fixed(u64),
+    Uniform { from: u64, to: u64 },
+    Pareto(Pareto),
+    Cdf(Arc<Cdf>),
+}
+
+/// A Pareto distribution between two sizes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pareto {
+    shape: f64,
+    from: f64,
+    to: f64,
+    /// Probability of a size up to `to`, were there no end.
+    below: f64,
+}
+
+impl SizeMix {
+    /// What to draw from.
+    pub(crate) fn sizes(&self) -> Result<Sizes, Reason> {
+        Ok(match self {
+            Self::WebSearch => Sizes::cdf(&mixes::points(mixes::WEB_SEARCH))?,
+            Self::Hadoop => Sizes::cdf(&mixes::points(mixes::HADOOP))?,
+            Self::AliStorage => Sizes::cdf(&mixes::points(mixes::ALI_STORAGE))?,
+            Self::Checkpoint => Sizes::cdf(&mixes::points(mixes::CHECKPOINT))?,
+            Self::Fixed(bytes) => Sizes::Fixed(size(*bytes)?),
+            Self::Uniform { from, to } => {
+                let (from, to) = range(*from, *to)?;
+                Sizes::Uniform { from, to }
+            }
+            Self::Pareto { shape, from, to } => {
+                let (from, to) = range(*from, *to)?;
+                if !(shape.is_finite() && *shape > 0.0) {
+                    return Err(Reason::ParetoShape(*shape));
+                }
+                let (from, to) = (from as f64, to as f64);
+                let below = 1.0 - libm::pow(from / to, *shape);
+                Sizes::Pareto(Pareto {
+                    shape: *shape,
+                    from,
+                    to,
+                    below,
+                })
+            }
+            Self::Cdf(points) => Sizes::cdf(points)?,
+            Self::File(name) => return Err(Reason::UnreadFile(name.clone())),
+        })
+    }
+}
+
+fn size(bytes: Bytes) -> Result<u64, Reason> {
+    match bytes.as_u64() {
+        0 => Err(Reason::ZeroBytes),
+        bytes if bytes > LARGEST => Err(Reason::FlowTooLarge(Bytes::from_bytes(bytes))),
+        bytes => Ok(bytes),
+    }
+}
+
+fn range(from: Bytes, to: Bytes) -> Result<(u64, u64), Reason> {
+    let range = (size(from)?, size(to)?);
+    match range.0 < range.1 {
+        true => Ok(range),
+        false => Err(Reason::SizeRange { from, to }),
+    }
+}
+
+impl Sizes {
+    fn cdf(points: &[CdfPoint]) -> Result<Self, Reason> {
+        Cdf::new(points)
+            .map(|cdf| Self::Cdf(Arc::new(cdf)))
+            .map_err(|error| Reason::Cdf(Box::new(error)))
+    }
+
+    /// The mean [bytes].
+    pub(crate) fn mean(&self) -> f64 {
+        match self {
+            Self::Fixed(bytes) => *bytes as f64,
+            Self::Uniform { from, to } => (*from as f64 + *to as f64) / 2.0,
+            Self::Pareto(pareto) => pareto.mean(),
+            Self::Cdf(cdf) => cdf.mean(),
+        }
+    }
+
+    /// Draws a size [bytes].
+    pub(crate) fn draw(&self, stream: &mut Stream) -> u64 {
+        match self {
+            Self::Fixed(bytes) => *bytes,
+            Self::Uniform { from, to } => {
+                let range = u128::from(to - from + 1);
+                from + ((u128::from(stream.next_u64()) * range) >> 64) as u64
+            }
+            Self::Pareto(pareto) => pareto.draw(stream),
+            Self::Cdf(cdf) => cdf.draw(stream),
+        }
+    }
+}
+
+impl Pareto {
+    /// The integral of x f(x) between the two sizes.
+    fn mean(&self) -> f64 {
+        let (shape, ratio) = (self.shape, self.from / self.to);
+        // At 1 the general form is 0 / 0.
+        match (shape - 1.0).abs() < 1e-9 {
+            true => self.from * libm::log(1.0 / ratio) / self.below,
+            false => {
+                let tail = 1.0 - libm::pow(ratio, shape - 1.0);
+                shape * self.from / (shape - 1.0) * tail / self.below
+            }
+        }
+    }
+
+    fn draw(&self, stream: &mut Stream) -> u64 {
+        let uniform = f64::from(stream.next_u32()) / (f64::from(u32::MAX) + 1.0);
+        let size = self.from * libm::pow(1.0 - uniform * self.below, -1.0 / self.shape);
+        libm::round(size.min(self.to)) as u64
+    }
+}
