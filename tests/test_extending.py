@@ -18,6 +18,7 @@ LIST = CRATES / "silvan-cc/src/schemes/ib_cc/list.rs"
 
 # Words that name something else as well: where, and what.
 HOMONYMS = {
+    ("sequence", "silvan-workload/src/programs/training.rs"): "a number of a model",
     ("uniform", "silvan-workload/src/traffic/kinds/flows.rs"): "a pattern of flows",
     ("permutation", "silvan-workload/src/traffic/kinds/flows.rs"): "a pattern of flows",
     ("incast", "silvan-workload/src/traffic/kinds/flows.rs"): "a pattern of flows",

@@ -37,6 +37,7 @@ pub struct CdfPoint(
 /// How large flows are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
+#[schemars(extend("x-type" = "name of a distribution, or table with one key"))]
 pub enum SizeMix {
     /// Web search: Alizadeh et al., "Data Center TCP (DCTCP)", SIGCOMM 2010; as the artifact of HPCC has it.
     WebSearch,

@@ -4,6 +4,7 @@ mod aicb;
 mod chakra;
 mod connections;
 mod goal_binary;
+mod training;
 
 use std::sync::Arc;
 
