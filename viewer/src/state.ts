@@ -6,7 +6,7 @@ import type { Run } from "./data/run";
 import type { Selection } from "./data/selection";
 import type { LayoutName } from "./layout/layout";
 import { THEMES, type ColourBy, type ThemeName } from "./map/colours";
-import type { Camera } from "./map/webgl";
+import type { Camera } from "./map/camera";
 
 export type ThemeChoice = "auto" | ThemeName;
 
@@ -34,6 +34,8 @@ export const runs = signal<Run[]>([]);
 export const active = signal(0);
 /** The instant, in picoseconds. */
 export const time = signal(0);
+/** The instant that panels show: it follows, but not at each frame. */
+export const panelTime = signal(0);
 /** A stretch of time that sums and rankings are limited to. */
 export const marked = signal<[number, number] | null>(null);
 export const selection = signal<Selection | null>(null);
@@ -186,8 +188,29 @@ export function followAddress(): void {
   addEventListener("hashchange", () => readAddress(location.hash));
 }
 
+/** Milliseconds between two instants that panels show. */
+const PANELS = 120;
+
+/** Let the panels follow the instant: at once if it rested, else from time to time. */
+function followTime(): void {
+  let last = -Infinity;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  effect(() => {
+    const now = time.value;
+    const show = () => {
+      last = performance.now();
+      panelTime.value = now;
+    };
+    clearTimeout(timer);
+    const left = last + PANELS - performance.now();
+    if (left <= 0) show();
+    else timer = setTimeout(show, left);
+  });
+}
+
 /** Apply the colours of the page, and advance the time while it plays. */
 export function followState(): void {
+  followTime();
   effect(() => {
     document.documentElement.dataset.theme = themeName.value;
   });

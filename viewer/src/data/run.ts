@@ -299,10 +299,12 @@ export class Run {
 
   /** Colour of a tree, by the number of its lineage among the eight largest; none for the others. */
   colourPlace(tree: number): number | undefined {
-    const largest = this.lineages().slice(0, 8);
-    this.places ??= new Map(
-      largest.sort((a, b) => a - b).map((lineage, place) => [lineage, place]),
-    );
+    if (!this.places) {
+      const largest = this.lineages().slice(0, 8);
+      this.places = new Map(
+        largest.sort((a, b) => a - b).map((lineage, place) => [lineage, place]),
+      );
+    }
     return this.places.get(this.lifetimes[tree]?.lineage ?? -1);
   }
 

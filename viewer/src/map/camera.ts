@@ -3,7 +3,13 @@
 import type { Run } from "../data/run";
 import type { Layout } from "../layout/layout";
 import type { Label } from "./scene";
-import type { Camera } from "./webgl";
+
+/** Middle of the map and zoom: pixels of a unit are 2 ** zoom. */
+export interface Camera {
+  x: number;
+  y: number;
+  zoom: number;
+}
 
 // Pixels of a unit from which names fit.
 const NAME_SWITCHES = 70;

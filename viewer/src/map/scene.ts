@@ -51,8 +51,8 @@ export interface Scene {
   branches: Strokes;
   /** What holds up the selection, or what it holds up. */
   chosen: Strokes;
-  /** Hosts and switches. */
-  still: readonly Mark[];
+  hosts: readonly Mark[];
+  switches: readonly Mark[];
   /** Contributors, victims, roots, and rings around what is selected. */
   moving: readonly Mark[];
   labels: readonly Label[];
@@ -72,7 +72,7 @@ export class SceneMaker {
   private readonly few: boolean;
   private readonly all: Cables;
   private readonly inner: Cables;
-  private stillMarks: { theme: Theme; marks: Mark[] } | null = null;
+  private stillMarks: { theme: Theme; hosts: Mark[]; switches: Mark[] } | null = null;
   private quietLook: { theme: Theme; strokes: Strokes } | null = null;
 
   constructor(
@@ -103,9 +103,9 @@ export class SceneMaker {
       cables: isMeasured ? this.measured(time, colourBy, theme) : this.quiet(theme),
       branches: isMeasured ? NONE : this.branches(forest, theme),
       chosen: this.chosen(forest, theme, selection),
-      still: this.still(theme),
+      ...this.still(theme),
       moving: [
-        ...this.hosts(forest, theme),
+        ...this.senders(forest, theme),
         ...this.roots(forest, theme),
         ...this.rings(forest, theme, selection),
       ],
@@ -164,26 +164,28 @@ export class SceneMaker {
     return painted(cablesOf(this.layout, rows, this.pieces), () => look, 1);
   }
 
-  private still(theme: Theme): Mark[] {
+  /** Hosts and switches, the same at all instants. */
+  private still(theme: Theme): { hosts: Mark[]; switches: Mark[] } {
     if (this.stillMarks?.theme !== theme) {
       const { layout, run } = this;
-      const marks: Mark[] = [];
+      const hosts: Mark[] = [];
       for (const places of new Set([layout.senders, layout.receivers])) {
         for (let host = 0; host < run.hosts; host++) {
           const [x, y] = [places[2 * host], places[2 * host + 1]];
-          marks.push({ x, y, colour: theme.idle, look: LOOKS.host });
+          hosts.push({ x, y, colour: theme.idle, look: LOOKS.host });
         }
       }
-      for (const { x, y } of layout.switches) {
-        marks.push({ x, y, colour: theme.switch, look: LOOKS.switch });
-      }
-      this.stillMarks = { theme, marks };
+      const switches = layout.switches.map(({ x, y }) => {
+        return { x, y, colour: theme.switch, look: LOOKS.switch };
+      });
+      this.stillMarks = { theme, hosts, switches };
     }
-    return this.stillMarks.marks;
+    const { hosts, switches } = this.stillMarks;
+    return { hosts, switches };
   }
 
   /** Contributors as discs in the colour of their tree, rings around hosts with victims. */
-  private hosts(forest: Forest | null, theme: Theme): Mark[] {
+  private senders(forest: Forest | null, theme: Theme): Mark[] {
     if (!forest) return [];
     const main = new Map<number, [bytes: number, tree: number]>();
     const victims = new Set<number>();

@@ -54,26 +54,24 @@ void main() {
   colour = vec4(v_colour * alpha, alpha);
 }`;
 
-/** A mark is a square; its kind says which part of it is painted. */
+/** A mark is a point of some size; its kind says which part of the square around it is painted. */
 export const MARK_VERTEX = `#version 300 es
 precision highp float;
 ${PLACE}
 in vec2 a_place;
-in vec2 a_corner;  // -1 or 1
 in vec3 a_radius;  // in units of the map, the least and the largest in CSS pixels
 uniform float u_ratio;
 in vec4 a_look;    // red, green, blue; kind over 255
 flat out vec3 v_colour;
 flat out float v_kind;
 flat out float v_radius;
-out vec2 v_at;
 void main() {
   float radius = clamp(a_radius.x * u_scale, a_radius.y * u_ratio, a_radius.z * u_ratio);
   v_colour = a_look.rgb;
   v_kind = floor(a_look.w * 255.0 + 0.5);
   v_radius = radius;
-  v_at = a_corner * (radius + 1.0);
-  gl_Position = clip(pixels(a_place) + v_at);
+  gl_PointSize = 2.0 * (radius + 1.0);
+  gl_Position = clip(pixels(a_place));
 }`;
 
 export const MARK_FRAGMENT = `#version 300 es
@@ -81,7 +79,6 @@ precision highp float;
 flat in vec3 v_colour;
 flat in float v_kind;
 flat in float v_radius;
-in vec2 v_at;
 out vec4 colour;
 float star(vec2 p, float r) {
   // Inigo Quilez, "sdStar5": distance to a star with five points.
@@ -97,15 +94,35 @@ float star(vec2 p, float r) {
   return length(p - ba * h) * sign(p.y * ba.x - p.x * ba.y);
 }
 void main() {
+  vec2 at = (2.0 * gl_PointCoord - 1.0) * (v_radius + 1.0);
   float away;
-  if (v_kind < 0.5) away = length(v_at) - v_radius;
+  if (v_kind < 0.5) away = length(at) - v_radius;
   else if (v_kind < 1.5) {
     float thick = max(1.2, 0.15 * v_radius);
-    away = abs(length(v_at) - v_radius + thick) - thick;
+    away = abs(length(at) - v_radius + thick) - thick;
   }
-  else if (v_kind < 2.5) away = max(abs(v_at.x), abs(v_at.y)) - v_radius;
-  else away = star(vec2(v_at.x, -v_at.y), v_radius);
+  else if (v_kind < 2.5) away = max(abs(at.x), abs(at.y)) - v_radius;
+  else away = star(vec2(at.x, -at.y), v_radius);
   float alpha = clamp(0.5 - away, 0.0, 1.0);
   if (alpha <= 0.0) discard;
   colour = vec4(v_colour * alpha, alpha);
+}`;
+
+/** Paints a picture of the ground over the whole canvas, moved and stretched. */
+export const GROUND_VERTEX = `#version 300 es
+void main() {
+  gl_Position = vec4(gl_VertexID == 1 ? 3.0 : -1.0, gl_VertexID == 2 ? 3.0 : -1.0, 0.0, 1.0);
+}`;
+
+export const GROUND_FRAGMENT = `#version 300 es
+precision highp float;
+uniform sampler2D u_picture;
+uniform vec2 u_half;      // half of the canvas, in pixels
+uniform vec2 u_whole;     // the picture, in pixels
+uniform float u_stretch;  // pixels of the picture per pixel of the canvas
+uniform vec2 u_shift;     // of the middle of the canvas in the picture, in its pixels, downwards
+out vec4 colour;
+void main() {
+  vec2 from = (gl_FragCoord.xy - u_half) * u_stretch + vec2(u_shift.x, -u_shift.y);
+  colour = texture(u_picture, from / u_whole + 0.5);
 }`;

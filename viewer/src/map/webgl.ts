@@ -2,16 +2,11 @@
 
 import * as twgl from "twgl.js";
 import { css, type Theme } from "./colours";
+import type { Camera } from "./camera";
+import { Ground } from "./ground";
 import { clear, type Box } from "./overlap";
 import { MARK_FRAGMENT, MARK_VERTEX, STROKE_FRAGMENT, STROKE_VERTEX } from "./shaders";
 import type { Background, Cables, Label, Mark, Scene, Strokes } from "./scene";
-
-/** Middle of the map and zoom: pixels of a unit are 2 ** zoom. */
-export interface Camera {
-  x: number;
-  y: number;
-  zoom: number;
-}
 
 /** Which part of its square a mark paints. */
 export const enum Kind {
@@ -43,6 +38,9 @@ const WIDEST = 16;
 /** Pixels along all strokes of a background that are drawn: a renderer in software needs 20 ms for them. */
 const MOST_PIXELS = 700_000;
 
+/** Pieces of cables and hosts of a fabric whose ground is painted once, and not in each frame. */
+const MANY = 6000;
+
 interface Painted {
   info: twgl.BufferInfo;
   array: twgl.VertexArrayInfo;
@@ -50,11 +48,24 @@ interface Painted {
   cables?: Cables;
 }
 
+/** What a frame is painted with: size in pixels, pixels of a unit, and those of a CSS pixel. */
+interface View {
+  u_centre: [number, number];
+  u_scale: number;
+  u_ratio: number;
+  u_size: [number, number];
+  u_thick: number;
+}
+
+const STROKES = ["cables", "branches", "chosen"] as const;
+const MARKS = ["hosts", "switches", "moving"] as const;
+
 /** Draws scenes on a canvas. */
 export class Painter {
   private readonly gl: WebGL2RenderingContext;
   private readonly strokes: twgl.ProgramInfo;
   private readonly marks: twgl.ProgramInfo;
+  private readonly ground: Ground;
   private readonly buffers = new Map<string, Painted>();
   private scene: Scene | null = null;
 
@@ -68,6 +79,7 @@ export class Painter {
     this.gl = gl;
     this.strokes = twgl.createProgramInfo(gl, [STROKE_VERTEX, STROKE_FRAGMENT]);
     this.marks = twgl.createProgramInfo(gl, [MARK_VERTEX, MARK_FRAGMENT]);
+    this.ground = new Ground(gl);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
@@ -78,69 +90,70 @@ export class Painter {
 
   /** Take what is to be drawn. */
   load(scene: Scene): void {
-    for (const name of ["cables", "branches", "chosen"] as const) {
+    for (const name of STROKES)
       if (this.scene?.[name] !== scene[name]) this.loadStrokes(name, scene[name]);
-    }
-    if (this.scene?.still !== scene.still) this.loadMarks("still", scene.still);
-    if (this.scene?.moving !== scene.moving) this.loadMarks("moving", scene.moving);
+    for (const name of MARKS)
+      if (this.scene?.[name] !== scene[name]) this.loadMarks(name, scene[name]);
     this.scene = scene;
   }
 
-  /** Draw what was taken, as a camera sees it. `ratio` is the number of pixels of a CSS pixel. */
-  draw(camera: Camera, theme: Theme, ratio: number): void {
+  /**
+   * Draw what was taken, as a camera sees it.
+   *
+   * @param ratio Pixels of a CSS pixel.
+   * @param isHurried Whether the map moves, and a picture of the ground may be moved with it.
+   */
+  draw(camera: Camera, theme: Theme, ratio: number, isHurried: boolean): void {
     const { gl, scene } = this;
     if (!scene) return;
-    gl.viewport(0, 0, gl.canvas.width, gl.canvas.height);
+    const { width, height } = gl.canvas;
+    const isLarge = scene.cables.cables.length + scene.hosts.length > MANY;
+    const view = viewOf(camera, ratio, width, height);
+    if (isLarge) {
+      const key = [scene.cables, scene.hosts, theme];
+      this.ground.paint(key, camera, ratio, isHurried, (wide, high) => {
+        const whole = viewOf(camera, ratio, wide, high);
+        this.clear(theme, whole);
+        this.drawStrokes("cables", whole);
+        this.drawMarks("hosts", whole);
+      });
+    } else {
+      this.clear(theme, view);
+      this.drawStrokes("cables", view);
+    }
+    this.drawStrokes("branches", view);
+    if (!isLarge) this.drawMarks("hosts", view);
+    this.drawMarks("switches", view);
+    this.drawStrokes("chosen", view);
+    this.drawMarks("moving", view);
+  }
+
+  private clear(theme: Theme, { u_size }: View): void {
+    const { gl } = this;
+    gl.viewport(0, 0, ...u_size);
     gl.clearColor(...(theme.page.map((part) => part / 255) as [number, number, number]), 1);
     gl.clear(gl.COLOR_BUFFER_BIT);
-    const scale = 2 ** camera.zoom;
-    const view = {
-      u_centre: [camera.x, camera.y],
-      u_scale: scale * ratio,
-      u_ratio: ratio,
-      u_size: [gl.canvas.width, gl.canvas.height],
-      u_thick: ratio * thickness(scale),
-    };
-    gl.useProgram(this.strokes.program);
-    const draw = (name: "cables" | "branches" | "chosen") => {
-      gl.useProgram(this.strokes.program);
-      const { opacity, background } = scene[name];
-      const part = background ? this.drawnPart(background, scale, ratio) : 1;
-      this.paint(
-        name,
-        this.strokes,
-        { ...view, u_opacity: Math.min(1, opacity / part ** 0.25) },
-        part,
-      );
-    };
-    draw("cables");
-    draw("branches");
-    gl.useProgram(this.marks.program);
-    this.paint("still", this.marks, view);
-    draw("chosen");
-    gl.useProgram(this.marks.program);
-    this.paint("moving", this.marks, view);
   }
 
-  /** The part of a background that is drawn: what covers the screen many times over is not seen. */
-  private drawnPart({ length, area }: Background, scale: number, ratio: number): number {
-    const { width, height } = this.gl.canvas;
-    const seen = Math.min(1, (width * height) / (area * (scale * ratio) ** 2));
-    return Math.min(1, MOST_PIXELS / (length * scale * ratio * seen));
-  }
-
-  private paint(
-    name: string,
-    program: twgl.ProgramInfo,
-    uniforms: Record<string, unknown>,
-    part = 1,
-  ): void {
+  private drawStrokes(name: (typeof STROKES)[number], view: View): void {
     const painted = this.buffers.get(name);
-    if (!painted || !painted.info.numElements) return;
-    twgl.setBuffersAndAttributes(this.gl, program, painted.array);
-    twgl.setUniforms(program, uniforms);
+    if (!painted?.info.numElements) return;
+    const { opacity, background } = this.scene![name];
+    const part = background ? drawnPart(background, view) : 1;
+    this.gl.useProgram(this.strokes.program);
+    twgl.setBuffersAndAttributes(this.gl, this.strokes, painted.array);
+    twgl.setUniforms(this.strokes, { ...view, u_opacity: Math.min(1, opacity / part ** 0.25) });
     const strokes = Math.ceil((part * painted.info.numElements) / 6);
     twgl.drawBufferInfo(this.gl, painted.array, this.gl.TRIANGLES, 6 * strokes);
+  }
+
+  private drawMarks(name: (typeof MARKS)[number], view: View): void {
+    const painted = this.buffers.get(name);
+    if (!painted?.info.numElements) return;
+    this.gl.useProgram(this.marks.program);
+    twgl.setBuffersAndAttributes(this.gl, this.marks, painted.array);
+    twgl.setUniforms(this.marks, view);
+    this.gl.drawArrays(this.gl.POINTS, 0, painted.info.numElements);
   }
 
   /** Strokes of the same cables change their looks only. */
@@ -171,35 +184,36 @@ export class Painter {
   }
 
   private loadMarks(name: string, marks: readonly Mark[]): void {
-    this.free(name);
+    const { gl } = this;
     const length = marks.length;
-    const [places, radii] = [new Float32Array(8 * length), new Float32Array(12 * length)];
-    const looks = new Uint8Array(16 * length);
-    const words = new Uint32Array(looks.buffer);
+    const [places, radii] = [new Float32Array(2 * length), new Float32Array(3 * length)];
+    const words = new Uint32Array(length);
     for (let at = 0; at < length; at++) {
       const { x, y, colour, look } = marks[at];
-      const word = packed(colour, look.kind);
-      for (let corner = 4 * at; corner < 4 * at + 4; corner++) {
-        places[2 * corner] = x;
-        places[2 * corner + 1] = y;
-        radii[3 * corner] = look.radius;
-        radii[3 * corner + 1] = look.least;
-        radii[3 * corner + 2] = look.most;
-        words[corner] = word;
-      }
+      places[2 * at] = x;
+      places[2 * at + 1] = y;
+      radii[3 * at] = look.radius;
+      radii[3 * at + 1] = look.least;
+      radii[3 * at + 2] = look.most;
+      words[at] = packed(colour, look.kind);
     }
-    const info = twgl.createBufferInfoFromArrays(this.gl, {
+    const looks = new Uint8Array(words.buffer);
+    const before = this.buffers.get(name);
+    if (before) {
+      const { a_place, a_radius, a_look } = before.info.attribs!;
+      twgl.setAttribInfoBufferFromArray(gl, a_place, places);
+      twgl.setAttribInfoBufferFromArray(gl, a_radius, radii);
+      twgl.setAttribInfoBufferFromArray(gl, a_look, looks);
+      before.info.numElements = length;
+      return;
+    }
+    const info = twgl.createBufferInfoFromArrays(gl, {
       a_place: { data: places, numComponents: 2 },
       a_radius: { data: radii, numComponents: 3 },
-      a_corner: {
-        data: repeated([-1, -1, -1, 1, 1, -1, 1, 1], length),
-        numComponents: 2,
-        normalize: false,
-      },
       a_look: { data: looks, numComponents: 4, normalize: true },
-      indices: { data: quads(length) },
     });
-    const array = twgl.createVertexArrayInfo(this.gl, this.marks, info);
+    info.numElements = length;
+    const array = twgl.createVertexArrayInfo(gl, this.marks, info);
     this.buffers.set(name, { info, array });
   }
 
@@ -214,6 +228,23 @@ export class Painter {
     if (info.indices) this.gl.deleteBuffer(info.indices);
     this.buffers.delete(name);
   }
+}
+
+function viewOf(camera: Camera, ratio: number, width: number, height: number): View {
+  const scale = 2 ** camera.zoom;
+  return {
+    u_centre: [camera.x, camera.y],
+    u_scale: scale * ratio,
+    u_ratio: ratio,
+    u_size: [width, height],
+    u_thick: ratio * thickness(scale),
+  };
+}
+
+/** The part of a background that is drawn: what covers the screen many times over is not seen. */
+function drawnPart({ length, area }: Background, { u_size, u_scale }: View): number {
+  const seen = Math.min(1, (u_size[0] * u_size[1]) / (area * u_scale ** 2));
+  return Math.min(1, MOST_PIXELS / (length * u_scale * seen));
 }
 
 /** Radius of a mark in pixels, if a unit of the map is `scale` of them. */

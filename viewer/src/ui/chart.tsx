@@ -1,6 +1,6 @@
 // A chart over time or another quantity, drawn by uPlot.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { digits } from "../data/units";
 import { css } from "../map/colours";
@@ -51,7 +51,7 @@ export function Chart(props: ChartProps) {
   const [hovered, setHovered] = useState<number | null>(null);
   const shade = theme.value;
   const unitOf = (line: Line) => (line.right && rightLabel ? rightLabel : yLabel);
-  const joined = lines.length > 0 ? join(lines) : null;
+  const joined = useMemo(() => (lines.length > 0 ? join(lines) : null), [lines]);
   const data = useRef(joined);
   data.current = joined;
 

@@ -11,12 +11,12 @@ import { milliseconds } from "../data/units";
 import { cabled } from "../layout/cabled";
 import type { Layout, LayoutName } from "../layout/layout";
 import { unfolded } from "../layout/unfolded";
-import { fit, names } from "../map/camera";
+import { fit, names, type Camera } from "../map/camera";
 import { Picker } from "../map/pick";
 import { SceneMaker } from "../map/scene";
 import { svg } from "../map/svg";
 import { Detail } from "../map/detail";
-import { Painter, writeNames, type Camera } from "../map/webgl";
+import { Painter, writeNames } from "../map/webgl";
 import * as state from "../state";
 import { fileName, savePng, saveText } from "./download";
 import { describe } from "./facts";
@@ -24,6 +24,8 @@ import { describe } from "./facts";
 // Pixels that a key moves the map, and that a pointer may be away from what it means.
 const PAN = 60;
 const REACH = 9;
+// Milliseconds between two frames with new names, where frames come slowly.
+const NAMES = 150;
 // A live run is another object at each sample, with the same facts.
 const made = new WeakMap<RunFacts, Map<LayoutName, SceneMaker>>();
 
@@ -77,20 +79,29 @@ export function MapView({ index }: { index: number }) {
       return () => {};
     }
     let frame = 0;
+    let named = { at: -Infinity, camera: camera.peek(), width: 0 };
     const detail = new Detail(() => request());
     const request = () => (frame ||= requestAnimationFrame(draw));
     const draw = (now: number) => {
       frame = 0;
       const sharp = Math.min(2, devicePixelRatio);
-      const ratio = sharp * detail.at(now);
+      const part = detail.at(now);
+      const ratio = sharp * part;
       fitCanvas(ground, size.peek(), ratio);
       fitCanvas(text, size.peek(), sharp);
       const [shown, seen, theme] = [scene.peek(), camera.peek(), state.theme.peek()];
       painter.load(shown);
-      painter.draw(seen, theme, ratio);
+      painter.draw(seen, theme, ratio, part < 1);
       ground.dataset.theme = text.dataset.theme = state.themeName.peek();
+      const [width, height] = size.peek();
+      if (part < 1 && now - named.at < NAMES && named.width === width) {
+        moveNames(text, named.camera, seen, width, height);
+        return;
+      }
+      text.style.transform = "";
+      named = { at: now, camera: seen, width };
       const { layout } = maker.peek();
-      const labels = [...shown.labels, ...names(run, layout, seen, ...size.peek())];
+      const labels = [...shown.labels, ...names(run, layout, seen, width, height)];
       writeNames(text, labels, seen, theme, sharp);
     };
     const stop = effect(() => {
@@ -172,6 +183,21 @@ export function MapView({ index }: { index: number }) {
       {tip.value && <Tooltip {...tip.value} wide={size.value[0]} />}
     </div>
   );
+}
+
+/** Move names that were written for another camera. */
+function moveNames(
+  text: HTMLCanvasElement,
+  from: Camera,
+  to: Camera,
+  width: number,
+  height: number,
+): void {
+  const scale = 2 ** to.zoom;
+  const stretch = scale / 2 ** from.zoom;
+  const x = (from.x - to.x) * scale + (width / 2) * (1 - stretch);
+  const y = (from.y - to.y) * scale + (height / 2) * (1 - stretch);
+  text.style.transform = `translate(${x}px, ${y}px) scale(${stretch})`;
 }
 
 function fitCanvas(canvas: HTMLCanvasElement, size: [number, number], ratio: number): void {

@@ -29,7 +29,7 @@ export function timed(lines: Line[], title: string, unit: string) {
       xLabel="ms"
       yLabel={unit}
       lines={lines}
-      at={state.time.value / 1e9}
+      at={state.panelTime.value / 1e9}
       shaded={marked && [marked[0] / 1e9, marked[1] / 1e9]}
       onPick={(x) => (state.time.value = x * 1e9)}
       onRange={([from, to]) => (state.marked.value = [from * 1e9, to * 1e9])}

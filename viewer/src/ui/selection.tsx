@@ -18,7 +18,7 @@ export function SelectionPanel() {
       </section>
     );
   }
-  const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(state.time.value)) : null;
+  const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(state.panelTime.value)) : null;
   const start =
     chosen.kind === "port"
       ? chosen.row
@@ -38,7 +38,7 @@ export function SelectionPanel() {
         </button>
       </h2>
       <dl aria-live="polite">
-        {factsOf(run, chosen, state.time.value).map(([name, value]) => (
+        {factsOf(run, chosen, state.panelTime.value).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>{value}</dd>

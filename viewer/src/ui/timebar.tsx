@@ -90,7 +90,7 @@ export function TimeBar() {
         rightLabel="trees"
         height={96}
         lines={lines.value}
-        at={state.time.value / 1e9}
+        at={state.panelTime.value / 1e9}
         shaded={marked && [marked[0] / 1e9, marked[1] / 1e9]}
         events={events.value}
         onPick={(x) => (state.time.value = nearestInstant(x * 1e9))}
@@ -179,6 +179,6 @@ function barLines(): Line[] {
 function nearEvents() {
   const reach = state.duration.value / 50;
   return state.run.value.events
-    .filter((event) => Math.abs(event.time - state.time.value) <= reach)
+    .filter((event) => Math.abs(event.time - state.panelTime.value) <= reach)
     .slice(0, 4);
 }
