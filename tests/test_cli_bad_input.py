@@ -72,6 +72,18 @@ def test_a_broken_scenario_is_located(
     assert [entry.name for entry in tmp_path.iterdir()] == ["broken.toml"]
 
 
+def test_a_sweep_without_values_is_refused(command: Command, incast_file: Path) -> None:
+    message, hint = refused(command("sweep", incast_file))
+    assert message == "nothing is varied"
+    assert "--grid" in hint
+
+
+def test_a_word_that_is_missing_names_the_command(command: Command, incast_file: Path) -> None:
+    message, hint = refused(command("run", incast_file, "--set"))
+    assert message == "Option '--set' requires an argument."
+    assert hint == "see silvan run --help"
+
+
 def test_a_missing_file(command: Command, tmp_path: Path) -> None:
     message, _ = refused(command("run", tmp_path / "none.toml"))
     assert (
@@ -176,7 +188,7 @@ def test_an_assignment_that_is_wrong(command: Command, incast_file: Path) -> Non
         ["sweep", "FILE", "--grid", "run.duration=1 ms,1000 us"],
         ["sweep", "FILE", "--grid", "run.seed=1,2", "--seed", "3"],
         ["sweep", "FILE", "--seeds", "1000000"],
-        ["sweep", "FILE", "--scheduler", "lokal"],
+        ["sweep", "FILE", "--seeds", "2", "--scheduler", "lokal"],
         ["reproduce", "unknown1999"],
         ["reproduce", "gran2012", "--only", "table9"],
     ],
@@ -188,7 +200,9 @@ def test_words_that_make_no_sense(command: Command, incast_file: Path, words: li
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words", [["run", "FILE"], ["sweep", "FILE"], ["reproduce", "gran2012"]], ids=" ".join
+    "words",
+    [["run", "FILE"], ["sweep", "FILE", "--seeds", "2"], ["reproduce", "gran2012"]],
+    ids=" ".join,
 )
 def test_an_output_folder_that_is_not_writable_is_noticed_before_the_run(
     command: Command, tmp_path: Path, words: list[str]
@@ -222,7 +236,7 @@ def test_a_grid_over_an_unknown_key_names_the_nearest(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
     words = ("--grid", "switch.bufer=32 KiB", "--out", tmp_path / "out")
-    message, hint = refused(command("sweep", incast_file, *words))
+    message, hint = refused(command("sweep", incast_file, "--seeds", "2", *words))
     assert message == "grid: switch.bufer: unknown key"
     assert hint == 'did you mean "buffer"?'
     assert not (tmp_path / "out").exists()
@@ -257,7 +271,7 @@ def test_a_folder_of_another_build_or_use_is_refused(
     command: Command, incast_file: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    words = ("sweep", incast_file, "--out", out)
+    words = ("sweep", incast_file, "--seeds", "2", "--out", out)
     assert command(*words).status == 0
     manifest = (out / "sweep.json").read_text()
     (out / "sweep.json").write_text(re.sub('"simulator": "', '"simulator": "0.0.', manifest))
@@ -464,7 +478,7 @@ def test_the_limit_of_the_time_series_is_the_size_of_its_rows(
     [
         ["run", "FILE"],
         ["run", "FILE", "--json"],
-        ["sweep", "FILE", "--out", "swept"],
+        ["sweep", "FILE", "--seeds", "2", "--out", "swept"],
         ["example"],
         ["show", "FILE"],
         ["show", "FILE", "--format", "ibsim"],
@@ -507,4 +521,7 @@ def test_a_scenario_without_traffic_is_warned_of(
     warning = "warning: idle: no host sends anything; add an entry such as [[traffic.incast]]"
     assert outcome.stderr.splitlines().count(warning) == 1
     path.write_text(INCAST)
-    assert "warning" not in command(name, path, "--out", tmp_path / "out", cwd=tmp_path).stderr
+    assert (
+        "warning"
+        not in command(name, path, "--seeds", "2", "--out", tmp_path / "out", cwd=tmp_path).stderr
+    )

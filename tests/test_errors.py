@@ -101,6 +101,11 @@ SCENARIO = silvan.Scenario()
         lambda: silvan.sweep(SCENARIO, {3: [4]}),  # type: ignore[dict-item]
         lambda: silvan.sweep(SCENARIO, seeds="2"),  # type: ignore[arg-type]
         lambda: silvan.sweep(SCENARIO, workers="2"),  # type: ignore[arg-type]
+        lambda: silvan.sweep(SCENARIO, workers=0),
+        lambda: silvan.sweep(SCENARIO, workers=True),
+        lambda: silvan.sweep(SCENARIO, seeds=0),
+        lambda: silvan.run(SCENARIO, seed=True),
+        lambda: silvan.run(SCENARIO, threads=True),
         lambda: silvan.sweep(SCENARIO, out=3),  # type: ignore[arg-type]
         lambda: silvan.sweep(SCENARIO, scheduler=3),  # type: ignore[arg-type]
         lambda: silvan.sweep(SCENARIO, point_timeout_s="2 s"),  # type: ignore[arg-type]

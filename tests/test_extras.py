@@ -62,9 +62,9 @@ def _run_without(modules: tuple[str, ...], call: list[str], cwd: Path) -> Outcom
         ("figures", ["plot", "result"]),
         ("figures", ["compare", "incast.toml"]),
         ("figures", ["reproduce", "gran2012", "--only", "table2", "--quick"]),
-        ("cluster", ["sweep", "incast.toml", "--scheduler", "tcp://127.0.0.1:1"]),
-        ("cluster", ["sweep", "incast.toml", "--scheduler", "slurm"]),
-        ("schemes", ["sweep", "incast.toml", "--scheme", "scheme.py"]),
+        ("cluster", ["sweep", "incast.toml", "--seeds", "2", "--scheduler", "tcp://127.0.0.1:1"]),
+        ("cluster", ["sweep", "incast.toml", "--seeds", "2", "--scheduler", "slurm"]),
+        ("schemes", ["sweep", "incast.toml", "--seeds", "2", "--scheme", "scheme.py"]),
     ],
 )
 def test_a_command_names_the_extra_that_it_needs(

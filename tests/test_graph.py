@@ -90,11 +90,13 @@ def test_parallel_edges_are_parallel_cables() -> None:
         ({"a": "s"}, "is not a graph of networkx"),
         (nx.Graph([(1, "s"), ("1", "s")]), "nodes 1 and '1' have the same name 1"),
         (nx.Graph([("a", "s"), ("s", "s")]), "node s has an edge to itself"),
+        (nx.star_graph(255), "switch 0 has 255 edges, but a switch has at most 254 ports"),
     ],
 )
 def test_an_impossible_graph_is_refused(graph: Any, message: str) -> None:
-    with pytest.raises(silvan.ScenarioError, match=message):
+    with pytest.raises(silvan.ScenarioError, match=message) as caught:
         silvan.Scenario.from_networkx(graph)
+    assert caught.value.hint
 
 
 def test_impossible_attributes_are_refused() -> None:

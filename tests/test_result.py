@@ -154,6 +154,15 @@ def test_a_damaged_result_is_an_error_with_a_hint(
     assert caught.value.hint is not None
 
 
+def test_the_table_of_another_run_is_no_part_of_a_result(
+    incast: silvan.Result, tmp_path: Path
+) -> None:
+    folder = incast.write(tmp_path / "run")
+    (folder / "ports.parquet").write_bytes((folder / "hosts.parquet").read_bytes())
+    with pytest.raises(silvan.OutputError, match=r"its ports\.parquet is not the one"):
+        silvan.Result.read(folder)
+
+
 @pytest.mark.parametrize(
     ("manifest", "reason"),
     [("[]", "another type"), ("{}", "lacks a key"), ('{"tables": 3}', "another type")],

@@ -310,7 +310,7 @@ def test_a_file_that_ends_its_process_is_named(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (files / "mine.py").write_text("import os\nos._exit(0)\n")
-    words = ["--scheme", str(files / "mine.py"), "--out", str(files / "out")]
+    words = ["--seeds", "2", "--scheme", str(files / "mine.py"), "--out", str(files / "out")]
     assert run_command(["sweep", str(files / "incast.toml"), *words]) == 2
     error = capsys.readouterr().err.splitlines()[0]
     assert error == "error: mine.py: the file ended its process (status 0)"

@@ -289,8 +289,9 @@ def _body(hook: Hook, returned: Any, function: Callable[..., object]) -> str:
         text = _BODIES[hook.value, isinstance(returned, types.Float)]
         return text.replace("MOST", str(hook.most))
     file, line = _place(function)
+    given = "nothing" if isinstance(returned, types.NoneType) else shown(returned)
     raise SchemeError(
-        f"{hook.name} returns {shown(returned)}",
+        f"{hook.name} returns {given}",
         file,
         _only_return(function) or line,
         hint=f"its value must be {hook.valid}",

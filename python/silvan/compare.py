@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from silvan.workers import OnProgress
 
 LOOKS = 100
-"""Looks at the congestion trees, and intervals of the series, in a run."""
+"""Samples of the congestion trees, and intervals of the series, in a run."""
 
 _STEADY_STATE = 0.5
 """Rates are averaged over this last part of a run."""

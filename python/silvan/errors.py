@@ -7,6 +7,7 @@ advice stands apart from it, in ``hint``. Tracebacks show it as a note.
 from __future__ import annotations
 
 import re
+from numbers import Integral, Real
 from typing import Any
 
 LONGEST_TEXT = 300
@@ -58,7 +59,9 @@ def checked_argument(name: str, value: object, kind: Any, wanted: str) -> None:
     SilvanError
         It is of another one.
     """
-    if not isinstance(value, kind):
+    # True and False are numbers for Python alone.
+    number = kind in {Integral, Real} and isinstance(value, bool)
+    if number or not isinstance(value, kind):
         raise SilvanError(
             f"{name}: {shown(repr(value))} is of type {shown(type(value).__name__)}",
             f"give {wanted}",

@@ -62,7 +62,7 @@ class Snapshot:
 
 
 class Forests:
-    """All looks at the congestion trees of a run.
+    """All samples of the congestion trees of a run.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Forests:
     result : Result
         The run.
     times_ps : ndarray of uint64
-        When the trees were looked at, in picoseconds.
+        When the trees were sampled, in picoseconds.
 
     Raises
     ------
@@ -108,7 +108,7 @@ class Forests:
         return {name: _columns(self.result.tables[name]) for name in names}
 
     def at(self, index: int) -> Snapshot:
-        """Give one look.
+        """Give one sample.
 
         Parameters
         ----------

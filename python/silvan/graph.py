@@ -11,6 +11,9 @@ _SWITCH = ("ports", "lid", "guid")
 _HOST = ("lid", "guid", "port-guid", "adapter-port")
 _CABLE = ("speed", "width", "rate", "length", "latency")
 
+MOST_PORTS = 254
+"""Ports of a switch besides port 0: IBA specification, volume 1, chapter 18."""
+
 
 def fabric_lists(graph: Any) -> dict[str, TomlInput]:
     """Give the lists ``switch``, ``host`` and ``cable`` of the table ``fabric``.
@@ -40,7 +43,9 @@ def fabric_lists(graph: Any) -> dict[str, TomlInput]:
             hint="give graph.to_undirected()",
         )
     if not len(graph):
-        raise ScenarioError("the graph has no nodes")
+        raise ScenarioError(
+            "the graph has no nodes", hint="give for example networkx.star_graph(4)"
+        )
     names: dict[str, Any] = {}
     switches: list[dict[str, TomlInput]] = []
     hosts: list[dict[str, TomlInput]] = []
@@ -57,13 +62,21 @@ def fabric_lists(graph: Any) -> dict[str, TomlInput]:
         degree = graph.degree(node)
         kind = values.get("kind", "host" if degree == 1 else "switch")
         if kind == "switch":
+            if degree > MOST_PORTS:
+                raise ScenarioError(
+                    f"switch {shown(name)} has {degree} edges, but a switch has at most"
+                    f" {MOST_PORTS} ports",
+                    hint="spread the edges over several switches",
+                )
             switches.append({"name": name, "ports": degree, **_of(values, _SWITCH)})
             next_port[node] = 1
         elif kind == "host":
             if degree != 1:
                 raise ScenarioError(
                     f"host {shown(name)} has {degree} edges, but a host has one cable",
-                    hint='give the node kind="switch", or one node per port of the adapter',
+                    hint='give the node kind="switch", or one node per port of the adapter'
+                    if degree
+                    else "add an edge from it to a switch, or leave the node out",
                 )
             hosts.append({"name": name, **_of(values, _HOST)})
         else:
@@ -73,7 +86,10 @@ def fabric_lists(graph: Any) -> dict[str, TomlInput]:
     cables: list[dict[str, TomlInput]] = []
     for one, other, values in graph.edges(data=True):
         if one == other:
-            raise ScenarioError(f"node {shown(str(one))} has an edge to itself")
+            raise ScenarioError(
+                f"node {shown(str(one))} has an edge to itself",
+                hint="graph.remove_edges_from(networkx.selfloop_edges(graph)) removes such edges",
+            )
         ends = {}
         for key, node in (("from", one), ("to", other)):
             ends[key] = str(node)

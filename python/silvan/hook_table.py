@@ -87,7 +87,7 @@ class Hook:
         return {
             Value.NONE: "nothing",
             Value.FLAG: "True or False",
-            Value.TIME: "a time from 0 to 2**63 - 1 ps, silvan.NEVER",
+            Value.TIME: "a time from 0 to 2**63 - 1 ps, or silvan.NEVER",
             Value.CHOICE: f"a whole number from 0 to {self.most}, or -1 for no choice",
         }[self.value]
 

@@ -32,7 +32,7 @@ class Diagnosis:
     meaning : str
         What holds if it does.
     holds : bool
-        Whether it holds at every rate looked at.
+        Whether it holds at every rate checked.
     rate : float
         Where it holds worst, or fails most, as a fraction of Rmax.
     value : float

@@ -14,7 +14,7 @@ from silvan.errors import OutputError, SilvanError
 from silvan.folders import MANIFEST, Origin, claim_result, replaced_folder
 from silvan.scenario import Scenario
 
-# Arrow takes more memory than many a simulation: it is imported only where tables are looked at.
+# Arrow takes more memory than many a simulation: it is imported only where tables are read.
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
@@ -186,22 +186,22 @@ class Result:
 
     @property
     def forest(self) -> pa.Table:
-        """One row per look at the congestion trees: their number, size and victims, together."""
+        """One row per sample of the congestion trees: their number, size and victims, together."""
         return self._of_trees("forest")
 
     @property
     def trees(self) -> pa.Table:
-        """One row per look and congestion tree: root, size, depth, contributors, victims."""
+        """One row per sample and congestion tree: root, size, depth, contributors, victims."""
         return self._of_trees("trees")
 
     @property
     def tree_ports(self) -> pa.Table:
-        """One row per look and Port VL of a congestion tree: its role, depth and parent."""
+        """One row per sample and Port VL of a congestion tree: its role, depth and parent."""
         return self._of_trees("tree_ports")
 
     @property
     def tree_hosts(self) -> pa.Table:
-        """One row per look, congestion tree and host with packets in it."""
+        """One row per sample, congestion tree and host with packets in it."""
         return self._of_trees("tree_hosts")
 
     @property
@@ -300,7 +300,7 @@ class Result:
             "seed": self.seed,
             "version": self.version,
             "summary": dict(self.summary),
-            "tables": {name: table.num_rows for name, table in self.tables.items()},
+            "tables": {name: _shape(table) for name, table in self.tables.items()},
             "scenario": self.scenario.to_toml(),
         }
 
@@ -364,9 +364,11 @@ class Result:
         folder = Path(directory)
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            tables = {
-                name: pq.read_table(folder / f"{name}.parquet") for name in manifest["tables"]
-            }
+            tables = {}
+            for name, shape in manifest["tables"].items():
+                tables[name] = pq.read_table(folder / f"{name}.parquet")
+                if _shape(tables[name]) != shape:
+                    raise ValueError(f"its {name}.parquet is not the one that {MANIFEST} tells of")
             return cls(
                 Scenario.from_toml(manifest["scenario"], source=str(folder / MANIFEST)),
                 manifest["seed"],
@@ -378,7 +380,7 @@ class Result:
             # Arrow names the file in the text only.
             missing = Path(error.filename or str(error)).name
             reason = f"it has no {missing}"
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             reason = f"its {MANIFEST} lacks a key or has one of another type: {error}"
         except (OSError, ValueError, pa.ArrowException) as error:
             reason = str(error)
@@ -394,3 +396,8 @@ class Result:
         from silvan.notebook import result_html
 
         return result_html(self)
+
+
+def _shape(table: pa.Table) -> dict[str, Any]:
+    """Give what tells a table from another one."""
+    return {"rows": table.num_rows, "columns": table.column_names}

@@ -527,7 +527,7 @@ def checked_seed(seed: SupportsIndex) -> int:
         number = operator.index(seed)
     except TypeError:
         number = -1
-    if 0 <= number <= LARGEST_SEED:
+    if not isinstance(seed, bool) and 0 <= number <= LARGEST_SEED:
         return number
     raise ScenarioError(
         f"{seed!r} is not a seed", hint=f"seeds are whole numbers from 0 to {LARGEST_SEED}"

@@ -160,7 +160,7 @@ def checked_threads(threads: SupportsIndex | str) -> int:
             number = operator.index(threads)
         except TypeError:
             number = 0
-        if 1 <= number <= MOST_THREADS:
+        if not isinstance(threads, bool) and 1 <= number <= MOST_THREADS:
             return number
     raise ScenarioError(
         f"{threads!r} is not a number of threads",

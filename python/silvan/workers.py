@@ -103,9 +103,12 @@ def run_jobs(
                     case Raised(_, error):
                         raise error
                     case Died(index, how):
+                        job = jobs[index]
                         raise SimulationError(
-                            f"the worker process of seed {jobs[index].seed} ended ({how})",
-                            hint="the machine may be out of memory; run fewer seeds at once",
+                            f"the worker process of seed {job.seed} ended ({how})",
+                            hint="its scheme in Python may have ended it, or memory was used up"
+                            if job.scenario.has_python_scheme
+                            else "the machine may be out of memory; run fewer seeds at once",
                         )
                     case _:
                         yield event.key, event.value

@@ -54,7 +54,7 @@ pub enum Poll {
 /// for the other flows of the host, a virtual lane without credits stops all flows on it.
 pub trait Gate {
     /// The earliest instant at which congestion control lets a packet from the polled host to
-    /// `dst` on `sl` start; credits are not looked at.
+    /// `dst` on `sl` start; credits are not checked.
     ///
     /// An instant not later than now means at once. [`Time::MAX`] means not before some feedback.
     /// A later answer holds, so a workload may remember it and not ask again before, until

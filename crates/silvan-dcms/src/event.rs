@@ -19,7 +19,7 @@ pub enum Level {
     Debug,
     /// What the manager does.
     Info,
-    /// What somebody should look at.
+    /// What an administrator should check.
     Warning,
     /// What keeps the manager from its work.
     Error,

@@ -235,7 +235,7 @@ pub struct ManagerSettings {
     pub reset_counters: bool,
     /// Time from one discovery to the next.
     pub rediscover: Span,
-    /// Time from one look for the subnet manager to the next.
+    /// Time from one search for the subnet manager to the next.
     pub sm_check: Span,
     /// How long no subnet manager may answer before everything is restored.
     pub sm_lost_after: Span,

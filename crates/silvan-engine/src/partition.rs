@@ -41,7 +41,7 @@ pub(crate) const REMOTE: u8 = u8::MAX - 1;
 
 /// An engine whose fabric is divided into parts, which run on several threads.
 ///
-/// Its results are those of one [`Engine`], to the bit; only the number of events that it looks at without effect
+/// Its results are those of one [`Engine`], to the bit; only the number of events that it processes without effect
 /// is not.
 #[derive(Debug)]
 pub struct Partitioned<S, C, W> {

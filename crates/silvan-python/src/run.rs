@@ -112,7 +112,7 @@ struct Observer {
     last: Mutex<LastCheck>,
 }
 
-/// The last look at the interpreter.
+/// The last check of the interpreter.
 struct LastCheck {
     at: Instant,
     state: Progress,
@@ -141,7 +141,7 @@ impl Observer {
         })
     }
 
-    /// Looks at the interpreter if that is due. Returns whether the run may go on.
+    /// Checks the interpreter if that is due. Returns whether the run may go on.
     fn check(&self, state: Progress) -> bool {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.state = state;

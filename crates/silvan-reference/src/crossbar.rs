@@ -53,7 +53,7 @@ pub(crate) struct Output {
 pub(crate) struct OutputLane {
     /// One FIFO per input: the virtual output queues.
     queues: Vec<VecDeque<Queued>>,
-    /// The input that round robin looks at first.
+    /// The input that round robin asks first.
     first: usize,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Host {
     pub(crate) receiver: ReceiverId,
     /// Indices of the flows that start here.
     pub(crate) flows: Vec<usize>,
-    /// The place in `flows` that round robin looks at first.
+    /// The place in `flows` that round robin asks first.
     pub(crate) first: usize,
     /// The injection rate allows the next packet from here on.
     pub(crate) paced_until: Time,

@@ -10,7 +10,7 @@ const LIMIT_UNBOUNDED: u8 = 255;
 /// The two tables and the Limit of High Priority, with the state that a grant leaves behind.
 ///
 /// A lane is *available* when it has a packet to send and credits for it. Only a grant changes the
-/// state, so how often an output with nothing to send is looked at does not matter.
+/// state, so how often an output with nothing to send is asked does not matter.
 #[derive(Debug)]
 pub(crate) struct VlArbiter {
     high: WeightedTable,

@@ -11,7 +11,7 @@ use silvan_fabric::routing::Routing;
 
 use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, Threads, TrafficSection};
 
-/// Looks at the congestion trees in a run.
+/// Samples of the congestion trees in a run.
 const DEFAULT_TREE_LOOKS: u64 = 100;
 
 /// Fills in the defaults that depend on other values. Filling in twice changes nothing.

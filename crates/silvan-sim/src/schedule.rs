@@ -22,7 +22,7 @@ pub(crate) struct ScheduleStep<'a> {
     pub until: Time,
     /// Take a sample of the time series.
     pub sample: bool,
-    /// Look at the congestion trees.
+    /// Sample the congestion trees.
     pub trees: bool,
     /// The warm-up is over: totals start.
     pub warm: bool,

@@ -332,7 +332,7 @@ fn the_observer_sees_progress_and_stops_the_run() {
             _ => ControlFlow::Continue(()),
         }
     });
-    // 8 hosts: a look every 128 ms / 8, the first at the start.
+    // 8 hosts: a sample every 128 ms / 8, the first at the start.
     let at = Time::ZERO + Span::from_ms(64);
     assert_eq!(result, Err(RunError::Interrupted { at }));
     assert_eq!(seen.len(), 5);

@@ -1,9 +1,9 @@
-//! Congestion trees over time: one look after the other, and which tree is which.
+//! Congestion trees over time: one sample after the other, and which tree is which.
 //!
-//! A tree is known by the Port VL of its root. It is born at the first look that finds it, and dies
+//! A tree is known by the Port VL of its root. It is born at the first sample that finds it, and dies
 //! at the first one that does not; a root that comes back later is another tree. A root that was a
 //! branch of another tree at the look before has split from that one; a tree whose root is a branch of
-//! another one at the look at which it dies has merged into that one. A tree has moved from another
+//! another one at the sample at which it dies has merged into that one. A tree has moved from another
 //! one if it faces another host and at least half of the hosts that contributed to either of them, each
 //! taken when it had most, contributed to both: "contributors changing focus from one hotspot to
 //! another" (gran2012, footnote 4).
@@ -23,7 +23,7 @@ use crate::table::Table;
 
 type PortVl = (PortId, Vl);
 
-/// All looks of a run.
+/// All samples of a run.
 pub(super) struct TreeLog<'a> {
     scenario: &'a Scenario,
     threshold: Bytes,
@@ -34,7 +34,7 @@ pub(super) struct TreeLog<'a> {
     ports: PortColumns,
     hosts: HostColumns,
     lives: Vec<Life>,
-    /// Trees of the last look by their roots, and by their branches.
+    /// Trees of the last sample by their roots, and by their branches.
     standing: BTreeMap<PortVl, u32>,
     branches: BTreeMap<PortVl, u32>,
     last: Option<Time>,
@@ -129,7 +129,7 @@ impl<'a> TreeLog<'a> {
         })
     }
 
-    /// Looks at the trees of this instant.
+    /// Samples the trees of this instant.
     pub fn sample(&mut self, engine: &dyn Simulation) {
         let forest = engine.forest(self.threshold);
         let ids = self.identify(&forest);

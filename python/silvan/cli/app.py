@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -107,6 +107,17 @@ def _advice(error: SilvanError) -> str | None:
     return None
 
 
+def _path(command: Any, program: str, arguments: Sequence[str]) -> str:
+    """Join the words before the first that names no command."""
+    path = program
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word)
+        if command is None:
+            break
+        path += f" {word}"
+    return path
+
+
 def _show_warning(
     message: Warning | str,
     category: type[Warning],
@@ -159,7 +170,7 @@ def run_command(
         return Status.COULD_NOT_RUN
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
-        path = context.command_path if context else program
+        path = context.command_path if context else _path(command, program, arguments)
         # The library that checks types puts this before the cause.
         fail(error.format_message().replace(": Value error, ", ": "), f"see {path} --help")
         return Status.COULD_NOT_RUN

@@ -1,4 +1,4 @@
-"""The commands that look at scenarios: validate, show and schema."""
+"""The commands that describe scenarios: validate, show and schema."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def reproduce(
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="Fewer points, short runs, one seed: a look, not a reproduction."
+            "--quick", help="Fewer points, short runs, one seed: a preview, not a reproduction."
         ),
     ] = False,
     overwrite: Overwrite = False,

@@ -24,6 +24,7 @@ from silvan.cli.options import (
 )
 from silvan.cli.printer import note, put_json, put_table
 from silvan.cli.rates import rate_columns
+from silvan.errors import ScenarioError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,6 +113,7 @@ def sweep(
     point that fails stops no other; the exit status is then 1.
     """
     from silvan.sweeping.grid import parse_grid
+    from silvan.sweeping.plan import seed_count
     from silvan.sweeping.sweep import sweep as do_sweep
     from silvan.viewer.report import write_report
     from silvan.viewer.sweep import sweep_report
@@ -121,6 +123,13 @@ def sweep(
     loaded = load(scenario, set_, scheme)
     values = parse_grid(grid or [])
     limit_s = None if point_timeout is None else wall_time("--point-timeout", point_timeout)
+    keys = list(loaded.varying(values).axes())
+    if not keys and seed_count(loaded, seeds, seed) == 1:
+        raise ScenarioError(
+            "nothing is varied",
+            hint="give values of a key, such as --grid traffic.nodes.p=0,50,100, a table [sweep] "
+            "in the scenario, or --seeds 5",
+        )
     folder = out or Path("out") / f"sweep-{loaded.name}"
     with _progress() as progress:
         result = do_sweep(
@@ -136,7 +145,6 @@ def sweep(
             point_timeout_s=limit_s,
             progress=progress,
         )
-    keys = list(loaded.varying(values).axes())
     if as_json:
         put_json(_report(loaded.name, result))
     elif result.points.num_rows:

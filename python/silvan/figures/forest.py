@@ -44,7 +44,7 @@ _SWITCH = "#9A9A9A"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One look at the trees of one run.
+    """One sample of the trees of one run.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Panel:
 
 
 class Drawing:
-    """Draws looks at the trees of one run, each lineage of trees in a colour of its own.
+    """Draws samples of the trees of one run, each lineage of trees in a colour of its own.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ class Drawing:
 def draw_forests(
     rows: Sequence[Sequence[Panel]], *, title: str, folder: Path, stem: str, width_in: float = 13.5
 ) -> list[Path]:
-    """Draw looks at one or more runs side by side.
+    """Draw samples of one or more runs side by side.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def draw_forests(
 
 
 def draw_panel(axes: Axes, panel: Panel) -> None:
-    """Draw one look, with its title and its time."""
+    """Draw one sample, with its title and its time."""
     forests = panel.drawing.forests
     snapshot = forests.at(panel.index)
     panel.drawing.fabric(axes)

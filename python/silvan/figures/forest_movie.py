@@ -52,7 +52,7 @@ def draw_steps(
 
 
 def animate(drawing: Drawing, indexes: Sequence[int], *, title: str, path: Path) -> Path:
-    """Write an animated GIF of a run, one frame for each look.
+    """Write an animated GIF of a run, one frame for each sample.
 
     Parameters
     ----------

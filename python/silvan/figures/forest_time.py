@@ -26,7 +26,7 @@ def forest_series(forests: Forests) -> dict[str, FloatArray]:
     Parameters
     ----------
     forests : Forests
-        The looks at the trees of one run.
+        The samples of the trees of one run.
 
     Returns
     -------

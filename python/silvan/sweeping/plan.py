@@ -113,7 +113,7 @@ def seed_count(whole: Scenario, seeds: int | None, seed: int | None) -> int:
             f"the sweep varies {_SEED}, and a first seed is given as well",
             hint="leave one of them out",
         )
-    count: int = seeds or sweep.get("seeds") or 1
+    count: int = (sweep.get("seeds") or 1) if seeds is None else seeds
     first = whole.seed if seed is None else seed
     last = first + count - 1
     if count < 1:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from silvan.cache import build_id
-from silvan.errors import SchedulerError, checked_argument
+from silvan.errors import SchedulerError, SilvanError, checked_argument
 from silvan.extras import require_extra
 from silvan.progress_bar import Update, progress_bar
 from silvan.scenario import Scenario
@@ -259,6 +259,10 @@ def _check_arguments(
     ):
         if value is not None:
             checked_argument(name, value, kind, wanted)
+    if isinstance(workers, Integral) and int(workers) < 1:
+        raise SilvanError(
+            f"workers: {workers} is less than 1", "give at least 1, or None for one per core"
+        )
 
 
 def _require_scheme(planned: SweepPlan, point_timeout_s: float | None) -> None:

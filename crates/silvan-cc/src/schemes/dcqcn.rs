@@ -234,7 +234,7 @@ fn key(flow: Flow) -> u32 {
 }
 
 impl ReactionPoint {
-    /// The rate of a flow, as a part of its link's, when it was last looked at.
+    /// The rate of a flow, as a part of its link's, when it was last read.
     pub fn rate(&self, flow: Flow) -> f64 {
         let known = self.flows[flow.source.index()].get(key(flow));
         known.map_or(1.0, |limiter| limiter.current)

@@ -12,7 +12,7 @@ pub enum CongestionTimeReads {
     /// Of ports that were seen congested before; of all ports at every `rescan`-th sweep, the first
     /// one included.
     WhereSeen {
-        /// Sweeps from one look at all ports to the next.
+        /// Sweeps from one check of all ports to the next.
         rescan: u32,
     },
 }
@@ -109,7 +109,7 @@ impl DcmsParameters {
         }
         if self.congestion_time == (CongestionTimeReads::WhereSeen { rescan: 0 }) {
             return Err(DcmsError::Zero(
-                "number of sweeps between looks at all ports",
+                "number of sweeps between checks of all ports",
             ));
         }
         if self.max_low_switches == Some(0) {

@@ -327,7 +327,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         self.restart_sweeps(now)
     }
 
-    /// A look for the subnet manager, a sweep, and what follows from it.
+    /// A search for the subnet manager, a sweep, and what follows from it.
     fn round(&mut self) -> Result<(), ManagerError> {
         self.check_clock()?;
         self.check_sm()?;

@@ -91,7 +91,7 @@ impl Meeting {
     #[cold]
     fn sleep(&self, round: usize) {
         let mut guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // Counted before the round is looked at, so that the last to come sees either.
+        // Counted before the round is read, so that the last to come sees either.
         self.sleeping.fetch_add(1, Ordering::SeqCst);
         while !self.has_ended(round) {
             guard = self

@@ -25,7 +25,7 @@ pub(crate) fn encode(fabric: &Fabric, tables: &ForwardingTables) -> BTreeMap<Str
     rows.collect()
 }
 
-/// The tables that the text means. Where they lead is not looked at.
+/// The tables that the text means. Where they lead is not checked.
 pub(crate) fn decode(
     rows: &BTreeMap<String, String>,
     fabric: &Fabric,

@@ -52,7 +52,7 @@ fn payload_part(rate: Rate, packet: &PacketParams) -> Rate {
     Rate::from_bits_per_sec(bits as u64).unwrap_or(rate)
 }
 
-/// Checks what the traffic looks at only where an entry uses it.
+/// Checks what the traffic uses only where an entry uses it.
 pub(crate) fn check_traffic(section: &TrafficSection) -> Result<(), ScenarioError> {
     if section.message.is_some_and(Bytes::is_zero) {
         let error = ScenarioError::new(at("traffic.message"), "zero bytes");

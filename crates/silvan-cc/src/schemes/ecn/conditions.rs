@@ -61,7 +61,7 @@ impl Condition {
 pub struct Diagnosis {
     /// What was checked.
     pub condition: Condition,
-    /// Whether it holds at every rate looked at.
+    /// Whether it holds at every rate checked.
     pub holds: bool,
     /// The rate at which it holds worst, or fails most, as a fraction of Rmax.
     pub rate: f64,
@@ -75,7 +75,7 @@ pub struct Diagnosis {
 const EXACT: f64 = 1e-9;
 /// The same where the curve is followed in steps, between which it is not known.
 const STEPPED: f64 = 0.02;
-/// Rates looked at, evenly spread over the logarithm of the range.
+/// Rates checked, evenly spread over the logarithm of the range.
 const RATES: usize = 256;
 /// Acknowledgements after which a rate that has not recovered is taken never to: AIMD with m = 2 takes
 /// some 25,000 from Rmax/2.
@@ -120,7 +120,7 @@ impl Grid {
         }
     }
 
-    /// Looks at every rate; the closure gives value, bound and by how much the value is too far from
+    /// Checks every rate; the closure gives value, bound and by how much the value is too far from
     /// the bound.
     fn worst(&self, condition: Condition, at: impl Fn(f64) -> (f64, f64, f64)) -> Diagnosis {
         let mut diagnosis = Diagnosis {
@@ -203,7 +203,7 @@ fn range(function: &impl ResponseFunction) -> Diagnosis {
 }
 
 fn fairness<F: ResponseFunction>(rates: &Grid, recovery: &Recovery<F>) -> Diagnosis {
-    // The longest recovery time of the rates below the one looked at.
+    // The longest recovery time of the rates below this one.
     let longest = std::cell::Cell::new(0.0_f64);
     rates.worst(Condition::FairnessConvergence, |rate| {
         let (value, bound) = (recovery.time(rate), longest.get());

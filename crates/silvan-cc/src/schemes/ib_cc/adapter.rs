@@ -11,7 +11,7 @@
 //!
 //! The timer makes no events. It runs freely from a phase of its own for each host and SL: it
 //! expires at `phase`, `phase + period` and so on. A flow remembers how many expiries had passed
-//! when it was last looked at, and catches up when it is looked at again. An expiry at an instant
+//! when it was last read, and catches up when it is read again. An expiry at an instant
 //! acts on what comes after that instant.
 
 use silvan_core::{HostId, Sl, Span, Time};

@@ -17,7 +17,7 @@
 //! the wrong flows. Victim_Mask overrides the distinction at ports that lead to adapters, because
 //! an adapter that drains slowly never marks (gran2012, section II.1 and footnote 2).
 //!
-//! The state is looked at when a packet joins the queues and when one leaves them. A leaving
+//! The state is checked when a packet joins the queues and when one leaves them. A leaving
 //! packet is eligible for marking if the state holds with it still counted; the state that stays
 //! behind, and whose duration [`congested_time`](IbSwitch::congested_time) sums, is that of the
 //! packets left. Credits that arrive in between are seen at the next of these events.

@@ -5,7 +5,7 @@ use super::parameters::{PftParameters, Spell, Threshold};
 /// The state of an interface, and the counters of Algorithm 2.
 ///
 /// The printed algorithms have slips that are read as follows. "c > Te" and "c < Ts" compare credits
-/// with times: the thresholds te and ts are meant. The counts Te' and Ts' are looked at in the state
+/// with times: the thresholds te and ts are meant. The counts Te' and Ts' are checked in the state
 /// that they belong to only, and both counters start again when the state changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detector {

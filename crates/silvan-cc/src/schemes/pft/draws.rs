@@ -3,7 +3,7 @@
 use crate::stream::SplitMix64;
 
 /// The random numbers of one host. That of a cycle is a function of the run's seed, the host and
-/// the cycle, so that it does not matter in which order or how often cycles are looked at.
+/// the cycle, so that it does not matter in which order or how often cycles are asked for.
 ///
 /// The numbers of 64 cycles are drawn at once, bit by bit: word b of the 64 cycles holds bit b of each.
 #[derive(Clone, Copy, Debug)]

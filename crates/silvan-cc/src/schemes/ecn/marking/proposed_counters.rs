@@ -1,4 +1,4 @@
-//! Marking as many packets to a congested output as wait for it, without looking at the buffers.
+//! Marking as many packets to a congested output as wait for it, without reading the buffers.
 
 use silvan_core::{PortId, Time, Vl};
 

@@ -1,4 +1,4 @@
-//! Marking all packets bound for a congested output, by looking at every buffer.
+//! Marking all packets bound for a congested output, by searching every buffer.
 
 use silvan_core::{PortId, Time, Vl};
 
@@ -10,7 +10,7 @@ use crate::hooks::{PacketView, PortVl, QueueView, Resident, SwitchControl};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProposedScan;
 
-/// Outputs looked at in one pass over a full buffer.
+/// Outputs served in one pass over a full buffer.
 const BATCH: usize = 32;
 
 impl SwitchControl for ProposedScan {

@@ -8,7 +8,7 @@ use crate::stream::SplitMix64;
 /// The unit of CCTI_Timer, 1.024 us.
 const TIMER_UNIT: Span = Span::from_ps(1_024_000);
 
-/// A throttled flow, as of when it was last looked at.
+/// A throttled flow, as of when it was last read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowState {
     /// Before this the next packet must not start.
