@@ -226,6 +226,7 @@ def test_ctrl_c_ends_a_file_that_never_ends(command: str, place: str, files: Pat
     scheme = ["--set", 'control.scheme="python"']
     scheme += ["--set", f"control.python.file={json.dumps(str(files / 'mine.py'))}"]
     out = [] if command == "validate" else ["--out", str(files / "out")]
+    out += ["--seeds", "2"] if command == "sweep" else []
     program = "import sys, silvan.cli, silvan.processes as processes; processes._PATIENCE_S = 3600"
     program += "; sys.exit(silvan.cli.main())"
     process = subprocess.Popen(
@@ -395,7 +396,7 @@ def test_a_file_that_ends_the_program_is_refused(
     (files / "mine.py").write_text(text)
     named = ['control.scheme="python"', f"control.python.file={json.dumps(str(files / 'mine.py'))}"]
     words = [command, str(files / "incast.toml"), "--set", named[0], "--set", named[1]]
-    out = [] if command == "validate" else ["--out", str(files / "out")]
+    out = [] if command == "validate" else ["--seeds", "2", "--out", str(files / "out")]
     assert run_command([*words, *out]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
