@@ -139,6 +139,7 @@ site: test-setup $(VENV)/site.stamp ## Build the documentation site into target/
 	rm -rf target/site-pages
 	$(BIN)/python python/tools/gallery.py target/site-pages
 	$(BIN)/python python/tools/notebooks.py target/site-pages
+	$(BIN)/python python/tools/view_example.py target/site-pages
 	NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build
 
 $(VENV)/site.stamp: requirements/site.txt $(VENV)/run.stamp

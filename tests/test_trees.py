@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -12,7 +13,14 @@ import pytest
 from PIL import Image
 
 import silvan
-from silvan.figures.forest import CHANGE_COLOURS, TREE_COLOURS, Drawing, Panel, draw_forests
+from silvan.figures.forest import (
+    CHANGE_COLOURS,
+    TREE_COLOURS,
+    Drawing,
+    Panel,
+    _apart,
+    draw_forests,
+)
 from silvan.figures.forest_movie import animate
 from silvan.figures.forest_time import draw_over_time
 from silvan.figures.layout import lay_out
@@ -153,7 +161,7 @@ def test_pictures_show_the_tree_where_it_stands(forests: Forests, tmp_path: Path
         with Image.open(paths[0]) as image:
             assert image.width == 2700
     red = TREE_COLOURS[0]
-    # 20 Port VLs and 15 senders more than the legend alone.
+    # 20 Port VLs and 15 senders more than the legends alone, of which both have one.
     assert strokes(during[1], red) - strokes(after[1], red) == 35
     assert strokes(both[1], CHANGE_COLOURS["before"]) == 36
     # Nothing stands afterwards: the colours of what does are in the legend only.
@@ -163,6 +171,31 @@ def test_pictures_show_the_tree_where_it_stands(forests: Forests, tmp_path: Path
     assert strokes(both[1], "#B8B8B8") == strokes(during[1], "#B8B8B8") == 16 + 16 + 2 * 16
     again = draw_forests([[Panel("", drawing, 2)]], title="a", folder=tmp_path, stem="again")
     assert again[1].read_bytes() == during[1].read_bytes()
+
+
+def test_an_svg_names_what_the_pointer_is_on(forests: Forests, tmp_path: Path) -> None:
+    drawing, snapshot = Drawing(forests), forests.at(2)
+    paths = draw_forests([[Panel("", drawing, 2)]], title="a", folder=tmp_path, stem="named")
+    space = "{http://www.w3.org/2000/svg}"
+    root = ET.parse(paths[1]).getroot()
+    names: dict[str, list[str]] = {"use": [], "path": []}
+    for kind, found in names.items():
+        found += [part.findtext(f"{space}title", "") for part in root.iter(f"{space}{kind}")]
+        found[:] = [name for name in found if name]
+    ports = forests.result.ports.to_pylist()
+    switches = {port["node"] for port in ports} - set(forests.result.hosts["name"].to_pylist())
+    roots = [ports[row] for row in snapshot.trees["root_row"].tolist()]
+    expected = [f"root of tree 0: {port['node']}:{port['port']}" for port in roots]
+    assert set(names["use"]) == switches | set(expected)
+    # The leaves have two places, one for each way.
+    assert len(names["use"]) == 2 * 4 + 4 + len(expected)
+    counts = [re.match(r"tree 0: (\d+) Port VL", name) for name in names["path"]]
+    assert sum(int(one[1]) for one in counts if one) == len(snapshot.ports["tree"])
+
+
+def test_names_of_rows_do_not_touch() -> None:
+    placed = _apart({9.0: 3.0, 8.0: 4.0, 0.0: 2.0, -0.5: 2.0, -7.0: 1.0})
+    assert placed == {9.0: 11.5, 8.0: 8.0, 0.0: 0.0, -0.5: -2.0, -7.0: -7.0}
 
 
 @pytest.mark.parametrize("columns", [4, 16, 37])

@@ -12,7 +12,10 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ROOT / "target" / "site-pages"
-"""What ``gallery.py`` and ``notebooks.py`` have written."""
+"""What ``gallery.py``, ``notebooks.py`` and ``view_example.py`` have written."""
+
+EXAMPLE = "view-example.html"
+"""A page of ``silvan view`` to try."""
 
 PAGES = {
     "README.md": "index.md",
@@ -45,6 +48,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     """Let links that leave ``docs`` lead to the page in the site, or to nothing."""
     del config, files
     folder = posixpath.dirname(page.file.src_uri)
+    # The page to try is in the site only; elsewhere its name stands there as text.
+    address = posixpath.relpath(EXAMPLE, folder or ".")
+    markdown = markdown.replace(f"`{EXAMPLE}`", f"[{EXAMPLE}]({address})")
 
     def target(link: str) -> str | None:
         whole = posixpath.normpath(posixpath.join("docs", folder, link))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -108,9 +109,10 @@ class Drawing:
         hosts = np.concatenate((layout.senders, layout.receivers))
         symbol(axes, dots(hosts), _IDLE, 0.13 * self._column(axes), zorder=2)
         switches, size = np.array(layout.switches), self._dot(axes, 0.34)
-        axes.scatter(
+        squares = axes.scatter(
             switches[:, 0], switches[:, 1], s=size, marker="s", color=_SWITCH, linewidth=0, zorder=6
         )
+        style.name_parts(squares, layout.switch_names)
 
     def forest(self, axes: Axes, snapshot: Snapshot) -> list[Any]:
         """Draw the trees of one instant over the fabric.
@@ -172,34 +174,51 @@ class Drawing:
         weight = _behind(rows, snapshot.ports["parent_row"].astype(np.int64), snapshot.depths())
         few = len(layout.senders) <= _FEW_HOSTS
         shown = np.flatnonzero(~layout.is_uplink[rows] | few).tolist()
-        looks = {place: (colours[int(rows[place])], float(weight[place])) for place in shown}
+        trees = snapshot.ports["tree"]
+        looks = {
+            place: (colours[int(rows[place])], float(weight[place]), int(trees[place]))
+            for place in shown
+        }
 
-        def order(place: int) -> tuple[bool, float, str]:
+        def order(place: int) -> tuple[bool, float, str, int]:
             # Thick lines over thin ones, and changes over what stays.
-            colour, behind = looks[place]
-            return colour != CHANGE_COLOURS["both"], behind, colour
+            colour, behind, tree = looks[place]
+            return colour != CHANGE_COLOURS["both"], behind, colour, tree
 
         alike = [
             (look, rows[list(places)])
             for look, places in groupby(sorted(shown, key=order), key=looks.__getitem__)
         ]
-        thin = min(1.0, self._column(axes) / 20)
-        share = np.sqrt(np.array([behind for (_, behind), _ in alike]) / len(layout.senders))
-        return strokes(
+        drawn = strokes(
             axes,
             [curves(self._ends[members]) for _, members in alike],
-            [colour for (colour, _), _ in alike],
-            thin * np.minimum(7, 0.55 + 10.7 * share),
+            [colour for (colour, _, _), _ in alike],
+            [self.width(axes, behind) for (_, behind, _), _ in alike],
             alpha=0.9,
             zorder=zorder,
         )
+        style.name_parts(
+            drawn,
+            [
+                f"tree {tree}: {len(members)} Port VL{'s' * (len(members) != 1)}, "
+                f"each the end of a branch of {behind:.0f}"
+                for (_, behind, tree), members in alike
+            ],
+        )
+        return drawn
+
+    def width(self, axes: Axes, behind: float) -> float:
+        """Width in points of the line of a Port VL with so many in the branch behind it."""
+        thin = min(1.0, self._column(axes) / 20)
+        share = math.sqrt(behind / len(self.layout.senders))
+        return thin * min(7, 0.55 + 10.7 * share)
 
     def _hotspots(self, axes: Axes, snapshot: Snapshot, colours: Mapping[int, str]) -> Any:
         """Mark the hosts that roots face."""
         rows = snapshot.port_rows()
         roots = rows[(snapshot.depths() == 0) & self.layout.is_last[rows]]
         ends = np.array([self.layout.lines[row][1] for row in roots]).reshape(-1, 2)
-        return axes.scatter(
+        stars = axes.scatter(
             ends[:, 0],
             ends[:, 1],
             s=self._dot(axes, 0.95),
@@ -209,6 +228,10 @@ class Drawing:
             linewidth=0.5,
             zorder=8,
         )
+        trees = dict(zip(rows.tolist(), snapshot.ports["tree"].tolist(), strict=True))
+        names = self.layout.port_names
+        style.name_parts(stars, [f"root of tree {trees[row]}: {names[row]}" for row in roots])
+        return stars
 
     def _senders(self, axes: Axes, colours: Mapping[int, str]) -> Any:
         """Mark the hosts that contribute."""
@@ -267,7 +290,7 @@ def draw_forests(
     height_in = len(rows) * (width_in / columns * shape + 0.35) + 1.1
     with style.styled(width_in, height_in) as figure:
         figure.set_layout_engine(None)
-        top, bottom = 1 - 0.5 / height_in, (0.65 if changes else 0.45) / height_in
+        top, bottom = 1 - 0.5 / height_in, 0.65 / height_in
         figure.text(0.012, 1 - 0.32 / height_in, title, fontsize=14, fontweight="bold")
         grid = figure.subplots(
             len(rows),
@@ -290,7 +313,7 @@ def draw_forests(
         if columns == 1:
             for line in grid:
                 _name_levels(line[0], layout)
-        legend(figure, change=changes)
+        legend(figure, change=changes, widths=(rows[0][0].drawing, grid[0][0]))
         return style.save(figure, folder, stem)
 
 
@@ -318,7 +341,9 @@ def caption(title: str, snapshot: Snapshot) -> str:
     return f"{title}  ·  {now}" if title else now
 
 
-def legend(figure: Figure, *, change: bool = False) -> None:
+def legend(
+    figure: Figure, *, change: bool = False, widths: tuple[Drawing, Axes] | None = None
+) -> None:
     """Explain the marks at the bottom of a figure.
 
     Parameters
@@ -327,14 +352,16 @@ def legend(figure: Figure, *, change: bool = False) -> None:
         The figure.
     change : bool
         Whether some panel shows what has changed.
+    widths : tuple of Drawing and Axes, optional
+        A drawing whose widths of lines are explained, and where it is.
     """
     from matplotlib.lines import Line2D
 
     def mark(label: str, marker: str, **look: Any) -> Line2D:
         return Line2D([], [], linestyle="none", marker=marker, label=label, **look)
 
-    def line(label: str, colour: str) -> Line2D:
-        return Line2D([], [], color=colour, linewidth=2.4, label=label)
+    def line(label: str, colour: str, width: float = 2.4) -> Line2D:
+        return Line2D([], [], color=colour, linewidth=width, label=label)
 
     ring = {"markerfacecolor": "none", "markeredgecolor": style.REFERENCE}
     colour = TREE_COLOURS[0]
@@ -351,22 +378,35 @@ def legend(figure: Figure, *, change: bool = False) -> None:
         mark("switch", "s", color=_SWITCH, markersize=6),
     ]
     height_in = figure.get_size_inches()[1]
-    above = 0.24 / height_in if change else 0
-    figure.legend(
-        handles=entries,
-        loc="lower center",
-        ncols=len(entries),
-        fontsize=9,
-        bbox_to_anchor=(0.5, above),
-    )
+    second: list[Line2D] = []
+    if widths is not None:
+        drawing, axes = widths
+        hosts = len(drawing.layout.senders)
+        numbers = dict.fromkeys((1, max(1, hosts // 10), max(1, hosts // 2)))
+        second += [
+            line(
+                f"end of a branch of {behind} Port VL{'s' * (behind != 1)}",
+                colour,
+                drawing.width(axes, behind),
+            )
+            for behind in numbers
+        ]
     if change:
         words = {
             "both": "at both instants",
             "before": "at the first only",
             "after": "at the second only",
         }
-        changes = [line(words[when], CHANGE_COLOURS[when]) for when in words]
-        figure.legend(handles=changes, loc="lower center", ncols=len(changes), fontsize=9)
+        second += [line(words[when], CHANGE_COLOURS[when]) for when in words]
+    figure.legend(
+        handles=entries,
+        loc="lower center",
+        ncols=len(entries),
+        fontsize=9,
+        bbox_to_anchor=(0.5, 0.24 / height_in if second else 0),
+    )
+    if second:
+        figure.legend(handles=second, loc="lower center", ncols=len(second), fontsize=9)
 
 
 def _name_levels(axes: Axes, layout: Layout) -> None:
@@ -378,16 +418,57 @@ def _name_levels(axes: Axes, layout: Layout) -> None:
         way = ("switches,\nway up", "highest\nswitches", "switches,\nway down")
         names[height] = way[int(np.sign(place - middle)) + 1] if middle else "switches"
     names[float(layout.receivers[:, 1].mean())] = "receivers"
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    unit = layout.height / (72 * axes.get_position().height * figure.get_size_inches()[1])
+    placed = _apart(
+        {height: (1 + name.count("\n")) * _LINE * unit for height, name in names.items()}
+    )
     for height, name in names.items():
         axes.annotate(
             name,
-            (-0.7, height),
+            (-0.7, placed[height]),
             ha="right",
             va="center",
             fontsize=9,
             color=style.FAINT,
             annotation_clip=False,
         )
+
+
+_LINE = 12.0
+"""Height of a line of a row's name, in points."""
+
+
+def _apart(sizes: Mapping[float, float]) -> dict[float, float]:
+    """Move labels away from the middle until none touches its neighbour.
+
+    Parameters
+    ----------
+    sizes : Mapping of float to float
+        Height of each label, by where its middle should be.
+
+    Returns
+    -------
+    dict of float to float
+        Where the middle of each is.
+
+    Examples
+    --------
+    >>> _apart({0.0: 2.0, 1.0: 2.0, 5.0: 2.0, -4.0: 2.0})
+    {0.0: 0.0, 1.0: 2.0, 5.0: 5.0, -4.0: -4.0}
+    """
+    ordered = sorted(sizes)
+    middle = min(ordered, key=abs)
+    placed = {middle: middle}
+    for way in (1, -1):
+        edge, size = middle, sizes[middle]
+        for height in ordered if way == 1 else reversed(ordered):
+            if way * (height - middle) > 0:
+                least = edge + way * (size + sizes[height]) / 2
+                edge = max(least, height) if way == 1 else min(least, height)
+                placed[height], size = edge, sizes[height]
+    return {height: placed[height] for height in sizes}
 
 
 def _behind(

@@ -36,6 +36,10 @@ class Layout:
         Places of the hosts as senders and as receivers, one row per host.
     switches : list of tuple
         Places of all switches; a switch that is passed on the way up and down has two.
+    switch_names : list of str
+        Their names.
+    port_names : list of str, by row of the table ``ports``
+        Names of the ports, as ``node:port``.
     lines : list of tuple, by row of the table ``ports``
         Both ends of the cable as that output port uses it.
     is_uplink : ndarray of bool, by row of the table ``ports``
@@ -49,6 +53,8 @@ class Layout:
     senders: npt.NDArray[np.float64]
     receivers: npt.NDArray[np.float64]
     switches: list[Point]
+    switch_names: list[str]
+    port_names: list[str]
     lines: list[tuple[Point, Point]]
     is_uplink: npt.NDArray[np.bool_]
     is_last: npt.NDArray[np.bool_]
@@ -117,11 +123,14 @@ def lay_out(result: Result) -> Layout:
         level_way = levels[peer] == levels[node]
         return place_of(node, up=up or level_way), place_of(peer, up=up)
 
-    places = {place_of(node, up=up) for node in levels for up in (True, False)}
+    places = {place_of(node, up=up): node for node in levels for up in (True, False)}
+    ports = result.ports["port"].to_pylist()
     return Layout(
         senders=np.array([senders[host] for host in hosts]),
         receivers=np.array([receivers[host] for host in hosts]),
         switches=sorted(places),
+        switch_names=[places[place] for place in sorted(places)],
+        port_names=[f"{node}:{port}" for node, port in zip(nodes, ports, strict=True)],
         lines=[line(node, peer) for node, peer in zip(nodes, peers, strict=True)],
         is_uplink=np.array([node in senders for node in nodes]),
         is_last=np.array([peer in receivers for peer in peers]),

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -65,6 +66,9 @@ _DPI = 200
 _PNG = {"compress_level": 3}
 # Where things are in an SVG. A thousandth of a point is finer than any screen or printer.
 _PLACE = re.compile(rb'\b(?:d|x|y)="[^"]*"')
+_PART = re.compile(rb"<(use|path)\b([^>]*)/>")
+# The definitions at the start of a group.
+_DEFINITIONS = re.compile(rb"\s*<defs>.*?</defs>", re.DOTALL)
 _TOO_FINE = re.compile(rb"(?<=\.\d\d\d)\d+")
 
 
@@ -73,7 +77,17 @@ Numbers: TypeAlias = tuple[Sequence[str], Sequence[Sequence[object]]]
 
 
 class NotebookFigure(Figure):
-    """A figure that notebooks show without a window system of matplotlib."""
+    """A figure that notebooks show without a window system of matplotlib.
+
+    Attributes
+    ----------
+    named_parts : list of tuple of str
+        Names of the parts of some artists, which have their place in the list as their id.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.named_parts: list[tuple[str, ...]] = []
 
     def _repr_png_(self) -> bytes:
         return _file(self, metadata={"Software": None}, pil_kwargs=_PNG)
@@ -102,6 +116,22 @@ def styled(width_in: float, height_in: float, title: str = "") -> Iterator[Figur
         if title:
             figure.suptitle(title, x=0.012, ha="left", fontsize=11.5, fontweight="bold")
         yield figure
+
+
+def name_parts(artist: Artist, names: Sequence[str]) -> None:
+    """Give the parts of an artist names, which a browser shows where the pointer is in an SVG.
+
+    Parameters
+    ----------
+    artist : Artist
+        A collection of marks or paths.
+    names : sequence of str
+        A name for each part, in the order in which they are drawn.
+    """
+    figure = artist.get_figure(root=True)
+    assert isinstance(figure, NotebookFigure)
+    artist.set_gid(f"named-{len(figure.named_parts)}")
+    figure.named_parts.append(tuple(names))
 
 
 def label_line(axes: Axes, x: float, y: float, text: str, colour: str, **placing: object) -> None:
@@ -186,7 +216,8 @@ def save(figure: Figure, folder: Path, stem: str, numbers: Numbers | None = None
     paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
     write_bytes(paths[0], _file(figure, metadata={"Software": None}, pil_kwargs=_PNG))
     drawing = _file(figure, format="svg", metadata={"Date": None})
-    write_bytes(paths[1], _PLACE.sub(_shorten, drawing))
+    named = _named(drawing, getattr(figure, "named_parts", []))
+    write_bytes(paths[1], _PLACE.sub(_shorten, named))
     if numbers is not None:
         paths.append(save_csv(*numbers, folder / f"{stem}.csv"))
     return paths
@@ -197,6 +228,27 @@ def _file(figure: Figure, **how: Any) -> bytes:
     data = io.BytesIO()
     figure.savefig(data, dpi=_DPI, **how)
     return data.getvalue()
+
+
+def _named(drawing: bytes, named_parts: Sequence[Sequence[str]]) -> bytes:
+    """Put names into an SVG, as titles of the marks and paths of the groups with these ids."""
+    for place, names in enumerate(named_parts):
+        before, opening, after = drawing.partition(f'<g id="named-{place}">'.encode())
+        rest = iter(names)
+
+        def titled(part: re.Match[bytes], rest: Iterator[str] = rest) -> bytes:
+            name = next(rest, None)
+            if name is None:
+                return part[0]
+            title = f"<title>{escape(name)}</title>".encode()
+            return b"<%s%s>%s</%s>" % (part[1], part[2], title, part[1])
+
+        # What is drawn once and used many times has no name of its own.
+        definitions = _DEFINITIONS.match(after)
+        start = definitions.end() if definitions else 0
+        drawing = before + opening + after[:start]
+        drawing += _PART.sub(titled, after[start:], count=len(names))
+    return drawing
 
 
 def _shorten(place: re.Match[bytes]) -> bytes:
