@@ -12,7 +12,13 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, Playwright, sync_playwright
 
 import silvan
+from silvan.reproduce import experiments
+from silvan.reproduce.plan import ReproductionPlan, make_plan
+from silvan.reproduce.reproduction import evaluate, write_manifest
+from silvan.toml_text import TomlValue
 from silvan.viewer import write_page
+from silvan.viewer.report import write_report
+from silvan.viewer.reproduction import reproduction_report
 
 PROGRAM = "/usr/bin/chromium"
 
@@ -87,6 +93,37 @@ def comparison_file(
 ) -> Path:
     """Write the page of both runs."""
     return write_page([run, controlled], tmp_path_factory.mktemp("page") / "both.html")
+
+
+SMALL: dict[str, TomlValue] = {
+    "fabric.generator": "single-switch",
+    "fabric.hosts": 16,
+    "traffic.nodes.hotspots": 2,
+    "run.duration": "1 ms",
+}
+
+
+@pytest.fixture(scope="session")
+def reproduction(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReproductionPlan, Path]:
+    """Reproduce a quick look at figure 9a on 16 hosts."""
+    folder = tmp_path_factory.mktemp("reproduction")
+    (experiment,) = experiments("gran2012", "fig9a")
+    plan = make_plan("gran2012", [experiment], quick=True, overrides=SMALL)
+    for one, path in zip(plan.runs, plan.folders(folder / "runs"), strict=True):
+        silvan.run(one.scenario, seed=one.seed).write(path)
+    figures = folder / "figures"
+    figures.mkdir()
+    outcome = evaluate("gran2012", experiment, plan.finished("fig9a", folder / "runs"), figures)
+    write_manifest(plan, [outcome], figures / "reproduction.json")
+    return plan, figures
+
+
+@pytest.fixture(scope="session")
+def report(reproduction: tuple[ReproductionPlan, Path]) -> Path:
+    """Write its report."""
+    _, figures = reproduction
+    made = reproduction_report(figures / "reproduction.json")
+    return write_report(made, figures / "report.html")
 
 
 @pytest.fixture(scope="session")

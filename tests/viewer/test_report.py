@@ -15,41 +15,18 @@ from playwright.sync_api import Page, expect
 import silvan
 from silvan.cli import main
 from silvan.measures import is_hotspot, receive_rate_series_gbps
-from silvan.reproduce import experiments, find_paper
-from silvan.reproduce.plan import ReproductionPlan, make_plan
-from silvan.reproduce.reproduction import evaluate, write_manifest
+from silvan.reproduce import find_paper
+from silvan.reproduce.plan import ReproductionPlan
 from silvan.sweeping.sweep import sweep
-from silvan.toml_text import TomlValue
 from silvan.viewer.report import write_report
 from silvan.viewer.reproduction import reproduction_report
 from silvan.viewer.sweep import sweep_report
-from tests.viewer.conftest import SCENARIO, Opener, downloaded, table_csv, wait_until_idle
+from tests.viewer.conftest import SCENARIO, SMALL, Opener, downloaded, table_csv, wait_until_idle
 from tests.viewer.test_access import PHONE, findings
 
 pytestmark = pytest.mark.needs("chromium")
 
 LOADS = (0.1, 0.3)
-SMALL: dict[str, TomlValue] = {
-    "fabric.generator": "single-switch",
-    "fabric.hosts": 16,
-    "traffic.nodes.hotspots": 2,
-    "run.duration": "1 ms",
-}
-
-
-@pytest.fixture(scope="module")
-def reproduction(tmp_path_factory: pytest.TempPathFactory) -> tuple[ReproductionPlan, Path]:
-    """Reproduce a quick look at figure 9a on 16 hosts."""
-    folder = tmp_path_factory.mktemp("reproduction")
-    (experiment,) = experiments("gran2012", "fig9a")
-    plan = make_plan("gran2012", [experiment], quick=True, overrides=SMALL)
-    for one, path in zip(plan.runs, plan.folders(folder / "runs"), strict=True):
-        silvan.run(one.scenario, seed=one.seed).write(path)
-    figures = folder / "figures"
-    figures.mkdir()
-    outcome = evaluate("gran2012", experiment, plan.finished("fig9a", folder / "runs"), figures)
-    write_manifest(plan, [outcome], figures / "reproduction.json")
-    return plan, figures
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +40,6 @@ def rates(reproduction: tuple[ReproductionPlan, Path]) -> dict[tuple[int, str], 
         delivered = silvan.Result.read(path).hosts["delivered_bytes"].to_numpy()
         found[int(words[1]), words[2]] = float(delivered.mean()) * 8 / 1e6
     return found
-
-
-@pytest.fixture(scope="module")
-def report(reproduction: tuple[ReproductionPlan, Path]) -> Path:
-    """Write its report."""
-    _, figures = reproduction
-    made = reproduction_report(figures / "reproduction.json")
-    return write_report(made, figures / "report.html")
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,9 @@
 """The page looks as it did.
 
-Pictures of the main states are compared with those in `screenshots`. Fonts and renderers differ
-a little from machine to machine: at most 1 % of the pixels may differ by more than a quarter of the
-scale in some colour. `SCREENSHOTS=1 pytest tests/viewer/test_screenshots.py` writes them again.
+Pictures of the main states are compared with those in `docs/images`, which the guide shows. Fonts
+and renderers differ a little from machine to machine: at most 1 % of the pixels may differ by more
+than a quarter of the scale in some colour. `SCREENSHOTS=1 pytest tests/viewer/test_screenshots.py`
+writes them again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tests.viewer.conftest import Opener, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
 
-FOLDER = Path(__file__).parent / "screenshots"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
 FAR = 64
 MOST_FAR = 0.01
 
@@ -33,6 +34,7 @@ STATES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"viewport": {"width": 320, "height": 640}},
     ),
     "comparison": ("comparison_file", "t=0.4&theme=light", {}),
+    "report": ("report", "of=1&theme=light", {"viewport": {"width": 1200, "height": 1100}}),
 }
 
 
@@ -48,7 +50,7 @@ def test_page_looks_as_it_did(
     page = open_page(request.getfixturevalue(file), address, **context)
     wait_until_idle(page)
     shown = page.screenshot()
-    path = FOLDER / f"{name}.png"
+    path = FOLDER / f"viewer-{name}.png"
     if os.environ.get("SCREENSHOTS"):
         image = Image.open(io.BytesIO(shown)).convert("RGB")
         image.quantize(128, method=Image.Quantize.MEDIANCUT).save(path, optimize=True)
@@ -61,7 +63,7 @@ def test_page_looks_as_it_did(
 
 def test_the_comparison_of_pictures_sees_a_missing_tree() -> None:
     """Without its trees, the map differs by more than is allowed."""
-    trees = _pixels((FOLDER / "trees.png").read_bytes())
+    trees = _pixels((FOLDER / "viewer-trees.png").read_bytes())
     blank = trees.copy()
     blank[90:480, :800] = 255
     assert (np.abs(trees - blank).max(axis=2) > FAR).mean() > MOST_FAR

@@ -82,7 +82,8 @@ function treeFacts(run: Run, tree: number, forest: Forest | null): [string, stri
   } else {
     facts.push(["at this instant", "does not stand"]);
   }
-  facts.push(["peak", `${bytes(life.peakQueued)}, ${life.peakPorts} ports`]);
+  const ports = life.peakPorts === 1 ? "port" : "ports";
+  facts.push(["peak", `${bytes(life.peakQueued)}, ${life.peakPorts} ${ports}`]);
   return facts;
 }
 
