@@ -75,7 +75,7 @@ def test_the_number_of_threads_is_no_part_of_the_hash() -> None:
     "changes",
     [
         {"vl.data-vls": 2},
-        {"fabric.adaptive": "per-packet"},
+        {"fabric.path-choice": "adaptive"},
         {"control.scheme": "dcqcn"},
     ],
     ids=["lanes", "adaptive", "dcqcn"],

@@ -131,7 +131,7 @@ def _check(scenario: Scenario, engine: str, tables: str, folder: Path) -> None:
                 "fabric.routing": "lfts",
                 "fabric.routing-file": str(file),
                 "fabric.tables": {},
-                "fabric.adaptive": "off",
+                "fabric.path-choice": "table",
             }
         )
     except ScenarioError as error:

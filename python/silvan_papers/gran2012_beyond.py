@@ -243,7 +243,7 @@ FABRIC_EXPERIMENT = Experiment(
 
 ROUTINGS: Mapping[str, Mapping[str, TomlValue]] = {
     "d-mod-k": {},
-    "adaptive": {"fabric.adaptive": "per-packet"},
+    "adaptive": {"fabric.path-choice": "adaptive"},
 }
 """The tables alone, and switches that choose for each packet."""
 

@@ -50,7 +50,7 @@ def drawn(rng: random.Random) -> dict[str, Any]:
     fabric = dict(rng.choice(FABRICS))
     torus = fabric["generator"] == "torus"
     if fabric["generator"] in {"xgft", "k-ary-n-tree"} and rng.random() < 0.2:
-        fabric["adaptive"] = "per-packet"
+        fabric["path-choice"] = "adaptive"
     if fabric["generator"] == "ring":
         fabric["allow-credit-loops"] = True
     scheme = rng.choice(SCHEMES)

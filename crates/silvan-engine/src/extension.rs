@@ -97,7 +97,7 @@ impl Extensions {
         if !packet.is(EXTENDED) || packet.is(CONTROL) {
             return None;
         }
-        let path = self.records[packet.born as usize].path.as_mut()?;
+        let path = self.records[packet.born as u32 as usize].path.as_mut()?;
         let next = *path % count;
         *path /= count;
         Some(next)
@@ -184,7 +184,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         }
         let hop = self.plane.hop(now, output, lane, packet, queued_bytes);
-        let hops = &mut self.plane.extensions.records[packet.born as usize].hops;
+        let hops = &mut self.plane.extensions.records[packet.born as u32 as usize].hops;
         if hops.len() < MOST_HOPS {
             hops.push(hop);
         }

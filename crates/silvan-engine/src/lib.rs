@@ -29,6 +29,7 @@
 mod audit;
 mod bypass;
 mod deadlock;
+mod detours;
 mod engine;
 mod events;
 mod extension;

@@ -30,12 +30,12 @@ pub(crate) const EXTENDED: u8 = 64;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// Data: when its injection started, in ps. Notification: payload bytes acknowledged. Grant: bytes
-    /// granted. With `EXTENDED`, the number of the extension.
+    /// granted. With `EXTENDED`, the number of the extension. The highest eight bits are those of the waypoint.
     pub born: u64,
     /// Sending host, and above it the receiving one.
     ends: u64,
     /// From the low end: wire bytes (16 bits), class (16), service level (4), virtual lane (4),
-    /// flags (8), links crossed (8).
+    /// flags (8), links crossed (8), low bits of the waypoint (8).
     rest: u64,
 }
 
@@ -57,6 +57,8 @@ const CLASS_SHIFT: u32 = 16;
 const LANE_SHIFT: u32 = 32;
 const FLAGS_SHIFT: u32 = 40;
 const HOPS_SHIFT: u32 = 48;
+const WAYPOINT_SHIFT: u32 = 56;
+const BELOW_WAYPOINT: u64 = (1 << WAYPOINT_SHIFT) - 1;
 
 impl Packet {
     /// A packet that has crossed no link.
@@ -149,6 +151,19 @@ impl Packet {
     #[inline]
     pub fn hops(&self) -> u8 {
         (self.rest >> HOPS_SHIFT) as u8
+    }
+
+    /// Number of the switch that the packet is sent over, from 1, until it is there; 0 for none.
+    #[inline]
+    pub fn waypoint(&self) -> u16 {
+        (self.born >> WAYPOINT_SHIFT << 8 | self.rest >> WAYPOINT_SHIFT) as u16
+    }
+
+    /// Sets it. A delivered packet has none, so that `born` is whole then.
+    pub fn set_waypoint(&mut self, waypoint: u16) {
+        let waypoint = u64::from(waypoint);
+        self.born = self.born & BELOW_WAYPOINT | (waypoint >> 8) << WAYPOINT_SHIFT;
+        self.rest = self.rest & BELOW_WAYPOINT | waypoint << WAYPOINT_SHIFT;
     }
 
     /// Counts a link. Tables that change can send a packet through a loop for a while.

@@ -225,6 +225,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
                     to.is_some_and(|&to| to == EVERY_HOST || to == host)
                 })
                 .unwrap_or(NO_ROUTE);
+            if let Some(detours) = &mut plane.routing.detours {
+                detours.set_table_port(entry, local);
+                plane.tables[entry] = CHOOSE;
+                continue;
+            }
             if let Some(kept) = reconfiguration.tables.get_mut(entry) {
                 *kept = local;
             }

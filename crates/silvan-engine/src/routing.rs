@@ -7,15 +7,16 @@
 
 use silvan_cc::hooks::{Candidate, SourceControl, SwitchControl};
 use silvan_core::{HostId, PortId, PortNumber};
-use silvan_fabric::routing::{Alternatives, PathLanes, Routes};
+use silvan_fabric::routing::{Alternatives, LaneSteps, PathLanes, Routes};
 use silvan_fabric::{Fabric, Node};
 
+use crate::detours::Detours;
 use crate::engine::Engine;
 use crate::events::Head;
 use crate::feedback::flow_of;
 use crate::packet::{NONE, Packet};
 use crate::plane::{NO_ROUTE, Plane, time};
-use crate::records::Element;
+use crate::records::{Element, Next};
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_model::{EngineConfig, InvariantError};
@@ -23,9 +24,16 @@ use silvan_model::{EngineConfig, InvariantError};
 /// A table entry that leaves the choice to the switch. No switch has a port of this number.
 pub(crate) const CHOOSE: u8 = 0xfe;
 
+/// First entry of the lanes of an element whose lanes go up along the way.
+const STEPS: u32 = NONE - 1;
+
 /// Everything about lanes and choices; empty unless the routes have them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routing {
+    /// Paths over other switches, and who chooses them.
+    pub detours: Option<Box<Detours>>,
+    /// Lanes that go up along the way.
+    steps: Steps,
     /// Whether virtual lanes change along the path.
     pub changes_lanes: bool,
     /// Number of low bits of the service level that encode the kind of path of a packet.
@@ -38,7 +46,7 @@ pub(crate) struct Routing {
     paths: Vec<u8>,
     /// Entries of `paths` that are in shared rows; rows of single hosts are behind them.
     shared: u32,
-    /// First entry of `lanes`, by element; `NONE` for one that keeps lanes.
+    /// First entry of `lanes`, by element; `NONE` for one that keeps lanes, `STEPS` for one where they go up.
     mappings: Vec<u32>,
     /// Virtual lane by input port, output port and service level.
     lanes: Vec<u8>,
@@ -50,6 +58,29 @@ pub(crate) struct Routing {
     choices: Vec<Choice>,
     /// Local ports of all groups.
     members: Vec<u8>,
+}
+
+/// Lanes that go up at each switch where the kind of the cable does not increase.
+#[derive(Clone, Debug, Default)]
+struct Steps {
+    /// By port: the kind of the cable out of it, and in the high four bits that of the cable into it.
+    kinds: Vec<u8>,
+    /// First port, by element.
+    bases: Vec<u32>,
+    /// First and last lane by service level.
+    first: [u8; 16],
+    last: [u8; 16],
+}
+
+impl Steps {
+    /// The lane of a packet behind an output that it came to by an input.
+    fn next(&self, input: u32, output: u32, packet: &Packet) -> usize {
+        let entered = self.kinds[input as usize] >> 4;
+        let out = self.kinds[output as usize] & 15;
+        let steps = usize::from(entered != 0 && out != 0 && out <= entered);
+        let last = self.last[usize::from(packet.sl_bits())];
+        (packet.vl() + steps).min(usize::from(last))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,14 +154,26 @@ impl Routing {
         output: u32,
         packet: &Packet,
     ) -> usize {
-        match self.mappings[element as usize] {
-            NONE => packet.vl(),
-            first => {
-                let pair = input * ports + output;
-                let entry = (first + pair * 16) as usize + usize::from(packet.sl_bits());
-                usize::from(self.lanes[entry])
-            }
+        let first = self.mappings[element as usize];
+        if first >= STEPS {
+            return match first {
+                NONE => packet.vl(),
+                _ => {
+                    let base = self.steps.bases[element as usize];
+                    self.steps.next(base + input, base + output, packet)
+                }
+            };
         }
+        let pair = input * ports + output;
+        let entry = (first + pair * 16) as usize + usize::from(packet.sl_bits());
+        usize::from(self.lanes[entry])
+    }
+
+    /// Whether a packet on the first lane has come by a cable of the first kind: inside the group of its source.
+    pub fn is_second_switch(&self, input: u32, packet: &Packet) -> bool {
+        let first = self.steps.first[usize::from(packet.sl_bits())];
+        let kind = self.steps.kinds.get(input as usize);
+        kind.is_some_and(|kinds| kinds >> 4 == 1) && packet.vl() == usize::from(first)
     }
 
     /// Entries of all tables from service levels to lanes.
@@ -145,7 +188,7 @@ impl Routing {
 
     /// Whether switches choose among ports.
     pub fn has_choices(&self) -> bool {
-        !self.choices.is_empty()
+        !self.choices.is_empty() || self.detours.is_some()
     }
 
     /// Heap bytes held.
@@ -155,6 +198,9 @@ impl Routing {
             + self.mappings.capacity() * 4
             + self.lanes.capacity()
             + self.host_lanes.capacity() * 16
+            + self.steps.kinds.capacity()
+            + self.steps.bases.capacity() * 4
+            + self.detours.as_ref().map_or(0, |detours| detours.bytes())
             + self.choices.capacity() * size_of::<Choice>()
             + self.members.capacity()
     }
@@ -166,9 +212,34 @@ impl Plane {
         if let Some(lanes) = routes.lanes {
             self.add_lanes(fabric, lanes, config);
         }
+        if let Some(steps) = routes.steps {
+            self.add_steps(fabric, steps, config);
+        }
         if let Some(alternatives) = routes.alternatives {
             self.add_choices(fabric, alternatives);
         }
+        if let Some(waypoints) = routes.waypoints {
+            self.add_detours(fabric, waypoints, routes.choice, config.seed);
+        }
+    }
+
+    fn add_steps(&mut self, fabric: &Fabric, steps: &LaneSteps, config: &EngineConfig) {
+        let routing = &mut self.routing;
+        routing.changes_lanes = steps.lanes() > 1;
+        routing.mappings = vec![NONE; self.elements.len()];
+        for switch in fabric.switch_ids() {
+            routing.mappings[fabric.node_of_switch(switch).index()] = STEPS;
+        }
+        let kinds = fabric.ports.ids().map(|port| {
+            let entered = fabric.ports[port].peer.map_or(0, |peer| steps.kind(peer));
+            steps.kind(port) | entered << 4
+        });
+        routing.steps = Steps {
+            kinds: kinds.collect(),
+            bases: self.elements.iter().map(|element| element.base).collect(),
+            first: config.sl_to_vl,
+            last: config.sl_to_vl.map(|first| first + steps.lanes() - 1),
+        };
     }
 
     fn add_lanes(&mut self, fabric: &Fabric, lanes: &PathLanes, config: &EngineConfig) {
@@ -221,7 +292,7 @@ impl Plane {
     fn first_of_pair(&self, element: usize, input: u32, output: u32) -> Option<usize> {
         let first = *self.routing.mappings.get(element)?;
         let pair = input * self.elements[element].ports + output;
-        (first != NONE).then(|| first as usize + pair as usize * 16)
+        (first < STEPS).then(|| first as usize + pair as usize * 16)
     }
 
     /// Virtual lanes behind a pair of a switch's local ports, by service level.
@@ -326,7 +397,7 @@ impl Plane {
 
     /// Bytes ahead of a packet on its lane of an output: those that wait here, and those in the buffer
     /// behind the cable or on their way into it, from the credits.
-    fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
+    pub fn bytes_ahead(&self, now: u64, output: u32, vl: usize) -> u64 {
         let lane = self.lane(output, vl);
         let credits = &self.credits[lane];
         let occupied = self.capacity(&self.outs[output as usize]) - credits.at(&self.overflow, now);
@@ -335,25 +406,31 @@ impl Plane {
 
     /// The port of a forwarding table's entry, also where switches choose.
     pub fn table_port(&self, entry: usize) -> u8 {
-        match self.tables[entry] {
-            CHOOSE => self.routing.choices[entry].default_port,
-            port => port,
+        match (self.tables[entry], &self.routing.detours) {
+            (CHOOSE, Some(detours)) => detours.table_port(entry),
+            (CHOOSE, None) => self.routing.choices[entry].default_port,
+            (port, _) => port,
         }
     }
 
     /// By how much the serialisation time of a packet at the input exceeds that of its fastest alternative.
     fn head_start(&self, head: &Head, entry: usize) -> u64 {
-        let Choice { first, count, .. } = self.routing.choices[entry];
-        let base = self.element_of(head.port).base;
+        let Element { base, ports, .. } = self.element_of(head.port);
         let wire = head.packet.wire();
         let upstream = self.ins[head.port as usize].upstream;
         let from = self.serialisation(&self.outs[upstream as usize], wire);
-        let members = &self.routing.members[first as usize..][..usize::from(count)];
-        let times = members.iter().map(|&local| {
-            let out = &self.outs[(base + u32::from(local)) as usize];
-            self.serialisation(out, wire)
-        });
-        times.min().map_or(0, |to| from.saturating_sub(to))
+        let time = |output: u32| self.serialisation(&self.outs[output as usize], wire);
+        let fastest = if self.routing.detours.is_some() {
+            // A path may lead over any switch.
+            let cabled = |output: &u32| self.outs[*output as usize].kind != Next::Nowhere;
+            (base..base + ports).filter(cabled).map(time).min()
+        } else {
+            let Choice { first, count, .. } = self.routing.choices[entry];
+            let members = &self.routing.members[first as usize..][..usize::from(count)];
+            let outputs = members.iter().map(|&local| base + u32::from(local));
+            outputs.map(time).min()
+        };
+        fastest.map_or(0, |to| from.saturating_sub(to))
     }
 }
 
@@ -368,33 +445,36 @@ fn local(node: &Node, port: PortNumber) -> u8 {
 
 impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// The output of a head whose table entry is no port: a choice, or none. `None` if the head
-    /// goes nowhere now.
+    /// goes nowhere now. The packet may be given a waypoint, or have reached it.
     #[cold]
-    pub(crate) fn special_output(&mut self, mut head: Head, deferred: u8) -> Option<u32> {
+    pub(crate) fn special_output(&mut self, head: &mut Head, deferred: u8) -> Option<u32> {
         let plane = &mut self.plane;
         let Element {
             base, table, mixed, ..
         } = plane.element_of(head.port);
         let entry = (table + head.packet.destination()) as usize;
         if plane.tables[entry] == NO_ROUTE {
-            self.unroutable(head);
+            self.unroutable(*head);
             return None;
         }
         if mixed && !head.packet.is(deferred) {
             // Whichever port is chosen then, it does not run dry before the tail has arrived.
-            let wait = plane.head_start(&head, entry);
+            let wait = plane.head_start(head, entry);
             if wait > 0 {
                 head.packet.set(deferred);
                 plane.events.push_head_at(Head {
                     time: head.time + wait,
-                    ..head
+                    ..*head
                 });
                 return None;
             }
         }
-        let chosen = self.select(&head, base, entry);
+        if plane.routing.detours.is_some() {
+            return self.output_towards_waypoint(head);
+        }
+        let chosen = self.select(head, base, entry);
         if chosen.is_none() {
-            self.unroutable(head);
+            self.unroutable(*head);
         }
         chosen.map(|local| base + u32::from(local))
     }

@@ -29,10 +29,12 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             packet,
         };
         if output == NONE {
-            let Some(chosen) = self.special_output(whole(output, packet), DEFERRED) else {
+            let mut head = whole(output, packet);
+            let Some(chosen) = self.special_output(&mut head, DEFERRED) else {
                 return;
             };
             output = chosen;
+            packet = head.packet;
         }
         let plane = &mut self.plane;
         if !F::SPECIALISED && plane.mixed && !packet.is(DEFERRED) && plane.element_of(port).mixed {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_cc::notification::BecnCarrier;
 use silvan_core::{Bytes, Rate, Sl, Span, Vl};
-use silvan_fabric::routing::Routes;
+use silvan_fabric::routing::{PathChoice, Routes};
 
 /// Everything that the engine must know besides fabric, tables, control and traffic.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,8 @@ pub struct EngineConfig {
     pub feedback: FeedbackParams,
     /// Which latency histograms are kept.
     pub latency: LatencyStats,
+    /// Seed of the random choices of switches.
+    pub seed: u64,
 }
 
 impl Default for EngineConfig {
@@ -37,6 +39,7 @@ impl Default for EngineConfig {
             packet: PacketParams::default(),
             feedback: FeedbackParams::default(),
             latency: LatencyStats::Class,
+            seed: 1,
         }
     }
 }
@@ -438,12 +441,25 @@ impl EngineConfig {
     /// # Errors
     /// The first thing in the way.
     pub fn validate_routes(&self, routes: Routes<'_>) -> Result<(), BuildError> {
-        if routes.alternatives.is_some() {
+        if routes.choice != PathChoice::Table {
             if routes.lanes.is_some() {
                 return Err(BuildError::LanesAndAlternatives);
             }
             if self.feedback.carrier == BecnCarrier::AckPerMessage {
                 return Err(BuildError::MessagesOutOfOrder);
+            }
+        }
+        if let Some(steps) = routes.steps {
+            let lanes = steps.lanes();
+            let first = self.sl_to_vl.iter().enumerate();
+            let beyond = first.filter(|(_, vl)| **vl + lanes > self.data_vls);
+            if let Some((sl, &vl)) = beyond.min() {
+                return Err(BuildError::PathLanes {
+                    sl: sl as u8,
+                    vl,
+                    lanes,
+                    data_vls: self.data_vls,
+                });
             }
         }
         // Those of a subnet manager's tables have been checked with the routes.

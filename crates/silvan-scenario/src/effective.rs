@@ -9,6 +9,7 @@ use silvan_cc::schemes::DataPlane;
 use silvan_fabric::generators::Generator;
 use silvan_fabric::routing::Routing;
 
+use crate::build::fabric::has_steps;
 use crate::parsed::{ControlSection, FabricSection, Limit, ScenarioFile, Threads, TrafficSection};
 
 /// Samples of the congestion trees in a run.
@@ -33,6 +34,7 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
     let each = match file.fabric.routing() {
         // How many lanes a class needs is known when the fabric is built: one class has all.
         Routing::LayeredMinHop => lanes,
+        _ if has_steps(&file.fabric) => lanes,
         _ if has_datelines(file) => 2,
         _ => 1,
     };

@@ -9,7 +9,9 @@ use silvan_core::document::SourceText;
 use silvan_core::{Span, Time};
 use silvan_dcms::machine::Dcms;
 use silvan_fabric::check::RouteReport;
-use silvan_fabric::routing::{Alternatives, PathLanes, Routes, Routing};
+use silvan_fabric::routing::{
+    Alternatives, LaneSteps, PathChoice, PathLanes, Routes, Routing, Waypoints,
+};
 use silvan_fabric::{Fabric, ForwardingTables};
 use silvan_model::EngineConfig;
 use silvan_workload::programs::Plan;
@@ -73,6 +75,9 @@ pub struct Scenario {
     tables: Arc<ForwardingTables>,
     lanes: Option<Arc<PathLanes>>,
     alternatives: Option<Arc<Alternatives>>,
+    steps: Option<Arc<LaneSteps>>,
+    waypoints: Option<Arc<Waypoints>>,
+    choice: PathChoice,
     routes: Arc<RouteReport>,
     engine: EngineConfig,
     control: ControlPlan,
@@ -178,6 +183,9 @@ impl Scenario {
             tables,
             lanes,
             alternatives,
+            steps,
+            waypoints,
+            choice,
             report,
         } = build_routes(&file, &engine, &fabric, origin.as_ref())?;
         let missing = report.first_missing.as_ref();
@@ -191,6 +199,9 @@ impl Scenario {
             tables: &tables,
             lanes: lanes.as_ref(),
             alternatives: alternatives.as_ref(),
+            steps: steps.as_ref(),
+            waypoints: waypoints.as_ref(),
+            choice,
         };
         check_engine_routes(&file, &engine, routes)?;
         check_classes(&file, lanes.as_ref())?;
@@ -218,6 +229,9 @@ impl Scenario {
             tables: Arc::new(tables),
             lanes: lanes.map(Arc::new),
             alternatives: alternatives.map(Arc::new),
+            steps: steps.map(Arc::new),
+            waypoints: waypoints.map(Arc::new),
+            choice,
             routes: Arc::new(report),
             engine,
             control,
@@ -330,6 +344,9 @@ impl Scenario {
             tables: &self.tables,
             lanes: self.lanes.as_deref(),
             alternatives: self.alternatives.as_deref(),
+            steps: self.steps.as_deref(),
+            waypoints: self.waypoints.as_deref(),
+            choice: self.choice,
         }
     }
 

@@ -3,7 +3,7 @@
 use silvan_cc::hooks::Settings;
 use silvan_cc::schemes::{Control, Scheme, Setup};
 use silvan_core::Time;
-use silvan_model::{Engines, Network, Simulation};
+use silvan_model::{EngineConfig, Engines, Network, Simulation};
 use silvan_scenario::parsed::Threads;
 use silvan_scenario::{Scenario, switch_ports};
 use silvan_workload::programs::{JobPlan, Load, Messaging, Programs};
@@ -83,7 +83,11 @@ pub(crate) fn assemble_alone(
         hosts,
     );
     let load = Load::new(traffic, programs, vec![job.name.clone()], hosts);
-    Ok(engines.start(network(scenario), Control::NONE, load)?)
+    Ok(engines.start(
+        network(scenario, scenario.engine_config()),
+        Control::NONE,
+        load,
+    )?)
 }
 
 /// Data rate of all hosts together for which another thread is worth its while, in bit/s: at this rate a lookahead
@@ -113,12 +117,12 @@ fn idle_processors() -> usize {
     all.saturating_sub(busy).max(1)
 }
 
-/// The fabric of a scenario as an engine takes it.
-fn network(scenario: &Scenario) -> Network<'_> {
+/// The fabric of a scenario as an engine takes it, with its parameters for a run.
+fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> {
     Network {
         fabric: scenario.fabric(),
         routes: scenario.forwarding(),
-        config: scenario.engine_config(),
+        config,
         discards_unroutable: scenario.discards_unroutable(),
         may_delay_credits: scenario
             .scheme_settings()
@@ -147,7 +151,11 @@ pub(crate) fn assemble(
         }
         None => Load::of_traffic(traffic, hosts),
     };
-    let mut engine = engines.start(network(scenario), control, load)?;
+    let config = EngineConfig {
+        seed,
+        ..scenario.engine_config().clone()
+    };
+    let mut engine = engines.start(network(scenario, &config), control, load)?;
     let flows = engine.traffic().finite_flows().iter();
     let keys: Vec<_> = flows.map(|flow| (flow.class(), flow.source())).collect();
     engine.track_flows(&keys);

@@ -92,7 +92,7 @@ fn completion_is_the_sum_of_flows_alone() {
         &[][..],
         &[("host.sink-rate", "8 Gbit/s")],
         &[("host.sink-rate", "8 Gbit/s"), ("host.sink", "cut-through")],
-        &[("fabric.adaptive", "per-packet")],
+        &[("fabric.path-choice", "adaptive")],
         &[("host.send-queue", "fifo")],
     ] {
         let alone = |to: &&str| {

@@ -10,7 +10,7 @@ use silvan_cc::hooks::{
 use silvan_core::{Bytes, HostId, PortId, Span, Time, Vl};
 use silvan_engine::{BecnCarrier, BecnPath, Engine, EngineConfig, EngineError, OnWire};
 use silvan_fabric::generators::{Generator, Xgft};
-use silvan_fabric::routing::{Routes, d_mod_k, minimal_alternatives};
+use silvan_fabric::routing::{PathChoice, Routes, d_mod_k, minimal_alternatives};
 use silvan_model::InvariantError;
 
 use crate::common::{MTU, Routed, WIRE, at, cable, mbit, only_lane, propagation, room, ser};
@@ -350,6 +350,7 @@ fn tree<S: SwitchControl, C: SourceControl>(
     let alternatives = minimal_alternatives(&fabric).unwrap();
     let routes = Routes {
         alternatives: Some(&alternatives),
+        choice: PathChoice::Adaptive,
         ..(&tables).into()
     };
     let mut script = Script::new(flows, fabric.host_count());

@@ -6,7 +6,7 @@ use silvan_core::{PortNumber, Span, SwitchId};
 use silvan_engine::{BecnCarrier, BuildError, Engine, EngineConfig, EngineError};
 use silvan_fabric::generators::{Generator, Grid, Xgft};
 use silvan_fabric::routing::{
-    Alternatives, PathLanes, Routes, d_mod_k, dimension_order, minimal_alternatives,
+    Alternatives, PathChoice, PathLanes, Routes, d_mod_k, dimension_order, minimal_alternatives,
 };
 use silvan_fabric::{Fabric, ForwardingTables};
 
@@ -54,6 +54,7 @@ fn with_lanes<'a>(tables: &'a ForwardingTables, lanes: &'a PathLanes) -> Routes<
 fn adaptive<'a>(tables: &'a ForwardingTables, alternatives: &'a Alternatives) -> Routes<'a> {
     Routes {
         alternatives: Some(alternatives),
+        choice: PathChoice::Adaptive,
         ..tables.into()
     }
 }
@@ -268,9 +269,10 @@ fn settings_incompatible_with_adaptive_routing_are_refused() {
     let alternatives = minimal_alternatives(&fabric).unwrap();
     let build = |lanes, config: &EngineConfig| {
         let routes = Routes {
-            tables: &tables,
             lanes,
             alternatives: Some(&alternatives),
+            choice: PathChoice::Adaptive,
+            ..(&tables).into()
         };
         let script = Script::new(&[], fabric.host_count());
         Engine::new(&fabric, routes, config, NoControl, NoControl, script).map(|_| ())

@@ -11,7 +11,7 @@ use crate::{Fabric, ForwardingTables};
 type PortSet = [u64; 4];
 
 /// A channel: the port that a cable enters a switch by, and the lane on that cable.
-type Channel = (PortId, u8);
+pub(super) type Channel = (PortId, u8);
 
 /// Which channel is followed by which on some route.
 ///
@@ -27,7 +27,12 @@ pub(super) struct Dependencies<'f> {
 
 impl<'f> Dependencies<'f> {
     pub(super) fn new(fabric: &'f Fabric, lanes: Option<&PathLanes>) -> Self {
-        let lanes = lanes.map_or(1, |lanes| usize::from(lanes.lanes()));
+        Self::on_lanes(fabric, lanes.map_or(1, PathLanes::lanes))
+    }
+
+    /// The graph of channels with so many lanes.
+    pub(super) fn on_lanes(fabric: &'f Fabric, lanes: u8) -> Self {
+        let lanes = usize::from(lanes);
         Self {
             fabric,
             lanes,
@@ -44,7 +49,8 @@ impl<'f> Dependencies<'f> {
         self.fabric.ports[port].number
     }
 
-    fn insert(&mut self, channel: Channel, out: PortId, lane: u8) {
+    /// Notes that some route goes on from a channel by a port, on a lane.
+    pub(super) fn insert(&mut self, channel: Channel, out: PortId, lane: u8) {
         let number = usize::from(self.fabric.ports[out].number.as_u8());
         let set = self.sets(channel) + usize::from(lane);
         self.outputs[set][number / 64] |= 1 << (number % 64);

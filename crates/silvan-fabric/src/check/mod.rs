@@ -20,6 +20,7 @@
 //! with hosts times switches, not with pairs of hosts.
 
 mod dependencies;
+mod steps;
 mod tree;
 
 use silvan_core::{IdVec, PortId, PortNumber};
@@ -28,6 +29,7 @@ use thiserror::Error;
 use crate::Fabric;
 use crate::routing::Routes;
 use dependencies::Dependencies;
+pub use steps::{StepsReport, check_steps};
 use tree::DestinationTree;
 
 /// What [`check`] tolerates.
@@ -137,6 +139,17 @@ pub enum RouteError {
     },
 }
 
+impl RouteError {
+    /// A cycle of channels, each a port that packets leave by and a lane.
+    pub fn cycle(fabric: &Fabric, channels: &[(PortId, u8)]) -> Self {
+        let name =
+            |&(port, lane): &(PortId, u8)| format!("{} (lane {lane})", fabric.port_name(port));
+        Self::DependencyCycle {
+            cycle: channels.iter().map(name).collect(),
+        }
+    }
+}
+
 /// `a -> b -> a`
 fn format_cycle(cycle: &[String]) -> String {
     let mut text = cycle.join(" -> ");
@@ -180,10 +193,10 @@ pub fn check<'a>(
     }
     let dependency_cycle = dependencies.find_cycle();
     if let (Some(cycle), false) = (&dependency_cycle, options.allow_cycles) {
-        let name = |&(port, lane): &(PortId, u8)| match routes.lanes {
-            Some(_) => format!("{} (lane {lane})", fabric.port_name(port)),
-            None => fabric.port_name(port).to_string(),
-        };
+        if routes.lanes.is_some() {
+            return Err(RouteError::cycle(fabric, cycle));
+        }
+        let name = |(port, _): &(PortId, u8)| fabric.port_name(*port).to_string();
         return Err(RouteError::DependencyCycle {
             cycle: cycle.iter().map(name).collect(),
         });

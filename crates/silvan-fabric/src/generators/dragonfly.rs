@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use silvan_core::SwitchId;
 
 use super::attached::{Parameter, attach_hosts, product};
 use super::groups::{GlobalWiring, Groups};
@@ -84,6 +85,10 @@ impl Dragonfly {
 impl Generator for Dragonfly {
     fn default_routing(&self) -> Routing {
         Routing::LayeredMinHop
+    }
+
+    fn group(&self, switch: SwitchId) -> Option<u32> {
+        Some((switch.index() / self.switches_per_group) as u32)
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {

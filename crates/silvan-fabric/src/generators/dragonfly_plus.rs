@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use silvan_core::{IdVec, PortId, SwitchId};
 
 use super::attached::{Parameter, attach_hosts, product};
 use super::groups::{GlobalWiring, Groups};
 use super::{Generator, port_number, switch_name};
-use crate::routing::Routing;
+use crate::routing::{Routing, kinds_between};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, LinkKind};
 
 /// A dragonfly+, or megafly: groups of leaves and spines, each leaf cabled to each spine of its group; the spines have
@@ -81,6 +82,21 @@ impl DragonflyPlus {
 impl Generator for DragonflyPlus {
     fn default_routing(&self) -> Routing {
         Routing::LayeredMinHop
+    }
+
+    fn group(&self, switch: SwitchId) -> Option<u32> {
+        Some((switch.index() / (self.leaves_per_group + self.spines_per_group)) as u32)
+    }
+
+    /// Upwards, between groups, downwards: minimal paths need one lane.
+    fn cable_kinds(&self, fabric: &Fabric) -> IdVec<PortId, u8> {
+        let size = self.leaves_per_group + self.spines_per_group;
+        let is_leaf = |switch: SwitchId| switch.index() % size < self.leaves_per_group;
+        kinds_between(fabric, |from, to| match (is_leaf(from), is_leaf(to)) {
+            (true, _) => 1,
+            (false, false) => 2,
+            (false, true) => 3,
+        })
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {

@@ -2,11 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::{PortNumber, SwitchId};
+use silvan_core::{IdVec, PortId, PortNumber, SwitchId};
 
 use super::attached::{Parameter, attach_hosts, product};
 use super::{Generator, Routed, port_number};
-use crate::routing::Routing;
+use crate::routing::{Routing, kinds_between};
 use crate::{Cable, Fabric, FabricBuilder, FabricError, ForwardingTables, LinkKind};
 
 /// A HyperX: switches at the points of a grid, each cabled to all others of its row in every dimension (J. H. Ahn, N.
@@ -105,6 +105,23 @@ impl Generator for HyperX {
             }
         }
         Some(Ok((tables, None)))
+    }
+
+    /// The dimension, counted from 1.
+    fn cable_kinds(&self, fabric: &Fabric) -> IdVec<PortId, u8> {
+        kinds_between(fabric, |from, to| {
+            let (mut here, mut there) = (from.index(), to.index());
+            let mut kind = 1;
+            for size in &self.sizes {
+                if here % size != there % size {
+                    break;
+                }
+                here /= size;
+                there /= size;
+                kind += 1;
+            }
+            kind.min(15)
+        })
     }
 
     fn build(&self, link: LinkKind) -> Result<Fabric, FabricError> {

@@ -31,6 +31,7 @@ use attached::{MOST_PORTS, Parameter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use silvan_core::{IdVec, PortId, SwitchId};
 
 use crate::routing::Routing;
 use crate::{Fabric, FabricError, LinkKind};
@@ -164,6 +165,18 @@ macro_rules! register {
             fn dimension_order(&self, fabric: &Fabric) -> Option<Routed> {
                 match self {
                     $(Self::$topology(topology) => topology.dimension_order(fabric),)*
+                }
+            }
+
+            fn group(&self, switch: SwitchId) -> Option<u32> {
+                match self {
+                    $(Self::$topology(topology) => topology.group(switch),)*
+                }
+            }
+
+            fn cable_kinds(&self, fabric: &Fabric) -> IdVec<PortId, u8> {
+                match self {
+                    $(Self::$topology(topology) => topology.cable_kinds(fabric),)*
                 }
             }
         }

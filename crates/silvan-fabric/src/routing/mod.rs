@@ -2,7 +2,7 @@
 //!
 //! [`d_mod_k`] for fat trees, [`dimension_order`] for meshes and tori, [`min_hop_balanced`] and [`layered_min_hop`] for
 //! anything, [`explicit`] for tables given by hand. [`minimal_alternatives`] are what adaptive
-//! switches choose among. The tables also lead to the LIDs of switches, for management; those routes are minimal,
+//! switches choose among; [`Waypoints`] are what non-minimal paths lead over, on the lanes of [`LaneSteps`]. The tables also lead to the LIDs of switches, for management; those routes are minimal,
 //! spread over the equally short ports, and not counted in any balance. They carry no data traffic,
 //! so [`check`](crate::check) does not follow them.
 
@@ -11,20 +11,25 @@ mod d_mod_k;
 mod dimension_order;
 mod distance;
 mod explicit;
+mod group_minimal;
 mod lanes;
 mod layered;
 mod levels;
 mod min_hop;
+mod paths;
 mod sl_to_vl;
 
 pub use alternatives::{Alternatives, minimal_alternatives};
 pub use d_mod_k::d_mod_k;
 pub use dimension_order::dimension_order;
 pub use explicit::{ExplicitTable, explicit};
+pub(crate) use group_minimal::group_minimal;
 pub use lanes::PathLanes;
 pub use layered::layered_min_hop;
 pub use levels::PathServiceLevels;
 pub use min_hop::min_hop_balanced;
+pub use paths::{LaneSteps, PathChoice, Waypoints};
+pub(crate) use paths::{equal_kinds, kinds_between};
 pub use sl_to_vl::{ParsePortNumbersError, PortNumbers, SlToVlGroup, SlToVlTables, Vls};
 
 use schemars::JsonSchema;
@@ -48,6 +53,8 @@ pub enum Routing {
     /// Along one dimension of a mesh, torus or HyperX after the other. With two data virtual lanes or more
     /// the rings of a torus have datelines and cannot deadlock.
     DimensionOrder,
+    /// For dragonfly and dragonfly+: over one cable between groups, and over the fewest cables inside them.
+    GroupMinimal,
     /// Given switch by switch in `fabric.tables` or `fabric.linear-tables`.
     Explicit,
     /// No tables, whatever is given of them: switches discard all packets until a subnet manager sets
@@ -214,6 +221,12 @@ pub struct Routes<'a> {
     pub lanes: Option<&'a PathLanes>,
     /// Ports among which switches choose themselves; without it the tables alone decide.
     pub alternatives: Option<&'a Alternatives>,
+    /// Lanes that go up along the way, instead of `lanes`.
+    pub steps: Option<&'a LaneSteps>,
+    /// Switches that packets can be sent over, where the choice is not minimal.
+    pub waypoints: Option<&'a Waypoints>,
+    /// Who decides which path a packet takes.
+    pub choice: PathChoice,
 }
 
 impl<'a> From<&'a ForwardingTables> for Routes<'a> {
@@ -222,6 +235,9 @@ impl<'a> From<&'a ForwardingTables> for Routes<'a> {
             tables,
             lanes: None,
             alternatives: None,
+            steps: None,
+            waypoints: None,
+            choice: PathChoice::Table,
         }
     }
 }
@@ -230,5 +246,7 @@ impl<'a> From<&'a ForwardingTables> for Routes<'a> {
 mod grid_tests;
 #[cfg(test)]
 mod layered_tests;
+#[cfg(test)]
+mod paths_tests;
 #[cfg(test)]
 mod tests;

@@ -47,7 +47,7 @@ pub(super) fn on_engine(error: &BuildError) -> String {
             let whole = data_vls.next_multiple_of(*lanes).min(most);
             return format!("leave vl.sl-to-vl out, and set vl.data-vls to {whole}");
         }
-        BuildError::MessagesOutOfOrder => "use ack-per-packet, or leave fabric.adaptive out",
+        BuildError::MessagesOutOfOrder => "use ack-per-packet, or leave fabric.path-choice out",
         BuildError::NotificationBytes(_) => "42 B are usual, the size of a CNP",
         BuildError::NotificationCharge(_) => "64 B is the default; 0 turns the charge off",
         BuildError::DelayTooLong { which, .. } => match *which {

@@ -65,6 +65,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             charge: feedback.charge,
         },
         latency: file.probe.latency,
+        seed: file.run.seed,
     };
     config.validate().map_err(|error| refused(&error, file))?;
     Ok(config)

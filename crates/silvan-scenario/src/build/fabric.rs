@@ -4,15 +4,16 @@ use silvan_core::PortNumber;
 use silvan_fabric::check::{CheckOptions, RouteError, RouteReport, check};
 use silvan_fabric::generators::{Generator, Routed};
 use silvan_fabric::routing::{
-    self, Alternatives, ExplicitTable, PathLanes, Routes, Routing, RoutingError,
+    self, Alternatives, ExplicitTable, LaneSteps, PathChoice, PathLanes, Routes, Routing,
+    RoutingError, Waypoints,
 };
 use silvan_fabric::{Fabric, FabricBuilder, FabricError, ForwardingTables, Identity, LinkKind};
 use silvan_model::EngineConfig;
 
 use super::levels::given_lanes;
-use super::{advice, at, linear};
+use super::{advice, at, choices, linear};
 use crate::effective::has_datelines;
-use crate::parsed::{Adaptive, CableEntry, FabricSection, LinkSection, ScenarioFile, Unreachable};
+use crate::parsed::{CableEntry, FabricSection, LinkSection, ScenarioFile, Unreachable};
 use crate::{KeyPath, ScenarioError};
 
 /// Builds the fabric of a section whose defaults are filled in.
@@ -117,6 +118,9 @@ pub(crate) struct CheckedRoutes {
     pub tables: ForwardingTables,
     pub lanes: Option<PathLanes>,
     pub alternatives: Option<Alternatives>,
+    pub steps: Option<LaneSteps>,
+    pub waypoints: Option<Waypoints>,
+    pub choice: PathChoice,
     pub report: RouteReport,
 }
 
@@ -133,12 +137,14 @@ pub(crate) fn build_routes(
     let (tables, lanes) = compute_routes(file, engine, fabric)?;
     let needed = lanes.as_ref().map_or(1, PathLanes::lanes);
     let lanes = lanes.filter(|lanes| match section.routing() {
+        _ if section.path_choice.is_non_minimal() => false,
         Routing::DimensionOrder => has_datelines(file),
         Routing::LayeredMinHop => lanes.lanes() <= file.vl.data_vls,
         _ => true,
     });
     let options = CheckOptions {
-        allow_cycles: section.allow_credit_loops,
+        // Lanes that go up along the way are checked with the paths that switches choose.
+        allow_cycles: section.allow_credit_loops || has_steps(section),
         allow_missing: section.unreachable == Unreachable::Drop
             || section.routing() == Routing::None,
     };
@@ -146,7 +152,7 @@ pub(crate) fn build_routes(
         lanes: lanes.as_ref(),
         ..(&tables).into()
     };
-    let mut report = check(fabric, routes, options).map_err(|error| {
+    let report = check(fabric, routes, options).map_err(|error| {
         let key = match origin {
             Some(key) => key.clone(),
             None => route_key(&error, section),
@@ -154,40 +160,21 @@ pub(crate) fn build_routes(
         let hint = advice::on_route(&error, section, origin.is_some(), needed);
         ScenarioError::new(key, error.to_string()).with_hint(hint)
     })?;
-    let alternatives = match section.adaptive {
-        Adaptive::Off => None,
-        Adaptive::PerPacket if section.routing() == Routing::None => None,
-        Adaptive::PerPacket if section.routing() == Routing::DimensionOrder => {
-            let message = "dimension-order routes leave nothing to choose";
-            let error = ScenarioError::new(at("fabric.adaptive"), message);
-            return Err(error.with_hint("leave it out, or use it in a fat tree"));
-        }
-        Adaptive::PerPacket if lanes.is_some() => {
-            let message = "switches cannot choose where the lane is that of the path";
-            let error = ScenarioError::new(at("fabric.adaptive"), message);
-            return Err(error.with_hint("leave it out, or use it in a fat tree"));
-        }
-        Adaptive::PerPacket => {
-            let found = routing::minimal_alternatives(fabric);
-            Some(found.map_err(|error| cannot_route(&error))?)
-        }
-    };
-    if alternatives.is_some() {
-        let routes = Routes {
-            alternatives: alternatives.as_ref(),
-            ..routes
-        };
-        report = check(fabric, routes, options).map_err(|error| {
-            let hint = "leave it out, or use it in a fat tree";
-            ScenarioError::new(at("fabric.adaptive"), error.to_string()).with_hint(hint)
-        })?;
-    }
-    Ok(CheckedRoutes {
+    let checked = CheckedRoutes {
         tables,
         lanes,
-        alternatives,
+        alternatives: None,
+        steps: None,
+        waypoints: None,
+        choice: PathChoice::Table,
         report,
-    })
+    };
+    choices::add_choices(file, fabric, checked, options)
+}
+
+/// Whether the lane of a packet goes up along its way.
+pub(crate) fn has_steps(section: &FabricSection) -> bool {
+    section.path_choice.is_non_minimal() || section.routing() == Routing::GroupMinimal
 }
 
 /// Tables and, on a torus, the lanes of its datelines, or those that are given to paths.
@@ -223,6 +210,7 @@ fn compute_routes(
         Routing::MinHop => routing::min_hop_balanced(fabric).map(only_tables),
         Routing::LayeredMinHop => routing::layered_min_hop(fabric),
         Routing::DimensionOrder => dimension_order(section, fabric)?,
+        Routing::GroupMinimal => group_minimal(section, fabric)?,
         Routing::Explicit if !section.linear_tables.is_empty() => {
             let tables = linear::decode(&section.linear_tables, fabric)?;
             return Ok((tables, given_lanes(file, engine, fabric)?));
@@ -236,7 +224,7 @@ fn compute_routes(
     .map_err(|error| cannot_route(&error))
 }
 
-fn cannot_route(error: &RoutingError) -> ScenarioError {
+pub(super) fn cannot_route(error: &RoutingError) -> ScenarioError {
     ScenarioError::new(routing_key(error), error.to_string()).with_hint(advice::on_routing(error))
 }
 
@@ -246,6 +234,17 @@ fn dimension_order(section: &FabricSection, fabric: &Fabric) -> Result<Routed, S
     let routed = topology.and_then(|topology| topology.dimension_order(fabric));
     routed.ok_or_else(|| {
         let message = "dimension order needs a generator of a grid, such as mesh or torus";
+        let error = ScenarioError::new(at("fabric.routing"), message);
+        error.with_hint("use min-hop instead")
+    })
+}
+
+/// Groups come from the generator.
+fn group_minimal(section: &FabricSection, fabric: &Fabric) -> Result<Routed, ScenarioError> {
+    let topology = section.topology.as_ref();
+    let routed = topology.and_then(|topology| topology.group_minimal(fabric));
+    routed.ok_or_else(|| {
+        let message = "group-minimal routes need a generator with groups of switches: dragonfly or dragonfly-plus";
         let error = ScenarioError::new(at("fabric.routing"), message);
         error.with_hint("use min-hop instead")
     })
@@ -302,6 +301,7 @@ fn route_key(error: &RouteError, section: &FabricSection) -> KeyPath {
             | Routing::MinHop
             | Routing::LayeredMinHop
             | Routing::DimensionOrder
+            | Routing::GroupMinimal
             | Routing::Lfts
             | Routing::None,
             _,

@@ -5,6 +5,7 @@
 
 mod advice;
 mod benchmarks;
+mod choices;
 pub(crate) mod classes;
 pub(crate) mod control;
 pub(crate) mod dcms;

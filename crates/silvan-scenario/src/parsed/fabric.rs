@@ -6,23 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Guid, Length, Lid, PortNumber, Rate, Span};
 use silvan_fabric::generators::{Generator, Topology};
-use silvan_fabric::routing::Routing;
+use silvan_fabric::routing::{PathChoice, Routing};
 use silvan_fabric::{Cable, Speed, Width};
 
 use crate::schema;
-
-/// Whether switches choose among the ports that start a shortest path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Adaptive {
-    /// The forwarding tables decide.
-    #[default]
-    Off,
-    /// For each packet: the port with the fewest bytes ahead of it, those waiting in the switch
-    /// and those in the buffer behind the cable. The table's own port wins ties. Packets of a flow may
-    /// overtake each other.
-    PerPacket,
-}
 
 /// What to do where a switch has no forwarding entry for a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -86,9 +73,8 @@ pub struct FabricSection {
     /// How the forwarding tables are computed. Default: what suits the generator; `d-mod-k` for a fabric without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
-    /// Whether switches choose among the ports that start a shortest path, instead of the one that the
-    /// forwarding tables name. For fat trees: elsewhere such routes can deadlock.
-    pub adaptive: Adaptive,
+    /// Who decides which path a packet takes.
+    pub path_choice: PathChoice,
     /// Forwarding tables by switch name, each with the outgoing port by host name, for the routing
     /// `explicit`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -126,6 +112,7 @@ impl FabricSection {
     /// How the forwarding tables are computed.
     pub fn routing(&self) -> Routing {
         self.routing.unwrap_or(match &self.topology {
+            Some(topology) if self.path_choice.is_non_minimal() => topology.minimal_routing(),
             Some(topology) => topology.default_routing(),
             None => Routing::DModK,
         })

@@ -19,8 +19,7 @@ pub use equipment::{
     VlSection, VlWeight,
 };
 pub use fabric::{
-    Adaptive, CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry,
-    Unreachable,
+    CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry, Unreachable,
 };
 pub use run::{AxisValue, ProbeSection, RunSection, SweepSection, Threads, TreesSection};
 pub use silvan_core::document::Limit;

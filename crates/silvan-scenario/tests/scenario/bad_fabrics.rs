@@ -244,26 +244,26 @@ fn dimension_order_wants_a_grid() {
 fn adaptive_routing_wants_a_fat_tree() {
     let mesh = "[fabric]\ngenerator = \"mesh\"\nsizes = [3, 3]\nhosts-per-switch = 1\n";
     let refused = message(&format!(
-        "{mesh}routing = \"dimension-order\"\nadaptive = \"per-packet\""
+        "{mesh}routing = \"dimension-order\"\npath-choice = \"adaptive\""
     ));
     assert_eq!(
         refused,
-        "file.toml:6: fabric.adaptive: dimension-order routes leave nothing to choose (hint: leave \
+        "file.toml:6: fabric.path-choice: dimension-order routes leave nothing to choose (hint: leave \
          it out, or use it in a fat tree)"
     );
     let ring = "[fabric]\ngenerator = \"ring\"\nswitches = 4\nhosts-per-switch = 1\n\
-                routing = \"min-hop\"\nadaptive = \"per-packet\"\nallow-credit-loops = ";
+                routing = \"min-hop\"\npath-choice = \"adaptive\"\nallow-credit-loops = ";
     let refused = message(&format!("{ring}false"));
     assert!(refused.contains("the routes can deadlock"), "{refused}");
     assert!(read(&format!("{ring}true")).is_ok());
-    let tree = "[fabric]\ngenerator = \"k-ary-n-tree\"\nk = 2\nn = 2\nadaptive = \"per-packet\"\n";
+    let tree = "[fabric]\ngenerator = \"k-ary-n-tree\"\nk = 2\nn = 2\npath-choice = \"adaptive\"\n";
     assert!(read(tree).is_ok());
     assert_eq!(
         message(&format!(
             "{tree}[control.feedback]\ncarrier = \"ack-per-message\""
         )),
         "file.toml:7: control.feedback.carrier: one ACK per message needs packets in order, which \
-         adaptive routing does not keep (hint: use ack-per-packet, or leave fabric.adaptive out)"
+         adaptive routing does not keep (hint: use ack-per-packet, or leave fabric.path-choice out)"
     );
 }
 
@@ -287,11 +287,42 @@ fn layered_routes_say_how_many_lanes_suffice() {
     assert!(with(lanes - 1).is_err());
     assert!(read(&format!("{dragonfly}allow-credit-loops = true\n")).is_ok());
     let choosing = message(&format!(
-        "{dragonfly}adaptive = \"per-packet\"\n[vl]\ndata-vls = {lanes}\n"
+        "{dragonfly}path-choice = \"adaptive\"\n[vl]\ndata-vls = {lanes}\n"
     ));
     assert!(
-        choosing
-            .contains("fabric.adaptive: switches cannot choose where the lane is that of the path"),
+        choosing.contains(
+            "fabric.path-choice: switches cannot choose where the lane is that of the path"
+        ),
         "{choosing}"
     );
+}
+
+/// The lanes that suffice are in the hint, as many as the tests of `silvan-fabric` count for these paths.
+#[test]
+fn paths_over_other_switches_say_how_many_lanes_suffice() {
+    let dragonfly = "[fabric]\ngenerator = \"dragonfly\"\nswitches-per-group = 4\n\
+                     hosts-per-switch = 1\nglobal-per-switch = 2\n";
+    for (keys, place, lanes) in [
+        ("routing = \"group-minimal\"\n", "6: fabric.routing", 2),
+        ("path-choice = \"valiant\"\n", "6: fabric.path-choice", 4),
+        ("path-choice = \"ugal-g\"\n", "6: fabric.path-choice", 4),
+        ("path-choice = \"par\"\n", "6: fabric.path-choice", 5),
+    ] {
+        let with = |lanes: u8| format!("{dragonfly}{keys}[vl]\ndata-vls = {lanes}\n");
+        let refused = message(&with(lanes - 1));
+        let start = format!("file.toml:{place}: the routes can deadlock");
+        assert!(refused.starts_with(&start), "{refused}");
+        let hint = format!("(hint: set vl.data-vls to {lanes},");
+        assert!(refused.contains(&hint), "{refused}");
+        assert!(refused.contains(":4 (lane "), "{refused}");
+        assert!(read(&with(lanes)).is_ok() && read(&with(lanes + 1)).is_ok());
+        assert!(read(&format!("{dragonfly}{keys}allow-credit-loops = true\n")).is_ok());
+    }
+    let torus = "[fabric]\ngenerator = \"torus\"\nsizes = [12]\nhosts-per-switch = 1\n\
+                 path-choice = \"valiant\"\n";
+    let refused = message(&format!("{torus}[vl]\ndata-vls = 2\n"));
+    assert!(refused.contains("set vl.data-vls to 12,"), "{refused}");
+    let chain = "[fabric]\ngenerator = \"mesh\"\nsizes = [3]\nhosts-per-switch = 1\n\
+                 routing = \"group-minimal\"\n";
+    assert!(message(chain).contains("group-minimal routes need a generator with groups"));
 }

@@ -281,6 +281,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
                 },
                 feedback,
                 latency: LatencyStats::Off,
+                seed: 1,
             },
         )
     })

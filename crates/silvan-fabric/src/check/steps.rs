@@ -1,0 +1,188 @@
+//! The check of paths on lanes that go up along the way.
+
+use silvan_core::{HostId, IdVec, PortId, SwitchId};
+
+use super::dependencies::{Channel, Dependencies};
+use crate::Fabric;
+use crate::routing::{LaneSteps, PathChoice, Routes};
+
+/// What [`check_steps`] found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepsReport {
+    /// Lanes on which no packet has to stay on the last one.
+    pub needed: u8,
+    /// With the lanes that there are, a cycle of channel dependencies: the ports that packets leave by, and
+    /// their lanes.
+    pub cycle: Option<Vec<(PortId, u8)>>,
+}
+
+/// Follows all paths that switches may choose, and the lanes that packets take on them. The tables and alternatives have to
+/// be [checked](super::check) before.
+///
+/// # Panics
+///
+/// If the routes have no [`LaneSteps`], or are for another fabric.
+pub fn check_steps(fabric: &Fabric, routes: Routes<'_>) -> StepsReport {
+    let steps = routes.steps.expect("routes with lanes that go up");
+    let mut paths = Paths::new(fabric, routes, steps, u8::MAX);
+    paths.follow_all();
+    let needed = paths.highest + 1;
+    let lanes = steps.lanes().min(needed);
+    let mut paths = Paths::new(fabric, routes, steps, lanes);
+    paths.dependencies = Some(Dependencies::on_lanes(fabric, lanes));
+    paths.follow_all();
+    StepsReport {
+        needed,
+        cycle: paths.dependencies.and_then(|graph| graph.find_cycle()),
+    }
+}
+
+/// Where a path begins or goes on: a switch, and the channel by which its packets came, `None` from a host.
+type Start = (SwitchId, Option<Channel>);
+
+/// The paths that are followed.
+struct Paths<'f> {
+    fabric: &'f Fabric,
+    routes: Routes<'f>,
+    steps: &'f LaneSteps,
+    /// How many lanes there are.
+    lanes: u8,
+    highest: u8,
+    leaves: Vec<SwitchId>,
+    dependencies: Option<Dependencies<'f>>,
+    /// Lanes on which a channel has been entered for the present destination, as bits, by the port that it enters.
+    visited: IdVec<PortId, u64>,
+    /// The entries of `visited` that are not 0.
+    entered: Vec<PortId>,
+}
+
+impl<'f> Paths<'f> {
+    fn new(fabric: &'f Fabric, routes: Routes<'f>, steps: &'f LaneSteps, lanes: u8) -> Self {
+        let mut leaves: Vec<SwitchId> = fabric
+            .host_ids()
+            .map(|host| fabric.host_attachment(host).0)
+            .collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        Self {
+            fabric,
+            routes,
+            steps,
+            // More than 64 lanes are never there.
+            lanes: lanes.min(64),
+            highest: 0,
+            leaves,
+            dependencies: None,
+            visited: IdVec::filled(0, fabric.ports.len()),
+            entered: Vec::new(),
+        }
+    }
+
+    /// Follows the paths to all destinations, directly and over waypoints.
+    fn follow_all(&mut self) {
+        let from_hosts: Vec<Start> = self.leaves.iter().map(|&leaf| (leaf, None)).collect();
+        let over_waypoints = match self.routes.waypoints {
+            Some(_) => self.arrivals_at_waypoints(&from_hosts),
+            None => Vec::new(),
+        };
+        for destination in self.fabric.host_ids() {
+            let starts = from_hosts.iter().chain(&over_waypoints);
+            self.follow(destination, starts.copied());
+        }
+    }
+
+    /// How packets can arrive at the switches that they are sent over.
+    fn arrivals_at_waypoints(&mut self, from_hosts: &[Start]) -> Vec<Start> {
+        let mut starts = from_hosts.to_vec();
+        if self.routes.choice == PathChoice::Par {
+            starts.extend(self.second_switches());
+        }
+        let waypoints = self.routes.waypoints.map_or(&[][..], |all| all.hosts());
+        let mut arrivals: Vec<Start> = Vec::new();
+        for &waypoint in waypoints {
+            let end = self.fabric.host_attachment(waypoint).0;
+            self.follow(waypoint, starts.iter().copied());
+            for &entry in &self.entered {
+                if self.switch_of(entry) != Some(end) {
+                    continue;
+                }
+                let lanes = (0..self.lanes).filter(|lane| self.visited[entry] >> lane & 1 == 1);
+                arrivals.extend(lanes.map(|lane| (end, Some((entry, lane)))));
+            }
+        }
+        arrivals.sort_unstable();
+        arrivals.dedup();
+        arrivals
+    }
+
+    /// How packets can arrive at the switches that decide after the first one, within a group.
+    fn second_switches(&self) -> Vec<Start> {
+        let leaves = self.leaves.iter();
+        let ports = leaves.flat_map(|leaf| self.fabric.switch(*leaf).ports());
+        let near = ports.filter(|port| self.steps.kind(*port) == 1);
+        near.filter_map(|port| {
+            let (switch, entry) = self.fabric.peer_switch(port)?;
+            Some((switch, Some((entry, 0))))
+        })
+        .collect()
+    }
+
+    fn switch_of(&self, port: PortId) -> Option<SwitchId> {
+        self.fabric.nodes[self.fabric.ports[port].node].as_switch()
+    }
+
+    /// Follows all paths to the switch of a host. `entered` has the channels of them afterwards.
+    fn follow(&mut self, target: HostId, starts: impl Iterator<Item = Start>) {
+        for port in self.entered.drain(..) {
+            self.visited[port] = 0;
+        }
+        let (end, lid) = (
+            self.fabric.host_attachment(target).0,
+            self.fabric.host(target).lid,
+        );
+        let mut stack: Vec<Start> = Vec::new();
+        for start in starts {
+            stack.push(start);
+            while let Some((at, channel)) = stack.pop() {
+                if at == end {
+                    continue;
+                }
+                let alternatives = self.routes.alternatives;
+                let several = alternatives.map_or(&[][..], |all| all.get(at, lid));
+                let only = self.routes.tables.get(at, lid);
+                let only = only.filter(|_| several.is_empty());
+                for number in several.iter().copied().chain(only) {
+                    let Some(out) = self.fabric.switch(at).port(number) else {
+                        continue;
+                    };
+                    let Some((next, entry)) = self.fabric.peer_switch(out) else {
+                        continue;
+                    };
+                    let lane = self.lane(channel, out);
+                    if let (Some(graph), Some(channel)) = (&mut self.dependencies, channel) {
+                        graph.insert(channel, out, lane);
+                    }
+                    self.highest = self.highest.max(lane);
+                    let lanes = &mut self.visited[entry];
+                    if *lanes >> lane & 1 == 0 {
+                        if *lanes == 0 {
+                            self.entered.push(entry);
+                        }
+                        *lanes |= 1 << lane;
+                        stack.push((next, Some((entry, lane))));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The lane of packets that came by a channel and leave by a port.
+    fn lane(&self, channel: Option<Channel>, out: PortId) -> u8 {
+        let Some((entry, lane)) = channel else {
+            return 0;
+        };
+        let peer = self.fabric.ports[entry].peer;
+        let entered = peer.map_or(0, |peer| self.steps.kind(peer));
+        LaneSteps::next(entered, self.steps.kind(out), lane).min(self.lanes - 1)
+    }
+}

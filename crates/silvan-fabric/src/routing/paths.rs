@@ -1,0 +1,174 @@
+//! How switches choose among several paths, and the lanes that keep these from deadlock.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{HostId, IdVec, PortId, SwitchId};
+
+use crate::Fabric;
+
+/// Who decides which path a packet takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathChoice {
+    /// The forwarding tables.
+    #[default]
+    Table,
+    /// Each switch, among the ports that start a shortest path: the one with the fewest bytes ahead of the packet,
+    /// those waiting in the switch and those in the buffer behind the cable. The table's own port wins ties. Packets
+    /// of a flow may overtake each other.
+    Adaptive,
+    /// The source's switch, for each packet: by the tables to the switch of a random host, and from there by the tables to
+    /// the destination (L. G. Valiant, "A scheme for fast parallel communication", SIAM Journal on Computing 11(2),
+    /// 1982).
+    Valiant,
+    /// The source's switch, for each packet: by the tables, or over a random switch outside the groups of source and
+    /// destination, whichever has the smaller product of the bytes ahead at the first output and the cables of the path
+    /// (A. Singh, "Load-balanced routing in interconnection networks", PhD thesis, Stanford University 2005). A switch that
+    /// is in no group is one of its own.
+    UgalL,
+    /// As `ugal-l`, but by the sum of the bytes ahead at all switch outputs of each path: an ideal that knows the
+    /// state of other switches.
+    UgalG,
+    /// As `ugal-l`, and for packets that follow the tables the next switch inside the group of the source decides again, if more
+    /// bytes than an input buffer holds are ahead of them (N. Jiang, J. Kim, W. J. Dally, "Indirect adaptive routing on
+    /// large scale interconnection networks", ISCA 2009: progressive adaptive routing).
+    Par,
+}
+
+impl PathChoice {
+    /// Whether paths can be longer than those of the tables.
+    pub fn is_non_minimal(self) -> bool {
+        matches!(self, Self::Valiant | Self::UgalL | Self::UgalG | Self::Par)
+    }
+}
+
+/// Where the lane of a packet changes: it goes up by one at each switch where the kind of the cable does not increase.
+///
+/// Along a path the pair of lane and kind of cable increases with each cable. So channels cannot depend on each other in a
+/// cycle as long as there are lanes to go up to; a packet on the last lane stays there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneSteps {
+    /// Kind of the cable at each port, in the direction out of it: 1 to 15, or 0 for a cable of a host and an empty port.
+    kinds: IdVec<PortId, u8>,
+    lanes: u8,
+}
+
+impl LaneSteps {
+    /// The lanes of one class of service, for kinds of cable by port.
+    pub fn new(kinds: IdVec<PortId, u8>, lanes: u8) -> Self {
+        Self { kinds, lanes }
+    }
+
+    /// One kind of cable between all switches: the lane goes up at every switch. There is one lane.
+    pub fn equal(fabric: &Fabric) -> Self {
+        Self::new(equal_kinds(fabric), 1)
+    }
+
+    /// The same kinds with another number of lanes.
+    #[must_use]
+    pub fn with_lanes(&self, lanes: u8) -> Self {
+        Self::new(self.kinds.clone(), lanes)
+    }
+
+    /// Lanes of one class of service.
+    pub fn lanes(&self) -> u8 {
+        self.lanes
+    }
+
+    /// The kind of the cable out of a port.
+    ///
+    /// # Panics
+    ///
+    /// If the port is beyond those of the fabric.
+    pub fn kind(&self, port: PortId) -> u8 {
+        self.kinds[port]
+    }
+
+    /// The lane behind a cable of the kind `out`, for a packet that came on `lane` by a cable of the kind `entered`, of as many
+    /// lanes as it takes.
+    pub(crate) fn next(entered: u8, out: u8, lane: u8) -> u8 {
+        lane + u8::from(entered != 0 && out != 0 && out <= entered)
+    }
+}
+
+/// One kind for all cables between switches: the lane goes up at every switch.
+pub(crate) fn equal_kinds(fabric: &Fabric) -> IdVec<PortId, u8> {
+    kinds_between(fabric, |_, _| 1)
+}
+
+/// Kinds of cables by the switches at their ends.
+pub(crate) fn kinds_between(
+    fabric: &Fabric,
+    kind: impl Fn(SwitchId, SwitchId) -> u8,
+) -> IdVec<PortId, u8> {
+    let of_port = |port: PortId| {
+        let from = fabric.nodes[fabric.ports[port].node].as_switch()?;
+        let (to, _) = fabric.peer_switch(port)?;
+        Some(kind(from, to))
+    };
+    let ports = fabric.ports.ids();
+    ports.map(|port| of_port(port).unwrap_or(0)).collect()
+}
+
+/// The switches that packets can be sent over, each named by a host there: the tables lead to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waypoints {
+    /// Group by group.
+    hosts: Vec<HostId>,
+    /// First of `hosts` of each group, and one entry more.
+    starts: Vec<u32>,
+    groups: IdVec<SwitchId, u32>,
+}
+
+impl Waypoints {
+    /// Most waypoints: a packet has 16 bits for one.
+    pub const MOST: usize = u16::MAX as usize;
+
+    /// Every switch with hosts, or every host where a packet has room for that: the more of them, the
+    /// more of the parallel cables are used. Groups are numbers from 0.
+    pub fn new(fabric: &Fabric, groups: IdVec<SwitchId, u32>) -> Self {
+        let all = fabric.host_count() <= Self::MOST;
+        let mut last = None;
+        let chosen = fabric.host_ids().filter(|host| {
+            let leaf = fabric.host_attachment(*host).0;
+            all || last.replace(leaf) != Some(leaf)
+        });
+        let group_of = |host: &HostId| groups[fabric.host_attachment(*host).0];
+        let mut hosts: Vec<HostId> = chosen.take(Self::MOST).collect();
+        hosts.sort_by_key(group_of);
+        let count = groups.iter().max().map_or(0, |highest| highest + 1);
+        let starts = (0..=count)
+            .map(|group| hosts.partition_point(|host| group_of(host) < group) as u32)
+            .collect();
+        Self {
+            hosts,
+            starts,
+            groups,
+        }
+    }
+
+    /// Each switch is a group of its own.
+    pub fn of_switches(fabric: &Fabric) -> Self {
+        let groups = fabric.switch_ids().map(|switch| switch.index() as u32);
+        Self::new(fabric, groups.collect())
+    }
+
+    /// The hosts that stand for switches, group by group.
+    pub fn hosts(&self) -> &[HostId] {
+        &self.hosts
+    }
+
+    /// Where the hosts of each group begin, and where the last ones end.
+    pub fn starts(&self) -> &[u32] {
+        &self.starts
+    }
+
+    /// The group of a switch.
+    ///
+    /// # Panics
+    ///
+    /// If the switch is beyond those of the fabric.
+    pub fn group(&self, switch: SwitchId) -> u32 {
+        self.groups[switch]
+    }
+}

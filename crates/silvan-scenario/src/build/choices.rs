@@ -1,0 +1,133 @@
+//! Paths that switches choose, and the lanes that keep them from deadlock.
+
+use silvan_fabric::Fabric;
+use silvan_fabric::check::{CheckOptions, RouteError, check, check_steps};
+use silvan_fabric::generators::Generator;
+use silvan_fabric::routing::{self, LaneSteps, PathChoice, Routes, Routing, Waypoints};
+
+use super::at;
+use super::fabric::{CheckedRoutes, cannot_route};
+use crate::ScenarioError;
+use crate::parsed::ScenarioFile;
+
+/// Most data virtual lanes of a port.
+const MOST_LANES: u8 = 15;
+
+/// Adds to routes that work what switches choose among, and proves that it cannot deadlock.
+pub(super) fn add_choices(
+    file: &ScenarioFile,
+    fabric: &Fabric,
+    routes: CheckedRoutes,
+    options: CheckOptions,
+) -> Result<CheckedRoutes, ScenarioError> {
+    match file.fabric.path_choice {
+        PathChoice::Table if file.fabric.routing() == Routing::GroupMinimal => {
+            let topology = file.fabric.topology.as_ref();
+            let steps = topology.map(|topology| topology.lane_steps(fabric));
+            match steps {
+                Some(steps) => on_steps(file, fabric, routes, steps),
+                None => Ok(routes),
+            }
+        }
+        PathChoice::Table => Ok(routes),
+        _ if file.fabric.routing() == Routing::None => Ok(routes),
+        PathChoice::Adaptive => adaptive(file, fabric, routes, options),
+        PathChoice::Valiant | PathChoice::UgalL | PathChoice::UgalG | PathChoice::Par => {
+            over_waypoints(file, fabric, routes)
+        }
+    }
+}
+
+fn refused(message: impl Into<String>, hint: impl Into<String>) -> ScenarioError {
+    ScenarioError::new(at("fabric.path-choice"), message).with_hint(hint)
+}
+
+/// The ports that start a shortest path.
+fn adaptive(
+    file: &ScenarioFile,
+    fabric: &Fabric,
+    mut routes: CheckedRoutes,
+    options: CheckOptions,
+) -> Result<CheckedRoutes, ScenarioError> {
+    let hint = "leave it out, or use it in a fat tree";
+    if file.fabric.routing() == Routing::DimensionOrder {
+        return Err(refused(
+            "dimension-order routes leave nothing to choose",
+            hint,
+        ));
+    }
+    if routes.lanes.is_some() {
+        let message = "switches cannot choose where the lane is that of the path";
+        return Err(refused(message, hint));
+    }
+    let found = routing::minimal_alternatives(fabric).map_err(|error| cannot_route(&error))?;
+    let with = Routes {
+        alternatives: Some(&found),
+        choice: file.fabric.path_choice,
+        ..(&routes.tables).into()
+    };
+    let report = check(fabric, with, options);
+    routes.report = report.map_err(|error| refused(error.to_string(), hint))?;
+    routes.alternatives = Some(found);
+    routes.choice = file.fabric.path_choice;
+    Ok(routes)
+}
+
+/// The switches that packets can be sent over, and the lanes that go up on the way.
+fn over_waypoints(
+    file: &ScenarioFile,
+    fabric: &Fabric,
+    mut routes: CheckedRoutes,
+) -> Result<CheckedRoutes, ScenarioError> {
+    let topology = file.fabric.topology.as_ref();
+    let (waypoints, steps) = match topology {
+        Some(topology) => (topology.waypoints(fabric), topology.lane_steps(fabric)),
+        None => (Waypoints::of_switches(fabric), LaneSteps::equal(fabric)),
+    };
+    routes.waypoints = Some(waypoints);
+    routes.choice = file.fabric.path_choice;
+    on_steps(file, fabric, routes, steps)
+}
+
+/// Lanes that go up on the way, if they suffice.
+fn on_steps(
+    file: &ScenarioFile,
+    fabric: &Fabric,
+    mut routes: CheckedRoutes,
+    steps: LaneSteps,
+) -> Result<CheckedRoutes, ScenarioError> {
+    let data_vls = file.vl.data_vls;
+    let steps = steps.with_lanes(data_vls);
+    let with = Routes {
+        steps: Some(&steps),
+        alternatives: routes.alternatives.as_ref(),
+        waypoints: routes.waypoints.as_ref(),
+        choice: routes.choice,
+        ..(&routes.tables).into()
+    };
+    let found = check_steps(fabric, with);
+    if let Some(cycle) = &found.cycle {
+        if !file.fabric.allow_credit_loops {
+            let error = RouteError::cycle(fabric, cycle);
+            let hint = match found.needed {
+                needed @ ..=MOST_LANES => format!(
+                    "set vl.data-vls to {needed}, or fabric.allow-credit-loops to true to study the deadlock"
+                ),
+                _ => format!(
+                    "these paths need more than the {MOST_LANES} virtual lanes of a port: set fabric.path-choice to \"table\""
+                ),
+            };
+            let key = match routes.choice {
+                PathChoice::Table => at("fabric.routing"),
+                _ => at("fabric.path-choice"),
+            };
+            return Err(ScenarioError::new(key, error.to_string()).with_hint(hint));
+        }
+        routes.report.dependency_cycle = Some(cycle.iter().map(|(port, _)| *port).collect());
+    } else {
+        routes.report.dependency_cycle = None;
+    }
+    // A class of service has no more lanes than it needs.
+    routes.steps = Some(steps.with_lanes(found.needed.min(data_vls)));
+    Ok(routes)
+}
