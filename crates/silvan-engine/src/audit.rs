@@ -19,7 +19,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// The first invariant that does not hold.
     pub fn audit(&self) -> Result<(), InvariantError> {
         let whole = self.whole();
-        whole.audit(self.stats.payload_beyond_boundary())?;
+        let held = self.plane.reordering.as_ref();
+        let held = held.map_or(0, |reordering| reordering.held());
+        whole.audit(self.stats.payload_beyond_boundary() + held)?;
         self.audit_order()?;
         self.audit_extensions()
     }

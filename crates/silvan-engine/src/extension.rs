@@ -85,6 +85,14 @@ impl Extensions {
         self.free.push(number);
     }
 
+    /// When the injection of a data packet started, in ps.
+    pub fn sent(&self, packet: &Packet) -> u64 {
+        match packet.is(EXTENDED) {
+            true => self.records[packet.born as u32 as usize].sent,
+            false => packet.born_only(),
+        }
+    }
+
     /// Frees the record of a packet that is discarded.
     pub fn discard(&mut self, packet: &Packet) {
         if packet.is(EXTENDED) {

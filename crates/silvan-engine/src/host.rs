@@ -246,6 +246,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             flags: if offer.last { LAST } else { 0 },
         };
         let packet = Packet::new(now, host, destination, kind);
+        if !F::LOOKAHEAD {
+            if let Some(reordering) = &mut self.plane.reordering {
+                reordering.sent(now, &packet);
+            }
+        }
         let packet = if self.extends_packets() {
             self.extended(now, host, &offer, packet)
         } else {
@@ -465,31 +470,41 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else {
             packet
         };
-        self.stats.record(
-            Delivery {
-                done,
-                host: to,
-                payload,
-                latency: done - packet.born,
-                source: packet.source(),
-                class: packet.class(),
-                hops: packet.hops(),
-                marked: packet.is(MARKED),
-            },
-            &mut plane.hosts[to as usize],
-        );
-        let receives = C::ACTIVE && self.needs.receive;
-        if !F::LOOKAHEAD && (self.workload.needs_delivery() || receives) {
-            let slot = self.plane.events.store_packet(packet);
-            self.plane
-                .events
-                .push(Event::new(done, phase::DELIVERED, to, slot));
+        let delivery = Delivery {
+            done,
+            host: to,
+            payload,
+            latency: done - packet.born,
+            source: packet.source(),
+            class: packet.class(),
+            hops: packet.hops(),
+            marked: packet.is(MARKED),
+        };
+        if !F::LOOKAHEAD && plane.reordering.is_some() {
+            self.arrive(delivery, packet);
+        } else {
+            self.hand_over(delivery, packet);
         }
         if self.notifications.wants(&packet) {
             self.answer(now, done, to, &packet, payload);
         }
         if extends {
             self.plane.extensions.release_detached();
+        }
+    }
+
+    /// Counts a delivery, and schedules its event where there is one.
+    #[inline(always)]
+    pub(crate) fn hand_over(&mut self, delivery: Delivery, packet: Packet) {
+        let (done, to) = (delivery.done, delivery.host);
+        let host = &mut self.plane.hosts[to as usize];
+        self.stats.record(delivery, host);
+        let receives = C::ACTIVE && self.needs.receive;
+        if !F::LOOKAHEAD && (self.workload.needs_delivery() || receives) {
+            let slot = self.plane.events.store_packet(packet);
+            self.plane
+                .events
+                .push(Event::new(done, phase::DELIVERED, to, slot));
         }
     }
 

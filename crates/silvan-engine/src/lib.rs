@@ -48,6 +48,7 @@ mod prefetching;
 mod readings;
 mod reconfiguration;
 mod records;
+mod reordering;
 mod resident;
 mod routing;
 mod stats;

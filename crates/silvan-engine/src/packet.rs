@@ -159,6 +159,11 @@ impl Packet {
         (self.born >> WAYPOINT_SHIFT << 8 | self.rest >> WAYPOINT_SHIFT) as u16
     }
 
+    /// `born` without the bits of the waypoint.
+    pub fn born_only(&self) -> u64 {
+        self.born & BELOW_WAYPOINT
+    }
+
     /// Sets it. A delivered packet has none, so that `born` is whole then.
     pub fn set_waypoint(&mut self, waypoint: u16) {
         let waypoint = u64::from(waypoint);

@@ -13,6 +13,7 @@ use crate::partition::{REMOTE, Remote};
 use crate::prefetching::WorkingSet;
 use crate::reconfiguration::Reconfiguration;
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow};
+use crate::reordering::Reordering;
 use crate::routing::{CHOOSE, Routing};
 use crate::table::Table;
 use crate::variant::{EngineVariant, General};
@@ -104,6 +105,8 @@ pub(crate) struct Plane {
     /// The tables, or heads in flight, have been reconfigured.
     pub redirect: bool,
     pub routing: Routing,
+    /// The order of arrivals, where paths differ from packet to packet.
+    pub reordering: Option<Box<Reordering>>,
     /// The other parts of a partitioned fabric.
     pub remote: Remote,
     pub overflow: Overflow,
@@ -501,6 +504,7 @@ impl Plane {
             + self.queues.capacity() * size_of::<Queue>()
             + self.tables.capacity()
             + self.routing.bytes()
+            + self.reordering.as_ref().map_or(0, |order| order.bytes())
             + self.overflow.bytes()
             + self.pool.bytes()
             + self.extensions.bytes()

@@ -106,12 +106,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// If there is no such host.
     pub fn host_counters(&self, host: HostId) -> HostCounters {
         let record = &self.plane.hosts[self.plane.known_host(host) as usize];
+        let reordering = self.plane.reordering.as_ref();
         HostCounters {
             injected_bytes: record.injected,
             delivered_bytes: record.delivered,
             delivered_packets: record.delivered_packets,
             fecn_received: record.fecn_received,
             becn_received: record.becn_received,
+            reordered_packets: reordering.map_or(0, |order| order.reordered(host)),
+            most_held_bytes: reordering.map_or(0, |order| order.most_held(host)),
         }
     }
 

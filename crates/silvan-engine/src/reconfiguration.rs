@@ -143,8 +143,12 @@ impl Plane {
     pub(crate) fn count(&mut self, port: u32, packet: &Packet, one: impl FnOnce(&mut Discards)) {
         self.prepare_reconfiguration();
         one(&mut self.reconfiguration.counts[port as usize]);
+        let born = self.extensions.sent(packet);
         self.extensions.discard(packet);
         if !packet.is(CONTROL) {
+            if let Some(reordering) = &mut self.reordering {
+                reordering.lost(born, packet);
+            }
             self.reconfiguration.payload += u64::from(packet.wire()) - u64::from(self.header);
         }
     }

@@ -5,9 +5,11 @@
 //! change, a packet waits in the queue of its next lane while it occupies space on its last one, and
 //! changes to the next when it starts.
 
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::SplitMix64;
 use silvan_cc::hooks::{Candidate, SourceControl, SwitchControl};
 use silvan_core::{HostId, PortId, PortNumber};
-use silvan_fabric::routing::{Alternatives, LaneSteps, PathLanes, Routes};
+use silvan_fabric::routing::{Alternatives, LaneSteps, PathChoice, PathLanes, Routes};
 use silvan_fabric::{Fabric, Node};
 
 use crate::detours::Detours;
@@ -58,6 +60,13 @@ pub(crate) struct Routing {
     choices: Vec<Choice>,
     /// Local ports of all groups.
     members: Vec<u8>,
+    /// How a switch chooses among them.
+    policy: PathChoice,
+    /// Next member of each group, at the place of its first one.
+    turns: Vec<u8>,
+    /// Random numbers of each element; the first one is its salt.
+    streams: Vec<SplitMix64>,
+    salts: Vec<u64>,
 }
 
 /// Lanes that go up at each switch where the kind of the cable does not increase.
@@ -203,6 +212,9 @@ impl Routing {
             + self.detours.as_ref().map_or(0, |detours| detours.bytes())
             + self.choices.capacity() * size_of::<Choice>()
             + self.members.capacity()
+            + self.turns.capacity()
+            + self.salts.capacity() * 8
+            + self.streams.capacity() * size_of::<SplitMix64>()
     }
 }
 
@@ -216,7 +228,7 @@ impl Plane {
             self.add_steps(fabric, steps, config);
         }
         if let Some(alternatives) = routes.alternatives {
-            self.add_choices(fabric, alternatives);
+            self.add_choices(fabric, alternatives, routes.choice, config.seed);
         }
         if let Some(waypoints) = routes.waypoints {
             self.add_detours(fabric, waypoints, routes.choice, config.seed);
@@ -339,9 +351,20 @@ impl Plane {
         }
     }
 
-    fn add_choices(&mut self, fabric: &Fabric, alternatives: &Alternatives) {
+    fn add_choices(
+        &mut self,
+        fabric: &Fabric,
+        alternatives: &Alternatives,
+        choice: PathChoice,
+        seed: u64,
+    ) {
         let routing = &mut self.routing;
         routing.choices = vec![Choice::default(); self.tables.len()];
+        routing.policy = choice;
+        let mut seeds = SplitMix64::seed_from_u64(seed);
+        routing.salts = (0..self.elements.len()).map(|_| seeds.next_u64()).collect();
+        let salts = routing.salts.iter();
+        routing.streams = salts.map(|salt| SplitMix64::seed_from_u64(*salt)).collect();
         // The groups of one switch are few, and the same for many destinations.
         let mut known: Vec<(&[PortNumber], u32)> = Vec::new();
         for switch in fabric.switch_ids() {
@@ -373,6 +396,7 @@ impl Plane {
                 self.tables[entry] = CHOOSE;
             }
         }
+        routing.turns = vec![0; routing.members.len()];
     }
 
     /// Of the ports that lead to the packet's destination, the one with the fewest bytes ahead of
@@ -385,6 +409,38 @@ impl Plane {
             .map(|local| (ahead(local), local != default_port, local))
             .min();
         best.map(|(_, _, local)| local)
+    }
+
+    /// One of the ports that lead to the packet's destination, regardless of what is ahead on them. `None` if all are closed.
+    fn choose_blindly(
+        &mut self,
+        element: u32,
+        base: u32,
+        entry: usize,
+        packet: &Packet,
+    ) -> Option<u8> {
+        let open = self.open_members(base, entry).count() as u64;
+        if open == 0 {
+            return None;
+        }
+        let routing = &mut self.routing;
+        let scaled = |random: u64| (u128::from(random) * u128::from(open)) >> 64;
+        let index = match routing.policy {
+            PathChoice::Ecmp => {
+                let ends = u64::from(packet.destination()) << 32 | u64::from(packet.source());
+                let class = u64::from(packet.class()) << 48;
+                let salt = routing.salts[element as usize];
+                scaled(SplitMix64::seed_from_u64(ends ^ class ^ salt).next_u64()) as usize
+            }
+            PathChoice::SprayRoundRobin => {
+                let turn = &mut routing.turns[routing.choices[entry].first as usize];
+                let index = u64::from(*turn) % open;
+                *turn = (index + 1) as u8;
+                index as usize
+            }
+            _ => scaled(routing.streams[element as usize].next_u64()) as usize,
+        };
+        self.open_members(base, entry).nth(index)
     }
 
     /// The alternatives of an entry that are not closed, as local outputs.
@@ -499,7 +555,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 return Some(local);
             }
         }
-        plane.choose(head.time, base, entry, vl)
+        if plane.routing.policy == PathChoice::Adaptive {
+            return plane.choose(head.time, base, entry, vl);
+        }
+        let element = plane.ins[head.port as usize].element;
+        plane.choose_blindly(element, base, entry, &head.packet)
     }
 
     /// The choice of the scheme at the switch, if it makes one.

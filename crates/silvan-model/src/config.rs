@@ -158,6 +158,8 @@ pub struct HostParams {
     pub sink_rate: Option<Rate>,
     /// When the sink begins to receive a packet.
     pub sink: Sink,
+    /// Whether packets of a flow are delivered in the order in which they were sent.
+    pub in_order: bool,
     /// Receive buffer per virtual lane; counted in whole 64-byte credits.
     pub receive_buffer: Bytes,
     /// From a packet being taken in to the credit being usable at the switch, beyond the propagation
@@ -171,6 +173,7 @@ impl Default for HostParams {
             injection_rate: None,
             sink_rate: None,
             sink: Sink::StoreAndForward,
+            in_order: false,
             receive_buffer: Bytes::from_bytes(16 << 10),
             credit_delay: Span::from_ns(100),
         }
@@ -445,7 +448,7 @@ impl EngineConfig {
             if routes.lanes.is_some() {
                 return Err(BuildError::LanesAndAlternatives);
             }
-            if self.feedback.carrier == BecnCarrier::AckPerMessage {
+            if routes.choice.reorders() && self.feedback.carrier == BecnCarrier::AckPerMessage {
                 return Err(BuildError::MessagesOutOfOrder);
             }
         }

@@ -28,6 +28,10 @@ pub struct HostCounters {
     pub fecn_received: u64,
     /// Notifications received with BECN.
     pub becn_received: u64,
+    /// Data packets that arrived after later ones of their flow; counted where paths differ from packet to packet.
+    pub reordered_packets: u64,
+    /// Most payload that waited for earlier packets of its flow at once, where a host delivers in order.
+    pub most_held_bytes: u64,
 }
 
 /// What happens to packets that are on a port's cable when it closes.

@@ -112,6 +112,9 @@ pub struct Summary {
     /// Packets that switches discarded for want of a forwarding entry, the warm-up included; always 0
     /// unless the scenario allows them.
     pub unroutable_packets: u64,
+    /// Data packets that arrived after later ones of their flow, the warm-up included; 0 where all packets of
+    /// a flow take one path.
+    pub reordered_packets: u64,
     /// Ports of the fabric.
     pub ports: u64,
     /// Memory of the data plane at the end, in bytes.
@@ -470,6 +473,13 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn reordered_packets(&self) -> u64 {
+        let hosts = self.scenario.fabric().host_ids();
+        hosts
+            .map(|host| self.engine.host_counters(host).reordered_packets)
+            .sum()
+    }
+
     fn unroutable_packets(&self) -> u64 {
         let ports = self.scenario.fabric().ports.ids();
         ports
@@ -493,6 +503,7 @@ impl<'a> Run<'a> {
             delivered_packets: self.engine.delivered_packets(),
             delivered_bytes: measurement.delivered_bytes(self.engine.as_ref()),
             unroutable_packets: self.unroutable_packets(),
+            reordered_packets: self.reordered_packets(),
             ports,
             memory_bytes: memory,
             bytes_per_port: memory as f64 / ports.max(1) as f64,

@@ -171,6 +171,13 @@ impl Measurement<'_> {
         table.push("delivered_packets", counted(|host| host.delivered_packets));
         table.push("fecn_received", counted(|host| host.fecn_received));
         table.push("becn_received", counted(|host| host.becn_received));
+        if self.scenario.forwarding().choice.reorders() {
+            table.push("reordered_packets", counted(|host| host.reordered_packets));
+            if self.scenario.file().host.in_order {
+                let most = counters.iter().map(|host| host.most_held_bytes);
+                table.push("most_held_bytes", most.collect::<Vec<_>>());
+            }
+        }
         if self.scenario.file().probe.latency == LatencyStats::Host {
             let latencies: Vec<_> = ids().map(|id| engine.latency_of_host(id)).collect();
             push_latencies(&mut table, &latencies);

@@ -20,6 +20,7 @@ use crate::partition::Remote;
 use crate::prefetching::WorkingSet;
 use crate::reconfiguration::Reconfiguration;
 use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow, Sender};
+use crate::reordering::Reordering;
 use crate::routing::Routing;
 use crate::table::Table;
 use crate::vlarb::VlTables;
@@ -99,6 +100,10 @@ impl Plane {
             redirect: false,
             working_set: WorkingSet::FitsFirstCache,
             routing: Routing::default(),
+            reordering: routes
+                .choice
+                .reorders()
+                .then(|| Box::new(Reordering::new(fabric.host_count(), config.host.in_order))),
             remote: Remote::default(),
             overflow: Overflow::default(),
             extensions: Extensions::default(),

@@ -7,6 +7,7 @@
 
 mod common;
 mod script;
+mod spraying;
 
 mod alternation;
 mod bypass;

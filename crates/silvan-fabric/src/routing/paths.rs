@@ -17,6 +17,14 @@ pub enum PathChoice {
     /// those waiting in the switch and those in the buffer behind the cable. The table's own port wins ties. Packets
     /// of a flow may overtake each other.
     Adaptive,
+    /// Each switch, among the ports that start a shortest path, by a hash of source, destination and traffic class: all packets
+    /// of a flow take one path (C. Hopps, RFC 2992).
+    Ecmp,
+    /// Each switch, among these ports, for each packet: a random one (A. Dixit, P. Prakash, Y. C. Hu, R. R. Kompella, "On
+    /// the impact of packet spraying in data center networks", INFOCOM 2013).
+    SprayRandom,
+    /// The same in turn, for all packets with the same choice.
+    SprayRoundRobin,
     /// The source's switch, for each packet: by the tables to the switch of a random host, and from there by the tables to
     /// the destination (L. G. Valiant, "A scheme for fast parallel communication", SIAM Journal on Computing 11(2),
     /// 1982).
@@ -36,6 +44,19 @@ pub enum PathChoice {
 }
 
 impl PathChoice {
+    /// Whether each switch chooses among the ports that start a shortest path.
+    pub fn is_among_shortest(self) -> bool {
+        matches!(
+            self,
+            Self::Adaptive | Self::Ecmp | Self::SprayRandom | Self::SprayRoundRobin
+        )
+    }
+
+    /// Whether packets of a flow may overtake each other.
+    pub fn reorders(self) -> bool {
+        !matches!(self, Self::Table | Self::Ecmp)
+    }
+
     /// Whether paths can be longer than those of the tables.
     pub fn is_non_minimal(self) -> bool {
         matches!(self, Self::Valiant | Self::UgalL | Self::UgalG | Self::Par)

@@ -31,10 +31,8 @@ pub(super) fn add_choices(
         }
         PathChoice::Table => Ok(routes),
         _ if file.fabric.routing() == Routing::None => Ok(routes),
-        PathChoice::Adaptive => adaptive(file, fabric, routes, options),
-        PathChoice::Valiant | PathChoice::UgalL | PathChoice::UgalG | PathChoice::Par => {
-            over_waypoints(file, fabric, routes)
-        }
+        choice if choice.is_among_shortest() => among_shortest(file, fabric, routes, options),
+        _ => over_waypoints(file, fabric, routes),
     }
 }
 
@@ -42,35 +40,49 @@ fn refused(message: impl Into<String>, hint: impl Into<String>) -> ScenarioError
     ScenarioError::new(at("fabric.path-choice"), message).with_hint(hint)
 }
 
-/// The ports that start a shortest path.
-fn adaptive(
+/// The ports that start a shortest path: on the lanes of the traffic where they cannot deadlock, otherwise on lanes that go
+/// up on the way.
+fn among_shortest(
     file: &ScenarioFile,
     fabric: &Fabric,
     mut routes: CheckedRoutes,
     options: CheckOptions,
 ) -> Result<CheckedRoutes, ScenarioError> {
-    let hint = "leave it out, or use it in a fat tree";
     if file.fabric.routing() == Routing::DimensionOrder {
-        return Err(refused(
-            "dimension-order routes leave nothing to choose",
-            hint,
-        ));
+        let message = "dimension-order routes leave nothing to choose";
+        let hint = "set fabric.routing to \"min-hop\", or leave it out";
+        return Err(refused(message, hint));
     }
     if routes.lanes.is_some() {
         let message = "switches cannot choose where the lane is that of the path";
-        return Err(refused(message, hint));
+        return Err(refused(message, "leave it out, or use it in a fat tree"));
     }
     let found = routing::minimal_alternatives(fabric).map_err(|error| cannot_route(&error))?;
-    let with = Routes {
+    let on_one_lane = Routes {
         alternatives: Some(&found),
         choice: file.fabric.path_choice,
         ..(&routes.tables).into()
     };
-    let report = check(fabric, with, options);
-    routes.report = report.map_err(|error| refused(error.to_string(), hint))?;
+    let strict = CheckOptions {
+        allow_cycles: false,
+        ..options
+    };
+    let report = check(fabric, on_one_lane, strict);
     routes.alternatives = Some(found);
     routes.choice = file.fabric.path_choice;
-    Ok(routes)
+    match report {
+        Ok(report) => {
+            routes.report = report;
+            Ok(routes)
+        }
+        Err(RouteError::DependencyCycle { .. }) => {
+            let topology = file.fabric.topology.as_ref();
+            let steps = topology.map(|topology| topology.lane_steps(fabric));
+            let steps = steps.unwrap_or_else(|| LaneSteps::equal(fabric));
+            on_steps(file, fabric, routes, steps)
+        }
+        Err(error) => Err(refused(error.to_string(), "leave it out")),
+    }
 }
 
 /// The switches that packets can be sent over, and the lanes that go up on the way.

@@ -42,6 +42,7 @@ pub(crate) fn build_engine(file: &ScenarioFile) -> Result<EngineConfig, Scenario
             injection_rate: file.host.injection_rate.value(),
             sink_rate: file.host.sink_rate.value(),
             sink: file.host.sink,
+            in_order: file.host.in_order,
             receive_buffer: file.host.receive_buffer,
             credit_delay: file.host.credit_delay,
         },

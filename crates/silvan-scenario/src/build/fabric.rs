@@ -139,6 +139,7 @@ pub(crate) fn build_routes(
     let lanes = lanes.filter(|lanes| match section.routing() {
         _ if section.path_choice.is_non_minimal() => false,
         Routing::DimensionOrder => has_datelines(file),
+        Routing::LayeredMinHop if section.path_choice != PathChoice::Table => false,
         Routing::LayeredMinHop => lanes.lanes() <= file.vl.data_vls,
         _ => true,
     });
@@ -174,7 +175,11 @@ pub(crate) fn build_routes(
 
 /// Whether the lane of a packet goes up along its way.
 pub(crate) fn has_steps(section: &FabricSection) -> bool {
-    section.path_choice.is_non_minimal() || section.routing() == Routing::GroupMinimal
+    let routing = section.routing();
+    section.path_choice.is_non_minimal()
+        || routing == Routing::GroupMinimal
+        || (section.path_choice.is_among_shortest()
+            && matches!(routing, Routing::LayeredMinHop | Routing::MinHop))
 }
 
 /// Tables and, on a torus, the lanes of its datelines, or those that are given to paths.

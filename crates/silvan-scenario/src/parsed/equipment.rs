@@ -152,6 +152,11 @@ pub struct HostSection {
     pub sink_rate: Limit<Rate>,
     /// When the sink begins to receive a packet.
     pub sink: Sink,
+    /// Whether packets of a flow, what one host sends to another in one traffic class, are delivered in the order in which they
+    /// were sent: where paths differ from packet to packet (`fabric.path-choice`), a packet waits for earlier ones. Its
+    /// credits return, and notifications are sent, when it arrives.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_order: bool,
     /// Receive buffer per virtual lane; whole 64-byte credits of it count.
     #[schemars(with = "schema::BytesText")]
     pub receive_buffer: Bytes,
@@ -169,6 +174,7 @@ impl Default for HostSection {
             send_queue: SendQueue::default(),
             sink_rate: params.sink_rate.into(),
             sink: params.sink,
+            in_order: params.in_order,
             receive_buffer: params.receive_buffer,
             credit_delay: params.credit_delay,
         }

@@ -248,8 +248,8 @@ fn adaptive_routing_wants_a_fat_tree() {
     ));
     assert_eq!(
         refused,
-        "file.toml:6: fabric.path-choice: dimension-order routes leave nothing to choose (hint: leave \
-         it out, or use it in a fat tree)"
+        "file.toml:6: fabric.path-choice: dimension-order routes leave nothing to choose (hint: set \
+         fabric.routing to \"min-hop\", or leave it out)"
     );
     let ring = "[fabric]\ngenerator = \"ring\"\nswitches = 4\nhosts-per-switch = 1\n\
                 routing = \"min-hop\"\npath-choice = \"adaptive\"\nallow-credit-loops = ";
@@ -286,15 +286,14 @@ fn layered_routes_say_how_many_lanes_suffice() {
     assert!(with(lanes).is_ok() && with(lanes + 1).is_ok());
     assert!(with(lanes - 1).is_err());
     assert!(read(&format!("{dragonfly}allow-credit-loops = true\n")).is_ok());
-    let choosing = message(&format!(
-        "{dragonfly}path-choice = \"adaptive\"\n[vl]\ndata-vls = {lanes}\n"
-    ));
-    assert!(
-        choosing.contains(
-            "fabric.path-choice: switches cannot choose where the lane is that of the path"
-        ),
-        "{choosing}"
-    );
+    for choice in ["adaptive", "spray-random", "spray-round-robin", "ecmp"] {
+        let with = |lanes: u8| {
+            format!("{dragonfly}path-choice = \"{choice}\"\n[vl]\ndata-vls = {lanes}\n")
+        };
+        let refused = message(&with(1));
+        assert!(refused.contains("set vl.data-vls to 2,"), "{refused}");
+        assert!(read(&with(2)).is_ok());
+    }
 }
 
 /// The lanes that suffice are in the hint, as many as the tests of `silvan-fabric` count for these paths.

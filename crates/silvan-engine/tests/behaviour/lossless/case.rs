@@ -262,6 +262,7 @@ fn configs() -> impl Strategy<Value = EngineConfig> {
         let host = (rates(), rates(), sink, buffers(wire), spans(300)).prop_map(
             |(injection_rate, sink_rate, sink, receive_buffer, credit_delay)| HostParams {
                 sink,
+                in_order: false,
                 injection_rate,
                 sink_rate,
                 receive_buffer,

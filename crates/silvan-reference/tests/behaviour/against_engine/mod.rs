@@ -65,6 +65,7 @@ fn config(case: &Case) -> EngineConfig {
                 Sink::StoreAndForward => engine::Sink::StoreAndForward,
                 Sink::CutThrough => engine::Sink::CutThrough,
             },
+            in_order: false,
             receive_buffer: host.receive_buffer,
             credit_delay: host.credit_delay,
         },

@@ -1,0 +1,172 @@
+//! Packets of a flow that arrive after later ones, where paths differ from packet to packet.
+//!
+//! A flow is what one host sends to another in one traffic class. A packet is reordered if one of its flow that was sent
+//! later has arrived before it (RFC 4737, section 3.3). A destination that delivers in order holds packets until all
+//! earlier ones of their flow have arrived, beyond its receive buffer, whose credits it returns on arrival.
+
+use std::collections::VecDeque;
+
+use silvan_cc::hooks::{SourceControl, SwitchControl};
+use silvan_core::HostId;
+
+use crate::engine::Engine;
+use crate::packet::{CONTROL, Packet};
+use crate::stats::Delivery;
+use crate::variant::EngineVariant;
+use crate::workload::Workload;
+
+/// The order in which packets arrive, at all hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct Reordering {
+    hosts: Vec<Receiver>,
+    /// Whether packets are delivered in order.
+    in_order: bool,
+    /// Those that the last arrival has released.
+    ready: Vec<(Delivery, Packet)>,
+}
+
+/// What one host receives.
+#[derive(Clone, Debug, Default)]
+struct Receiver {
+    /// Class and source of each flow, in order.
+    keys: Vec<(u16, u32)>,
+    flows: Vec<FlowOrder>,
+    reordered: u64,
+    /// Payload held at present, and the most so far.
+    held: u64,
+    most_held: u64,
+}
+
+/// One flow at its destination.
+#[derive(Clone, Debug, Default)]
+struct FlowOrder {
+    /// When the latest packet that has arrived was sent.
+    newest: u64,
+    /// When the last packet was delivered in order.
+    delivered: u64,
+    /// When the packets were sent that have not been delivered in order.
+    outstanding: VecDeque<u64>,
+    held: Vec<(u64, Delivery, Packet)>,
+}
+
+impl Receiver {
+    fn flow(&mut self, class: u16, source: u32) -> &mut FlowOrder {
+        let key = (class, source);
+        let place = self.keys.binary_search(&key).unwrap_or_else(|place| {
+            self.keys.insert(place, key);
+            self.flows.insert(place, FlowOrder::default());
+            place
+        });
+        &mut self.flows[place]
+    }
+}
+
+impl Reordering {
+    pub fn new(hosts: usize, in_order: bool) -> Self {
+        Self {
+            hosts: vec![Receiver::default(); hosts],
+            in_order,
+            ready: Vec::new(),
+        }
+    }
+
+    /// Packets that arrived at a host after later ones of their flow.
+    pub fn reordered(&self, host: HostId) -> u64 {
+        self.hosts[host.index()].reordered
+    }
+
+    /// Most payload that a host has held at once, in bytes.
+    pub fn most_held(&self, host: HostId) -> u64 {
+        self.hosts[host.index()].most_held
+    }
+
+    /// Payload that all hosts hold.
+    pub fn held(&self) -> u64 {
+        self.hosts.iter().map(|host| host.held).sum()
+    }
+
+    /// A data packet is sent.
+    pub fn sent(&mut self, now: u64, packet: &Packet) {
+        if self.in_order {
+            let receiver = &mut self.hosts[packet.destination() as usize];
+            let flow = receiver.flow(packet.class(), packet.source());
+            flow.outstanding.push_back(now);
+        }
+    }
+
+    /// A data packet that was sent at `born` will not arrive.
+    pub fn lost(&mut self, born: u64, packet: &Packet) {
+        let Some(receiver) = self.hosts.get_mut(packet.destination() as usize) else {
+            return;
+        };
+        if self.in_order {
+            let flow = receiver.flow(packet.class(), packet.source());
+            flow.outstanding.retain(|sent| *sent != born);
+        }
+    }
+
+    /// A data packet has arrived. `ready` has what is delivered then.
+    fn arrive(&mut self, delivery: Delivery, packet: Packet) {
+        let receiver = &mut self.hosts[delivery.host as usize];
+        let flow = receiver.flow(delivery.class, delivery.source);
+        let is_late = packet.born < flow.newest;
+        flow.newest = flow.newest.max(packet.born);
+        if !self.in_order {
+            receiver.reordered += u64::from(is_late);
+            self.ready.push((delivery, packet));
+            return;
+        }
+        flow.held.push((packet.born, delivery, packet));
+        let mut released = 0;
+        while let Some(&next) = flow.outstanding.front() {
+            let Some(place) = flow.held.iter().position(|(born, ..)| *born == next) else {
+                break;
+            };
+            flow.outstanding.pop_front();
+            let (_, mut delivery, packet) = flow.held.swap_remove(place);
+            // Events of one instant have no order: packets released together are delivered a picosecond apart.
+            let done = delivery.done.max(flow.delivered + 1);
+            flow.delivered = done;
+            delivery.latency += done - delivery.done;
+            delivery.done = done;
+            released += u64::from(delivery.payload);
+            self.ready.push((delivery, packet));
+        }
+        receiver.reordered += u64::from(is_late);
+        // What is delivered at once is not held.
+        receiver.held += u64::from(delivery.payload);
+        receiver.held -= released;
+        receiver.most_held = receiver.most_held.max(receiver.held);
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let of_flow = |flow: &FlowOrder| {
+            flow.outstanding.capacity() * 8
+                + flow.held.capacity() * size_of::<(u64, Delivery, Packet)>()
+        };
+        let of_host = |host: &Receiver| {
+            host.keys.capacity() * size_of::<(u16, u32)>()
+                + host.flows.capacity() * size_of::<FlowOrder>()
+                + host.flows.iter().map(of_flow).sum::<usize>()
+        };
+        self.hosts.capacity() * size_of::<Receiver>()
+            + self.hosts.iter().map(of_host).sum::<usize>()
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
+    /// Counts an arrival, and delivers what need not wait for earlier packets.
+    #[inline(never)]
+    pub(crate) fn arrive(&mut self, delivery: Delivery, packet: Packet) {
+        debug_assert!(!packet.is(CONTROL), "notifications have no order");
+        let Some(mut reordering) = self.plane.reordering.take() else {
+            return;
+        };
+        reordering.arrive(delivery, packet);
+        for (delivery, packet) in reordering.ready.drain(..) {
+            self.hand_over(delivery, packet);
+        }
+        self.plane.reordering = Some(reordering);
+    }
+}
