@@ -33,6 +33,18 @@ struct Trunk {
 }
 
 impl Case {
+    /// Parameters and flows for a fabric from elsewhere.
+    pub fn of(parameters: Parameters, mtu: Bytes, flows: Vec<Flow>) -> Self {
+        Self {
+            trunks: Vec::new(),
+            hosts: Vec::new(),
+            mtu,
+            parameters,
+            kinds: None,
+            flows,
+        }
+    }
+
     /// The same case with equal cables, packets and starts, so that many things happen at one
     /// instant and their order decides.
     pub fn in_step(mut self) -> Self {

@@ -1,6 +1,7 @@
 //! The engine against the reference model, on random small fabrics.
 
 mod case;
+mod topologies;
 mod traffic;
 
 use std::collections::BTreeSet;
