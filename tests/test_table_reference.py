@@ -36,7 +36,13 @@ def every_table() -> dict[str, set[str]]:
     message = {"message": "4 KiB", "from": "host-0001", "to": ["host-0002"]}
     barrier = {"kind": "barrier", "hosts": ["host-0005", "host-0006"], "name": "barrier"}
     scenario = silvan.Scenario(
-        fabric={"generator": "single-switch", "hosts": 8, "unreachable": "drop"},
+        fabric={
+            "generator": "single-switch",
+            "hosts": 8,
+            "unreachable": "drop",
+            "path-choice": "spray-random",
+        },
+        host={"in-order": True},
         traffic={
             "incast": [{"to": "host-0000"}],
             "sequence": [message],

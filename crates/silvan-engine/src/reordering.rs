@@ -30,6 +30,9 @@ pub(crate) struct Reordering {
 struct Receiver {
     /// Class and source of each flow, in order.
     keys: Vec<(u16, u32)>,
+    /// When the latest packet that has arrived was sent, by flow.
+    newest: Vec<u64>,
+    /// By flow, where packets are delivered in order.
     flows: Vec<FlowOrder>,
     reordered: u64,
     /// Payload held at present, and the most so far.
@@ -40,8 +43,6 @@ struct Receiver {
 /// One flow at its destination.
 #[derive(Clone, Debug, Default)]
 struct FlowOrder {
-    /// When the latest packet that has arrived was sent.
-    newest: u64,
     /// When the last packet was delivered in order.
     delivered: u64,
     /// When the packets were sent that have not been delivered in order.
@@ -50,14 +51,17 @@ struct FlowOrder {
 }
 
 impl Receiver {
-    fn flow(&mut self, class: u16, source: u32) -> &mut FlowOrder {
+    /// Place of a flow among those of this host.
+    fn place(&mut self, class: u16, source: u32, in_order: bool) -> usize {
         let key = (class, source);
-        let place = self.keys.binary_search(&key).unwrap_or_else(|place| {
+        self.keys.binary_search(&key).unwrap_or_else(|place| {
             self.keys.insert(place, key);
-            self.flows.insert(place, FlowOrder::default());
+            self.newest.insert(place, 0);
+            if in_order {
+                self.flows.insert(place, FlowOrder::default());
+            }
             place
-        });
-        &mut self.flows[place]
+        })
     }
 }
 
@@ -89,8 +93,8 @@ impl Reordering {
     pub fn sent(&mut self, now: u64, packet: &Packet) {
         if self.in_order {
             let receiver = &mut self.hosts[packet.destination() as usize];
-            let flow = receiver.flow(packet.class(), packet.source());
-            flow.outstanding.push_back(now);
+            let place = receiver.place(packet.class(), packet.source(), true);
+            receiver.flows[place].outstanding.push_back(now);
         }
     }
 
@@ -100,7 +104,8 @@ impl Reordering {
             return;
         };
         if self.in_order {
-            let flow = receiver.flow(packet.class(), packet.source());
+            let place = receiver.place(packet.class(), packet.source(), true);
+            let flow = &mut receiver.flows[place];
             flow.outstanding.retain(|sent| *sent != born);
         }
     }
@@ -108,14 +113,15 @@ impl Reordering {
     /// A data packet has arrived. `ready` has what is delivered then.
     fn arrive(&mut self, delivery: Delivery, packet: Packet) {
         let receiver = &mut self.hosts[delivery.host as usize];
-        let flow = receiver.flow(delivery.class, delivery.source);
-        let is_late = packet.born < flow.newest;
-        flow.newest = flow.newest.max(packet.born);
+        let place = receiver.place(delivery.class, delivery.source, self.in_order);
+        let newest = &mut receiver.newest[place];
+        receiver.reordered += u64::from(packet.born < *newest);
+        *newest = packet.born.max(*newest);
         if !self.in_order {
-            receiver.reordered += u64::from(is_late);
             self.ready.push((delivery, packet));
             return;
         }
+        let flow = &mut receiver.flows[place];
         flow.held.push((packet.born, delivery, packet));
         let mut released = 0;
         while let Some(&next) = flow.outstanding.front() {
@@ -132,7 +138,6 @@ impl Reordering {
             released += u64::from(delivery.payload);
             self.ready.push((delivery, packet));
         }
-        receiver.reordered += u64::from(is_late);
         // What is delivered at once is not held.
         receiver.held += u64::from(delivery.payload);
         receiver.held -= released;
@@ -147,6 +152,7 @@ impl Reordering {
         };
         let of_host = |host: &Receiver| {
             host.keys.capacity() * size_of::<(u16, u32)>()
+                + host.newest.capacity() * 8
                 + host.flows.capacity() * size_of::<FlowOrder>()
                 + host.flows.iter().map(of_flow).sum::<usize>()
         };

@@ -291,8 +291,8 @@ fn layered_routes_say_how_many_lanes_suffice() {
             format!("{dragonfly}path-choice = \"{choice}\"\n[vl]\ndata-vls = {lanes}\n")
         };
         let refused = message(&with(1));
-        assert!(refused.contains("set vl.data-vls to 2,"), "{refused}");
-        assert!(read(&with(2)).is_ok());
+        assert!(refused.contains("set vl.data-vls to 3,"), "{refused}");
+        assert!(read(&with(3)).is_ok());
     }
 }
 
