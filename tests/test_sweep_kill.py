@@ -91,7 +91,7 @@ def test_killed_at_any_moment_a_sweep_still_ends_the_same(
         if name != "wall_s":
             assert column_bytes(killed[name]) == column_bytes(whole[name]), name
     left = {path.name for path in out.iterdir()}
-    assert left == {"points", store.MANIFEST, store.POINTS}
+    assert left == {"points", store.MANIFEST, store.POINTS, "report.html"}
     assert list((out / "points").iterdir()) == []
 
 

@@ -170,7 +170,7 @@ def test_curves_of_a_sweep_lead_to_its_points(
         for load in LOADS
     ]
     assert [float(row["traffic.uniform.0.load"]) for row in rows] == list(LOADS)
-    assert [float(row["total_gbps (Gbit/s)"]) for row in rows] == pytest.approx(means)
+    assert [float(row["total delivered (Gbit/s)"]) for row in rows] == pytest.approx(means)
     _click(page, title, 0.998, 0.06 / 1.06)
     panel = page.get_by_role("complementary", name="Run behind a point")
     expect(panel).to_contain_text("traffic.uniform.0.load=0.3 seed 2")
@@ -201,6 +201,25 @@ def test_the_command_of_a_point_makes_it_again(
     again = silvan.Result.read(tmp_path / "results" / f"seed-{run.seed}")
     (row,) = [one for one in result.points.to_pylist() if one["hash"] == run.hash]
     assert int(again.hosts["delivered_bytes"].to_numpy().sum()) == row["delivered_bytes"]
+
+
+def test_the_command_shows_sweeps_and_reproductions(
+    swept: tuple[silvan.SweepResult, Path],
+    reproduction: tuple[ReproductionPlan, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result, path = swept
+    plan, figures = reproduction
+    shown = {path.parent: result.points.num_rows, figures: len(plan.runs)}
+    for place, (folder, runs) in enumerate(shown.items()):
+        out = tmp_path / f"{place}.html"
+        assert main(["view", str(folder), "--out", str(out), "--json"]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert printed == {"file": str(out), "bytes": out.stat().st_size, "runs": runs}
+    (tmp_path / "reproduction.json").write_text("{}")
+    assert main(["view", str(tmp_path), "--out", str(tmp_path / "a.html")]) == 2
+    assert "reproduction.json: no readable reproduction" in capsys.readouterr().err
 
 
 def test_a_report_is_for_everybody(open_page: Opener, report: Path) -> None:

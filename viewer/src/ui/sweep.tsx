@@ -32,7 +32,8 @@ export function SweepCurves(props: {
     measures.find((name) => isRate(name)) ?? measures[0] ?? "",
   );
   const axis = axes.find((one) => one.key === key);
-  const groups = axis && measure ? grouped(keys, axis, column, measure) : [];
+  const groups =
+    axis && measure ? grouped(keys, axis, column, measure, rateName(measure, measures)) : [];
   const shown = groups.slice(0, MOST_LINES);
   return (
     <>
@@ -108,12 +109,13 @@ interface Group {
   runs: number[][];
 }
 
-/** A curve for each combination of the other keys. */
+/** A curve for each combination of the other keys; a single one has a name of its own. */
 function grouped(
   keys: string[],
   axis: { key: string; numbers: number[] },
   column: (name: string) => Cell[],
   measure: string,
+  otherwise: string,
 ): Group[] {
   const others = keys
     .filter((name) => name !== axis.key)
@@ -122,7 +124,7 @@ function grouped(
   const groups = new Map<string, Map<number, number[]>>();
   axis.numbers.forEach((x, row) => {
     if (values[row] === null) return;
-    const label = others.map(([name, of]) => `${name} = ${of[row]}`).join(", ") || measure;
+    const label = others.map(([name, of]) => `${name} = ${of[row]}`).join(", ") || otherwise;
     const points = groups.get(label) ?? new Map<number, number[]>();
     groups.set(label, points);
     points.set(x, [...(points.get(x) ?? []), row]);
