@@ -112,6 +112,8 @@ class ScenarioWarning(UserWarning):
 class ScenarioError(SilvanError):
     """A scenario that cannot be read, or that asks for the impossible.
 
+    Each parameter is an attribute of the same name; what is not known is None.
+
     Parameters
     ----------
     message : str
@@ -126,8 +128,6 @@ class ScenarioError(SilvanError):
         The key at fault, such as ``"traffic.incast.0.to"``.
     column : int, optional
         The column in that line, in characters, counted from one.
-
-    Each is an attribute of the same name; what is not known is None.
 
     Examples
     --------
