@@ -22,7 +22,7 @@ from silvan.viewer.report import write_report
 from silvan.viewer.reproduction import reproduction_report
 from silvan.viewer.sweep import sweep_report
 from tests.viewer.conftest import SCENARIO, SMALL, Opener, downloaded, table_csv, wait_until_idle
-from tests.viewer.test_access import PHONE, findings
+from tests.viewer.test_access import PHONE, findings, missed, reached
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -226,6 +226,9 @@ def test_a_report_is_for_everybody(open_page: Opener, report: Path) -> None:
     page = open_page(report, "of=1", color_scheme="dark", **PHONE)
     assert findings(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    names = reached(page)
+    assert {"Report", "Show its map", "Download Points as CSV"} <= set(names)
+    assert missed(page) == []
 
 
 def test_a_report_prints_all_of_it(open_page: Opener, report: Path) -> None:
