@@ -124,3 +124,32 @@ fn hyper_x_delivers_the_closed_forms() {
         assert!(found >= 0.95 * level, "{choice}: {found:.4}, {level:.4}");
     }
 }
+
+/// Hosts of the switch at (x, y) send to those at (y, x), and those on the diagonal to each other.
+fn transpose(size: usize) -> String {
+    let switch = |x: usize, y: usize| y * size + x;
+    let mut to = vec![String::new(); 2 * size * size];
+    for (x, y, host) in (0..size).flat_map(|x| (0..size).flat_map(move |y| [(x, y, 0), (x, y, 1)]))
+    {
+        to[2 * switch(x, y) + host] = format!("\"host-{:04}\"", 2 * switch(y, x) + 1 - host);
+    }
+    let to = to.join(", ");
+    format!("[[traffic.permutation]]\npattern = \"given\"\nto = [{to}]\n")
+}
+
+/// In the order of dimensions the packets of row y turn at (y, y). In a mesh they come there over two cables, or over one at
+/// the ends, which their hosts share; in a HyperX each switch has a cable there for its two hosts.
+#[test]
+fn transpose_delivers_the_closed_forms_of_mesh_and_hyper_x() {
+    let size = 4;
+    let (hosts, diagonal) = ((2 * size * size) as f64, (2 * size) as f64);
+    let cables = (2 * size - 2) as f64;
+    let mesh = format!("generator = \"mesh\"\nsizes = [{size}, {size}]\nhosts-per-switch = 2");
+    let found = delivered(&mesh, "table", &transpose(size));
+    assert_close(found, (cables + diagonal) / hosts, 0.02, "mesh");
+    let hyper_x =
+        format!("generator = \"hyper-x\"\nsizes = [{size}, {size}]\nhosts-per-switch = 2");
+    let found = delivered(&hyper_x, "table", &transpose(size));
+    let others = (size * size - size) as f64;
+    assert_close(found, (others + diagonal) / hosts, 0.02, "hyper-x");
+}
