@@ -74,7 +74,7 @@ fn the_written_scenario_changes_as_the_scenario_does() {
             assert_eq!(changed, expected, "{name} with {key} = {value}");
         }
     }
-    assert!(accepted > 300, "only {accepted} overrides were possible");
+    assert!(accepted > 250, "only {accepted} overrides were possible");
 }
 
 /// Every value and list of values, by its path, as TOML.
