@@ -64,6 +64,28 @@ fn flow_key(from: HostId, sl: Sl) -> u64 {
     (from.index() as u64) << 4 | u64::from(sl.as_u8())
 }
 
+/// Takes a packet of a pair's first message, and says whether the pair has no more.
+fn emit(messages: &mut Messages, flows: &mut [Flow], pair: &mut Pair, bytes: u32) -> (Offer, bool) {
+    let flow = &mut flows[pair.flow as usize];
+    let slot = pair.head;
+    let message = messages.at_mut(slot);
+    message.left -= u64::from(bytes);
+    flow.sent += 1;
+    let last = message.left == 0;
+    let offer = Offer {
+        dst: flow.to,
+        bytes,
+        sl: flow.sl,
+        class: pair.class,
+        last,
+    };
+    if last {
+        flow.whole.push_back((flow.sent, slot));
+        pair.head = message.next;
+    }
+    (offer, pair.head == NONE)
+}
+
 impl Queues {
     pub fn new(hosts: usize, mtu: u64) -> Self {
         Self {
@@ -126,80 +148,69 @@ impl Queues {
         now: Time,
         gate: &mut G,
     ) -> Poll {
-        let queue = &mut self.hosts[host.index()];
+        let Self {
+            hosts, flows, mtu, ..
+        } = self;
+        let queue = &mut hosts[host.index()];
         let mut wait = Time::MAX;
-        let after = (Bound::Excluded(queue.last), Bound::Unbounded);
-        let mut chosen = None;
-        // First those after the one that sent last, then those up to it.
-        for round in 0..2 {
-            let range = if round == 0 {
-                queue.pairs.range_mut(after)
-            } else {
-                queue.pairs.range_mut(..=queue.last)
-            };
-            for (key, pair) in range {
-                if pair.release > now {
-                    wait = wait.min(pair.release);
-                    continue;
-                }
-                let flow = &self.flows[pair.flow as usize];
+        let mut payload = |pair: &mut Pair| {
+            let flow = &flows[pair.flow as usize];
+            if pair.release <= now {
                 pair.release = gate.release(flow.to, flow.sl);
-                if pair.release > now {
-                    wait = wait.min(pair.release);
-                    continue;
+            }
+            if pair.release > now {
+                wait = wait.min(pair.release);
+                return None;
+            }
+            let bytes = messages.at(pair.head).left.min(*mtu) as u32;
+            gate.lane_open(flow.sl, bytes).then_some(bytes)
+        };
+        // Most hosts have one pair at a time, which is found without a search.
+        if queue.pairs.len() == 1
+            && let Some(mut first) = queue.pairs.first_entry()
+        {
+            if let Some(bytes) = payload(first.get_mut()) {
+                queue.last = *first.key();
+                let (offer, is_empty) = emit(messages, flows, first.get_mut(), bytes);
+                if is_empty {
+                    first.remove();
                 }
-                let bytes = messages.at(pair.head).left.min(self.mtu) as u32;
-                if gate.lane_open(flow.sl, bytes) {
+                return Poll::Send(offer);
+            }
+        } else {
+            // First those after the one that sent last, then those up to it.
+            let after = (Bound::Excluded(queue.last), Bound::Unbounded);
+            let mut chosen = None;
+            for (key, pair) in queue.pairs.range_mut(after) {
+                if let Some(bytes) = payload(pair) {
                     chosen = Some((*key, bytes));
                     break;
                 }
             }
-            if chosen.is_some() {
-                break;
+            if chosen.is_none() {
+                for (key, pair) in queue.pairs.range_mut(..=queue.last) {
+                    if let Some(bytes) = payload(pair) {
+                        chosen = Some((*key, bytes));
+                        break;
+                    }
+                }
+            }
+            if let Some((key, bytes)) = chosen {
+                queue.last = key;
+                // The key comes from this very map.
+                let pair = queue.pairs.get_mut(&key).expect("a pair just found");
+                let (offer, is_empty) = emit(messages, flows, pair, bytes);
+                if is_empty {
+                    queue.pairs.remove(&key);
+                }
+                return Poll::Send(offer);
             }
         }
-        let Some((key, bytes)) = chosen else {
-            return if wait == Time::MAX {
-                Poll::Idle
-            } else {
-                Poll::WaitUntil(wait)
-            };
-        };
-        queue.last = key;
-        Poll::Send(self.emit(messages, host, key, bytes))
-    }
-
-    fn emit(
-        &mut self,
-        messages: &mut Messages,
-        host: HostId,
-        key: (u32, u32),
-        bytes: u32,
-    ) -> Offer {
-        let pairs = &mut self.hosts[host.index()].pairs;
-        // The key comes from this very map.
-        let pair = pairs.get_mut(&key).expect("a pair that was just found");
-        let flow = &mut self.flows[pair.flow as usize];
-        let slot = pair.head;
-        let message = messages.at_mut(slot);
-        message.left -= u64::from(bytes);
-        flow.sent += 1;
-        let last = message.left == 0;
-        let offer = Offer {
-            dst: flow.to,
-            bytes,
-            sl: flow.sl,
-            class: pair.class,
-            last,
-        };
-        if last {
-            flow.whole.push_back((flow.sent, slot));
-            pair.head = message.next;
-            if pair.head == NONE {
-                pairs.remove(&key);
-            }
+        if wait == Time::MAX {
+            Poll::Idle
+        } else {
+            Poll::WaitUntil(wait)
         }
-        offer
     }
 
     /// Counts a packet that has arrived.
