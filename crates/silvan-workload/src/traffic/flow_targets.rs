@@ -151,9 +151,9 @@ impl Incasts {
     }
 }
 
-/// A permutation of the numbers below `count` that `key` chooses: a Feistel network of four rounds (Luby and Rackoff, SIAM J.
+/// A permutation of the numbers below `count` that `key` chooses: a Feistel network of eight rounds (Luby and Rackoff, SIAM J.
 /// Comput. 17:2, 1988) on the next power of four, applied until the number is below `count` (Black and Rogaway, CT-RSA
-/// 2002).
+/// 2002). Fewer rounds prefer some places where `count` is small.
 fn permuted(number: u64, count: u64, key: u64) -> u64 {
     let bits = 64 - (count - 1).max(1).leading_zeros();
     let half = bits.div_ceil(2);
@@ -161,7 +161,7 @@ fn permuted(number: u64, count: u64, key: u64) -> u64 {
     let mut number = number;
     loop {
         let (mut left, mut right) = (number >> half, number & mask);
-        for round in 0..4 {
+        for round in 0..8 {
             let scattered = mix(key.wrapping_add(round) ^ mix(right)) & mask;
             (left, right) = (right, left ^ scattered);
         }
