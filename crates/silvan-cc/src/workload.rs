@@ -33,6 +33,8 @@ pub struct Transit {
     pub hops: u8,
     /// Whether a switch has set FECN.
     pub marked: bool,
+    /// Whether the packets of the message before it have all been delivered, without notification.
+    pub completes: bool,
 }
 
 /// What a host does next, the answer to [`Workload::poll`].
@@ -79,6 +81,13 @@ pub trait Workload {
     #[inline]
     fn needs_delivery(&self) -> bool {
         false
+    }
+
+    /// Whether it needs the delivery of each packet; always the same answer. One that does not is notified of the last packet of
+    /// each message only, where packets keep their order.
+    #[inline]
+    fn needs_packets(&self) -> bool {
+        true
     }
 
     /// Asks for the memory that tells [`prefetch_poll_data`](Self::prefetch_poll_data) where to look, some events

@@ -31,6 +31,8 @@ pub struct Engine<S, C, W, F = General> {
     pub(crate) source: C,
     pub(crate) workload: W,
     pub(crate) needs: Needs,
+    /// Whether the workload is notified of the last packet of each message only.
+    pub(crate) whole_messages: bool,
     pub(crate) stats: Statistics,
     pub(crate) notifications: Notifications,
     /// Where the scheme chooses lanes, by host: the packet that waits for credits of its lane.
@@ -154,6 +156,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 true => vec![None; hosts],
                 false => Vec::new(),
             },
+            whole_messages: !needs.select_path
+                && !needs.select_vl
+                && !plane.routing.has_choices()
+                && plane.reordering.is_none()
+                && !workload.needs_packets(),
             needs,
             grants: Grants::default(),
             candidates: Vec::new(),

@@ -340,6 +340,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// that the link would take if there is none, and neither link, credits nor sink.
     #[cold]
     fn loop_back(&mut self, now: u64, host: u32, port: u32, offer: Offer) {
+        let notifies = self.notifies(offer.last);
         let plane = &mut self.plane;
         let wire = (offer.bytes + plane.header) as u16;
         let takes = plane.config.host.injection_rate.map_or_else(
@@ -367,7 +368,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             },
             record,
         );
-        if self.workload.needs_delivery() {
+        if notifies {
             let kind = Kind {
                 wire,
                 class: offer.class,
@@ -500,12 +501,18 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let host = &mut self.plane.hosts[to as usize];
         self.stats.record(delivery, host);
         let receives = C::ACTIVE && self.needs.receive;
-        if !F::LOOKAHEAD && (self.workload.needs_delivery() || receives) {
+        if !F::LOOKAHEAD && (receives || self.notifies(packet.is(LAST))) {
             let slot = self.plane.events.store_packet(packet);
             self.plane
                 .events
                 .push(Event::new(done, phase::DELIVERED, to, slot));
         }
+    }
+
+    /// Whether the workload is notified of the delivery of a packet, which is the last of its message or not.
+    #[inline]
+    fn notifies(&self, last: bool) -> bool {
+        self.workload.needs_delivery() && (last || !self.whole_messages)
     }
 
     /// Notifies the scheme and the workload of a delivery.
@@ -514,7 +521,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if C::ACTIVE && self.needs.receive && packet.source() != host {
             self.receive(now, host, &packet);
         }
-        if !self.workload.needs_delivery() {
+        if !self.notifies(packet.is(LAST)) {
             return;
         }
         let routing = &self.plane.routing;
@@ -533,6 +540,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             Transit {
                 hops: packet.hops(),
                 marked: packet.is(MARKED),
+                completes: self.whole_messages,
             },
             time(now),
             &mut woken,

@@ -36,7 +36,12 @@ impl Engines for Fastest {
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
         let fabric = compile(network)?;
-        if !fabric.is_specialisable() || load.programs().is_some() || network.discards_unroutable {
+        let acts = !matches!(
+            (&control.switch, &control.source),
+            (AnySwitch::None(_), AnySource::None(_))
+        );
+        let shared = load.programs().is_some() && acts;
+        if !fabric.is_specialisable() || shared || network.discards_unroutable {
             let engine = Compiled::general(fabric, control.switch, control.source, load);
             return Ok(engine.discarding(network.discards_unroutable));
         }
@@ -90,8 +95,7 @@ impl EngineChoice for Specialised {
         if self.fabric.has_lookahead() && !self.load.needs_delivery() {
             return self.lookahead(NoControl, NoControl);
         }
-        let Control { switch, source } = Control::NONE;
-        self.shared(switch, source)
+        Compiled::specialised(self.fabric, NoControl, NoControl, self.load)
     }
 
     fn own<S, C>(self, switch: S, source: C) -> Self::Engine

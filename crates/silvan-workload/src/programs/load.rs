@@ -88,6 +88,11 @@ impl Workload for Load {
     }
 
     #[inline]
+    fn needs_packets(&self) -> bool {
+        self.traffic.needs_delivery()
+    }
+
+    #[inline]
     fn prefetch_poll(&self, host: HostId) {
         if self.programs.is_none() {
             self.traffic.prefetch_poll(host);
@@ -152,7 +157,7 @@ impl Workload for Load {
     ) {
         match &mut self.programs {
             Some(programs) if offer.class >= self.first_class => {
-                programs.delivered(src, offer, now, wake);
+                programs.delivered(src, offer, transit.completes, now, wake);
             }
             _ => self.traffic.on_delivered(src, offer, transit, now, wake),
         }

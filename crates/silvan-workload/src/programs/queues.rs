@@ -213,13 +213,16 @@ impl Queues {
         }
     }
 
-    /// Counts a packet that has arrived.
-    pub fn delivered(&mut self, from: HostId, to: HostId, sl: Sl) -> Option<u32> {
-        let known = &self.by_target[to.index()];
-        let place = known.binary_search_by_key(&flow_key(from, sl), |entry| entry.0);
+    /// Counts a packet that has arrived, with all before it if it completes a message.
+    pub fn delivered(&mut self, from: HostId, offer: &Offer, completes: bool) -> Option<u32> {
+        let known = &self.by_target[offer.dst.index()];
+        let place = known.binary_search_by_key(&flow_key(from, offer.sl), |entry| entry.0);
         let flow = known[place.ok()?].1;
         let flow_state = &mut self.flows[flow as usize];
-        flow_state.delivered += 1;
+        flow_state.delivered = match flow_state.whole.front() {
+            Some((packets, _)) if completes => *packets,
+            _ => flow_state.delivered + 1,
+        };
         Some(flow)
     }
 

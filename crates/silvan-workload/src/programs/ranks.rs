@@ -147,9 +147,9 @@ impl Programs {
     fn start_rank(&mut self, rank: u32) {
         match self.ranks[rank as usize].work {
             Work::Sequence(_) => self.go_on(rank, Time::ZERO),
-            Work::Schedule(ref run) => match run.start() {
-                start if start.is_zero() => self.start_schedule(rank, Time::ZERO),
-                start => self.set_timer(rank, Time::ZERO + start, TimerKind::Begin),
+            Work::Schedule(_) => match self.jobs[self.ranks[rank as usize].job as usize].start {
+                Time::ZERO => self.start_schedule(rank, Time::ZERO),
+                start => self.set_timer(rank, start, TimerKind::Begin),
             },
         }
     }
@@ -185,9 +185,17 @@ impl Programs {
         self.queues.poll(&mut self.messages, host, now, gate)
     }
 
-    /// Takes in that a packet has arrived, and adds hosts with something new to send to `wake`.
-    pub fn delivered(&mut self, from: HostId, offer: &Offer, now: Time, wake: &mut Vec<HostId>) {
-        if let Some(flow) = self.queues.delivered(from, offer.dst, offer.sl) {
+    /// Takes in that a packet has arrived, which completes its message or is counted, and adds hosts with something new to send to
+    /// `wake`.
+    pub fn delivered(
+        &mut self,
+        from: HostId,
+        offer: &Offer,
+        completes: bool,
+        now: Time,
+        wake: &mut Vec<HostId>,
+    ) {
+        if let Some(flow) = self.queues.delivered(from, offer, completes) {
             while let Some(message) = self.queues.take_whole(flow) {
                 self.arrived(message, now);
             }

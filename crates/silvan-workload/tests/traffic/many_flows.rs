@@ -269,6 +269,7 @@ fn closed_loop_keeps_its_flows_on_their_way() {
     let transit = Transit {
         hops: 2,
         marked: true,
+        completes: false,
     };
     while mock.now < after_ms(1) {
         let more = mock.step(&mut traffic);
