@@ -1,5 +1,7 @@
 //! What programs have done, as tables.
 
+use std::collections::BTreeMap;
+
 use silvan_core::{Span, Time};
 use silvan_workload::programs::{Fault, JobRecord, OpTimes, Programs};
 
@@ -103,7 +105,60 @@ fn jobs(programs: &Programs, alone: &[Option<Span>]) -> Table {
     table.push("completion_ps", completions);
     table.push("ideal_ps", ideals);
     table.push("slowdown", slowdowns);
+    let rounds: Vec<Vec<Span>> = (0..programs.jobs().len())
+        .map(|job| rounds(programs, job))
+        .collect();
+    let of = |read: fn(&Vec<Span>) -> Option<u64>| -> Vec<Option<u64>> {
+        rounds.iter().map(read).collect()
+    };
+    let counts = rounds.iter().map(|rounds| rounds.len() as u64);
+    table.push("iterations", counts.collect::<Vec<_>>());
+    let sum = |rounds: &[Span]| rounds.iter().map(|span| span.as_ps()).sum::<u64>();
+    let means = rounds
+        .iter()
+        .map(|rounds| Some(sum(rounds) as f64 / rounds.len() as f64));
+    let means = means.map(|mean| mean.filter(|mean| mean.is_finite()));
+    table.push("iteration_mean_ps", means.collect::<Vec<_>>());
+    table.push(
+        "iteration_max_ps",
+        of(|rounds| Some(rounds.iter().max()?.as_ps())),
+    );
+    let shares = (0..programs.jobs().len()).map(|job| exposed_share(programs, job));
+    table.push("exposed_share", shares.collect::<Vec<_>>());
     table
+}
+
+/// How long all ranks together took for each measurement, where a job measures one thing.
+fn rounds(programs: &Programs, job: usize) -> Vec<Span> {
+    let (jobs, _) = places(programs);
+    let is_single = programs
+        .jobs()
+        .nth(job)
+        .is_some_and(|job| job.labels.len() == 1);
+    let marks = programs.marks().iter();
+    let own = marks.filter(|mark| is_single && jobs[mark.rank as usize] as usize == job);
+    let mut rounds: BTreeMap<u32, (Time, Time)> = BTreeMap::new();
+    for mark in own {
+        let (begin, end) = rounds.entry(mark.index).or_insert((mark.begin, mark.end));
+        *begin = (*begin).min(mark.begin);
+        *end = (*end).max(mark.end);
+    }
+    rounds
+        .into_values()
+        .map(|(begin, end)| end.since(begin))
+        .collect()
+}
+
+/// Share of the time of the ranks in which they compute nothing, if all have ended.
+fn exposed_share(programs: &Programs, job: usize) -> Option<f64> {
+    let start = programs.jobs().nth(job)?.start;
+    let ranks = programs.ranks().filter(|rank| rank.job as usize == job);
+    let (mut all, mut compute) = (0, 0);
+    for rank in ranks {
+        all += rank.done_at?.since(start).as_ps();
+        compute += rank.totals.compute.as_ps();
+    }
+    (all > 0).then(|| 1.0 - compute as f64 / all as f64)
 }
 
 fn ranks(programs: &Programs) -> Table {

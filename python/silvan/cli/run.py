@@ -26,7 +26,7 @@ from silvan.cli.printer import note, progress_bars, put, put_json, put_table
 from silvan.cli.rates import rate_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.table import Table
 
@@ -390,7 +390,7 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
     table.add_column("program")
     for heading in ("ranks", "ranks finished", "start, us", "first rank's end, us", "end, us"):
         table.add_column(heading, justify="right")
-    for heading in ("completion, us", "slowdown"):
+    for heading in ("completion, us", "slowdown", "iteration, us", "exposed"):
         table.add_column(heading, justify="right")
     for program in programs[:_MOST_LINES]:
         ends = [end for end in program["rank_end_ps"] if end is not None]
@@ -403,8 +403,15 @@ def _program_table(report: Mapping[str, Any]) -> Table | None:
             f"{program['end_ps'] / 1e6:.3f}" if program["finished"] else "unfinished",
             f"{program['completion_ps'] / 1e6:.3f}" if program["finished"] else "",
             "" if program["slowdown"] is None else f"{program['slowdown']:.3f}",
+            _or_blank(program["iteration_mean_ps"], lambda ps: f"{ps / 1e6:.3f}"),
+            _or_blank(program["exposed_share"], lambda share: f"{share:.1%}"),
         )
     return table
+
+
+def _or_blank(value: float | None, write: Callable[[float], str]) -> str:
+    """Write a value, if there is one."""
+    return "" if value is None else write(value)
 
 
 def _table(name: str, reports: Sequence[Mapping[str, Any]]) -> Table:

@@ -6,10 +6,11 @@ use silvan_workload::programs::collective::{Algorithm, Collective, Operation};
 use silvan_workload::programs::draft::Pipeline;
 use silvan_workload::programs::section::{MethodEntry, ProgramEntry};
 use silvan_workload::programs::trace::{MethodRule, TraceSettings};
-use silvan_workload::programs::{JobPlan, KindWork, Messaging, Plan, Work, loops};
+use silvan_workload::programs::{JobPlan, KindWork, Messaging, Placement, Plan, Work, loops};
 use silvan_workload::traffic::Selection;
 
 use super::benchmarks::{gpcnet_of, hpcc_of};
+use super::places::Places;
 use super::traces::{TraceNames, schedules};
 use super::traffic::hosts_named;
 use super::{Parameter, at, check_parameters};
@@ -43,6 +44,7 @@ pub(crate) fn build_programs(
     };
     check_messaging(section)?;
     let methods = methods(&traffic.collective)?;
+    let mut places = Places::new(fabric, &traffic.program);
     let entries = traffic.program.iter().enumerate();
     let jobs = entries
         .map(|(index, entry)| {
@@ -50,7 +52,7 @@ pub(crate) fn build_programs(
             let none = Vec::new();
             job(
                 entry,
-                fabric,
+                places.take(entry, index, &key)?,
                 &methods,
                 names.get(index).unwrap_or(&none),
                 &key,
@@ -126,17 +128,21 @@ pub(super) fn hosts(
 
 fn job(
     entry: &ProgramEntry,
-    fabric: &Fabric,
+    hosts: Vec<HostId>,
     methods: &[MethodRule],
     names: &[String],
     key: &KeyPath,
 ) -> Result<JobPlan, ScenarioError> {
-    let hosts = hosts(fabric, &entry.hosts, entry.ranks_per_host, key)?;
     let work = entry.kind.work();
     check_keys(entry, work, key)?;
     let settings = TraceSettings {
         places: hosts.len() as u32 * entry.ranks_per_host,
-        local: entry.server_ranks.unwrap_or(entry.ranks_per_host),
+        local: match entry.placement {
+            Placement::Block | Placement::Cyclic => entry.server_ranks,
+            // Ranks side by side are on different servers.
+            Placement::Random | Placement::Rail => None,
+        }
+        .unwrap_or(entry.ranks_per_host),
         methods: methods.to_vec(),
         operations_per_second: entry.operations_per_second,
     };
@@ -147,13 +153,15 @@ fn job(
     let places = settings.places as usize;
     let work = match work {
         KindWork::Trace(format) => {
-            Work::Schedules(schedules(entry, format, &settings, names, key)?)
+            let schedules = schedules(entry, format, &settings, names, key)?;
+            let start = span(entry.start, &key.key("start"))?;
+            Work::Schedules { schedules, start }
         }
         KindWork::Repeat(operation) => repeated(entry, operation, &settings, key)?,
         KindWork::Sizes => sized(entry, key)?,
         KindWork::Training => trained(entry, &settings, key)?,
     };
-    if let Work::Schedules(schedules) | Work::Loops { schedules, .. } = &work {
+    if let Work::Schedules { schedules, .. } | Work::Loops { schedules, .. } = &work {
         if schedules.len() > places {
             let ranks = schedules.len();
             let message = format!("{ranks} ranks do not fit on {places} places");
@@ -190,7 +198,6 @@ fn check_keys(entry: &ProgramEntry, work: KindWork, key: &KeyPath) -> Result<(),
         of("bytes", entry.bytes.is_some(), is_listed || has_sizes),
         of("iterations", entry.iterations.is_some(), is_trace),
         of("compute", entry.compute.is_some(), is_listed),
-        of("start", entry.start.is_some(), is_trace),
         of("file", entry.file.is_some(), !is_trace),
         of(
             "operations-per-second",

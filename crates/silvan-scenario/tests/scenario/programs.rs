@@ -104,8 +104,21 @@ fn mistakes_in_programs_are_located() {
             "trace: line 2: node 0 sends to itself",
         ),
         (
-            "kind = \"barrier\"\nhosts = 3",
-            "hosts: a number of hosts is not supported here",
+            "kind = \"barrier\"\nhosts = 300",
+            "hosts: 300 hosts wanted, ",
+        ),
+        (
+            "kind = \"barrier\"\nhosts = [\"host-0000\", \"host-0001\", \"host-0000\"]",
+            "hosts.2: two ranks on one host: \"host-0000\" is in the list twice",
+        ),
+        (
+            "kind = \"barrier\"\nplacement = \"rail\"",
+            "server-ranks: the placement by rail needs servers of several hosts",
+        ),
+        ("kind = \"training\"", "model: missing key"),
+        (
+            "kind = \"training\"\n[traffic.program.model]\nlayers = 1\nhidden = 8\nsequence = 8\ntensor = 3",
+            "model.tensor: 3 does not divide hidden, 8",
         ),
         ("kind = \"barrier\"\nhosts = []", "hosts: there is no host"),
         (

@@ -24,6 +24,11 @@ pub enum Placement {
     Block,
     /// Each host gets one rank, then each a second one.
     Cyclic,
+    /// As `block`, on the hosts in random order, which `placement-seed` chooses.
+    Random,
+    /// As `block`, on the first host of each server, then on the second of each, and so on; `server-ranks` says how many
+    /// hosts side by side make a server.
+    Rail,
 }
 
 /// What the ranks of a job do.
@@ -41,7 +46,12 @@ pub enum Work {
         start: Span,
     },
     /// A schedule for each rank.
-    Schedules(Vec<Arc<Schedule>>),
+    Schedules {
+        /// The schedules.
+        schedules: Vec<Arc<Schedule>>,
+        /// Time before them.
+        start: Span,
+    },
     /// A schedule for each rank, over and over.
     Loops {
         /// The schedules.
@@ -78,20 +88,23 @@ impl JobPlan {
         let places = self.hosts.len() * self.ranks_per_host as usize;
         let count = match &self.work {
             Work::Collective { .. } => places,
-            Work::Schedules(schedules) | Work::Loops { schedules, .. } => schedules.len(),
+            Work::Schedules { schedules, .. } | Work::Loops { schedules, .. } => schedules.len(),
         };
         let host = |rank: usize| match self.placement {
-            Placement::Block => self.hosts[rank / self.ranks_per_host as usize],
+            Placement::Block | Placement::Random | Placement::Rail => {
+                self.hosts[rank / self.ranks_per_host as usize]
+            }
             Placement::Cyclic => self.hosts[rank % self.hosts.len()],
         };
         (0..count.min(places)).map(host).collect()
     }
 
-    /// When its ranks begin; the operations of a schedule begin at once.
+    /// When its ranks begin.
     fn start(&self) -> Time {
         match self.work {
-            Work::Collective { start, .. } | Work::Loops { start, .. } => Time::ZERO + start,
-            Work::Schedules(_) => Time::ZERO,
+            Work::Collective { start, .. }
+            | Work::Loops { start, .. }
+            | Work::Schedules { start, .. } => Time::ZERO + start,
         }
     }
 
@@ -100,15 +113,14 @@ impl JobPlan {
         let hosts = self.rank_hosts();
         let group = Group::all(hosts.len() as u32);
         let script = |rank: usize| match &self.work {
-            Work::Schedules(schedules) => Script::Schedule(schedules[rank].clone()),
+            Work::Schedules { schedules, .. } => Script::Schedule(schedules[rank].clone()),
             Work::Loops {
                 schedules,
                 iterations,
-                start,
+                ..
             } => Script::Loop {
                 schedule: schedules[rank].clone(),
                 times: *iterations,
-                start: *start,
             },
             &Work::Collective {
                 collective,

@@ -52,14 +52,9 @@ impl Work {
         match script {
             Script::Sequence(steps) => Self::Sequence(Sequence::new(steps)),
             Script::Schedule(schedule) => Self::Schedule(ScheduleRun::new(schedule, None)),
-            Script::Loop {
-                schedule,
-                times,
-                start,
-            } => {
+            Script::Loop { schedule, times } => {
                 let rounds = Rounds {
                     left: times,
-                    start,
                     number: 0,
                     begun: Time::ZERO,
                 };
@@ -181,8 +176,6 @@ pub(crate) struct ScheduleRun {
 pub(crate) struct Rounds {
     /// With the one at hand; `None` is without end.
     pub left: Option<u64>,
-    /// Time before the first one.
-    pub start: Span,
     /// Number of the one at hand, and when it was begun.
     pub number: u32,
     pub begun: Time,
@@ -200,13 +193,6 @@ impl ScheduleRun {
             rounds,
             schedule,
         }
-    }
-
-    /// Time before the first operation.
-    pub fn start(&self) -> Span {
-        self.rounds
-            .as_ref()
-            .map_or(Span::ZERO, |rounds| rounds.start)
     }
 
     /// Whether there is nothing to do.

@@ -119,9 +119,8 @@ pub struct ProgramEntry {
     /// duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations_per_second: Option<f64>,
-    /// The hosts of the ranks, in their order.
+    /// The hosts of the ranks, in their order; or a number of hosts that no other program uses.
     #[serde(default)]
-    #[schemars(with = "RankHosts")]
     pub hosts: Selection,
     /// Ranks on each host.
     #[serde(default = "one")]
@@ -130,6 +129,9 @@ pub struct ProgramEntry {
     /// How ranks are dealt to hosts.
     #[serde(default)]
     pub placement: Placement,
+    /// Seed of the placement `random`; the same for all seeds of a run.
+    #[serde(default)]
+    pub placement_seed: u64,
     /// Ranks side by side that share a server, for hierarchical algorithms. Default: `ranks-per-host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use silvan_core::{HostId, Sl, Span, Time};
+use silvan_core::{HostId, Sl, Time};
 
 use crate::programs::op::Steps;
 use crate::programs::schedule::Schedule;
@@ -20,8 +20,6 @@ pub enum Script {
         schedule: Arc<Schedule>,
         /// How often; `None` is without end.
         times: Option<u64>,
-        /// Time before the first round.
-        start: Span,
     },
 }
 

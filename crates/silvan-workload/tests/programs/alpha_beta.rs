@@ -45,7 +45,6 @@ fn in_pieces(collective: Collective, pipeline: Pipeline, n: u32) -> JobSpec {
     let scripts = schedules.into_iter().map(|schedule| Script::Loop {
         schedule,
         times: Some(1),
-        start: Span::ZERO,
     });
     job(scripts.enumerate().collect())
 }
@@ -230,9 +229,12 @@ fn rounds_follow_each_other() {
         let scripts = schedules.into_iter().map(|schedule| Script::Loop {
             schedule,
             times: Some(times),
-            start,
         });
-        run(4, vec![job(scripts.enumerate().collect())], messaging())
+        let all = JobSpec {
+            start: Time::ZERO + start,
+            ..job(scripts.enumerate().collect())
+        };
+        run(4, vec![all], messaging())
     };
     let (one, ten) = (rounds(1, Span::ZERO), rounds(10, Span::from_us(7)));
     let end =
@@ -265,7 +267,6 @@ fn sizes_by_pair_are_kept() {
         let scripts = schedules.into_iter().map(|schedule| Script::Loop {
             schedule,
             times: Some(1),
-            start: Span::ZERO,
         });
         let outcome = run(
             n as usize,
