@@ -18,6 +18,9 @@ pub enum EmulatorError {
     /// The scenario has no congestion control that could be configured.
     #[error("the scenario has no congestion control")]
     NoControl,
+    /// Packets are larger than InfiniBand allows.
+    #[error("packet.mtu: MTU of {0} bytes; the live fabric has InfiniBand's MTUs, at most 4096")]
+    Mtu(u64),
     /// The engine cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),

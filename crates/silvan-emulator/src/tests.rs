@@ -677,3 +677,21 @@ fn every_request_gets_one_message_back() {
     );
     assert!(clients.subnet.now() > Time::ZERO);
 }
+
+/// The largest code of an MTU is that of 4096 bytes (IBA volume 1, section 14.2.5.6).
+#[test]
+fn packets_larger_than_those_of_infiniband_are_refused() {
+    let subnet = |mtu: &str| {
+        let text = format!("[packet]\nmtu = \"{mtu}\"\n");
+        let scenario = Scenario::from_toml(&text, "test.toml", &[]).unwrap();
+        Subnet::new(&Fastest, &scenario, Start::Configured)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(subnet("4 KiB"), Ok(()));
+    let refused = subnet("9000 B").unwrap_err();
+    assert!(
+        refused.starts_with("packet.mtu: MTU of 9000 bytes"),
+        "{refused}"
+    );
+}

@@ -280,8 +280,8 @@ pub enum BuildError {
         /// How many there are.
         data_vls: u8,
     },
-    /// The MTU is zero or larger than 4096 bytes.
-    #[error("MTU of {0} bytes; it must be between 1 and 4096")]
+    /// The MTU is zero or larger than 10 KiB.
+    #[error("MTU of {0} bytes; it must be between 1 and 10240")]
     Mtu(u64),
     /// The header is larger than 256 bytes.
     #[error("packet header of {0} bytes; it must be at most 256")]
@@ -402,7 +402,7 @@ impl EngineConfig {
             }
         }
         let mtu = self.packet.mtu.as_u64();
-        if !(1..=4096).contains(&mtu) {
+        if !(1..=10_240).contains(&mtu) {
             return Err(BuildError::Mtu(mtu));
         }
         let header = self.packet.header.as_u64();

@@ -52,7 +52,7 @@ fn setup(scenario: &Scenario, seed: u64) -> Setup<'static> {
         data_vls: scenario.engine_config().data_vls,
         hosts: scenario.fabric().host_count(),
         link_rate: file.link.kind().data_rate(),
-        // The engine has checked that it is at most 4 KiB.
+        // The engine has checked that it is at most 10 KiB.
         mtu: file.packet.mtu.as_u64() as u32,
         seed,
     }

@@ -15,6 +15,9 @@ use silvan_workload::traffic::{Environment, Flow, Load, Traffic};
 
 use crate::error::EmulatorError;
 
+/// Largest MTU of InfiniBand, in bytes.
+const MOST_MTU: u64 = 4096;
+
 /// A flow to start.
 #[derive(Clone, Debug)]
 pub(crate) struct NewFlow {
@@ -64,6 +67,10 @@ impl DataPlane {
         let config = scenario.engine_config();
         if !scenario.scheme().includes(SchemeName::IbCc) {
             return Err(EmulatorError::NoControl);
+        }
+        let mtu = config.packet.mtu.as_u64();
+        if mtu > MOST_MTU {
+            return Err(EmulatorError::Mtu(mtu));
         }
         let control = &scenario.scheme_parameters().ib_cc;
         let (switch, adapter) = silvan_sim::build_scheme(scenario, control, seed)?;

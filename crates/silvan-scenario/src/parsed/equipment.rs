@@ -185,7 +185,7 @@ impl Default for HostSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct PacketSection {
-    /// Largest payload of a packet, 1 B to 4 KiB.
+    /// Largest payload of a packet, 1 B to 10 KiB. InfiniBand has at most 4 KiB, and so has the live fabric.
     #[schemars(with = "schema::BytesText")]
     pub mtu: Bytes,
     /// Header and trailer of every packet on the wire, at most 256 B. The default is LRH, BTH,

@@ -255,7 +255,7 @@ fn feedback(wire: u64) -> impl Strategy<Value = FeedbackParams> {
 }
 
 fn configs() -> impl Strategy<Value = EngineConfig> {
-    let sizes = proptest::sample::select(vec![256_u64, 1024, 2048, 4096]);
+    let sizes = proptest::sample::select(vec![256_u64, 1024, 2048, 4096, 10_240]);
     (1_u8..=4, sizes, 0_u64..60).prop_flat_map(|(data_vls, mtu, header)| {
         let wire = mtu + header;
         let sink = prop_oneof![2 => Just(Sink::StoreAndForward), 1 => Just(Sink::CutThrough)];
