@@ -185,6 +185,11 @@ class Result:
         return self.tables["ports"]
 
     @property
+    def packet_hops(self) -> pa.Table:
+        """One row per recorded packet and port that it leaves: times, waits, FECN and BECN."""
+        return self._of("packet_hops", "no packets are recorded", "add [probe.packets]")
+
+    @property
     def forest(self) -> pa.Table:
         """One row per sample of the congestion trees: their number, size and victims, together."""
         return self._of_trees("forest")

@@ -16,9 +16,10 @@ use crate::plane::Plane;
 use crate::prefetching::WorkingSet;
 use crate::records::LATEST;
 use crate::stats::Statistics;
-use crate::variant::{CompiledFabric, EngineVariant, General, Lookahead, Specialised};
+use crate::tracer::Tracer;
+use crate::variant::{CompiledFabric, EngineVariant, General, Lookahead, Specialised, Traced};
 use crate::workload::{Offer, Workload};
-use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError};
+use silvan_model::{BuildError, EngineConfig, EngineError, InvariantError, PacketFilter};
 
 /// The data plane of a fabric with its congestion control and its traffic.
 ///
@@ -47,6 +48,8 @@ pub struct Engine<S, C, W, F = General> {
     /// Time of the next change that the workload makes by itself.
     pub(crate) change_at: u64,
     pub(crate) woken: Vec<HostId>,
+    /// In the variant [`Traced`] alone.
+    pub(crate) tracer: Option<Box<Tracer>>,
     variant: PhantomData<F>,
 }
 
@@ -76,6 +79,21 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// An engine for a compiled fabric, as [`new`](Self::new) makes it.
     pub fn general(fabric: CompiledFabric, switch: S, source: C, workload: W) -> Self {
         Self::assemble(fabric, switch, source, workload)
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W, Traced> {
+    /// An engine that records the packets of a filter hop by hop. Its results are those of a general one.
+    pub fn traced(
+        fabric: CompiledFabric,
+        switch: S,
+        source: C,
+        workload: W,
+        filter: &PacketFilter,
+    ) -> Self {
+        let mut engine = Self::assemble(fabric, switch, source, workload);
+        engine.trace(filter);
+        engine
     }
 }
 
@@ -174,6 +192,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             deadlock_checks: DeadlockChecks::default(),
             change_at: u64::MAX,
             woken: Vec::new(),
+            tracer: None,
             variant: PhantomData,
         };
         for host in 0..hosts as u32 {

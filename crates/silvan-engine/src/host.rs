@@ -1,11 +1,13 @@
 //! The hosts: injection and sink.
 
+use std::marker::PhantomData;
+
 use silvan_cc::hooks::{Flow, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, Sl, Span, Time, Vl};
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
-use crate::packet::{ACK, CONTROL, Kind, LAST, MARKED, Packet, service_level};
+use crate::packet::{ACK, CONTROL, Kind, LAST, MARKED, NONE, Packet, service_level};
 use crate::plane::time;
 use crate::records::{Credits, LATEST};
 use crate::routing::Routing;
@@ -15,7 +17,7 @@ use crate::workload::{Gate, Offer, Poll, Transit, Workload};
 use silvan_model::InvariantError;
 
 /// The view of one host that a workload has.
-struct HostGate<'a, C> {
+struct HostGate<'a, C, F> {
     source: &'a mut C,
     credits: &'a [Credits],
     sl_to_vl: &'a [u8; 16],
@@ -30,6 +32,9 @@ struct HostGate<'a, C> {
     wanted: i32,
     /// Whether the scheme chooses the virtual lane of a packet.
     chooses_vl: bool,
+    /// Destinations to which congestion control lets nothing start now, in the variant that records packets.
+    throttled: Vec<u32>,
+    variant: PhantomData<F>,
 }
 
 /// The service level that congestion control sees: that of the packet's header.
@@ -39,7 +44,7 @@ fn header_level(routing: &Routing, source: HostId, destination: HostId, sl: Sl) 
     service_level(routing.service_level(source, destination, sl.as_u8()))
 }
 
-impl<C: SourceControl> Gate for HostGate<'_, C> {
+impl<C: SourceControl, F: EngineVariant> Gate for HostGate<'_, C, F> {
     #[inline]
     fn release(&mut self, dst: HostId, sl: Sl) -> Time {
         if !C::ACTIVE {
@@ -51,6 +56,9 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
             sl: header_level(self.routing, self.host, dst, sl),
         };
         let release = self.source.release(self.now, flow);
+        if F::TRACES && release > self.now {
+            self.throttled.push(dst.index() as u32);
+        }
         if self.chooses_vl && release <= self.now && !self.has_lane(flow, sl) {
             return Time::MAX;
         }
@@ -94,7 +102,7 @@ impl<C: SourceControl> Gate for HostGate<'_, C> {
     }
 }
 
-impl<C: SourceControl> HostGate<'_, C> {
+impl<C: SourceControl, F: EngineVariant> HostGate<'_, C, F> {
     /// Whether the lane that the scheme chooses for a flow has credits for any packet. Without, the flow waits
     /// while others of the host may go.
     fn has_lane(&mut self, flow: Flow, sl: Sl) -> bool {
@@ -148,6 +156,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         if C::ACTIVE {
             let release = self.source.host_release(time(now), host_id);
             if release > time(now) {
+                if F::TRACES {
+                    self.trace_throttled(now, host, &[NONE]);
+                }
                 if release != Time::MAX {
                     self.wake_host(host, release.as_ps());
                 }
@@ -171,9 +182,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             starved: 0,
             wanted: i32::MAX,
             chooses_vl: self.needs.select_vl,
+            throttled: Vec::new(),
+            variant: PhantomData::<F>,
         };
         let answer = self.workload.poll(host_id, time(now), &mut gate);
         let (starved, wanted) = (gate.starved, gate.wanted);
+        if F::TRACES {
+            let throttled = std::mem::take(&mut gate.throttled);
+            self.trace_throttled(now, host, &throttled);
+        }
         match answer {
             Poll::Send(offer) => {
                 self.start(now, host, port, first, offer);
@@ -458,6 +475,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             plane.hosts[to as usize].sink_free.max(arrives) + service
         };
         plane.hosts[to as usize].sink_free = done;
+        if F::TRACES {
+            self.trace_delivery(done);
+        }
+        let plane = &mut self.plane;
         let due = done + propagation + plane.config.host.credit_delay.as_ps();
         // An event beyond the range of the clock never happens.
         let due = due.min(LATEST - 1);

@@ -54,6 +54,7 @@ mod routing;
 mod stats;
 mod switch;
 mod table;
+mod tracer;
 mod trees;
 mod vlarb;
 mod waiting;
@@ -65,9 +66,10 @@ pub use silvan_cc::workload;
 pub use silvan_model::{
     Arbitration, BecnCarrier, BecnPath, BuildError, Deadlock, EngineConfig, EngineError,
     FeedbackParams, FlowProgress, Forest, HostCounters, HostParams, HostShare, InvariantError,
-    Latencies, LatencyStats, Member, OnWire, OutputBuffer, PacketParams, Queueing, Role, Sink,
-    SwitchParams, Tree, VlArbitration,
+    Latencies, LatencyStats, Member, OnWire, OutputBuffer, PacketFilter, PacketHop, PacketKind,
+    PacketParams, Queueing, Role, Sink, SwitchParams, Tree, VlArbitration,
 };
 pub use stats::ClassStats;
-pub use variant::{CompiledFabric, EngineVariant, General, Lookahead, Specialised};
+pub use tracer::MOST_HOPS;
+pub use variant::{CompiledFabric, EngineVariant, General, Lookahead, Specialised, Traced};
 pub use waiting::WaitingPacket;

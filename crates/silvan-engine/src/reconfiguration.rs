@@ -187,13 +187,15 @@ impl Plane {
     }
 }
 
-impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
+impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S, C, W, F> {
     /// Whether packets without a forwarding entry are discarded and counted, as in a fabric whose
     /// tables are being written; else they end the run, as in one whose tables were checked.
     pub fn discard_unroutable(&mut self, discard: bool) {
         self.plane.reconfiguration.discards = discard;
     }
+}
 
+impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
     /// Sets or removes the forwarding entry of a switch for a host. Packets that wait already keep
     /// the output that they wait for. An entry that leads to a port without a cable or to another
     /// host, which would drop the packet, counts as none. Ignored if `switch` is not a switch.

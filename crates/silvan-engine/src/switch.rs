@@ -52,6 +52,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         packet.clear(DEFERRED);
+        if F::TRACES {
+            self.trace_arrival(now, port, output, &packet);
+        }
+        let plane = &mut self.plane;
         let vl = packet.vl();
         let local = u32::from(plane.ins[port as usize].local);
         let lane = if plane.vls_in::<F>() == 1 {
@@ -431,6 +435,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         if S::ACTIVE && self.needs.link {
             self.notify_link(now, output, packet, arrived_marked, waited);
+        }
+        if F::TRACES {
+            self.trace_departure(now, output, from.map(|(input, _)| input), &packet);
         }
         if kind == Next::Host {
             self.deliver(now, tail, output, lane, packet);

@@ -11,6 +11,7 @@ mod sealed {
     impl Sealed for super::General {}
     impl Sealed for super::Specialised {}
     impl Sealed for super::Lookahead {}
+    impl Sealed for super::Traced {}
 }
 
 /// The fabrics that an engine's hot loop supports.
@@ -19,6 +20,8 @@ pub trait EngineVariant: sealed::Sealed {
     const SPECIALISED: bool;
     /// Whether it processes events by lookahead windows; [`CompiledFabric::has_lookahead`] has the conditions.
     const LOOKAHEAD: bool = false;
+    /// Whether it can record packets hop by hop.
+    const TRACES: bool = false;
 }
 
 /// An engine for every fabric.
@@ -36,6 +39,15 @@ pub struct Lookahead;
 
 impl EngineVariant for General {
     const SPECIALISED: bool = false;
+}
+
+/// An engine for every fabric that records packets hop by hop. The others have no code for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Traced;
+
+impl EngineVariant for Traced {
+    const SPECIALISED: bool = false;
+    const TRACES: bool = true;
 }
 
 impl EngineVariant for Specialised {

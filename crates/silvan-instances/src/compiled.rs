@@ -7,8 +7,8 @@ use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate,
 use silvan_engine::workload::Workload;
 use silvan_engine::{
     BuildError, ClassStats, CompiledFabric, Engine, EngineError, EngineVariant, FlowProgress,
-    Forest, General, HostCounters, InvariantError, Latencies, Lookahead, OnWire, Partitioned,
-    Specialised, VlArbitration,
+    Forest, General, HostCounters, InvariantError, Latencies, Lookahead, OnWire, PacketFilter,
+    PacketHop, Partitioned, Specialised, Traced, VlArbitration,
 };
 use silvan_model::meter::{MeteredAdapter, MeteredSwitch};
 use silvan_model::{ClassTotals, LiveSimulation, Simulation};
@@ -63,6 +63,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W> {
     pub fn discarding(mut self: Box<Self>, discard: bool) -> Box<Self> {
         self.0.discard_unroutable(discard);
         self
+    }
+}
+
+impl<S: SwitchControl, C: SourceControl, W: Workload> Compiled<S, C, W, Traced> {
+    pub fn traced(
+        fabric: CompiledFabric,
+        switch: S,
+        source: C,
+        load: W,
+        (filter, discards_unroutable): (&PacketFilter, bool),
+    ) -> Box<Self> {
+        let mut engine = Engine::traced(fabric, switch, source, load, filter);
+        engine.discard_unroutable(discards_unroutable);
+        Box::new(Self(engine))
     }
 }
 
@@ -157,6 +171,7 @@ where
     forward_mut! {
         run_until(end: Time) -> Result<(), EngineError>;
         reset_latency();
+        take_hops() -> Vec<PacketHop>;
     }
 
     forward! {

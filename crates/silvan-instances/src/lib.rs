@@ -36,6 +36,16 @@ impl Engines for Fastest {
         load: Load,
     ) -> Result<Box<dyn Simulation>, BuildError> {
         let fabric = compile(network)?;
+        if let Some(filter) = network.trace {
+            let how = (filter, network.discards_unroutable);
+            return Ok(Compiled::traced(
+                fabric,
+                control.switch,
+                control.source,
+                load,
+                how,
+            ));
+        }
         let acts = !matches!(
             (&control.switch, &control.source),
             (AnySwitch::None(_), AnySource::None(_))

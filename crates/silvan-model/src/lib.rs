@@ -26,6 +26,7 @@ pub mod meter;
 pub mod paths;
 mod readings;
 mod simulation;
+mod tracing;
 mod trees;
 
 pub use silvan_cc::notification::BecnCarrier;
@@ -43,6 +44,7 @@ pub use faults::{Deadlock, EngineError, InvariantError};
 pub use latencies::Latencies;
 pub use readings::{FlowProgress, HostCounters, OnWire};
 pub use simulation::{ClassTotals, LiveSimulation, Simulation};
+pub use tracing::{PacketFilter, PacketHop, PacketKind};
 pub use trees::{Forest, HostShare, Member, Role, Tree};
 
 use meter::{MeteredAdapter, MeteredSwitch};
@@ -62,6 +64,8 @@ pub struct Network<'a> {
     pub may_delay_credits: bool,
     /// How many threads simulate the run, if it can be divided among them.
     pub threads: usize,
+    /// The packets that are recorded hop by hop, if any. They take an engine of their own, which is slower.
+    pub trace: Option<&'a PacketFilter>,
 }
 
 /// A set of compiled engines.

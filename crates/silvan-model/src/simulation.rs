@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use crate::{
     BuildError, EngineError, FlowProgress, Forest, HostCounters, InvariantError, Latencies, OnWire,
-    VlArbitration,
+    PacketHop, VlArbitration,
 };
 use silvan_cc::hooks::{SettingChange, UnknownSetting};
 use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate, Sl, Time, Vl};
@@ -89,6 +89,11 @@ pub trait Simulation {
 
     /// The congestion trees of this instant, with roots for which at least `threshold` bytes wait.
     fn forest(&self, threshold: Bytes) -> Forest;
+
+    /// The hops of the packets that are recorded, in the order of their times; they are forgotten with it.
+    fn take_hops(&mut self) -> Vec<PacketHop> {
+        Vec::new()
+    }
 
     /// The traffic that is described by rates and patterns.
     fn traffic(&self) -> &Traffic;

@@ -13,7 +13,7 @@ use silvan_fabric::routing::{
     Alternatives, LaneSteps, PathChoice, PathLanes, Routes, Routing, Waypoints,
 };
 use silvan_fabric::{Fabric, ForwardingTables};
-use silvan_model::EngineConfig;
+use silvan_model::{EngineConfig, PacketFilter};
 use silvan_workload::programs::Plan;
 use silvan_workload::traffic::{Environment, Traffic, TrafficSection};
 
@@ -24,6 +24,7 @@ use crate::build::engine::{build_engine, check_engine_routes};
 use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes};
 use crate::build::import::{import_fabric, import_tables};
 use crate::build::limits::{check_name, check_runs, check_series};
+use crate::build::packets::build_packets;
 use crate::build::programs::build_programs;
 use crate::build::python::import_python;
 use crate::build::run::check_run;
@@ -84,6 +85,7 @@ pub struct Scenario {
     programs: Option<Arc<Plan>>,
     warnings: Vec<String>,
     has_traffic: bool,
+    packets: Option<Arc<PacketFilter>>,
 }
 
 impl Scenario {
@@ -218,7 +220,11 @@ impl Scenario {
         let classes = offered.classes().len() + of_programs;
         check_series(&file, &fabric, classes)?;
         check_sweep(&file.sweep, text, overrides)?;
+        let packets = file.probe.packets.as_ref();
+        let packets = packets.map(|packets| build_packets(packets, &fabric));
+        let packets = packets.transpose()?;
         Ok(Self {
+            packets: packets.map(Arc::new),
             effective: effective::to_toml(&file),
             given: Given::of(source.root()),
             file,
@@ -239,6 +245,11 @@ impl Scenario {
             warnings,
             has_traffic: classes > 0,
         })
+    }
+
+    /// The packets that are recorded hop by hop, if any.
+    pub fn packet_filter(&self) -> Option<&PacketFilter> {
+        self.packets.as_deref()
     }
 
     /// The complete parsed form, defaults filled in.

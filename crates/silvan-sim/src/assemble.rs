@@ -130,6 +130,7 @@ fn network<'a>(scenario: &'a Scenario, config: &'a EngineConfig) -> Network<'a> 
             .iter()
             .any(|(_, change)| change.concerns_credits()),
         threads: threads(scenario),
+        trace: scenario.packet_filter(),
     }
 }
 

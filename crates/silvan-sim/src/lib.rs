@@ -34,6 +34,7 @@ mod assemble;
 mod dcms;
 mod decisions;
 mod flows;
+mod hops;
 mod ideal;
 mod measure;
 mod programs;
@@ -136,6 +137,7 @@ pub struct Summary {
 /// | `sequences` | one per sequence, if there are any | from the start |
 /// | `ports` | one per cabled port | from the end of the warm-up |
 /// | `port_series` | one per probe interval and row of `ports`, by time, if asked for | from the start |
+/// | `packet_hops` | one per traced packet and port that it leaves, if asked for | from the start |
 /// | `forest`, `trees`, `tree_ports`, `tree_hosts`, `tree_lifetimes` | congestion trees, if asked for | from the start |
 /// | `dcms` | one per decision of the DCMS, by time, if the scenario has one | from the start |
 /// | `programs`, `ranks`, `program_marks`, `program_ops` | message-passing programs, if there are any | from the start |
@@ -362,7 +364,12 @@ impl<'a> Run<'a> {
         self.check_finished()?;
         self.check_invariants()?;
         let summary = self.summary(&measurement);
+        let traced = self.scenario.packet_filter().map(|_| {
+            let hops = self.engine.take_hops();
+            hops::table(&hops, &measurement.ports)
+        });
         let mut tables = measurement.tables(self.engine.as_ref());
+        tables.extend(traced);
         tables.extend(flows::tables(self.scenario, self.engine.as_ref()));
         tables.extend(sequences::table(self.scenario, self.engine.as_ref()));
         tables.extend(

@@ -22,6 +22,7 @@ from silvan.cli.options import (
     with_trees,
     with_view,
 )
+from silvan.cli.packets import Pcap, Trace, check_one_run, put_trace, with_packets, write_capture
 from silvan.cli.printer import note, progress_bars, put, put_json, put_table
 from silvan.cli.rates import rate_columns
 
@@ -111,6 +112,8 @@ def run(
             show_default=False,
         ),
     ] = None,
+    trace: Trace = None,
+    pcap: Pcap = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -121,6 +124,7 @@ def run(
     """
     from silvan._silvan import latency_percentile_resolution
     from silvan.folders import claimed_results
+    from silvan.packet_trace import Traced
     from silvan.scenario import warn_without_traffic
     from silvan.simulation import checked_threads
     from silvan.workers import run_jobs
@@ -130,8 +134,11 @@ def run(
         loaded = with_trees(loaded)
     if record is not None:
         loaded = with_view(loaded)
+    traced = None if trace is None else Traced.parse(trace)
+    loaded = with_packets(loaded, traced, pcap)
     count = None if threads is None else checked_threads(_number(threads))
     jobs = [replace(job, threads=count) for job in _plan(loaded, seeds, seed, out)]
+    check_one_run(len(jobs), traced, pcap)
     if not loaded.has_traffic:
         warn_without_traffic(loaded.name)
     planned = {job.folder: job.origin for job in jobs if job.folder is not None}
@@ -144,6 +151,8 @@ def run(
         for index, result in finished:
             # What is printed is small, and a thousand results may be too large to keep.
             reports[index] = _report(jobs[index], result)
+            write_capture(result, pcap)
+            shown = result
     ordered = [reports[index] for index in range(len(jobs))]
     lost = sum(report["summary"]["unroutable_packets"] for report in ordered)
     if lost:
@@ -165,6 +174,7 @@ def run(
     put_table(_table(loaded.name, ordered))
     if len(ordered) == 1:
         _put_details(ordered[0], resolution)
+    put_trace(shown, traced)
     if out is not None:
         note(f"written to {out}")
 

@@ -88,6 +88,7 @@ impl DataPlane {
             discards_unroutable: true,
             may_delay_credits: true,
             threads: 1,
+            trace: None,
         };
         let mut engine = engines.start_live(network, switch, adapter, traffic)?;
         if !routed {

@@ -15,6 +15,7 @@ pub(crate) mod import;
 mod levels;
 pub(crate) mod limits;
 mod linear;
+pub(crate) mod packets;
 mod places;
 pub(crate) mod programs;
 pub(crate) mod python;

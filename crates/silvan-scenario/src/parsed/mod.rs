@@ -21,7 +21,10 @@ pub use equipment::{
 pub use fabric::{
     CableEntry, FabricSection, FileFormat, ForwardingEntries, HostEntry, SwitchEntry, Unreachable,
 };
-pub use run::{AxisValue, ProbeSection, RunSection, SweepSection, Threads, TreesSection};
+pub use run::{
+    AxisValue, FlowEnds, PacketsSection, ProbeSection, RunSection, SweepSection, Threads,
+    TreesSection,
+};
 pub use silvan_core::document::Limit;
 pub use silvan_dcms::section::DcmsSection;
 pub use silvan_workload::traffic::{SendQueue, TrafficSection};

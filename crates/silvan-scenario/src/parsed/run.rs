@@ -33,6 +33,9 @@ pub struct ProbeSection {
     /// How congestion trees are looked for; without this table they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trees: Option<TreesSection>,
+    /// Which packets are recorded hop by hop, in the table `packet_hops`; without this table none are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<PacketsSection>,
 }
 
 impl Default for ProbeSection {
@@ -44,6 +47,7 @@ impl Default for ProbeSection {
             latency: LatencyStats::default(),
             slowdown: true,
             trees: None,
+            packets: None,
         }
     }
 }
@@ -60,6 +64,26 @@ pub struct TreesSection {
     /// Default: half an input buffer of a switch.
     #[schemars(with = "Option<schema::BytesText>")]
     pub threshold: Option<Bytes>,
+}
+
+/// Which packets are recorded hop by hop: up to 10 million hops. The run is slower.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct PacketsSection {
+    /// Ports whose packets are recorded when they leave it: `"SWITCH:NUMBER"`, or the name of a host.
+    pub ports: Vec<String>,
+    /// Flows whose packets are recorded at each port on their way.
+    pub flows: Vec<FlowEnds>,
+}
+
+/// All packets from one host to another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FlowEnds {
+    /// Name of the sending host.
+    pub from: String,
+    /// Name of the receiving host.
+    pub to: String,
 }
 
 /// How long, and from which seed.

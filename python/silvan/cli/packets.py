@@ -1,0 +1,142 @@
+"""Options of a run that record packets hop by hop, and what they print and write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from silvan.cli.printer import note, put_table
+from silvan.errors import ScenarioError, SilvanError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from silvan.packet_trace import Hop, Traced
+    from silvan.result import Result
+    from silvan.scenario import Scenario
+
+MOST_HOPS = 10_000_000
+"""Hops that a run records."""
+
+Trace = Annotated[
+    str | None,
+    typer.Option(
+        "--trace",
+        metavar="PACKET|FLOW",
+        help="Print the way of a packet (SOURCE,DESTINATION,NUMBER), or of the packets of a flow "
+        "(SOURCE,DESTINATION), with the reason of every wait.",
+        show_default=False,
+    ),
+]
+Pcap = Annotated[
+    tuple[str, Path] | None,
+    typer.Option(
+        "--pcap",
+        metavar="PORT FILE",
+        help="Write the packets that leave a port (SWITCH:NUMBER, or a host) to a file for tshark "
+        "and Wireshark.",
+        show_default=False,
+    ),
+]
+
+
+def with_packets(
+    scenario: Scenario, trace: Traced | None, pcap: tuple[str, Path] | None
+) -> Scenario:
+    """Make a scenario record the packets that are to be printed and written."""
+    if trace is None and pcap is None:
+        return scenario
+    recorded: dict[str, Any] = scenario.to_dict()["probe"].get("packets", {})
+    ports, flows = list(recorded.get("ports", [])), list(recorded.get("flows", []))
+    if pcap is not None:
+        ports.append(pcap[0])
+    if trace is not None:
+        flows.append({"from": trace.source, "to": trace.destination})
+    try:
+        return scenario.override({"probe.packets": {"ports": ports, "flows": flows}})
+    except ScenarioError as error:
+        # The words of the command line, not those of the key that they set.
+        message = str(error).partition("probe.packets.")[2].partition(": ")[2]
+        raise SilvanError(f"--trace or --pcap: {message or error}", hint=error.hint) from error
+
+
+def check_one_run(runs: int, trace: Traced | None, pcap: tuple[str, Path] | None) -> None:
+    """Refuse several seeds, whose packets differ."""
+    if runs > 1 and not (trace is None and pcap is None):
+        option = "--pcap" if trace is None else "--trace"
+        raise SilvanError(f"{option}: {runs} runs, and it is for 1", hint="use --seeds 1")
+
+
+def write_capture(result: Result, pcap: tuple[str, Path] | None) -> None:
+    """Write the packets of a port."""
+    if pcap is None:
+        return
+    from silvan.capture import write_pcap
+
+    count = write_pcap(result, *pcap)
+    note(f"{count:,} packets of {pcap[0]} written to {pcap[1]}")
+
+
+def put_trace(result: Result, traced: Traced | None) -> None:
+    """Print the way of a packet, or of the packets of a flow."""
+    if traced is None:
+        return
+    from silvan.packet_trace import packets_of_flow
+
+    if result.tables["packet_hops"].num_rows >= MOST_HOPS:
+        note(f"warning: packets after the first {MOST_HOPS:,} hops were not recorded")
+    packets = packets_of_flow(result, traced)
+    flow = f"{traced.source} to {traced.destination}"
+    if not packets:
+        raise SilvanError(f"--trace: no packet went from {flow}")
+    if traced.number is None:
+        _put_flow(result, packets, flow)
+        delivered = [hops for hops in packets if hops[-1]["delivered_ps"] is not None]
+        slowest = max(delivered, key=_latency_ps, default=packets[0])
+        number = packets.index(slowest) + 1
+        _put_packet(result, slowest, f"packet {number} from {flow}, the slowest")
+    elif traced.number > len(packets):
+        raise SilvanError(
+            f"--trace: packet {traced.number} from {flow}: there are {len(packets)} packets"
+        )
+    else:
+        hops = packets[traced.number - 1]
+        _put_packet(result, hops, f"packet {traced.number} from {flow}")
+
+
+def _latency_ps(hops: Sequence[Hop]) -> int:
+    return int(hops[-1]["delivered_ps"] - hops[-1]["born_ps"])
+
+
+def _put_packet(result: Result, hops: Sequence[Hop], title: str) -> None:
+    from rich.table import Table
+
+    from silvan.packet_trace import describe_packet
+
+    first = hops[0]
+    details = f"{first['wire_bytes']} bytes, SL {first['sl']}, VL {first['vl']}"
+    table = Table(title=f"{title}: {details}")
+    table.add_column("leaves at, us", justify="right")
+    table.add_column("port")
+    table.add_column("waited, ns", justify="right")
+    table.add_column("for", overflow="fold")
+    for row in describe_packet(result, hops):
+        table.add_row(*row)
+    put_table(table)
+
+
+def _put_flow(result: Result, packets: Sequence[Sequence[Hop]], flow: str) -> None:
+    from rich.table import Table
+
+    from silvan.packet_trace import describe_flow
+
+    table = Table(title=f"{len(packets):,} packets from {flow}")
+    table.add_column("port")
+    for heading in ("packets", "wait, mean, ns", "longest, ns"):
+        table.add_column(heading, justify="right")
+    table.add_column("mean by reason, ns", overflow="fold")
+    for row in describe_flow(result, packets):
+        table.add_row(*row)
+    put_table(table)
