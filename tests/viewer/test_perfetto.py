@@ -15,6 +15,7 @@ from silvan.viewer import write_trace
 
 # Keys that "Trace Event Format" wants of each kind of event, beyond name, phase and process.
 WANTED = {"X": {"ts", "dur", "tid"}, "C": {"ts", "args"}, "i": {"ts", "s"}, "M": {"args"}}
+WANTED |= {"b": {"ts", "id", "cat"}, "e": {"ts", "id", "cat"}}
 
 
 def _events(path: Path) -> list[dict[str, Any]]:
@@ -61,6 +62,33 @@ def test_trees_and_queues_are_those_of_the_result(run: silvan.Result, tmp_path: 
         if queued[:, at].any():
             values = [value for _, value in counters[f"queue {one['node']}:{one['port']}"]]
             assert values == queued[:, at].tolist()
+
+
+def test_messages_of_recorded_flows_last_from_start_to_delivery(tmp_path: Path) -> None:
+    pair = {"from": "host-0001", "to": "host-0002"}
+    result = silvan.run(
+        silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 4},
+            traffic={
+                "flow": [{**pair, "bytes": "40 KiB"}],
+                "message": "8 KiB",
+                "uniform": [{"load": 0.2}],
+            },
+            probe={"packets": {"flows": [pair]}},
+            run={"duration": "1 ms"},
+        )
+    )
+    events = _events(write_trace(result, tmp_path / "trace.json"))
+    name = "flow-1: host-0001 to host-0002"
+    begins = [one for one in events if one["ph"] == "b" and one["name"] == name]
+    ends = {one["id"]: one["ts"] for one in events if one["ph"] == "e"}
+    (flow,) = result.flows.to_pylist()
+    # Five messages of 8 KiB, each of four packets of 2 KiB with headers of 26 bytes.
+    assert [one["args"] for one in begins] == 5 * [{"packets": 4, "wire_bytes": 4 * (2048 + 26)}]
+    assert begins[0]["ts"] * 1e6 == pytest.approx(flow["start_ps"])
+    assert ends[begins[-1]["id"]] * 1e6 == pytest.approx(flow["end_ps"])
+    times = [one["ts"] for one in begins]
+    assert times == sorted(times)
 
 
 def test_ranks_have_the_time_of_their_program(tmp_path: Path) -> None:

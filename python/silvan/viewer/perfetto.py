@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from silvan.folders import write_text
 from silvan.measures import is_hotspot, receive_rate_series_gbps, receives
@@ -36,7 +37,7 @@ def write_trace(result: Result, path: Path) -> Path:
     ----------
     result : Result
         The run. What it did not record is absent: jobs need programs, trees ``[probe.trees]``,
-        queues ``probe.ports``.
+        queues ``probe.ports``, messages ``[probe.packets]``.
     path : Path
         The file to write.
 
@@ -58,6 +59,8 @@ def trace_events(result: Result) -> Iterator[TraceEvent]:
         yield from _programs(result, processes, end_us)
     if "flows" in result.tables:
         yield from _flows(result, next(processes), end_us)
+    if "packet_hops" in result.tables:
+        yield from _messages(result, next(processes))
     if "forest" in result.tables:
         yield from _trees(result, next(processes))
     if "port_series" in result.tables:
@@ -117,6 +120,34 @@ def _flows(result: Result, pid: int, end_us: float) -> Iterator[TraceEvent]:
         start, end = row["start_ps"] / _PS_PER_US, _us(row["end_ps"], end_us)
         facts = {key: row[key] for key in ("bytes", "delivered_bytes", "finished", "slowdown")}
         yield _slice(pid, thread, row["name"], start, end, **facts)
+
+
+def _messages(result: Result, pid: int) -> Iterator[TraceEvent]:
+    """Return the messages whose packets were recorded up to the last link, and were received.
+
+    Messages of a flow overlap: the first packet of one starts before the last of another has
+    arrived. So they are asynchronous events, which have a number of their own.
+    """
+    yield _named(pid, "messages")
+    hops = result.packet_hops
+    received = hops.filter(
+        pc.and_(pc.equal(hops["kind"], "data"), pc.is_valid(hops["delivered_ps"]))
+    )
+    names, classes = result.hosts["name"].to_pylist(), result.classes["name"].to_pylist()
+    packets: dict[tuple[int, int, int], list[dict[str, Any]]] = {}
+    numbers = count()
+    for hop in received.sort_by("born_ps").to_pylist():
+        flow = (hop["source"], hop["destination"], hop["class"])
+        parts = packets.setdefault(flow, [])
+        parts.append(hop)
+        if hop["last"]:
+            source, destination, of = flow
+            name = f"{classes[of]}: {names[source]} to {names[destination]}"
+            facts = {"packets": len(parts), "wire_bytes": sum(one["wire_bytes"] for one in parts)}
+            place = {"pid": pid, "tid": 0, "cat": "message", "id": next(numbers), "name": name}
+            yield place | {"ph": "b", "ts": parts[0]["born_ps"] / _PS_PER_US, "args": facts}
+            yield place | {"ph": "e", "ts": max(one["delivered_ps"] for one in parts) / _PS_PER_US}
+            parts.clear()
 
 
 def _trees(result: Result, pid: int) -> Iterator[TraceEvent]:
