@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from silvan.compare import Quantity, RankingRow
 
 
+_SETTLED_PS = 20_000_000_000
+"""Time in which CCTI falls from 127 to 0 with the CCTI_Timer of gran2012."""
+
+
 def compare(
     scenario: ScenarioPath,
     schemes: Annotated[
@@ -85,6 +89,11 @@ def compare(
         put_json(report)
     else:
         put_table(_table(loaded.name, ranking))
+    if loaded.duration_ps < _SETTLED_PS:
+        note(
+            f"note: {loaded.duration_ps / 1e9:g} ms show how schemes begin, not how they settle: a "
+            "throttled flow may take 20 ms to recover; --set run.duration='50 ms' shows both"
+        )
     note(f"wrote {written[0]}, and the same as SVG, CSV and JSON")
     note(f"wrote {page}")
     failed = [one for one in ranking if one.failure]

@@ -90,10 +90,7 @@ impl Grid {
             let problem = format!("a dimension of {size} switches, it must have {least} or more");
             return Err(of("sizes").bad(problem, format!("write {least} or more")));
         }
-        if self.hosts_per_switch == 0 {
-            let problem = "switches with 0 hosts each, the number must be positive";
-            return Err(of("hosts-per-switch").bad(problem, "write 1 or more"));
-        }
+        of("hosts-per-switch").positive(self.hosts_per_switch)?;
         let between = self.sizes.len().saturating_mul(2);
         of("hosts-per-switch").ports(Some(self.hosts_per_switch), between)?;
         let switches = product(&self.sizes);

@@ -27,17 +27,9 @@ impl Row {
     pub(super) fn hosts_and_switches(
         &self,
     ) -> Result<(FabricBuilder, Vec<NodeHandle>), FabricError> {
-        if self.switches == 0 || self.hosts_per_switch == 0 {
-            let key = match self.switches {
-                0 => "switches",
-                _ => self.hosts_key,
-            };
-            let problem = format!(
-                "{} switches with {} hosts each, both numbers must be positive",
-                self.switches, self.hosts_per_switch
-            );
-            return Err(self.parameter(key).bad(problem, "write 1 or more"));
-        }
+        self.parameter("switches").positive(self.switches)?;
+        self.parameter(self.hosts_key)
+            .positive(self.hosts_per_switch)?;
         let nodes = self.hosts_per_switch.saturating_add(1);
         let nodes = nodes.saturating_mul(self.switches);
         self.parameter(self.hosts_key).nodes(Some(nodes))?;

@@ -349,7 +349,7 @@ fn senseless_parameters_are_refused() {
             .build(LINK)
             .unwrap_err()
             .to_string(),
-            "chain: 0 switches",
+            "chain: switches is 0",
         ),
         (
             SingleSwitch { hosts: 255 }
@@ -432,7 +432,7 @@ fn impossible_grids_are_refused() {
             "a dimension of 2 switches, it must have 3 or more",
         ),
         (&[4, 0], false, 1, "a dimension of 0 switches"),
-        (&[4, 4], false, 0, "switches with 0 hosts each"),
+        (&[4, 4], false, 0, "hosts-per-switch is 0"),
         (&[4, 4], false, 251, "a switch would need 255 ports"),
         (&[usize::MAX, 3], false, 1, "astronomical"),
         (&[200, 200], true, 1, "80000"),
