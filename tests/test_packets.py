@@ -169,6 +169,10 @@ def test_command_prints_the_way_of_a_packet(
     assert main(["run", str(file), "--pcap", "switch-00:9", str(tmp_path / "no.pcap")]) == 2
     assert "there is no port" in capsys.readouterr().err
     assert main(["run", str(file), "--seeds", "2", "--trace", "host-0005,host-0000"]) == 2
+    long = ["--set", "packet.mtu=8 KiB", "--pcap", "switch-00:1", str(tmp_path / "no.pcap")]
+    assert main(["run", str(file), *long]) == 2
+    assert "8218 B, and the length field" in capsys.readouterr().err
+    assert not (tmp_path / "no.pcap").exists()
 
 
 @pytest.mark.slow

@@ -82,6 +82,14 @@ def test_a_written_scenario_changes_as_the_scenario_does(path: Path) -> None:
     assert changed(again, {}) == scenario.hash
 
 
+def test_a_scenario_whose_text_was_refused_has_a_representation() -> None:
+    """Debuggers and pytest print the local variables of a failed constructor."""
+    refused = object.__new__(silvan.Scenario)
+    assert repr(refused) == "<silvan.Scenario, refused>"
+    with pytest.raises(AttributeError):
+        _ = refused.name
+
+
 def test_an_override_changes_that_key_only() -> None:
     scenario = silvan.Scenario.from_toml(INCAST)
     changed = scenario.override({"run.duration": "400 us", "switch": {"latency": "50 ns"}})

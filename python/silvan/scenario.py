@@ -333,7 +333,8 @@ class Scenario:
         return self._table
 
     def __getattr__(self, name: str) -> Table:
-        if name.startswith("_"):
+        # One whose text was refused has no tables, and debuggers ask for its name.
+        if name.startswith("_") or not hasattr(self, "_native"):
             raise AttributeError(name)
         value = getattr(self.tables, name)
         if not isinstance(value, Table):
@@ -500,6 +501,8 @@ class Scenario:
         return hash(self.hash)
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_native"):
+            return "<silvan.Scenario, refused>"
         return f"<silvan.Scenario {self.name!r} {self.hash[:12]}>"
 
     def _repr_html_(self) -> str:

@@ -2,6 +2,7 @@
 //! trees at each sample.
 
 use serde_json::{Map, Value, json};
+use silvan_core::counters::{CounterTable, PortCounters};
 use silvan_core::{Bytes, PortId, Vl};
 use silvan_fabric::{Fabric, NodeKind};
 use silvan_model::Forest;
@@ -73,16 +74,9 @@ pub(crate) fn sample(subnet: &Subnet) -> Sample {
     let counters: Vec<_> = cabled(fabric)
         .map(|port| subnet.plane.counters(port))
         .collect();
-    columns.wide("xmit_bytes", counters.iter().map(|one| one.xmit_bytes));
-    columns.wide(
-        "xmit_wait_ps",
-        counters.iter().map(|one| one.xmit_wait.as_ps()),
-    );
-    columns.wide(
-        "xmit_cong_ps",
-        counters.iter().map(|one| one.xmit_cong.as_ps()),
-    );
-    columns.wide("fecn_marked", counters.iter().map(|one| one.fecn_marked));
+    for counter in PortCounters::in_table(CounterTable::PortSeries) {
+        columns.wide(counter.column, counters.iter().map(|one| counter.read(one)));
+    }
     let queued = |port| -> u64 {
         let lanes = Vl::all().take(subnet.plane.data_vls());
         lanes.map(|vl| engine.queued(port, vl).as_u64()).sum()

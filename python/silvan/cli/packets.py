@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MOST_HOPS = 10_000_000
 """Hops that a run records."""
 
+LONGEST_PACKET = 2047 * 4 + 2
+"""PktLen has 11 bits and counts words without the VCRC (IBA specification, volume 1, 7.7)."""
+
 Trace = Annotated[
     str | None,
     typer.Option(
@@ -51,6 +54,13 @@ def with_packets(
     recorded: dict[str, Any] = scenario.to_dict()["probe"].get("packets", {})
     ports, flows = list(recorded.get("ports", [])), list(recorded.get("flows", []))
     if pcap is not None:
+        wire = scenario.packet.mtu.bytes + scenario.packet.header.bytes
+        if wire > LONGEST_PACKET:
+            raise SilvanError(
+                f"--pcap: packets of {wire} B, and the length field of InfiniBand's local route"
+                f" header ends at {LONGEST_PACKET} B",
+                hint="--set packet.mtu='4 KiB' gives packets that InfiniBand has",
+            )
         ports.append(pcap[0])
     if trace is not None:
         flows.append({"from": trace.source, "to": trace.destination})

@@ -201,7 +201,7 @@ fn spraying_uses_all_paths_alike() {
         switch: NoControl,
         source: spraying::Spraying(PerFlow::new(&[])),
     };
-    let fixed = TRANSPOSE.replace("adaptive = \"per-packet\"\n", "");
+    let fixed = TRANSPOSE.replace("path-choice = \"adaptive\"\n", "");
     let fixed = column(&run_with(&Fastest, &fixed), "hosts", "delivered_bytes");
     let output = run_with(&spraying, TRANSPOSE);
     let sprayed = column(&output, "hosts", "delivered_bytes");
