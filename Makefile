@@ -34,8 +34,8 @@ fast-python:
 
 test-setup: $(VENV)/test.stamp install
 
-# One process per core; `make test PROCESSES=0` runs all tests in one.
-PROCESSES ?= logical
+# More processes than cores, since many tests wait; `make test PROCESSES=0` runs all tests in one.
+PROCESSES ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist worksteal
 
 # Of what runs in the tests' own process; a tracer in other processes would count among their system calls.

@@ -26,6 +26,7 @@ ALLOWED = {
     "crates/silvan-dcms/src/section.rs": {"ib-cc"},
     # No control is what a program alone runs with, and has engines of its own.
     "crates/silvan-cc/src/schemes/register.rs": {"none"},
+    "crates/silvan-instances/src/lib.rs": {"none"},
     # Tools of one scheme: its response functions, and a throttled interface alone.
     "crates/silvan-python/src/response.rs": {"ecn"},
     "python/silvan/response.py": {"ecn"},

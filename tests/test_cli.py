@@ -362,7 +362,7 @@ def test_figures_of_different_runs_are_never_mixed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [("compare", "--schemes", "none"), ("sweep",)])
+@pytest.mark.parametrize("words", [("compare", "--schemes", "none"), ("sweep", "--seeds", "2")])
 def test_no_command_mixes_results(
     command: Command, incast_file: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:

@@ -48,6 +48,7 @@ NOT_RUN = {
     ("real-fabrics.md", "cat dump_lfts.txt"): "joins files of a network",
     ("reproducing.md", "silvan reproduce"): "takes minutes: tests/test_reproduce.py",
     ("reproducing.md", "[project.entry-points"): "a section of another project",
+    ("viewing.md", "silvan emulate incast.toml"): "serves until Ctrl-C: tests/viewer/test_live.py",
     ("sweeps.md", "dask scheduler"): "needs a cluster: tests/test_sweep_cluster.py has one",
 }
 

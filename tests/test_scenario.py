@@ -77,7 +77,9 @@ def test_a_written_scenario_changes_as_the_scenario_does(path: Path) -> None:
 
     scenario = silvan.Scenario.from_file(path)
     again = silvan.Scenario.from_toml(scenario.to_toml())
-    for change in CHANGES:
+    # Routes of ten thousand hosts take seconds.
+    is_large = scenario.describe()["hosts"] > 1000
+    for change in CHANGES[::4] if is_large else CHANGES:
         assert changed(again, change) == changed(scenario, change), change
     assert changed(again, {}) == scenario.hash
 
