@@ -90,7 +90,7 @@ fn with_divisions(
 ) {
     let (turn, divided) = (Cell::new(0), Cell::new([0; 3]));
     let each = std::cell::RefCell::new(&mut each);
-    let result = runner(96).run(&cases(), |case| {
+    let result = runner(64).run(&cases(), |case| {
         let case = case.lookahead();
         let (routed, _) = case.build();
         for _ in 0..2 {
