@@ -3,10 +3,13 @@
 import { useComputed } from "@preact/signals";
 import * as state from "../state";
 import { milliseconds } from "../data/units";
+import { liveStatus } from "../live/connection";
 import { Follow } from "../live/follow";
 import { Chart, type Line } from "./chart";
 
 const SPEEDS = [5, 10, 20, 40];
+/** Events that are named below the bar. */
+const MOST_EVENTS = 4;
 
 export function TimeBar() {
   const lines = useComputed<Line[]>(() => barLines());
@@ -175,10 +178,12 @@ function barLines(): Line[] {
   });
 }
 
-/** Events within a fiftieth of the run around the instant. */
+/** Events within a fiftieth of the run around the instant; of a live fabric, the last ones. */
 function nearEvents() {
+  const events = state.run.value.events;
+  const now = state.panelTime.value;
+  if (liveStatus.value !== null)
+    return events.filter((event) => event.time <= now).slice(-MOST_EVENTS);
   const reach = state.duration.value / 50;
-  return state.run.value.events
-    .filter((event) => Math.abs(event.time - state.panelTime.value) <= reach)
-    .slice(0, 4);
+  return events.filter((event) => Math.abs(event.time - now) <= reach).slice(0, MOST_EVENTS);
 }
