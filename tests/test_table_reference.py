@@ -50,7 +50,14 @@ def every_table() -> dict[str, set[str]]:
             "flow": [{"from": "host-0003", "to": "host-0004", "bytes": "16 KiB"}],
             "program": [barrier, {"kind": "goal", "trace": GOAL, "name": "goal"}],
         },
-        probe={"ports": True, "latency": "host", "classes": True, "trees": {}, "packets": {}},
+        probe={
+            "ports": True,
+            "latency": "host",
+            "classes": True,
+            "trees": {},
+            "packets": {},
+            "flow-limits": True,
+        },
         run={"duration": "1 ms"},
     )
     return {name: set(table.column_names) for name, table in silvan.run(scenario).tables.items()}

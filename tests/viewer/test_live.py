@@ -144,6 +144,24 @@ def test_message_is_the_difference_of_two_samples(
     assert len(columns["rows"]) < len(sent)
 
 
+def test_sample_has_the_index_of_throttled_flows() -> None:
+    control = '[control]\nscheme = "ib-cc"\n[control.ib-cc.adapter]\nccti-timer = 0\n'
+    with (
+        emulated(INCAST + control, "test-view-ccti") as emulation,
+        closing(LiveFabric(ControlChannel(emulation.sockname))) as fabric,
+    ):
+        before = fabric.sample()
+        wait_for(lambda: set(fabric.sample().columns["limit_source"]) == {1, 4, 5, 8, 12})
+        emulation.control("pause")
+        after = fabric.sample()
+        _, columns = unpacked(message(before, after))
+    # All of the incast are throttled, and no timer lowers their index.
+    assert set(columns["limit_destination"]) == {0}
+    assert columns["limit_ccti"].min() > 0
+    assert columns["limit_sl"].max() == 0
+    assert len(columns["limit_ccti"]) == 5
+
+
 def get(address: str, path: str | None = None, **headers: str) -> http.client.HTTPResponse:
     """Ask the server for a page."""
     parts = urlsplit(address)

@@ -77,19 +77,30 @@ export const duration = computed(() =>
 /** The stretch of time that panels sum over: what is marked, or the whole run. */
 export const span = computed<[number, number]>(() => marked.value ?? [0, duration.value]);
 
-/** Select by a name, as the address has it: `node:leaf-01`, `port:leaf-01:3` or `tree:7`. */
+/** Select by a name, as the address has it: `node:leaf-01`, `port:leaf-01:3`, `tree:7` or `flow:a>b`. */
 export function select(kind: string, name: string): boolean {
-  const one = run.value;
-  const found: Selection | null =
-    kind === "node"
-      ? wrap(one.findNode(name), (node) => ({ kind: "node", node }))
-      : kind === "port"
-        ? wrap(one.findPort(name), (row) => ({ kind: "port", row }))
-        : kind === "tree" && one.lifetimes[Number(name)]
-          ? { kind: "tree", tree: Number(name) }
-          : null;
+  const found = kind === "flow" ? findFlow(run.value, name) : findOne(run.value, kind, name);
   if (found) selection.value = found;
   return found !== null;
+}
+
+/** A flow by the names of its hosts: `a>b`, with or without spaces. */
+export function findFlow(one: Run, name: string): Selection | null {
+  const ends = name.split(">").map((text) => one.findNode(text.trim()));
+  const [source, destination] = ends;
+  if (ends.length !== 2 || source === undefined || destination === undefined) return null;
+  if (source === destination || !one.isHost(source) || !one.isHost(destination)) return null;
+  return { kind: "flow", source, destination };
+}
+
+function findOne(one: Run, kind: string, name: string): Selection | null {
+  return kind === "node"
+    ? wrap(one.findNode(name), (node) => ({ kind: "node", node }))
+    : kind === "port"
+      ? wrap(one.findPort(name), (row) => ({ kind: "port", row }))
+      : kind === "tree" && one.lifetimes[Number(name)]
+        ? { kind: "tree", tree: Number(name) }
+        : null;
 }
 
 function wrap(index: number | undefined, make: (index: number) => Selection): Selection | null {
@@ -100,6 +111,10 @@ function wrap(index: number | undefined, make: (index: number) => Selection): Se
 export function selectionName(one: Run, chosen: Selection): [string, string] {
   if (chosen.kind === "node") return ["node", one.nodes[chosen.node].name];
   if (chosen.kind === "port") return ["port", one.portName(chosen.row)];
+  if (chosen.kind === "flow") {
+    const [from, to] = [chosen.source, chosen.destination].map((host) => one.nodes[host].name);
+    return ["flow", `${from}>${to}`];
+  }
   return ["tree", String(chosen.tree)];
 }
 

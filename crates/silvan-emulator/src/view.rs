@@ -1,9 +1,9 @@
-//! What the browser page shows of a live fabric: what is cabled to what, once, and counters and congestion
-//! trees at each sample.
+//! What the browser page shows of a live fabric: what is cabled to what, once, and counters, congestion
+//! trees and limits of flows at each sample.
 
 use serde_json::{Map, Value, json};
 use silvan_core::counters::{CounterTable, PortCounters};
-use silvan_core::{Bytes, PortId, Vl};
+use silvan_core::{Bytes, HostId, PortId, Vl};
 use silvan_fabric::{Fabric, NodeKind};
 use silvan_model::Forest;
 
@@ -13,6 +13,8 @@ use crate::subnet::Subnet;
 const NONE: u32 = u32::MAX;
 /// Traffic classes of a sample; a fabric with more flows is shown without their rates.
 const MOST_CLASSES: usize = 64;
+/// Limits of flows in a sample; those of further hosts are left out.
+const MOST_LIMITS: usize = 20_000;
 
 /// Columns of numbers, little-endian, each from a multiple of 8 bytes on, and what they are.
 pub(crate) struct Sample {
@@ -93,6 +95,7 @@ pub(crate) fn sample(subnet: &Subnet) -> Sample {
     let threshold = section.and_then(|section| section.threshold);
     let forest = engine.forest(threshold.unwrap_or(Bytes::from_bytes(half_buffer)));
     columns.trees(&forest, &rows(fabric));
+    columns.limits(subnet);
     Sample {
         header: json!({
             "time_ps": subnet.now().as_ps(),
@@ -130,13 +133,36 @@ impl Columns {
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
     }
 
+    /// Flows with a CCTI above 0.
+    fn limits(&mut self, subnet: &Subnet) {
+        let hosts = subnet.fabric.host_ids();
+        let limits: Vec<_> = hosts
+            .flat_map(|host| {
+                let limits = subnet.plane.engine.flow_limits(host).into_iter();
+                limits.map(move |limit| (host, limit))
+            })
+            .take(MOST_LIMITS)
+            .collect();
+        let index = |host: HostId| host.index() as u32;
+        self.narrow("limit_source", limits.iter().map(|(host, _)| index(*host)));
+        let destinations = limits.iter().map(|(_, limit)| limit.destination);
+        self.narrow(
+            "limit_destination",
+            destinations.map(|host| host.map_or(NONE, index)),
+        );
+        let levels = limits.iter().map(|(_, limit)| u32::from(limit.sl.as_u8()));
+        self.narrow("limit_sl", levels);
+        let indices = limits.iter().map(|(_, limit)| u32::from(limit.ccti));
+        self.narrow("limit_ccti", indices);
+    }
+
     /// Trees, their Port VLs and their hosts; the latter two have the place of their tree in the first.
     fn trees(&mut self, forest: &Forest, rows: &[u32]) {
         let row = |port: PortId| rows[port.index()];
         let trees = || forest.trees.iter();
         self.narrow("root_row", trees().map(|tree| row(tree.root)));
         self.narrow("root_vl", trees().map(|tree| u32::from(tree.vl.as_u8())));
-        let destination = |host: silvan_core::HostId| host.index() as u32;
+        let destination = |host: HostId| host.index() as u32;
         let destinations = trees().map(|tree| tree.destination.map_or(NONE, destination));
         self.narrow("destination", destinations);
         self.narrow(

@@ -1,6 +1,6 @@
 //! What can be read of a running engine: port counters, deliveries, buffers, cost.
 
-use silvan_cc::hooks::{PortVl, SourceControl, SwitchControl};
+use silvan_cc::hooks::{FlowLimit, PortVl, SourceControl, SwitchControl};
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Span, Time, Vl};
 use silvan_model::{FlowProgress, HostCounters, Latencies};
 
@@ -116,6 +116,15 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             reordered_packets: reordering.map_or(0, |order| order.reordered(host)),
             most_held_bytes: reordering.map_or(0, |order| order.most_held(host)),
         }
+    }
+
+    /// The flows that the congestion control of a host holds below the rate of their link now.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn flow_limits(&self, host: HostId) -> Vec<FlowLimit> {
+        self.plane.known_host(host);
+        self.source.flow_limits(time(self.now), host)
     }
 
     /// Counts of a traffic class; `None` if nothing of it was delivered.

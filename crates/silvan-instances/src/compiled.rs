@@ -1,7 +1,8 @@
 //! The engine behind the traits of `silvan-model`.
 
 use silvan_cc::hooks::{
-    PerHost, PerPortVl, SettingChange, Settings, SourceControl, SwitchControl, UnknownSetting,
+    FlowLimit, PerHost, PerPortVl, SettingChange, Settings, SourceControl, SwitchControl,
+    UnknownSetting,
 };
 use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate, Sl, Time, Vl};
 use silvan_engine::workload::Workload;
@@ -183,6 +184,7 @@ where
         port_counters(port: PortId) -> PortCounters;
         queued(output: PortId, vl: Vl) -> Bytes;
         host_counters(host: HostId) -> HostCounters;
+        flow_limits(host: HostId) -> Vec<FlowLimit>;
         latency_of_host(host: HostId) -> Option<Latencies>;
         flow(class: u16, source: HostId) -> FlowProgress;
         forest(threshold: Bytes) -> Forest;
@@ -233,6 +235,7 @@ where
         port_counters(port: PortId) -> PortCounters;
         queued(output: PortId, vl: Vl) -> Bytes;
         host_counters(host: HostId) -> HostCounters;
+        flow_limits(host: HostId) -> Vec<FlowLimit>;
         latency_of_host(host: HostId) -> Option<Latencies>;
         flow(class: u16, source: HostId) -> FlowProgress;
         forest(threshold: Bytes) -> Forest;

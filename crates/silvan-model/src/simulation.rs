@@ -6,7 +6,7 @@ use crate::{
     BuildError, EngineError, FlowProgress, Forest, HostCounters, InvariantError, Latencies, OnWire,
     PacketHop, VlArbitration,
 };
-use silvan_cc::hooks::{SettingChange, UnknownSetting};
+use silvan_cc::hooks::{FlowLimit, SettingChange, UnknownSetting};
 use silvan_core::{Bytes, HostId, NodeId, PortCounters, PortId, PortNumber, Rate, Sl, Time, Vl};
 use silvan_workload::programs::Programs;
 use silvan_workload::traffic::Traffic;
@@ -68,6 +68,10 @@ pub trait Simulation {
 
     /// Counters of a host since the start.
     fn host_counters(&self, host: HostId) -> HostCounters;
+
+    /// The flows that the congestion control of a host holds below the rate of their link now, by destination and
+    /// service level.
+    fn flow_limits(&self, host: HostId) -> Vec<FlowLimit>;
 
     /// Counts of a traffic class since the start.
     fn class(&self, class: u16) -> ClassTotals;

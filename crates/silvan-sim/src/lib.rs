@@ -36,6 +36,7 @@ mod decisions;
 mod flows;
 mod hops;
 mod ideal;
+mod limits;
 mod measure;
 mod programs;
 mod schedule;
@@ -142,6 +143,7 @@ pub struct Summary {
 /// | `dcms` | one per decision of the DCMS, by time, if the scenario has one | from the start |
 /// | `programs`, `ranks`, `program_marks`, `program_ops` | message-passing programs, if there are any | from the start |
 /// | `class_series` | one per probe interval and traffic class, by time, if asked for | from the start |
+/// | `flow_limits` | one per probe interval and flow whose rate is limited, by time, if asked for | from the start |
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutput {
     /// The tables.

@@ -3,6 +3,7 @@
 use silvan_core::{HostId, PortCounters, PortId, Time, Vl};
 use silvan_fabric::Fabric;
 
+use super::limits::FlowLimits;
 use super::tables::{PortSeries, Series};
 use silvan_model::{ClassTotals, HostCounters, Simulation};
 use silvan_scenario::Scenario;
@@ -19,6 +20,7 @@ pub(super) struct Measurement<'a> {
     pub series: Series,
     pub port_series: Option<PortSeries>,
     pub class_series: Option<Series>,
+    pub flow_limits: Option<FlowLimits>,
 }
 
 impl<'a> Measurement<'a> {
@@ -45,6 +47,7 @@ impl<'a> Measurement<'a> {
                 .probe
                 .classes
                 .then(|| Series::of_classes(engine.classes().len(), samples)),
+            flow_limits: file.probe.flow_limits.then(FlowLimits::default),
             ports,
         }
     }
@@ -62,6 +65,9 @@ impl<'a> Measurement<'a> {
                 let delivered = engine.class(class as u16).delivered_bytes;
                 series.push(now, class, delivered);
             }
+        }
+        if let Some(limits) = &mut self.flow_limits {
+            limits.sample(engine, fabric.host_ids());
         }
         let data_vls = self.scenario.engine_config().data_vls;
         if let Some(series) = &mut self.port_series {

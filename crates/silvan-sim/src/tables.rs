@@ -5,6 +5,7 @@ use silvan_core::{HostId, PortCounter, PortCounters, Time};
 use silvan_model::Latencies;
 use silvan_workload::traffic::Role;
 
+use super::limits::FlowLimits;
 use super::measure::Measurement;
 use crate::table::Table;
 use silvan_model::LatencyStats;
@@ -122,6 +123,7 @@ impl Measurement<'_> {
         tables.insert(1, self.series.table());
         tables.extend(self.port_series.map(PortSeries::table));
         tables.extend(self.class_series.map(Series::table));
+        tables.extend(self.flow_limits.map(FlowLimits::table));
         tables
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use silvan_cc::hooks::{Controller, SettingChange};
+use silvan_cc::hooks::{Controller, FlowLimit, SettingChange};
 use silvan_cc::schemes::Control;
 use silvan_cc::schemes::ib_cc::{PortSetting, ThresholdWeight};
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Rate, Span, Time, Vl};
@@ -480,6 +480,7 @@ impl Simulation for Unsound {
         port_counters(port: PortId) -> PortCounters;
         queued(output: PortId, vl: Vl) -> Bytes;
         host_counters(host: HostId) -> HostCounters;
+        flow_limits(host: HostId) -> Vec<FlowLimit>;
         class(class: u16) -> ClassTotals;
         latency_of_class(class: u16) -> Option<Latencies>;
         latency_of_host(host: HostId) -> Option<Latencies>;

@@ -124,6 +124,7 @@ def with_view(scenario: Scenario) -> Scenario:
     recorded: dict[str, TomlValue] = {
         "probe.ports": True,
         "probe.classes": True,
+        "probe.flow-limits": True,
         "probe.latency": "host",
     }
     recording = with_trees(scenario.override(recorded))

@@ -43,6 +43,7 @@ _TREES = (
     "contributing",
     "victim",
 )
+_LIMITS = ("limit_source", "limit_destination", "limit_sl", "limit_ccti")
 _FABRIC_KEYS = ("generator", "sizes", "children", "parents", "k", "n", "switches")
 
 Column = npt.NDArray[Any]
@@ -192,7 +193,7 @@ def message(before: Sample, after: Sample) -> bytes:
         "down_rows": after.columns["down_rows"],
         "class_bytes": _since(before, after).astype(np.float64),
     }
-    for name in _TREES:
+    for name in (*_TREES, *_LIMITS):
         values = after.columns[name]
         columns[name] = values.astype(np.float64) if values.itemsize == 8 else values
     header = {"from_ps": before.time_ps, "time_ps": after.time_ps, "classes": after.classes}

@@ -19,6 +19,7 @@ import pyarrow as pa
 from silvan.measures import is_hotspot, receives
 from silvan.result import Result
 from silvan.viewer.events import events_table
+from silvan.viewer.limits import MOST_LIMITS, limit_tables
 
 MOST_CELLS = 8_000_000
 """Values of each port counter in a page; beyond that neighbouring samples are merged."""
@@ -102,6 +103,9 @@ def page_tables(
             tables["class_series"] = _class_series(result, samples, merged)
         if "port_series" in result.tables:
             tables["port_series"] = _port_series(result, samples, merged)
+        if "flow_limits" in result.tables:
+            times = tables["samples"]["time_ps"].to_numpy()
+            tables |= limit_tables(result, times, most=MOST_LIMITS * most_cells // MOST_CELLS)
     tables["classes"] = _numbers_as_floats(result.classes)
     skipped = 1
     if "forest" in result.tables:

@@ -1,6 +1,7 @@
 // A run as the page sees it: fabric, samples of ports, congestion trees, latencies, events.
 
 import type { Table } from "apache-arrow";
+import { readLimits, type FlowLimits } from "./limits";
 import type { RunFacts } from "./page";
 import type { Selection } from "./selection";
 import { countingOrder, upperBound } from "./search";
@@ -103,6 +104,7 @@ export class Run {
   readonly treeBytes: Numbers;
   readonly lifetimes: Lifetime[];
   readonly events: Event[];
+  readonly limits: FlowLimits | null;
   readonly latencies: { host: Numbers; from: Numbers; to: Numbers; packets: Numbers } | null;
   /** Further tables as they are: flows, programs, ranks, sequences. */
   readonly extras: Map<string, Table>;
@@ -189,6 +191,9 @@ export class Run {
       this.treePorts = new SampledRows(load("tree_ports"), samples);
       this.treeHosts = new SampledRows(load("tree_hosts"), samples);
     }
+    this.limits = has("flow_limits")
+      ? readLimits(load("limited_flows"), load("flow_limits"), numbers)
+      : null;
     this.latencies = null;
     if (has("latencies")) {
       const table = load("latencies");
@@ -369,6 +374,10 @@ export class Run {
       return forest
         ? Array.from(forest.rows).filter((_, at) => forest.tree[at] === selection.tree)
         : [];
+    }
+    if (selection.kind === "flow") {
+      const own = this.portsOf(selection.source);
+      return [...new Set([...own, ...own.flatMap((row) => this.chain(forest, row))])];
     }
     if (selection.kind === "node") {
       const own = this.isHost(selection.node) ? this.portsOf(selection.node) : [];

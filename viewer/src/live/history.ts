@@ -1,6 +1,7 @@
 // The last samples of a live fabric, as a run of that length.
 
 import type { Event, Forest, PortSeries } from "../data/run";
+import type { FlowLimits, LimitedFlow } from "../data/limits";
 import type { Message } from "./message";
 import { LiveTrees, type Names } from "./trees";
 
@@ -28,6 +29,9 @@ export class History {
   private spare: Record<string, Float32Array> = {};
   private whole: Record<string, Float32Array> = {};
   private down = new Set<number>();
+  /** Limits of each sample: source, destination, SL and CCTI of each flow. */
+  private limited: Message["columns"][] = [];
+  private known: FlowLimits | null = null;
 
   constructor(
     readonly ports: number,
@@ -66,6 +70,11 @@ export class History {
     return values;
   }
 
+  /** CCTI of flows, put together when they are asked for. */
+  get limits(): FlowLimits {
+    return (this.known ??= joined(this.limited));
+  }
+
   /** Take a sample; the oldest one is dropped where there is no more room. */
   add(message: Message): void {
     const { time_ps: time, columns } = message;
@@ -83,6 +92,8 @@ export class History {
     const bytes = forest.trees.reduce((sum, tree) => sum + tree.queued, 0);
     this.treeBytes = append(this.treeBytes, bytes);
     this.addEvents(new Set(columns.down_rows), time);
+    this.limited = [...this.limited.slice(dropped), columns];
+    this.known = null;
     if (dropped) this.trees.forget(this.times[0]);
     this.series = this.view(this.samples);
   }
@@ -133,4 +144,24 @@ export class History {
     const entries = COLUMNS.map((name) => [name, this.whole[name].subarray(0, cells)]);
     return Object.fromEntries(entries) as PortSeries;
   }
+}
+
+/** The limits of samples, flow by flow. */
+function joined(samples: readonly Message["columns"][]): FlowLimits {
+  const flows = new Map<string, LimitedFlow & { samples: number[]; values: number[] }>();
+  samples.forEach((columns, sample) => {
+    columns.limit_ccti.forEach((ccti: number, at: number) => {
+      const [source, destination, sl] = [
+        columns.limit_source[at],
+        columns.limit_destination[at],
+        columns.limit_sl[at],
+      ];
+      const key = `${source},${destination},${sl}`;
+      let flow = flows.get(key);
+      if (!flow) flows.set(key, (flow = { source, destination, sl, samples: [], values: [] }));
+      flow.samples.push(sample);
+      flow.values.push(ccti);
+    });
+  });
+  return { kind: "CCTI", flows: [...flows.values()] };
 }

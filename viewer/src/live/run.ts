@@ -18,6 +18,7 @@ const CHANGING = [
   "lifetimes",
   "events",
   "largestQueue",
+  "limits",
 ] as const;
 
 export class LiveRun extends Run {

@@ -241,6 +241,8 @@ export class SceneMaker {
         return this.layout.switches.filter((place) => place.node === node);
       return [this.sender(node), this.receiver(node)];
     }
+    if (selection?.kind === "flow")
+      return [this.sender(selection.source), this.receiver(selection.destination)];
     if (!selection) return [];
     const row =
       selection.kind === "port"

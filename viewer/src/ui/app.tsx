@@ -3,6 +3,7 @@
 import * as state from "../state";
 import type { PageFacts } from "../data/page";
 import { Jobs } from "./jobs";
+import { Limits } from "./limits";
 import { MapView } from "./map";
 import { Extras, Facts, Latencies, PortCharts, Rankings, ReceiveRates } from "./panels";
 import { ReportView } from "./report";
@@ -116,6 +117,7 @@ function MapPage({ several }: { several: boolean }) {
         <SelectionPanel />
         <ReceiveRates />
         <PortCharts />
+        <Limits />
         <Jobs />
         <Rankings />
         <Latencies />

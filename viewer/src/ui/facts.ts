@@ -1,8 +1,9 @@
 // What is said about a host, a switch, a port or a tree at an instant.
 
+import { ANY_HOST, courseOf, unlimited } from "../data/limits";
 import type { Forest, Run } from "../data/run";
 import type { Selection } from "../data/selection";
-import { bytes, gbps, percent, time as showTime } from "../data/units";
+import { bytes, digits, gbps, percent, time as showTime } from "../data/units";
 
 /** A few lines for the tooltip: the name first. */
 export function describe(run: Run, chosen: Selection, time: number): string[] {
@@ -13,6 +14,7 @@ export function describe(run: Run, chosen: Selection, time: number): string[] {
 export function nameOf(run: Run, chosen: Selection): string {
   if (chosen.kind === "node") return run.nodes[chosen.node].name;
   if (chosen.kind === "port") return run.portName(chosen.row);
+  if (chosen.kind === "flow") return flowName(run, chosen.source, chosen.destination);
   return `tree ${chosen.tree}`;
 }
 
@@ -26,6 +28,7 @@ export function factsOf(run: Run, chosen: Selection, time: number): [string, str
   const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(time)) : null;
   if (chosen.kind === "port") return portFacts(run, chosen.row, time, forest);
   if (chosen.kind === "tree") return treeFacts(run, chosen.tree, forest);
+  if (chosen.kind === "flow") return flowFacts(run, chosen, time);
   return nodeFacts(run, chosen.node, time, forest);
 }
 
@@ -41,6 +44,38 @@ function portFacts(run: Run, row: number, time: number, forest: Forest | null): 
     facts.push(["queued in the tree", bytes(forest.queued[place])]);
   }
   return facts;
+}
+
+/** The limits of a flow at an instant. */
+function flowFacts(
+  run: Run,
+  { source, destination }: Selection & { kind: "flow" },
+  time: number,
+): [string, string][] {
+  const facts: [string, string][] = [
+    ["from", run.nodes[source].name],
+    ["to", run.nodes[destination].name],
+  ];
+  if (!run.limits || !run.times.length) return facts;
+  const { kind, flows } = run.limits;
+  const sample = run.sampleAt(time);
+  const own = flows.filter(
+    (flow) =>
+      flow.source === source && (flow.destination === destination || flow.destination === ANY_HOST),
+  );
+  const name = kind === "CCTI" ? "CCTI" : "rate limit, % of link";
+  if (!own.length) facts.push([name, String(unlimited(kind))]);
+  for (const flow of own) {
+    const value = courseOf(run.limits, flow, run.times.length)[sample];
+    facts.push([own.length > 1 ? `${name}, SL ${flow.sl}` : name, digits(value, 4)]);
+  }
+  return facts;
+}
+
+/** A flow by the names of its hosts. */
+export function flowName(run: Run, source: number, destination: number): string {
+  const to = destination === ANY_HOST ? "all" : run.nodes[destination].name;
+  return `${run.nodes[source].name} > ${to}`;
 }
 
 /** Values of the port series in the interval around an instant. */

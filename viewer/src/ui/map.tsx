@@ -283,6 +283,7 @@ export function selectionOf(run: Run): Selection | null {
   if (!chosen || run === own) return chosen;
   if (chosen.kind === "tree") return null;
   const [kind, name] = state.selectionName(own, chosen);
+  if (kind === "flow") return state.findFlow(run, name);
   const found = kind === "node" ? run.findNode(name) : run.findPort(name);
   if (found === undefined) return null;
   return kind === "node" ? { kind: "node", node: found } : { kind: "port", row: found };

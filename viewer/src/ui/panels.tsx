@@ -91,6 +91,7 @@ function chosenPort(run: Run): number | undefined {
   const chosen = state.selection.value;
   if (chosen?.kind === "port") return chosen.row;
   if (chosen?.kind === "tree") return run.lifetimes[chosen.tree]?.rootRow;
+  if (chosen?.kind === "flow") return run.portsOf(chosen.source)[0];
   if (chosen?.kind === "node" && run.isHost(chosen.node)) return run.portsOf(chosen.node)[0];
   return undefined;
 }

@@ -17,7 +17,7 @@ interface Found {
   selection: Selection;
 }
 
-/** Hosts and switches whose name or LID fits, ports (`leaf-01:3`) and trees (`tree 7`). */
+/** Hosts and switches whose name or LID fits, ports (`leaf-01:3`), trees (`tree 7`), flows (`host-01 > host-02`). */
 export function find(run: Run, text: string): Found[] {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return [];
@@ -30,6 +30,9 @@ export function find(run: Run, text: string): Found[] {
       selection: { kind: "port", row: port },
     });
   }
+  const flow = state.findFlow(run, text);
+  if (flow)
+    found.push({ text: state.selectionName(run, flow)[1], detail: "flow", selection: flow });
   const tree = /^t(?:ree)? ?(\d+)$/.exec(wanted);
   if (tree && run.lifetimes[Number(tree[1])]) {
     const number = Number(tree[1]);
@@ -125,7 +128,7 @@ export function show(chosen: Selection): void {
   } else if (chosen.kind === "node") {
     const place = layout.switches.find(({ node }) => node === chosen.node);
     if (place) at(place.x, place.y);
-  } else {
+  } else if (chosen.kind !== "flow") {
     const row = chosen.kind === "port" ? chosen.row : run.lifetimes[chosen.tree].rootRow;
     const [x0, y0, x1, y1] = layout.lines.subarray(4 * row, 4 * row + 4);
     at((x0 + x1) / 2, (y0 + y1) / 2);

@@ -22,9 +22,11 @@ export function SelectionPanel() {
   const start =
     chosen.kind === "port"
       ? chosen.row
-      : chosen.kind === "node" && run.isHost(chosen.node)
-        ? run.portsOf(chosen.node)[0]
-        : undefined;
+      : chosen.kind === "flow"
+        ? run.portsOf(chosen.source)[0]
+        : chosen.kind === "node" && run.isHost(chosen.node)
+          ? run.portsOf(chosen.node)[0]
+          : undefined;
   const chain = start === undefined ? [] : run.chain(forest, start);
   const root = chain.length
     ? forest!.trees.find((tree) => tree.rootRow === chain[chain.length - 1])

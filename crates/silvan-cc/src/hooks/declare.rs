@@ -368,6 +368,13 @@ pub fn sum(first: u64, second: u64) -> u64 {
     first + second
 }
 
+/// What both list.
+#[inline]
+pub fn all<T>(mut first: Vec<T>, second: Vec<T>) -> Vec<T> {
+    first.extend(second);
+    first
+}
+
 /// The first that chooses.
 #[inline]
 pub fn first_choice<T>(first: Option<T>, second: Option<T>) -> Option<T> {

@@ -6,8 +6,8 @@
 use silvan_core::{HostId, PortId, Span, Time, Vl};
 
 use super::{
-    Ack, Arrival, Candidate, Feedback, Flow, Grants, LinkView, PacketView, PortVl, QueueView,
-    Resident,
+    Ack, Arrival, Candidate, Feedback, Flow, FlowLimit, Grants, LinkView, PacketView, PortVl,
+    QueueView, Resident,
 };
 
 hooks! {
@@ -155,7 +155,11 @@ hooks! {
 
     /// Congestion control at the channel adapters. One value serves all hosts.
     pub trait SourceControl {
-        query {}
+        query {
+            /// The flows of a host that the scheme holds below the rate of their link at `now`, for samples, by
+            /// destination and service level. `now` must not be earlier than the last call about the host.
+            fn flow_limits(now: Time, host: HostId) -> Vec<FlowLimit> [all] { Vec::new() }
+        }
 
         prefetch {
             /// Prefetches the memory that [`SourceControl::release`] will need for flows of this host, some events

@@ -2,6 +2,8 @@
 
 use silvan_core::{HostId, PortId, Rate, Sl, Span, Time, Vl};
 
+use crate::flow_table::FlowTable;
+
 /// One virtual lane of one port, as a dense index: `port * data_vls + vl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortVl(pub u32);
@@ -16,6 +18,43 @@ pub struct Flow {
     pub destination: HostId,
     /// The service level of its data packets.
     pub sl: Sl,
+}
+
+/// A flow that a source control holds below the rate of its link, at some instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowLimit {
+    /// The host that receives it; `None` if the limit is of all flows of the service level together.
+    pub destination: Option<HostId>,
+    /// Its service level.
+    pub sl: Sl,
+    /// Its index into the Congestion Control Table, above 0; 0 for a scheme without such a table.
+    pub ccti: u16,
+    /// The rate that the limit leaves to it, as a part of the link's.
+    pub rate: f64,
+}
+
+impl FlowLimit {
+    /// Limits by destination and service level, in the order of both. The key of a flow in the table of its host
+    /// is its destination, shifted by four bits, and its service level.
+    pub(crate) fn of_table<V: Copy + Default>(
+        flows: &FlowTable<V>,
+        limit: impl Fn(u32, &V) -> Option<Self>,
+    ) -> Vec<Self> {
+        let limits = flows.iter().filter_map(|(key, state)| limit(key, state));
+        let mut limits: Vec<Self> = limits.collect();
+        limits.sort_unstable_by_key(|limit| (limit.destination, limit.sl));
+        limits
+    }
+
+    /// A flow of a scheme that limits rates, by its key.
+    pub(crate) fn of_rate(key: u32, rate: f64) -> Option<Self> {
+        (rate < 1.0).then_some(Self {
+            destination: Some(HostId::new((key >> 4) as usize)),
+            sl: Sl::try_new((key & 0xf) as u8).ok()?,
+            ccti: 0,
+            rate,
+        })
+    }
 }
 
 /// What a switch control may know of a packet that is being queued or sent.

@@ -13,11 +13,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use silvan_core::{Bytes, Rate, Span, Time};
+use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
 use crate::flow_table::FlowTable;
 use crate::hooks::{
-    Feedback, Flow, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
+    Feedback, Flow, FlowLimit, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
     SwitchControl, UnknownSetting,
 };
 use crate::schemes::quantity;
@@ -288,6 +288,14 @@ impl ReactionPoint {
 }
 
 impl SourceControl for ReactionPoint {
+    fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
+        FlowLimit::of_table(&self.flows[host.index()], |key, limiter| {
+            let mut limiter = *limiter;
+            self.catch_up(&mut limiter, now);
+            FlowLimit::of_rate(key, limiter.current)
+        })
+    }
+
     #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {
         match self.flows[flow.source.index()].get(key(flow)) {
@@ -358,7 +366,7 @@ impl Settings for ReactionPoint {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-    use silvan_core::{HostId, PortId, Sl};
+    use silvan_core::{PortId, Sl};
 
     use super::*;
 
@@ -422,8 +430,16 @@ mod tests {
     fn the_first_notification_halves_the_rate() {
         let (_, mut source) = Dcqcn::default().build(&setup(mbit(40_000))).unwrap();
         let now = Time::ZERO + Span::from_us(10);
+        assert_eq!(source.flow_limits(now, flow().source), []);
         source.on_feedback(now, flow(), Feedback::Cnp);
         assert_eq!(source.rate(flow()), 0.5);
+        let [limit] = source.flow_limits(now, flow().source)[..] else {
+            panic!("one flow is limited")
+        };
+        assert_eq!((limit.destination, limit.rate), (Some(flow().destination), 0.5));
+        // After five expiries of the timer a 64th is missing.
+        let later = now + Span::from_us(55) * 5;
+        assert_eq!(source.flow_limits(later, flow().source)[0].rate, 0.984_375);
         // alpha was 1 and stays 1: (1 - g) + g.
         source.on_feedback(now, flow(), Feedback::Cnp);
         assert_eq!(source.rate(flow()), 0.25);

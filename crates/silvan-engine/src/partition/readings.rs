@@ -1,7 +1,8 @@
 //! What can be read of a partitioned engine, as of one [`Engine`].
 
 use silvan_cc::hooks::{
-    PerHost, PerPortVl, SettingChange, Settings, SourceControl, SwitchControl, UnknownSetting,
+    FlowLimit, PerHost, PerPortVl, SettingChange, Settings, SourceControl, SwitchControl,
+    UnknownSetting,
 };
 use silvan_core::{Bytes, HostId, PortCounters, PortId, Time, Vl};
 use silvan_model::{FlowProgress, Forest, HostCounters, InvariantError, Latencies};
@@ -113,6 +114,14 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Partitioned<S, C, W> {
     /// If there is no such host.
     pub fn host_counters(&self, host: HostId) -> HostCounters {
         self.of_host(host).host_counters(host)
+    }
+
+    /// The flows that the congestion control of a host holds below the rate of their link now.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn flow_limits(&self, host: HostId) -> Vec<FlowLimit> {
+        self.of_host(host).flow_limits(host)
     }
 
     /// Counts of a traffic class; `None` if nothing of it was delivered.

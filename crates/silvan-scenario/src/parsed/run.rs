@@ -25,6 +25,10 @@ pub struct ProbeSection {
     pub ports: bool,
     /// Whether the deliveries of every traffic class are sampled too; each flow is a class.
     pub classes: bool,
+    /// Whether the limits that the congestion control sets to flows are sampled too (CCTI or rate), in the table
+    /// `flow_limits`: up to 10 million rows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub flow_limits: bool,
     /// Which latency histograms are kept.
     pub latency: LatencyStats,
     /// Whether each finished program is simulated once more, alone in the empty fabric and without
@@ -44,6 +48,7 @@ impl Default for ProbeSection {
             interval: None,
             ports: false,
             classes: false,
+            flow_limits: false,
             latency: LatencyStats::default(),
             slowdown: true,
             trees: None,

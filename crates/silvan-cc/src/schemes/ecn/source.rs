@@ -6,12 +6,12 @@
 //! acknowledgement raises holds from the next packet on: the n-th acknowledgement then finds the flow
 //! on the curve `Finc` of its response function.
 
-use silvan_core::{Span, Time};
+use silvan_core::{HostId, Span, Time};
 
 use super::response::{RateTables, Response, ResponseFunction};
 use super::{EcnError, MIN_RATE};
 use crate::flow_table::FlowTable;
-use crate::hooks::{Feedback, Flow, SettingChange, Settings, SourceControl, UnknownSetting};
+use crate::hooks::{Feedback, Flow, FlowLimit, SettingChange, Settings, SourceControl, UnknownSetting};
 
 /// Which rates a flow can have.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,7 +140,10 @@ impl EcnSource {
     /// The rate limit of a flow, as a fraction of Rmax.
     pub fn rate(&self, flow: Flow) -> f64 {
         let state = self.flows[flow.source.index()].get(key(flow));
-        let rate = state.map_or(self.first, |state| state.rate);
+        self.rate_of(state.map_or(&self.first, |state| &state.rate))
+    }
+
+    fn rate_of(&self, rate: &RateState) -> f64 {
         match &self.parameters.rates {
             RateModel::Continuous(_) => rate.rate,
             RateModel::Discrete(_) => 1.0 / (1.0 + f64::from(rate.ipd)),
@@ -237,6 +240,12 @@ impl SourceParameters {
 }
 
 impl SourceControl for EcnSource {
+    fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
+        FlowLimit::of_table(&self.flows[host.index()], |key, state| {
+            FlowLimit::of_rate(key, self.rate_of(&state.rate))
+        })
+    }
+
     #[inline]
     fn release(&mut self, now: Time, flow: Flow) -> Time {
         match self.flows[flow.source.index()].get(key(flow)) {

@@ -23,7 +23,7 @@ use super::log::{CongestionLog, ThresholdEvent};
 use super::settings::ControlLevel;
 use crate::flow_table::FlowTable;
 use crate::hooks::{
-    Feedback, Flow, PerHost, SettingChange, Settings, SourceControl, UnknownSetting,
+    Feedback, Flow, FlowLimit, PerHost, SettingChange, Settings, SourceControl, UnknownSetting,
 };
 use crate::stream::SplitMix64;
 use silvan_core::prefetch::prefetch;
@@ -452,6 +452,24 @@ impl IbAdapter {
 impl PerHost for IbAdapter {}
 
 impl SourceControl for IbAdapter {
+    /// Flows without state are not among them, whatever CCTI_Min is.
+    fn flow_limits(&self, now: Time, host: HostId) -> Vec<FlowLimit> {
+        let table = self.table_of(host.index());
+        let of_pair = self.level(host) == ControlLevel::QueuePair;
+        FlowLimit::of_table(&self.flows[host.index()], |key, state| {
+            let mut state = *state;
+            let level = &self.service_levels[host.index() * Sl::COUNT + Self::key_sl(key)];
+            level.catch_up(&mut state, now);
+            let rate = 1.0 / (1.0 + table.entry(state.ccti).packet_times());
+            (state.ccti > 0).then_some(FlowLimit {
+                destination: of_pair.then_some(HostId::new((key >> 4) as usize)),
+                sl: Sl::try_new(Self::key_sl(key) as u8).ok()?,
+                ccti: state.ccti,
+                rate,
+            })
+        })
+    }
+
     #[inline]
     fn prefetch_release(&self, host: HostId) {
         prefetch(&self.flows, host.index());

@@ -489,3 +489,37 @@ fn adapters_take_tables_and_levels_of_their_own() {
             .is_err()
     );
 }
+
+/// Of each flow above CCTI 0 its index, and the part of the link's rate that packets with the table's delay between
+/// them take; at SL level one for all destinations.
+#[test]
+fn limits_are_those_of_the_flows() {
+    let host = HostId::new(0);
+    let mut adapter = build(entry(150, 3), 7, ControlLevel::QueuePair, 4);
+    assert_eq!(adapter.flow_limits(at(0), host), []);
+    for flow in [flow(3, 0), flow(1, 2), flow(1, 2)] {
+        adapter.on_feedback(at(0), flow, Feedback::Cnp);
+    }
+    let limit = |destination: Option<usize>, level: u8, ccti: u16| FlowLimit {
+        destination: destination.map(HostId::new),
+        sl: sl(level),
+        ccti,
+        rate: 1.0 / (1.0 + f64::from(ccti)),
+    };
+    let limits = adapter.flow_limits(at(0), host);
+    assert_eq!(limits, [limit(Some(1), 2, 6), limit(Some(3), 0, 3)]);
+    assert_eq!(adapter.flow_limits(at(0), HostId::new(1)), []);
+    // Three to four expiries later the flow of three is free.
+    let later = at(3 * 150 * 1_024_000 + 150 * 1_024_000 / 2);
+    let index = adapter.ccti(later, flow(1, 2));
+    let free = adapter.ccti(later, flow(3, 0)) == 0;
+    let limits = adapter.flow_limits(later, host);
+    assert_eq!(limits[0], limit(Some(1), 2, index));
+    assert_eq!(limits.len(), if free { 1 } else { 2 });
+
+    let mut adapter = build(entry(150, 3), 7, ControlLevel::ServiceLevel, 4);
+    for destination in 1..3 {
+        adapter.on_feedback(at(0), flow(destination, 5), Feedback::Cnp);
+    }
+    assert_eq!(adapter.flow_limits(at(0), host), [limit(None, 5, 6)]);
+}

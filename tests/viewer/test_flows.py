@@ -1,0 +1,130 @@
+"""Flows in the page: the limits that congestion control sets to them, and how one is selected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+import silvan
+from silvan.viewer import write_page
+from silvan.viewer.tables import page_tables
+from tests.viewer.conftest import SCENARIO, Opener, table_csv, wait_until_idle
+
+
+@pytest.fixture(scope="module")
+def limited() -> silvan.Result:
+    """Run the incast with InfiniBand's congestion control, and sample its indices."""
+    scenario = silvan.Scenario.from_toml(SCENARIO)
+    return silvan.run(
+        scenario.override({"control.scheme": "ib-cc", "probe.flow-limits": True, "run.seed": 3})
+    )
+
+
+@pytest.fixture(scope="module")
+def limited_file(limited: silvan.Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write its page."""
+    return write_page([limited], tmp_path_factory.mktemp("page") / "limited.html")
+
+
+def _rows(result: silvan.Result, most: int | None = None) -> set[tuple[int, int, int, int, int]]:
+    """Sample, hosts, service level and index of each row of the page."""
+    wanted = {} if most is None else {"most_cells": most}
+    tables = page_tables(result, **wanted).tables
+    flows = tables["limited_flows"].to_pylist()
+    owners = [flow for flow in flows for _ in range(flow["rows"])]
+    limits = tables["flow_limits"].to_pylist()
+    return {
+        (row["sample"], flow["source"], flow["destination"], flow["sl"], row["ccti"])
+        for flow, row in zip(owners, limits, strict=True)
+    }
+
+
+def _expected(result: silvan.Result) -> set[tuple[int, int, int, int, int]]:
+    """The same of the result."""
+    return {
+        (
+            row["time_ps"] // 20_000_000 - 1,
+            row["source"],
+            row["destination"],
+            row["sl"],
+            row["ccti"],
+        )
+        for row in result.tables["flow_limits"].to_pylist()
+    }
+
+
+def test_limits_are_those_of_the_result(limited: silvan.Result) -> None:
+    expected = _expected(limited)
+    assert len(expected) > 50
+    assert _rows(limited) == expected
+
+
+def test_few_limits_are_those_of_the_most_limited_flows(limited: silvan.Result) -> None:
+    # A hundredth of the values of a page, and a hundredth of the limits: 4,000 of 400,000.
+    most = 8_000_000 * 60 // 400_000
+    kept = _rows(limited, most)
+    flows = {row[1:4] for row in kept}
+    # Merging samples keeps the last of each group; of the flows that are left, all are.
+    assert 0 < len(kept) <= 60
+    strict = dict.fromkeys({row[1:4] for row in _expected(limited)}, 0.0)
+    for row in limited.tables["flow_limits"].to_pylist():
+        strict[row["source"], row["destination"], row["sl"]] += 1 - row["rate"]
+    assert max(strict, key=lambda flow: strict[flow]) in flows
+
+
+def test_schemes_with_rates_have_no_index(limited: silvan.Result) -> None:
+    result = silvan.run(limited.scenario.override({"control.scheme": "dcqcn"}))
+    tables = page_tables(result).tables
+    shown = np.sort(tables["flow_limits"]["rate_percent"].to_numpy())
+    expected = np.sort(100 * result.tables["flow_limits"]["rate"].to_numpy())
+    assert len(shown) > 0
+    np.testing.assert_allclose(shown, expected, rtol=1e-6)
+    assert 0 < shown[0] < shown[-1] < 100
+
+
+@pytest.mark.needs("chromium")
+def test_panel_shows_the_index_of_the_selected_flow(
+    open_page: Opener, limited_file: Path, limited: silvan.Result
+) -> None:
+    page = open_page(limited_file, "select=node:host-0004")
+    expect(page.get_by_role("heading", name="CCTI of flows from host-0004")).to_be_visible()
+    course = np.zeros(20)
+    for sample, source, destination, _, ccti in _expected(limited):
+        if (source, destination) == (4, 0):
+            course[sample] = ccti
+    assert course.max() > 5
+    shown = table_csv(page, "CCTI of the most limited flows")
+    assert [float(row["host-0004 > host-0000 (CCTI)"]) for row in shown] == course.tolist()
+    listed = table_csv(page, "Limited flows, 0 ms to 0.4 ms")
+    (own,) = (row for row in listed if row["to"] == "host-0000")
+    assert float(own["mean CCTI"]) == pytest.approx(course.mean(), abs=0.005)
+    assert float(own["strictest"]) == course.max()
+
+    page.get_by_role("region", name="Limited flows").get_by_role("button").filter(
+        has_text="host-0004"
+    ).first.click()
+    wait_until_idle(page)
+    assert "select=flow%3Ahost-0004%3Ehost-0000" in page.url
+    expect(page.get_by_role("heading", name="flow host-0004 > host-0000")).to_be_visible()
+    page.reload()
+    wait_until_idle(page)
+    expect(page.get_by_role("heading", name="CCTI of host-0004 > host-0000")).to_be_visible()
+    # The window changes the mean.
+    page.get_by_role("spinbutton", name="from").fill("0.2")
+    page.get_by_role("spinbutton", name="from").press("Enter")
+    (own,) = table_csv(page, "Limited flows, 0.2 ms to 0.4 ms")
+    assert float(own["mean CCTI"]) == pytest.approx(course[10:].mean(), abs=0.005)
+
+
+@pytest.mark.needs("chromium")
+def test_flow_is_found_by_its_hosts(open_page: Opener, limited_file: Path) -> None:
+    page = open_page(limited_file)
+    field = page.get_by_role("combobox", name="Search by name or LID")
+    field.fill("host-0008 > host-0000")
+    field.press("Enter")
+    expect(page.get_by_role("heading", name="flow host-0008 > host-0000")).to_be_visible()
+    field.fill("host-0008 > host")
+    expect(page.get_by_role("listbox", name="Found")).to_be_hidden()

@@ -1,0 +1,126 @@
+// The panel of the limits that the congestion control sets to flows: CCTI, or rate.
+
+import { useComputed } from "@preact/signals";
+import {
+  ANY_HOST,
+  courseOf,
+  strictest,
+  type FlowLimits,
+  type LimitedFlow,
+  type RankedFlow,
+} from "../data/limits";
+import type { Run } from "../data/run";
+import type { Selection } from "../data/selection";
+import { milliseconds } from "../data/units";
+import * as state from "../state";
+import { flowName } from "./facts";
+import { timed } from "./panels";
+import { DataTable } from "./table";
+
+const MOST_LINES = 6;
+const MOST_ROWS = 1000;
+
+/** Which flows a selection is about, and how a title says so. */
+function wantedBy(
+  run: Run,
+  chosen: Selection | null,
+): [words: string, wanted: (flow: LimitedFlow) => boolean] {
+  if (chosen?.kind === "flow") {
+    const { source, destination } = chosen;
+    return [
+      `of ${flowName(run, source, destination)}`,
+      (flow) =>
+        flow.source === source &&
+        (flow.destination === destination || flow.destination === ANY_HOST),
+    ];
+  }
+  if (chosen?.kind === "tree") {
+    const to = run.findNode(run.lifetimes[chosen.tree]?.destination ?? "");
+    if (to !== undefined)
+      return [`of flows to ${run.nodes[to].name}`, (flow) => flow.destination === to];
+  }
+  const node =
+    chosen?.kind === "node" ? chosen.node : chosen?.kind === "port" ? run.node[chosen.row] : -1;
+  if (node >= 0 && run.isHost(node)) {
+    const [name, isSender] = [
+      run.nodes[node].name,
+      limitsOf(run).flows.some((flow) => flow.source === node),
+    ];
+    return isSender
+      ? [`of flows from ${name}`, (flow) => flow.source === node]
+      : [`of flows to ${name}`, (flow) => flow.destination === node];
+  }
+  return ["of all flows", () => true];
+}
+
+function limitsOf(run: Run): FlowLimits {
+  return run.limits ?? { kind: "CCTI", flows: [] };
+}
+
+function nameOf(run: Run, flow: LimitedFlow): string {
+  const name = flowName(run, flow.source, flow.destination);
+  return flow.sl ? `${name}, SL ${flow.sl}` : name;
+}
+
+/** The strictest limits among the flows that the selection is about. */
+export function Limits() {
+  const ranked = useComputed((): [string, RankedFlow[]] => {
+    const run = state.run.value;
+    const [words, wanted] = wantedBy(run, state.selection.value);
+    return [words, strictest(limitsOf(run), run.times, state.span.value, wanted)];
+  });
+  const run = state.run.value;
+  const { limits } = run;
+  if (!limits) return null;
+  const [words, flows] = ranked.value;
+  const what = limits.kind === "CCTI" ? "CCTI" : "Rate limit";
+  const [from, to] = state.span.value;
+  const chosen = state.selection.value;
+  const x = run.times.map((ps) => ps / 1e9);
+  const lines = flows.slice(0, MOST_LINES).map(({ flow }, colour) => ({
+    label: nameOf(run, flow),
+    x,
+    y: courseOf(limits, flow, run.times.length),
+    colour,
+    steps: true,
+  }));
+  return (
+    <section aria-labelledby="limits-title">
+      <h2 id="limits-title">{`${what} ${words}`}</h2>
+      {flows.length === 0 ? (
+        <p class="none">None of them is limited in this stretch of time.</p>
+      ) : (
+        <>
+          {timed(lines, `${what} of the most limited flows`, limits.kind)}
+          <DataTable
+            title={`Limited flows, ${milliseconds(from)} to ${milliseconds(to)}`}
+            columns={["from", "to", "SL", `mean ${what}`, "strictest"].map((name) => ({ name }))}
+            sortBy={3}
+            rows={flows.slice(0, MOST_ROWS).map(({ flow, mean, strictest: most }) => ({
+              id: nameOf(run, flow),
+              cells: [
+                run.nodes[flow.source].name,
+                flow.destination === ANY_HOST ? "all" : run.nodes[flow.destination].name,
+                flow.sl,
+                Number(mean.toFixed(2)),
+                Number(most.toFixed(2)),
+              ],
+              isSelected:
+                chosen?.kind === "flow" &&
+                chosen.source === flow.source &&
+                chosen.destination === flow.destination,
+              onSelect: () => select(flow),
+            }))}
+          />
+        </>
+      )}
+    </section>
+  );
+}
+
+function select({ source, destination }: LimitedFlow): void {
+  state.selection.value =
+    destination === ANY_HOST
+      ? { kind: "node", node: source }
+      : { kind: "flow", source, destination };
+}
