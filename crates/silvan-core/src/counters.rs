@@ -66,6 +66,7 @@ pub struct PortCounter {
     pub metric: Option<&'static str>,
     description: &'static str,
     read: fn(&PortCounters) -> u64,
+    extend_by_growth: fn(&mut Vec<u64>, &[PortCounters], &[PortCounters]),
 }
 
 impl PortCounter {
@@ -77,6 +78,19 @@ impl PortCounter {
     /// The value in the unit of result tables: packets, bytes or picoseconds.
     pub fn read(&self, counters: &PortCounters) -> u64 {
         (self.read)(counters)
+    }
+
+    /// Appends how much each port has counted between two readings, in the unit of result tables.
+    ///
+    /// Both readings have the same ports in the same order. One call for many ports reads them without a
+    /// call for each.
+    pub fn extend_by_growth(
+        &self,
+        column: &mut Vec<u64>,
+        now: &[PortCounters],
+        before: &[PortCounters],
+    ) {
+        (self.extend_by_growth)(column, now, before);
     }
 
     /// The value in the unit of management datagrams: packets, words of four bytes, or ticks.
@@ -165,6 +179,12 @@ macro_rules! port_counters {
                 metric: $metric,
                 description: concat!($($doc),+),
                 read: |counters| counter!(read $unit counters.$name),
+                extend_by_growth: |column, now, before| {
+                    let growth = |(now, before): (&Self, &Self)| {
+                        counter!(read $unit counter!(since $unit now.$name, before.$name))
+                    };
+                    column.extend(now.iter().zip(before).map(growth));
+                },
             }),*];
 
             /// What was counted since an earlier reading.

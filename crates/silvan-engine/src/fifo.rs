@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 
 use crate::engine::Engine;
-use crate::packet::{NONE, Packet, Queue};
+use crate::packet::Packet;
 use crate::plane::Plane;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
@@ -177,35 +177,36 @@ impl Plane {
     }
 
     /// The same for many packets: the inputs take turns, so that the next packet of each is on its way from
-    /// memory meanwhile. `each` has a number to keep for each input, `usize::MAX` at first.
-    pub fn for_each_blocked_by_in_turns(
+    /// memory meanwhile. `start` makes a state for some packets of an input, `each` may change it, and `done`
+    /// has it last.
+    pub fn for_each_blocked_by_in_turns<T>(
         &self,
         lane: usize,
-        mut each: impl FnMut(u32, usize, &Packet, &mut usize),
+        start: impl Fn(u32) -> T,
+        mut each: impl FnMut(&mut T, usize, &Packet),
+        mut done: impl FnMut(T),
     ) {
         if self.fifos.is_some() {
-            let (mut last, mut before) = (usize::MAX, NONE);
             self.for_each_blocked_by(lane, |input, lane, packet| {
-                if std::mem::replace(&mut before, input) != input {
-                    last = usize::MAX;
-                }
-                each(input, lane, packet, &mut last);
+                let mut state = start(input);
+                each(&mut state, lane, packet);
+                done(state);
             });
             return;
         }
         let record = &self.lanes[lane];
-        let inputs = (0..u32::from(record.words) * 64).filter(|&local| record.has_input(local));
-        let queues: Vec<(u32, Queue)> = inputs
-            .map(|local| {
-                (
-                    record.base + local,
-                    self.queues[(record.queues + local) as usize],
-                )
-            })
-            .collect();
-        self.pool.for_each_in_turns(queues, |input, packet, last| {
-            each(input, lane, packet, last)
-        });
+        let mut queues = Vec::new();
+        for word in 0..usize::from(record.words) {
+            let mut bits = record.inputs[word];
+            while bits != 0 {
+                let local = 64 * word as u32 + bits.trailing_zeros();
+                bits &= bits - 1;
+                let queue = self.queues[(record.queues + local) as usize];
+                queues.push((queue, start(record.base + local)));
+            }
+        }
+        let each = |state: &mut T, packet: &Packet| each(state, lane, packet);
+        self.pool.for_each_in_turns(queues, each, done);
     }
 
     /// Calls `each` with the lane, the input and the packet for all packets held back.

@@ -74,6 +74,12 @@ impl Packet {
         }
     }
 
+    /// Sending host, and above it the receiving one.
+    #[inline]
+    pub fn ends(&self) -> u64 {
+        self.ends
+    }
+
     /// Sending host.
     #[inline]
     pub fn source(&self) -> u32 {
@@ -326,34 +332,35 @@ impl Pool {
         }
     }
 
-    /// Calls `each` for every packet of some queues that are not empty, each with a name and with a number
-    /// that `each` may change, `usize::MAX` at first. The queues take turns, and the next node of each is
-    /// prefetched.
-    pub fn for_each_in_turns(
+    /// Calls `each` for every packet of some queues that are not empty, first to last, with the state of its
+    /// queue; and then `done` with the state. The queues take turns, and the next node of each is prefetched.
+    pub fn for_each_in_turns<T>(
         &self,
-        queues: Vec<(u32, Queue)>,
-        mut each: impl FnMut(u32, &Packet, &mut usize),
+        mut open: Vec<(Queue, T)>,
+        mut each: impl FnMut(&mut T, &Packet),
+        mut done: impl FnMut(T),
     ) {
-        for (_, queue) in &queues {
+        for (queue, _) in &open {
             self.prefetch(*queue);
         }
-        let mut open: Vec<(u32, Queue, usize)> = queues
-            .into_iter()
-            .map(|(name, queue)| (name, queue, usize::MAX))
-            .collect();
         while !open.is_empty() {
-            open.retain_mut(|(name, queue, number)| {
+            let mut turn = 0;
+            while turn < open.len() {
+                let (queue, state) = &mut open[turn];
                 let node = &self.nodes[queue.first as usize];
-                each(*name, &node.packet, number);
-                let is_last = queue.first == queue.last;
-                queue.first = node.next;
-                self.prefetch(*queue);
-                !is_last
-            });
+                each(state, &node.packet);
+                if queue.first == queue.last {
+                    done(open.swap_remove(turn).1);
+                } else {
+                    queue.first = node.next;
+                    self.prefetch(*queue);
+                    turn += 1;
+                }
+            }
         }
     }
 
-    /// The same, with the right to change the packets.
+    /// Calls `each` for every packet of a queue that is not empty, with the right to change it.
     pub fn for_each_mut(&mut self, queue: Queue, mut each: impl FnMut(&mut Packet)) {
         let mut index = queue.first;
         loop {

@@ -136,7 +136,7 @@ impl LatencyCounts {
         if self.counts.is_empty() {
             return None;
         }
-        let mut histogram = Histogram::new(2).ok()?;
+        let mut histogram = Histogram::new_with_max((self.max / 1000).max(2), 2).ok()?;
         for (bucket, &count) in self.counts.iter().enumerate() {
             if count > 0 {
                 // The histogram grows to any value, so this cannot fail.

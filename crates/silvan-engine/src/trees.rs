@@ -2,6 +2,7 @@
 //! where [`Forest`] is.
 
 mod grow;
+mod waiting;
 
 use silvan_cc::hooks::{SourceControl, SwitchControl};
 use silvan_core::Bytes;

@@ -66,6 +66,25 @@ pub trait Simulation {
     /// Wire bytes that wait in the switch for this output Port VL.
     fn queued(&self, output: PortId, vl: Vl) -> Bytes;
 
+    /// Reads the counters of these ports, and the wire bytes that wait for each of them on any of the first
+    /// `vls` virtual lanes, in the order of `ports`. What the vectors held is lost.
+    fn read_ports(
+        &self,
+        ports: &[PortId],
+        vls: u8,
+        counters: &mut Vec<PortCounters>,
+        queued_bytes: &mut Vec<u64>,
+    ) {
+        counters.clear();
+        counters.extend(ports.iter().map(|&port| self.port_counters(port)));
+        let queued = |port: PortId| -> u64 {
+            let lanes = (0..vls).filter_map(|vl| Vl::try_new(vl).ok());
+            lanes.map(|vl| self.queued(port, vl).as_u64()).sum()
+        };
+        queued_bytes.clear();
+        queued_bytes.extend(ports.iter().map(|&port| queued(port)));
+    }
+
     /// Counters of a host since the start.
     fn host_counters(&self, host: HostId) -> HostCounters;
 

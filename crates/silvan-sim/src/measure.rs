@@ -1,6 +1,6 @@
 //! Counters read at the right instants.
 
-use silvan_core::{HostId, PortCounters, PortId, Time, Vl};
+use silvan_core::{HostId, PortCounters, PortId, Time};
 use silvan_fabric::Fabric;
 
 use super::limits::FlowLimits;
@@ -71,13 +71,7 @@ impl<'a> Measurement<'a> {
         }
         let data_vls = self.scenario.engine_config().data_vls;
         if let Some(series) = &mut self.port_series {
-            for (row, &port) in self.ports.iter().enumerate() {
-                let queued = (0..data_vls)
-                    .filter_map(|vl| Vl::try_new(vl).ok())
-                    .map(|vl| engine.queued(port, vl).as_u64())
-                    .sum();
-                series.push(now, row, engine.port_counters(port), queued);
-            }
+            series.sample(engine, &self.ports, data_vls);
         }
     }
 

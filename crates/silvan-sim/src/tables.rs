@@ -1,7 +1,7 @@
 //! The tables of a result, as the Python package and the files on disk have them.
 
 use silvan_core::counters::CounterTable;
-use silvan_core::{HostId, PortCounter, PortCounters, Time};
+use silvan_core::{HostId, PortCounter, PortCounters, PortId, Time};
 use silvan_model::Latencies;
 use silvan_workload::traffic::Role;
 
@@ -62,22 +62,30 @@ impl Series {
 
 /// Counters per port and probe interval, in columns.
 pub(super) struct PortSeries {
-    time_ps: Vec<u64>,
-    row: Vec<u32>,
-    /// By counter of the table.
+    /// Of the samples.
+    times: Vec<Time>,
+    /// By counter of the table; the ports of one sample after the other.
     counted: Vec<Vec<u64>>,
     queued_bytes: Vec<u64>,
+    now: PortSample,
     before: Vec<PortCounters>,
+}
+
+/// What is read of all ports at an instant.
+#[derive(Default)]
+struct PortSample {
+    counters: Vec<PortCounters>,
+    queued_bytes: Vec<u64>,
 }
 
 impl PortSeries {
     pub fn new(ports: usize, samples: usize) -> Self {
         let column = || Vec::with_capacity(ports * samples);
         Self {
-            time_ps: column(),
-            row: Vec::with_capacity(ports * samples),
+            times: Vec::with_capacity(samples),
             counted: Self::counters().map(|_| column()).collect(),
             queued_bytes: column(),
+            now: PortSample::default(),
             before: vec![PortCounters::default(); ports],
         }
     }
@@ -86,21 +94,25 @@ impl PortSeries {
         PortCounters::in_table(CounterTable::PortSeries)
     }
 
-    pub fn push(&mut self, now: Time, row: usize, counters: PortCounters, queued_bytes: u64) {
-        let since = counters.since(&self.before[row]);
-        self.before[row] = counters;
-        self.time_ps.push(now.as_ps());
-        self.row.push(row as u32);
+    pub fn sample(&mut self, engine: &dyn Simulation, ports: &[PortId], vls: u8) {
+        let now = &mut self.now;
+        engine.read_ports(ports, vls, &mut now.counters, &mut now.queued_bytes);
         for (column, counter) in self.counted.iter_mut().zip(Self::counters()) {
-            column.push(counter.read(&since));
+            counter.extend_by_growth(column, &now.counters, &self.before);
         }
-        self.queued_bytes.push(queued_bytes);
+        self.queued_bytes.extend_from_slice(&now.queued_bytes);
+        std::mem::swap(&mut now.counters, &mut self.before);
+        self.times.push(engine.now());
     }
 
     fn table(self) -> Table {
+        let ports = self.before.len();
+        let times = self.times.iter();
+        let times = times.flat_map(|time| std::iter::repeat_n(time.as_ps(), ports));
+        let rows = self.times.iter().flat_map(|_| 0..ports as u32);
         let mut table = Table::new("port_series");
-        table.push("time_ps", self.time_ps);
-        table.push("ports_row", self.row);
+        table.push("time_ps", times.collect::<Vec<_>>());
+        table.push("ports_row", rows.collect::<Vec<_>>());
         for (column, counter) in self.counted.into_iter().zip(Self::counters()) {
             table.push(counter.column, column);
         }
@@ -112,14 +124,16 @@ impl PortSeries {
 impl Measurement<'_> {
     /// All tables, at the end of the run.
     pub fn tables(self, engine: &dyn Simulation) -> Vec<Table> {
+        let by_host = self.scenario.file().probe.latency == LatencyStats::Host;
+        let ids = self.scenario.fabric().host_ids();
+        let latencies = by_host.then(|| ids.map(|id| engine.latency_of_host(id)).collect());
+        let latencies: Option<Vec<Option<Latencies>>> = latencies;
         let mut tables = vec![
-            self.hosts_table(engine),
+            self.hosts_table(engine, latencies.as_deref()),
             self.classes_table(engine),
             self.ports_table(engine),
         ];
-        if self.scenario.file().probe.latency == LatencyStats::Host {
-            tables.push(self.host_latencies_table(engine));
-        }
+        tables.extend(latencies.as_deref().map(host_latencies_table));
         tables.insert(1, self.series.table());
         tables.extend(self.port_series.map(PortSeries::table));
         tables.extend(self.class_series.map(Series::table));
@@ -127,7 +141,11 @@ impl Measurement<'_> {
         tables
     }
 
-    fn hosts_table(&self, engine: &dyn Simulation) -> Table {
+    fn hosts_table(
+        &self,
+        engine: &dyn Simulation,
+        latencies: Option<&[Option<Latencies>]>,
+    ) -> Table {
         let fabric = self.scenario.fabric();
         let ids = || fabric.host_ids();
         let counters = self.hosts(engine);
@@ -180,30 +198,9 @@ impl Measurement<'_> {
                 table.push("most_held_bytes", most.collect::<Vec<_>>());
             }
         }
-        if self.scenario.file().probe.latency == LatencyStats::Host {
-            let latencies: Vec<_> = ids().map(|id| engine.latency_of_host(id)).collect();
-            push_latencies(&mut table, &latencies);
+        if let Some(latencies) = latencies {
+            push_latencies(&mut table, latencies);
         }
-        table
-    }
-
-    /// The latencies of the packets that each host received, as they are kept.
-    fn host_latencies_table(&self, engine: &dyn Simulation) -> Table {
-        let (mut hosts, mut from, mut to, mut packets) = (vec![], vec![], vec![], vec![]);
-        for id in self.scenario.fabric().host_ids() {
-            let latencies = engine.latency_of_host(id);
-            for (lowest, highest, count) in latencies.iter().flat_map(Latencies::bins) {
-                hosts.push(id.index() as u32);
-                from.push(lowest);
-                to.push(highest);
-                packets.push(count);
-            }
-        }
-        let mut table = Table::new("host_latencies");
-        table.push("host", hosts);
-        table.push("from_ns", from);
-        table.push("to_ns", to);
-        table.push("packets", packets);
         table
     }
 
@@ -260,6 +257,25 @@ impl Measurement<'_> {
         }
         table
     }
+}
+
+/// The latencies of the packets that each host received, as they are kept.
+fn host_latencies_table(latencies: &[Option<Latencies>]) -> Table {
+    let (mut hosts, mut from, mut to, mut packets) = (vec![], vec![], vec![], vec![]);
+    for (host, latencies) in (0u32..).zip(latencies) {
+        for (lowest, highest, count) in latencies.iter().flat_map(Latencies::bins) {
+            hosts.push(host);
+            from.push(lowest);
+            to.push(highest);
+            packets.push(count);
+        }
+    }
+    let mut table = Table::new("host_latencies");
+    table.push("host", hosts);
+    table.push("from_ns", from);
+    table.push("to_ns", to);
+    table.push("packets", packets);
+    table
 }
 
 /// Latencies in nanoseconds, missing where nothing was delivered or kept. Mean and extremes are exact,

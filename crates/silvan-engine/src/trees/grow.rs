@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use silvan_core::{Bytes, HostId, PortId, Vl};
 
+use super::waiting::{Buffer, Waiting, WaitingPackets};
 use crate::packet::{NONE, Packet};
 use crate::partition::Whole;
 use crate::plane::{NO_ROUTE, Plane};
@@ -19,7 +20,7 @@ pub(super) fn trees(whole: &Whole<'_>, now: u64, threshold: Bytes) -> Vec<Tree> 
         now,
         threshold: threshold.as_u64().max(1),
         locations: vec![None; plane.fabric_ports * plane.vls],
-        waiting: Vec::new(),
+        waiting: WaitingPackets::new(),
         paths: vec![Path::default(); plane.hosts.len()],
     };
     let roots = growth.roots();
@@ -44,17 +45,15 @@ pub(super) fn trees(whole: &Whole<'_>, now: u64, threshold: Bytes) -> Vec<Tree> 
             }
         }
     }
-    let mut queued = growth.queued_packets();
-    queued.sort_unstable_by_key(|packets| packets.key);
-    let mut rest = queued.as_slice();
-    let mut found = Vec::with_capacity(roots.len());
-    for (tree, members) in members.into_iter().enumerate() {
-        let end = rest.partition_point(|packets| packets.tree() as usize <= tree);
-        let (packets, later) = rest.split_at(end);
-        rest = later;
-        found.push(growth.tree(members, packets));
-    }
-    found
+    let packets = growth.queued_packets(roots.len());
+    members
+        .into_iter()
+        .zip(packets)
+        .map(|(members, mut packets)| {
+            packets.sort_unstable_by_key(|packets| packets.key);
+            growth.tree(members, &packets)
+        })
+        .collect()
 }
 
 /// Location of a Port VL in the forest.
@@ -66,44 +65,28 @@ struct Location {
     parent: Option<usize>,
 }
 
-/// Packets of one flow that wait next to each other.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    /// The lane that they wait for, or that of the packet before them in their FIFO.
-    blocked_by: u32,
-    /// The lane that they will leave by.
-    lane: u32,
-    source: u32,
-    destination: u32,
-    sl: u8,
-    bytes: u32,
-}
-
 /// Packets of one flow that a tree holds, or that contribute to it from within another one.
 #[derive(Clone, Copy, Debug)]
 struct QueuedPackets {
-    /// From the high end: tree, source, destination (32 bits each), service level, whether they are
-    /// victims (1 bit).
-    key: u128,
-    bytes: u32,
+    /// From the high end: source (29 bits), destination (29), service level (4), whether they are victims (1 bit).
+    key: u64,
+    bytes: u64,
 }
 
+/// Bits of a host's number. No fabric has more hosts: LIDs have 16 bits, and no memory holds 2^29 hosts.
+const HOST_BITS: u32 = 29;
+
 impl QueuedPackets {
-    fn new(tree: u32, is_victim: bool, packets: &Waiting) -> Self {
-        let flow = u128::from(packets.source) << 32 | u128::from(packets.destination);
-        let detail = u128::from(packets.sl) << 1 | u128::from(is_victim);
+    fn new(is_victim: bool, packets: &Waiting) -> Self {
+        let ends = u64::from(packets.source()) << HOST_BITS | u64::from(packets.destination());
         Self {
-            key: u128::from(tree) << 96 | flow << 32 | detail,
+            key: ends << 5 | u64::from(packets.sl) << 1 | u64::from(is_victim),
             bytes: packets.bytes,
         }
     }
 
-    fn tree(&self) -> u32 {
-        (self.key >> 96) as u32
-    }
-
-    fn source(&self) -> u32 {
-        (self.key >> 64) as u32
+    fn source(&self) -> usize {
+        (self.key >> (HOST_BITS + 5)) as usize
     }
 
     fn is_victim(&self) -> bool {
@@ -138,7 +121,7 @@ struct Growth<'a> {
     threshold: u64,
     locations: Vec<Option<Location>>,
     /// The packets that wait for the Port VLs of switches that are known to be in trees.
-    waiting: Vec<Waiting>,
+    waiting: WaitingPackets,
     /// By destination.
     paths: Vec<Path>,
 }
@@ -190,12 +173,17 @@ impl Growth<'_> {
 
     /// Finds the roots: one tree for each.
     fn roots(&mut self) -> Vec<usize> {
-        let is_root = |lane: &usize| {
-            !self.is_host(*lane)
-                && self.queued(*lane) >= self.threshold
-                && (self.faces_host(*lane) || !self.lacks_credits(*lane))
-        };
-        let roots: Vec<usize> = (0..self.locations.len()).filter(is_root).collect();
+        let plane = self.plane;
+        let mut roots = Vec::new();
+        for port in (0..plane.fabric_ports).filter(|&port| plane.outs[port].marks) {
+            for lane in port * plane.vls..(port + 1) * plane.vls {
+                if self.queued(lane) >= self.threshold
+                    && (self.faces_host(lane) || !self.lacks_credits(lane))
+                {
+                    roots.push(lane);
+                }
+            }
+        }
         for (tree, &root) in (0..).zip(&roots) {
             self.locations[root] = Some(Location {
                 tree,
@@ -215,27 +203,29 @@ impl Growth<'_> {
             if self.is_host(lane) {
                 continue;
             }
-            // The buffer that a packet takes space in: its input, and the lane it came on.
-            let mut by_buffer: Vec<((u32, usize), u64)> = Vec::new();
             let found = &mut self.waiting;
-            let note = |input: u32, waiting_lane: usize, packet: &Packet, last: &mut usize| {
-                let buffer = (input, packet.vl());
-                let wire = u64::from(packet.wire());
-                // Each input has few virtual lanes, and all inputs take turns.
-                match by_buffer.iter_mut().rfind(|sum| sum.0 == buffer) {
-                    Some((_, bytes)) => *bytes += wire,
-                    None => by_buffer.push((buffer, wire)),
-                }
-                note_waiting(found, lane, waiting_lane, packet, last);
+            let start = |input| Buffer::new(input);
+            let note = |buffer: &mut Buffer, waiting_lane, packet: &Packet| {
+                buffer.add(packet);
+                found.note(lane, waiting_lane, packet);
             };
+            let mut buffers: Vec<Buffer> = Vec::new();
             self.whole
                 .of_lane(lane)
-                .for_each_blocked_by_in_turns(lane, note);
-            for ((input, vl), bytes) in by_buffer {
-                let upstream = plane.fabric_port(plane.ins[input as usize].upstream);
-                let waiting = plane.lane(upstream, vl);
-                if self.locations[waiting].is_none() && self.waits(waiting) {
-                    waits.push((waiting, Reverse(bytes), lane));
+                .for_each_blocked_by_in_turns(lane, start, note, |buffer| {
+                    let mut known = buffers.iter_mut();
+                    match known.find(|known| known.input == buffer.input) {
+                        Some(known) => known.join(&buffer),
+                        None => buffers.push(buffer),
+                    }
+                });
+            for buffer in buffers {
+                let upstream = plane.fabric_port(plane.ins[buffer.input as usize].upstream);
+                for (vl, bytes) in buffer.lanes() {
+                    let waiting = plane.lane(upstream, vl);
+                    if self.locations[waiting].is_none() && self.waits(waiting) {
+                        waits.push((waiting, Reverse(bytes), lane));
+                    }
                 }
             }
         }
@@ -271,32 +261,30 @@ impl Growth<'_> {
         Vl::try_new((lane % self.plane.vls) as u8).unwrap_or(Vl::MAX)
     }
 
-    /// Every packet that waits for a Port VL of a tree, with the tree to which it counts.
-    fn queued_packets(&mut self) -> Vec<QueuedPackets> {
+    /// Every packet that waits for a Port VL of a tree, by the tree to which it counts.
+    fn queued_packets(&mut self, trees: usize) -> Vec<Vec<QueuedPackets>> {
         self.add_output_buffers();
-        let waiting = std::mem::take(&mut self.waiting);
-        let mut queued = Vec::with_capacity(waiting.len());
+        let waiting = std::mem::take(&mut self.waiting.found);
+        let mut queued = vec![Vec::new(); trees];
         for packets in &waiting {
-            let Some(home) = self.locations[packets.blocked_by as usize] else {
+            let Some(home) = self.locations[packets.blocked_by()] else {
                 continue;
             };
-            let known = self.paths[packets.destination as usize];
-            let tree = if (known.blocked_by, known.lane) == (packets.blocked_by, packets.lane) {
+            let lanes = (packets.blocked_by() as u32, packets.lane() as u32);
+            let known = &mut self.paths[packets.destination() as usize];
+            let tree = if (known.blocked_by, known.lane) == lanes {
                 known.tree
             } else {
-                self.root_on_path(packets.lane as usize, packets.destination, home.tree)
-            };
-            self.paths[packets.destination as usize] = Path {
-                blocked_by: packets.blocked_by,
-                lane: packets.lane,
-                tree,
+                let tree = self.root_on_path(packets.lane(), packets.destination(), home.tree);
+                self.paths[packets.destination() as usize] = Path {
+                    blocked_by: lanes.0,
+                    lane: lanes.1,
+                    tree,
+                };
+                tree
             };
             let is_victim = tree.is_none();
-            queued.push(QueuedPackets::new(
-                tree.unwrap_or(home.tree),
-                is_victim,
-                packets,
-            ));
+            queued[tree.unwrap_or(home.tree) as usize].push(QueuedPackets::new(is_victim, packets));
         }
         queued
     }
@@ -309,12 +297,10 @@ impl Growth<'_> {
             if link == lane || self.locations[lane].is_none() {
                 continue;
             }
-            let (whole, found, mut last) = (self.whole, &mut self.waiting, usize::MAX);
+            let (whole, found) = (self.whole, &mut self.waiting);
             whole
                 .of_lane(link)
-                .for_each_blocked_by(link, |_, _, packet| {
-                    note_waiting(found, lane, lane, packet, &mut last);
-                });
+                .for_each_blocked_by(link, |_, _, packet| found.note(lane, lane, packet));
         }
     }
 
@@ -365,7 +351,7 @@ impl Growth<'_> {
                     false => contributing_flows += 1,
                 }
             }
-            let host = HostId::new(packets.source() as usize);
+            let host = HostId::new(packets.source());
             if shares.last().is_none_or(|share| share.host != host) {
                 shares.push(HostShare {
                     host,
@@ -378,7 +364,7 @@ impl Growth<'_> {
                     true => &mut share.victim,
                     false => &mut share.contributing,
                 };
-                *bytes += Bytes::from_bytes(u64::from(packets.bytes));
+                *bytes += Bytes::from_bytes(packets.bytes);
             }
         }
         Tree {
@@ -391,36 +377,4 @@ impl Growth<'_> {
             victim_flows,
         }
     }
-}
-
-/// Notes a packet that waits; `last` is the place of the packets before it in its queue.
-fn note_waiting(
-    found: &mut Vec<Waiting>,
-    blocked_by: usize,
-    lane: usize,
-    packet: &Packet,
-    last: &mut usize,
-) {
-    let flow = (
-        packet.source(),
-        packet.destination(),
-        packet.sl_bits(),
-        lane as u32,
-    );
-    let wire = u32::from(packet.wire());
-    if let Some(before) = found.get_mut(*last) {
-        if flow == (before.source, before.destination, before.sl, before.lane) {
-            before.bytes += wire;
-            return;
-        }
-    }
-    *last = found.len();
-    found.push(Waiting {
-        blocked_by: blocked_by as u32,
-        lane: flow.3,
-        source: flow.0,
-        destination: flow.1,
-        sl: flow.2,
-        bytes: wire,
-    });
 }
