@@ -235,12 +235,41 @@ def choose(scenario: Scenario, schemes: Sequence[str]) -> list[Baseline]:
 
 def quantities(ranking: Sequence[RankingRow]) -> list[Quantity]:
     """List what could be measured at all."""
+    return measured([row.to_dict() for row in ranking])
+
+
+def measured(rows: Sequence[Mapping[str, Any]]) -> list[Quantity]:
+    """List what some row has a number of; rows are as :meth:`RankingRow.to_dict` writes them."""
     every = [*QUANTITIES, PROGRAMS]
-    return [
-        one
-        for one in every
-        if any(not math.isnan(each.numbers.get(one.name, math.nan)) for each in ranking)
-    ]
+    return [one for one in every if any(row.get(one.name) is not None for row in rows)]
+
+
+def courses(result: Result) -> dict[tuple[str, str], tuple[FloatArray, FloatArray]]:
+    """Return what a comparison draws over time.
+
+    Parameters
+    ----------
+    result : Result
+        A run of a comparison.
+
+    Returns
+    -------
+    dict
+        By name and unit the times in milliseconds, and the values: the mean receive rate of
+        victims and of hotspots, and the Port VLs in congestion trees.
+    """
+    hot, victims = _groups(result)
+    times_ps, sums = delivered(result)
+    ends = times_ps.astype(np.float64)
+    rates = sums.astype(np.float64) * 8e3 / np.diff(ends, prepend=0.0)[:, None]
+    found = {
+        (f"Receive rate of {name}", "Gbit/s"): (ends / PS_PER_MS, rates[:, hosts].mean(axis=1))
+        for name, hosts in (("victims", victims), ("hotspots", hot))
+        if hosts.any()
+    }
+    trees = result.forest["time_ps"].to_numpy() / PS_PER_MS
+    ports = result.forest["ports"].to_numpy().astype(np.float64)
+    return found | {("Congestion trees", "Port VLs"): (trees, ports)}
 
 
 def _watched(scenario: Scenario) -> Scenario:

@@ -186,6 +186,65 @@ def test_curves_of_a_sweep_lead_to_its_points(
     assert len(table_csv(page, "Trees, 0 ms to 0.4 ms")) == lives.num_rows
 
 
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compare two schemes with two seeds."""
+    folder = tmp_path_factory.mktemp("comparison")
+    (folder / "sixteen.toml").write_text(SCENARIO)
+    words = ["compare", str(folder / "sixteen.toml"), "--schemes", "ib-cc", "--seeds", "2"]
+    assert main([*words, "--out", str(folder / "out")]) == 0
+    return folder / "out" / "compare-sixteen"
+
+
+def test_a_folder_of_a_comparison_shows_schemes_curves_and_runs(
+    open_page: Opener, compared: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "again.html"
+    assert main(["view", str(compared), "--out", str(out)]) == 0
+    assert out.read_bytes() == (compared / "compare.html").read_bytes()
+    page = open_page(out)
+    read = json.loads((compared / "compare.json").read_text())
+    rows = {row["scheme"]: row for row in table_csv(page, "Schemes")}
+    for one in read["schemes"]:
+        rate = float(rows[one["scheme"]]["victims Gbit/s"])
+        assert rate == pytest.approx(one["victims_gbps"], abs=0.005)
+    results = {
+        one["scheme"]: [silvan.Result.read(compared / path) for path in one["folders"]]
+        for one in read["schemes"]
+    }
+    trees = table_csv(page, "Congestion trees")
+    ports = {
+        scheme: np.mean([one.forest["ports"].to_numpy() for one in found], axis=0)
+        for scheme, found in results.items()
+    }
+    for scheme, expected in ports.items():
+        assert expected.max() > 0
+        shown = [float(row[f"{scheme} (Port VLs)"]) for row in trees]
+        # Neighbouring samples are averaged.
+        step = -(-len(expected) // 100)
+        means = [expected[at : at + step].mean() for at in range(0, len(expected), step)]
+        assert shown == pytest.approx(means)
+
+    page.get_by_role("region", name="Schemes", exact=True).get_by_role(
+        "button", name="ib-cc"
+    ).click()
+    panel = page.get_by_role("complementary", name="Run behind a point")
+    panel.get_by_role("combobox", name="Run").select_option("1")
+    expect(panel).to_contain_text("ib-cc, seed 3")
+    panel.get_by_role("button", name="Show its map").click()
+    bar = table_csv(page, "Congestion over time")
+    forest = results["ib-cc"][1].forest
+    assert [float(row["trees (trees)"]) for row in bar] == forest["trees"].to_pylist()
+
+
+def test_a_comparison_that_cannot_be_read_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "compare.json").write_text("[]")
+    assert main(["view", str(tmp_path), "--out", str(tmp_path / "a.html")]) == 2
+    assert "compare.json: no readable comparison" in capsys.readouterr().err
+
+
 def test_the_command_of_a_point_makes_it_again(
     swept: tuple[silvan.SweepResult, Path],
     tmp_path: Path,

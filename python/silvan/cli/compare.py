@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,8 +63,8 @@ def compare(
     from silvan.compare import choose
     from silvan.compare import compare as do_compare
     from silvan.figures.compare import draw_comparison
-    from silvan.folders import Origin, claim_figures, write_text
-    from silvan.viewer.comparison import comparison_report
+    from silvan.folders import Origin, claim_figures
+    from silvan.viewer.comparison import comparison_report, write_comparison
     from silvan.viewer.report import write_report
 
     loaded = load(scenario, set_, scheme)
@@ -81,12 +80,10 @@ def compare(
     with progress_bars(labels) as on_progress:
         ranking = do_compare(loaded, names, seeds=seeds, root=out / "runs", on_progress=on_progress)
     written = draw_comparison(ranking, title=loaded.name, folder=folder, stem="compare")
-    report = [one.to_dict() for one in ranking]
-    write_text(folder / "compare.json", json.dumps(report, indent=2) + "\n")
-    drawings = [path for path in written if path.suffix == ".svg"]
-    page = write_report(comparison_report(loaded, ranking, drawings), folder / "compare.html")
+    manifest = write_comparison(loaded, ranking, names, folder)
+    page = write_report(comparison_report(manifest), folder / "compare.html")
     if as_json:
-        put_json(report)
+        put_json([one.to_dict() for one in ranking])
     else:
         put_table(_table(loaded.name, ranking))
     if loaded.duration_ps < _SETTLED_PS:

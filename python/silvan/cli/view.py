@@ -27,8 +27,8 @@ def view(
         list[Path] | None,
         typer.Argument(
             metavar="[RESULT [RESULT2]]",
-            help="The folder of a finished run, of several seeds, of a sweep or of a reproduction. "
-            "Two runs are shown side by side.",
+            help="The folder of a finished run, of several seeds, of a sweep, a comparison or a "
+            "reproduction. Two runs are shown side by side.",
             show_default=False,
         ),
     ] = None,
@@ -71,8 +71,8 @@ def view(
     The page of finished runs is one file that needs neither server nor network. What it can show
     depends on what the run recorded: silvan run --record view records all of it. With --live, this
     process serves the page until Ctrl-C, at an address that holds a token; the page changes nothing
-    in the fabric. Of a sweep or a reproduction, the page shows curves, the paper's numbers next to
-    those measured, and the runs behind each point.
+    in the fabric. Of a sweep, a comparison or a reproduction, the page shows tables and curves, the
+    paper's numbers next to those measured, and the runs behind each point.
     """
     if live:
         if results or out or perfetto:
@@ -153,8 +153,9 @@ def _write_report(report: Report, path: Path) -> Path:
 
 
 def _report(folders: list[Path]) -> Report | None:
-    """Read the sweep or the reproduction that a folder holds."""
+    """Read the sweep, the comparison or the reproduction that a folder holds."""
     from silvan.sweeping.store import MANIFEST as SWEEP
+    from silvan.viewer.comparison import COMPARISON, comparison_report
     from silvan.viewer.reproduction import REPRODUCTIONS, reproduction_report
     from silvan.viewer.sweep import sweep_report
 
@@ -163,6 +164,8 @@ def _report(folders: list[Path]) -> Report | None:
     (folder,) = folders
     if (folder / SWEEP).is_file():
         return sweep_report(folder)
+    if (folder / COMPARISON).is_file():
+        return comparison_report(folder / COMPARISON)
     # The whole comes before parts, whose names have the prefix of --only.
     found = sorted(folder.glob(REPRODUCTIONS), key=lambda path: (len(path.name), path.name))
     return reproduction_report(found[0]) if found else None

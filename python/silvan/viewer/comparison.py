@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from silvan import _silvan
-from silvan.cache import build_id
-from silvan.compare import RankingRow, quantities
+from silvan.cache import build_id, kept_result
+from silvan.compare import RankingRow, courses, measured
+from silvan.errors import OutputError
+from silvan.folders import write_text
+from silvan.measures import FloatArray
 from silvan.result import Result
 from silvan.scenario import Scenario
 from silvan.viewer.report import Report, ReportRun, Section, Table
 
+COMPARISON = "compare.json"
+"""The file that says what a comparison consists of."""
 
-def comparison_report(
-    scenario: Scenario, ranking: Sequence[RankingRow], figures: Sequence[Path]
-) -> Report:
-    """Make the report of a comparison.
+_MOST_POINTS = 100
+"""Points of a curve; beyond that neighbouring samples are averaged."""
+
+
+def write_comparison(
+    scenario: Scenario, ranking: Sequence[RankingRow], schemes: Sequence[str], folder: Path
+) -> Path:
+    """Write what a comparison has brought, and where its runs are.
 
     Parameters
     ----------
@@ -26,47 +40,100 @@ def comparison_report(
         What was simulated with each scheme.
     ranking : sequence of RankingRow
         How the schemes did.
-    figures : sequence of Path
-        Drawings in SVG.
+    schemes : sequence of str
+        The schemes that were asked for; none are all.
+    folder : Path
+        The folder of the comparison.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    rows = [
+        row.to_dict() | {"folders": [os.path.relpath(path, folder) for path in row.folders]}
+        for row in ranking
+    ]
+    words = ["silvan", "compare", f"{scenario.name}.toml"]
+    words += ["--schemes", ",".join(schemes)] if schemes else []
+    words += ["--seeds", str(ranking[0].seeds)] if ranking[0].seeds > 1 else []
+    facts = {
+        "scenario": scenario.name,
+        "hash": scenario.hash,
+        "version": _silvan.version(),
+        "build": build_id(),
+        "command": shlex.join(words),
+        "schemes": rows,
+    }
+    path = folder / COMPARISON
+    write_text(path, json.dumps(facts, indent=2) + "\n")
+    return path
+
+
+def comparison_report(manifest: Path) -> Report:
+    """Make the report of a comparison.
+
+    Parameters
+    ----------
+    manifest : Path
+        The file ``compare.json``; the drawing is next to it, and runs where it says.
 
     Returns
     -------
     Report
-        A table of the schemes, and the runs behind it.
+        A table of the schemes, their rates and trees over time, and the runs behind them.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be read, or is not that of a comparison.
     """
+    try:
+        read = json.loads(manifest.read_text(encoding="utf-8"))
+        return _report(read, manifest.parent)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        raise OutputError(
+            f"{manifest}: no readable comparison: {error}",
+            hint="repeat the command silvan compare; finished runs are kept",
+        ) from None
+
+
+def _report(read: Mapping[str, Any], folder: Path) -> Report:
+    rows = read["schemes"]
     runs: list[ReportRun] = []
     cases: dict[str, list[int]] = {}
-    for row in ranking:
-        places = cases[row.baseline.name] = []
-        for folder in row.folders:
+    curves: list[dict[str, Any]] = []
+    for row in rows:
+        name = row["scheme"]
+        places = cases[name] = []
+        results = []
+        for path in row["folders"]:
+            result = kept_result((folder / path).resolve())
+            if result is None:
+                continue
             places.append(len(runs))
-            runs.append(_run(row.baseline.name, folder))
-    shown = quantities(ranking)
-    columns = [one.title.replace("\n", " ") for one in shown]
-    rows = [
-        [row.baseline.name, *(_cell(row.numbers[one.name], one.digits) for one in shown)]
-        for row in ranking
-    ]
-    schemes = ",".join(row.baseline.name for row in ranking[1:])
-    words = ["silvan", "compare", f"{scenario.name}.toml", "--schemes", schemes]
-    words += ["--seeds", str(ranking[0].seeds)]
+            runs.append(_run(name, result, (folder / path).resolve()))
+            results.append(result)
+        curves += _curves(name, results, places)
+    drawing = folder / "compare.svg"
     return Report(
-        title=f"{scenario.name}: congestion-control schemes",
-        made_by=f"silvan {_silvan.version()}, build {build_id()}",
+        title=f"{read['scenario']}: congestion-control schemes",
+        made_by=f"silvan {read['version']}, build {read['build']}",
         sections=[
             Section(
                 "schemes",
                 "Schemes side by side",
-                shlex.join(words),
+                read["command"],
                 notes=[
                     "Rates: second half of the run. Congestion is cleared when the trees hold at "
                     "most a tenth of the largest number of Port VLs (virtual lanes of ports) "
                     "without control; victims are recovered at nine tenths of their best rate "
                     "under any scheme.",
-                    *(f"{row.baseline.name}: {row.failure}" for row in ranking if row.failure),
+                    *(f"{row['scheme']}: {row['failure']}" for row in rows if row["failure"]),
                 ],
-                tables=[Table("Schemes", ["scheme", *columns], rows, list(cases.values()))],
-                figures=figures,
+                tables=[_table(rows, list(cases.values()))],
+                curves=sorted(curves, key=lambda curve: str(curve["chart"]), reverse=True),
+                figures=[drawing] if drawing.is_file() else [],
                 cases=cases,
             )
         ],
@@ -74,8 +141,21 @@ def comparison_report(
     )
 
 
-def _run(scheme: str, folder: Path) -> ReportRun:
-    result = Result.read(folder)
+def _table(rows: Sequence[Mapping[str, Any]], runs: Sequence[Sequence[int]]) -> Table:
+    shown = measured(rows)
+    columns = [one.title.replace("\n", " ") for one in shown]
+    cells = [
+        [row["scheme"], *(_cell(row[one.name], one.digits) for one in shown), row["settings"]]
+        for row in rows
+    ]
+    return Table("Schemes", ["scheme", *columns, "settings"], cells, runs)
+
+
+def _cell(value: str | float | None, digits: int) -> str | float | None:
+    return round(value, digits) if isinstance(value, float) else value
+
+
+def _run(scheme: str, result: Result, folder: Path) -> ReportRun:
     return ReportRun(
         label=f"{scheme}, seed {result.seed}",
         seed=result.seed,
@@ -87,7 +167,33 @@ def _run(scheme: str, folder: Path) -> ReportRun:
     )
 
 
-def _cell(value: float, digits: int) -> str | float | None:
-    if math.isnan(value):
-        return None
-    return "never" if math.isinf(value) else round(value, digits)
+def _curves(
+    scheme: str, results: Sequence[Result], places: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    """Average over the seeds what is drawn over time."""
+    courses_of_seeds = [courses(result) for result in results]
+    for (chart, unit), (times, _) in courses_of_seeds[0].items() if results else ():
+        series = [of_seed[chart, unit][1] for of_seed in courses_of_seeds]
+        length = min(map(len, series))
+        values = np.mean([one[:length] for one in series], axis=0)
+        x, y = _thinned(times[:length], values)
+        yield {
+            "chart": chart,
+            "unit": unit,
+            "axis": "ms",
+            "label": scheme,
+            "points": [
+                {"x": float(at), "y": float(value), "spread": None, "runs": list(places)}
+                for at, value in zip(x, y, strict=True)
+            ],
+            "paper": [],
+        }
+
+
+def _thinned(times: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Average neighbouring samples; the time is that of the last of them."""
+    step = max(1, math.ceil(len(times) / _MOST_POINTS))
+    starts = np.arange(0, len(times), step)
+    ends = np.append(starts[1:], len(times))
+    sums = np.add.reduceat(values, starts)
+    return times[ends - 1], sums / (ends - starts)

@@ -12,6 +12,11 @@ import { DataTable, type Column, type Row } from "./table";
 
 // A range of x that is drawn on a logarithmic axis.
 const DECADES = 100;
+// Curves of more points have no dots.
+const MOST_DOTS = 40;
+const TIME = "ms";
+// Lines beyond that have a colour that another line has, and are dashed.
+const COLOURS = 6;
 
 export function ReportView({ report }: { report: Report }) {
   const { facts } = report;
@@ -158,7 +163,8 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
         colour,
         x: curve.points.map((point) => point.x),
         y: curve.points.map((point) => point.y),
-        points: "on" as const,
+        dash: colour < COLOURS ? undefined : [5, 4],
+        points: curve.points.length <= MOST_DOTS ? ("on" as const) : undefined,
       })),
       ...curves.flatMap((curve, colour) => {
         const sorted = [...curve.paper].sort((a, b) => a[0] - b[0]);
@@ -185,7 +191,7 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
       yLabel={unit}
       height={220}
       lines={lines}
-      logX={Math.min(...all) > 0 && Math.max(...all) >= DECADES * Math.min(...all)}
+      logX={axis !== TIME && Math.min(...all) > 0 && Math.max(...all) >= DECADES * Math.min(...all)}
       onPoint={(line, at) => {
         const curve = curves[line];
         if (!curve) return;
