@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError, ScenarioError
@@ -16,6 +17,7 @@ from silvan.live_programs import attached, wait_for
 
 if TYPE_CHECKING:
     from silvan.scenario import Scenario
+    from silvan.toml_text import TomlValue
 
 LEVELED = {"lash": "switches", "torus-2QoS": "switches", "dfsssp": "hosts", "nue": "hosts"}
 """Engines whose routes cannot deadlock only if each path has the service level that they give it,
@@ -25,6 +27,9 @@ MAPPED = ("torus-2QoS", "dfsssp", "nue")
 """Engines of these that want OpenSM to set SL to VL tables."""
 
 _SECONDS = 3600
+
+_numbers = itertools.count()
+"""Of the fabrics and files of this process, since several may be routed at once."""
 
 _LOG_OPTIONS = {"file": ("-D", "0x07")}
 """What makes OpenSM log that it has routed otherwise than its log claims."""
@@ -65,15 +70,51 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
     """
     if not engine.strip():
         raise EmulationError("the routing engine is empty", "name one of OpenSM's, such as ftree")
+    tables = opensm_tables(scenario, engine, options)
+    with tempfile.TemporaryDirectory(prefix="silvan-route-") as folder:
+        try:
+            with_tables(scenario, tables, Path(folder))
+        except ScenarioError as error:
+            message = error.message.removeprefix("fabric.routing-file: ")
+            raise EmulationError(f"OpenSM's routes by {engine}: {message}", error.hint) from error
+    return tables
+
+
+def opensm_tables(
+    scenario: Scenario,
+    engine: str,
+    options: Sequence[str] = (),
+    *,
+    grid: Mapping[str, Any] | None = None,
+) -> str:
+    """Let OpenSM route a fabric, and give its forwarding tables as :func:`route` does, unchecked.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Whose fabric to route.
+    engine : str
+        OpenSM's routing engine.
+    options : sequence of str, optional
+        Further options for ``opensm``.
+    grid : Mapping, optional
+        The table ``fabric`` of the generated mesh or torus that the fabric was before something of
+        it failed, for torus-2QoS; by default the scenario's own.
+
+    Raises
+    ------
+    EmulationError
+        If OpenSM is not installed, or does not route the fabric by this engine.
+    """
     bare = scenario.override({"fabric.routing": "none"})
-    name = f"silvan-route-{os.getpid()}"
     with (
         tempfile.TemporaryDirectory(prefix="silvan-route-") as folder,
-        Emulation(bare, sockname=name, paused=True) as emulation,
+        Emulation(bare, sockname=free_sockname(), paused=True) as emulation,
         Path(folder, "said").open("w+", errors="replace") as said,
     ):
         log = Path(folder, "opensm.log")
-        own = _options(scenario, engine, emulation, Path(folder))
+        shape = scenario.to_dict()["fabric"] if grid is None else grid
+        own = _options(shape, engine, emulation, Path(folder))
         options = [*own, *map(_absolute, options), *_LOG_OPTIONS.get(engine, ())]
 
         def logged() -> str:
@@ -116,27 +157,49 @@ def route(scenario: Scenario, engine: str, options: Sequence[str] = ()) -> str:
             sources = LEVELED.get(engine)
             if sources is not None:
                 _query_paths(emulation, sources)
-            tables = str(emulation.control("tables", levels=sources)["tables"])
-        _check(scenario, engine, tables, Path(folder))
-        return tables
+            return str(emulation.control("tables", levels=sources)["tables"])
 
 
-def _check(scenario: Scenario, engine: str, tables: str, folder: Path) -> None:
-    """Check that tables can be simulated."""
-    file = folder / "tables.lfts"
+def free_sockname() -> str:
+    """Name sockets as no other fabric of this machine does."""
+    return f"silvan-route-{os.getpid()}-{next(_numbers)}"
+
+
+def with_tables(
+    scenario: Scenario,
+    tables: str,
+    folder: Path,
+    overrides: Mapping[str, TomlValue] | None = None,
+) -> Scenario:
+    """Give a scenario other forwarding tables, and check that they can be simulated.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to change.
+    tables : str
+        The tables, in the form of ``dump_lfts``.
+    folder : Path
+        A folder for a file of them, which the scenario does not need afterwards.
+    overrides : Mapping, optional
+        Further values by dotted key.
+
+    Raises
+    ------
+    ScenarioError
+        The routes can deadlock or do not connect all hosts, and the scenario does not allow that.
+    """
+    file = folder / f"{next(_numbers)}.lfts"
     file.write_text(tables)
-    try:
-        scenario.override(
-            {
-                "fabric.routing": "lfts",
-                "fabric.routing-file": str(file),
-                "fabric.tables": {},
-                "fabric.path-choice": "table",
-            }
-        )
-    except ScenarioError as error:
-        message = error.message.removeprefix("fabric.routing-file: ")
-        raise EmulationError(f"OpenSM's routes by {engine}: {message}", error.hint) from error
+    return scenario.override(
+        {
+            "fabric.routing": "lfts",
+            "fabric.routing-file": str(file),
+            "fabric.tables": {},
+            "fabric.path-choice": "table",
+            **(overrides or {}),
+        }
+    )
 
 
 def _absolute(option: str) -> str:
@@ -147,10 +210,11 @@ def _absolute(option: str) -> str:
     return f"{name}{equals}{Path(value).absolute()}"
 
 
-def _options(scenario: Scenario, engine: str, emulation: Emulation, folder: Path) -> list[str]:
+def _options(
+    fabric: Mapping[str, Any], engine: str, emulation: Emulation, folder: Path
+) -> list[str]:
     """Give what an engine needs to be told."""
     options = ["--qos"] if engine in MAPPED else []
-    fabric = scenario.to_dict()["fabric"]
     if engine != "torus-2QoS" or fabric.get("generator") not in ("mesh", "torus"):
         return options
     tables = str(emulation.control("tables")["tables"])
@@ -166,7 +230,14 @@ def _torus(sizes: Sequence[int], kind: str, guids: Mapping[str, str]) -> str:
     """Describe a generated mesh or torus to torus-2QoS: sizes, and the neighbours of the origin."""
 
     def guid(*place: int) -> str:
-        return guids["-".join(["switch", *map(str, place)])]
+        name = "-".join(["switch", *map(str, place)])
+        if name not in guids:
+            raise EmulationError(
+                f"torus-2QoS starts at switch-{'-'.join('0' * len(sizes))} and its neighbours, but "
+                f"{name} has failed",
+                "fail another switch",
+            )
+        return guids[name]
 
     radices = [*sizes, *[1] * (3 - len(sizes))]
     lines = [" ".join([kind, *map(str, radices)])]

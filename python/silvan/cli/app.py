@@ -22,6 +22,7 @@ from silvan.cli import (
     run,
     sweep,
     view,
+    whatif,
 )
 from silvan.cli.groups import GroupedCommands
 from silvan.cli.printer import fail, is_stdout, note, put
@@ -56,6 +57,7 @@ app = typer.Typer(
 
 _SIMULATE = "Simulate"
 _COMPARE = "Compare and reproduce"
+_PLAN = "Plan"
 _LIVE = "Live fabric"
 _SUBNET = "Real subnet"
 
@@ -69,6 +71,7 @@ app.command("plot", rich_help_panel=_SIMULATE)(plot.plot)
 app.command("view", rich_help_panel=_SIMULATE)(view.view)
 app.command("compare", rich_help_panel=_COMPARE)(compare.compare)
 app.command("reproduce", rich_help_panel=_COMPARE)(reproduce.reproduce)
+app.command("whatif", rich_help_panel=_PLAN)(whatif.what_if)
 app.command("emulate", rich_help_panel=_LIVE)(emulate.emulate)
 app.add_typer(ctl.ctl, name="ctl", rich_help_panel=_LIVE)
 app.command("route", rich_help_panel=_LIVE)(route.route)

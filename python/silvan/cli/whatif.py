@@ -1,0 +1,189 @@
+"""The command that judges a fabric under each routing engine, as it is and changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from silvan.cli.options import AsJson, Assignments
+from silvan.cli.printer import note, put_json, put_table, warn
+from silvan.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from silvan.planning.whatif import WhatIfRow
+    from silvan.scenario import Scenario
+
+DURATION = "4 ms"
+"""Simulated time of each row."""
+
+DATA_VLS = 8
+"""Data virtual lanes of a fabric whose file states no number."""
+
+FabricPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FABRIC",
+        help="A scenario file (.toml), or the output of ibnetdiscover.",
+        show_default=False,
+    ),
+]
+
+
+def what_if(
+    fabric: FabricPath,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ENGINE",
+            help="OpenSM's routing engine; may be repeated. By default all that need no file of "
+            "their own, and torus-2QoS on generated meshes and tori.",
+            show_default=False,
+        ),
+    ] = None,
+    fail: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NODE|CABLE",
+            help="Add rows for the fabric without this switch, such as spine-00, or without the "
+            "cable at this port, such as leaf-00:19. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    add_leaf: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEAF",
+            help="Add rows for the fabric with another leaf that has hosts and cables as this one.",
+            show_default=False,
+        ),
+    ] = None,
+    hotspot: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            help="Storage hotspot: 80 % of the hosts send to it, the others to random hosts. May "
+            "be repeated. By default the scenario's traffic, or one random hotspot.",
+            show_default=False,
+        ),
+    ] = None,
+    permutations: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Random permutations that effective bisection is averaged over.",
+        ),
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the permutations and the load.")] = 1,
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="Simulated time of each row.")
+    ] = DURATION,
+    set_: Assignments = None,
+    *,
+    cc: Annotated[
+        bool,
+        typer.Option(
+            "--cc", help="Simulate each row with InfiniBand's congestion control as well."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a fabric under each routing engine of OpenSM, and with something failed or added.
+
+    OpenSM routes the fabric by each engine. Each row of the table states whether the routes connect
+    all hosts without loops and deadlocks, how evenly they use the cables, their effective bisection
+    bandwidth, and the rates next to a hotspot in a short simulation. Where OpenSM refuses, a line
+    states why.
+    """
+    from silvan.planning.whatif import engines_for, variants
+    from silvan.planning.whatif import what_if as judge
+
+    base, own = _read(fabric, set_, duration, seed, hotspot or [])
+    rows = judge(
+        variants(base, fail or [], new_leaf=add_leaf),
+        engine or engines_for(base),
+        own=own,
+        congestion_control=cc,
+        permutations=permutations,
+        seed=seed,
+    )
+    if as_json:
+        put_json(
+            {
+                "name": base.name,
+                "permutations": permutations,
+                "seed": seed,
+                "rows": [row.to_dict() for row in rows],
+            }
+        )
+    else:
+        put_table(_table(base.name, rows, permutations, cc=cc))
+        for row in rows:
+            if row.refused or row.not_simulated:
+                reason = row.refused or f"not simulated: {row.not_simulated}"
+                note(f"{row.fabric}, {row.engine}: {reason}")
+    if all(row.refused for row in rows[own is not None :]):
+        raise typer.Exit(1)
+
+
+def _read(
+    path: Path, set_: list[str] | None, duration: str, seed: int, hotspots: Sequence[str]
+) -> tuple[Scenario, Scenario | None]:
+    """Read the fabric without routes and, where it has routes of its own, with them."""
+    from silvan.planning.changes import read_fabric, stated
+    from silvan.planning.whatif import with_hotspots
+    from silvan.toml_text import parse_assignments
+
+    given = {**parse_assignments(set_ or []), "run.duration": duration, "run.seed": seed}
+    base = read_fabric(path, {**given, "fabric.routing": "none"})
+    warn(base.warnings)
+    if "data-vls" not in stated(base).get("vl", {}):
+        given["vl.data-vls"] = DATA_VLS
+        base = base.override({"vl.data-vls": DATA_VLS})
+    if hotspots or not base.has_traffic:
+        base = with_hotspots(base, hotspots or 1)
+    try:
+        own = read_fabric(path, given)
+    except ScenarioError:
+        return base, None
+    return base, None if own.to_dict()["fabric"]["routing"] == "none" else own
+
+
+def _table(name: str, rows: Sequence[WhatIfRow], permutations: int, *, cc: bool) -> Table:
+    from rich.table import Table
+
+    table = Table(title=f"{name}: {permutations:,} permutations; rates in Gbit/s")
+    for heading in ("fabric", "engine"):
+        table.add_column(heading)
+    headings = [
+        *("unconnected", "loops", "deadlock-free", "SLs", "max/mean", "bisection"),
+        *("hotspots", "victims"),
+        *(("hotspots, CC", "victims, CC") if cc else ()),
+    ]
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        if row.refused is not None:
+            table.add_row(row.fabric, row.engine, "refused", *["-"] * (len(headings) - 1))
+            continue
+        rates = [row.hotspots_gbps, row.victims_gbps]
+        rates += [row.cc_hotspots_gbps, row.cc_victims_gbps] if cc else []
+        free = {True: "yes", False: "no", None: "-"}[row.deadlock_free]
+        table.add_row(
+            row.fabric,
+            row.engine,
+            str(row.unconnected_pairs),
+            str(row.looping_pairs),
+            free,
+            str(row.service_levels),
+            f"{row.balance:.2f}",
+            f"{row.bisection:.3f}",
+            *("-" if rate is None else f"{rate:.3f}" for rate in rates),
+        )
+    return table

@@ -1,0 +1,290 @@
+"""A fabric under each routing engine of OpenSM, as it is and changed, in one table."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from silvan.emulation import Emulation, preload_library
+from silvan.errors import EmulationError, ScenarioError, SilvanError, SimulationError
+from silvan.live_programs import INSTALL, has_opensm
+from silvan.measures import receive_rates_gbps
+from silvan.opensm_routing import free_sockname, opensm_tables, with_tables
+from silvan.planning.changes import FabricLists, stated, with_fabric
+from silvan.planning.paths import Paths
+from silvan.processes import cores
+from silvan.scenario import Scenario
+from silvan.simulation import simulate
+from silvan.toml_text import TomlInput, TomlValue
+
+ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "lash", "sssp", "dfsssp", "nue")
+"""Routing engines of OpenSM that need no file of their own."""
+
+_GRIDS = ("mesh", "torus")
+_TORUS = "torus-2QoS"
+
+PERMUTATIONS = 1000
+"""Random permutations that effective bisection is averaged over."""
+
+AS_IS = "as is"
+"""What an unchanged fabric is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A fabric to route.
+
+    Attributes
+    ----------
+    name : str
+        What was changed, in words.
+    scenario : Scenario
+        The fabric with the load to simulate; its routes have no effect.
+    """
+
+    name: str
+    scenario: Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfRow:
+    """A fabric under one routing engine.
+
+    Attributes
+    ----------
+    fabric : str
+        What was changed in the fabric.
+    engine : str
+        The routing engine.
+    refused : str, optional
+        Why there are no routes; all that follows is then None.
+    hosts : int
+        Hosts of the fabric.
+    unconnected_pairs, looping_pairs : int
+        Ordered pairs of hosts whose path does not arrive; those of them whose path never ends.
+    deadlock_free : bool, optional
+        Whether the channel dependencies of the routes, on their lanes, have no cycle.
+    service_levels : int
+        Different service levels of the paths.
+    most_cables : int
+        Cables of the longest path.
+    most_paths, mean_paths : float
+        Paths over the cable between switches that has most, and the mean, all to all.
+    balance : float
+        The most over the mean.
+    bisection, lowest_bisection : float
+        Effective bisection bandwidth relative to full bisection: mean over the permutations, and
+        that of the worst of them.
+    hotspots_gbps, victims_gbps : float, optional
+        Mean receive rates of the hotspots and of the other receivers, in Gbit/s.
+    cc_hotspots_gbps, cc_victims_gbps : float, optional
+        The same with InfiniBand's congestion control.
+    not_simulated : str, optional
+        Why there are no rates.
+    """
+
+    fabric: str
+    engine: str
+    refused: str | None = None
+    hosts: int | None = None
+    unconnected_pairs: int | None = None
+    looping_pairs: int | None = None
+    deadlock_free: bool | None = None
+    service_levels: int | None = None
+    most_cables: int | None = None
+    most_paths: float | None = None
+    mean_paths: float | None = None
+    balance: float | None = None
+    bisection: float | None = None
+    lowest_bisection: float | None = None
+    hotspots_gbps: float | None = None
+    victims_gbps: float | None = None
+    cc_hotspots_gbps: float | None = None
+    cc_victims_gbps: float | None = None
+    not_simulated: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the row as plain values, for JSON."""
+        return asdict(self)
+
+
+def with_hotspots(scenario: Scenario, hosts: Sequence[str] | int) -> Scenario:
+    """Give a scenario the load of a storage hotspot in place of its own.
+
+    80 % of the hosts send to the hotspots as fast as they can, the others to random hosts: those
+    are the victims.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to change.
+    hosts : sequence of str or int
+        The hotspots, or how many hosts drawn by the seed are hotspots.
+
+    Raises
+    ------
+    ScenarioError
+        There is no such host.
+    """
+    hotspots: TomlInput = hosts if isinstance(hosts, int) else list(hosts)
+    tables = stated(scenario)
+    for key in ("sweep", "programs"):
+        tables.pop(key, None)
+    tables["traffic"] = {"nodes": {"v": 0.2, "c": 0.8, "hotspots": hotspots}}
+    return Scenario(**tables)
+
+
+def variants(
+    scenario: Scenario, failures: Sequence[str] = (), *, new_leaf: str | None = None
+) -> list[Variant]:
+    """List the fabric as it is, and once for each change.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The fabric and its load.
+    failures : sequence of str
+        Switches, or ports of switches for the cables there, that fail one at a time.
+    new_leaf : str, optional
+        The leaf that a new one is a copy of; the empty text for the last one.
+
+    Raises
+    ------
+    ScenarioError
+        The fabric has none of that name, or no free port for a leaf.
+    """
+    lists = FabricLists.of(scenario)
+    found = [Variant(AS_IS, scenario)]
+    for what in failures:
+        changed = with_fabric(scenario, lists.without(what))
+        found.append(Variant(f"without {what}", changed))
+    if new_leaf is not None:
+        changed = with_fabric(scenario, lists.with_leaf(new_leaf or None))
+        found.append(Variant("with a new leaf", changed))
+    return found
+
+
+def engines_for(scenario: Scenario) -> tuple[str, ...]:
+    """List the routing engines that may fit a fabric."""
+    if scenario.to_dict()["fabric"].get("generator") in _GRIDS:
+        return (*ENGINES, _TORUS)
+    return ENGINES
+
+
+def what_if(
+    fabrics: Sequence[Variant],
+    engines: Sequence[str] = ENGINES,
+    *,
+    own: Scenario | None = None,
+    congestion_control: bool = False,
+    permutations: int = PERMUTATIONS,
+    seed: int = 1,
+) -> list[WhatIfRow]:
+    """Route fabrics by several engines of OpenSM, and judge the routes.
+
+    Parameters
+    ----------
+    fabrics : sequence of Variant
+        The fabrics; of a mesh or torus the first is as the generator made it.
+    engines : sequence of str
+        OpenSM's routing engines.
+    own : Scenario, optional
+        The first fabric with routes that are not OpenSM's, for comparison.
+    congestion_control : bool
+        Whether to simulate each fabric with InfiniBand's congestion control as well.
+    permutations : int
+        Permutations for effective bisection.
+    seed : int
+        Seed of the permutations.
+
+    Returns
+    -------
+    list of WhatIfRow
+        A row for each fabric and engine, the fabrics in their order.
+
+    Raises
+    ------
+    EmulationError
+        OpenSM or libumad2sim0 is not installed.
+    """
+    if not has_opensm():
+        raise EmulationError("opensm is not installed", INSTALL)
+    preload_library()
+    grid = fabrics[0].scenario.to_dict()["fabric"]
+
+    def judge(job: tuple[Variant, str | None]) -> WhatIfRow:
+        fabric, engine = job
+        name = str(own.to_dict()["fabric"]["routing"]) if own and engine is None else str(engine)
+        row = WhatIfRow(fabric.name, name)
+        try:
+            if own is not None and engine is None:
+                tables = _own_tables(own)
+            else:
+                tables = opensm_tables(fabric.scenario, name, grid=grid)
+        except SilvanError as error:
+            return replace(row, refused=error.message)
+        return _judged(row, fabric.scenario, tables, permutations, seed, cc=congestion_control)
+
+    jobs: list[tuple[Variant, str | None]] = [(fabrics[0], None)] if own is not None else []
+    jobs += [(fabric, engine) for fabric in fabrics for engine in engines]
+    executor = ThreadPoolExecutor(cores())
+    try:
+        return list(executor.map(judge, jobs))
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _own_tables(scenario: Scenario) -> str:
+    with Emulation(scenario, sockname=free_sockname(), paused=True) as emulation:
+        return str(emulation.control("tables")["tables"])
+
+
+def _judged(
+    row: WhatIfRow, scenario: Scenario, tables: str, permutations: int, seed: int, *, cc: bool
+) -> WhatIfRow:
+    paths = Paths(FabricLists.of(scenario), tables)
+    balance, bisection = paths.balance(), paths.bisection(permutations, seed)
+    row = replace(
+        row,
+        hosts=len(paths.hosts),
+        unconnected_pairs=paths.unconnected_pairs,
+        looping_pairs=paths.looping_pairs,
+        service_levels=paths.service_levels,
+        most_cables=paths.most_cables,
+        most_paths=balance.max_paths,
+        mean_paths=balance.mean_paths,
+        balance=balance.ratio,
+        bisection=bisection.mean,
+        lowest_bisection=bisection.lowest,
+    )
+    if paths.looping_pairs:
+        return replace(row, not_simulated="routes with loops")
+    allowed: dict[str, TomlValue] = {
+        "fabric.allow-credit-loops": True,
+        "fabric.unreachable": "drop",
+    }
+    try:
+        with tempfile.TemporaryDirectory(prefix="silvan-what-if-") as folder:
+            routed = with_tables(scenario, tables, Path(folder), allowed)
+    except ScenarioError as error:
+        return replace(row, not_simulated=error.message)
+    row = replace(row, deadlock_free=not routed.describe()["has_credit_loop"])
+    try:
+        off = _rates(routed, {"control.scheme": "none"})
+        row = replace(row, hotspots_gbps=off[0], victims_gbps=off[1])
+        if cc:
+            on = _rates(routed, {"control.scheme": "ib-cc"})
+            row = replace(row, cc_hotspots_gbps=on[0], cc_victims_gbps=on[1])
+    except SimulationError as error:
+        return replace(row, not_simulated=error.message)
+    return row
+
+
+def _rates(scenario: Scenario, control: Mapping[str, object]) -> tuple[float | None, float | None]:
+    changed = scenario.override(control)
+    rates = receive_rates_gbps(simulate(changed, changed.seed))
+    return rates.get("hotspots_gbps"), rates.get("other_receivers_gbps")

@@ -1,0 +1,167 @@
+"""`silvan whatif` as a user calls it, with OpenSM's routes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import networkx
+import pytest
+
+import silvan
+from silvan.measures import receive_rates_gbps
+from silvan.opensm_routing import opensm_tables, route
+from silvan.planning.changes import FabricLists, with_fabric
+from silvan.planning.whatif import Variant, what_if, with_hotspots
+from tests.conftest import Command
+from tests.emulator.conftest import REAL_TOOLS
+from tests.test_planning import walked
+
+pytestmark = REAL_TOOLS
+
+TREE = """\
+[fabric]
+generator = "leaf-spine"
+leaf-hosts = [2, 2, 2]
+spine-cables = [1, 1]
+"""
+TORUS = """\
+[fabric]
+generator = "torus"
+sizes = [4, 4]
+hosts-per-switch = 1
+"""
+
+
+def rows(command: Command, file: Path, text: str, *words: str) -> dict[tuple[str, str], Any]:
+    file.write_text(text)
+    done = command("whatif", file, "--json", "--duration", "200 us", "--permutations", "50", *words)
+    assert done.status == 0, done.stderr
+    return {(row["fabric"], row["engine"]): row for row in json.loads(done.stdout)["rows"]}
+
+
+def test_a_tree_is_judged_as_it_is_and_with_failures(tmp_path: Path, command: Command) -> None:
+    words = ("--engine", "minhop", "--engine", "ftree", "--fail", "spine-00", "--cc")
+    found = rows(command, tmp_path / "tree.toml", TREE, *words)
+    assert list(found) == [
+        ("as is", "d-mod-k"),
+        ("as is", "minhop"),
+        ("as is", "ftree"),
+        ("without spine-00", "minhop"),
+        ("without spine-00", "ftree"),
+    ]
+    for (fabric, _), row in found.items():
+        assert (row["unconnected_pairs"], row["looping_pairs"]) == (0, 0)
+        assert row["deadlock_free"]
+        assert row["refused"] is row["not_simulated"] is None
+        # Two hosts of a leaf send to four hosts of others, over one cable or two.
+        cables = 1 if fabric == "without spine-00" else 2
+        assert row["mean_paths"] == 2 * 4 / cables
+        assert row["balance"] == 1
+    # The rates are those that a run of the stored routes has.
+    overrides = {"run.duration": "200 us", "run.seed": 1, "vl.data-vls": 8}
+    scenario = silvan.Scenario.from_toml(TREE, overrides=overrides)
+    tables = tmp_path / "tables.lfts"
+    tables.write_text(route(scenario, "ftree"))
+    routed = with_hotspots(scenario, 1).override(
+        {"fabric.routing": "lfts", "fabric.routing-file": str(tables)}
+    )
+    for scheme, prefix in (("none", ""), ("ib-cc", "cc_")):
+        rates = receive_rates_gbps(silvan.run(routed.override({"control.scheme": scheme})))
+        row = found["as is", "ftree"]
+        assert row[f"{prefix}hotspots_gbps"] == rates["hotspots_gbps"]
+        assert row[f"{prefix}victims_gbps"] == rates["other_receivers_gbps"]
+
+
+def test_deadlocks_are_those_that_a_second_implementation_finds(
+    tmp_path: Path, command: Command
+) -> None:
+    engines = ("minhop", "sssp", "nue", "dor")
+    words = [word for engine in engines for word in ("--engine", engine)]
+    found = rows(command, tmp_path / "torus.toml", TORUS, *words)
+    scenario = silvan.Scenario.from_toml(
+        TORUS + "[vl]\ndata-vls = 8\n", overrides={"fabric.routing": "none"}
+    )
+    for engine in engines:
+        row = found["as is", engine]
+        tables = opensm_tables(scenario, engine)
+        if " sl " in tables:
+            continue
+        dependencies = networkx.DiGraph()
+        for ports in walked(scenario, tables).values():
+            dependencies.add_edges_from(itertools.pairwise(ports))
+        acyclic = networkx.is_directed_acyclic_graph(dependencies)
+        assert row["deadlock_free"] == acyclic, engine
+    assert not found["as is", "minhop"]["deadlock_free"]
+
+
+def test_lanes_make_a_torus_free_of_deadlocks(tmp_path: Path, command: Command) -> None:
+    words = ("--engine", "lash", "--engine", "torus-2QoS", "--fail", "switch-2-2")
+    found = rows(command, tmp_path / "torus.toml", TORUS, *words)
+    assert len(found) == 5
+    for row in found.values():
+        assert row["deadlock_free"], row
+    assert found["as is", "lash"]["service_levels"] > 1
+    assert found["without switch-2-2", "torus-2QoS"]["hosts"] == 15
+
+
+def test_a_refusal_names_the_engine_and_the_reason(tmp_path: Path, command: Command) -> None:
+    file = tmp_path / "torus.toml"
+    file.write_text(TORUS)
+    engines = ("--engine", "ftree", "--engine", "minhop", "--fail", "switch-0-1")
+    done = command("whatif", file, "--duration", "50 us", "--permutations", "5", *engines)
+    assert done.status == 0
+    assert (
+        "as is, ftree: OpenSM has not routed this fabric by ftree, but by minhop: " in done.stderr
+    )
+    assert re.search(r"ftree +│ +refused", done.stdout)
+    only = command("whatif", file, "--engine", "ftree")
+    assert only.status == 1
+    origin = command("whatif", file, "--engine", "torus-2QoS", "--fail", "switch-0-1", "--json")
+    (_, _, changed) = json.loads(origin.stdout)["rows"]
+    assert "switch-0-1 has failed" in changed["refused"]
+
+
+def test_loops_and_gaps_are_counted_and_not_simulated() -> None:
+    scenario = silvan.Scenario.from_toml(TREE, overrides={"fabric.routing": "none"})
+    lists = FabricLists.of(scenario)
+    islands = with_fabric(scenario, lists.without("spine-00").without("spine-01"))
+    (row,) = what_if([Variant("islands", islands)], ["minhop"], permutations=5)
+    # OpenSM finds one leaf only: its two hosts reach each other.
+    assert row.unconnected_pairs == 6 * 5 - 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--fail", "spine-99"), "--fail: the fabric has no switch or cable spine-99"),
+        (("--add-leaf", "leaf-00"), "--add-leaf: spine-00 has no free port for a new leaf"),
+        (("--hotspot", "missing"), 'there is no host named "missing"'),
+        (("--duration", "1 parsec"), "parsec"),
+    ],
+)
+def test_bad_input_is_refused(
+    tmp_path: Path, command: Command, words: tuple[str, ...], message: str
+) -> None:
+    file = tmp_path / "tree.toml"
+    file.write_text(TREE)
+    done = command("whatif", file, *words)
+    assert done.status == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_of_ibnetdiscover_is_a_fabric(tmp_path: Path, command: Command) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        words = ("example", "real-fabric")
+        assert command(*words, cwd=Path(folder)).status == 0
+        file = Path(folder, "real-fabric", "ibnetdiscover.txt")
+        done = command("whatif", file, "--engine", "minhop", "--json", "--duration", "50 us")
+    assert done.status == 0, done.stderr
+    own, routed = json.loads(done.stdout)["rows"]
+    assert (own["engine"], routed["engine"]) == ("min-hop", "minhop")
+    assert routed["unconnected_pairs"] == 0
