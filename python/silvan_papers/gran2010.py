@@ -11,6 +11,7 @@ import numpy as np
 
 from silvan.hpcc import Numbers, numbers
 from silvan.measures import PS_PER_MS
+from silvan.reproduce.curves import Curve, by_name, over_time
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -78,6 +79,24 @@ def _tabulate_hpcc(results: Results) -> PointTable:
         ]
         rows.append((name, *means, means[1] / means[0], means[2] / means[0]))
     return PointTable(("row", "a", "b", "c", "b/a", "c/a"), tuple(rows))
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").replace("bw", "bandwidth")
+
+
+def _plot_hpcc(table: PointTable) -> list[Curve]:
+    known = find_paper("gran2010").targets
+    return [
+        by_name(
+            "With congestion, relative to without",
+            "times",
+            f"CC {control}",
+            {_words(str(row[0])): ([float(row[place])], [_QUIET, label]) for row in table.rows},
+            {_words(name): known[f"hpcc.{name}.{column}"].value or 0.0 for name in _names()},
+        )
+        for control, column, label, place in (("off", "cc_off", _OFF, 4), ("on", "cc_on", _ON, 5))
+    ]
 
 
 def _draw_hpcc(results: Results, folder: Path) -> Sequence[Path]:
@@ -166,6 +185,23 @@ def _tabulate_parking(results: Results) -> PointTable:
     )
 
 
+def _trace_parking(results: Results) -> list[Curve]:
+    found = []
+    for label, runs in results.items():
+        run = runs[0]
+        series = run.tables["class_series"]
+        times, which, moved = (
+            series[name].to_numpy() for name in ("time_ps", "class", "delivered_bytes")
+        )
+        for number, name in enumerate(run.classes["name"].to_pylist()):
+            at = times[which == number].astype(np.float64)
+            rates = moved[which == number] * 8e3 / np.diff(at, prepend=0.0)
+            words = f"{name}, the victim" if name == VICTIM else name
+            chart = f"Receive rate of each flow, {label}"
+            found.append(over_time(chart, "Gbit/s", words, at / PS_PER_MS, rates, [label]))
+    return found
+
+
 def _draw_parking(results: Results, folder: Path) -> Sequence[Path]:
     from silvan_papers.figures.gran2010 import draw_parking
 
@@ -194,6 +230,7 @@ HPCC = Experiment(
     measure=_measure_hpcc,
     draw=_draw_hpcc,
     tabulate=_tabulate_hpcc,
+    plot=_plot_hpcc,
 )
 
 PARKING_LOT = Experiment(
@@ -209,6 +246,7 @@ PARKING_LOT = Experiment(
     measure=_measure_parking,
     draw=_draw_parking,
     tabulate=_tabulate_parking,
+    trace=_trace_parking,
 )
 
 EXPERIMENTS = (PARKING_LOT, HPCC)

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from silvan.measures import is_hotspot, receive_rate_series_gbps
+from silvan.reproduce.curves import Curve, by_name, over_time
 from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
+from silvan.reproduce.registry import find_paper
 from silvan_papers import (
     gran2012_beyond,
     gran2012_moving,
@@ -51,6 +54,37 @@ def _draw_table2(results: Results, folder: Path) -> Sequence[Path]:
     )
 
 
+def _trace_table2(results: Results) -> list[Curve]:
+    known = find_paper("gran2012").targets
+    groups = {
+        "all, without hotspots": ("nohot", "all", "table2.nohot.cc_{}"),
+        "hotspots": ("hot", "hotspots", "table2.hot.cc_{}.hotspots"),
+        "other hosts": ("hot", "others", "table2.hot.cc_{}.nonhotspots"),
+    }
+    bars, courses = [], []
+    for control in ("off", "on"):
+        rates = {}
+        for name, (traffic, hosts, _) in groups.items():
+            label = f"{traffic}.cc_{control}"
+            rates[name] = (group_rate(results[label], hosts)[0].tolist(), [label])
+        paper = {
+            name: known[target.format(control)].value or 0.0
+            for name, (_, _, target) in groups.items()
+        }
+        words = f"CC {control}"
+        bars.append(by_name("Mean receive rate of a host", "Gbit/s", words, rates, paper))
+        label = f"hot.cc_{control}"
+        run = results[label][0]
+        is_hot = is_hotspot(run)
+        for name, group in (("hotspots", is_hot), ("other hosts", ~is_hot)):
+            times, series = receive_rate_series_gbps(run, group)
+            words = f"{name}, CC {control}"
+            courses.append(
+                over_time("Receive rate over time, seed 1", "Gbit/s", words, times, series, [label])
+            )
+    return [*bars, *courses]
+
+
 TABLE2 = Experiment(
     id="table2",
     title="Table II: silent congestion trees, average receive rates in Gbit/s",
@@ -65,6 +99,7 @@ TABLE2 = Experiment(
     quick_note="10 ms instead of 100 ms: congestion control has no time to dissolve the trees",
     measure=_measure_table2,
     draw=_draw_table2,
+    trace=_trace_table2,
 )
 
 EXPERIMENTS = (

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from silvan.reproduce.curves import Curve, over_time
 from silvan.reproduce.experiment import Case, Experiment, PointTable, Results
 from silvan.result import Result
 from silvan.scenario import Scenario
@@ -136,6 +137,15 @@ def _tabulate(results: Results) -> PointTable:
     return PointTable((*header, "gone_over_bound"), tuple(rows))
 
 
+def _trace(results: Results) -> list[Curve]:
+    """Show over time what waits in the tree of each run."""
+    curves = []
+    for label, runs in results.items():
+        times_ms, queued = (np.asarray(one) for one in waiting(runs[0]))
+        curves.append(over_time("Data in the tree", "MiB", label, times_ms, queued, [label]))
+    return curves
+
+
 def _draw(results: Results, folder: Path) -> Sequence[Path]:
     # Matplotlib is slow to import, and only this needs it.
     from silvan_papers.figures.pruning import draw_pruning
@@ -173,4 +183,5 @@ PRUNING = Experiment(
     measure=lambda _results: (),
     draw=_draw,
     tabulate=_tabulate,
+    trace=_trace,
 )

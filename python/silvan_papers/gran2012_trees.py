@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from silvan.measures import PS_PER_MS
+from silvan.reproduce.curves import Curve, over_time
 from silvan.reproduce.experiment import Case, Experiment, Measurement, Results
 
 _CC_OFF = {"control.scheme": "none"}
@@ -131,6 +132,24 @@ def _draw_kinds(results: Results, folder: Path) -> Sequence[Path]:
     return draw_forests(rows, title=title, folder=folder, stem="forests")
 
 
+def _trace(results: Results) -> list[Curve]:
+    """Show the trees of every run over time, and what waits in them."""
+    shown = (
+        ("Congestion trees", "trees", "trees", 1.0),
+        ("Port VLs in congestion trees", "Port VLs", "ports", 1.0),
+        ("Data in congestion trees", "MB", "queued_bytes", 1e-6),
+    )
+    curves = []
+    for chart, unit, column, factor in shown:
+        for label, runs in results.items():
+            forest = runs[0].forest
+            times = forest["time_ps"].to_numpy() / PS_PER_MS
+            values = forest[column].to_numpy() * factor
+            kind, control = label.split(".")
+            curves.append(over_time(chart, unit, f"{kind}, CC {control}", times, values, [label]))
+    return curves
+
+
 def _nothing_stated(_results: Results) -> list[Measurement]:
     """Measure nothing: the paper states no numbers about its drawings."""
     return []
@@ -151,6 +170,7 @@ def _figure(
         quick_note="20 ms instead of 40 ms: congestion control has no time to dissolve the trees",
         measure=_nothing_stated,
         draw=draw,
+        trace=_trace,
     )
 
 

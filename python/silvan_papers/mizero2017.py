@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from silvan.reproduce.curves import Curve, Line, curves
+from silvan.reproduce.curves import Curve, Line, curves, over_time
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -366,16 +366,25 @@ def _draw_exp2(results: Results, folder: Path) -> Sequence[Path]:
     written: list[Path] = []
     for stem, name, limit in (("fig5", "12 sweeps", "12 s"), ("fig6", "6 sweeps", "6 s")):
         run = results[name][0]
-        over_time = course(run)
-        written.append(_save_courses({name: over_time}, folder / f"{stem}.csv"))
+        shown = course(run)
+        written.append(_save_courses({name: shown}, folder / f"{stem}.csv"))
         written += draw_managed(
-            over_time,
+            shown,
             actions(run),
             title=f"Figure {stem[3:]}: the DCMS with a low-MR duration threshold of {limit}",
             folder=folder,
             stem=stem,
         )
     return written
+
+
+def _trace_exp2(results: Results) -> list[Curve]:
+    return [
+        over_time(f"Rate of each flow, {name}", "Gbit/s", flow, one.time_s * 1e3, rates, [name])
+        for name, runs in results.items()
+        for one in [course(runs[0])]
+        for flow, rates in one.flows_gbps.items()
+    ]
 
 
 def _save_courses(courses: Mapping[str, Course], path: Path) -> Path:
@@ -438,6 +447,7 @@ EXP2 = Experiment(
     quick_note="40 s instead of 80 s: the contributors' ends are cut off",
     measure=_measure_exp2,
     draw=_draw_exp2,
+    trace=_trace_exp2,
 )
 
 EXPERIMENTS = (EXP1, EXP2, FORESTS)

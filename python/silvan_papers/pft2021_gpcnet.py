@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from silvan import gpcnet
+from silvan.reproduce.curves import Curve, CurvePoint, by_name
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -19,6 +20,7 @@ from silvan.reproduce.experiment import (
     Results,
     Verdict,
 )
+from silvan.reproduce.registry import find_paper
 from silvan.reproduce.shapes import Clause, judge
 from silvan_papers.quantities import spread
 
@@ -42,6 +44,9 @@ _SHIFTS_LEFT = (18, 20, 22)
 STRATEGIES = ("FT-FI", "FT-RI", "AT-FI", "AT-RI")
 # Thresholds of the grid: near where the paper's stand, and low enough to act before a buffer fills.
 _THRESHOLDS = ((0x250, 0x200), (0x100, 0x80))
+
+# Points of a distribution.
+_QUANTILES = 51
 
 _WINDOWS = ("the whole benchmark", "its second ring")
 
@@ -254,6 +259,31 @@ def _tabulate(results: Results) -> PointTable:
     return PointTable(header, tuple(rows))
 
 
+def _trace_fig5(results: Results) -> list[Curve]:
+    stated = find_paper("pft2021").targets["fig5.best_control_factor"].value
+    values = {name: (factor.tolist(), [WITHOUT, name]) for name, factor in factors(results).items()}
+    return [
+        by_name("Control factor", "F_C", "mean of the seeds", values, {PAPERS_BEST: stated or 0.0})
+    ]
+
+
+def _trace_fig3_4(results: Results) -> list[Curve]:
+    """Show which part of the processes has at most so much delay, and so much bandwidth."""
+    shown = [WITHOUT, *best_of_each(factors(results))]
+    seen = {name: Processes.of_all(results[name]) for name in shown}
+    return [
+        *(_distribution("Delays", "us", name, one.delays_us) for name, one in seen.items()),
+        *(_distribution("Bandwidths", "MiB/s", name, one.rates_mib) for name, one in seen.items()),
+    ]
+
+
+def _distribution(chart: str, unit: str, name: str, values: FloatArray) -> Curve:
+    parts = np.linspace(0, 100, _QUANTILES)
+    at = np.percentile(values, parts)
+    points = (CurvePoint(float(x), float(y), None, (name,)) for x, y in zip(at, parts, strict=True))
+    return Curve(chart, "% of processes", unit, name, tuple(points))
+
+
 def _draw_fig3_4(results: Results, folder: Path) -> Sequence[Path]:
     from silvan_papers.figures.pft2021 import draw_distributions
 
@@ -285,7 +315,7 @@ FIG3_4 = Experiment(
     quick_note=_QUICK_NOTE,
     measure=_measure_fig3_4,
     draw=_draw_fig3_4,
-    tabulate=None,
+    trace=_trace_fig3_4,
 )
 
 FIG5 = Experiment(
@@ -298,4 +328,5 @@ FIG5 = Experiment(
     measure=_measure_fig5,
     draw=_draw_fig5,
     tabulate=_tabulate,
+    trace=_trace_fig5,
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from silvan import _silvan
+from silvan.reproduce import curves as figures
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -227,6 +228,26 @@ def _tabulate(_results: Results) -> PointTable:
     return PointTable(("panel", "curve", "used_credits", "formula", "simulated"), tuple(rows))
 
 
+def _plot(table: PointTable) -> list[figures.Curve]:
+    """Draw what is simulated; the paper's points are those of its formula."""
+    found: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
+    for panel, name, *numbers in table.rows:
+        used, formula, simulated = map(float, numbers)
+        found.setdefault((str(panel), str(name)), []).append((used, formula, simulated))
+    intervals = {"a": "fixed intervals", "b": "random intervals"}
+    return [
+        figures.Curve(
+            f"Injection rate, {intervals[panel]}",
+            "of the link",
+            "credits in use",
+            name,
+            tuple(figures.CurvePoint(used, simulated, None, ()) for used, _, simulated in points),
+            tuple((used, formula) for used, formula, _ in points),
+        )
+        for (panel, name), points in found.items()
+    ]
+
+
 FIG1 = Experiment(
     id="fig1",
     title="Figure 1: what a throttled interface injects",
@@ -237,4 +258,5 @@ FIG1 = Experiment(
     measure=_measure,
     draw=_draw,
     tabulate=_tabulate,
+    plot=_plot,
 )

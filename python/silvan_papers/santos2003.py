@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from silvan.measures import PS_PER_MS, Window
+from silvan.reproduce.curves import Curve, over_time
 from silvan.reproduce.experiment import (
     Case,
     ClauseResult,
@@ -146,6 +147,21 @@ def _draw(titles: Mapping[str, str], title: str, stem: str) -> Callable[..., Seq
     return draw
 
 
+def _trace(titles: Mapping[str, str]) -> Callable[[Results], list[Curve]]:
+    def trace(results: Results) -> list[Curve]:
+        curves = []
+        for label, name in titles.items():
+            times_ms, shares = Shares.series(results[label][0], window_ms=2.0)
+            chart = f"Shares of a link, and fairness: {name}"
+            curves += [
+                over_time(chart, "", line, times_ms, values, [label])
+                for line, values in shares.columns().items()
+            ]
+        return curves
+
+    return trace
+
+
 def _tabulate(titles: Mapping[str, str]) -> Callable[[Results], PointTable]:
     def tabulate(results: Results) -> PointTable:
         rows: list[tuple[float | str, ...]] = []
@@ -176,6 +192,7 @@ def _experiment(
         measure=measure,
         draw=_draw(titles, title, name),
         tabulate=_tabulate(titles),
+        trace=_trace(titles),
     )
 
 

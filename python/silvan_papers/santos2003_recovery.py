@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
 from silvan.measures import PS_PER_MS, FloatArray, class_delivered
+from silvan.reproduce.curves import Curve, over_time
 from silvan.reproduce.experiment import (
     Case,
     Experiment,
@@ -33,6 +34,8 @@ _FUNCTIONS: Mapping[str, Response] = {
 }
 # Points drawn of each simulation.
 _POINTS = 60
+# Of each hundred points of the formula so many are left out between two.
+_EVERY = 10
 _DURATION_MS = {"FIMD": 6, "LIPD": 150, "AIMD": 150}
 
 
@@ -112,6 +115,17 @@ def _draw(results: Results, folder: Path) -> Sequence[Path]:
     return draw_recovery(curves, folder=folder, stem="fig5")
 
 
+def _trace(results: Results) -> list[Curve]:
+    """Packets delivered over time; the paper's points are those of its formula."""
+    curves = []
+    for name, one in _recoveries(results).items():
+        points = over_time("Packets delivered", "", name, one.times_ms, one.simulated, [name])
+        formula = over_time("Packets delivered", "", name, one.times_ms, one.formula, [name])
+        stated = tuple((point.x, point.y) for point in formula.points[::_EVERY])
+        curves.append(replace(points, paper=stated))
+    return curves
+
+
 def _tabulate(results: Results) -> PointTable:
     return PointTable(
         (
@@ -158,4 +172,5 @@ FIG5 = Experiment(
     measure=_measure,
     draw=_draw,
     tabulate=_tabulate,
+    trace=_trace,
 )

@@ -186,6 +186,34 @@ def test_curves_of_a_sweep_lead_to_its_points(
     assert len(table_csv(page, "Trees, 0 ms to 0.4 ms")) == lives.num_rows
 
 
+def test_points_over_names_stand_next_to_the_papers(
+    open_page: Opener, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["reproduce", "gran2010", "--quick", "--out", str(out)]) == 0
+    capsys.readouterr()
+    page = open_page(out / "gran2010-quick" / "report.html")
+    known = find_paper("gran2010").targets
+    read = json.loads((out / "gran2010-quick" / "reproduction.json").read_text())
+    points = next(one for one in read["experiments"] if one["id"] == "hpcc")["points"]
+    measured = {row[0]: dict(zip(points["header"], row, strict=True)) for row in points["rows"]}
+    shown = table_csv(page, "With congestion, relative to without")
+    assert [row["name"] for row in shown][::2] == [
+        name.replace("_", " ").replace("bw", "bandwidth") for name in measured
+    ]
+    for row, name in zip(shown[::2], measured, strict=True):
+        assert float(row["CC off (times)"]) == pytest.approx(measured[name]["b/a"])
+        stated = known[f"hpcc.{name}.cc_off"].value
+        assert stated is not None
+        assert float(row["paper: CC off (times)"]) == pytest.approx(stated)
+    # The parking lot's flows over time add up to what they have received.
+    flows = table_csv(page, "Receive rate of each flow, CC off")
+    lot = next(one for one in read["experiments"] if one["id"] == "parking_lot")["points"]
+    (whole,) = [row for row in lot["rows"] if row[0] == "CC off" and row[-1] == "whole run"]
+    mean = np.mean([float(row["C3-H (Gbit/s)"]) for row in flows])
+    assert mean == pytest.approx(whole[lot["header"].index("C3-H (Gbit/s)")])
+
+
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compare two schemes with two seeds."""

@@ -7,10 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from silvan.measures import FloatArray
 from silvan.reproduce.experiment import PointTable
 
 Row = Mapping[str, float | str]
 """A row of a table of points, by the names of its columns."""
+
+_MOST_POINTS = 100
+"""Points of a curve over time."""
 
 SPREAD = "_sd"
 """End of the name of a column with the standard deviation over the seeds of another column."""
@@ -54,6 +60,8 @@ class Curve:
         What was measured.
     paper : tuple of tuple of float
         The paper's numbers for the same quantity, each as x and y.
+    names : tuple of str
+        Names of x = 0, 1, ...; empty if x is a quantity. All curves of a chart have the same.
     """
 
     chart: str
@@ -62,6 +70,7 @@ class Curve:
     label: str
     points: tuple[CurvePoint, ...]
     paper: tuple[tuple[float, float], ...] = ()
+    names: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Give the curve as plain values, for JSON."""
@@ -75,6 +84,7 @@ class Curve:
                 for one in self.points
             ],
             "paper": [list(one) for one in self.paper],
+            "names": list(self.names),
         }
 
 
@@ -146,6 +156,83 @@ def curves(table: PointTable, x: str, axis: str, lines: Sequence[Line]) -> list[
             paper = tuple((float(at), float(y)) for at, y in line.paper(label))
             made.append(Curve(line.chart, line.unit, axis, label, ordered, paper))
     return made
+
+
+def over_time(
+    chart: str,
+    unit: str,
+    label: str,
+    times_ms: FloatArray,
+    values: FloatArray,
+    cases: Sequence[str],
+) -> Curve:
+    """Make a curve over the time of a run.
+
+    Parameters
+    ----------
+    chart, unit, label : str
+        As in :class:`Curve`.
+    times_ms : ndarray of float
+        Times in milliseconds.
+    values : ndarray of float
+        The value at each. Beyond 100 of them, neighbouring ones are averaged, and the time is that
+        of the last of them.
+    cases : sequence of str
+        Labels of the cases whose runs it comes from.
+
+    Examples
+    --------
+    >>> curve = over_time("Trees", "", "CC on", np.arange(200.0), np.arange(200.0), [])
+    >>> [(one.x, one.y) for one in curve.points[:2]], len(curve.points)
+    ([(1.0, 0.5), (3.0, 2.5)], 100)
+    """
+    starts = np.arange(0, len(values), max(1, -(-len(values) // _MOST_POINTS)))
+    ends = np.append(starts[1:], len(values))
+    means = np.add.reduceat(values, starts) / (ends - starts)
+    points = (
+        CurvePoint(float(at), float(value), None, tuple(cases))
+        for at, value in zip(times_ms[ends - 1], means, strict=True)
+    )
+    return Curve(chart, unit, "ms", label, tuple(points))
+
+
+def by_name(
+    chart: str,
+    unit: str,
+    label: str,
+    measured: Mapping[str, tuple[Sequence[float], Sequence[str]]],
+    paper: Mapping[str, float],
+) -> Curve:
+    """Make the points of a chart over names.
+
+    Parameters
+    ----------
+    chart, unit, label : str
+        As in :class:`Curve`.
+    measured : Mapping
+        By name one value per seed, and labels of the cases whose runs they come from.
+    paper : Mapping
+        The paper's number for some of the names.
+
+    Examples
+    --------
+    >>> curve = by_name("Rates", "Gbit/s", "CC on", {"a": ([1, 3], []), "b": ([], [])}, {"b": 5})
+    >>> [(one.x, one.y) for one in curve.points], curve.paper, curve.names
+    ([(0.0, 2.0)], ((1.0, 5.0),), ('a', 'b'))
+    """
+    names = tuple(measured)
+    points = (
+        CurvePoint(
+            float(place),
+            float(np.mean(values)),
+            float(np.std(values, ddof=1)) if len(values) > 1 else None,
+            tuple(cases),
+        )
+        for place, (values, cases) in enumerate(measured.values())
+        if len(values)
+    )
+    stated = tuple((float(names.index(name)), float(value)) for name, value in paper.items())
+    return Curve(chart, unit, "", label, tuple(points), stated, names)
 
 
 def _number(value: float | str) -> float | None:

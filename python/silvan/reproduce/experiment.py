@@ -179,6 +179,8 @@ class Experiment:
         Gives the figure's points as numbers.
     plot : callable, optional
         Makes the figure's curves from these points.
+    trace : callable, optional
+        Makes further curves from the runs themselves, over time or over names.
     """
 
     id: str
@@ -191,6 +193,7 @@ class Experiment:
     draw: Callable[[Results, Path], Sequence[Path]]
     tabulate: Callable[[Results], PointTable] | None = None
     plot: Callable[[PointTable], Sequence[Curve]] | None = None
+    trace: Callable[[Results], Sequence[Curve]] | None = None
 
     def windows_of(self, results: Results) -> tuple[str, str]:
         """Name both averaging windows of some runs."""

@@ -142,7 +142,10 @@ def evaluate(
         experiment.windows_of(results),
         rows=tuple(compare(find_paper(paper).targets, experiment.measure(results))),
         points=points,
-        curves=tuple(experiment.plot(points)) if experiment.plot and points else (),
+        curves=(
+            *(experiment.plot(points) if experiment.plot and points else ()),
+            *(experiment.trace(results) if experiment.trace else ()),
+        ),
         figures=tuple(experiment.draw(results, figures)),
         cases={
             label: tuple(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,16 +16,13 @@ from silvan.cache import build_id, kept_result
 from silvan.compare import RankingRow, courses, measured
 from silvan.errors import OutputError
 from silvan.folders import write_text
-from silvan.measures import FloatArray
+from silvan.reproduce.curves import over_time
 from silvan.result import Result
 from silvan.scenario import Scenario
-from silvan.viewer.report import Report, ReportRun, Section, Table
+from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
 
 COMPARISON = "compare.json"
 """The file that says what a comparison consists of."""
-
-_MOST_POINTS = 100
-"""Points of a curve; beyond that neighbouring samples are averaged."""
 
 
 def write_comparison(
@@ -176,24 +172,5 @@ def _curves(
         series = [of_seed[chart, unit][1] for of_seed in courses_of_seeds]
         length = min(map(len, series))
         values = np.mean([one[:length] for one in series], axis=0)
-        x, y = _thinned(times[:length], values)
-        yield {
-            "chart": chart,
-            "unit": unit,
-            "axis": "ms",
-            "label": scheme,
-            "points": [
-                {"x": float(at), "y": float(value), "spread": None, "runs": list(places)}
-                for at, value in zip(x, y, strict=True)
-            ],
-            "paper": [],
-        }
-
-
-def _thinned(times: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Average neighbouring samples; the time is that of the last of them."""
-    step = max(1, math.ceil(len(times) / _MOST_POINTS))
-    starts = np.arange(0, len(times), step)
-    ends = np.append(starts[1:], len(times))
-    sums = np.add.reduceat(values, starts)
-    return times[ends - 1], sums / (ends - starts)
+        curve = over_time(chart, unit, scheme, times[:length], values, [scheme])
+        yield with_places(curve.to_dict(), {scheme: places})

@@ -245,6 +245,19 @@ def write_report(report: Report, path: Path) -> Path:
     return path
 
 
+def with_places(curve: Mapping[str, Any], cases: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """Replace the cases of each point by the places of their runs."""
+    points = [
+        {**{key: point[key] for key in ("x", "y", "spread")}, "runs": _places(point, cases)}
+        for point in curve["points"]
+    ]
+    return {**curve, "points": points}
+
+
+def _places(point: Mapping[str, Any], cases: Mapping[str, Sequence[int]]) -> list[int]:
+    return [place for case in point["cases"] for place in cases.get(case, ())]
+
+
 def _runs_that_fit(
     runs: Sequence[ReportRun],
 ) -> tuple[dict[int, int], list[dict[str, Any]], list[Block]]:

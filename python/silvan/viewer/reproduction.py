@@ -11,7 +11,7 @@ from typing import Any
 from silvan.cache import kept_result
 from silvan.errors import OutputError
 from silvan.reproduce.experiment import PointTable
-from silvan.viewer.report import Report, ReportRun, Section, Table
+from silvan.viewer.report import Report, ReportRun, Section, Table, with_places
 
 REPRODUCTIONS = "reproduction*.json"
 """Files that say what a reproduction consists of: the whole, and parts."""
@@ -105,7 +105,7 @@ def _section(one: Mapping[str, Any], command: Sequence[str], folder: Path) -> Se
         notes=[f"{windows}deviation over the seeds."] if one["targets"] else [],
         targets=one["targets"],
         tables=[_points(one["points"])] if one["points"] else [],
-        curves=[_curve(curve, cases) for curve in one["curves"]],
+        curves=[with_places(curve, cases) for curve in one["curves"]],
         figures=[folder / name for name in one["files"] if name.endswith(".svg")],
         cases=cases,
     )
@@ -119,19 +119,6 @@ def _points(points: Mapping[str, Any]) -> Table:
     )
     names, rows = table.in_words(steady=False)
     return Table("Points", names, rows)
-
-
-def _curve(curve: Mapping[str, Any], cases: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """Replace the cases of each point by the places of their runs."""
-    points = [
-        {**{key: point[key] for key in ("x", "y", "spread")}, "runs": _places(point, cases)}
-        for point in curve["points"]
-    ]
-    return {**curve, "points": points}
-
-
-def _places(point: Mapping[str, Any], cases: Mapping[str, Sequence[int]]) -> list[int]:
-    return [place for case in point["cases"] for place in cases.get(case, ())]
 
 
 def _tally(experiments: Sequence[Mapping[str, Any]]) -> str:

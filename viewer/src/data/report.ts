@@ -28,6 +28,8 @@ export interface CurveFacts {
   label: string;
   points: { x: number; y: number; spread: number | null; runs: number[] }[];
   paper: [number, number][];
+  /** Names of x = 0, 1, ...; empty if x is a quantity. */
+  names: string[];
 }
 
 export interface TableFacts {

@@ -17,8 +17,8 @@ export interface Line {
   steps?: boolean;
   /** Whether it is counted by the axis on the right. */
   right?: boolean;
-  /** Points on the line, or points without a line. */
-  points?: "on" | "only";
+  /** Points on the line, or without a line: rings, or discs. */
+  points?: "on" | "only" | "discs";
 }
 
 export interface ChartProps {
@@ -33,6 +33,9 @@ export interface ChartProps {
   at?: number;
   shaded?: [number, number] | null;
   logX?: boolean;
+  logY?: boolean;
+  /** Names of x = 0, 1, ...; without them x is a quantity. */
+  names?: readonly string[];
   onPick?(x: number): void;
   /** A click next to a point, by the places of its line and of the point in it. */
   onPoint?(line: number, point: number): void;
@@ -42,7 +45,12 @@ export interface ChartProps {
 }
 
 export function Chart(props: ChartProps) {
-  const { title, xLabel, yLabel, rightLabel, lines, height = 150, logX = false } = props;
+  const { title, xLabel, yLabel, rightLabel, lines, logX = false, logY = false, names } = props;
+  // Names that do not fit next to each other stand upright below the chart.
+  const longest = Math.max(0, ...(names ?? []).map((name) => name.length)) * LETTER;
+  const upright = longest * (names?.length ?? 0) > NARROW;
+  const foot = upright ? longest + 14 : 34;
+  const height = (props.height ?? 150) + foot - 34;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const marker = useRef(document.createElement("div"));
@@ -79,12 +87,24 @@ export function Chart(props: ChartProps) {
           points: { size: 5 },
         },
         scales: {
-          x: { time: false, distr: logX ? 3 : 1 },
-          y: { range: fromZero },
+          x: {
+            time: false,
+            distr: logX ? 3 : 1,
+            range: names && ((): uPlot.Range.MinMax => [-0.5, names.length - 0.5]),
+          },
+          y: logY ? { distr: 3 } : { range: fromZero },
           right: { range: fromZero },
         },
         axes: [
-          { ...axis, label: xLabel },
+          names
+            ? {
+                ...axis,
+                size: foot,
+                rotate: upright ? -90 : 0,
+                splits: () => [...names.keys()],
+                values: (_: uPlot, places: number[]) => places.map((place) => names[place]),
+              }
+            : { ...axis, label: xLabel },
           { ...axis, label: yLabel, size: 46, values: shortened },
           ...(rightLabel
             ? [
@@ -152,7 +172,7 @@ export function Chart(props: ChartProps) {
       plot.current = null;
     };
     // The plot is made again if what it looks like changes; new values are set below.
-  }, [shade, lines.map(appearance).join("\n"), joined === null, xLabel, yLabel, logX]);
+  }, [shade, lines.map(appearance).join("\n"), joined === null, xLabel, yLabel, logX, logY]);
 
   useEffect(() => {
     if (joined) plot.current?.setData(joined as uPlot.AlignedData);
@@ -177,9 +197,12 @@ export function Chart(props: ChartProps) {
               saveText(
                 `${fileName(title)}.csv`,
                 csv(
-                  [xLabel, ...lines.map((line) => `${line.label} (${unitOf(line)})`)],
+                  [
+                    names ? "name" : xLabel,
+                    ...lines.map((line) => `${line.label} (${unitOf(line)})`),
+                  ],
                   Array.from(joined[0], (x, row) => [
-                    x,
+                    names ? names[Math.round(x!)] : x,
                     ...joined.slice(1).map((column) => column[row] ?? null),
                   ]),
                 ),
@@ -198,12 +221,16 @@ export function Chart(props: ChartProps) {
             {lines.map((line, index) => (
               <li key={line.label}>
                 <svg width="18" height="8" aria-hidden="true">
-                  {line.points === "only" ? (
+                  {line.points === "only" || line.points === "discs" ? (
                     <circle
                       cx="9"
                       cy="4"
                       r="3"
-                      fill="none"
+                      fill={
+                        line.points === "only"
+                          ? "none"
+                          : shade.lines[(line.colour ?? index) % shade.lines.length]
+                      }
                       stroke={shade.lines[(line.colour ?? index) % shade.lines.length]}
                       stroke-width="1.8"
                     />
@@ -249,15 +276,19 @@ function valueCount({ y }: Line): number {
 function pointsOf(line: Line, colour: string): uPlot.Series.Points {
   const isOnly = line.points === "only";
   const show = line.points !== undefined || valueCount(line) === 1;
-  const size = isOnly ? 11 : 7;
+  const size = isOnly ? 11 : line.points === "discs" ? 8 : 7;
   return { show, size, width: 2, stroke: colour, fill: isOnly ? "transparent" : colour };
 }
 
 function pathsOf(line: Line): uPlot.Series.PathBuilder | undefined {
-  if (line.points === "only") return () => null;
+  if (line.points === "only" || line.points === "discs") return () => null;
   return line.steps ? uPlot.paths.stepped!({ align: 1 }) : undefined;
 }
 
+// Pixels of a letter of a name below a chart.
+const LETTER = 7;
+// Pixels that names have next to each other.
+const NARROW = 340;
 // Pixels that a click may be away from a point.
 const NEAR = 24;
 
@@ -278,8 +309,9 @@ function pointNear(plot: uPlot, lines: Line[], event: MouseEvent): [number, numb
   return best;
 }
 
-function shortened(_: uPlot, ticks: number[]): string[] {
-  return ticks.map(short);
+/** Logarithmic axes leave most of their ticks without a text. */
+function shortened(_: uPlot, ticks: (number | null)[]): string[] {
+  return ticks.map((tick) => (tick === null ? "" : short(tick)));
 }
 
 /** From 0 to a little more than the largest value. */

@@ -12,6 +12,8 @@ import { DataTable, type Column, type Row } from "./table";
 
 // A range of x that is drawn on a logarithmic axis.
 const DECADES = 100;
+// The same of values over names.
+const LOG_NAMES = 20;
 // Curves of more points have no dots.
 const MOST_DOTS = 40;
 const TIME = "ms";
@@ -154,6 +156,16 @@ function chartsOf(curves: CurveFacts[]): [string, CurveFacts[]][] {
   return [...charts];
 }
 
+/** Curves over names stand next to each other. */
+function shift(curves: CurveFacts[], place: number): number {
+  return curves[0].names.length ? 0.16 * (place - (curves.length - 1) / 2) : 0;
+}
+
+/** Whether values are spread so far that a logarithmic axis shows more. */
+function spansDecades(values: number[], factor: number): boolean {
+  return Math.min(...values) > 0 && Math.max(...values) >= factor * Math.min(...values);
+}
+
 /** Measured curves, and the paper's numbers as rings in their colours. */
 function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
   const lines = useMemo<Line[]>(
@@ -161,10 +173,14 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
       ...curves.map((curve, colour) => ({
         label: curve.label,
         colour,
-        x: curve.points.map((point) => point.x),
+        x: curve.points.map((point) => point.x + shift(curves, colour)),
         y: curve.points.map((point) => point.y),
         dash: colour < COLOURS ? undefined : [5, 4],
-        points: curve.points.length <= MOST_DOTS ? ("on" as const) : undefined,
+        points: curve.names.length
+          ? ("discs" as const)
+          : curve.points.length <= MOST_DOTS
+            ? ("on" as const)
+            : undefined,
       })),
       ...curves.flatMap((curve, colour) => {
         const sorted = [...curve.paper].sort((a, b) => a[0] - b[0]);
@@ -173,7 +189,7 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
           {
             label: `paper: ${curve.label}`,
             colour,
-            x: sorted.map(([x]) => x),
+            x: sorted.map(([x]) => x + shift(curves, colour)),
             y: sorted.map(([, y]) => y),
             points: "only" as const,
           },
@@ -183,7 +199,8 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
     [curves],
   );
   const all = lines.flatMap((line) => Array.from(line.x));
-  const { axis, unit } = curves[0];
+  const values = lines.flatMap((line) => Array.from(line.y as number[]));
+  const { axis, unit, names } = curves[0];
   return (
     <Chart
       title={name}
@@ -191,12 +208,15 @@ function CurveChart({ name, curves }: { name: string; curves: CurveFacts[] }) {
       yLabel={unit}
       height={220}
       lines={lines}
-      logX={axis !== TIME && Math.min(...all) > 0 && Math.max(...all) >= DECADES * Math.min(...all)}
+      names={names.length ? names : undefined}
+      logY={names.length > 0 && spansDecades(values, LOG_NAMES)}
+      logX={axis !== TIME && !names.length && spansDecades(all, DECADES)}
       onPoint={(line, at) => {
         const curve = curves[line];
         if (!curve) return;
         const { x, y, runs } = curve.points[at];
-        choose(`${name}: ${curve.label}, ${axis} ${digits(x)}: ${digits(y)} ${unit}`, runs);
+        const place = names.length ? names[x] : `${axis} ${digits(x)}`;
+        choose(`${name}: ${curve.label}, ${place}: ${digits(y)} ${unit}`, runs);
       }}
     />
   );
