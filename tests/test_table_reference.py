@@ -57,6 +57,7 @@ def every_table() -> dict[str, set[str]]:
             "trees": {},
             "packets": {},
             "flow-limits": True,
+            "messages": True,
         },
         run={"duration": "1 ms"},
     )

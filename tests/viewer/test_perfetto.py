@@ -109,6 +109,79 @@ def test_ranks_have_the_time_of_their_program(tmp_path: Path) -> None:
     assert {f"rank {number} on host-{number:04}" for number in range(4)} <= threads
 
 
+def test_steps_and_messages_of_a_ring_allreduce(tmp_path: Path) -> None:
+    """Oracle: the ring's 2 (n - 1) steps, in each of which a rank sends an n-th to its right."""
+    result = silvan.run(
+        silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 4},
+            traffic={"program": [{"kind": "allreduce", "bytes": "64 KiB", "iterations": 3}]},
+            probe={"messages": True},
+            run={"duration": "5 ms"},
+        )
+    )
+    messages = result.tables["program_messages"].to_pylist()
+    assert len(messages) == 3 * 4 * 6
+    assert {one["bytes"] for one in messages} == {16 << 10}
+    assert all(one["to_rank"] == (one["from_rank"] + 1) % 4 for one in messages)
+    assert all(one["begin_ps"] < one["end_ps"] for one in messages)
+    events = _events(write_trace(result, tmp_path / "trace.json"))
+    for rank in range(4):
+        own = [one for one in events if one["ph"] == "X" and one["tid"] == rank + 1]
+        steps = [one for one in own if one["name"].startswith("step ")]
+        assert [one["name"] for one in steps] == 3 * [f"step {step}" for step in range(6)]
+        rounds = [one for one in own if one["name"].startswith("operation ")]
+        assert len(rounds) == 3
+        for number, step in enumerate(steps):
+            whole = rounds[number // 6]
+            assert step["ts"] >= whole["ts"] - 1e-9
+            assert step["ts"] + step["dur"] <= whole["ts"] + whole["dur"] + 1e-9
+            # A step ends no earlier than the message from the left that it waits for.
+            left = [one for one in messages if one["to_rank"] == rank][number]
+            assert step["ts"] + step["dur"] >= left["end_ps"] / 1e6 - 1e-9
+    begins = [one for one in events if one["ph"] == "b"]
+    assert len({one["id"] for one in begins}) == len(begins) == len(messages)
+    assert len([one for one in events if one["ph"] == "e"]) == len(messages)
+
+
+def test_operations_of_a_schedule_are_events(tmp_path: Path) -> None:
+    send, receive = "l1: send 10b to 1 tag 3", "l1: recv 10b from 0 tag 3"
+    goal = f"num_ranks 2\nrank 0 {{\n{send}\n}}\nrank 1 {{\n{receive}\n}}\n"
+    result = silvan.run(
+        silvan.Scenario(
+            fabric={"generator": "single-switch", "hosts": 2},
+            traffic={"program": [{"kind": "goal", "trace": goal}]},
+            probe={"messages": True},
+            run={"duration": "1 ms"},
+        )
+    )
+    (message,) = result.tables["program_messages"].to_pylist()
+    assert (message["tag"], message["bytes"]) == (3, 10)
+    events = _events(write_trace(result, tmp_path / "trace.json"))
+    found = {(one["name"], one["tid"]): one["ts"] for one in events if one["ph"] == "b"}
+    ops = {
+        (f"line {row['line']}", row["rank"] + 1): row
+        for row in result.tables["program_ops"].to_pylist()
+    }
+    for key, row in ops.items():
+        assert found[key] == pytest.approx(row["start_ps"] / 1e6)
+    assert found["message from rank 0 to 1", 1] == pytest.approx(message["begin_ps"] / 1e6)
+
+
+def test_messages_are_not_recorded_unasked() -> None:
+    scenario = silvan.Scenario(
+        fabric={"generator": "single-switch", "hosts": 4},
+        traffic={"program": [{"kind": "alltoall", "bytes": "4 KiB", "iterations": 2}]},
+        run={"duration": "1 ms"},
+    )
+    plain, recorded = (
+        dict(silvan.run(one).tables)
+        for one in (scenario, scenario.override({"probe.messages": True}))
+    )
+    assert recorded.pop("program_messages").num_rows == 2 * 4 * 3
+    assert recorded.pop("program_steps").num_rows > 0
+    assert recorded == plain
+
+
 def test_an_unfinished_flow_lasts_to_the_end(tmp_path: Path) -> None:
     flow = {"name": "long", "from": "host-0000", "to": "host-0001", "bytes": "1 GiB"}
     result = silvan.run(

@@ -147,7 +147,11 @@ pub(crate) fn assemble(
         Some(plan) => {
             // The traffic refuses more classes than 16 bits can number.
             let jobs = plan.jobs(seed, traffic.classes().len() as u16);
-            let programs = Programs::new(jobs, plan.messaging, scenario.file().packet.mtu, hosts);
+            let start = match scenario.file().probe.messages {
+                true => Programs::recorded,
+                false => Programs::new,
+            };
+            let programs = start(jobs, plan.messaging, scenario.file().packet.mtu, hosts);
             Load::new(traffic, programs, plan.classes(), hosts)
         }
         None => Load::of_traffic(traffic, hosts),

@@ -142,6 +142,7 @@ pub struct Summary {
 /// | `forest`, `trees`, `tree_ports`, `tree_hosts`, `tree_lifetimes` | congestion trees, if asked for | from the start |
 /// | `dcms` | one per decision of the DCMS, by time, if the scenario has one | from the start |
 /// | `programs`, `ranks`, `program_marks`, `program_ops` | message-passing programs, if there are any | from the start |
+/// | `program_messages`, `program_steps` | messages and steps of programs, if asked for | from the start |
 /// | `class_series` | one per probe interval and traffic class, by time, if asked for | from the start |
 /// | `flow_limits` | one per probe interval and flow whose rate is limited, by time, if asked for | from the start |
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use silvan_core::{Span, Time};
-use silvan_workload::programs::{Fault, JobRecord, OpTimes, Programs};
+use silvan_workload::programs::{Fault, JobRecord, MessageRecord, OpTimes, Programs, StepRecord};
 
 use crate::table::Table;
 
@@ -63,7 +63,38 @@ pub(crate) fn tables(programs: &Programs, alone: &[Option<Span>]) -> Vec<Table> 
         table.push("end_ps", in_ps(|op| op.end));
         tables.push(table);
     }
+    tables.extend(programs.messages().map(|all| messages(programs, all)));
+    tables.extend(programs.steps().map(|all| steps(programs, all)));
     tables
+}
+
+/// Values of a record, in a column.
+fn column<R, V>(records: &[R], read: impl Fn(&R) -> V) -> Vec<V> {
+    records.iter().map(read).collect()
+}
+
+fn messages(programs: &Programs, all: &[MessageRecord]) -> Table {
+    let (jobs, numbers) = places(programs);
+    let mut table = Table::new("program_messages");
+    table.push("job", column(all, |one| jobs[one.source as usize]));
+    table.push("from_rank", column(all, |one| numbers[one.source as usize]));
+    table.push("to_rank", column(all, |one| numbers[one.target as usize]));
+    table.push("tag", column(all, |one| one.tag));
+    table.push("bytes", column(all, |one| one.bytes));
+    table.push("begin_ps", column(all, |one| one.begin.as_ps()));
+    table.push("end_ps", column(all, |one| one.end.as_ps()));
+    table
+}
+
+fn steps(programs: &Programs, all: &[StepRecord]) -> Table {
+    let (jobs, numbers) = places(programs);
+    let mut table = Table::new("program_steps");
+    table.push("job", column(all, |one| jobs[one.rank as usize]));
+    table.push("rank", column(all, |one| numbers[one.rank as usize]));
+    table.push("step", column(all, |one| one.step));
+    table.push("begin_ps", column(all, |one| one.begin.as_ps()));
+    table.push("end_ps", column(all, |one| one.end.as_ps()));
+    table
 }
 
 /// Job and number within it of every rank.

@@ -125,6 +125,7 @@ def with_view(scenario: Scenario) -> Scenario:
         "probe.ports": True,
         "probe.classes": True,
         "probe.flow-limits": True,
+        "probe.messages": True,
         "probe.latency": "host",
     }
     recording = with_trees(scenario.override(recorded))

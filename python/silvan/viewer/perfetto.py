@@ -37,7 +37,7 @@ def write_trace(result: Result, path: Path) -> Path:
     ----------
     result : Result
         The run. What it did not record is absent: jobs need programs, trees ``[probe.trees]``,
-        queues ``probe.ports``, messages ``[probe.packets]``.
+        queues ``probe.ports``, messages ``probe.messages`` (of programs) or ``[probe.packets]``.
     path : Path
         The file to write.
 
@@ -111,6 +111,43 @@ def _programs(result: Result, processes: Iterator[int], end_us: float) -> Iterat
             key: row[key] for key in ("sends", "sent_bytes", "receives", "compute_ps", "waiting_ps")
         }
         yield _slice(pid, thread, f"rank {row['rank']}", start, _us(row["end_ps"], end_us), **facts)
+    yield from _phases(result, pids, count())
+
+
+def _phases(
+    result: Result, pids: dict[int, tuple[int, float]], messages: Iterator[int]
+) -> Iterator[TraceEvent]:
+    """Return what the ranks do: measured operations with their steps, GOAL's, and messages.
+
+    A rank's measured operations follow each other, and so do their steps: slices. Operations of
+    schedules and messages overlap: asynchronous events, which have numbers of their own.
+    """
+    for row in _rows(result, "program_marks"):
+        pid, _ = pids[row["job"]]
+        name = f"{row['label']} {row['index']}"
+        begin, end = row["begin_ps"] / _PS_PER_US, row["end_ps"] / _PS_PER_US
+        yield _slice(pid, row["rank"] + 1, name, begin, end)
+    for row in _rows(result, "program_steps"):
+        pid, _ = pids[row["job"]]
+        begin, end = row["begin_ps"] / _PS_PER_US, row["end_ps"] / _PS_PER_US
+        yield _slice(pid, row["rank"] + 1, f"step {row['step']}", begin, end)
+    for row in _rows(result, "program_ops"):
+        if row["start_ps"] is not None and row["end_ps"] is not None:
+            place = {"pid": pids[row["job"]][0], "tid": row["rank"] + 1, "cat": "operation"}
+            place |= {"id": f"operation {next(messages)}", "name": f"line {row['line']}"}
+            yield place | {"ph": "b", "ts": row["start_ps"] / _PS_PER_US, "args": {}}
+            yield place | {"ph": "e", "ts": row["end_ps"] / _PS_PER_US}
+    for row in _rows(result, "program_messages"):
+        place = {"pid": pids[row["job"]][0], "tid": row["from_rank"] + 1, "cat": "message"}
+        name = f"message from rank {row['from_rank']} to {row['to_rank']}"
+        place |= {"id": f"message {next(messages)}", "name": name}
+        facts = {"bytes": row["bytes"], "tag": row["tag"]}
+        yield place | {"ph": "b", "ts": row["begin_ps"] / _PS_PER_US, "args": facts}
+        yield place | {"ph": "e", "ts": row["end_ps"] / _PS_PER_US}
+
+
+def _rows(result: Result, table: str) -> list[dict[str, Any]]:
+    return result.tables[table].to_pylist() if table in result.tables else []
 
 
 def _flows(result: Result, pid: int, end_us: float) -> Iterator[TraceEvent]:

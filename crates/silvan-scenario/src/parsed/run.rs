@@ -31,6 +31,10 @@ pub struct ProbeSection {
     pub flow_limits: bool,
     /// Which latency histograms are kept.
     pub latency: LatencyStats,
+    /// Whether single messages of programs and steps of their ranks are recorded, in the tables
+    /// `program_messages` and `program_steps`: up to 10 million of each.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub messages: bool,
     /// Whether each finished program is simulated once more, alone in the empty fabric and without
     /// congestion control, to state its slowdown.
     pub slowdown: bool,
@@ -49,6 +53,7 @@ impl Default for ProbeSection {
             ports: false,
             classes: false,
             flow_limits: false,
+            messages: false,
             latency: LatencyStats::default(),
             slowdown: true,
             trees: None,

@@ -1,5 +1,7 @@
 //! Messages in progress.
 
+use silvan_core::Time;
+
 /// What a message carries at the moment. A message that asks first goes through several of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -54,6 +56,8 @@ pub(crate) struct Message {
     pub left: u64,
     /// The message behind it in its queue.
     pub next: u32,
+    /// When its rank started to send it, or to ask for it.
+    pub begin: Time,
 }
 
 impl Message {

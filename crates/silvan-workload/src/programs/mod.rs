@@ -9,6 +9,7 @@
 //! [`collective`] has the usual algorithms, [`trace`] the formats of traces, [`gpcnet`] and [`hpcc`] two benchmarks.
 
 pub mod collective;
+mod detail;
 pub mod draft;
 mod error;
 pub mod goal;
@@ -33,6 +34,7 @@ mod spec;
 pub mod trace;
 pub mod training;
 
+pub use detail::{MessageRecord, StepRecord};
 pub use error::Fault;
 pub use load::Load;
 pub use matching::{Arrived, Matcher, Posted};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use silvan_core::{HostId, Span, Time};
 
+use crate::programs::detail::Step;
 use crate::programs::matching::Matcher;
 use crate::programs::op::{Op, Steps};
 use crate::programs::schedule::Schedule;
@@ -95,6 +96,7 @@ pub(crate) struct Sequence {
     pub paid_at: Time,
     pub waiting_since: Time,
     pub begun: Time,
+    pub at: Step,
 }
 
 impl Sequence {
@@ -112,6 +114,7 @@ impl Sequence {
             paid_at: Time::ZERO,
             waiting_since: Time::ZERO,
             begun: Time::ZERO,
+            at: Step::default(),
         }
     }
 

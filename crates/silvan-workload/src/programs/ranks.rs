@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use silvan_cc::workload::{Gate, Offer, Poll};
 use silvan_core::{Bytes, HostId, Span, Time};
 
+use crate::programs::detail::Detail;
 use crate::programs::error::Fault;
 use crate::programs::matching::{Arrived, Matcher, Posted};
 use crate::programs::message::{Message, Messages, NONE, Stage};
@@ -76,6 +77,7 @@ pub struct Programs {
     /// Operations of schedules that wait for no other any more.
     pub(crate) ready: VecDeque<(u32, u32)>,
     pub(crate) marks: Vec<Mark>,
+    pub(crate) detail: Option<Box<Detail>>,
     fault: Option<Fault>,
     /// Jobs that the run waits for.
     running: u32,
@@ -84,6 +86,21 @@ pub struct Programs {
 impl Programs {
     /// Starts all ranks of all jobs at time zero, on a fabric with this many hosts.
     pub fn new(jobs: Vec<JobSpec>, messaging: Messaging, mtu: Bytes, hosts: usize) -> Self {
+        Self::with_detail(jobs, messaging, mtu, hosts, false)
+    }
+
+    /// The same, and records single messages and steps.
+    pub fn recorded(jobs: Vec<JobSpec>, messaging: Messaging, mtu: Bytes, hosts: usize) -> Self {
+        Self::with_detail(jobs, messaging, mtu, hosts, true)
+    }
+
+    fn with_detail(
+        jobs: Vec<JobSpec>,
+        messaging: Messaging,
+        mtu: Bytes,
+        hosts: usize,
+        detail: bool,
+    ) -> Self {
         let mut programs = Self {
             messaging,
             jobs: Vec::with_capacity(jobs.len()),
@@ -95,6 +112,7 @@ impl Programs {
             woken: Vec::new(),
             ready: VecDeque::new(),
             marks: Vec::new(),
+            detail: detail.then(Box::default),
             fault: None,
             running: 0,
         };
@@ -280,6 +298,9 @@ impl Programs {
     /// A stage of a message has reached its end.
     fn advance_message(&mut self, slot: u32, now: Time) {
         let message = *self.messages.at(slot);
+        if self.detail.is_some() && !message.stage.is_control() {
+            self.note_message(slot, now);
+        }
         match message.stage {
             Stage::Eager | Stage::RequestToSend => {
                 let target = &mut self.ranks[message.target as usize];
@@ -366,6 +387,7 @@ impl Programs {
             target_token: 0,
             left: 0,
             next: NONE,
+            begin: now,
         });
         self.count_send(rank, bytes);
         self.launch(slot, now);
@@ -416,6 +438,7 @@ impl Programs {
             target_token: token,
             left: 0,
             next: NONE,
+            begin: now,
         });
         self.count_send(rank, bytes);
         self.launch(slot, now);

@@ -19,12 +19,19 @@ impl Programs {
     /// Does operations until one takes time.
     pub(crate) fn go_on(&mut self, rank: u32, now: Time) {
         self.sequence(rank).state = State::Ready;
+        if self.detail.is_some() {
+            self.end_step(rank, now);
+        }
         loop {
             let Some(op) = self.sequence(rank).peek() else {
+                self.end_step(rank, now);
                 self.sequence(rank).state = State::Done;
                 self.rank_done(rank, now);
                 return;
             };
+            if self.detail.is_some() {
+                self.follow_step(rank, op, now);
+            }
             let takes_time = match op {
                 Op::Compute(span) => {
                     self.add_compute(rank, span);
@@ -73,6 +80,28 @@ impl Programs {
             if takes_time {
                 return;
             }
+        }
+    }
+
+    /// Records the step that has ended, if the rank goes on after a wait.
+    fn end_step(&mut self, rank: u32, now: Time) {
+        let ended = self.sequence(rank).at.go_on(rank, now);
+        if let (Some(step), Some(detail)) = (ended, &mut self.detail) {
+            detail.add_step(step);
+        }
+    }
+
+    /// Follows to which step an operation belongs.
+    fn follow_step(&mut self, rank: u32, op: Op, now: Time) {
+        self.end_step(rank, now);
+        let step = &mut self.sequence(rank).at;
+        match op {
+            Op::Send { .. } | Op::Receive { .. } | Op::Put { .. } | Op::Get { .. } => {
+                step.start(now);
+            }
+            Op::Wait => step.wait(),
+            Op::Begin | Op::End { .. } => step.restart(),
+            Op::Compute(_) => {}
         }
     }
 

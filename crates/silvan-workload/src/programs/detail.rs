@@ -1,0 +1,126 @@
+//! Single messages of programs and steps of their ranks, if they are recorded.
+
+use silvan_core::Time;
+
+use crate::programs::ranks::Programs;
+
+/// Most messages, and most steps; later ones are left out.
+const MOST: usize = 10_000_000;
+
+/// A message that has arrived. Ranks are numbered over all jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageRecord {
+    /// The rank that had the bytes.
+    pub source: u32,
+    /// The rank that got them.
+    pub target: u32,
+    /// Its tag; 0 for puts and gets.
+    pub tag: u32,
+    /// Its size.
+    pub bytes: u64,
+    /// When its rank started to send it, or to ask for it.
+    pub begin: Time,
+    /// When all of it had arrived.
+    pub end: Time,
+}
+
+/// What a rank has done between two [waits](crate::programs::Op::Wait).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepRecord {
+    /// Number of the rank over all jobs.
+    pub rank: u32,
+    /// Number of the step since the last measurement began, from 0.
+    pub step: u32,
+    /// Start of its first send or receive.
+    pub begin: Time,
+    /// End of the wait for all of them.
+    pub end: Time,
+}
+
+/// What is recorded of all ranks.
+#[derive(Debug, Default)]
+pub(crate) struct Detail {
+    messages: Vec<MessageRecord>,
+    steps: Vec<StepRecord>,
+}
+
+impl Detail {
+    pub fn add_message(&mut self, message: MessageRecord) {
+        if self.messages.len() < MOST {
+            self.messages.push(message);
+        }
+    }
+
+    pub fn add_step(&mut self, step: StepRecord) {
+        if self.steps.len() < MOST {
+            self.steps.push(step);
+        }
+    }
+}
+
+/// The step that a sequential rank is at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Step {
+    number: u32,
+    begin: Option<Time>,
+    waits: bool,
+}
+
+impl Step {
+    /// The rank starts to send or to receive.
+    pub fn start(&mut self, now: Time) {
+        self.begin.get_or_insert(now);
+    }
+
+    /// The rank waits for what it has started.
+    pub fn wait(&mut self) {
+        self.waits = self.begin.is_some();
+    }
+
+    /// The rank goes on; returns the step that has ended with that, if one has.
+    pub fn go_on(&mut self, rank: u32, now: Time) -> Option<StepRecord> {
+        if !std::mem::take(&mut self.waits) {
+            return None;
+        }
+        let step = self.number;
+        self.number += 1;
+        Some(StepRecord {
+            rank,
+            step,
+            begin: self.begin.take()?,
+            end: now,
+        })
+    }
+
+    /// A measurement starts.
+    pub fn restart(&mut self) {
+        self.number = 0;
+    }
+}
+
+impl Programs {
+    /// The messages that have arrived, in the order of their ends; `None` if they are not recorded.
+    pub fn messages(&self) -> Option<&[MessageRecord]> {
+        self.detail.as_ref().map(|detail| &detail.messages[..])
+    }
+
+    /// The steps that have ended, in the order of their ends; `None` if they are not recorded.
+    pub fn steps(&self) -> Option<&[StepRecord]> {
+        self.detail.as_ref().map(|detail| &detail.steps[..])
+    }
+
+    /// All bytes of a message have arrived.
+    pub(crate) fn note_message(&mut self, slot: u32, now: Time) {
+        let message = *self.message(slot);
+        if let Some(detail) = &mut self.detail {
+            detail.add_message(MessageRecord {
+                source: message.source,
+                target: message.target,
+                tag: message.tag,
+                bytes: message.bytes,
+                begin: message.begin,
+                end: now,
+            });
+        }
+    }
+}
