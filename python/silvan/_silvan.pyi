@@ -119,6 +119,7 @@ class Emulation:
         host: str | None,
         blank: bool,
         paused: bool,
+        faults: tuple[str, str] | None,
     ) -> Emulation: ...
     @property
     def default_host(self) -> str: ...

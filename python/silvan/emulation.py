@@ -90,11 +90,18 @@ class Emulation:
         subnet manager.
     paused : bool
         Start with simulated time paused.
+    faults : path, optional
+        A TOML file of faults that come about at instants of simulated time: cables that are cut,
+        run at a lower rate or have symbol errors, slow receivers, switches that reboot.
 
     Raises
     ------
     UnsupportedSystemError
         This is not Linux.
+    ScenarioError
+        If the file of faults does not hold.
+    OSError
+        If it cannot be read.
     EmulationError
         If the name or port is in use, or there is no such host.
     """
@@ -112,6 +119,7 @@ class Emulation:
         host: str | None = None,
         blank: bool = False,
         paused: bool = False,
+        faults: str | os.PathLike[str] | None = None,
     ) -> None:
         from silvan import _silvan
 
@@ -128,6 +136,7 @@ class Emulation:
             host=host,
             blank=blank,
             paused=paused,
+            faults=None if faults is None else (Path(faults).read_text(), os.fspath(faults)),
         )
 
     @property
@@ -206,8 +215,8 @@ def control(sockname: str, do: str, *, server_user: int | None = None, **argumen
         Name of its sockets; ``udp-PORT`` for one served over UDP.
     do : str
         The command: ``status``, ``flows``, ``start``, ``stop``, ``continue``, ``cut``, ``restore``,
-        ``lose``, ``reboot``, ``pause``, ``resume``, ``scale``, ``tables``, ``query-paths``,
-        ``fabric``, ``quit``.
+        ``degrade``, ``symbol-errors``, ``slow``, ``lose``, ``reboot``, ``pause``, ``resume``,
+        ``scale``, ``tables``, ``query-paths``, ``fabric``, ``quit``.
     server_user : int, optional
         Whose fabric it may be: by default one's own or root's. Any user can take a free name, so
         others are trusted only by name.

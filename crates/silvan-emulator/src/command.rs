@@ -4,11 +4,15 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use silvan_core::{Bytes, PortId, PortNumber, Rate, Sl, Time};
-use silvan_fabric::NodeKind;
+use silvan_core::{Bytes, PortId, Rate, Sl, Time};
+use silvan_fabric::Fabric;
 use silvan_mad::smp::PortState;
 
 use crate::clients::Clients;
+use crate::faults::{
+    CableLimit, Fault, cable_limit, cabled_port, error_rate, host_named, lost_share, parse,
+    switch_named,
+};
 use crate::pace::Pace;
 use crate::plane::NewFlow;
 use crate::subnet::Sources;
@@ -55,10 +59,36 @@ pub enum Command {
         /// The port, `node:number`, or the name of a host.
         port: String,
     },
-    /// Restores it.
+    /// Restores it: it is there, and carries all that it can.
     Restore {
         /// The port, `node:number`, or the name of a host.
         port: String,
+    },
+    /// Lets the cable in a port carry less; the link goes down and comes up again.
+    Degrade {
+        /// The port, `node:number`, or the name of a host.
+        port: String,
+        /// Most lanes, such as `"1x"`.
+        #[serde(default)]
+        width: Option<String>,
+        /// Highest speed of a lane, such as `"SDR"`.
+        #[serde(default)]
+        speed: Option<String>,
+    },
+    /// Lets a port count symbol errors; 0 ends it.
+    SymbolErrors {
+        /// The port, `node:number`, or the name of a host.
+        port: String,
+        /// Errors in a simulated second.
+        per_second: f64,
+    },
+    /// Lets a host receive payload at this rate at most.
+    Slow {
+        /// Name of the host.
+        host: String,
+        /// The rate such as `"1 Gbit/s"`; that of the scenario without.
+        #[serde(default)]
+        rate: Option<String>,
     },
     /// Loses management datagrams, requests and answers alike; 0 ends it.
     Lose {
@@ -191,8 +221,8 @@ impl ControlSession<'_> {
             } => {
                 let flow = NewFlow {
                     name,
-                    from: self.host(&from)?,
-                    to: self.host(&to)?,
+                    from: host_named(self.fabric(), &from)?,
+                    to: host_named(self.fabric(), &to)?,
                     rate: rate.map(|rate| parse::<Rate>(&rate)).transpose()?,
                     bytes: bytes.map(|bytes| parse::<Bytes>(&bytes)).transpose()?,
                     sl: Sl::try_new(sl).map_err(|error| error.to_string())?,
@@ -203,8 +233,13 @@ impl ControlSession<'_> {
             }
             Command::Stop { flow } => self.set_running(&flow, false),
             Command::Continue { flow } => self.set_running(&flow, true),
-            Command::Cut { port } => self.set_cable(&port, true),
-            Command::Restore { port } => self.set_cable(&port, false),
+            Command::Cut { port } => self.cut(&port),
+            Command::Restore { port } => self.restore(&port),
+            Command::Degrade { port, width, speed } => {
+                self.degrade(&port, width.as_deref(), speed.as_deref())
+            }
+            Command::SymbolErrors { port, per_second } => self.symbol_errors(&port, per_second),
+            Command::Slow { host, rate } => self.slow(&host, rate.as_deref()),
             Command::Lose { percent, seed } => self.lose(percent, seed),
             Command::Reboot { switch, seconds } => self.reboot(&switch, seconds),
             Command::Pause => {
@@ -306,14 +341,8 @@ impl ControlSession<'_> {
             .collect()
     }
 
-    fn host(&self, name: &str) -> Result<silvan_core::HostId, String> {
-        let fabric = &self.clients.subnet.fabric;
-        let node = fabric.node_by_name(name);
-        let host = node.and_then(|node| fabric.nodes[node].as_host());
-        host.ok_or_else(|| match fabric.nearest_name(name) {
-            Some(nearest) => format!("there is no host named {name:?}; did you mean {nearest:?}?"),
-            None => format!("there is no host named {name:?}"),
-        })
+    fn fabric(&self) -> &Fabric {
+        &self.clients.subnet.fabric
     }
 
     fn set_running(&mut self, flow: &str, running: bool) -> Answer {
@@ -329,67 +358,68 @@ impl ControlSession<'_> {
         ))
     }
 
-    /// A port as people write it.
-    fn port(&self, text: &str) -> Result<PortId, String> {
-        let fabric = &self.clients.subnet.fabric;
-        if let Some(node) = fabric.node_by_name(text) {
-            if let NodeKind::Host(host) = fabric.nodes[node].kind {
-                return Ok(fabric.host_port(host));
-            }
-            return Err(format!("{text:?} is a switch; name a port of it, {text}:1"));
-        }
-        let found = text.rsplit_once(':').and_then(|(name, number)| {
-            let node = fabric.node_by_name(name)?;
-            fabric.port(node, PortNumber::new(number.parse().ok()?))
-        });
-        found.ok_or_else(|| format!("there is no port {text:?}; write NODE:NUMBER"))
+    fn bring_about(&mut self, fault: Fault, answer: Value) -> Answer {
+        self.clients.bring_about(fault, Duration::ZERO)?;
+        Ok(answer)
     }
 
     fn lose(&mut self, percent: f64, seed: u64) -> Answer {
-        if !(0.0..=100.0).contains(&percent) {
-            return Err(format!("{percent} of a hundred datagrams cannot be lost"));
-        }
-        self.clients.loss.set(percent / 100.0, seed);
-        Ok(json!({ "lost_percent": percent }))
+        let fault = Fault::Lose(lost_share(percent)?, seed);
+        self.bring_about(fault, json!({ "lost_percent": percent }))
     }
 
     fn reboot(&mut self, name: &str, seconds: f64) -> Answer {
-        let fabric = &self.clients.subnet.fabric;
-        let node = fabric.node_by_name(name);
-        let switch = node.and_then(|node| fabric.nodes[node].as_switch());
-        let switch = switch.ok_or_else(|| match fabric.nearest_name(name) {
-            Some(near) if near != name => {
-                format!("there is no switch named {name:?}; did you mean {near:?}?")
-            }
-            _ => format!("there is no switch named {name:?}"),
-        })?;
+        let switch = switch_named(self.fabric(), name)?;
         let span = Duration::try_from_secs_f64(seconds)
             .map_err(|_| format!("a switch cannot be off for {seconds} s"))?;
-        if !self.clients.subnet.power_off(switch, span) {
-            return Err(format!("{name} is off already"));
-        }
-        self.clients.come_due();
-        self.clients.flush_traps();
+        self.clients.bring_about(Fault::Reboot(switch), span)?;
         Ok(json!({ "switch": name, "off_s": seconds }))
     }
 
-    fn set_cable(&mut self, port: &str, cut: bool) -> Answer {
-        let id = self.port(port)?;
-        if !self.clients.subnet.set_cable(id, cut) {
-            return Err(format!("there is no cable in {port}"));
-        }
-        self.clients.flush_traps();
-        let fabric = &self.clients.subnet.fabric;
-        let peer = fabric.ports[id]
-            .peer
-            .map(|peer| fabric.port_name(peer).to_string());
-        Ok(json!({ "port": fabric.port_name(id).to_string(), "peer": peer }))
+    /// A port with a cable, and what is said of it.
+    fn cable(&self, port: &str) -> Result<(PortId, Value), String> {
+        let fabric = self.fabric();
+        let id = cabled_port(fabric, port)?;
+        let peer = fabric.ports[id].peer;
+        let peer = peer.map(|peer| fabric.port_name(peer).to_string());
+        Ok((
+            id,
+            json!({ "port": fabric.port_name(id).to_string(), "peer": peer }),
+        ))
     }
-}
 
-fn parse<T: std::str::FromStr>(text: &str) -> Result<T, String>
-where
-    T::Err: std::fmt::Display,
-{
-    text.parse().map_err(|error: T::Err| error.to_string())
+    fn cut(&mut self, port: &str) -> Answer {
+        let (id, answer) = self.cable(port)?;
+        self.bring_about(Fault::Cut(id), answer)
+    }
+
+    /// A cable is as new.
+    fn restore(&mut self, port: &str) -> Answer {
+        let (id, answer) = self.cable(port)?;
+        let limit = CableLimit::default();
+        if self.clients.subnet.record(id).cable_limit != limit {
+            self.clients.repair(Fault::Degrade(id, limit));
+        }
+        self.clients.repair(Fault::Cut(id));
+        Ok(answer)
+    }
+
+    fn degrade(&mut self, port: &str, width: Option<&str>, speed: Option<&str>) -> Answer {
+        let (id, answer) = self.cable(port)?;
+        let fault = Fault::Degrade(id, cable_limit(width, speed)?);
+        self.bring_about(fault, answer)
+    }
+
+    fn symbol_errors(&mut self, port: &str, per_second: f64) -> Answer {
+        let (id, mut answer) = self.cable(port)?;
+        answer["per_second"] = error_rate(per_second)?.into();
+        let fault = Fault::SymbolErrors(id, per_second);
+        self.bring_about(fault, answer)
+    }
+
+    fn slow(&mut self, host: &str, most: Option<&str>) -> Answer {
+        let id = host_named(self.fabric(), host)?;
+        let fault = Fault::Slow(id, most.map(parse::<Rate>).transpose()?);
+        self.bring_about(fault, json!({ "host": host, "rate": most }))
+    }
 }

@@ -15,6 +15,9 @@ pub enum EmulatorError {
     /// The scenario, with congestion control added, does not hold.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// The schedule of faults does not hold.
+    #[error(transparent)]
+    Faults(silvan_core::document::DocumentError),
     /// The scenario has no congestion control that could be configured.
     #[error("the scenario has no congestion control")]
     NoControl,

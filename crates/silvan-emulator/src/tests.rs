@@ -25,6 +25,7 @@ use crate::wire::{DATA_LEN, Message};
 
 mod faults;
 mod paths;
+mod schedule;
 
 /// Hosts a, b at left, c, d at right; two cables between the switches.
 const LINE: &str = r#"

@@ -466,11 +466,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             (0, if packet.is(ACK) { 0 } else { plane.sink_cnp })
         } else {
             let payload = u32::from(packet.wire()) - plane.header;
-            (payload, plane.sink_time(payload))
+            (payload, plane.sink_time::<F>(to, payload))
         };
         let arrives = tail + propagation;
         let done = if plane.sink_cuts_through {
-            plane.cut_through(to, output, &packet, (now, arrives), service)
+            plane.cut_through::<F>(to, output, &packet, (now, arrives), service)
         } else {
             plane.hosts[to as usize].sink_free.max(arrives) + service
         };

@@ -143,6 +143,8 @@ pub(crate) struct Plane {
     /// Times of a packet with MTU payload at the injection and the sink rate.
     pub injection_mtu: u64,
     pub sink_mtu: u64,
+    /// Rates of sinks that are not that of the configuration, by host; empty unless one was changed.
+    own_sink_rates: Vec<Option<Rate>>,
     /// Times that a CNP takes of the injection and of the sink.
     pub injection_cnp: u64,
     pub sink_cnp: u64,
@@ -256,19 +258,29 @@ impl Plane {
 
     /// Time in which the sink of a host consumes `payload` bytes.
     #[inline(always)]
-    pub fn sink_time(&self, payload: u32) -> u64 {
-        if payload + self.header == self.mtu_wire {
+    pub fn sink_time<F: EngineVariant>(&self, host: u32, payload: u32) -> u64 {
+        let own = match F::SPECIALISED {
+            true => None,
+            false => self.own_sink_rates.get(host as usize).copied().flatten(),
+        };
+        if own.is_none() && payload + self.header == self.mtu_wire {
             return self.sink_mtu;
         }
-        let rate = self.config.host.sink_rate;
+        let rate = own.or(self.config.host.sink_rate);
         rate.map_or(0, |rate| {
             rate.span_for(Bytes::from_bytes(u64::from(payload))).as_ps()
         })
     }
 
+    /// Changes the rate at which a host's sink consumes payload; `None` for that of the configuration.
+    pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {
+        self.own_sink_rates.resize(self.hosts.len(), None);
+        self.own_sink_rates[host.index()] = rate;
+    }
+
     /// When the sink of a host is done with a packet that starts on the host's link at `start`, is over it
     /// at `arrives`, and takes `service`; the sink begins with the first flit.
-    pub fn cut_through(
+    pub fn cut_through<F: EngineVariant>(
         &self,
         host: u32,
         output: u32,
@@ -286,7 +298,7 @@ impl Plane {
         let tail = if packet.is(CONTROL) {
             0
         } else {
-            self.sink_time(tail_bytes.min(wire - self.header))
+            self.sink_time::<F>(host, tail_bytes.min(wire - self.header))
         };
         let sink_free = self.hosts[host as usize].sink_free;
         (sink_free.max(begins) + service).max(arrives + tail)

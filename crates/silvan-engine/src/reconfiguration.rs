@@ -358,6 +358,16 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         self.plane.set_link_rate(port, rate);
     }
 
+    /// Changes the rate at which a host receives payload, for packets that leave its switch from now on; `None`
+    /// for the rate of the configuration. Notifications take as long as before.
+    ///
+    /// # Panics
+    /// If there is no such host.
+    pub fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>) {
+        self.plane.known_host(host);
+        self.plane.set_sink_rate(host, rate);
+    }
+
     /// Whether a port is closed.
     pub fn is_closed(&self, port: PortId) -> bool {
         self.plane.is_closed(port.index())

@@ -274,6 +274,7 @@ impl LiveSimulation for Compiled<MeteredSwitch, MeteredAdapter, Traffic> {
         set_path_sl(source: HostId, destination: HostId, level: Sl);
         close_port(port: PortId, on_wire: OnWire);
         set_link_rate(port: PortId, rate: Rate);
+        set_sink_rate(host: HostId, rate: Option<Rate>);
         open_port(port: PortId);
         wake(host: HostId);
     }

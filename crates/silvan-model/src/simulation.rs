@@ -206,6 +206,10 @@ pub trait LiveSimulation: Simulation + Debug + Send {
     /// Gives a link another data rate in the direction out of this port.
     fn set_link_rate(&mut self, port: PortId, rate: Rate);
 
+    /// Changes the rate at which a host receives payload, for packets that leave its switch from now on; `None`
+    /// for the rate of the configuration.
+    fn set_sink_rate(&mut self, host: HostId, rate: Option<Rate>);
+
     /// Opens a port again.
     fn open_port(&mut self, port: PortId);
 

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
-use silvan_emulator::{Address, AllowedUsers, EmulatorError, Notices, Options, Server, Start};
+use silvan_emulator::{
+    Address, AllowedUsers, EmulatorError, FaultSchedule, Notices, Options, Server, Start,
+};
 use silvan_instances::Fastest;
 
 use crate::errors::emulator_error;
@@ -30,7 +32,7 @@ impl Emulation {
     /// Opens the sockets and starts to serve. Without a socket name, over UDP from that port on;
     /// without users, everybody may attach; only the controllers may control the fabric.
     #[new]
-    #[pyo3(signature = (scenario, *, sockname, udp_port, users, controllers, time_scale, host, blank, paused))]
+    #[pyo3(signature = (scenario, *, sockname, udp_port, users, controllers, time_scale, host, blank, paused, faults))]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python call")]
     fn new(
         py: Python<'_>,
@@ -43,6 +45,7 @@ impl Emulation {
         host: Option<String>,
         blank: bool,
         paused: bool,
+        faults: Option<(String, String)>,
     ) -> PyResult<Self> {
         let address = sockname.map_or(Address::Udp(udp_port), Address::Unix);
         let options = Options {
@@ -56,6 +59,7 @@ impl Emulation {
                 Start::Configured
             },
             paused,
+            faults: faults.map(|(text, name)| FaultSchedule { text, name }),
             ..Options::new(address)
         };
         let notices = options.notices.clone();

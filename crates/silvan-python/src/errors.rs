@@ -83,7 +83,9 @@ pub fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
 #[cfg(target_os = "linux")]
 pub fn emulator_error(py: Python<'_>, error: &EmulatorError) -> PyErr {
     let hint = match error {
-        EmulatorError::Scenario(error) => return scenario_error(py, error),
+        EmulatorError::Scenario(error) | EmulatorError::Faults(error) => {
+            return scenario_error(py, error);
+        }
         EmulatorError::Run(error) => return run_error(py, error),
         EmulatorError::AddressInUse(_) => Some("choose another --sockname or --udp port"),
         EmulatorError::NoSuchNode(_) => Some("silvan show prints the scenario with its names"),

@@ -166,8 +166,57 @@ def restore(
     ],
     sockname: SockName = "sim",
 ) -> None:
-    """Restore a cable that was cut."""
+    """Restore a cable that was cut or degraded."""
     _tell(sockname, "restore", port=port)
+
+
+@ctl.command()
+def degrade(
+    port: Annotated[
+        str, typer.Argument(metavar="PORT", help="One end of the cable: NODE:PORT, or a host.")
+    ],
+    width: Annotated[
+        str | None, typer.Option(help="Most lanes, such as 1x.", show_default=False)
+    ] = None,
+    speed: Annotated[
+        str | None, typer.Option(help="Highest speed of a lane, such as SDR.", show_default=False)
+    ] = None,
+    sockname: SockName = "sim",
+) -> None:
+    """Let a cable carry less: the link comes up again at a lower width or speed."""
+    _tell(sockname, "degrade", port=port, width=width, speed=speed)
+
+
+@ctl.command("symbol-errors")
+def symbol_errors(
+    port: Annotated[
+        str, typer.Argument(metavar="PORT", help="The receiving port: NODE:PORT, or a host.")
+    ],
+    per_second: Annotated[
+        float,
+        typer.Argument(metavar="RATE", min=0, help="Errors in a simulated second; 0 ends them."),
+    ],
+    sockname: SockName = "sim",
+) -> None:
+    """Let a port count symbol errors."""
+    _tell(sockname, "symbol-errors", port=port, per_second=per_second)
+
+
+@ctl.command()
+def slow(
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Name of the host.")],
+    rate: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RATE]",
+            help="Payload rate such as '1 Gbit/s'; by default that of the scenario again.",
+            show_default=False,
+        ),
+    ] = None,
+    sockname: SockName = "sim",
+) -> None:
+    """Let a host receive at most at this rate."""
+    _tell(sockname, "slow", host=host, rate=rate)
 
 
 def _percentage(text: str) -> float:

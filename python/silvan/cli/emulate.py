@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import Assignments, ScenarioPath, load, user_id
+from silvan.cli.options import Assignments, load, user_id
 from silvan.cli.printer import note
 from silvan.errors import EmulationError
 
@@ -62,6 +62,22 @@ AllowControl = Annotated[
     typer.Option(
         metavar="USER",
         help="Let this user control the fabric by silvan ctl, and attach tools. May be repeated.",
+        show_default=False,
+    ),
+]
+Example = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Emulate this example, in place of a file; silvan example lists all.",
+        show_default=False,
+    ),
+]
+Faults = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.toml",
+        help="Faults that come about at instants of simulated time.",
         show_default=False,
     ),
 ]
@@ -230,7 +246,14 @@ def _run_inside(emulation: Emulation, command: list[str]) -> int:
 
 
 def emulate(
-    scenario: ScenarioPath,
+    scenario: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="{SCENARIO.toml | --example NAME}",
+            help="The scenario file.",
+            show_default=False,
+        ),
+    ] = None,
     command: Annotated[
         list[str] | None,
         typer.Argument(
@@ -253,6 +276,8 @@ def emulate(
     host: Host = None,
     allow_user: AllowUser = None,
     allow_control: AllowControl = None,
+    example: Example = None,
+    faults: Faults = None,
     *,
     blank: Blank = False,
     opensm: OpenSm = None,
@@ -271,9 +296,10 @@ def emulate(
     """
     from silvan.emulation import DEFAULT_SOCKNAME, Emulation
 
+    path, command = _scenario_path(scenario, command, example)
     if serve and command:
         raise typer.BadParameter("a command ends the fabric", param_hint="--serve")
-    loaded = load(scenario, set_)
+    loaded = load(path, set_)
     users, everybody = _user_ids(allow_user)
     controllers = [user_id(user, "--allow-control") for user in allow_control or []]
     is_shell = not serve and not command
@@ -290,6 +316,7 @@ def emulate(
             time_scale=time_scale,
             host=host,
             blank=blank,
+            faults=faults,
         ) as emulation,
         _managed(emulation, wanted=bool(opensm)),
     ):
@@ -297,6 +324,7 @@ def emulate(
             if is_shell:
                 note(f"this shell is attached to {emulation.default_host}; exit ends the fabric")
             status = _run_inside(emulation, command or [os.environ.get("SHELL", "/bin/sh")])
+            _pass_on_notices(emulation)
             _tell_lost_time(emulation)
             raise typer.Exit(status)
         variables = " ".join(f"{key}={value}" for key, value in emulation.attach().items())
@@ -306,6 +334,25 @@ def emulate(
         note(f"  env {variables} ibnetdiscover")
         note(f"control it with silvan ctl --sockname {emulation.sockname} status")
         _serve(emulation)
+
+
+def _scenario_path(
+    scenario: Path | None, command: list[str] | None, name: str | None
+) -> tuple[Path, list[str]]:
+    """Give the scenario's file and the command; with an example, all words are the command."""
+    from silvan.example_files import example
+
+    words = command or []
+    if name is None:
+        if scenario is None:
+            raise typer.BadParameter(
+                "name a file, or an example by --example", param_hint="SCENARIO.toml"
+            )
+        return scenario, words
+    one = example(name)
+    if not one.is_scenario:
+        raise typer.BadParameter(f"{name} is a program, not a scenario", param_hint="--example")
+    return one.path, words if scenario is None else [str(scenario), *words]
 
 
 def _has_opensm() -> bool:

@@ -69,6 +69,9 @@ macro_rules! live {
 }
 
 const LIVE: &[Live] = live! {
+    PortCounters.symbol_errors: |at, _| {
+        at.subnet.record(at.port).symbol_errors.count(at.subnet.now())
+    },
     PortCounters.link_downed: |at, _| at.subnet.record(at.port).link_downed,
     PortRcvConCtrl.fecn: |at, _| at.sum_sl(LivePort::fecn),
     PortRcvConCtrl.becn: |at, _| at.sum_sl(LivePort::becn),

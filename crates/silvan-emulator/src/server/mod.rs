@@ -21,6 +21,7 @@ use silvan_scenario::Scenario;
 use crate::clients::{Clients, ControlAction};
 use crate::command::CounterRates;
 use crate::error::EmulatorError;
+use crate::faults::{FaultSchedule, Timetable};
 use crate::pace::Pace;
 use crate::subnet::{Start, Subnet};
 use crate::wire::{CONTROL_LEN, Message};
@@ -67,6 +68,8 @@ pub struct Options {
     pub start: Start,
     /// Whether simulated time stands still at first.
     pub paused: bool,
+    /// Faults that come about by themselves.
+    pub faults: Option<FaultSchedule>,
 }
 
 impl Options {
@@ -82,6 +85,7 @@ impl Options {
             host: None,
             start: Start::Configured,
             paused: false,
+            faults: None,
         }
     }
 }
@@ -99,6 +103,7 @@ pub struct Server {
     sending: Vec<(u16, Message)>,
     pace: Pace,
     rates: CounterRates,
+    faults: Timetable,
     started: Instant,
     /// Events of the data plane at the last step, to see whether packets move.
     events: u64,
@@ -128,6 +133,9 @@ impl Server {
             watch(&epoll, socket, token)?;
         }
         let subnet = Subnet::new(engines, scenario, options.start)?;
+        let faults = options.faults.as_ref();
+        let faults = faults.map(|schedule| Timetable::new(schedule, &subnet.fabric));
+        let faults = faults.transpose().map_err(EmulatorError::Faults)?;
         let mut clients = Clients::new(subnet, options.host.as_deref())?;
         if let Address::Udp(port) = options.address {
             clients.limit_numbers(u16::MAX - port);
@@ -146,6 +154,7 @@ impl Server {
             sending: Vec::new(),
             pace,
             rates: CounterRates::default(),
+            faults: faults.unwrap_or_default(),
             started: now,
             events: 0,
         })
@@ -188,6 +197,11 @@ impl Server {
         let now = Instant::now();
         self.clients.subnet.uptime = now.duration_since(self.started);
         let simulated = self.clients.subnet.now();
+        if self.faults.next().is_some_and(|time| time <= simulated) {
+            for change in self.faults.apply(&mut self.clients, self.pace.scale()) {
+                self.options.notices.changed(change);
+            }
+        }
         let Some(until) = self.pace.next_step(now, simulated) else {
             if self.pace.is_paused() {
                 return Ok(LONGEST_SLEEP);
@@ -196,6 +210,7 @@ impl Server {
             let quiet = std::mem::replace(&mut self.events, events) == events;
             return Ok(if quiet { QUIET_TICK } else { TICK });
         };
+        let until = self.faults.next().map_or(until, |time| until.min(time));
         self.clients.subnet.plane.step(until)?;
         self.pace.stepped(until.since(simulated), now.elapsed());
         Ok(Duration::ZERO)

@@ -44,6 +44,11 @@ impl Notices {
         ));
     }
 
+    /// A fault of the schedule has come or gone.
+    pub(crate) fn changed(&self, change: String) {
+        self.lock().push(change);
+    }
+
     /// A control connection was closed because there are too many.
     pub(crate) fn crowded(&self, most: usize) {
         self.lock().push(format!(

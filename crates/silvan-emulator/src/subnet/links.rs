@@ -21,6 +21,7 @@ use silvan_model::OnWire;
 
 use super::Subnet;
 use super::node::{fastest_speed, set_active, width_bit};
+use crate::faults::CableLimit;
 
 impl Subnet {
     /// Cuts or restores the cable in a port. Gives `false` if there is none.
@@ -33,6 +34,21 @@ impl Subnet {
         }
         self.train(port);
         true
+    }
+
+    /// Lets the cable in a port carry no more than this; the link goes down and comes up again.
+    pub fn limit_cable(&mut self, port: PortId, limit: CableLimit) {
+        for end in [Some(port), self.peer(port)].into_iter().flatten() {
+            self.record_mut(end).cable_limit = limit;
+        }
+        self.retrain(port);
+    }
+
+    /// A port receives so many bad symbols in a simulated second from now on.
+    pub fn set_symbol_errors(&mut self, port: PortId, per_second: f64) {
+        let now = self.now();
+        let errors = &mut self.record_mut(port).symbol_errors;
+        *errors = errors.at_rate(now, per_second);
     }
 
     /// Makes a link that is up ready for data, as a subnet manager does.
@@ -54,14 +70,17 @@ impl Subnet {
         let cable = self.fabric.links[self.fabric.ports[port].link?].kind;
         let [a, b] = [port, peer].map(|end| &self.record(end).info);
         let widths = a.link_width_enabled & b.link_width_enabled;
+        let most = self.record(port).cable_limit;
         let possible = Width::ALL.iter().rev();
+        let possible = possible.filter(|width| most.width.is_none_or(|most| **width <= most));
         let mut possible = possible.filter(|width| widths & width_bit(**width) != 0);
         let speeds = (
             a.link_speed_enabled.get() & b.link_speed_enabled.get(),
             a.link_speed_ext_enabled.get() & b.link_speed_ext_enabled.get(),
             a.link_speed_ext2_enabled.get() & b.link_speed_ext2_enabled.get(),
         );
-        let (width, speed) = (*possible.next()?, fastest_speed(speeds, cable.speed)?);
+        let fastest = most.speed.map_or(cable.speed, |most| most.min(cable.speed));
+        let (width, speed) = (*possible.next()?, fastest_speed(speeds, fastest)?);
         let unchanged = (width, speed) == (cable.width, cable.speed);
         Some(LinkKind {
             width,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use silvan_core::{Guid, Lid, NodeId, PortNumber, SwitchId};
+use silvan_core::{Guid, Lid, NodeId, PortNumber, SwitchId, Time};
 use silvan_fabric::{LinkKind, NodeKind, Speed, Width};
 use silvan_mad::Bits;
 use silvan_mad::smp::{
@@ -13,6 +13,7 @@ use silvan_scenario::Scenario;
 
 use super::adapters::{Adapters, own_number};
 use crate::agent::congestion::KeyState;
+use crate::faults::CableLimit;
 
 /// Entries of the linear forwarding table: all unicast LIDs.
 const LINEAR_CAP: u16 = 0xbfff;
@@ -67,6 +68,9 @@ pub(crate) struct PortRecord {
     pub info: PortInfo,
     /// Whether its cable has been cut.
     pub cut: bool,
+    /// The most that its cable carries.
+    pub cable_limit: CableLimit,
+    pub symbol_errors: SymbolErrors,
     /// Whether management has switched it off.
     pub disabled: bool,
     /// P_Keys, in whole blocks of 32.
@@ -84,6 +88,45 @@ pub(crate) struct PortRecord {
     pub is_sm: bool,
 }
 
+/// Bad symbols that a port receives, at a constant rate since some instant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SymbolErrors {
+    since: Time,
+    /// Up to that instant.
+    before: f64,
+    per_second: f64,
+}
+
+impl Default for SymbolErrors {
+    fn default() -> Self {
+        Self {
+            since: Time::ZERO,
+            before: 0.0,
+            per_second: 0.0,
+        }
+    }
+}
+
+impl SymbolErrors {
+    fn exact(&self, now: Time) -> f64 {
+        self.before + now.since(self.since).as_secs_f64() * self.per_second
+    }
+
+    /// How many there have been by now.
+    pub fn count(&self, now: Time) -> u64 {
+        self.exact(now) as u64
+    }
+
+    /// The same errors up to now, and this rate from now on.
+    pub fn at_rate(&self, now: Time, per_second: f64) -> Self {
+        Self {
+            since: now,
+            before: self.exact(now),
+            per_second,
+        }
+    }
+}
+
 impl PortRecord {
     fn new(info: PortInfo, sl_to_vl: [u8; 16]) -> Self {
         let mut p_keys = vec![0; 32];
@@ -91,6 +134,8 @@ impl PortRecord {
         Self {
             info,
             cut: false,
+            cable_limit: CableLimit::default(),
+            symbol_errors: SymbolErrors::default(),
             disabled: false,
             p_keys,
             vl_arbitration: BTreeMap::new(),

@@ -50,6 +50,8 @@ impl Subnet {
         let old = self.state(node);
         for (port, old) in fresh.ports.iter_mut().zip(&old.ports).skip(1) {
             port.cut = old.cut;
+            port.cable_limit = old.cable_limit;
+            port.symbol_errors = old.symbol_errors;
             port.info.port_state = PortState::DOWN;
             port.info.physical_state = PhysicalState::POLLING;
         }

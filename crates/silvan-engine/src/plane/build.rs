@@ -141,6 +141,7 @@ impl Plane {
             injection_mtu: time_at(config.host.injection_rate, mtu),
             sink_mtu: time_at(config.host.sink_rate, mtu),
             injection_cnp: time_at(config.host.injection_rate, charge),
+            own_sink_rates: Vec::new(),
             sink_cnp: time_at(config.host.sink_rate, charge),
             sink_cuts_through: config.host.sink == Sink::CutThrough,
             crossbar_cuts_through: is_cut_through(config),

@@ -1,0 +1,222 @@
+//! Faults at given instants: what they do to traffic and counters, and files that do not hold.
+
+use proptest::prelude::*;
+use silvan_core::Span;
+use silvan_fabric::{Speed, Width};
+
+use super::*;
+use crate::faults::{FaultSchedule, Timetable};
+
+fn timetable(clients: &Clients, text: &str) -> Result<Timetable, String> {
+    let schedule = FaultSchedule {
+        text: text.to_owned(),
+        name: "faults.toml".to_owned(),
+    };
+    Timetable::new(&schedule, &clients.subnet.fabric).map_err(|error| error.to_string())
+}
+
+/// Lets the fabric run to an instant as the server does; returns what has happened.
+fn run_to(clients: &mut Clients, faults: &mut Timetable, end: Time) -> Vec<String> {
+    let mut happened = faults.apply(clients, 1.0);
+    while clients.subnet.now() < end {
+        let until = faults.next().map_or(end, |time| end.min(time));
+        clients.subnet.plane.step(until).unwrap();
+        happened.extend(faults.apply(clients, 1.0));
+    }
+    happened
+}
+
+fn at_us(us: u64) -> Time {
+    Time::ZERO + Span::from_us(us)
+}
+
+/// Payload delivered while time goes on by so many microseconds, in Gbit/s.
+fn gbps(clients: &mut Clients, faults: &mut Timetable, us: u64) -> f64 {
+    let fabric = clients.subnet.fabric.clone();
+    let start = clients.subnet.now();
+    let before = clients.subnet.plane.delivered_bytes(&fabric);
+    run_to(clients, faults, start + Span::from_us(us));
+    let bytes = clients.subnet.plane.delivered_bytes(&fabric) - before;
+    bytes as f64 * 8e-3 / us as f64
+}
+
+/// The flow of LINE has 4 Gbit/s of payload, and its links 16 of data. A packet of an MTU has 2,048 bytes of
+/// payload and 26 of headers and CRCs.
+#[test]
+fn a_receiver_is_slow_for_as_long_as_it_is_told() {
+    let mut clients = clients(Start::Configured);
+    let text = "[[fault]]\ndo = \"slow\"\nat = \"100 us\"\nfor = \"300 us\"\nhost = \"c\"\nrate = \"1 Gbit/s\"\n";
+    let mut faults = timetable(&clients, text).unwrap();
+    run_to(&mut clients, &mut faults, at_us(60));
+    let before = gbps(&mut clients, &mut faults, 40);
+    assert!((before - 4.0).abs() < 0.5, "{before}");
+    run_to(&mut clients, &mut faults, at_us(150));
+    let slow = gbps(&mut clients, &mut faults, 200);
+    assert!((slow - 1.0).abs() < 0.1, "{slow}");
+    let happened = run_to(&mut clients, &mut faults, at_us(450));
+    assert_eq!(happened, ["at 0.000400 s: slow receiver c ends"]);
+    // What it has taken before is received at the low rate.
+    run_to(&mut clients, &mut faults, at_us(3_000));
+    let after = gbps(&mut clients, &mut faults, 200);
+    assert!((after - 4.0).abs() < 0.1, "{after}");
+}
+
+#[test]
+fn a_degraded_cable_runs_at_its_lower_rate_until_it_is_repaired() {
+    let mut clients = clients(Start::Configured);
+    let text = "[[fault]]\ndo = \"degrade\"\nat = \"0 s\"\nfor = \"1 ms\"\nport = \"c\"\nwidth = \"1x\"\nspeed = \"SDR\"\n";
+    let mut faults = timetable(&clients, text).unwrap();
+    run_to(&mut clients, &mut faults, Time::ZERO);
+    let active = |clients: &Clients| {
+        let port = crate::faults::cabled_port(&clients.subnet.fabric, "c").unwrap();
+        let info = &clients.subnet.record(port).info;
+        (
+            info.link_width_active,
+            info.link_speed_active.get(),
+            info.link_width_supported,
+        )
+    };
+    // 1x and 2.5 Gbit/s a lane; the port still supports what it did.
+    let (width, speed, supported) = active(&clients);
+    assert_eq!((width, speed), (1, 1));
+    assert!(supported & 2 != 0);
+    run_to(&mut clients, &mut faults, at_us(200));
+    // 2.5 Gbit/s in 8b/10b are 2 Gbit/s of data; 2,048 of 2,074 bytes are payload.
+    let measured = gbps(&mut clients, &mut faults, 700);
+    let expected = 2.0 * 2048.0 / 2074.0;
+    assert!((measured / expected - 1.0).abs() < 0.02, "{measured}");
+    run_to(&mut clients, &mut faults, at_us(1_000));
+    assert_eq!(active(&clients).0, 2);
+    assert!(gbps(&mut clients, &mut faults, 100) > 4.0);
+}
+
+#[test]
+fn a_flapping_cable_goes_down_once_in_each_period() {
+    let mut clients = clients(Start::Configured);
+    let text = "[[fault]]\ndo = \"cut\"\nat = \"10 us\"\nfor = \"5 us\"\nevery = \"20 us\"\nport = \"left:5\"\n";
+    let mut faults = timetable(&clients, text).unwrap();
+    let happened = run_to(&mut clients, &mut faults, at_us(200));
+    // At 10, 30 ... 190 us, and back 5 us later.
+    assert_eq!(happened.len(), 20);
+    assert_eq!(happened[0], "at 0.000010 s: cut of the cable in left:5");
+    assert_eq!(
+        happened[1],
+        "at 0.000015 s: cut of the cable in left:5 ends"
+    );
+    let port = crate::faults::cabled_port(&clients.subnet.fabric, "left:5").unwrap();
+    assert_eq!(clients.subnet.record(port).link_downed, 10);
+    assert!(clients.subnet.record(port).is_linked());
+}
+
+#[test]
+fn symbol_errors_grow_with_simulated_time() {
+    let mut clients = clients(Start::Configured);
+    let text = "[[fault]]\ndo = \"symbol-errors\"\nat = \"100 us\"\nfor = \"500 us\"\nport = \"c\"\nper-second = 1e5\n";
+    let mut faults = timetable(&clients, text).unwrap();
+    let me = attach(&mut clients, "a", false);
+    let c = lid(&clients, "c");
+    let counters = PortCounters {
+        port_select: PortNumber::new(1),
+        ..PortCounters::default()
+    };
+    let request = performance(counters, Method::GET);
+    let count = |clients: &mut Clients| match ask(clients, me, c, &request).body {
+        Body::Performance(PerformanceAttribute::PortCounters(counts)) => counts.symbol_errors,
+        _ => panic!("no counters"),
+    };
+    for (us, expected) in [(100, 0), (350, 25), (600, 50), (900, 50)] {
+        run_to(&mut clients, &mut faults, at_us(us));
+        assert_eq!(count(&mut clients), expected, "after {us} us");
+    }
+}
+
+#[test]
+fn a_file_that_does_not_hold_is_refused_with_its_line() {
+    let clients = clients(Start::Configured);
+    let fault = |rest: &str| timetable(&clients, &format!("[[fault]]\n{rest}\n")).unwrap_err();
+    for (rest, expected) in [
+        ("do = \"cut\"\nport = \"a\"", "missing"),
+        ("do = \"cat\"\nat = \"1 s\"", "cut"),
+        ("do = \"cut\"\nat = \"1 s\"", "needs the key \"port\""),
+        (
+            "do = \"cut\"\nat = \"1 s\"\nport = \"left:4\"",
+            "there is no cable in left:4",
+        ),
+        (
+            "do = \"cut\"\nat = \"1 s\"\nport = \"lift:4\"",
+            "there is no port",
+        ),
+        (
+            "do = \"cut\"\nat = \"1 s\"\nport = \"a\"\nwidth = \"1x\"",
+            "no such key",
+        ),
+        (
+            "do = \"cut\"\nat = \"1 s\"\nport = \"a\"\nevery = \"1 s\"",
+            "cannot come again",
+        ),
+        (
+            "do = \"cut\"\nat = \"1 s\"\nport = \"a\"\nfor = \"1 s\"\nevery = \"1 s\"",
+            "comes again before",
+        ),
+        (
+            "do = \"cut\"\nat = \"1 s\"\nport = \"a\"\nfor = \"0 s\"",
+            "it is zero",
+        ),
+        (
+            "do = \"degrade\"\nat = \"1 s\"\nport = \"a\"",
+            "lower width or speed",
+        ),
+        (
+            "do = \"degrade\"\nat = \"1 s\"\nport = \"a\"\nwidth = \"3x\"",
+            "known: 1x",
+        ),
+        (
+            "do = \"slow\"\nat = \"1 s\"\nhost = \"e\"\nrate = \"1 Gbit/s\"",
+            "there is no host named",
+        ),
+        (
+            "do = \"slow\"\nat = \"1 s\"\nhost = \"a\"\nrate = \"0 Gbit/s\"",
+            "it is zero",
+        ),
+        (
+            "do = \"lose\"\nat = \"1 s\"\npercent = 101",
+            "cannot be lost",
+        ),
+        (
+            "do = \"reboot\"\nat = \"1 s\"\nswitch = \"a\"",
+            "there is no switch named",
+        ),
+        (
+            "do = \"symbol-errors\"\nat = \"1 s\"\nport = \"a\"\nper-second = -1",
+            "-1 symbol errors",
+        ),
+        ("do = \"cut\"\nat = \"1 s\"\nprot = \"a\"", "port"),
+    ] {
+        let error = fault(rest);
+        assert!(error.starts_with("faults.toml:"), "{error}");
+        assert!(error.contains(expected), "{rest}: {error}");
+    }
+}
+
+proptest! {
+    /// Whatever a file holds, it is read or refused.
+    #[test]
+    fn any_text_is_read_or_refused(text in "(\\[\\[fault\\]\\]\n((do|at|for|every|port|host|rate) = (\"[a-z0-9: ]{0,9}\"|-?[0-9]{1,3}|\\[\\])\n){0,4}){0,3}") {
+        let _ = timetable(&clients(Start::Configured), &text);
+    }
+
+    /// A cable never runs faster than it can, whatever it is limited to.
+    #[test]
+    fn a_limit_is_never_above_the_cable(width in prop::sample::select(Width::ALL), speed in prop::sample::select(Speed::ALL)) {
+        let mut clients = clients(Start::Configured);
+        let text = format!(
+            "[[fault]]\ndo = \"degrade\"\nat = \"0 s\"\nport = \"c\"\nwidth = \"{width}\"\nspeed = \"{speed}\"\n"
+        );
+        let mut faults = timetable(&clients, &text).unwrap();
+        run_to(&mut clients, &mut faults, at_us(300));
+        let rate = gbps(&mut clients, &mut faults, 300);
+        let lanes = width.lanes().min(4) as f64;
+        let lanes = if lanes < 4.0 { 1.0 } else { lanes };
+        prop_assert!(rate <= lanes * 4.1, "{rate} with {width} {speed}");
+    }
+}
