@@ -32,6 +32,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
     assert listed == [
         *("example", "validate", "show", "schema", "run", "sweep", "plot", "view"),
         *("compare", "reproduce"),
+        "whatif",
         *("emulate", "route", "ctl"),
         "dcms",
     ]
@@ -40,6 +41,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
         "Options",
         "Simulate",
         "Compare and reproduce",
+        "Plan",
         "Live fabric",
         "Real subnet",
     ]

@@ -6,6 +6,7 @@ that is not run has its reason here.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import tomllib
@@ -13,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from silvan.example_files import examples
+import silvan
+from silvan.emulation import Emulation
+from silvan.example_files import example, examples
 from tests.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,6 +40,7 @@ NOT_RUN = {
     ("emulator.md", "silvan emulate incast.toml "): _FABRIC,
     ("emulator.md", "silvan example incast"): _FABRIC,
     ("emulator.md", "silvan ctl status"): _FABRIC,
+    ("emulator.md", "- run: sudo"): "a step of another project's continuous integration",
     ("emulator.md", "silvan route"): "needs OpenSM: tests/emulator/test_route.py",
     ("emulator.md", "Switch 0x"): "what a file of tables looks like",
     ("first-steps.md", "error:"): _OUTPUT,
@@ -104,6 +108,10 @@ def check_toml(text: str, folder: Path, command: Command) -> None:
         return
     path = folder / "block.toml"
     path.write_text(text)
+    if "fault" in document:
+        incast = silvan.Scenario.from_file(example("incast").path)
+        with Emulation(incast, sockname=f"test-guide-{os.getpid()}", faults=path, paused=True):
+            return
     outcome = command("validate", path, cwd=folder)
     assert outcome.status == 0, f"{text}\n{outcome.stderr}"
 

@@ -23,6 +23,27 @@ INSTALL = "apt-get install opensm infiniband-diags libumad2sim0"
 _SECONDS = 600
 
 
+def environment(emulation: Emulation, folder: Path, host: str | None = None) -> dict[str, str]:
+    """Give the environment of a program that sees a fabric as hardware.
+
+    Parameters
+    ----------
+    emulation : Emulation
+        The fabric.
+    folder : Path
+        For OpenSM's files.
+    host : str, optional
+        The host or switch to attach it to.
+
+    Returns
+    -------
+    dict
+        All variables, those of this process included.
+    """
+    variables = os.environ | emulation.attach(host)
+    return variables | {"PATH": _PATH, "OSM_CACHE_DIR": str(folder), "OSM_TMP_DIR": str(folder)}
+
+
 @contextmanager
 def attached(
     emulation: Emulation,
@@ -60,13 +81,11 @@ def attached(
     EmulationError
         If the program is not installed.
     """
-    environment = os.environ | emulation.attach(host)
-    environment |= {"PATH": _PATH, "OSM_CACHE_DIR": str(folder), "OSM_TMP_DIR": str(folder)}
     try:
         process = subprocess.Popen(
             words,
             cwd=folder,
-            env=environment,
+            env=environment(emulation, folder, host),
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,

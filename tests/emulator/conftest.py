@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import pytest
 
 import silvan
 from silvan.emulation import Emulation
-from tests.needs import PATH
+from silvan.testing import RunningFabric
 
 REAL_TOOLS = pytest.mark.needs("opensm", "infiniband-diags", "ibsim-utils")
 """For tests that run OpenSM or a program of infiniband-diags in a live fabric."""
@@ -40,41 +38,15 @@ routing = "min-hop"
 """Two switches with two cables between them, two hosts each, no traffic."""
 
 
-@dataclass
-class Fabric:
-    """A running fabric, and a folder for what tools leave behind."""
-
-    emulation: Emulation
-    folder: Path
-
-    def popen(self, *words: str | Path, host: str | None = None) -> subprocess.Popen[str]:
-        """Start a tool."""
-        environment = os.environ | self.emulation.attach(host)
-        environment |= {
-            "PATH": PATH,
-            "OSM_CACHE_DIR": str(self.folder),
-            "OSM_TMP_DIR": str(self.folder),
-        }
-        return subprocess.Popen(
-            [str(word) for word in words],
-            cwd=self.folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+class Fabric(RunningFabric):
+    """A running fabric, with what tests read from tools."""
 
     def tool(self, *words: str | Path, host: str | None = None, status: int = 0) -> str:
         """Run a tool, check how it ends, and give what it prints."""
-        with self.popen(*words, host=host) as process:
-            try:
-                out, errors = process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
-        assert process.returncode == status, f"{words}: {process.returncode}\n{out}\n{errors}"
-        return out
+        done = self.run(*words, host=host, check=False)
+        printed = f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == status, printed
+        return done.stdout
 
     def values(self, *words: str | Path, host: str | None = None) -> dict[str, str]:
         """Run a tool that prints ``Name:....value`` lines, and give them by name."""

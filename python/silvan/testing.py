@@ -1,0 +1,206 @@
+"""A pytest fixture: emulated fabrics, for the tests of programs that use InfiniBand.
+
+Import it where pytest finds fixtures, in ``conftest.py`` or the test's own file::
+
+    from silvan.testing import fabric
+
+    def test_exporter(fabric):
+        running = fabric("two-tier.toml", opensm=True, faults="flapping.toml")
+        assert "leaf-00" in running.run("ibnetdiscover").stdout
+
+Each fabric ends with its test. The tools are those of Debian's packages ``opensm``,
+``infiniband-diags`` and ``libumad2sim0``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from silvan.emulation import Emulation
+from silvan.errors import EmulationError
+from silvan.live_programs import INSTALL, environment
+from silvan.live_programs import opensm as managed
+from silvan.scenario import Scenario
+
+__all__ = ["FabricFactory", "RunningFabric", "fabric"]
+
+_NUMBERS = itertools.count(1)
+
+
+class RunningFabric:
+    """An emulated fabric, and a folder for what tools leave behind.
+
+    Parameters
+    ----------
+    emulation : Emulation
+        The fabric.
+    folder : Path
+        Current folder of the tools.
+    """
+
+    def __init__(self, emulation: Emulation, folder: Path) -> None:
+        self.emulation = emulation
+        self.folder = folder
+
+    def environment(self, host: str | None = None) -> dict[str, str]:
+        """Give the environment of a program that sees the fabric as hardware.
+
+        Parameters
+        ----------
+        host : str, optional
+            The host or switch to attach it to; by default the first host.
+
+        Returns
+        -------
+        dict
+            All variables, those of this process included.
+        """
+        return environment(self.emulation, self.folder, host)
+
+    def popen(self, *words: str | Path, host: str | None = None) -> subprocess.Popen[str]:
+        """Start a program that sees the fabric, with pipes for what it prints.
+
+        Raises
+        ------
+        EmulationError
+            If it is not installed.
+        """
+        try:
+            return subprocess.Popen(
+                [str(word) for word in words],
+                cwd=self.folder,
+                env=self.environment(host),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        except FileNotFoundError as error:
+            raise EmulationError(f"{words[0]} is not installed", INSTALL) from error
+
+    def run(
+        self,
+        *words: str | Path,
+        host: str | None = None,
+        check: bool = True,
+        timeout_s: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program that sees the fabric to its end.
+
+        Parameters
+        ----------
+        *words : str or Path
+            The program and its arguments.
+        host : str, optional
+            The host or switch to attach it to; by default the first host.
+        check : bool
+            Whether another exit status than 0 is an error.
+        timeout_s : float
+            Longest time in seconds.
+
+        Returns
+        -------
+        subprocess.CompletedProcess
+            Exit status and text.
+
+        Raises
+        ------
+        EmulationError
+            If it is not installed.
+        subprocess.CalledProcessError
+            If it fails; notes of the error have what it printed.
+        subprocess.TimeoutExpired
+            If it does not end in time; it is killed.
+        """
+        with self.popen(*words, host=host) as process:
+            try:
+                out, errors = process.communicate(timeout=timeout_s)
+            except BaseException:
+                process.kill()
+                raise
+        done = subprocess.CompletedProcess(process.args, process.returncode, out, errors)
+        if check and done.returncode:
+            failed = subprocess.CalledProcessError(done.returncode, done.args, out, errors)
+            failed.add_note(f"{out}\n{errors}")
+            raise failed
+        return done
+
+    def control(self, do: str, **arguments: Any) -> Any:
+        """Send a command, such as ``cut`` or ``status``; see :func:`silvan.emulation.control`."""
+        return self.emulation.control(do, **arguments)
+
+
+class FabricFactory(Protocol):
+    """What the fixture gives: a call starts a fabric that ends with the test."""
+
+    def __call__(
+        self,
+        scenario: Scenario | str | os.PathLike[str],
+        *,
+        overrides: Mapping[str, Any] | None = None,
+        opensm: bool = False,
+        **options: Any,
+    ) -> RunningFabric:
+        """Start a fabric.
+
+        Parameters
+        ----------
+        scenario : Scenario or path
+            What to emulate.
+        overrides : mapping, optional
+            Values in place of those of the file, by key, such as ``{"run.seed": 2}``.
+        opensm : bool
+            Whether OpenSM manages it; the call returns when the subnet is up.
+        **options
+            Passed to :class:`~silvan.emulation.Emulation`: ``faults``, ``time_scale``, ``blank``,
+            ``host`` ...
+
+        Returns
+        -------
+        RunningFabric
+            The fabric.
+
+        Raises
+        ------
+        ScenarioError
+            If the scenario or the file of faults does not hold.
+        EmulationError
+            If the fabric or OpenSM does not start.
+        """
+        ...
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> Iterator[FabricFactory]:
+    """Start emulated fabrics that end with the test; see :class:`FabricFactory`."""
+    with ExitStack() as stack:
+
+        def start(
+            scenario: Scenario | str | os.PathLike[str],
+            *,
+            overrides: Mapping[str, Any] | None = None,
+            opensm: bool = False,
+            **options: Any,
+        ) -> RunningFabric:
+            if not isinstance(scenario, Scenario):
+                scenario = Scenario.from_file(Path(scenario), overrides=overrides)
+            elif overrides:
+                scenario = scenario.override(overrides)
+            number = next(_NUMBERS)
+            folder = tmp_path / f"fabric-{number}"
+            folder.mkdir()
+            options.setdefault("sockname", f"silvan-test-{os.getpid()}-{number}")
+            emulation = stack.enter_context(Emulation(scenario, **options))
+            if opensm:
+                stack.enter_context(managed(emulation, folder))
+            return RunningFabric(emulation, folder)
+
+        yield start

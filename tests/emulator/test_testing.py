@@ -1,0 +1,121 @@
+"""The fixture for tests of programs that use InfiniBand, and faults from files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.errors import EmulationError, ScenarioError
+from silvan.example_files import copy_example, example
+from silvan.testing import FabricFactory, fabric
+from tests.conftest import Command
+from tests.emulator.conftest import LINE, REAL_TOOLS, values
+
+__all__ = ["fabric"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FAULTS = """\
+[[fault]]
+do = "degrade"
+at = "0 s"
+port = "left:5"
+width = "1x"
+
+[[fault]]
+do = "symbol-errors"
+at = "0 s"
+port = "right:8"
+per-second = 1e6
+"""
+
+
+@REAL_TOOLS
+@pytest.mark.slow
+def test_tools_see_the_faults_of_a_file(fabric: FabricFactory, tmp_path: Path) -> None:
+    faults = tmp_path / "faults.toml"
+    faults.write_text(FAULTS)
+    (tmp_path / "line.toml").write_text(LINE)
+    running = fabric(tmp_path / "line.toml", opensm=True, faults=faults)
+    # OpenSM has made the link Active at its lower width; iblinkinfo says what it could be.
+    links = running.run("iblinkinfo", "-l").stdout
+    slow = [line for line in links.splitlines() if '"left"' in line and re.search(r"\b5\[", line)]
+    assert len(slow) == 1
+    assert re.search(r"1X .*Active/.*Could be 4X", slow[0])
+    right = re.search(r"(\d+)\s+8\[  \].*\"left\"", links)
+    assert right is not None
+    counters = values(running.run("perfquery", right[1], "8").stdout)
+    assert int(counters["SymbolErrorCounter"]) > 0
+    # By hand: as new.
+    running.control("restore", port="left:5")
+    assert running.control("status")["links_down"] == []
+
+
+@REAL_TOOLS
+@pytest.mark.slow
+def test_what_the_guide_shows_runs(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guide" / "emulator.md").read_text()
+    blocks = dict(re.findall(r"^```(toml|python)\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL))
+    (tmp_path / "faults.toml").write_text(blocks["toml"])
+    (tmp_path / "test_mine.py").write_text(blocks["python"])
+    copy_example(example("incast"), tmp_path)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+
+
+@REAL_TOOLS
+@pytest.mark.slow
+def test_failures_of_a_tool_are_errors(fabric: FabricFactory) -> None:
+    running = fabric(silvan.Scenario.from_toml(LINE))
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        running.run("perfquery", "40000")
+    assert failed.value.returncode > 0
+    assert "40000" in "".join(failed.value.__notes__)
+    assert running.run("perfquery", "40000", check=False).returncode > 0
+    with pytest.raises(EmulationError, match="is not installed"):
+        running.run("no-such-tool")
+
+
+def test_several_fabrics_run_at_once_and_end_with_the_test(fabric: FabricFactory) -> None:
+    scenario = silvan.Scenario.from_toml(LINE)
+    one, two = fabric(scenario), fabric(scenario, overrides={"run.seed": 7}, blank=True)
+    assert one.emulation.sockname != two.emulation.sockname
+    assert one.control("status")["ports_not_active"] == []
+    assert two.control("status")["ports_not_active"] != []
+
+
+def test_a_file_of_faults_that_does_not_hold_is_refused(
+    fabric: FabricFactory, tmp_path: Path
+) -> None:
+    faults = tmp_path / "faults.toml"
+    faults.write_text('[[fault]]\ndo = "cut"\nat = "1 s"\nport = "lefd:5"\n')
+    with pytest.raises(ScenarioError, match=r"faults.toml:4.*there is no port"):
+        fabric(silvan.Scenario.from_toml(LINE), faults=faults)
+    with pytest.raises(FileNotFoundError):
+        fabric(silvan.Scenario.from_toml(LINE), faults=tmp_path / "other.toml")
+
+
+@pytest.mark.slow
+def test_an_example_is_emulated_without_a_file(command: Command, tmp_path: Path) -> None:
+    done = command("emulate", "--example", "incast", "--no-opensm", "--", "true")
+    assert done.status == 0
+    assert command("emulate", "--example", "incats", "--", "true").status == 2
+    refused = command("emulate", "--example", "all-reduce", "--", "true")
+    assert refused.status == 2
+    assert command("emulate").status == 2
+    faults = tmp_path / "faults.toml"
+    faults.write_text('[[fault]]\ndo = "slow"\nat = "0 s"\nhost = "host-0000"\nrate = "1 Gbit/s"\n')
+    words = ("emulate", "--example", "incast", "--faults", str(faults), "--no-opensm")
+    done = command(*words, "--", "sleep", "0.5")
+    assert "at 0.000000 s: slow receiver host-0000" in done.stderr
+    faults.unlink()
+    missing = command(*words, "--", "true")
+    assert missing.status == 2
+    assert "faults.toml" in missing.stderr
