@@ -94,7 +94,7 @@ def what_if(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Judge a fabric under each routing engine of OpenSM, and with something failed or added.
+    """Judge a fabric under each routing engine of OpenSM.
 
     OpenSM routes the fabric by each engine. Each row of the table states whether the routes connect
     all hosts without loops and deadlocks, how evenly they use the cables, their effective bisection
