@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
@@ -225,13 +226,14 @@ def live_page(browser: Browser) -> Iterator[Callable[[str], Page]]:
     pages = []
 
     def opened(address: str) -> Page:
+        own = address.partition("#")[0]
         page = browser.new_page(viewport={"width": 1200, "height": 800})
         pages.append(page)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on(
             "request",
-            lambda request: None if address in request.url else complaints.append(request.url),
+            lambda request: None if own in request.url else complaints.append(request.url),
         )
         page.goto(address)
         page.get_by_text("connected", exact=True).wait_for()
@@ -268,7 +270,8 @@ def samples(page: Page) -> int:
 def test_page_follows_until_one_goes_back(
     live: tuple[Emulation, str], live_page: Callable[[str], Page]
 ) -> None:
-    page = live_page(live[1])
+    # What an address selects is there before the first sample.
+    page = live_page(live[1] + "#select=node:host-0004")
     first = now_ms(page)
     wait_until(page, lambda: now_ms(page) > first)
     button = page.get_by_role("button", name="Live")
@@ -300,6 +303,13 @@ def test_tree_of_a_cut_cable_appears(live_page: Callable[[str], Page], tmp_path:
             assert emulation.control("cut", port="left:5")["peer"] == "right:6"
             events = page.locator("p.events")
             wait_until(page, lambda: "left:5 down" in events.inner_text())
+            # Both ends of the cable are marked on the map, and explained.
+            expect(page.get_by_text("cable down", exact=True)).to_be_visible()
+            with page.expect_download() as download:
+                page.get_by_role("button", name="SVG").click()
+            drawing = Path(download.value.path()).read_text("utf-8")
+            crosses = re.findall(r'<path d="M[\d. -]+l([\d.]+) \1m0 -\1l-\1 \1"', drawing)
+            assert len(crosses) == 2
             # OpenSM sends both flows over the other cable, which is too slow for them.
             wait_until(page, lambda: ranking.locator("tbody tr").count() > 0)
             ((root,), ports) = fabric.sample().columns["root_row"], fabric.tables()["ports"]

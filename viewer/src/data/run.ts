@@ -250,6 +250,11 @@ export class Run {
     return Math.max(0, upperBound(this.treeTimes, time) - 1);
   }
 
+  /** Ports whose cable is down at an instant, by row; known of live fabrics. */
+  downRows(_time: number): ArrayLike<number> {
+    return [];
+  }
+
   /** Length of an interval in picoseconds. */
   interval(sample: number): number {
     return this.times[sample] - (sample > 0 ? this.times[sample - 1] : 0);

@@ -28,7 +28,8 @@ export class History {
   private byClass: Float64Array[] = [];
   private spare: Record<string, Float32Array> = {};
   private whole: Record<string, Float32Array> = {};
-  private down = new Set<number>();
+  /** Rows of the ports whose link is down, at each sample. */
+  down: ArrayLike<number>[] = [];
   /** Limits of each sample: source, destination, SL and CCTI of each flow. */
   private limited: Message["columns"][] = [];
   private known: FlowLimits | null = null;
@@ -91,7 +92,8 @@ export class History {
     this.treeCount = append(this.treeCount, forest.trees.length);
     const bytes = forest.trees.reduce((sum, tree) => sum + tree.queued, 0);
     this.treeBytes = append(this.treeBytes, bytes);
-    this.addEvents(new Set(columns.down_rows), time);
+    this.addEvents(new Set(columns.down_rows), new Set(Array.from(this.down.at(-1) ?? [])), time);
+    this.down = [...this.down.slice(dropped), columns.down_rows];
     this.limited = [...this.limited.slice(dropped), columns];
     this.known = null;
     if (dropped) this.trees.forget(this.times[0]);
@@ -124,14 +126,11 @@ export class History {
     });
   }
 
-  private addEvents(down: Set<number>, time: number): void {
+  private addEvents(down: Set<number>, before: Set<number>, time: number): void {
     const changes = [
-      ...[...down]
-        .filter((row) => !this.down.has(row))
-        .map((row) => `${this.names.port(row)} down`),
-      ...[...this.down].filter((row) => !down.has(row)).map((row) => `${this.names.port(row)} up`),
+      ...[...down].filter((row) => !before.has(row)).map((row) => `${this.names.port(row)} down`),
+      ...[...before].filter((row) => !down.has(row)).map((row) => `${this.names.port(row)} up`),
     ];
-    this.down = down;
     const from = this.times[0];
     this.events = [
       ...this.events.filter((event) => event.time >= from),

@@ -47,6 +47,10 @@ export class LiveRun extends Run {
     return this.history.lengths[sample];
   }
 
+  override downRows(time: number): ArrayLike<number> {
+    return this.times.length ? this.history.down[this.sampleAt(time)] : [];
+  }
+
   override forest(sample: number): Forest | null {
     return this.history.forests[sample] ?? null;
   }

@@ -65,6 +65,8 @@ const MOST_CURVED = 6000;
 const FEW_HOSTS = 64;
 const MOST_NAMED_TREES = 40;
 const STEPS = 64;
+// Half of them are painted of a cable that is down.
+const DASHES = 24;
 
 /** The geometry of a run in a layout; instants and selections are drawn with it. */
 export class SceneMaker {
@@ -102,12 +104,13 @@ export class SceneMaker {
     return {
       cables: isMeasured ? this.measured(time, colourBy, theme) : this.quiet(theme),
       branches: isMeasured ? NONE : this.branches(forest, theme),
-      chosen: this.chosen(forest, theme, selection),
+      chosen: this.chosen(forest, theme, selection, this.run.downRows(time)),
       ...this.still(theme),
       moving: [
         ...this.senders(forest, theme),
         ...this.roots(forest, theme),
         ...this.rings(forest, theme, selection),
+        ...this.down(time, theme),
       ],
       labels: this.treeNames(forest),
     };
@@ -157,11 +160,27 @@ export class SceneMaker {
     return painted(cables, (row) => looks.get(row)!, 1);
   }
 
-  private chosen(forest: Forest | null, theme: Theme, selection: Selection | null): Strokes {
+  /** What holds up the selection; cables that are down are dashed. */
+  private chosen(
+    forest: Forest | null,
+    theme: Theme,
+    selection: Selection | null,
+    down: ArrayLike<number>,
+  ): Strokes {
     const rows = this.run.held(forest, selection);
-    if (!rows.length) return NONE;
+    if (!rows.length && !down.length) return NONE;
     const look = strokeLook(theme.accent, selection?.kind === "tree" ? 1 : 2.2);
-    return painted(cablesOf(this.layout, rows, this.pieces), () => look, 1);
+    const solid = cablesOf(this.layout, rows, this.pieces);
+    const dashes = piecesOf(
+      Array.from(down).flatMap((row) => {
+        const line = cut(this.layout, row, DASHES);
+        const starts = line.slice(0, -1).filter((_, at) => at % 2 === 0);
+        return starts.map((start, at) => ({ row, line: [start, line[2 * at + 1]] }));
+      }),
+    );
+    const looks = new Uint32Array(solid.length + dashes.length).fill(look);
+    looks.fill(strokeLook(theme.ink, 1.6), solid.length);
+    return { cables: joined(solid, dashes), looks, opacity: 1 };
   }
 
   /** Hosts and switches, the same at all instants. */
@@ -214,6 +233,14 @@ export class SceneMaker {
       colour: this.colourOf(tree.tree, theme),
       look: LOOKS.root,
     }));
+  }
+
+  /** Crosses on the cables that are down, one for each direction, where few cables cross. */
+  private down(time: number, theme: Theme): Mark[] {
+    return Array.from(this.run.downRows(time), (row) => {
+      const [x, y] = cut(this.layout, row, DASHES)[DASHES / 4];
+      return { x, y, colour: theme.ink, look: LOOKS.down };
+    });
   }
 
   private treeNames(forest: Forest | null): Label[] {
@@ -270,7 +297,33 @@ export class SceneMaker {
 
 /** Cut the cables of some ports into pieces, in the order of the ports. */
 export function cablesOf(layout: Layout, rows: readonly number[], pieces: number): Cables {
-  const lines = rows.map((row) => curve(layout, row, pieces));
+  return piecesOf(rows.map((row) => ({ row, line: curve(layout, row, pieces) })));
+}
+
+/** Points of a port's cable, as many for a straight one as for a curve. */
+function cut(layout: Layout, row: number, pieces: number): [number, number][] {
+  const line = curve(layout, row, pieces);
+  if (line.length > 2) return line;
+  const [[x0, y0], [x1, y1]] = line;
+  return Array.from({ length: pieces + 1 }, (_, at) => {
+    const part = at / pieces;
+    return [x0 + part * (x1 - x0), y0 + part * (y1 - y0)];
+  });
+}
+
+function joined(first: Cables, second: Cables): Cables {
+  if (!second.length) return first;
+  const ends = new Float32Array(4 * (first.length + second.length));
+  ends.set(first.ends);
+  ends.set(second.ends, 4 * first.length);
+  const of = new Uint32Array(first.length + second.length);
+  of.set(first.of);
+  of.set(second.of, first.length);
+  return { length: of.length, ends, of };
+}
+
+function piecesOf(cables: { row: number; line: [number, number][] }[]): Cables {
+  const lines = cables.map(({ line }) => line);
   const length = lines.reduce((sum, line) => sum + line.length - 1, 0);
   const ends = new Float32Array(4 * length);
   const of = new Uint32Array(length);
@@ -281,7 +334,7 @@ export function cablesOf(layout: Layout, rows: readonly number[], pieces: number
       ends[4 * at + 1] = line[piece][1];
       ends[4 * at + 2] = line[piece + 1][0];
       ends[4 * at + 3] = line[piece + 1][1];
-      of[at] = rows[index];
+      of[at] = cables[index].row;
     }
   });
   return { length, ends, of };

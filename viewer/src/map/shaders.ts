@@ -102,6 +102,10 @@ void main() {
     away = abs(length(at) - v_radius + thick) - thick;
   }
   else if (v_kind < 2.5) away = max(abs(at.x), abs(at.y)) - v_radius;
+  else if (v_kind > 3.5) {
+    float aside = 0.7071 * abs(abs(at.x) - abs(at.y)) - max(1.0, 0.16 * v_radius);
+    away = max(aside, max(abs(at.x), abs(at.y)) - v_radius);
+  }
   else away = star(vec2(at.x, -at.y), v_radius);
   float alpha = clamp(0.5 - away, 0.0, 1.0);
   if (alpha <= 0.0) discard;

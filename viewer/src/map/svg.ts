@@ -115,6 +115,12 @@ function drawn(
     const text = points.map((point) => point.map((value) => digits(value, 5)).join(",")).join(" ");
     return `<polygon points="${text}" fill="${colour}"/>`;
   }
+  if (mark.look.kind === Kind.Cross) {
+    const [left, top] = [Number(x(mark.x)) - radius, Number(y(mark.y)) - radius];
+    const [side, thick] = [digits(2 * radius, 4), digits(Math.max(2, 0.32 * radius), 3)];
+    const path = `M${digits(left, 6)} ${digits(top, 6)}l${side} ${side}m0 -${side}l-${side} ${side}`;
+    return `<path d="${path}" stroke="${colour}" stroke-width="${thick}"/>`;
+  }
   const at = `cx="${x(mark.x)}" cy="${y(mark.y)}"`;
   if (mark.look.kind === Kind.Disc) return `<circle ${at} r="${digits(radius)}" fill="${colour}"/>`;
   const thick = 2 * Math.max(1.2, 0.15 * radius);

@@ -14,6 +14,7 @@ export const enum Kind {
   Ring,
   Square,
   Star,
+  Cross,
 }
 
 /** Look of a mark: radius in units of the map, and the least and the largest in pixels. */
@@ -30,6 +31,7 @@ export const LOOKS = {
   contributor: { kind: Kind.Disc, radius: 0.105, least: 1.8, most: 7.5 },
   victim: { kind: Kind.Ring, radius: 0.125, least: 2.6, most: 9 },
   root: { kind: Kind.Star, radius: 0.26, least: 8, most: 13 },
+  down: { kind: Kind.Cross, radius: 0.2, least: 6, most: 11 },
   ring: { kind: Kind.Ring, radius: 0.34, least: 9, most: 16 },
 } satisfies Record<string, Look>;
 

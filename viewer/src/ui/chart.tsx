@@ -105,7 +105,7 @@ export function Chart(props: ChartProps) {
                 values: (_: uPlot, places: number[]) => places.map((place) => names[place]),
               }
             : { ...axis, label: xLabel },
-          { ...axis, label: yLabel, size: 46, values: shortened },
+          { ...axis, label: yLabel, size: 46, values: shortened, space: height < FLAT ? 14 : 30 },
           ...(rightLabel
             ? [
                 {
@@ -113,6 +113,7 @@ export function Chart(props: ChartProps) {
                   label: rightLabel,
                   size: 46,
                   values: shortened,
+                  space: height < FLAT ? 14 : 30,
                   scale: "right",
                   side: 1 as const,
                   grid: { show: false },
@@ -285,6 +286,8 @@ function pathsOf(line: Line): uPlot.Series.PathBuilder | undefined {
   return line.steps ? uPlot.paths.stepped!({ align: 1 }) : undefined;
 }
 
+// Charts of fewer pixels have their marks closer.
+const FLAT = 120;
 // Pixels of a letter of a name below a chart.
 const LETTER = 7;
 // Pixels that names have next to each other.

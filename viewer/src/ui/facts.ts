@@ -36,6 +36,9 @@ function portFacts(run: Run, row: number, time: number, forest: Forest | null): 
   const peer = run.peerNode(row);
   const facts: [string, string][] = [
     ["to", peer < 0 ? "nothing" : run.portName(run.peer[row])],
+    ...(Array.from(run.downRows(time)).includes(row)
+      ? [["cable", "down"] as [string, string]]
+      : []),
     ...sampled(run, row, time),
   ];
   const place = forest ? forest.rows.indexOf(row) : -1;
@@ -80,7 +83,8 @@ export function flowName(run: Run, source: number, destination: number): string 
 
 /** Values of the port series in the interval around an instant. */
 function sampled(run: Run, row: number, time: number): [string, string][] {
-  if (!run.series) return [];
+  // A live page has no samples at first.
+  if (!run.series || !run.times.length) return [];
   const sample = run.sampleAt(time);
   const at = row * run.times.length + sample;
   const interval = run.interval(sample);
@@ -142,10 +146,8 @@ function nodeFacts(
   const uplink = run.portsOf(node)[0];
   if (uplink !== undefined) facts.push(...sampled(run, uplink, time));
   const down = uplink === undefined ? undefined : run.peer[uplink];
-  if (down !== undefined && down < run.ports && run.series) {
-    const [, received] = sampled(run, down, time)[0];
-    facts.push(["receives", received]);
-  }
+  const received = down !== undefined && down < run.ports ? sampled(run, down, time)[0] : undefined;
+  if (received) facts.push(["receives", received[1]]);
   forest?.hosts.forEach((host, place) => {
     if (host !== node) return;
     const words: string[] = [];

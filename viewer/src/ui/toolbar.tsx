@@ -145,6 +145,14 @@ export function Legend() {
         </svg>
         host with victims
       </li>
+      {run.downRows(state.panelTime.value).length > 0 && (
+        <li>
+          <svg width="12" height="12" aria-hidden="true">
+            <path d="M2 2l8 8m0-8l-8 8" stroke={ink} stroke-width="2.4" />
+          </svg>
+          cable down
+        </li>
+      )}
     </ul>
   );
 }
