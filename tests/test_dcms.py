@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,12 @@ def test_the_unit_calls_the_command_as_it_is(command: Command) -> None:
         for option in re.findall(r"--\w+", call):
             assert option in options
     assert any("--restore" in call for call in calls)
+
+
+@pytest.mark.needs("systemd")
+def test_the_unit_has_few_rights() -> None:
+    unit = ROOT / "examples" / "silvan-dcms.service"
+    words = ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(unit)]
+    # The threshold is in tenths.
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout.splitlines()[-1]
