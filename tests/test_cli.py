@@ -34,7 +34,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
         *("compare", "reproduce"),
         "whatif",
         *("emulate", "route", "ctl"),
-        "dcms",
+        *("diagnose", "dcms"),
     ]
     panels = re.findall(r"^([A-Z][a-z ]+):$", outcome.stdout, re.MULTILINE)
     assert panels == [

@@ -17,6 +17,8 @@ __all__ = [
     "RunOutput",
     "Scenario",
     "collective",
+    "diagnose_dumps",
+    "diagnose_subnet",
     "latency_percentile_resolution",
     "parse_quantity",
     "pft_injection_rate",
@@ -104,6 +106,24 @@ class Manager:
     def join(self) -> int: ...
     @staticmethod
     def example(time_scale: float | None = None) -> str: ...
+
+def diagnose_dumps(
+    *,
+    topology: str,
+    routes: str | None,
+    before: str,
+    after: str,
+    interval_ps: int,
+    tick_ps: int,
+) -> tuple[str, list[tuple[str, str]]]: ...
+def diagnose_subnet(
+    *,
+    device: str | None,
+    port: int,
+    interval_ps: int,
+    tick_ps: int,
+    time_scale: float,
+) -> str: ...
 
 @final
 class Emulation:

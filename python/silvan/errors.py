@@ -228,6 +228,10 @@ class ManagerError(SilvanError):
     """A congestion manager of a real subnet that cannot start, or cannot go on."""
 
 
+class DiagnosisError(SilvanError):
+    """A subnet that cannot be diagnosed: no access, or files that cannot be used."""
+
+
 class UnsupportedSystemError(SilvanError):
     """A part of silvan that this operating system cannot run."""
 

@@ -39,6 +39,21 @@ pub struct SwitchPort {
     pub words_per_second: u64,
     /// What it is cabled to.
     pub peer: Peer,
+    /// What it has answered, all zeros if it has not.
+    pub info: PortInfo,
+}
+
+/// A port of an adapter or router, by the switch port that it is cabled to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdapterPort {
+    /// NodeGUID of the switch, and the port there.
+    pub switch: (Guid, PortNumber),
+    /// NodeGUID of the adapter.
+    pub guid: Guid,
+    /// PortGUID.
+    pub port_guid: Guid,
+    /// Its number on the adapter.
+    pub number: PortNumber,
 }
 
 /// A switch.
@@ -74,6 +89,8 @@ pub struct Subnet {
     pub switches: Vec<Switch>,
     /// NodeDescriptions of adapters and routers.
     pub hosts: BTreeMap<Guid, String>,
+    /// Ports of adapters and routers, by the switch ports that they are cabled to.
+    pub adapters: Vec<AdapterPort>,
     /// Whether all that was asked has answered, without contradictions.
     pub is_complete: bool,
 }
@@ -91,6 +108,7 @@ struct Discovery {
     paths: Vec<Vec<u8>>,
     location: BTreeMap<Guid, usize>,
     hosts: BTreeMap<Guid, String>,
+    adapters: BTreeMap<(Guid, PortNumber), AdapterPort>,
     is_complete: bool,
 }
 
@@ -137,6 +155,7 @@ pub fn discover<T: Transport>(client: &mut Client<T>) -> Result<Option<Subnet>, 
         paths: Vec::new(),
         location: BTreeMap::new(),
         hosts: BTreeMap::new(),
+        adapters: BTreeMap::new(),
         is_complete: true,
     };
     let mut probes = if info.node_type == NodeType::SWITCH {
@@ -168,6 +187,7 @@ impl Discovery {
             is_active: false,
             words_per_second: 0,
             peer: Peer::Unknown,
+            info: PortInfo::default(),
         };
         // Port 255 means all ports, and is none.
         let ports = usize::from(info.num_ports.min(254));
@@ -216,6 +236,16 @@ impl Discovery {
             let info = NodeInfo::parse(&answer.data());
             if info.node_type != NodeType::SWITCH {
                 self.connect(probe.from, probe.port, Peer::Host(info.node_guid));
+                if let Some(from) = probe.from {
+                    let switch = (self.switches[from].guid, probe.port);
+                    let adapter = AdapterPort {
+                        switch,
+                        guid: info.node_guid,
+                        port_guid: info.port_guid,
+                        number: info.local_port,
+                    };
+                    self.adapters.insert(switch, adapter);
+                }
                 if let Entry::Vacant(location) = self.hosts.entry(info.node_guid) {
                     location.insert(String::new());
                     hosts.push((info.node_guid, probe.path.clone()));
@@ -343,6 +373,7 @@ impl Discovery {
         let record = &mut switch.ports[location];
         record.is_active = info.port_state == PortState::ACTIVE;
         record.words_per_second = words_per_second(&info);
+        record.info = info;
         if info.port_state == PortState::DOWN {
             return None;
         }
@@ -395,6 +426,7 @@ impl Discovery {
             local,
             switches: self.switches,
             hosts: self.hosts,
+            adapters: self.adapters.into_values().collect(),
             is_complete: self.is_complete,
         }
     }

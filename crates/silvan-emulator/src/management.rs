@@ -1,8 +1,8 @@
 //! The management plane without sockets and clock.
 
-use silvan_core::Span;
-use silvan_model::Engines;
-use silvan_model::InvariantError;
+use silvan_core::{Bytes, Span};
+use silvan_fabric::Fabric;
+use silvan_model::{Engines, Forest, InvariantError};
 use silvan_scenario::Scenario;
 
 use crate::clients::{Clients, ControlAction};
@@ -89,6 +89,27 @@ impl ManagementPlane {
         self.clients.expire();
         self.clients.flush_traps();
         Ok(())
+    }
+
+    /// Loses this part of all datagrams from now on, 0 to 1.
+    pub fn lose(&mut self, share: f64, seed: u64) {
+        self.clients.loss.set(share, seed);
+    }
+
+    /// Nodes and cables.
+    pub fn fabric(&self) -> &Fabric {
+        &self.clients.subnet.fabric
+    }
+
+    /// The congestion trees of this instant, with roots for which at least `threshold` bytes wait.
+    pub fn forest(&self, threshold: Bytes) -> Forest {
+        self.clients.subnet.plane.engine.forest(threshold)
+    }
+
+    /// Payload in bytes that the flows and other classes of traffic have delivered, by name.
+    pub fn delivered(&self) -> Vec<(String, u64)> {
+        let flows = self.clients.subnet.plane.flows().into_iter();
+        flows.map(|(name, _, bytes)| (name, bytes)).collect()
     }
 
     /// Checks that bytes, credits and queues of the data plane add up.

@@ -97,6 +97,14 @@ pub fn emulator_error(py: Python<'_>, error: &EmulatorError) -> PyErr {
     }
 }
 
+/// A subnet that cannot be diagnosed.
+pub fn diagnosis_error(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
+    match class(py, "DiagnosisError") {
+        Ok(class) => PyErr::from_type(class, (message.to_owned(), hint.map(str::to_owned))),
+        Err(error) => error,
+    }
+}
+
 /// A congestion manager that cannot start or go on: message and hint.
 #[cfg(target_os = "linux")]
 pub fn manager_error(py: Python<'_>, error: &impl std::fmt::Display, hint: &str) -> PyErr {

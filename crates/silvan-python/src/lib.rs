@@ -3,11 +3,12 @@
 //! Nothing is decided here. Scenarios are checked and run by `silvan-scenario`; the Python package
 //! `silvan` wraps what this module gives, and documents it. The stub `_silvan.pyi` next to that
 //! package lists the same names with their types, and is checked against the compiled module.
-//! `Emulation` and `Manager` exist on Linux only.
+//! `Emulation`, `Manager` and `diagnose_subnet` exist on Linux only.
 
 mod column;
 #[cfg(target_os = "linux")]
 mod dcms;
+mod diagnose;
 #[cfg(target_os = "linux")]
 mod emulate;
 mod errors;
@@ -92,6 +93,11 @@ mod _silvan {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::dcms::Manager;
+    #[pymodule_export]
+    use super::diagnose::diagnose_dumps;
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::diagnose::diagnose_subnet;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::emulate::Emulation;

@@ -13,6 +13,7 @@ from silvan.cli import (
     compare,
     ctl,
     dcms,
+    diagnose,
     emulate,
     example,
     inspect,
@@ -75,6 +76,7 @@ app.command("whatif", rich_help_panel=_PLAN)(whatif.what_if)
 app.command("emulate", rich_help_panel=_LIVE)(emulate.emulate)
 app.add_typer(ctl.ctl, name="ctl", rich_help_panel=_LIVE)
 app.command("route", rich_help_panel=_LIVE)(route.route)
+app.command("diagnose", rich_help_panel=_SUBNET)(diagnose.diagnose)
 app.command("dcms", rich_help_panel=_SUBNET)(dcms.dcms)
 
 

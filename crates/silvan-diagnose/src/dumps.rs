@@ -1,0 +1,468 @@
+//! Counters in files of the common tools: text in, readings out.
+//!
+//! | file | recognised by |
+//! |---|---|
+//! | `perfquery`, `perfquery -x`, one after the other for many ports | `# Port counters: Lid 6 port 1` |
+//! | `ibqueryerrors --counters --data --details` | `GUID 0x... port 1: [PortXmitWait == 5]` |
+//! | ibdiagnet's `.db_csv` | `START_PM_INFO` |
+//!
+//! What cannot be understood is an error with its line; what belongs to another fabric is counted, and is an
+//! error if it is much.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use silvan_core::{Guid, IdVec, Length, Lid, MonotonicTime, PortId, PortNumber, Rate, Span};
+use silvan_fabric::import::{self, ImportError};
+use silvan_fabric::routing::{RoutingError, min_hop_balanced};
+use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
+
+use crate::counters::{Counter, PortReading};
+use crate::observation::{Observation, data_rate};
+use crate::report::{Input, Report};
+
+/// A file of another fabric has at least this part of unknown ports.
+const FOREIGN: f64 = 0.1;
+
+/// What is wrong with a dump, in which line, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DumpError {
+    /// The line, counted from 1; `None` if the file as such is wrong.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: &'static str,
+}
+
+impl DumpError {
+    fn new(line: impl Into<Option<usize>>, message: String, hint: &'static str) -> Self {
+        Self {
+            line: line.into(),
+            message,
+            hint,
+        }
+    }
+}
+
+impl fmt::Display for DumpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        write!(f, "{}", self.message)
+    }
+}
+
+impl std::error::Error for DumpError {}
+
+/// Counters of a dump.
+#[derive(Clone, Debug)]
+pub struct Dump {
+    /// By port; empty where the dump has nothing.
+    pub readings: IdVec<PortId, PortReading>,
+    /// Ports that the dump has and the fabric has not.
+    pub foreign: usize,
+}
+
+/// How to find ports by what dumps call them.
+struct Ports<'a> {
+    fabric: &'a Fabric,
+    by_guid: HashMap<(Guid, u8), PortId>,
+    at: MonotonicTime,
+    dump: Dump,
+    known: usize,
+}
+
+/// Reads a dump of any of the formats. All its counters were read at `at`.
+///
+/// # Errors
+///
+/// [`DumpError`] if the file is of no such format, is cut off, or is of another fabric.
+pub fn counters(text: &str, fabric: &Fabric, at: MonotonicTime) -> Result<Dump, DumpError> {
+    let mut ports = Ports::new(fabric, at);
+    let is_perfquery = |line: &str| line.starts_with("# Port ") && line.contains("counters:");
+    if text.lines().any(|line| line.trim_end() == "START_PM_INFO") {
+        csv(text, &mut ports)?;
+    } else if text.lines().any(is_perfquery) {
+        perfquery(text, &mut ports)?;
+    } else if text
+        .lines()
+        .any(|line| line.trim_start().starts_with("GUID 0x"))
+    {
+        query_errors(text, &mut ports)?;
+    } else {
+        return Err(DumpError::new(
+            None,
+            "there are no counters in the file".to_owned(),
+            "give the output of perfquery, of ibqueryerrors --counters --data --details, or ibdiagnet2.db_csv",
+        ));
+    }
+    ports.finish()
+}
+
+impl<'a> Ports<'a> {
+    fn new(fabric: &'a Fabric, at: MonotonicTime) -> Self {
+        let mut by_guid = HashMap::new();
+        for (id, port) in fabric.ports.iter_enumerated() {
+            let node = &fabric.nodes[port.node];
+            let number = node.adapter_port.unwrap_or(port.number).as_u8();
+            by_guid.insert((node.guid, number), id);
+            by_guid.entry((port.guid, number)).or_insert(id);
+        }
+        Self {
+            fabric,
+            by_guid,
+            at,
+            dump: Dump {
+                readings: IdVec::filled(PortReading::default(), fabric.ports.len()),
+                foreign: 0,
+            },
+            known: 0,
+        }
+    }
+
+    fn reading(&mut self, port: Option<PortId>) -> Option<&mut PortReading> {
+        let Some(port) = port else {
+            self.dump.foreign += 1;
+            return None;
+        };
+        self.known += 1;
+        let reading = &mut self.dump.readings[port];
+        reading.at = Some(self.at);
+        Some(reading)
+    }
+
+    fn by_lid(&self, lid: Lid, number: u8) -> Option<PortId> {
+        let node = &self.fabric.nodes[self.fabric.node_by_lid(lid)?];
+        match node.adapter_port {
+            Some(own) => (own.as_u8() == number).then_some(node.first_port),
+            None => node.port(PortNumber::new(number)),
+        }
+    }
+
+    fn finish(self) -> Result<Dump, DumpError> {
+        let all = self.known + self.dump.foreign;
+        if self.dump.foreign as f64 > FOREIGN * all as f64 {
+            let message = format!(
+                "{} of {all} ports of the counters are not in the topology",
+                self.dump.foreign
+            );
+            let hint =
+                "counters and topology must be of the same network; GUIDs or LIDs must agree";
+            return Err(DumpError::new(None, message, hint));
+        }
+        Ok(self.dump)
+    }
+}
+
+/// Takes a counter, by the name that tools have for it. Others are passed over.
+fn take(reading: &mut PortReading, name: &str, value: u64, bits: u8) {
+    let counter = Some(Counter::new(value, bits));
+    let is_wider = |old: Option<Counter>| old.is_none_or(|old| old.bits <= bits);
+    let field = match name {
+        "PortXmitData" | "XmtData" => &mut reading.xmit_data,
+        "PortRcvData" | "RcvData" => &mut reading.rcv_data,
+        "PortXmitWait" | "XmtWait" => &mut reading.xmit_wait,
+        "PortXmitTimeCong" => &mut reading.xmit_cong,
+        "PortPktRcvFECN" | "PortRcvFECN" => &mut reading.fecn,
+        "PortPktRcvBECN" | "PortRcvBECN" => &mut reading.becn,
+        "LinkDownedCounter" | "LinkDowned" => {
+            reading.link_downed = Some(Counter::new(value, 8));
+            return;
+        }
+        _ => return,
+    };
+    if is_wider(*field) {
+        *field = counter;
+    }
+}
+
+/// `# Port counters: Lid 6 port 1 (CapMask: 0x5A00)`, then `PortXmitWait:....................5`.
+fn perfquery(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
+    let mut port = None;
+    let mut bits = 32;
+    for (line, number) in text.lines().zip(1..) {
+        if let Some(heading) = line.strip_prefix("# Port ") {
+            let words: Vec<&str> = heading.split_whitespace().collect();
+            let after = |word: &str| {
+                let at = words
+                    .iter()
+                    .position(|other| other.eq_ignore_ascii_case(word))?;
+                words.get(at + 1)?.parse::<u16>().ok()
+            };
+            let (Some(lid), Some(select)) = (after("Lid"), after("port")) else {
+                let hint = "headings look like \"# Port counters: Lid 6 port 1 (CapMask: 0x5A00)\"";
+                let message = format!("{line:?} names no LID and port");
+                return Err(DumpError::new(number, message, hint));
+            };
+            bits = if heading.starts_with("extended") {
+                64
+            } else {
+                32
+            };
+            // Port 255 is the sum of all ports.
+            port = u8::try_from(select)
+                .ok()
+                .filter(|&select| (1..=254).contains(&select))
+                .map(|select| ports.by_lid(Lid::new(lid), select));
+            if let Some(port) = port {
+                ports.reading(port);
+            }
+            continue;
+        }
+        let Some(Some(port)) = port else { continue };
+        let Some((name, dots)) = line.split_once(':') else {
+            continue;
+        };
+        let digits = dots.trim_start_matches('.').trim();
+        if let Ok(value) = digits.parse() {
+            take(&mut ports.dump.readings[port], name, value, bits);
+        }
+    }
+    Ok(())
+}
+
+/// `   GUID 0x2c90200423e70 port 1: [PortXmitWait == 5] [PortXmitData == 72 (288.000B)]`.
+fn query_errors(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
+    for (line, number) in text.lines().zip(1..) {
+        let Some(rest) = line.trim_start().strip_prefix("GUID ") else {
+            continue;
+        };
+        let broken = || {
+            let hint = "lines look like \"GUID 0x2c90200423e70 port 1: [PortXmitWait == 5]\"; is the file cut off?";
+            DumpError::new(number, format!("{line:?} is no line of counters"), hint)
+        };
+        let (guid, rest) = rest.split_once(" port ").ok_or_else(broken)?;
+        let (select, rest) = rest.split_once(':').ok_or_else(broken)?;
+        let guid: Guid = guid.trim().parse().map_err(|_| broken())?;
+        if select.trim() == "ALL" {
+            continue;
+        }
+        let select: u8 = select.trim().parse().map_err(|_| broken())?;
+        let port = ports.by_guid.get(&(guid, select)).copied();
+        let Some(reading) = ports.reading(port) else {
+            continue;
+        };
+        for part in rest.split('[').skip(1) {
+            let (name, value) = part.split_once(" == ").ok_or_else(broken)?;
+            let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
+            let value: u64 = digits.parse().map_err(|_| broken())?;
+            // It prints counters of 64 bits where the port has them, and does not say so.
+            let is_data = matches!(name.trim(), "PortXmitData" | "PortRcvData");
+            let bits = if is_data && value != u64::from(u32::MAX) {
+                64
+            } else {
+                32
+            };
+            take(reading, name.trim(), value, bits);
+        }
+    }
+    Ok(())
+}
+
+/// The section `PM_INFO`: a line of names, then a line for each port.
+fn csv(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
+    const CUT: &str = "the file is cut off; run ibdiagnet again";
+    let mut lines = text
+        .lines()
+        .zip(1..)
+        .skip_while(|(line, _)| line.trim_end() != "START_PM_INFO");
+    lines.next();
+    let Some((heading, first)) = lines.next() else {
+        return Err(DumpError::new(None, "PM_INFO is empty".to_owned(), CUT));
+    };
+    let names: Vec<&str> = heading.split(',').map(str::trim).collect();
+    let column = |wanted: &str| names.iter().position(|name| *name == wanted);
+    let columns = (column("NodeGUID"), column("PortNumber"));
+    let (Some(guid_column), Some(port_column)) = columns else {
+        let hint = "the section PM_INFO of ibdiagnet2.db_csv has both";
+        let message = "PM_INFO has no columns NodeGUID and PortNumber".to_owned();
+        return Err(DumpError::new(first, message, hint));
+    };
+    for (line, number) in lines {
+        if line.trim_end() == "END_PM_INFO" {
+            return Ok(());
+        }
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        if cells.len() != names.len() {
+            let message = format!("{} cells instead of {}", cells.len(), names.len());
+            return Err(DumpError::new(number, message, CUT));
+        }
+        let guid = cells[guid_column].parse::<Guid>().ok();
+        let select = cells[port_column].parse::<u8>().ok();
+        let Some(key) = guid.zip(select) else {
+            let message = format!("{line:?} names no GUID and port");
+            return Err(DumpError::new(number, message, CUT));
+        };
+        let port = ports.by_guid.get(&key).copied();
+        let Some(reading) = ports.reading(port) else {
+            continue;
+        };
+        for (name, cell) in names.iter().zip(&cells) {
+            let value = match cell.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).ok(),
+                None => cell.parse().ok(),
+            };
+            let wide = name.strip_suffix("Extended").or(name.strip_suffix("Ext"));
+            if let Some(value) = value {
+                take(
+                    reading,
+                    wide.unwrap_or(name),
+                    value,
+                    if wide.is_some() { 64 } else { 32 },
+                );
+            }
+        }
+    }
+    Err(DumpError::new(None, "PM_INFO has no end".to_owned(), CUT))
+}
+
+/// Files of a subnet, as text.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    /// Output of `ibnetdiscover`, with or without `-p`.
+    pub topology: &'a str,
+    /// Forwarding tables, as `dump_lfts` writes them.
+    pub routes: Option<&'a str>,
+    /// Counters.
+    pub before: &'a str,
+    /// Counters, later.
+    pub after: &'a str,
+}
+
+/// Which of the files is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileRole {
+    /// The topology.
+    Topology,
+    /// The forwarding tables.
+    Routes,
+    /// The first counters.
+    Before,
+    /// The second counters.
+    After,
+}
+
+/// What is odd about which file.
+pub type Oddity = (FileRole, String);
+
+/// Diagnoses a subnet from files whose counters were read `interval` apart. Gives what is odd about the
+/// files, too.
+///
+/// # Errors
+///
+/// What is wrong with which file.
+pub fn diagnose_files(
+    files: Files<'_>,
+    interval: Span,
+    tick: Span,
+) -> Result<(Report, Vec<Oddity>), (FileRole, DumpError)> {
+    let import_error = |role| {
+        move |error: ImportError| {
+            let mut message = error.message().to_owned();
+            if !error.hint().is_empty() {
+                message = format!("{message} (hint: {})", error.hint());
+            }
+            let hint = "give the whole output of the tool, without changes";
+            (role, DumpError::new(error.line(), message, hint))
+        }
+    };
+    let is_by_port = |line: &str| {
+        let mut words = line.split_whitespace();
+        let kind = words.next();
+        matches!(kind, Some("SW" | "CA" | "RT"))
+            && words.next().is_some_and(|word| word.parse::<u16>().is_ok())
+    };
+    let imported = match files.topology.lines().any(is_by_port) {
+        true => import::ports(files.topology),
+        false => import::topology(files.topology),
+    };
+    let imported = imported.map_err(import_error(FileRole::Topology))?;
+    let link = LinkKind::new(Width::X4, Speed::Sdr, Length::ZERO);
+    let no_fabric = |what: String| {
+        let hint = "give the output of ibnetdiscover of the whole subnet";
+        (FileRole::Topology, DumpError::new(None, what, hint))
+    };
+    let fabric = imported
+        .build(link)
+        .map_err(|error| no_fabric(error.to_string()))?;
+    let mut odd: Vec<Oddity> = imported
+        .warnings
+        .iter()
+        .map(|warning| {
+            (
+                FileRole::Topology,
+                format!("line {}: {}", warning.line, warning.message),
+            )
+        })
+        .collect();
+    let tables = match files.routes {
+        Some(text) => {
+            let routes = import::routes(text, &fabric).map_err(import_error(FileRole::Routes))?;
+            Some(routes.tables)
+        }
+        None => None,
+    };
+    let assumed =
+        assumed(&fabric, tables.as_ref()).map_err(|error| no_fabric(error.to_string()))?;
+    let start = MonotonicTime::ZERO;
+    let mut read = |role, text, at| {
+        let dump = counters(text, &fabric, at).map_err(|error| (role, error))?;
+        if dump.foreign > 0 {
+            odd.push((
+                role,
+                format!("{} ports are not in the topology", dump.foreign),
+            ));
+        }
+        Ok(dump.readings)
+    };
+    let before = read(FileRole::Before, files.before, start)?;
+    let after = read(FileRole::After, files.after, start.saturating_add(interval))?;
+    let observation = Observation::new(&fabric, &before, &after, tick);
+    let capable = usual_rates(&fabric);
+    let report = Report::new(Input {
+        fabric: &fabric,
+        tables: tables.as_ref(),
+        assumed: &assumed,
+        capable: &capable,
+        observation: &observation,
+        facts: None,
+    });
+    Ok((report, odd))
+}
+
+/// Shortest paths, unless the tables are known.
+pub fn assumed(
+    fabric: &Fabric,
+    known: Option<&ForwardingTables>,
+) -> Result<ForwardingTables, RoutingError> {
+    match known {
+        Some(_) => Ok(ForwardingTables::new(fabric)),
+        None => min_hop_balanced(fabric),
+    }
+}
+
+/// What links could run at, where nothing says what their ports support: what most links of their kind, to
+/// hosts or between switches, run at at least.
+fn usual_rates(fabric: &Fabric) -> IdVec<PortId, Option<Rate>> {
+    let is_between = |port: PortId| {
+        let ends = [Some(port), fabric.ports[port].peer];
+        ends.into_iter()
+            .flatten()
+            .all(|end| fabric.nodes[fabric.ports[end].node].as_switch().is_some())
+    };
+    let usual = |between: bool| {
+        let ports = fabric
+            .ports
+            .ids()
+            .filter(|&port| is_between(port) == between);
+        let mut rates: Vec<Rate> = ports.filter_map(|port| data_rate(fabric, port)).collect();
+        rates.sort();
+        rates.get(rates.len() / 2).copied()
+    };
+    let usual = [usual(false), usual(true)];
+    let rate =
+        |port: PortId| Some(usual[usize::from(is_between(port))]?.max(data_rate(fabric, port)?));
+    fabric.ports.ids().map(rate).collect()
+}

@@ -1,0 +1,389 @@
+//! Which host sends how much to which other: estimated, as no counter has it.
+//!
+//! The loads of all ports are sums of flows along the paths of the forwarding tables. Many sets of flows
+//! have the same sums. The estimate is the one of largest entropy that has them (network tomography:
+//! Vardi, "Network Tomography: Estimating Source-Destination Traffic Intensities from Link Data", JASA
+//! 91(433), 1996), found by multiplicative iteration from the product of what hosts send and receive.
+//! Where switches mark packets, the notifications that each host has received restrict its flows through
+//! marking ports.
+
+use silvan_core::{HostId, IdVec, PortId};
+use silvan_fabric::{Fabric, ForwardingTables};
+
+use crate::observation::{Observation, data_rate};
+use crate::peel::Peeling;
+
+/// Pairs of hosts that are estimated at most; beyond it only flows through busy ports are.
+const MOST_PAIRS: usize = 2_000_000;
+/// Steps of paths that all iterations together visit.
+const WORK: usize = 60_000_000;
+const MOST_ITERATIONS: usize = 300;
+/// Loads below this part of a link count as none.
+const IDLE: f64 = 0.002;
+/// Links on a path, at most; longer ones are loops.
+const MOST_HOPS: usize = 64;
+/// Largest relative error of a load at which the iteration ends.
+const TOLERANCE: f64 = 0.005;
+/// A host sends nothing past the ports that mark if so much of what it sends goes through them.
+const NEARLY_ALL: f64 = 0.85;
+/// What a flow more has to explain of all loads.
+const PARSIMONY: f64 = 0.0005;
+/// Results of guesses that are worse by no more than this count as well as the best.
+const NEARLY_BEST: f64 = 0.002;
+
+/// A flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flow {
+    /// The sender.
+    pub source: HostId,
+    /// The receiver.
+    pub destination: HostId,
+    /// Data on the wire in bit/s.
+    pub bits_per_s: f64,
+    /// Whether the loads leave no choice.
+    pub is_exact: bool,
+    prior: f64,
+    start: u32,
+    end: u32,
+}
+
+/// A result of peeling.
+struct Peeled {
+    residual: IdVec<PortId, Option<f64>>,
+    open: Vec<bool>,
+    known: Vec<(usize, f64)>,
+}
+
+/// Random numbers (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014), so that a
+/// diagnosis can be repeated.
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// All flows with their paths.
+#[derive(Clone, Debug, Default)]
+pub struct Flows {
+    flows: Vec<Flow>,
+    /// The ports that each flow leaves by, one flow after the other.
+    steps: Vec<PortId>,
+    /// Whether pairs were left out because there are too many.
+    pub is_partial: bool,
+    /// Pairs whose path ends or loops.
+    pub unroutable: usize,
+}
+
+/// What notifications say: how much each source sends through the ports that mark.
+pub struct Marks<'a> {
+    /// By source, in bit/s; `None` where it is not known.
+    pub through: &'a IdVec<HostId, Option<f64>>,
+    /// The same by destination.
+    pub arriving: &'a IdVec<HostId, Option<f64>>,
+    /// Ports that mark.
+    pub is_marking: &'a dyn Fn(PortId) -> bool,
+    /// A source with less sends nothing through them.
+    pub least: f64,
+}
+
+impl Marks<'_> {
+    fn known(&self, source: HostId) -> Option<f64> {
+        self.through[source]
+    }
+}
+
+impl Flows {
+    /// Estimates the flows between all hosts that send and receive. If these are too many pairs, only flows
+    /// through one of the `busy` ports are estimated.
+    pub fn estimate(
+        fabric: &Fabric,
+        tables: &ForwardingTables,
+        observation: &Observation,
+        busy: &[PortId],
+    ) -> Self {
+        let rates = rates(fabric, observation);
+        let is_idle = |port: PortId| observation.ports[port].load.is_some_and(|load| load < IDLE);
+        let sources: Vec<HostId> = fabric
+            .host_ids()
+            .filter(|&host| !is_idle(fabric.host_port(host)))
+            .collect();
+        let destinations: Vec<HostId> = fabric
+            .host_ids()
+            .filter(|&host| !is_idle(fabric.host_attachment(host).1))
+            .collect();
+        let is_partial = sources.len() * destinations.len() > MOST_PAIRS;
+        let mut is_busy = IdVec::filled(!is_partial, fabric.ports.len());
+        for &port in busy {
+            is_busy[port] = true;
+        }
+        // Where all pairs are too many, receivers next to busy ports come first.
+        let mut destinations = destinations;
+        destinations.sort_by_key(|&host| !is_busy[fabric.host_attachment(host).1]);
+        let mut flows = Self {
+            is_partial,
+            ..Self::default()
+        };
+        let received: f64 = destinations
+            .iter()
+            .filter_map(|&host| rates[fabric.host_attachment(host).1])
+            .sum();
+        let mut path = Vec::with_capacity(MOST_HOPS);
+        'all: for &destination in &destinations {
+            let target = rates[fabric.host_attachment(destination).1];
+            for &source in &sources {
+                if source == destination {
+                    continue;
+                }
+                if flows.flows.len() >= MOST_PAIRS {
+                    break 'all;
+                }
+                if !trace(fabric, tables, source, destination, &mut path) {
+                    flows.unroutable += 1;
+                    continue;
+                }
+                let matters = path.iter().any(|&port| is_busy[port]);
+                if !matters || path.iter().any(|&port| is_idle(port)) {
+                    continue;
+                }
+                let sent = rates[path[0]].or(target).unwrap_or(1.0);
+                let prior = sent * target.or(rates[path[0]]).unwrap_or(1.0) / received.max(1.0);
+                let start = flows.steps.len() as u32;
+                flows.steps.extend_from_slice(&path);
+                flows.flows.push(Flow {
+                    source,
+                    destination,
+                    bits_per_s: 0.0,
+                    is_exact: false,
+                    prior: prior.max(1.0),
+                    start,
+                    end: flows.steps.len() as u32,
+                });
+            }
+        }
+        flows.solve(&rates, None);
+        flows
+    }
+
+    /// Solves for the flows again where notifications say more about those through `marking` ports.
+    pub fn refine(&mut self, fabric: &Fabric, observation: &Observation, marks: &Marks<'_>) {
+        self.solve(&rates(fabric, observation), Some(marks));
+    }
+
+    /// First what there is no choice about, then the likeliest of the rest.
+    fn solve(&mut self, rates: &IdVec<PortId, Option<f64>>, marks: Option<&Marks<'_>>) {
+        let (flows, steps) = (&self.flows, &self.steps);
+        let path = |flow: usize| &steps[flows[flow].start as usize..flows[flow].end as usize];
+        let excluded = |flow: usize| {
+            let Some(marks) = marks else {
+                return false;
+            };
+            let path = path(flow);
+            let is_marked = path.iter().any(|&port| (marks.is_marking)(port));
+            let ends = [
+                (marks.through[flows[flow].source], path.first()),
+                (marks.arriving[flows[flow].destination], path.last()),
+            ];
+            ends.into_iter().any(|(known, end)| {
+                let all = end.and_then(|&port| rates[port]);
+                match (known, is_marked) {
+                    (Some(known), true) => known < marks.least,
+                    (Some(known), false) => all.is_some_and(|all| known >= NEARLY_ALL * all),
+                    (None, _) => false,
+                }
+            })
+        };
+        let mut certain = Peeling::new(rates.clone(), flows.len(), &path, excluded);
+        certain.run();
+        let exact: Vec<usize> = certain.known.iter().map(|(flow, _)| *flow).collect();
+        let attempts = match steps.len() {
+            0..100_000 => 32,
+            100_000..1_000_000 => 2,
+            _ => 1,
+        };
+        let total: f64 = rates.iter().flatten().sum::<f64>().max(1.0);
+        let mut random = SplitMix64(1);
+        let mut results: Vec<(f64, Peeled)> = Vec::new();
+        for _ in 0..attempts {
+            let mut peeling = certain.clone();
+            let mut work = 0;
+            while work < WORK && peeling.guess(&mut || random.next()) {
+                peeling.run();
+                work += steps.len();
+            }
+            let cost = peeling.unexplained() / total + PARSIMONY * peeling.known.len() as f64;
+            let is_done = peeling.known.len() == exact.len();
+            results.push((
+                cost,
+                Peeled {
+                    residual: peeling.residual,
+                    open: peeling.open,
+                    known: peeling.known,
+                },
+            ));
+            if is_done {
+                break;
+            }
+        }
+        let least = results
+            .iter()
+            .map(|(cost, _)| *cost)
+            .fold(f64::INFINITY, f64::min);
+        let results: Vec<Peeled> = results
+            .into_iter()
+            .filter(|(cost, _)| *cost <= least + NEARLY_BEST)
+            .map(|(_, result)| result)
+            .collect();
+        let mut sums = vec![0.0; self.flows.len()];
+        for result in &results {
+            for (flow, &open) in self.flows.iter_mut().zip(&result.open) {
+                flow.bits_per_s = if open { flow.prior } else { 0.0 };
+            }
+            self.fit(&result.residual, &result.open, marks);
+            for &(flow, bits_per_s) in &result.known {
+                self.flows[flow].bits_per_s = bits_per_s;
+            }
+            for (sum, flow) in sums.iter_mut().zip(&self.flows) {
+                *sum += flow.bits_per_s / results.len() as f64;
+            }
+        }
+        for (flow, sum) in self.flows.iter_mut().zip(sums) {
+            flow.bits_per_s = sum;
+            flow.is_exact = false;
+        }
+        for flow in exact {
+            self.flows[flow].is_exact = true;
+        }
+    }
+
+    /// Multiplicative iteration: each flow is scaled by the geometric mean of what its sums lack.
+    fn fit(
+        &mut self,
+        rates: &IdVec<PortId, Option<f64>>,
+        open: &[bool],
+        marks: Option<&Marks<'_>>,
+    ) {
+        if !open.contains(&true) {
+            return;
+        }
+        let sources = self.flows.iter().map(|flow| flow.source.index() + 1).max();
+        let mut known: Vec<Option<f64>> = vec![None; sources.unwrap_or(0)];
+        let is_marked: Vec<bool> = match marks {
+            None => vec![false; self.flows.len()],
+            Some(marks) => {
+                let flows = self.flows.iter();
+                let is_marked = |flow| self.path(flow).iter().any(|&port| (marks.is_marking)(port));
+                flows.map(is_marked).collect()
+            }
+        };
+        if let Some(marks) = marks {
+            for flow in &self.flows {
+                known[flow.source.index()] = marks.known(flow.source);
+            }
+        }
+        let iterations = (WORK / self.steps.len().max(1)).clamp(8, MOST_ITERATIONS);
+        let mut sums = IdVec::filled(0.0_f64, rates.len());
+        let mut marked_sums = vec![0.0_f64; known.len()];
+        let mut factors = IdVec::filled(0.0_f64, rates.len());
+        let mut marked_factors = vec![0.0_f64; known.len()];
+        for _ in 0..iterations {
+            sums.iter_mut().for_each(|sum| *sum = 0.0);
+            marked_sums.fill(0.0);
+            let all = self.flows.iter().zip(&is_marked).zip(open);
+            for ((flow, &is_marked), _) in all.filter(|(_, open)| **open) {
+                for &port in &self.steps[flow.start as usize..flow.end as usize] {
+                    sums[port] += flow.bits_per_s;
+                }
+                if is_marked {
+                    marked_sums[flow.source.index()] += flow.bits_per_s;
+                }
+            }
+            let mut worst = 0.0_f64;
+            let mut lack = |wanted: Option<f64>, sum: f64| match wanted {
+                Some(wanted) if sum > 0.0 => {
+                    let lack = (wanted.max(1.0) / sum).ln().clamp(-3.0, 3.0);
+                    // What cannot be reached any more ends no iteration.
+                    if wanted > 1.0 {
+                        worst = worst.max(lack.abs());
+                    }
+                    lack
+                }
+                _ => 0.0,
+            };
+            for ((factor, &rate), &sum) in factors.iter_mut().zip(rates.iter()).zip(sums.iter()) {
+                *factor = lack(rate, sum);
+            }
+            for ((factor, &rate), &sum) in marked_factors.iter_mut().zip(&known).zip(&marked_sums) {
+                *factor = lack(rate, sum);
+            }
+            if worst < TOLERANCE {
+                break;
+            }
+            let all = self.flows.iter_mut().zip(&is_marked).zip(open);
+            for ((flow, &is_marked), _) in all.filter(|(_, open)| **open) {
+                let path = &self.steps[flow.start as usize..flow.end as usize];
+                let mut exponent: f64 = path.iter().map(|&port| factors[port]).sum();
+                let mut count = path.len();
+                if is_marked && known[flow.source.index()].is_some() {
+                    exponent += 2.0 * marked_factors[flow.source.index()];
+                    count += 2;
+                }
+                flow.bits_per_s *= (exponent / count as f64).exp();
+            }
+        }
+    }
+
+    /// All flows.
+    pub fn iter(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter()
+    }
+
+    /// The ports that a flow leaves by, that of its host first.
+    pub fn path(&self, flow: &Flow) -> &[PortId] {
+        &self.steps[flow.start as usize..flow.end as usize]
+    }
+}
+
+/// What each port sends, in bit/s.
+fn rates(fabric: &Fabric, observation: &Observation) -> IdVec<PortId, Option<f64>> {
+    let rate = |port: PortId| {
+        let rate = data_rate(fabric, port)?.bits_per_sec() as f64;
+        Some(observation.ports[port].load? * rate)
+    };
+    fabric.ports.ids().map(rate).collect()
+}
+
+/// The ports that packets leave by; `false` if they do not arrive.
+fn trace(
+    fabric: &Fabric,
+    tables: &ForwardingTables,
+    source: HostId,
+    destination: HostId,
+    path: &mut Vec<PortId>,
+) -> bool {
+    path.clear();
+    path.push(fabric.host_port(source));
+    let (mut switch, _) = fabric.host_attachment(source);
+    let (_, last) = fabric.host_attachment(destination);
+    let lid = fabric.host(destination).lid;
+    while path.len() < MOST_HOPS {
+        let node = fabric.switch(switch);
+        let Some(port) = tables.get(switch, lid).and_then(|number| node.port(number)) else {
+            return false;
+        };
+        path.push(port);
+        if port == last {
+            return true;
+        }
+        match fabric.peer_switch(port) {
+            Some((next, _)) => switch = next,
+            None => return false,
+        }
+    }
+    false
+}

@@ -1,0 +1,348 @@
+//! HealthList about a subnet, each with what to do.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use silvan_core::{IdVec, PortId, Rate};
+use silvan_dcms::client::Failure;
+use silvan_fabric::check::{CheckOptions, check};
+use silvan_fabric::{Fabric, ForwardingTables};
+use silvan_mad::smp::SmState;
+
+use crate::counters::Unknown;
+use crate::observation::{Observation, data_rate};
+use crate::survey::{ManagerState, SurveyFacts};
+
+/// Names in a finding at most.
+const MOST_NAMES: usize = 5;
+/// Routes over the busiest cable are unbalanced from so many times the mean on.
+const UNBALANCED: f64 = 2.0;
+
+/// How grave a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Worth a correction.
+    Warning,
+    /// It disturbs traffic, or the diagnosis.
+    Error,
+}
+
+/// A finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HealthItem {
+    /// How grave it is.
+    pub severity: Severity,
+    /// What it is, as a sentence.
+    pub what: String,
+    /// What to do about it.
+    pub advice: &'static str,
+}
+
+struct HealthList(Vec<HealthItem>);
+
+impl HealthList {
+    fn add(&mut self, severity: Severity, what: String, advice: &'static str) {
+        self.0.push(HealthItem {
+            severity,
+            what,
+            advice,
+        });
+    }
+
+    /// A finding about these, if there are any.
+    fn about(&mut self, severity: Severity, names: &[String], what: &str, advice: &'static str) {
+        if !names.is_empty() {
+            self.add(severity, format!("{}: {what}", list(names)), advice);
+        }
+    }
+}
+
+/// The first names, and how many more there are.
+fn list(names: &[String]) -> String {
+    let shown = names[..names.len().min(MOST_NAMES)].join(", ");
+    match names.len().saturating_sub(MOST_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+/// Checks everything that is known. `facts` are those of a live subnet.
+pub fn check_health(
+    fabric: &Fabric,
+    tables: Option<&ForwardingTables>,
+    capable: &IdVec<PortId, Option<Rate>>,
+    observation: &Observation,
+    facts: Option<&SurveyFacts>,
+) -> Vec<HealthItem> {
+    let mut findings = HealthList(Vec::new());
+    if let Some(facts) = facts {
+        manager(&mut findings, facts);
+        answers(&mut findings, facts);
+        control(&mut findings, facts);
+    }
+    links(&mut findings, fabric, capable, observation);
+    counters(&mut findings, fabric, observation);
+    match tables {
+        Some(tables) => routes(&mut findings, fabric, tables),
+        None => findings.add(
+            Severity::Warning,
+            "The forwarding tables are not known: shortest paths are assumed".to_owned(),
+            "add the output of dump_lfts",
+        ),
+    }
+    findings
+        .0
+        .sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings.0
+}
+
+fn manager(findings: &mut HealthList, facts: &SurveyFacts) {
+    let advice = "start OpenSM or the switches' subnet manager; sminfo shows which one answers";
+    match facts.manager {
+        ManagerState::Unknown => {
+            let what = "The local port knows no subnet manager".to_owned();
+            findings.add(Severity::Warning, what, advice);
+        }
+        ManagerState::Silent(lid) => {
+            let what = format!("The subnet manager at LID {lid} does not answer");
+            findings.add(Severity::Error, what, advice);
+        }
+        ManagerState::Answers(lid, state) if state != SmState::MASTER => {
+            let what = format!("The subnet manager at LID {lid} is not the master");
+            findings.add(Severity::Warning, what, advice);
+        }
+        ManagerState::Answers(..) => {}
+    }
+}
+
+fn answers(findings: &mut HealthList, facts: &SurveyFacts) {
+    findings.about(
+        Severity::Error,
+        &facts.silent,
+        "did not answer requests for counters; nothing is said about what only they count",
+        "update the firmware, or check that the node is up; perfquery shows whether it answers",
+    );
+    findings.about(
+        Severity::Error,
+        &facts.moved,
+        "changed their LID between the sweeps; their counters are not used",
+        "wait until the subnet manager is done, and diagnose again",
+    );
+    findings.about(
+        Severity::Warning,
+        &facts.without_table,
+        "the forwarding table could not be read in full",
+        "ibroute LID shows it; paths through these switches are not known",
+    );
+    if !facts.is_complete {
+        findings.add(
+            Severity::Warning,
+            "Some nodes or ports did not answer during discovery, or are not Active".to_owned(),
+            "iblinkinfo lists the ports; is the subnet manager still at work?",
+        );
+    }
+}
+
+fn control(findings: &mut HealthList, facts: &SurveyFacts) {
+    let mut marking: BTreeMap<(u32, u16), Vec<String>> = BTreeMap::new();
+    let (mut off, mut silent, mut refused, mut guarded) = (vec![], vec![], vec![], vec![]);
+    for (name, control) in &facts.control {
+        match control.setting {
+            Ok(setting) if setting.threshold.get() == 0 => off.push(name.clone()),
+            Ok(setting) => {
+                let key = (setting.threshold.get(), setting.marking_rate);
+                marking.entry(key).or_default().push(name.clone());
+            }
+            Err(Failure::Refused(_)) => refused.push(name.clone()),
+            Err(_) => silent.push(name.clone()),
+        }
+        if control.is_protected == Some(true) {
+            guarded.push(name.clone());
+        }
+    }
+    if marking.is_empty() && !off.is_empty() {
+        findings.add(
+            Severity::Info,
+            "Congestion control is off in all switches that answer (Threshold 0)".to_owned(),
+            "with a Threshold above 0, notifications name the hosts that contribute",
+        );
+    } else {
+        findings.about(
+            Severity::Warning,
+            &off,
+            "congestion control is off (Threshold 0), and on elsewhere",
+            "give all switches the same settings",
+        );
+    }
+    let settings = marking.len();
+    for ((threshold, rate), names) in marking {
+        let what = format!("marks packets with Threshold {threshold} and Marking_Rate {rate}");
+        let advice = match settings {
+            1 => "these are the settings of all switches that mark",
+            _ => "give all switches the same settings, unless they differ on purpose",
+        };
+        findings.about(Severity::Info, &names, &what, advice);
+    }
+    let firmware = "congestion control may be missing in the firmware; ibccquery shows it";
+    findings.about(
+        Severity::Info,
+        &silent,
+        "does not answer about congestion control",
+        firmware,
+    );
+    findings.about(
+        Severity::Info,
+        &refused,
+        "refuses to show congestion control",
+        firmware,
+    );
+    findings.about(
+        Severity::Info,
+        &guarded,
+        "a CC_Key protects the settings: a congestion manager is in charge of them",
+        "run no second congestion manager without its key",
+    );
+}
+
+fn links(
+    findings: &mut HealthList,
+    fabric: &Fabric,
+    capable: &IdVec<PortId, Option<Rate>>,
+    observation: &Observation,
+) {
+    for link in fabric.links.iter() {
+        let Some((rate, most)) = data_rate(fabric, link.a).zip(capable[link.a]) else {
+            continue;
+        };
+        if rate < most {
+            let kind = link.kind;
+            let what = format!(
+                "The link {} - {} runs at {} {} ({rate}), and both ends support {most}",
+                fabric.port_name(link.a),
+                fabric.port_name(link.b),
+                kind.width,
+                kind.speed,
+            );
+            let advice =
+                "reseat or replace the cable, then reset the port (ibportstate LID PORT reset)";
+            findings.add(Severity::Warning, what, advice);
+        }
+    }
+    let name = |port: PortId| fabric.port_name(port).to_string();
+    let flapped = fabric
+        .ports
+        .ids()
+        .filter(|&port| observation.growth[port].flapped);
+    let flapped: Vec<String> = flapped.map(name).collect();
+    findings.about(
+        Severity::Error,
+        &flapped,
+        "the link went down between the sweeps",
+        "check cable and transceiver; ibqueryerrors shows symbol errors",
+    );
+}
+
+fn counters(findings: &mut HealthList, fabric: &Fabric, observation: &Observation) {
+    let cabled = || {
+        fabric
+            .ports
+            .ids()
+            .filter(|&port| fabric.ports[port].link.is_some())
+    };
+    for (cause, advice) in [
+        (
+            Unknown::Missing,
+            "the verdict leaves these ports out; lost datagrams are sent again, so look at their nodes",
+        ),
+        (
+            Unknown::Stopped,
+            "reset the counters (perfquery -R), or shorten the interval",
+        ),
+        (
+            Unknown::Reset,
+            "stop the program that resets counters during the diagnosis",
+        ),
+        (
+            Unknown::Impossible,
+            "check the interval that was given, and the tick (--tick)",
+        ),
+    ] {
+        let has = |port: &PortId| {
+            let grown = &observation.growth[*port];
+            // The far end of a link has counted the same data.
+            let data = match observation.ports[*port].load {
+                Some(_) => Ok(0),
+                None => grown.xmit_data,
+            };
+            [data, grown.xmit_wait].contains(&Err(cause))
+        };
+        let names: Vec<String> = cabled()
+            .filter(has)
+            .map(|port| fabric.port_name(port).to_string())
+            .collect();
+        let what = format!("a counter {}", cause.phrase());
+        findings.about(Severity::Warning, &names, &what, advice);
+    }
+}
+
+fn routes(findings: &mut HealthList, fabric: &Fabric, tables: &ForwardingTables) {
+    let options = CheckOptions {
+        allow_cycles: true,
+        allow_missing: true,
+    };
+    let report = match check(fabric, tables, options) {
+        Ok(report) => report,
+        Err(error) => {
+            let advice = "let the subnet manager route again; ibtracert shows the path";
+            findings.add(
+                Severity::Error,
+                format!("The routes are wrong: {error}"),
+                advice,
+            );
+            return;
+        }
+    };
+    if let Some(missing) = &report.first_missing {
+        let what = format!(
+            "{} pairs of hosts have no route, the first: {missing}",
+            report.unreachable
+        );
+        let advice = "check the subnet manager's log; ibtracert shows where paths end";
+        findings.add(Severity::Warning, what, advice);
+    }
+    if let Some(cycle) = &report.dependency_cycle {
+        let names: Vec<String> = cycle
+            .iter()
+            .map(|&port| fabric.port_name(port).to_string())
+            .collect();
+        let what = format!(
+            "On one virtual lane the routes can deadlock, in a credit loop of {} links: {}",
+            cycle.len(),
+            list(&names)
+        );
+        let advice = "choose a routing engine without credit loops (updn, lash, dfsssp, torus-2QoS), unless \
+                      service levels separate these paths already";
+        findings.add(Severity::Warning, what, advice);
+    }
+    let between = fabric.ports.ids().filter(|&port| {
+        let is_switch = fabric.nodes[fabric.ports[port].node].as_switch().is_some();
+        is_switch && fabric.peer_switch(port).is_some()
+    });
+    let counts: Vec<(PortId, u64)> = between.map(|port| (port, report.routes[port])).collect();
+    let mean =
+        counts.iter().map(|(_, count)| *count).sum::<u64>() as f64 / counts.len().max(1) as f64;
+    if let Some(&(port, most)) = counts.iter().max_by_key(|(_, count)| *count) {
+        if most as f64 > UNBALANCED * mean {
+            let what = format!(
+                "The routes are unbalanced: {} carries {most} of them, {:.1} times the mean",
+                fabric.port_name(port),
+                most as f64 / mean
+            );
+            let advice = "compare routing engines with silvan route and silvan show";
+            findings.add(Severity::Info, what, advice);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The diagnosis of a subnet: what `silvan diagnose` runs.
+//!
+//! Nothing here is set: the diagnosis reads counters twice and compares.
+//!
+//! - [`counters`]: what a port has counted between two sweeps, and why that may be unknown.
+//! - [`observation`]: the load of each port and the part of the time for which it waited.
+//! - [`flows`]: which host sends how much to which other, estimated from loads and forwarding tables.
+//! - [`verdict`]: congestion trees with root, kind of cause, contributors and victims.
+//! - [`health`]: findings about links, routes and congestion control, each with what to do.
+//! - [`survey`] reads a live subnet by management datagrams, [`dumps`] reads files of the common tools.
+//! - [`report`]: all of it as plain values.
+//!
+//! All but [`survey`] takes values and returns values: no socket, file or clock.
+
+pub mod counters;
+pub mod dumps;
+pub mod flows;
+pub mod health;
+pub mod observation;
+mod peel;
+pub mod report;
+pub mod survey;
+pub mod verdict;

@@ -1,0 +1,115 @@
+//! The load of each port, and the part of the time for which it waited.
+
+use silvan_core::counters::DATA_WORD;
+use silvan_core::{IdVec, PortId, Rate, Span};
+use silvan_fabric::Fabric;
+
+use crate::counters::{PortGrowth, PortReading};
+
+/// What two sweeps say about a port as a sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PortLoad {
+    /// Data sent, as a part of what the link can carry; `None` if neither end has counted it.
+    pub load: Option<f64>,
+    /// Part of the time with data to send and none sent, for lack of credits or turns.
+    pub wait: Option<f64>,
+    /// Part of the time in the congestion state.
+    pub congested: Option<f64>,
+    /// Packets with FECN received per second.
+    pub fecn_per_s: Option<f64>,
+    /// Packets with BECN received per second.
+    pub becn_per_s: Option<f64>,
+}
+
+/// Two sweeps compared.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// By port.
+    pub ports: IdVec<PortId, PortLoad>,
+    /// Growth by port, for reports of what is missing.
+    pub growth: IdVec<PortId, PortGrowth>,
+    /// Mean time between the readings of a port.
+    pub span: Span,
+}
+
+/// The rate of a port's link, `None` without a cable.
+pub fn data_rate(fabric: &Fabric, port: PortId) -> Option<Rate> {
+    let link = fabric.ports[port].link?;
+    Some(fabric.links[link].data_rate())
+}
+
+impl Observation {
+    /// Compares two sweeps, port by port. `tick` is that of PortXmitWait and PortXmitTimeCong.
+    ///
+    /// # Panics
+    ///
+    /// If a sweep does not have as many ports as the fabric.
+    pub fn new(
+        fabric: &Fabric,
+        before: &IdVec<PortId, PortReading>,
+        now: &IdVec<PortId, PortReading>,
+        tick: Span,
+    ) -> Self {
+        let growth: IdVec<PortId, PortGrowth> = fabric
+            .ports
+            .ids()
+            .map(|port| {
+                let Some(link) = fabric.ports[port].link else {
+                    return PortGrowth::UNREAD;
+                };
+                let words = fabric.links[link].signalling_rate().bits_per_sec() / (8 * DATA_WORD);
+                PortGrowth::between(&before[port], &now[port], words, tick)
+            })
+            .collect();
+        let ports = fabric
+            .ports
+            .ids()
+            .map(|port| load(fabric, &growth, port, tick));
+        let spans = growth
+            .iter()
+            .map(|grown| grown.span)
+            .filter(|span| !span.is_zero());
+        let (sum, count) = spans.fold((0_u128, 0_u128), |(sum, count), span| {
+            (sum + u128::from(span.as_ps()), count + 1)
+        });
+        Self {
+            ports: ports.collect(),
+            span: Span::from_ps((sum / count.max(1)) as u64),
+            growth,
+        }
+    }
+
+    /// Cabled ports of which the load or the waiting time is not known.
+    pub fn unknown_ports<'a>(&'a self, fabric: &'a Fabric) -> impl Iterator<Item = PortId> + 'a {
+        let cabled = fabric
+            .ports
+            .ids()
+            .filter(|&port| fabric.ports[port].link.is_some());
+        cabled.filter(|&port| self.ports[port].load.is_none() || self.ports[port].wait.is_none())
+    }
+}
+
+fn load(fabric: &Fabric, growth: &IdVec<PortId, PortGrowth>, port: PortId, tick: Span) -> PortLoad {
+    let Some(rate) = data_rate(fabric, port) else {
+        return PortLoad::default();
+    };
+    let own = &growth[port];
+    let seconds = |span: Span| span.as_ps() as f64 / 1e12;
+    let share = |words: u64, span: Span| {
+        (words * DATA_WORD * 8) as f64 / (rate.bits_per_sec() as f64 * seconds(span))
+    };
+    let part = |ticks: u64| ticks as f64 * seconds(tick) / seconds(own.span);
+    let sent = own.xmit_data.ok().map(|words| share(words, own.span));
+    // The far end has received what this end has sent.
+    let received = || {
+        let peer = &growth[fabric.ports[port].peer?];
+        peer.rcv_data.ok().map(|words| share(words, peer.span))
+    };
+    PortLoad {
+        load: sent.or_else(received),
+        wait: own.xmit_wait.ok().map(part),
+        congested: own.xmit_cong.ok().map(part),
+        fecn_per_s: own.fecn.ok().map(|count| count as f64 / seconds(own.span)),
+        becn_per_s: own.becn.ok().map(|count| count as f64 / seconds(own.span)),
+    }
+}

@@ -1,0 +1,338 @@
+//! The report as plain values, with names instead of numbers.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use silvan_core::{HostId, IdVec, PortId, Rate, Span};
+use silvan_fabric::{Fabric, ForwardingTables};
+
+use crate::health::{HealthItem, check_health};
+use crate::observation::{Observation, data_rate};
+use crate::survey::{LIMITS, SurveyFacts};
+use crate::verdict::{Cause, Confidence, Facts, Tree, Verdict, diagnose};
+
+/// Ports with less lost than this part of their link are not listed.
+const LEAST_LOSS: f64 = 0.005;
+
+/// Everything that is known of a subnet.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// Nodes and cables.
+    pub fabric: &'a Fabric,
+    /// Its forwarding tables, if they are known.
+    pub tables: Option<&'a ForwardingTables>,
+    /// Shortest paths, in case they are not.
+    pub assumed: &'a ForwardingTables,
+    /// What both ends of each link support, where that is known.
+    pub capable: &'a IdVec<PortId, Option<Rate>>,
+    /// Two sweeps compared.
+    pub observation: &'a Observation,
+    /// What a live survey has found besides.
+    pub facts: Option<&'a SurveyFacts>,
+}
+
+/// A diagnosis.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Number of switches.
+    pub switches: usize,
+    /// Number of hosts.
+    pub hosts: usize,
+    /// Number of ports with a cable.
+    pub ports: usize,
+    /// Of these, ports whose load or waiting time is not known.
+    pub unknown_ports: usize,
+    /// Seconds between the sweeps.
+    pub interval_s: f64,
+    /// Congestion trees, the largest first.
+    pub trees: Vec<TreeReport>,
+    /// Ports that lose bandwidth by waiting, the largest loss first.
+    pub losses: Vec<Loss>,
+    /// Ports that wait, and that no tree explains.
+    pub unexplained: Vec<String>,
+    /// Findings, the gravest first.
+    pub health: Vec<HealthItem>,
+    /// Seconds that the analysis of a live survey took.
+    pub analysis_s: Option<f64>,
+    /// Datagrams of a live survey.
+    pub datagrams: Option<Datagrams>,
+}
+
+/// What a live survey has sent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Datagrams {
+    /// Requests, retries included.
+    pub sent: u64,
+    /// Requests without an answer in time.
+    pub timeouts: u64,
+    /// Most requests in flight at once.
+    pub most_in_flight: usize,
+    /// Seconds that the second sweep took.
+    pub sweep_s: f64,
+}
+
+/// A congestion tree.
+#[derive(Clone, Debug, Serialize)]
+pub struct TreeReport {
+    /// The port where congestion starts.
+    pub root: String,
+    /// The port at the other end of its cable.
+    pub peer: String,
+    /// incast, overload, degraded link or slow receiver.
+    pub cause: &'static str,
+    /// What that means, as a sentence with numbers.
+    pub explanation: String,
+    /// low, medium or high.
+    pub confidence: &'static str,
+    /// What the counters do not say.
+    pub cannot_know: Vec<&'static str>,
+    /// Part of the link that is in use.
+    pub load: Option<f64>,
+    /// Ports that wait because of it.
+    pub branches: Vec<BranchReport>,
+    /// Who sends through the root, the largest first.
+    pub contributors: Vec<HostReport>,
+    /// Who is slowed down.
+    pub victims: Vec<HostReport>,
+}
+
+/// A port that waits.
+#[derive(Clone, Debug, Serialize)]
+pub struct BranchReport {
+    /// The port.
+    pub port: String,
+    /// The port that it waits for.
+    pub waits_for: String,
+    /// Ports to the root.
+    pub depth: u32,
+    /// Part of the time for which it waits.
+    pub wait: Option<f64>,
+}
+
+/// A host in a tree.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostReport {
+    /// Its name.
+    pub host: String,
+    /// What it sends that matters here, estimated, in Gbit/s.
+    pub gbps: f64,
+    /// Why it is listed.
+    pub reason: String,
+}
+
+/// Bandwidth that a port loses.
+#[derive(Clone, Debug, Serialize)]
+pub struct Loss {
+    /// The port.
+    pub port: String,
+    /// Part of the time for which it waits.
+    pub wait: f64,
+    /// What its link could carry in this time, in Gbit/s.
+    pub lost_gbps: f64,
+}
+
+fn gbps(rate: Rate) -> f64 {
+    rate.bits_per_sec() as f64 / 1e9
+}
+
+fn percent(part: Option<f64>) -> String {
+    part.map_or_else(|| "?".to_owned(), |part| format!("{:.0} %", part * 100.0))
+}
+
+impl Report {
+    /// Diagnoses a subnet.
+    pub fn new(input: Input<'_>) -> Self {
+        let fabric = input.fabric;
+        let verdict = diagnose(Facts {
+            fabric,
+            tables: input.tables.unwrap_or(input.assumed),
+            assumed_tables: input.tables.is_none(),
+            capable: input.capable,
+            observation: input.observation,
+        });
+        let cabled = || {
+            fabric
+                .ports
+                .ids()
+                .filter(|&port| fabric.ports[port].link.is_some())
+        };
+        let mut losses: Vec<Loss> = cabled()
+            .filter_map(|port| {
+                let wait = input.observation.ports[port].wait?;
+                Some(Loss {
+                    port: fabric.port_name(port).to_string(),
+                    wait,
+                    lost_gbps: wait * gbps(data_rate(fabric, port)?),
+                })
+            })
+            .filter(|loss| loss.wait >= LEAST_LOSS)
+            .collect();
+        losses.sort_by(|a, b| b.lost_gbps.total_cmp(&a.lost_gbps));
+        let name = |port: &PortId| fabric.port_name(*port).to_string();
+        Self {
+            switches: fabric.switch_count(),
+            hosts: fabric.host_count(),
+            ports: cabled().count(),
+            unknown_ports: input.observation.unknown_ports(fabric).count(),
+            interval_s: seconds(input.observation.span),
+            trees: verdict
+                .trees
+                .iter()
+                .map(|tree| tree_report(&input, &verdict, tree))
+                .collect(),
+            losses,
+            unexplained: verdict.unexplained.iter().map(name).collect(),
+            health: check_health(
+                fabric,
+                input.tables,
+                input.capable,
+                input.observation,
+                input.facts,
+            ),
+            analysis_s: None,
+            datagrams: input.facts.map(|facts| Datagrams {
+                sent: facts.statistics.sent,
+                timeouts: facts.statistics.timeouts,
+                most_in_flight: LIMITS.in_flight,
+                sweep_s: seconds(facts.sweep_time),
+            }),
+        }
+    }
+}
+
+fn seconds(span: Span) -> f64 {
+    span.as_ps() as f64 / 1e12
+}
+
+/// The host that most of the traffic through a root goes to, if there is one.
+fn main_receiver(fabric: &Fabric, tree: &Tree) -> String {
+    let mut by_host: BTreeMap<HostId, f64> = BTreeMap::new();
+    for one in &tree.contributors {
+        *by_host.entry(one.destination).or_default() += one.bits_per_s;
+    }
+    let total: f64 = by_host.values().sum();
+    let largest = by_host.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    match largest {
+        Some((host, rate)) if rate > total / 2.0 => {
+            format!(", most of it to {}", fabric.host(host).name)
+        }
+        _ => String::new(),
+    }
+}
+
+fn tree_report(input: &Input<'_>, verdict: &Verdict, tree: &Tree) -> TreeReport {
+    let fabric = input.fabric;
+    let ports = &input.observation.ports;
+    let name = |port: PortId| fabric.port_name(port).to_string();
+    let host = |host: HostId| fabric.host(host).name.clone();
+    let peer = fabric.ports[tree.root].peer.map_or_else(String::new, name);
+    let receiver = fabric.ports[tree.root]
+        .peer
+        .map(|port| fabric.ports[port].node);
+    let receiver = receiver.map_or("", |node| fabric.nodes[node].name.as_str());
+    let load = &ports[tree.root];
+    let rate = data_rate(fabric, tree.root).map_or_else(|| "?".to_owned(), |rate| rate.to_string());
+    let senders = tree.contributors.len();
+    let (cause, explanation) = match tree.cause {
+        Cause::Incast => (
+            "incast",
+            format!(
+                "{senders} hosts send to {receiver}, whose link of {rate} is {} full",
+                percent(load.load)
+            ),
+        ),
+        Cause::Overload => (
+            "overload",
+            format!(
+                "{senders} hosts send over a cable of {rate} that is {} full{}",
+                percent(load.load),
+                main_receiver(fabric, tree)
+            ),
+        ),
+        Cause::DegradedLink => (
+            "degraded link",
+            format!(
+                "the link runs at {rate}, its ports support {}, and it is {} full",
+                input.capable[tree.root].map_or_else(|| "more".to_owned(), |rate| rate.to_string()),
+                percent(load.load)
+            ),
+        ),
+        Cause::SlowReceiver => (
+            "slow receiver",
+            format!(
+                "{receiver} takes {} of its link of {rate}, which waits for it {} of the time",
+                percent(load.load),
+                percent(load.wait)
+            ),
+        ),
+    };
+    let contributors = tree.contributors.iter().map(|one| HostReport {
+        host: host(one.host),
+        gbps: one.bits_per_s / 1e9,
+        reason: {
+            let marks = one
+                .becn_per_s
+                .filter(|_| verdict.used_marks)
+                .map(|becn| format!(", receives {becn:.0} notifications/s"));
+            format!(
+                "sends to {}, waits {} of the time{}",
+                host(one.destination),
+                percent(one.wait),
+                marks.unwrap_or_default()
+            )
+        },
+    });
+    let victims = tree.victims.iter().map(|one| HostReport {
+        host: host(one.host),
+        gbps: one.bits_per_s / 1e9,
+        reason: format!(
+            "shares {} with them, waits {} of the time",
+            name(one.branch),
+            percent(one.wait)
+        ),
+    });
+    let mut cannot_know = Vec::new();
+    if !verdict.used_marks {
+        cannot_know.push(
+            "No counter has flows: of hosts that send equally much on the same ports, any may be the one",
+        );
+    }
+    if input.tables.is_none() {
+        cannot_know.push("The forwarding tables are assumed: other paths make other contributors");
+    } else {
+        cannot_know
+            .push("Adaptive routing, if it is on, leads packets off the paths of the tables");
+    }
+    if verdict.is_partial {
+        cannot_know
+            .push("Only flows through busy ports are estimated, because there are too many pairs");
+    }
+    if verdict.unroutable > 0 {
+        cannot_know.push("Some pairs of hosts have no path in the tables");
+    }
+    TreeReport {
+        root: name(tree.root),
+        peer,
+        cause,
+        explanation,
+        confidence: match tree.confidence {
+            Confidence::Low => "low",
+            Confidence::Medium => "medium",
+            Confidence::High => "high",
+        },
+        cannot_know,
+        load: load.load,
+        branches: tree
+            .branches
+            .iter()
+            .map(|branch| BranchReport {
+                port: name(branch.port),
+                waits_for: name(branch.parent),
+                depth: branch.depth,
+                wait: ports[branch.port].wait,
+            })
+            .collect(),
+        contributors: contributors.collect(),
+        victims: victims.collect(),
+    }
+}

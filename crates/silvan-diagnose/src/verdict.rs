@@ -1,0 +1,547 @@
+//! Congestion trees from loads, waiting times and estimated flows.
+//!
+//! The words are those of `probe.trees` (docs/model.md): a root sends all the time, or its receiver does
+//! not take more; a branch waits for credits because the switch behind it holds packets for a root or a
+//! branch; contributors send through the root; victims send through a branch and not through a root.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use silvan_core::{HostId, IdVec, PortId, Rate};
+use silvan_fabric::{Fabric, ForwardingTables};
+
+use crate::flows::{Flows, Marks};
+use crate::observation::{Observation, PortLoad, data_rate};
+
+/// A port is blocked if it waits for at least this part of the time.
+const BLOCKED: f64 = 0.04;
+/// A port that sends for at least this part of the time may be a root.
+const BUSY: f64 = 0.95;
+/// One that waits for at least this part of the time, and sends or waits nearly all the time, is a branch.
+const HARDLY: f64 = 0.005;
+/// A blocked port that no busy port explains waits for one that sends at least so much.
+const SUSPECT: f64 = 0.4;
+/// A receiver is slow if its link is blocked and carries less than this.
+const SLOW: f64 = 0.9;
+/// Flows below this part of a root's link are not named.
+const LEAST_SHARE: f64 = 0.01;
+/// A port may wait for an output through which it sends at least this part of the output's rate.
+const LEAST_TURN: f64 = 0.03;
+/// A port that sends at least this part of what an output carries has the output for itself.
+const ALONE: f64 = 0.97;
+/// Flows below this part of what a branch sends are no victims of note.
+const LEAST_VICTIM: f64 = 0.05;
+/// Notifications per second in the whole subnet from which on they count.
+const LEAST_MARKS: f64 = 20.0;
+/// A link is degraded if it carries less than this part of what its ports can.
+const DEGRADED: f64 = 0.99;
+
+/// What is known of a subnet.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Nodes and cables.
+    pub fabric: &'a Fabric,
+    /// Forwarding tables.
+    pub tables: &'a ForwardingTables,
+    /// Whether the tables are assumed, because the subnet's are not known.
+    pub assumed_tables: bool,
+    /// The rate of data that both ends of each port's link support, where that is known.
+    pub capable: &'a IdVec<PortId, Option<Rate>>,
+    /// Loads and waiting times.
+    pub observation: &'a Observation,
+}
+
+/// Why a tree grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Hosts send more to one host than its link carries.
+    Incast,
+    /// Flows to several hosts need more than a cable between switches carries.
+    Overload,
+    /// The link of the root is slower than its ports support.
+    DegradedLink,
+    /// The receiver takes less than its link carries.
+    SlowReceiver,
+}
+
+/// How sure a verdict is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// Something that it is based on is missing.
+    Low,
+    /// Counters and forwarding tables agree; flows are estimated.
+    Medium,
+    /// In addition, notifications name the senders.
+    High,
+}
+
+/// A host that contributes to a tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contributor {
+    /// The host.
+    pub host: HostId,
+    /// What it sends through the root, estimated, in bit/s.
+    pub bits_per_s: f64,
+    /// Part of the time for which its port waits.
+    pub wait: Option<f64>,
+    /// Notifications that it has received per second.
+    pub becn_per_s: Option<f64>,
+    /// The host that most of it goes to.
+    pub destination: HostId,
+}
+
+/// A host that a tree slows down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Victim {
+    /// The host.
+    pub host: HostId,
+    /// What it sends through branches and past the root, estimated, in bit/s.
+    pub bits_per_s: f64,
+    /// Part of the time for which its port waits.
+    pub wait: Option<f64>,
+    /// The branch that it shares with the contributors.
+    pub branch: PortId,
+}
+
+/// A port that waits because of a tree.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Branch {
+    /// The port.
+    pub port: PortId,
+    /// Ports from here to the root.
+    pub depth: u32,
+    /// The port that it waits for.
+    pub parent: PortId,
+}
+
+/// A congestion tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tree {
+    /// The port where congestion starts.
+    pub root: PortId,
+    /// Why.
+    pub cause: Cause,
+    /// How sure that is.
+    pub confidence: Confidence,
+    /// Ports that wait because of it, nearest first; those of hosts, too.
+    pub branches: Vec<Branch>,
+    /// Who sends through the root, the largest first.
+    pub contributors: Vec<Contributor>,
+    /// Who is slowed down, the largest first.
+    pub victims: Vec<Victim>,
+}
+
+/// All trees of a subnet, the largest first.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// The trees.
+    pub trees: Vec<Tree>,
+    /// Whether notifications of congestion control were used.
+    pub used_marks: bool,
+    /// Whether only flows through busy ports were estimated.
+    pub is_partial: bool,
+    /// Blocked ports that no tree explains.
+    pub unexplained: Vec<PortId>,
+    /// Pairs of hosts without a path in the tables.
+    pub unroutable: usize,
+}
+
+/// A port of a tree, while trees are built.
+#[derive(Clone, Copy)]
+struct Membership {
+    root: PortId,
+    depth: u32,
+    parent: Option<PortId>,
+}
+
+struct Trees<'a> {
+    facts: Facts<'a>,
+    /// Rate from a port into each output of the switch behind it, by the output's number.
+    turns: IdVec<PortId, Vec<f64>>,
+    members: IdVec<PortId, Option<Membership>>,
+}
+
+/// Finds the trees.
+pub fn diagnose(facts: Facts<'_>) -> Verdict {
+    let fabric = facts.fabric;
+    let is_switch = |port: PortId| fabric.nodes[fabric.ports[port].node].as_switch().is_some();
+    let busy: Vec<PortId> = fabric
+        .ports
+        .ids()
+        .filter(|&port| is_switch(port) && is_busy(&facts, port))
+        .collect();
+    let any_blocked = fabric.ports.ids().any(|port| is_blocked(&facts, port));
+    if !any_blocked {
+        return Verdict::default();
+    }
+    let mut flows = Flows::estimate(fabric, facts.tables, facts.observation, &busy);
+    let mut trees = Trees::grow(facts, &flows);
+    let used_marks = trees.use_marks(&mut flows);
+    if used_marks {
+        trees = Trees::grow(facts, &flows);
+    }
+    trees.finish(&flows, used_marks)
+}
+
+fn is_blocked(facts: &Facts<'_>, port: PortId) -> bool {
+    let PortLoad { load, wait, .. } = facts.observation.ports[port];
+    let always = |wait: f64| wait >= HARDLY && load.is_some_and(|load| load + wait >= BUSY);
+    wait.is_some_and(|wait| wait >= BLOCKED || always(wait))
+}
+
+/// Whether a port sends nearly all the time, or faces a receiver that takes no more.
+fn is_busy(facts: &Facts<'_>, port: PortId) -> bool {
+    let Some(load) = facts.observation.ports[port].load else {
+        return false;
+    };
+    let faces_host =
+        facts.fabric.ports[port].peer.is_some() && facts.fabric.peer_switch(port).is_none();
+    match (faces_host, is_blocked(facts, port)) {
+        (true, true) => true,
+        (false, true) => false,
+        (_, false) => load >= BUSY,
+    }
+}
+
+impl<'a> Trees<'a> {
+    fn grow(facts: Facts<'a>, flows: &Flows) -> Self {
+        let fabric = facts.fabric;
+        let outputs = |port: PortId| {
+            let switch = fabric.peer_switch(port);
+            switch.map_or(0, |(switch, _)| {
+                usize::from(fabric.switch(switch).port_count)
+            })
+        };
+        let mut turns: IdVec<PortId, Vec<f64>> = fabric
+            .ports
+            .ids()
+            .map(|port| vec![0.0; outputs(port)])
+            .collect();
+        for flow in flows.iter() {
+            for pair in flows.path(flow).windows(2) {
+                let number = usize::from(fabric.ports[pair[1]].number.as_u8()) - 1;
+                turns[pair[0]][number] += flow.bits_per_s;
+            }
+        }
+        let mut trees = Self {
+            facts,
+            turns,
+            members: IdVec::filled(None, fabric.ports.len()),
+        };
+        let roots: Vec<PortId> = fabric
+            .ports
+            .ids()
+            .filter(|&port| trees.is_root(port))
+            .collect();
+        trees.attach(roots);
+        // What waits for no root that is busy enough waits for the busiest port there is.
+        while let Some(root) = trees.suspect() {
+            trees.attach(vec![root]);
+        }
+        trees
+    }
+
+    /// Rate from a port to an output of the switch behind it.
+    fn turn(&self, from: PortId, to: PortId) -> f64 {
+        let number = usize::from(self.facts.fabric.ports[to].number.as_u8()) - 1;
+        self.turns[from].get(number).copied().unwrap_or(0.0)
+    }
+
+    fn rate(&self, port: PortId) -> f64 {
+        data_rate(self.facts.fabric, port).map_or(1.0, |rate| rate.bits_per_sec() as f64)
+    }
+
+    /// Ports that send to the switch of this output, with what they send through it.
+    fn inputs(&self, output: PortId) -> impl Iterator<Item = (PortId, f64)> + '_ {
+        let fabric = self.facts.fabric;
+        let node = &fabric.nodes[fabric.ports[output].node];
+        let inputs = node.ports().filter_map(|port| fabric.ports[port].peer);
+        inputs.map(move |input| (input, self.turn(input, output)))
+    }
+
+    /// Blocked ports that send to the switch of this output, and may wait for it: what they send through it is
+    /// a part of its rate, or they send through no other output that could hold them up.
+    fn blocked_inputs(&self, output: PortId) -> impl Iterator<Item = PortId> + '_ {
+        let least = LEAST_TURN * self.rate(output);
+        let blocked = self
+            .inputs(output)
+            .filter(|&(input, _)| is_blocked(&self.facts, input));
+        blocked
+            .filter(move |&(input, turn)| turn >= least || !self.has_reason(input))
+            .map(|(input, _)| input)
+    }
+
+    /// Whether a port sends through an output that is busy or blocked.
+    fn has_reason(&self, input: PortId) -> bool {
+        let fabric = self.facts.fabric;
+        let Some((switch, _)) = fabric.peer_switch(input) else {
+            return true;
+        };
+        fabric.switch(switch).ports().any(|output| {
+            self.turn(input, output) >= LEAST_TURN * self.rate(output)
+                && (is_busy(&self.facts, output) || is_blocked(&self.facts, output))
+        })
+    }
+
+    fn is_root(&self, port: PortId) -> bool {
+        let fabric = self.facts.fabric;
+        let is_switch = fabric.nodes[fabric.ports[port].node].as_switch().is_some();
+        if !is_switch || !is_busy(&self.facts, port) || self.blocked_inputs(port).next().is_none() {
+            return false;
+        }
+        // One cable cannot overload another that is as fast.
+        let (sum, (largest, input)) =
+            self.inputs(port)
+                .fold((0.0, (0.0, port)), |(sum, largest), (input, turn)| {
+                    let is_larger = turn > largest.0;
+                    (sum + turn, if is_larger { (turn, input) } else { largest })
+                });
+        let is_alone = sum > 0.0 && largest >= ALONE * sum;
+        !is_alone || self.rate(input) > self.rate(port) * 1.01 || is_blocked(&self.facts, port)
+    }
+
+    /// Makes trees of roots: whatever is blocked and leads to a member is a member.
+    fn attach(&mut self, roots: Vec<PortId>) {
+        let mut open = VecDeque::new();
+        for root in roots {
+            self.members[root] = Some(Membership {
+                root,
+                depth: 0,
+                parent: None,
+            });
+            open.push_back(root);
+        }
+        while let Some(output) = open.pop_front() {
+            let Some(member) = self.members[output] else {
+                continue;
+            };
+            let inputs: Vec<PortId> = self.blocked_inputs(output).collect();
+            for input in inputs {
+                let depth = member.depth + 1;
+                let is_better = match self.members[input] {
+                    None => true,
+                    Some(known) => {
+                        let parent = known.parent.unwrap_or(input);
+                        known.depth == depth && self.turn(input, parent) < self.turn(input, output)
+                    }
+                };
+                if !is_better {
+                    continue;
+                }
+                if self.members[input].is_none() {
+                    open.push_back(input);
+                }
+                self.members[input] = Some(Membership {
+                    root: member.root,
+                    depth,
+                    parent: Some(output),
+                });
+            }
+        }
+    }
+
+    /// The busiest output that a blocked port without a tree leads to.
+    fn suspect(&self) -> Option<PortId> {
+        let fabric = self.facts.fabric;
+        let blocked = fabric
+            .ports
+            .ids()
+            .filter(|&port| is_blocked(&self.facts, port) && self.members[port].is_none());
+        let outputs = blocked.filter_map(|port| {
+            let (switch, _) = fabric.peer_switch(port)?;
+            let outputs = fabric.switch(switch).ports();
+            let free = outputs.filter(|&output| self.members[output].is_none());
+            let sent = |output: PortId| {
+                let load = &self.facts.observation.ports[output];
+                Some((output, load.load? + load.wait.unwrap_or(0.0)))
+            };
+            let least = |output: PortId| self.turn(port, output) >= LEAST_SHARE * self.rate(output);
+            // A blocked output is the effect of something further on.
+            let is_end = |output: PortId| {
+                fabric.peer_switch(output).is_none() || !is_blocked(&self.facts, output)
+            };
+            let ends = free
+                .filter(|&output| least(output) && is_end(output))
+                .filter_map(sent);
+            ends.max_by(|a, b| a.1.total_cmp(&b.1))
+        });
+        let busiest = outputs.max_by(|a, b| a.1.total_cmp(&b.1));
+        busiest
+            .filter(|(_, sent)| *sent >= SUSPECT)
+            .map(|(output, _)| output)
+    }
+
+    /// Restricts the flows by the notifications that hosts have received. `false` if there are none.
+    fn use_marks(&self, flows: &mut Flows) -> bool {
+        let fabric = self.facts.fabric;
+        let ports = &self.facts.observation.ports;
+        let becn = |host: HostId| ports[fabric.host_port(host)].becn_per_s;
+        let total: f64 = fabric.host_ids().filter_map(becn).sum();
+        if total < LEAST_MARKS {
+            return false;
+        }
+        // Switches mark packets at roots; without one, nothing says which flows were marked.
+        let is_root = |port: PortId| self.members[port].is_some_and(|member| member.depth == 0);
+        let roots = fabric.ports.ids().filter(|&port| is_root(port));
+        let sum: f64 = roots.map(|port| self.sent(port)).sum();
+        if sum == 0.0 {
+            return false;
+        }
+        let through: IdVec<HostId, Option<f64>> = fabric
+            .host_ids()
+            .map(|source| Some(becn(source)? / total * sum))
+            .collect();
+        let fecn = |host: HostId| ports[fabric.host_port(host)].fecn_per_s;
+        let total: f64 = fabric.host_ids().filter_map(fecn).sum();
+        let arriving: IdVec<HostId, Option<f64>> = fabric
+            .host_ids()
+            .map(|host| Some(fecn(host)? / total.max(1.0) * sum).filter(|_| total >= LEAST_MARKS))
+            .collect();
+        let marks = Marks {
+            through: &through,
+            arriving: &arriving,
+            is_marking: &is_root,
+            least: LEAST_SHARE
+                * data_rate(fabric, fabric.host_port(HostId::new(0)))
+                    .map_or(1.0, |rate| rate.bits_per_sec() as f64),
+        };
+        flows.refine(fabric, self.facts.observation, &marks);
+        true
+    }
+
+    /// What a port sends, in bit/s.
+    fn sent(&self, port: PortId) -> f64 {
+        self.facts.observation.ports[port].load.unwrap_or(1.0) * self.rate(port)
+    }
+
+    fn cause(&self, root: PortId) -> Cause {
+        let load = &self.facts.observation.ports[root];
+        let fabric = self.facts.fabric;
+        let faces_host = fabric.peer_switch(root).is_none();
+        let is_degraded = data_rate(fabric, root).zip(self.facts.capable[root]);
+        let is_degraded = is_degraded.is_some_and(|(rate, capable)| {
+            (rate.bits_per_sec() as f64) < DEGRADED * capable.bits_per_sec() as f64
+        });
+        if faces_host && is_blocked(&self.facts, root) && load.load.is_some_and(|load| load < SLOW)
+        {
+            Cause::SlowReceiver
+        } else if is_degraded {
+            Cause::DegradedLink
+        } else if faces_host {
+            Cause::Incast
+        } else {
+            Cause::Overload
+        }
+    }
+
+    fn confidence(&self, root: PortId, used_marks: bool, has_senders: bool) -> Confidence {
+        let load = &self.facts.observation.ports[root];
+        let is_clear =
+            load.load.is_some_and(|load| load >= BUSY) || self.cause(root) == Cause::SlowReceiver;
+        match (
+            self.facts.assumed_tables || !is_clear || !has_senders,
+            used_marks,
+        ) {
+            (true, _) => Confidence::Low,
+            (false, true) => Confidence::High,
+            (false, false) => Confidence::Medium,
+        }
+    }
+
+    fn finish(self, flows: &Flows, used_marks: bool) -> Verdict {
+        let fabric = self.facts.fabric;
+        let ports = &self.facts.observation.ports;
+        type Sent = BTreeMap<HostId, (f64, BTreeMap<HostId, f64>)>;
+        let mut contributing: BTreeMap<PortId, Sent> = BTreeMap::new();
+        let mut suffering: BTreeMap<PortId, BTreeMap<HostId, (f64, PortId)>> = BTreeMap::new();
+        let mut branches: BTreeMap<PortId, Vec<Branch>> = BTreeMap::new();
+        for (port, member) in self.members.iter_enumerated() {
+            let Some(member) = member else { continue };
+            let list = branches.entry(member.root).or_default();
+            if let Some(parent) = member.parent {
+                list.push(Branch {
+                    port,
+                    depth: member.depth,
+                    parent,
+                });
+            }
+        }
+        for flow in flows.iter() {
+            let path = flows.path(flow);
+            let members = || {
+                path.iter()
+                    .filter_map(|&port| Some((port, self.members[port]?)))
+            };
+            let root = members().find(|(_, member)| member.depth == 0);
+            if let Some((root, _)) = root {
+                let senders = contributing.entry(root).or_default();
+                let sender = senders.entry(flow.source).or_default();
+                sender.0 += flow.bits_per_s;
+                *sender.1.entry(flow.destination).or_default() += flow.bits_per_s;
+            } else {
+                // The host's own port holds up what it sends itself; the others hold up packets of others.
+                let mut branches = members().filter(|(port, _)| *port != path[0]);
+                let matters = |port: PortId| flow.bits_per_s >= LEAST_VICTIM * self.sent(port);
+                if let Some((branch, member)) = branches.find(|(port, _)| matters(*port)) {
+                    let hosts = suffering.entry(member.root).or_default();
+                    let victim = hosts.entry(flow.source).or_insert((0.0, branch));
+                    victim.0 += flow.bits_per_s;
+                }
+            }
+        }
+        let mut trees: Vec<Tree> = branches
+            .into_iter()
+            .map(|(root, mut branches)| {
+                branches.sort_by_key(|branch| (branch.depth, branch.port));
+                let least = LEAST_SHARE * self.rate(root);
+                let senders = contributing.remove(&root).unwrap_or_default();
+                let mut contributors: Vec<Contributor> = senders
+                    .into_iter()
+                    .filter(|(_, (rate, _))| *rate >= least)
+                    .map(|(host, (bits_per_s, destinations))| Contributor {
+                        host,
+                        bits_per_s,
+                        wait: ports[fabric.host_port(host)].wait,
+                        becn_per_s: ports[fabric.host_port(host)].becn_per_s,
+                        destination: destinations
+                            .into_iter()
+                            .max_by(|a, b| a.1.total_cmp(&b.1))
+                            .map_or(host, |(destination, _)| destination),
+                    })
+                    .collect();
+                contributors.sort_by(|a, b| b.bits_per_s.total_cmp(&a.bits_per_s));
+                let hosts = suffering.remove(&root).unwrap_or_default();
+                let mut victims: Vec<Victim> = hosts
+                    .into_iter()
+                    .filter(|(_, (rate, _))| *rate >= least)
+                    .map(|(host, (bits_per_s, branch))| Victim {
+                        host,
+                        bits_per_s,
+                        wait: ports[fabric.host_port(host)].wait,
+                        branch,
+                    })
+                    .collect();
+                victims.sort_by(|a, b| b.bits_per_s.total_cmp(&a.bits_per_s));
+                Tree {
+                    root,
+                    cause: self.cause(root),
+                    confidence: self.confidence(root, used_marks, !contributors.is_empty()),
+                    branches,
+                    contributors,
+                    victims,
+                }
+            })
+            .collect();
+        trees.sort_by_key(|tree| std::cmp::Reverse(tree.branches.len()));
+        let unexplained = fabric
+            .ports
+            .ids()
+            .filter(|&port| is_blocked(&self.facts, port) && self.members[port].is_none());
+        Verdict {
+            used_marks,
+            is_partial: flows.is_partial,
+            unroutable: flows.unroutable,
+            unexplained: unexplained.collect(),
+            trees,
+        }
+    }
+}

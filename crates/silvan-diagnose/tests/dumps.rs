@@ -1,0 +1,281 @@
+//! Files of the common tools, whole and broken.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::fmt::Write;
+
+use proptest::prelude::*;
+use silvan_core::{MonotonicTime, Span};
+use silvan_diagnose::dumps::{FileRole, Files, counters, diagnose_files};
+use silvan_fabric::import;
+use silvan_fabric::{Fabric, LinkKind, Speed, Width};
+
+/// Two leaves with two hosts each, two cables of 4x SDR between them: 8 Gbit/s, or 250,000,000 words a second.
+const TOPOLOGY: &str = r#"
+Switch 4 "S-0000000000000001" # "left" base port 0 lid 1 lmc 0
+[1] "H-0000000000000010"[1](11) # "a" lid 11 4xSDR
+[2] "H-0000000000000020"[1](21) # "b" lid 12 4xSDR
+[3] "S-0000000000000002"[3] # "right" lid 2 4xSDR
+
+Switch 4 "S-0000000000000002" # "right" base port 0 lid 2 lmc 0
+[1] "H-0000000000000030"[1](31) # "c" lid 13 4xSDR
+[2] "H-0000000000000040"[1](41) # "d" lid 14 4xSDR
+[3] "S-0000000000000001"[3] # "left" lid 1 4xSDR
+
+Ca 1 "H-0000000000000010" # "a"
+[1](11) "S-0000000000000001"[1] # lid 11 lmc 0 "left" lid 1 4xSDR
+
+Ca 1 "H-0000000000000020" # "b"
+[1](21) "S-0000000000000001"[2] # lid 12 lmc 0 "left" lid 1 4xSDR
+
+Ca 1 "H-0000000000000030" # "c"
+[1](31) "S-0000000000000002"[1] # lid 13 lmc 0 "right" lid 2 4xSDR
+
+Ca 1 "H-0000000000000040" # "d"
+[1](41) "S-0000000000000002"[2] # lid 14 lmc 0 "right" lid 2 4xSDR
+"#;
+
+/// LID, GUID and port; words per second sent and received; part of the time for which it waits. A and d send as
+/// much as they can to c, b sends a little to d.
+const PORTS: [(u16, u64, u8, u64, u64, f64); 10] = [
+    (1, 1, 1, 0, 125_000_000, 0.0),
+    (1, 1, 2, 0, 25_000_000, 0.0),
+    (1, 1, 3, 150_000_000, 0, 0.4),
+    (2, 2, 1, 250_000_000, 0, 0.0),
+    (2, 2, 2, 25_000_000, 125_000_000, 0.0),
+    (2, 2, 3, 0, 150_000_000, 0.0),
+    (11, 0x10, 1, 125_000_000, 0, 0.5),
+    (12, 0x20, 1, 25_000_000, 0, 0.5),
+    (13, 0x30, 1, 0, 250_000_000, 0.0),
+    (14, 0x40, 1, 125_000_000, 25_000_000, 0.5),
+];
+
+fn fabric() -> Fabric {
+    let link = LinkKind::new(Width::X4, Speed::Sdr, "1 m".parse().unwrap());
+    import::topology(TOPOLOGY).unwrap().build(link).unwrap()
+}
+
+/// The output of `perfquery -x` and `perfquery` for all ports, `seconds` after a start at `base` words.
+fn perfquery(seconds: u64, base: u64) -> String {
+    let mut text = String::new();
+    for (lid, _, port, sent, received, wait) in PORTS {
+        let ticks = (wait * seconds as f64 * 250e6) as u64;
+        let _ = write!(
+            text,
+            "# Port extended counters: Lid {lid} port {port} (CapMask: 0x5300 CapMask2: 0x0)\n\
+             PortSelect:......................{port}\n\
+             CounterSelect:...................0x0000\n\
+             PortXmitData:....................{}\n\
+             PortRcvData:.....................{}\n\
+             # Port counters: Lid {lid} port {port} (CapMask: 0x5300)\n\
+             LinkDownedCounter:...............0\n\
+             PortXmitWait:....................{ticks}\n",
+            base + sent * seconds,
+            base + received * seconds,
+        );
+    }
+    text
+}
+
+fn query_errors(seconds: u64) -> String {
+    let mut text = String::from("Errors for \"left\"\n");
+    for (_, guid, port, sent, received, wait) in PORTS {
+        let ticks = (wait * seconds as f64 * 250e6) as u64;
+        let _ = writeln!(
+            text,
+            "   GUID 0x{guid:x} port {port}: [PortXmitWait == {ticks}] [PortXmitData == {} (1.000GB)] [PortRcvData == {} (1.000GB)]",
+            sent * seconds,
+            received * seconds
+        );
+    }
+    text
+}
+
+fn csv(seconds: u64) -> String {
+    let mut text = String::from(
+        "START_PM_INFO\nNodeGUID,PortGUID,PortNumber,LinkDownedCounter,PortXmitWait,PortXmitDataExtended,PortRcvDataExtended\n",
+    );
+    for (_, guid, port, sent, received, wait) in PORTS {
+        let ticks = (wait * seconds as f64 * 250e6) as u64;
+        let _ = writeln!(
+            text,
+            "0x{guid:016x},0x{guid:016x},{port},0,{ticks},0x{:x},{}",
+            sent * seconds,
+            received * seconds
+        );
+    }
+    text + "END_PM_INFO\n"
+}
+
+fn files<'a>(before: &'a str, after: &'a str) -> Files<'a> {
+    Files {
+        topology: TOPOLOGY,
+        routes: None,
+        before,
+        after,
+    }
+}
+
+const SECOND: Span = Span::from_secs(1);
+const TICK: Span = Span::from_ns(4);
+
+#[test]
+fn all_formats_have_the_same_verdict() {
+    let pairs = [
+        (perfquery(1, 7), perfquery(2, 7)),
+        (query_errors(1), query_errors(2)),
+        (csv(1), csv(2)),
+        // Counters of 64 bits start again at 0.
+        (perfquery(0, u64::MAX - 1000), {
+            let text = perfquery(1, 0);
+            text.replace("....125000000", "....124998999")
+                .replace("....250000000", "....249998999")
+        }),
+    ];
+    for (before, after) in &pairs {
+        let (report, odd) = diagnose_files(files(before, after), SECOND, TICK).unwrap();
+        assert_eq!(odd, []);
+        let [tree] = &report.trees[..] else {
+            panic!("{report:?}");
+        };
+        assert_eq!((tree.root.as_str(), tree.peer.as_str()), ("right:1", "c:1"));
+        assert_eq!(tree.cause, "incast");
+        // Nothing says which paths packets take.
+        assert_eq!(tree.confidence, "low");
+        let contributors: Vec<&str> = tree
+            .contributors
+            .iter()
+            .map(|one| one.host.as_str())
+            .collect();
+        assert_eq!(contributors.len(), 2);
+        assert!(
+            contributors.contains(&"a") && contributors.contains(&"d"),
+            "{contributors:?}"
+        );
+        assert_eq!(tree.victims.len(), 1);
+        assert_eq!(tree.victims[0].host, "b");
+        // left:3 waits 0.4 of the time, on a link of 8 Gbit/s.
+        let loss = report
+            .losses
+            .iter()
+            .find(|loss| loss.port == "left:3")
+            .unwrap();
+        assert!((loss.lost_gbps - 3.2).abs() < 0.01, "{loss:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_or_empty_is_refused() {
+    let whole = csv(2);
+    let (before, cut) = (csv(1), &whole[..whole.len() - 20]);
+    let (role, error) = diagnose_files(files(&before, cut), SECOND, TICK).unwrap_err();
+    assert_eq!(role, FileRole::After);
+    assert!(
+        error.message.contains("cells") || error.message.contains("no end"),
+        "{error}"
+    );
+    let (role, error) = diagnose_files(files("", &before), SECOND, TICK).unwrap_err();
+    assert_eq!((role, error.line), (FileRole::Before, None));
+    let text = query_errors(1);
+    let (role, error) =
+        diagnose_files(files(&text[..text.len() - 30], &text), SECOND, TICK).unwrap_err();
+    assert_eq!(role, FileRole::Before);
+    assert!(error.line.is_some());
+    let broken = Files {
+        topology: &TOPOLOGY[..400],
+        ..files(&text, &text)
+    };
+    assert_eq!(
+        diagnose_files(broken, SECOND, TICK).unwrap_err().0,
+        FileRole::Topology
+    );
+}
+
+#[test]
+fn ports_that_a_dump_lacks_are_named_and_not_guessed() {
+    let (before, after) = (query_errors(1), query_errors(2));
+    let lines: Vec<&str> = after
+        .lines()
+        .filter(|line| !line.contains("0x2 port"))
+        .collect();
+    let (report, _) = diagnose_files(files(&before, &lines.join("\n")), SECOND, TICK).unwrap();
+    assert_eq!(report.unknown_ports, 3);
+    let finding = report
+        .health
+        .iter()
+        .find(|one| one.what.contains("was not read"))
+        .unwrap();
+    assert!(
+        finding.what.starts_with("right:1, right:2, right:3:"),
+        "{finding:?}"
+    );
+}
+
+#[test]
+fn counters_of_another_fabric_are_refused() {
+    let before = csv(1).replace("0x00000000000000", "0x00000000abcdef");
+    let (role, error) = diagnose_files(files(&before, &csv(2)), SECOND, TICK).unwrap_err();
+    assert_eq!(role, FileRole::Before);
+    assert!(error.message.starts_with("10 of 10 ports"), "{error}");
+}
+
+#[test]
+fn counters_that_stop_or_are_reset_make_no_verdict() {
+    // Read in the wrong order, everything seems to have been reset.
+    let (report, _) =
+        diagnose_files(files(&query_errors(2), &query_errors(1)), SECOND, TICK).unwrap();
+    assert_eq!(report.trees.len(), 0);
+    assert!(report.unknown_ports > 0);
+    assert!(
+        report
+            .health
+            .iter()
+            .any(|one| one.what.contains("was reset")),
+        "{report:?}"
+    );
+    let full = u32::MAX.to_string();
+    let stopped = query_errors(2).replace("== 200000000]", &format!("== {full}]"));
+    let (report, _) = diagnose_files(files(&query_errors(1), &stopped), SECOND, TICK).unwrap();
+    let finding = report
+        .health
+        .iter()
+        .find(|one| one.what.contains("has stopped"))
+        .unwrap();
+    assert!(finding.what.starts_with("left:3:"), "{finding:?}");
+    // An interval that is too short makes more data than links carry.
+    let (report, _) = diagnose_files(
+        files(&query_errors(1), &query_errors(2)),
+        Span::from_ms(100),
+        TICK,
+    )
+    .unwrap();
+    assert!(
+        report
+            .health
+            .iter()
+            .any(|one| one.what.contains("more than is possible"))
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_a_reader_panic(
+        text in prop_oneof![
+            ".{0,400}",
+            Just(()).prop_map(|()| csv(1)),
+            Just(()).prop_map(|()| perfquery(1, 0)),
+            Just(()).prop_map(|()| query_errors(1)),
+        ],
+        cut in 0_usize..2000,
+        at in 0_usize..2000,
+        byte in any::<char>(),
+    ) {
+        let mut text: String = text.chars().take(cut).collect();
+        if let Some((index, _)) = text.char_indices().nth(at % 400) {
+            text.insert(index, byte);
+        }
+        let fabric = fabric();
+        let _ = counters(&text, &fabric, MonotonicTime::ZERO);
+        let _ = diagnose_files(files(&text, &csv(2)), SECOND, TICK);
+    }
+}

@@ -1,0 +1,96 @@
+//! Prints how right the diagnosis is: `make check-diagnose`.
+//!
+//! Arguments: the first seed and the number of scenarios, and the same of the seeds that were held out.
+#![allow(clippy::print_stdout, reason = "it prints a table")]
+
+#[cfg(target_os = "linux")]
+#[path = "../tests/diagnose/live.rs"]
+mod live;
+#[cfg(target_os = "linux")]
+#[path = "../tests/diagnose/scene.rs"]
+mod scene;
+#[cfg(target_os = "linux")]
+#[path = "../tests/diagnose/score.rs"]
+mod score;
+
+#[cfg(target_os = "linux")]
+mod table {
+    use std::collections::BTreeMap;
+
+    use silvan_scenario::Scenario;
+
+    use super::score::{Score, run, score};
+
+    /// A part with three digits, or a dash where there is nothing to be right or wrong about.
+    fn part(value: f64, of: usize) -> String {
+        if of == 0 {
+            "-".to_owned()
+        } else {
+            format!("{value:.3}")
+        }
+    }
+
+    fn row(name: &str, score: &Score) {
+        let (roots, victims) = (score.roots, score.victims);
+        println!(
+            "{name:<34}{:>6}{:>7}{:>11}{:>8}{:>8}{:>9}{:>12}{:>8}",
+            score.scenarios,
+            roots.hit + roots.missed,
+            part(roots.precision(), roots.hit + roots.wrong),
+            part(roots.recall(), roots.hit + roots.missed),
+            part(score.top_right as f64 / score.top.max(1) as f64, score.top),
+            victims.hit + victims.missed,
+            part(victims.f1(), victims.hit + victims.missed + victims.wrong),
+            part(
+                score.causes_right as f64 / score.causes.max(1) as f64,
+                score.causes
+            ),
+        );
+    }
+
+    /// Runs scenarios and prints their rows.
+    pub fn print(title: &str, first: u64, count: u64) {
+        let mut rows: BTreeMap<String, Score> = BTreeMap::new();
+        let mut all = Score::default();
+        for seed in first..first + count {
+            let (scene, survey, verdict, truth) = run(seed);
+            let scenario = Scenario::from_toml(&scene.toml, "scene.toml", &[]).expect("it has run");
+            let own = score(&survey, &verdict, &truth, scenario.fabric());
+            let names = [scene.kind.name(), scene.control.name()];
+            for name in names {
+                rows.entry(name.to_owned()).or_default().add(&own);
+            }
+            all.add(&own);
+        }
+        println!("{title} (seeds {first} to {})", first + count - 1);
+        println!(
+            "{:<34}{:>6}{:>7}{:>11}{:>8}{:>8}{:>9}{:>12}{:>8}",
+            "", "runs", "roots", "precision", "recall", "top", "victims", "victims F1", "cause"
+        );
+        for (name, score) in &rows {
+            row(name, score);
+        }
+        row("all", &all);
+        println!("cause -> verdict");
+        for ((is, said), count) in &all.confusion {
+            println!("  {is} -> {said}: {count}");
+        }
+        println!();
+    }
+}
+
+fn main() {
+    #[cfg(target_os = "linux")]
+    {
+        let numbers: Vec<u64> = std::env::args()
+            .skip(1)
+            .filter_map(|text| text.parse().ok())
+            .collect();
+        for (title, range) in ["scenarios", "held out"]
+            .iter()
+            .zip(numbers.chunks_exact(2))
+        {
+            table::print(title, range[0], range[1]);
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! A scenario run, diagnosed, and compared with its ground truth.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use silvan_cc::stream::SplitMix64;
+use silvan_core::counters::EMULATED_TICK;
+use silvan_core::{HostId, PortId, Span};
+use silvan_dcms::client::Client;
+use silvan_diagnose::observation::Observation;
+use silvan_diagnose::survey::{LIMITS, Survey, survey};
+use silvan_diagnose::verdict::{Cause, Facts, Verdict, diagnose};
+use silvan_fabric::Fabric;
+use silvan_mad::smp::{PhysicalState, PortInfo, Smp, SmpRoute, link_width};
+use silvan_mad::{Body, Mad, Method};
+use silvan_scenario::Scenario;
+
+use super::live::{Live, World};
+use super::scene::{Kind, Scene, draw};
+
+/// A root that is there in at least this part of the samples is true.
+const MOSTLY: f64 = 0.5;
+/// One that is there in less than this part is false. What is between counts for neither.
+const RARELY: f64 = 0.1;
+/// The top contributor sends at least this part of what the largest one does.
+const NEARLY: f64 = 0.8;
+const WARM_UP: Span = Span::from_ms(50);
+const INTERVAL: Span = Span::from_secs(1);
+const LOSS: f64 = 0.01;
+
+/// What was right and what was wrong.
+#[derive(Clone, Debug, Default)]
+pub struct Score {
+    pub scenarios: usize,
+    pub roots: Counts,
+    pub victims: Counts,
+    pub top_right: usize,
+    pub top: usize,
+    pub causes_right: usize,
+    pub causes: usize,
+    /// Names of what is and what was said, and how often.
+    pub confusion: BTreeMap<(&'static str, &'static str), usize>,
+}
+
+/// True and false positives, false negatives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub hit: usize,
+    pub wrong: usize,
+    pub missed: usize,
+}
+
+impl Counts {
+    pub fn precision(self) -> f64 {
+        self.hit as f64 / ((self.hit + self.wrong).max(1)) as f64
+    }
+
+    pub fn recall(self) -> f64 {
+        self.hit as f64 / ((self.hit + self.missed).max(1)) as f64
+    }
+
+    pub fn f1(self) -> f64 {
+        2.0 * self.hit as f64 / ((2 * self.hit + self.wrong + self.missed).max(1)) as f64
+    }
+
+    fn add(&mut self, other: Self) {
+        self.hit += other.hit;
+        self.wrong += other.wrong;
+        self.missed += other.missed;
+    }
+}
+
+impl Score {
+    pub fn add(&mut self, other: &Self) {
+        self.scenarios += other.scenarios;
+        self.roots.add(other.roots);
+        self.victims.add(other.victims);
+        self.top_right += other.top_right;
+        self.top += other.top;
+        self.causes_right += other.causes_right;
+        self.causes += other.causes;
+        for (key, count) in &other.confusion {
+            *self.confusion.entry(*key).or_default() += count;
+        }
+    }
+}
+
+/// What is true of a scenario.
+pub struct Truth {
+    pub roots: BTreeMap<PortId, &'static str>,
+    pub perhaps_roots: BTreeSet<PortId>,
+    pub victims: BTreeSet<HostId>,
+    pub perhaps_victims: BTreeSet<HostId>,
+    /// By root: what each host sends through it, as a payload rate.
+    pub through: BTreeMap<PortId, BTreeMap<HostId, f64>>,
+}
+
+fn scenario(toml: &str) -> Scenario {
+    Scenario::from_toml(toml, "scene.toml", &[]).unwrap_or_else(|error| panic!("{error}\n{toml}"))
+}
+
+fn host_names(toml: &str) -> Vec<String> {
+    let scenario = scenario(toml);
+    let fabric = scenario.fabric();
+    fabric
+        .host_ids()
+        .map(|host| fabric.host(host).name.clone())
+        .collect()
+}
+
+/// Runs the scenario of a seed and diagnoses it.
+pub fn run(seed: u64) -> (Scene, Survey, Verdict, Truth) {
+    let scene = draw(seed, host_names);
+    let scenario = scenario(&scene.toml);
+    let world = Rc::new(RefCell::new(World::new(&scenario)));
+    let fabric = world.borrow().plane.fabric().clone();
+    let degraded = scene
+        .degraded
+        .and_then(|number| degrade(&mut world.borrow_mut(), &fabric, number));
+    world.borrow_mut().advance(WARM_UP);
+    world.borrow_mut().plane.lose(LOSS, seed);
+    let before = world.borrow().plane.delivered();
+    let mut client = Client::new(Live(Rc::clone(&world)), LIMITS);
+    let survey = survey(&mut client, INTERVAL).expect("the subnet answers");
+    assert_eq!(world.borrow().sets, 0, "nothing is set");
+    assert!(world.borrow().in_flight.1 <= LIMITS.in_flight);
+    let delivered = world.borrow().plane.delivered();
+    let rates: BTreeMap<String, f64> = delivered
+        .into_iter()
+        .zip(before)
+        .map(|((name, now), (_, before))| (name, (now - before) as f64))
+        .collect();
+    let observation = Observation::new(&survey.fabric, &survey.before, &survey.now, EMULATED_TICK);
+    let verdict = diagnose(Facts {
+        fabric: &survey.fabric,
+        tables: &survey.tables,
+        assumed_tables: false,
+        capable: &survey.capable,
+        observation: &observation,
+    });
+    let samples = world.borrow_mut().samples.take().unwrap_or_default();
+    let tables = scenario.forwarding().tables;
+    let truth = truth(&scene, &fabric, tables, degraded, &samples, &rates);
+    (scene, survey, verdict, truth)
+}
+
+/// Lets a link run at one lane, as an administrator or a bad cable does: a link with traffic through it.
+fn degrade(world: &mut World, fabric: &Fabric, number: u64) -> Option<PortId> {
+    let mut random = SplitMix64::for_stream(number, 2);
+    let cabled: Vec<PortId> = fabric
+        .ports
+        .ids()
+        .filter(|&port| {
+            let node = &fabric.nodes[fabric.ports[port].node];
+            node.as_switch().is_some() && fabric.ports[port].link.is_some()
+        })
+        .collect();
+    let port = cabled[(random.part() * cabled.len() as f64) as usize];
+    let node = &fabric.nodes[fabric.ports[port].node];
+    let info = PortInfo {
+        link_width_enabled: link_width::X1,
+        physical_state: PhysicalState::POLLING,
+        ..PortInfo::default()
+    };
+    let body = Body::Smp(Smp {
+        m_key: 0,
+        route: SmpRoute::Lid,
+        attribute: info.into(),
+    });
+    let mut mad = Mad::request(Method::SET, body);
+    mad.modifier = u32::from(fabric.ports[port].number.as_u8());
+    mad.transaction_id = 1;
+    world.send(node.lid, &mad.emit());
+    world.take_answer();
+    Some(port)
+}
+
+fn truth(
+    scene: &Scene,
+    fabric: &Fabric,
+    tables: &silvan_fabric::ForwardingTables,
+    degraded: Option<PortId>,
+    samples: &[silvan_model::Forest],
+    rates: &BTreeMap<String, f64>,
+) -> Truth {
+    let mut roots: BTreeMap<PortId, usize> = BTreeMap::new();
+    let mut victims: BTreeMap<HostId, usize> = BTreeMap::new();
+    for forest in samples {
+        let mut now = BTreeSet::new();
+        for tree in &forest.trees {
+            if tree.members.len() > 1 {
+                *roots.entry(tree.root).or_default() += 1;
+            }
+            let suffer = tree.shares.iter().filter(|share| !share.victim.is_zero());
+            now.extend(suffer.map(|share| share.host));
+        }
+        for host in now {
+            *victims.entry(host).or_default() += 1;
+        }
+    }
+    let part = |count: usize| count as f64 / samples.len().max(1) as f64;
+    let cause = |root: PortId| {
+        let ends = [Some(root), fabric.ports[root].peer];
+        let faces_host = fabric.peer_switch(root).is_none();
+        if faces_host && scene.kind == Kind::SlowReceiver {
+            "slow receiver"
+        } else if degraded.is_some() && ends.contains(&degraded) {
+            "degraded link"
+        } else if faces_host {
+            "incast"
+        } else {
+            "overload"
+        }
+    };
+    let is_true = |count: &usize| part(*count) >= MOSTLY;
+    let is_perhaps = |count: &usize| part(*count) >= RARELY && part(*count) < MOSTLY;
+    let mut through: BTreeMap<PortId, BTreeMap<HostId, f64>> = BTreeMap::new();
+    let host = |name: &str| {
+        fabric
+            .node_by_name(name)
+            .and_then(|node| fabric.nodes[node].as_host())
+    };
+    let mut send = |from: HostId, to: HostId, rate: f64| {
+        for port in path(fabric, tables, from, to) {
+            *through.entry(port).or_default().entry(from).or_default() += rate;
+        }
+    };
+    for (name, from, to) in &scene.flows {
+        if let (Some(from), Some(to)) = (host(from), host(to)) {
+            send(from, to, rates[name]);
+        }
+    }
+    for name in &scene.uniform {
+        let Some(from) = host(name) else { continue };
+        let all = rates["u"] / scene.uniform.len() as f64 / (fabric.host_count() - 1) as f64;
+        for to in fabric.host_ids().filter(|&to| to != from) {
+            send(from, to, all);
+        }
+    }
+    Truth {
+        perhaps_roots: filter(&roots, is_perhaps),
+        roots: filter(&roots, is_true)
+            .into_iter()
+            .map(|root| (root, cause(root)))
+            .collect(),
+        perhaps_victims: filter(&victims, is_perhaps),
+        victims: filter(&victims, is_true),
+        through,
+    }
+}
+
+fn filter<K: Ord + Copy>(counts: &BTreeMap<K, usize>, is: impl Fn(&usize) -> bool) -> BTreeSet<K> {
+    counts
+        .iter()
+        .filter(|(_, count)| is(count))
+        .map(|(key, _)| *key)
+        .collect()
+}
+
+fn path(
+    fabric: &Fabric,
+    tables: &silvan_fabric::ForwardingTables,
+    from: HostId,
+    to: HostId,
+) -> Vec<PortId> {
+    let mut path = vec![fabric.host_port(from)];
+    let (mut switch, _) = fabric.host_attachment(from);
+    while path.len() < 20 {
+        let number = tables
+            .get(switch, fabric.host(to).lid)
+            .expect("there is a route");
+        let port = fabric
+            .switch(switch)
+            .port(number)
+            .expect("the port is there");
+        path.push(port);
+        match fabric.peer_switch(port) {
+            Some((next, _)) => switch = next,
+            None => break,
+        }
+    }
+    path
+}
+
+fn name_of(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Incast => "incast",
+        Cause::Overload => "overload",
+        Cause::DegradedLink => "degraded link",
+        Cause::SlowReceiver => "slow receiver",
+    }
+}
+
+/// Compares a verdict with what is true. Ports and hosts of the survey are found by name.
+pub fn score(survey: &Survey, verdict: &Verdict, truth: &Truth, fabric: &Fabric) -> Score {
+    let port = |port: PortId| {
+        let name = &survey.fabric.nodes[survey.fabric.ports[port].node].name;
+        let node = fabric
+            .node_by_name(name)
+            .expect("the survey found what is there");
+        fabric
+            .port(node, survey.fabric.ports[port].number)
+            .expect("the port is there")
+    };
+    let host = |host: HostId| {
+        let node = fabric.node_by_name(&survey.fabric.host(host).name);
+        node.and_then(|node| fabric.nodes[node].as_host())
+            .expect("the host is there")
+    };
+    let mut score = Score {
+        scenarios: 1,
+        ..Score::default()
+    };
+    let said: BTreeMap<PortId, _> = verdict
+        .trees
+        .iter()
+        .map(|tree| (port(tree.root), tree))
+        .collect();
+    for root in said.keys() {
+        if truth.roots.contains_key(root) {
+            score.roots.hit += 1;
+        } else if !truth.perhaps_roots.contains(root) {
+            score.roots.wrong += 1;
+        }
+    }
+    for (root, &cause) in &truth.roots {
+        let Some(tree) = said.get(root) else {
+            score.roots.missed += 1;
+            *score.confusion.entry((cause, "none")).or_default() += 1;
+            score.causes += 1;
+            continue;
+        };
+        score.causes += 1;
+        score.causes_right += usize::from(name_of(tree.cause) == cause);
+        *score
+            .confusion
+            .entry((cause, name_of(tree.cause)))
+            .or_default() += 1;
+        score.top += 1;
+        let senders = &truth.through[root];
+        let largest = senders.values().copied().fold(0.0, f64::max);
+        let top = tree.contributors.first();
+        let sent = top.and_then(|top| senders.get(&host(top.host)));
+        score.top_right += usize::from(sent.is_some_and(|sent| *sent >= NEARLY * largest));
+    }
+    if truth.roots.is_empty() && truth.perhaps_roots.is_empty() {
+        score.causes += 1;
+        let said = verdict
+            .trees
+            .first()
+            .map_or("none", |tree| name_of(tree.cause));
+        score.causes_right += usize::from(said == "none");
+        *score.confusion.entry(("none", said)).or_default() += 1;
+    }
+    let named = verdict.trees.iter().flat_map(|tree| &tree.victims);
+    let named: BTreeSet<HostId> = named.map(|victim| host(victim.host)).collect();
+    for host in &named {
+        if truth.victims.contains(host) {
+            score.victims.hit += 1;
+        } else if !truth.perhaps_victims.contains(host) {
+            score.victims.wrong += 1;
+        }
+    }
+    score.victims.missed = truth.victims.difference(&named).count();
+    score
+}

@@ -1,0 +1,56 @@
+"""The diagnosis of a live fabric through the common tools' library."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+import silvan
+from silvan.emulation import Emulation
+from tests.conftest import Command
+from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric
+
+pytestmark = [REAL_TOOLS, pytest.mark.slow]
+
+TRAFFIC = """\
+[link]
+width = "1x"
+speed = "SDR"
+[packet]
+mtu = "4 KiB"
+[traffic]
+message = "4 KiB"
+[[traffic.flow]]
+from = "a"
+to = "c"
+[[traffic.flow]]
+from = "d"
+to = "c"
+"""
+"""A and d send to c, whose link of 2 Gbit/s they share."""
+
+
+def test_the_command_diagnoses_a_fabric_by_its_sockets(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sockname = f"diagnose-{os.getpid()}"
+    scenario = silvan.Scenario.from_toml(LINE + TRAFFIC)
+    with Emulation(scenario, sockname=sockname, time_scale=0.2) as emulation:
+        outcome = command("diagnose", "--sockname", sockname, "--json")
+        assert outcome.status == 1, outcome.stderr
+        report = json.loads(outcome.stdout)
+        (tree,) = report["trees"]
+        assert (tree["root"], tree["peer"], tree["cause"]) == ("right:1", "c:1", "incast")
+        assert {one["host"] for one in tree["contributors"]} == {"a", "d"}
+        # The fabric is slower than the clock, which the diagnosis takes into account.
+        assert tree["load"] == pytest.approx(1.0, abs=0.15)
+        # The tools' own counters, read at another time, show the same direction.
+        fabric = Fabric(emulation, tmp_path)
+        words = [sys.executable, "-m", "silvan", "diagnose", "--interval", "500 ms"]
+        page = fabric.tool(*words, status=1)
+        assert "incast at right:1" in page

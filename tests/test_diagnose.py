@@ -1,0 +1,207 @@
+"""The diagnosis from files, jobs on hosts, and what the command refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from silvan.diagnosis import Report, add_jobs, expand_hosts, read_jobs
+from silvan.errors import DiagnosisError
+from tests.conftest import Command
+
+TOPOLOGY = """\
+Switch 4 "S-0000000000000001" # "left" base port 0 lid 1 lmc 0
+[1] "H-0000000000000010"[1](11) # "a HCA-1" lid 11 4xSDR
+[2] "H-0000000000000020"[1](21) # "b HCA-1" lid 12 4xSDR
+[3] "H-0000000000000030"[1](31) # "c HCA-1" lid 13 4xSDR
+
+Ca 1 "H-0000000000000010" # "a HCA-1"
+[1](11) "S-0000000000000001"[1] # lid 11 lmc 0 "left" lid 1 4xSDR
+
+Ca 1 "H-0000000000000020" # "b HCA-1"
+[1](21) "S-0000000000000001"[2] # lid 12 lmc 0 "left" lid 1 4xSDR
+
+Ca 1 "H-0000000000000030" # "c HCA-1"
+[1](31) "S-0000000000000001"[3] # lid 13 lmc 0 "left" lid 1 4xSDR
+"""
+"""Three hosts at a switch, on links of 8 Gbit/s: 250,000,000 words a second."""
+
+ROUTES = """\
+Unicast lids [0x0-0x0d] of switch Lid 1 guid 0x0000000000000001 (left):
+  Lid  Out   Destination
+       Port     Info
+0x0001 000 : (Switch portguid 0x0000000000000001: 'left')
+0x000b 001 : (Channel Adapter portguid 0x0000000000000011: 'a HCA-1')
+0x000c 002 : (Channel Adapter portguid 0x0000000000000021: 'b HCA-1')
+0x000d 003 : (Channel Adapter portguid 0x0000000000000031: 'c HCA-1')
+4 valid lids dumped
+"""
+
+PORTS = (
+    (1, 1, 0, 150, 0.0),
+    (1, 2, 0, 100, 0.0),
+    (1, 3, 250, 0, 0.0),
+    (0x10, 1, 150, 0, 0.4),
+    (0x20, 1, 100, 0, 0.6),
+    (0x30, 1, 0, 250, 0.0),
+)
+"""GUID, port, million words sent and received per second, part of the time waiting.
+
+A and b send to c.
+"""
+
+
+def counters(seconds: int) -> str:
+    """Write counters as ibqueryerrors does."""
+    return "".join(
+        f"   GUID 0x{guid:x} port {port}: [PortXmitWait == {int(wait * seconds * 250e6)}] "
+        f"[PortXmitData == {sent * seconds}000000 (1.0GB)] "
+        f"[PortRcvData == {received * seconds}000000 (1.0GB)]\n"
+        for guid, port, sent, received, wait in PORTS
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str | Path]:
+    """Write the files, and give the options that name them."""
+    texts = {
+        "topology": TOPOLOGY,
+        "routes": ROUTES,
+        "before": counters(1),
+        "after": counters(3),
+    }
+    words: list[str | Path] = ["--interval", "2 s"]
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        words += [f"--{name}", tmp_path / name]
+    return words
+
+
+def test_an_incast_is_found_in_files(files: list[str | Path], command: Command) -> None:
+    outcome = command("diagnose", *files, "--json")
+    assert outcome.status == 1, outcome.stderr
+    (tree,) = json.loads(outcome.stdout)["trees"]
+    assert (tree["root"], tree["cause"]) == ("left:3", "incast")
+    # Words of 4 bytes: 150 million a second are 4.8 Gbit/s.
+    found = [(one["host"], round(one["gbps"], 2)) for one in tree["contributors"]]
+    assert found == [("a HCA-1", 4.8), ("b HCA-1", 3.2)]
+    page = command("diagnose", *files)
+    assert "Congestion: 1 tree" in page.stdout
+    assert "2 hosts send to c HCA-1, whose link of 8 Gbit/s is 100 % full" in page.stdout
+
+
+def test_jobs_are_named(files: list[str | Path], command: Command, tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("host,job\na,4711\nb,4712\nb,4713\n")
+    outcome = command("diagnose", *files, "--jobs", tmp_path / "jobs.csv")
+    assert "a HCA-1 4.8 Gbit/s [job 4711]" in outcome.stdout
+    assert "[job 4712, 4713]" in outcome.stdout
+
+
+def test_slurm_is_asked(
+    files: list[str | Path], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = tmp_path / "bin" / "squeue"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho '81|a,b'\necho '82|a,c'\n")
+    fake.chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{fake.parent}:/usr/bin:/bin")
+    outcome = command("diagnose", *files, "--slurm", "--json")
+    (tree,) = json.loads(outcome.stdout)["trees"]
+    assert [one["jobs"] for one in tree["contributors"]] == [["81", "82"], ["81"]]
+    monkeypatch.setenv("PATH", "/nowhere")
+    refused = command("diagnose", *files, "--slurm")
+    assert refused.status == 2
+    assert "squeue is not installed" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("", []),
+        ("login", ["login"]),
+        ("n[1-3]", ["n1", "n2", "n3"]),
+        ("n[08-10,12],m", ["n08", "n09", "n10", "n12", "m"]),
+        ("r[1-2]n[3,4]", ["r1n3", "r1n4", "r2n3", "r2n4"]),
+    ],
+)
+def test_lists_of_hosts_are_expanded(text: str, hosts: list[str]) -> None:
+    assert expand_hosts(text) == hosts
+
+
+@pytest.mark.parametrize("text", ["n[3-1]", "n[x]", "n[1-99999999999]", "n[1-9][1-999999]"])
+def test_lists_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(DiagnosisError):
+        expand_hosts(text)
+
+
+def test_a_host_is_found_by_its_first_word(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("node-1,7\n\n")
+    report: Report = {
+        "trees": [{"contributors": [{"host": "node-1 mlx5_0"}], "victims": [{"host": "x"}]}]
+    }
+    add_jobs(report, read_jobs(tmp_path / "jobs.csv"))
+    (tree,) = report["trees"]
+    assert (tree["contributors"][0]["jobs"], tree["victims"][0]["jobs"]) == (["7"], [])
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"after": ""}, r"after: there are no counters in the file"),
+        ({"after": counters(3)[:-20]}, r"after:6: .* is no line of counters"),
+        ({"before": counters(1).replace("0x", "0xabc")}, r"before: 6 of 6 ports .* not in the"),
+        ({"topology": TOPOLOGY[:200]}, r"topology:\d+: .* is cabled to"),
+        ({"topology": "hello\n"}, r"topology:1: "),
+        ({"routes": ROUTES.replace("0001 (left)", "0009 (other)")}, r"routes:1: "),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_with_its_line(
+    files: list[str | Path],
+    command: Command,
+    tmp_path: Path,
+    change: dict[str, str],
+    expected: str,
+) -> None:
+    for name, text in change.items():
+        (tmp_path / name).write_text(text)
+    outcome = command("diagnose", *files)
+    assert outcome.status == 2
+    assert re.search(expected, outcome.stderr), outcome.stderr
+    assert "hint: " in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--before", "x"], "needs --topology"),
+        (["--topology", "x"], "--before"),
+        (["--topology", "x", "--before", "x", "--after", "x"], "--interval"),
+        (["--jobs", "x", "--slurm"], "not with --slurm"),
+        (["--jobs", "x"], "cannot read the list of jobs"),
+        (["--interval", "0 s"], "interval is 0 s"),
+        (["--sockname", "no-such-fabric"], "no emulated fabric answers"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    words: list[str], expected: str, command: Command
+) -> None:
+    outcome = command("diagnose", *words)
+    assert outcome.status == 2
+    assert expected in outcome.stderr
+
+
+def test_a_port_that_is_missing_or_forbidden_is_an_error(command: Command) -> None:
+    outcome = command("diagnose", "--device", "no-such-adapter")
+    assert outcome.status == 2
+    assert "cannot be opened" in outcome.stderr or "libibumad" in outcome.stderr
+    assert "hint: " in outcome.stderr
+
+
+def test_a_job_line_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("node-1,7\nnode-2\n")
+    with pytest.raises(DiagnosisError, match=r"jobs.csv:2: 1 cells"):
+        read_jobs(tmp_path / "jobs.csv")
