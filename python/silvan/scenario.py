@@ -441,6 +441,25 @@ class Scenario:
 
         return from_lists(json.loads(self._native.graph()))
 
+    def egress_ports(self) -> dict[str, bytes]:
+        """Return the port by which each switch sends packets for each host.
+
+        Returns
+        -------
+        dict of str to bytes
+            By switch a number for each host, in the order of the hosts; 0 where the switch has no
+            entry. Where switches choose among ports (``fabric.path-choice``), it is one of them.
+
+        Examples
+        --------
+        >>> scenario = Scenario(fabric={"generator": "single-switch", "hosts": 3})
+        >>> {name: list(ports) for name, ports in scenario.egress_ports().items()}
+        {'switch': [1, 2, 3]}
+        """
+        names, ports = self._native.egress_ports()
+        hosts = len(ports) // max(1, len(names))
+        return {name: ports[hosts * at : hosts * (at + 1)] for at, name in enumerate(names)}
+
     def to_dict(self) -> dict[str, Any]:
         """Give the effective scenario as nested dictionaries."""
         tables: dict[str, Any] = json.loads(self._native.to_json())

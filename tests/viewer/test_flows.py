@@ -128,3 +128,44 @@ def test_flow_is_found_by_its_hosts(open_page: Opener, limited_file: Path) -> No
     expect(page.get_by_role("heading", name="flow host-0008 > host-0000")).to_be_visible()
     field.fill("host-0008 > host")
     expect(page.get_by_role("listbox", name="Found")).to_be_hidden()
+
+
+@pytest.mark.needs("chromium")
+def test_path_of_a_flow_is_that_of_its_packets(
+    open_page: Opener, limited_file: Path, limited: silvan.Result
+) -> None:
+    """Oracle: the ports that packets of the flow leave, as the run records them."""
+    pair = {"from": "host-0008", "to": "host-0000"}
+    traced = silvan.run(limited.scenario.override({"probe.packets": {"flows": [pair]}}))
+    hops = [row for row in traced.packet_hops.to_pylist() if row["kind"] == "data"]
+    first = min(row["born_ps"] for row in hops)
+    names = [f"{row['node']}:{row['port']}" for row in traced.ports.to_pylist()]
+    own = sorted((row["time_ps"], row["ports_row"]) for row in hops if row["born_ps"] == first)
+    expected = [names[row] for _, row in own]
+    assert len(expected) == 4
+    page = open_page(limited_file, "select=flow:host-0008>host-0000")
+    expect(page.get_by_role("heading", name="Where packets go")).to_be_visible()
+    shown = page.locator(".way").first.locator("li").all_inner_texts()
+    assert [text.strip() for text in shown] == [*expected, "to host-0000"]
+    # Ports of a switch say which hosts they lead to; from them the way goes on.
+    page.locator(".way").first.get_by_role("button", name=expected[-1]).click()
+    expect(page.locator("dl", has_text="leads to").first).to_contain_text("host-0000")
+
+
+@pytest.mark.needs("chromium")
+def test_path_of_a_host_leads_to_the_roots_it_contributes_to(
+    open_page: Opener, limited_file: Path, limited: silvan.Result
+) -> None:
+    (share, *_) = (
+        row
+        for row in limited.tables["tree_hosts"].to_pylist()
+        if row["contributing_bytes"] and row["host"] == 8
+    )
+    life = limited.tree_lifetimes.to_pylist()[share["tree"]]
+    # A root in the middle of the fabric has no destination of its own.
+    assert life["destination"] == ""
+    page = open_page(limited_file, f"select=node:host-0008&t={share['time_ps'] / 1e9}")
+    *_, root, end = page.locator(".way").first.locator("li").all_inner_texts()
+    port = limited.ports.to_pylist()[life["root_row"]]
+    assert root.strip() == f"{port['node']}:{port['port']}"
+    assert end == f"root of tree {share['tree']}"

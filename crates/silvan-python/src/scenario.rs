@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use silvan_cc::schemes::SchemeName;
 use silvan_core::Time;
 use silvan_scenario::Override;
@@ -73,6 +74,12 @@ impl Scenario {
     /// The nodes and cables of the fabric, as JSON text.
     fn graph(&self) -> String {
         self.0.graph().to_string()
+    }
+
+    /// Names of the switches, and the port of each for each host, switch by switch.
+    fn egress_ports<'py>(&self, py: Python<'py>) -> (Vec<&str>, Bound<'py, PyBytes>) {
+        let (names, ports) = self.0.egress_ports();
+        (names, PyBytes::new(py, &ports))
     }
 
     /// The effective scenario as JSON text.

@@ -46,4 +46,23 @@ impl Scenario {
             "cable": fabric.links.iter().map(cable).collect::<Vec<_>>(),
         })
     }
+
+    /// Names of the switches, and the number of the port by which each sends packets for each host: switch by switch,
+    /// in the order of the hosts; 0 where there is no entry. Where switches choose among ports, it is one of them.
+    pub fn egress_ports(&self) -> (Vec<&str>, Vec<u8>) {
+        let fabric = self.fabric();
+        let names = fabric.switch_ids().map(|switch| {
+            let node = fabric.node_of_switch(switch);
+            fabric.nodes[node].name.as_str()
+        });
+        let ports = fabric.switch_ids().flat_map(|switch| {
+            let lids = fabric.host_ids().map(|host| fabric.host(host).lid);
+            lids.map(move |lid| {
+                self.tables()
+                    .get(switch, lid)
+                    .map_or(0, |port| port.as_u8())
+            })
+        });
+        (names.collect(), ports.collect())
+    }
 }

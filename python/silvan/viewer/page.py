@@ -206,6 +206,7 @@ def _run_facts(result: Result, label: str, page: PageTables) -> dict[str, Any]:
         "version": result.version,
         "hash": scenario.hash,
         "fabric": {key: tables["fabric"][key] for key in _FABRIC_KEYS if key in tables["fabric"]},
+        "path_choice": tables["fabric"]["path-choice"],
         "hosts": result.hosts.num_rows,
         "duration_ps": float(result.summary.get("simulated_ps", scenario.duration_ps)),
         "warm_up_ps": float(scenario.warm_up_ps),

@@ -104,6 +104,7 @@ class LiveFabric:
             "version": __version__,
             "hash": "",
             "fabric": {key: fabric[key] for key in _FABRIC_KEYS if key in fabric},
+            "path_choice": fabric["path-choice"],
             "hosts": sum(node["is_host"] for node in self._nodes),
             "duration_ps": 0,
             "warm_up_ps": 0,

@@ -89,7 +89,7 @@ def page_tables(
     PageTables
         The tables. Those that the run did not record are absent.
     """
-    tables = {"nodes": _nodes(result), "ports": _ports(result)}
+    tables = {"nodes": _nodes(result), "ports": _ports(result), "routes": _routes(result)}
     samples = _sample_count(result)
     merged = max(1, -(-samples * result.ports.num_rows // most_cells))
     groups: dict[str, Matrix] = {}
@@ -161,6 +161,13 @@ def _ports(result: Result) -> pa.Table:
     }
     totals = ("xmit_bytes", "xmit_pkts", "xmit_wait_ps", "xmit_cong_ps", "fecn_marked")
     return pa.table(columns | {name: ports[name].cast(pa.float64()) for name in totals})
+
+
+def _routes(result: Result) -> pa.Table:
+    """List the port by which each switch sends packets for each host, switch by switch."""
+    egress = result.scenario.egress_ports()
+    columns = [np.frombuffer(egress[name], np.uint8) for name in _switches(result)]
+    return pa.table({"port": np.concatenate([np.empty(0, np.uint8), *columns])})
 
 
 def _sample_count(result: Result) -> int:

@@ -19,6 +19,7 @@ export interface RunFacts {
   version: string;
   hash: string;
   fabric: { generator?: string; sizes?: number[] };
+  path_choice: string;
   hosts: number;
   duration_ps: number;
   warm_up_ps: number;

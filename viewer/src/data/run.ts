@@ -8,6 +8,9 @@ import { countingOrder, upperBound } from "./search";
 
 export type Numbers = Float64Array | Float32Array | Uint32Array | Uint16Array | Uint8Array;
 
+/** Hosts up to which the paths from a port are highlighted. */
+const MOST_PATHS = 64;
+
 /** The peer of a port that is not connected. */
 export const NO_ROW = 0xffffffff;
 
@@ -105,6 +108,8 @@ export class Run {
   readonly lifetimes: Lifetime[];
   readonly events: Event[];
   readonly limits: FlowLimits | null;
+  /** Port by which each switch sends packets for each host, switch by switch; 0: none. */
+  private readonly egress: Numbers | null;
   readonly latencies: { host: Numbers; from: Numbers; to: Numbers; packets: Numbers } | null;
   /** Further tables as they are: flows, programs, ranks, sequences. */
   readonly extras: Map<string, Table>;
@@ -191,6 +196,7 @@ export class Run {
       this.treePorts = new SampledRows(load("tree_ports"), samples);
       this.treeHosts = new SampledRows(load("tree_hosts"), samples);
     }
+    this.egress = has("routes") ? numbers(load("routes"), "port") : null;
     this.limits = has("flow_limits")
       ? readLimits(load("limited_flows"), load("flow_limits"), numbers)
       : null;
@@ -372,6 +378,59 @@ export class Run {
     return rows;
   }
 
+  /** Whether it is known where packets go. */
+  get hasRoutes(): boolean {
+    return this.egress !== null;
+  }
+
+  /** The ports by which packets leave on their way from a port to a host, that port first. */
+  path(start: number, destination: number): number[] {
+    const rows = [start];
+    while (this.egress && rows.length <= this.nodes.length) {
+      const node = this.peerNode(rows[rows.length - 1]);
+      if (node < this.hosts) break;
+      const number = this.egress[(node - this.hosts) * this.hosts + destination];
+      const next = this.portsOf(node).find((row) => this.number[row] === number);
+      if (next === undefined) break;
+      rows.push(next);
+    }
+    return rows;
+  }
+
+  /** Hosts whose packets leave a switch by a port. */
+  destinationsOf(row: number): number[] {
+    const first = (this.node[row] - this.hosts) * this.hosts;
+    if (!this.egress || first < 0) return [];
+    const hosts: number[] = [];
+    for (let host = 0; host < this.hosts; host++)
+      if (this.egress[first + host] === this.number[row]) hosts.push(host);
+    return hosts;
+  }
+
+  /** The ways of a host's packets to the trees that it contributes to: to their receivers, or to their roots. */
+  ways(forest: Forest | null, host: number): { rows: number[]; to: string }[] {
+    const ways: { rows: number[]; to: string }[] = [];
+    const [start] = this.portsOf(host);
+    forest?.hosts.forEach((other, place) => {
+      if (other !== host || forest.contributing[place] === 0) return;
+      const tree = forest.hostTree[place];
+      const { rootRow, destination } = this.lifetimes[tree];
+      const receiver = this.findNode(destination);
+      if (receiver !== undefined) {
+        ways.push({ rows: this.path(start, receiver), to: `to ${destination}` });
+        return;
+      }
+      for (const to of this.destinationsOf(rootRow)) {
+        const rows = this.path(start, to);
+        const root = rows.indexOf(rootRow);
+        if (root < 0) continue;
+        ways.push({ rows: rows.slice(0, root + 1), to: `root of tree ${tree}` });
+        return;
+      }
+    });
+    return ways;
+  }
+
   /** Ports to highlight for a selection: what blocks it, and what it blocks. */
   held(forest: Forest | null, selection: Selection | null): number[] {
     if (!selection) return [];
@@ -382,13 +441,19 @@ export class Run {
     }
     if (selection.kind === "flow") {
       const own = this.portsOf(selection.source);
-      return [...new Set([...own, ...own.flatMap((row) => this.chain(forest, row))])];
+      const paths = own.flatMap((row) => this.path(row, selection.destination));
+      return [...new Set([...paths, ...own.flatMap((row) => this.chain(forest, row))])];
     }
     if (selection.kind === "node") {
       const own = this.isHost(selection.node) ? this.portsOf(selection.node) : [];
-      return [...new Set([...own, ...own.flatMap((row) => this.chain(forest, row))])];
+      const ways = this.isHost(selection.node) ? this.ways(forest, selection.node) : [];
+      const paths = ways.flatMap((way) => way.rows);
+      return [...new Set([...own, ...own.flatMap((row) => this.chain(forest, row)), ...paths])];
     }
-    return [...new Set([selection.row, ...this.chain(forest, selection.row)])];
+    const to = this.destinationsOf(selection.row);
+    const paths =
+      to.length <= MOST_PATHS ? to.flatMap((host) => this.path(selection.row, host)) : [];
+    return [...new Set([selection.row, ...this.chain(forest, selection.row), ...paths])];
   }
 
   /** For each host the bytes that were towards roots, and behind trees, at the samples of a window. */

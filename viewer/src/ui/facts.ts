@@ -41,6 +41,14 @@ function portFacts(run: Run, row: number, time: number, forest: Forest | null): 
       : []),
     ...sampled(run, row, time),
   ];
+  if (run.hasRoutes && !run.isHost(run.node[row])) {
+    const to = run.destinationsOf(row).map((host) => run.nodes[host].name);
+    const some = to.slice(0, 3).join(", ");
+    facts.push([
+      "leads to",
+      to.length > 3 ? `${to.length} hosts: ${some}, ...` : some || "no host",
+    ]);
+  }
   const place = forest ? forest.rows.indexOf(row) : -1;
   if (forest && place >= 0) {
     facts.push(["in a tree", `tree ${forest.tree[place]}, ${roleOf(run, forest, place)}`]);

@@ -48,6 +48,7 @@ export function SelectionPanel() {
         ))}
       </dl>
       {chosen.kind === "node" && !run.isHost(chosen.node) && <SwitchPorts node={chosen.node} />}
+      {start !== undefined && <Paths start={start} />}
       {start !== undefined && (
         <>
           <h3>What holds its packets up</h3>
@@ -77,6 +78,54 @@ export function SelectionPanel() {
         </>
       )}
     </section>
+  );
+}
+
+const TABLE = "table";
+
+/** Where packets go: those of a flow, or of a host to the roots that it contributes to. */
+function Paths({ start }: { start: number }) {
+  const run = state.run.value;
+  const chosen = state.selection.value;
+  if (!run.hasRoutes || !chosen || chosen.kind === "port" || chosen.kind === "tree") return null;
+  const forest = run.treeTimes.length ? run.forest(run.treeSampleAt(state.panelTime.value)) : null;
+  const ways =
+    chosen.kind === "flow"
+      ? [
+          {
+            rows: run.path(start, chosen.destination),
+            to: `to ${run.nodes[chosen.destination].name}`,
+          },
+        ]
+      : run.ways(forest, chosen.node);
+  return (
+    <>
+      <h3>Where packets go</h3>
+      {ways.length === 0 && (
+        <p class="none">
+          The host contributes to no tree at this instant. Search for A &gt; B to see a path.
+        </p>
+      )}
+      {ways.map(({ rows, to }) => (
+        <ol key={to} class="chain way">
+          {rows.map((row) => (
+            <li key={row}>
+              <button
+                type="button"
+                class="link"
+                onClick={() => (state.selection.value = { kind: "port", row })}
+              >
+                {run.portName(row)}
+              </button>
+            </li>
+          ))}
+          <li>{to}</li>
+        </ol>
+      ))}
+      {ways.length > 0 && run.facts.path_choice !== TABLE && (
+        <p class="none">One of several paths: {run.facts.path_choice}.</p>
+      )}
+    </>
   );
 }
 
