@@ -62,6 +62,11 @@ NOT_RUN = {
     ("what-if.md", "silvan whatif"): "needs OpenSM: tests/emulator/test_whatif.py",
     ("what-if.md", "storage: 1,000"): _OUTPUT,
     ("what-if.md", "as is, ftree"): _OUTPUT,
+    ("tuning.md", "silvan tune storage.toml --trials 40"): "takes a minute: tests/test_tuning.py",
+    ("tuning.md", "silvan tune storage.toml --trials 8"): "tests/test_tuning.py searches more",
+    ("tuning.md", "silvan emulate"): _FABRIC,
+    ("tuning.md", "trial 36"): _OUTPUT,
+    ("tuning.md", "maximize"): "a formula",
     ("sweeps.md", "dask scheduler"): "needs a cluster: tests/test_sweep_cluster.py has one",
 }
 

@@ -22,6 +22,7 @@ from silvan.cli import (
     route,
     run,
     sweep,
+    tune,
     view,
     whatif,
 )
@@ -73,6 +74,7 @@ app.command("view", rich_help_panel=_SIMULATE)(view.view)
 app.command("compare", rich_help_panel=_COMPARE)(compare.compare)
 app.command("reproduce", rich_help_panel=_COMPARE)(reproduce.reproduce)
 app.command("whatif", rich_help_panel=_PLAN)(whatif.what_if)
+app.command("tune", rich_help_panel=_PLAN)(tune.tune)
 app.command("emulate", rich_help_panel=_LIVE)(emulate.emulate)
 app.add_typer(ctl.ctl, name="ctl", rich_help_panel=_LIVE)
 app.command("route", rich_help_panel=_LIVE)(route.route)

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 ANSWER_S = 10
 """Seconds within which a scheduler must answer."""
 
-JOBS = 4
-"""Slurm jobs of a sweep that asks for no number."""
-
 # Tasks that wait at the scheduler for each thread of a worker: enough that none is ever idle, and
 # few enough that a hundred thousand points do not fill its memory.
 _AHEAD = 4
@@ -134,23 +131,22 @@ def _outcome(index: int, future: Future[Finished]) -> Outcome:
     return Failed(index, describe(error) if error else "no reason given", 1)
 
 
-def run_on_slurm(tasks: Sequence[Task], jobs: int | None = None) -> Iterator[Outcome]:
-    """Run tasks on workers that are jobs of Slurm.
+@contextmanager
+def slurm_scheduler(jobs: int | None = None) -> Iterator[str]:
+    """Run workers that are jobs of Slurm until the block ends.
 
     Queue, account, cores, memory and time limit of a job come from the configuration of
     dask-jobqueue, ``jobqueue.slurm``.
 
     Parameters
     ----------
-    tasks : sequence of Task
-        What to run.
     jobs : int, optional
-        Jobs at once.
+        Jobs at once; by default one.
 
     Yields
     ------
-    Outcome
-        What came of each task.
+    str
+        The address of their scheduler, for :func:`run_on_cluster`.
 
     Raises
     ------
@@ -160,13 +156,13 @@ def run_on_slurm(tasks: Sequence[Task], jobs: int | None = None) -> Iterator[Out
     cluster = slurm_cluster()
 
     async def submit() -> None:
-        cluster.scale(jobs=min(jobs or JOBS, max(len(tasks), 1)))
+        cluster.scale(jobs=jobs or 1)
         # Waits until the jobs are submitted, and raises an exception where one is refused.
         await cluster
 
     try:
         cluster.sync(submit)
-        yield from run_on_cluster(cluster.scheduler_address, tasks)
+        yield cluster.scheduler_address
     except (OSError, RuntimeError) as error:
         raise SchedulerError(
             f"Slurm takes no jobs: {describe(error)}",

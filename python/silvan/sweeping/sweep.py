@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+
+SLURM_JOBS = 4
+"""Slurm jobs of a sweep that asks for no number."""
 
 SCHEME_LIMIT_S = 60.0
 """Seconds on the wall clock in which the scheme of the first point is checked."""
@@ -182,14 +185,7 @@ def sweep(
     ['4 Gbit/s', '4 Gbit/s', '8 Gbit/s', '8 Gbit/s']
     """
     _check_arguments(seeds, seed, out, workers, point_timeout_s, progress)
-    checked_argument("scheduler", scheduler, str, "local, slurm, or an address")
-    if scheduler not in ("local", "slurm") and "://" not in scheduler:
-        raise SchedulerError(
-            f"{scheduler!r} is no scheduler",
-            hint="use local, slurm, or an address such as tcp://login1:8786",
-        )
-    if scheduler != "local":
-        require_extra("cluster", "sweeps on a cluster")
+    require_scheduler(scheduler)
     planned = plan(scenario, grid, seeds=seeds, seed=seed)
     _require_scheme(planned, point_timeout_s)
     with ExitStack() as stack:
@@ -222,8 +218,9 @@ def sweep(
 
         tell()
         tasks = [Task(point.text, point.seed, folder.tables, point_timeout_s) for point in todo]
-        outcomes = stack.enter_context(closing(_outcomes(scheduler, tasks, workers)))
-        for outcome in outcomes:
+        jobs = min(workers or SLURM_JOBS, max(len(tasks), 1))
+        address = stack.enter_context(scheduler_of(scheduler if tasks else "local", jobs))
+        for outcome in stack.enter_context(closing(outcomes(address, tasks, workers))):
             point = todo[outcome.index]
             if isinstance(outcome, Succeeded):
                 made = outcome.finished
@@ -278,18 +275,66 @@ def _require_scheme(planned: SweepPlan, point_timeout_s: float | None) -> None:
             return
 
 
-def _outcomes(
+def require_scheduler(scheduler: str) -> None:
+    """Make sure that a word names a scheduler that can be used.
+
+    Raises
+    ------
+    SchedulerError
+        It does not.
+    MissingExtraError
+        Dask is not installed.
+    """
+    checked_argument("scheduler", scheduler, str, "local, slurm, or an address")
+    if scheduler not in ("local", "slurm") and "://" not in scheduler:
+        raise SchedulerError(
+            f"{scheduler!r} is no scheduler",
+            hint="use local, slurm, or an address such as tcp://login1:8786",
+        )
+    if scheduler != "local":
+        require_extra("cluster", "sweeps on a cluster")
+
+
+@contextmanager
+def scheduler_of(scheduler: str, jobs: int | None) -> Iterator[str]:
+    """Hold a scheduler for several lists of tasks, so that jobs of Slurm are submitted once.
+
+    Parameters
+    ----------
+    scheduler : str
+        ``"local"``, ``"slurm"``, or the address of a Dask scheduler.
+    jobs : int, optional
+        Jobs of Slurm at once.
+
+    Yields
+    ------
+    str
+        ``"local"``, or the address of a Dask scheduler, for :func:`outcomes`.
+
+    Raises
+    ------
+    SchedulerError
+        Slurm takes no jobs.
+    """
+    if scheduler != "slurm":
+        yield scheduler
+        return
+    # Dask takes a second to import.
+    from silvan.sweeping.cluster import slurm_scheduler
+
+    with slurm_scheduler(jobs) as address:
+        yield address
+
+
+def outcomes(
     scheduler: str, tasks: Sequence[Task], workers: int | None
 ) -> Generator[Outcome, None, None]:
+    """Run tasks on a scheduler of :func:`scheduler_of`."""
     if not tasks:
         return
     if scheduler == "local":
         yield from run_here(tasks, workers)
         return
-    # Dask takes a second to import.
-    from silvan.sweeping.cluster import run_on_cluster, run_on_slurm
+    from silvan.sweeping.cluster import run_on_cluster
 
-    if scheduler == "slurm":
-        yield from run_on_slurm(tasks, workers)
-    else:
-        yield from run_on_cluster(scheduler, tasks)
+    yield from run_on_cluster(scheduler, tasks)

@@ -1,0 +1,64 @@
+"""Options that the searches share, `silvan tune` and `silvan fit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Trials = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Values to try, the starting ones included.")
+]
+SamplerSeed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        min=0,
+        max=2**32 - 1,
+        help="Seed of the sampler: equal seeds try equal values.",
+    ),
+]
+OutFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Folder to keep runs in, and to go on from.",
+        show_default=False,
+    ),
+]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Time on the wall clock after which no further trials begin, such as '10 min'. The "
+        "same command goes on later.",
+        show_default=False,
+    ),
+]
+Scheduler = Annotated[
+    str,
+    typer.Option(
+        metavar="WHERE",
+        help="local: the cores of this machine; tcp://HOST:PORT: a running Dask cluster; "
+        "slurm: jobs of Slurm.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Processes at once, by default one per core; with Slurm, jobs at once.",
+        show_default=False,
+    ),
+]
+Batch = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Trials drawn before the results of any of them are known: more keep more workers "
+        "busy. Another number is another search.",
+    ),
+]

@@ -1,0 +1,215 @@
+"""The command that searches for settings of congestion control."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from silvan.cli.options import AsJson, Assignments, Overwrite, wall_time
+from silvan.cli.printer import note, put_json, put_table, warn
+from silvan.cli.searches import (
+    Batch,
+    OutFolder,
+    SamplerSeed,
+    Scheduler,
+    TimeLimit,
+    Trials,
+    Workers,
+)
+from silvan.cli.whatif import FabricPath
+from silvan.errors import ScenarioError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from silvan.scenario import Scenario
+    from silvan.tuning.space import Parameter
+    from silvan.tuning.tune import Objective, TuneResult
+
+
+def tune(
+    fabric: FabricPath,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FORMULA",
+            help="maximize or minimize, and a formula of measures, such as 'maximize "
+            "other_receivers_gbps'; those without congestion control begin with off. May be "
+            "repeated: several objectives have a Pareto front. By default the rate of receivers "
+            "that are no hotspots, less in proportion where hotspots get less than 95 % of "
+            "their rate without congestion control.",
+            show_default=False,
+        ),
+    ] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=RANGE",
+            help="A parameter in place of the default ones: a key of the scenario, cct-slope or "
+            "cct-power, and LOW..HIGH [UNIT] [log], or choices V1,V2,... May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    trials: Trials = 60,
+    seeds: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Seeds that each trial is run with.")
+    ] = 3,
+    held_out_seeds: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Further seeds, of other placements, that judge the chosen settings.",
+        ),
+    ] = 3,
+    hotspot: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            help="Storage hotspot: 80 % of the hosts send to it, the others to random hosts. May "
+            "be repeated. By default the scenario's traffic, or one random hotspot.",
+            show_default=False,
+        ),
+    ] = None,
+    pick: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="TRIAL",
+            help="The trial whose settings are written; by default the best in the first "
+            "objective.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: SamplerSeed = 1,
+    batch: Batch = 4,
+    set_: Assignments = None,
+    out: OutFolder = None,
+    timeout: TimeLimit = None,
+    scheduler: Scheduler = "local",
+    workers: Workers = None,
+    *,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search for settings of InfiniBand's congestion control, and write them for OpenSM.
+
+    Each trial is simulated with several seeds. The settings found are then judged with seeds that
+    the search has not used. If they are better there, too, silvan writes them to opensm.conf in
+    the output folder. The same command goes on with a search that was stopped or killed.
+    """
+    from silvan.tuning.tune import OBJECTIVE, PARAMETERS, Objective
+    from silvan.tuning.tune import tune as do_tune
+
+    # What Dask logs about a lost scheduler or worker is said here in one line.
+    logging.disable()
+    scenario = _read(fabric, set_, hotspot or [])
+    objectives = [Objective.parse(text) for text in objective or [OBJECTIVE]]
+    parameters = [_parameter(word) for word in vary or []] or PARAMETERS
+    folder = out or Path("out") / f"tune-{scenario.name}"
+    result = do_tune(
+        scenario,
+        objectives,
+        folder,
+        parameters=parameters,
+        trials=trials,
+        seeds=seeds,
+        held_out_seeds=held_out_seeds,
+        seed=seed,
+        batch=batch,
+        pick=pick,
+        timeout_s=None if timeout is None else wall_time("--timeout", timeout),
+        scheduler=scheduler,
+        workers=workers,
+        overwrite=overwrite,
+        report=note,
+    )
+    if as_json:
+        put_json({"name": scenario.name, "folder": str(folder), **result.to_dict()})
+    else:
+        put_table(_parameters(result))
+        if len(objectives) > 1:
+            put_table(_front(result, objectives))
+        put_table(_scores(result, objectives))
+    _remarks(result)
+
+
+def _read(path: Path, set_: list[str] | None, hotspots: Sequence[str]) -> Scenario:
+    from silvan.planning.changes import read_fabric
+    from silvan.planning.whatif import with_hotspots
+    from silvan.toml_text import parse_assignments
+
+    scenario = read_fabric(path, parse_assignments(set_ or []))
+    warn(scenario.warnings)
+    if hotspots or not scenario.has_traffic:
+        return with_hotspots(scenario, hotspots or 1)
+    return scenario
+
+
+def _parameter(word: str) -> Parameter:
+    from silvan.tuning.space import Parameter
+
+    key, equals, text = word.partition("=")
+    if not equals or not key.strip():
+        raise ScenarioError(
+            f"{word!r} is not of the form KEY=RANGE", "--vary", hint="write for example k=1..9 log"
+        )
+    return Parameter.parse(key.strip(), text, "--vary")
+
+
+def _parameters(result: TuneResult) -> Table:
+    from rich.table import Table
+
+    table = Table(title=f"trial {result.picked.number} of {len(result.found.trials)}")
+    for heading in ("parameter", "tuned", "importance"):
+        table.add_column(heading, justify="left" if heading == "parameter" else "right")
+    for key, value in result.settings.items():
+        importance = result.found.importance.get(key)
+        shown = f"{value:.4g}" if isinstance(value, float) else str(value)
+        table.add_row(key, shown, "-" if importance is None else f"{importance:.0%}")
+    return table
+
+
+def _front(result: TuneResult, objectives: Sequence[Objective]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="Pareto front, on the seeds of the search")
+    table.add_column("trial", justify="right")
+    for one in objectives:
+        table.add_column(str(one), justify="right")
+    for row in result.front:
+        table.add_row(str(row["number"]), *(f"{value:.4g}" for value in row["objectives"]))
+    return table
+
+
+def _scores(result: TuneResult, objectives: Sequence[Objective]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="means over the seeds; rates in Gbit/s")
+    table.add_column("seeds")
+    table.add_column("settings")
+    headings = [f"objective {number}" for number in range(1, len(objectives) + 1)]
+    headings = headings if len(headings) > 1 else ["objective"]
+    for heading in (*headings, "hotspots", "other receivers", "total"):
+        table.add_column(heading, justify="right")
+    for name, scores in (("of the search", result.searched), ("held out", result.held_out)):
+        for settings, score in scores.items():
+            words = {"off": "CC off", "start": "before", "tuned": "tuned"}[settings]
+            values = [*score.objectives, *score.rates.values()]
+            table.add_row(name, words, *("-" if one is None else f"{one:.3f}" for one in values))
+    return table
+
+
+def _remarks(result: TuneResult) -> None:
+    if not result.seeds_place:
+        note("the seed places no hosts in this load, so the seeds held out are a weak check")
+    if result.files:
+        note(f"wrote {' and '.join(map(str, result.files))}")
+    else:
+        where = "on the seeds held out" if result.held_out else "than before"
+        note(f"the settings found are not better {where}: nothing written")

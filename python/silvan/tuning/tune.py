@@ -1,0 +1,426 @@
+"""Settings of congestion control that serve an objective, checked on other placements."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from silvan.errors import ScenarioError, SilvanError
+from silvan.folders import write_text
+from silvan.planning.changes import stated
+from silvan.scenario import Scenario
+from silvan.toml_text import TomlValue, literal
+from silvan.tuning.expression import Expression
+from silvan.tuning.opensm_conf import OpensmSettings, as_opensm_sets, require_default_ports
+from silvan.tuning.runs import OFF, Runs, open_runs, require_valid
+from silvan.tuning.search import BATCH, Found, Trial, search
+from silvan.tuning.space import POWER, SLOPE, Parameter, Space, require_inside
+
+_SWITCH, _ADAPTER = "control.ib-cc.switch", "control.ib-cc.adapter"
+
+PARAMETERS = (
+    Parameter(f"{_SWITCH}.threshold", 1, 15, whole=True),
+    Parameter(f"{_SWITCH}.marking-rate", choices=(0, 1, 3, 7, 15, 31, 63, 127, 255)),
+    Parameter(f"{_ADAPTER}.ccti-timer", 10, 600, log=True, whole=True),
+    Parameter(f"{_ADAPTER}.ccti-increase", 1, 16, log=True, whole=True),
+    Parameter(SLOPE, 0.05, 4.0, log=True),
+    Parameter(POWER, 0.5, 2.0),
+)
+"""What is searched by default."""
+
+OBJECTIVE = "maximize other_receivers_gbps * min(1, hotspots_gbps / (0.95 * off.hotspots_gbps))"
+"""The default: the rate of receivers that are no hotspots, less in proportion where hotspots get
+less than 95 % of what they get without congestion control."""
+
+CONF, TUNED, RESULT = "opensm.conf", "tuned.toml", "tune.json"
+"""Files of the settings that were found."""
+
+RATES = ("hotspots_gbps", "other_receivers_gbps", "total_gbps")
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What to maximize or minimize.
+
+    Attributes
+    ----------
+    direction : str
+        ``"maximize"`` or ``"minimize"``.
+    formula : Expression
+        A formula of measures; those of the run without congestion control begin with ``off.``.
+    """
+
+    direction: str
+    formula: Expression
+
+    @classmethod
+    def parse(cls, text: str) -> Objective:
+        """Read an objective, such as ``maximize other_receivers_gbps``.
+
+        Raises
+        ------
+        ScenarioError
+            It does not begin with maximize or minimize, or no formula follows.
+        """
+        direction, _, formula = text.strip().partition(" ")
+        if direction not in ("maximize", "minimize"):
+            raise ScenarioError(
+                f"{text!r} begins with neither maximize nor minimize",
+                "--objective",
+                hint="write for example maximize other_receivers_gbps",
+            )
+        return cls(direction, Expression.parse(formula, "--objective"))
+
+    def __str__(self) -> str:
+        return f"{self.direction} {self.formula.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Objectives and rates of some settings, as means over seeds.
+
+    Attributes
+    ----------
+    objectives : tuple of float
+        The objectives; not a number where a run failed.
+    rates : dict
+        Receive rates by name, in Gbit/s; None where there are none.
+    """
+
+    objectives: tuple[float | None, ...]
+    rates: dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TuneResult:
+    """What tuning has brought.
+
+    Attributes
+    ----------
+    found : Found
+        The trials.
+    picked : Trial
+        The trial whose settings were chosen.
+    settings : dict
+        Its values by key, as people read them.
+    searched, held_out : dict
+        Scores on the seeds of the search, and on others: of congestion control ``"off"``, of the
+        scenario's own settings (``"start"``), and of the ``"tuned"`` ones.
+    seeds_place : bool
+        Whether the seed places hosts, so that other seeds are other placements. Otherwise it only
+        shifts when hosts start.
+    is_better : bool
+        Whether the tuned settings beat the start in some objective on the seeds held out, and are
+        worse in none.
+    front : list of dict
+        Trials that no other beats in all objectives: number, values, objectives.
+    runs : int
+        Runs that were made, and not read from the folder.
+    files : tuple of Path
+        Files with the settings.
+    """
+
+    found: Found
+    picked: Trial
+    settings: dict[str, TomlValue]
+    searched: dict[str, Score]
+    held_out: dict[str, Score]
+    seeds_place: bool
+    is_better: bool
+    front: list[dict[str, Any]]
+    runs: int
+    files: tuple[Path, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as plain values, for JSON; the same however often it was stopped."""
+        return {
+            "trials": [asdict(one) for one in self.found.trials],
+            "picked": self.picked.number,
+            "settings": self.settings,
+            "searched": {name: asdict(one) for name, one in self.searched.items()},
+            "held_out": {name: asdict(one) for name, one in self.held_out.items()},
+            "seeds_place": self.seeds_place,
+            "is_better": self.is_better,
+            "front": self.front,
+            "importance": self.found.importance,
+        }
+
+
+def start_of(scenario: Scenario, parameters: Sequence[Parameter]) -> dict[str, float]:
+    """Give the scenario's own values of some parameters; of choices, the place.
+
+    Raises
+    ------
+    ScenarioError
+        One is no number, or outside of its range.
+    """
+    tables = scenario.to_dict()
+    cct = tables["control"]["ib-cc"]["adapter"]["cct"]
+    start: dict[str, float] = {SLOPE: float(cct.get("slope", 1.0)), POWER: 1.0}
+    for one in parameters:
+        if one.key in start:
+            continue
+        value: Any = tables
+        for part in one.key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if one.choices:
+            start[one.key] = one.choices.index(value) if value in one.choices else -1
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            start[one.key] = value
+        else:
+            raise ScenarioError(
+                f"{one.key}: {literal(value) if value is not None else 'nothing'} is no number "
+                "to start from",
+                "--vary",
+                hint="vary keys that are numbers, or give choices with the scenario's own",
+            )
+    chosen = {one.key: start[one.key] for one in parameters}
+    require_inside(parameters, chosen)
+    return chosen
+
+
+def tune(
+    scenario: Scenario,
+    objectives: Sequence[Objective],
+    out: Path,
+    *,
+    parameters: Sequence[Parameter] = PARAMETERS,
+    trials: int,
+    seeds: int = 3,
+    held_out_seeds: int = 3,
+    seed: int = 1,
+    batch: int = BATCH,
+    pick: int | None = None,
+    timeout_s: float | None = None,
+    scheduler: str = "local",
+    workers: int | None = None,
+    point_timeout_s: float | None = None,
+    overwrite: bool = False,
+    report: Callable[[str], object] = lambda _text: None,
+) -> TuneResult:
+    """Search for settings of InfiniBand's congestion control.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Fabric and load, and the settings to start from.
+    objectives : sequence of Objective
+        What to maximize or minimize.
+    out : Path
+        Folder of runs and results; a search that was stopped goes on there.
+    parameters : sequence of Parameter
+        What to search.
+    trials : int
+        Settings to try, the scenario's own included.
+    seeds : int
+        Seeds that each trial is run with, from the scenario's on.
+    held_out_seeds : int
+        Further seeds that only the start and the chosen settings are run with.
+    seed : int
+        Seed of the sampler.
+    batch : int
+        Trials drawn at once.
+    pick : int, optional
+        The trial to choose; by default the best, or the best in the first of several objectives.
+    timeout_s : float, optional
+        Time after which no further batch begins.
+    scheduler, workers, point_timeout_s, overwrite
+        As for :func:`silvan.sweep`.
+    report : callable
+        Called with lines on the progress.
+
+    Returns
+    -------
+    TuneResult
+        The chosen settings, and how they do.
+
+    Raises
+    ------
+    SilvanError
+        The scenario, an objective or a parameter is impossible, the folder holds another search,
+        or all trials failed.
+    """
+    require_default_ports(scenario)
+    tuned = scenario.override({"control.scheme": "ib-cc"})
+    tuned = tuned.override(as_opensm_sets(tuned))
+    limit = OpensmSettings.of(tuned)  # OpenSM can set the start
+    start = start_of(tuned, parameters)
+    space = Space(tuple(parameters), len(limit.entries) - 1)
+    first = scenario.seed
+    used = range(first, first + seeds)
+    others = range(first + seeds, first + seeds + held_out_seeds)
+    about = {
+        "objectives": [str(one) for one in objectives],
+        "parameters": [one.to_dict() for one in parameters],
+        "seeds": seeds,
+        "seed": seed,
+        "batch": batch,
+    }
+    with open_runs(
+        out,
+        tuned,
+        [*space.keys, "control.scheme"],
+        about,
+        scheduler=scheduler,
+        workers=workers,
+        limit_s=point_timeout_s,
+        overwrite=overwrite,
+        on_failure=report,
+    ) as runs:
+        require_valid(runs, space.overrides(start), first, "start")
+        judge = _Judge(runs, objectives)
+
+        def evaluate(drawn: Sequence[Mapping[str, float]]) -> list[tuple[float, ...] | None]:
+            scores = judge.scores([space.overrides(one) for one in drawn], used)
+            return [_complete(one.objectives) for one in scores]
+
+        def tell(fresh: Sequence[Trial]) -> None:
+            report(f"{fresh[-1].number + 1} of {trials} trials")
+
+        found = search(
+            space,
+            evaluate,
+            [one.direction for one in objectives],
+            start=start,
+            trials=trials,
+            seed=seed,
+            batch=batch,
+            timeout_s=timeout_s,
+            report=tell,
+        )
+        picked = _picked(found, pick, out)
+        values = space.overrides(picked.drawn)
+        each = {"off": dict(OFF), "start": space.overrides(start), "tuned": values}
+        searched = dict(zip(each, judge.scores(list(each.values()), used), strict=True))
+        other = judge.scores(list(each.values()), others) if others else []
+        held_out = dict(zip(each, other, strict=bool(other)))
+        done = runs.done
+    better = _is_better(objectives, held_out or searched)
+    front = [
+        {
+            "number": number,
+            "values": space.in_words(found.trials[number].drawn),
+            "objectives": found.trials[number].objectives,
+        }
+        for number in found.front
+    ]
+    chosen = tuned.at({key: literal(value) for key, value in values.items()})
+    files = _write(out, chosen, is_better=better)
+    result = TuneResult(
+        found,
+        picked,
+        space.in_words(picked.drawn),
+        searched,
+        held_out,
+        _places(scenario),
+        better,
+        front,
+        done,
+        files,
+    )
+    write_text(out / RESULT, json.dumps(result.to_dict(), indent=1) + "\n")
+    return result
+
+
+class _Judge:
+    """Scores settings by their runs and those without congestion control."""
+
+    def __init__(self, runs: Runs, objectives: Sequence[Objective]) -> None:
+        self._runs = runs
+        self._objectives = objectives
+
+    def scores(
+        self, settings: Sequence[Mapping[str, TomlValue]], seeds: Sequence[int]
+    ) -> list[Score]:
+        """Score several settings at once, as means over seeds."""
+        every = [dict(OFF), *settings]
+        points = [self._runs.point(one, seed) for one in every for seed in seeds]
+        measured = self._runs.measure(points)
+        rows = [measured[place : place + len(seeds)] for place in range(0, len(points), len(seeds))]
+        off = rows[0]
+        known = next((one for one in measured if one is not None), None)
+        if known is not None:
+            self._require_known(known)
+
+        def score(row: Sequence[Mapping[str, float | None] | None]) -> Score:
+            numbers = [
+                {**(one or {}), **{f"off.{name}": value for name, value in (base or {}).items()}}
+                for one, base in zip(row, off, strict=True)
+            ]
+            return Score(
+                tuple(
+                    _mean([one.formula.value(each) for each in numbers]) for one in self._objectives
+                ),
+                {name: _mean([each.get(name) for each in numbers]) for name in RATES},
+            )
+
+        return [score(row) for row in rows[1:]]
+
+    def _require_known(self, measures: Mapping[str, float | None]) -> None:
+        for objective in self._objectives:
+            for name in objective.formula.names:
+                if name.removeprefix("off.") not in measures:
+                    raise ScenarioError(
+                        f"a run has no measure {name}",
+                        "--objective",
+                        hint=f"measures: {', '.join(measures)}, and the same behind off.",
+                    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [one for one in values if one is not None]
+    return statistics.fmean(known) if known and len(known) == len(values) else None
+
+
+def _complete(values: Sequence[float | None]) -> tuple[float, ...] | None:
+    known = tuple(one for one in values if one is not None)
+    return known if len(known) == len(values) else None
+
+
+def _places(scenario: Scenario) -> bool:
+    """Tell whether the seed of a run places hosts."""
+    tables = stated(scenario)
+    return "nodes" in tables.get("traffic", {}) or "programs" in tables
+
+
+def _picked(found: Found, pick: int | None, out: Path) -> Trial:
+    if not found.front:
+        raise SilvanError(
+            "no trial has a value of every objective",
+            f"the scenarios of runs that failed are in {out / 'failed'}; is there a hotspot, where "
+            "an objective has its rate?",
+        )
+    if pick is None:
+        return found.best
+    if not 0 <= pick < len(found.trials) or not found.trials[pick].objectives:
+        raise SilvanError(
+            f"there is no trial {pick} that was finished",
+            f"give one of 0 to {len(found.trials) - 1}",
+        )
+    return found.trials[pick]
+
+
+def _is_better(objectives: Sequence[Objective], scores: Mapping[str, Score]) -> bool:
+    gains = []
+    pairs = zip(scores["start"].objectives, scores["tuned"].objectives, strict=True)
+    for objective, (start, tuned) in zip(objectives, pairs, strict=True):
+        if start is None or tuned is None:
+            return False
+        gains.append(tuned - start if objective.direction == "maximize" else start - tuned)
+    return max(gains) > 0 and min(gains) >= 0
+
+
+def _write(out: Path, chosen: Scenario, *, is_better: bool) -> tuple[Path, ...]:
+    """Write the settings, or remove those of a shorter search that no longer hold."""
+    files = (out / CONF, out / TUNED)
+    if not is_better:
+        for file in files:
+            file.unlink(missing_ok=True)
+        return ()
+    write_text(files[0], OpensmSettings.of(chosen).to_conf())
+    write_text(files[1], chosen.to_toml())
+    return files
