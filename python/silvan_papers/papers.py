@@ -37,4 +37,5 @@ def paper(
     """
     studies = resources.files("silvan_papers").joinpath("studies", name)
     targets = {**(more or {}), **read_targets(targets_file(name))}
-    return Paper(name, studies, targets, experiments)
+    fit = resources.files("silvan_papers").joinpath("fits", f"{name}.toml")
+    return Paper(name, studies, targets, experiments, fit if fit.is_file() else None)

@@ -16,6 +16,7 @@ from silvan.cli import (
     diagnose,
     emulate,
     example,
+    fit,
     inspect,
     plot,
     reproduce,
@@ -75,6 +76,7 @@ app.command("compare", rich_help_panel=_COMPARE)(compare.compare)
 app.command("reproduce", rich_help_panel=_COMPARE)(reproduce.reproduce)
 app.command("whatif", rich_help_panel=_PLAN)(whatif.what_if)
 app.command("tune", rich_help_panel=_PLAN)(tune.tune)
+app.command("fit", rich_help_panel=_PLAN)(fit.fit)
 app.command("emulate", rich_help_panel=_LIVE)(emulate.emulate)
 app.add_typer(ctl.ctl, name="ctl", rich_help_panel=_LIVE)
 app.command("route", rich_help_panel=_LIVE)(route.route)

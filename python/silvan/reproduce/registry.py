@@ -41,12 +41,15 @@ class Paper:
         The paper's statements by id, in the paper's order.
     experiments : tuple of Experiment
         The experiments in the paper's order.
+    fit : Traversable, optional
+        File that says which of its unstated parameters ``silvan fit`` fits, and to what.
     """
 
     name: str
     studies: Traversable
     targets: Mapping[str, Target]
     experiments: tuple[Experiment, ...]
+    fit: Traversable | None = None
 
 
 def papers() -> tuple[str, ...]:
