@@ -31,7 +31,13 @@ FLAGS = (
     "--enable-unsafe-swiftshader",
     "--ignore-gpu-blocklist",
 )
-RECORDED = {"probe.ports": True, "probe.classes": True, "probe.latency": "host"}
+RECORDED = {
+    "probe.ports": True,
+    "probe.classes": True,
+    "probe.flow-limits": True,
+    "probe.messages": True,
+    "probe.latency": "host",
+}
 LARGE = {"fabric.generator": "fat-tree-11664", "run.duration": "2 ms"}
 FRAMES = """async ([kind, seconds]) => {
   const slider = document.querySelector('.slider');
@@ -108,7 +114,9 @@ def cost() -> None:
         ports = seconds({**RECORDED, "probe.interval": "200 us", "control.scheme": scheme})
         trees = {"probe.trees": {"interval": "200 us"}}
         full = seconds({**RECORDED, **trees, "probe.interval": "200 us", "control.scheme": scheme})
-        print(f"| recording ports, classes, latencies ({scheme}) | {ports / base - 1:+.0%} |")
+        print(
+            f"| recording ports, classes, limits, latencies ({scheme}) | {ports / base - 1:+.0%} |"
+        )
         print(f"| recording trees, too ({scheme}) | {full / base - 1:+.0%} |")
 
 

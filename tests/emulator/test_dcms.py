@@ -9,7 +9,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from silvan.viewer.dcms_log import DcmsLog
 from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
 from tests.emulator.test_opensm import opensm
 
@@ -148,6 +149,15 @@ def test_experiment_2_with_real_datagrams_and_opensm(serve: Serve) -> None:
         assert decision["victim"]["switch"] == "S1"
         assert decision["victim"]["port"] == 15
         assert decision["counters"]["xmit-time-cong"] > 0.14 * TICKS
+        # The live page shows both as events.
+        log = fabric.folder / "shown.log"
+        log.touch()
+        with closing(DcmsLog(log)) as shown:
+            log.write_text(f"{json.dumps(decision)}\n{json.dumps(lowered)}\n")
+            assert shown.take() == [
+                "S2:23: victim-found, lower",
+                "S2:23: Marking_Rate 128 lowered to 0",
+            ]
         until(fabric, lambda: rate(fabric, "X-Y") > 7.0)
         # At the time limit the rate is restored, and the victim suffers again.
         until(fabric, lambda: manager.seen("restored"))

@@ -23,6 +23,7 @@ from websockets.typing import Origin
 import silvan
 from silvan.emulation import ControlChannel, Emulation
 from silvan.live_programs import opensm
+from silvan.viewer.dcms_log import DcmsLog
 from silvan.viewer.samples import LiveFabric, message, unpacked
 from tests.emulator.conftest import LINE
 
@@ -63,9 +64,9 @@ def emulated(toml: str, name: str) -> Iterator[Emulation]:
 
 
 @contextmanager
-def served(emulation: Emulation) -> Iterator[str]:
+def served(emulation: Emulation, *options: str) -> Iterator[str]:
     """Serve the page of a fabric by the command, and return its address."""
-    words = [sys.executable, "-m", "silvan", "view", "--live", "--json"]
+    words = [sys.executable, "-m", "silvan", "view", "--live", "--json", *options]
     with subprocess.Popen(
         [*words, "--sockname", emulation.sockname], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -163,6 +164,38 @@ def test_sample_has_the_index_of_throttled_flows() -> None:
     assert len(columns["limit_ccti"]) == 5
 
 
+def test_log_of_the_dcms_is_read_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "dcms.log"
+    old = '{"event": "lowered", "port": {"switch": "old", "guid": "1"}, "before": 9, "now": 0}\n'
+    path.write_text(old)
+    with closing(DcmsLog(path)) as log:
+        assert log.take() == []
+        port = {"switch": "leaf-01", "guid": "0x1", "port": 3}
+        decision = {"event": "decision", "port": port, "reason": "victim-found"}
+        events: list[object] = [
+            decision | {"action": "lower", "dry-run": False},
+            {"event": "swept", "ports": 4, "answered": 4, "seconds": 0.1},
+            {"event": "lowered", "port": port, "before": 128, "now": 0},
+            {"event": "restored", "port": {"switch": "", "guid": "0x2"}, "now": 128},
+            {"event": "lowered", "port": port},
+            [],
+        ]
+        text = "".join(json.dumps(event) + "\n" for event in events)
+        with path.open("a") as file:
+            file.write(text[:40])
+            file.flush()
+            assert log.take() == []
+            file.write(text[40:] + "no JSON\n")
+        assert log.take() == [
+            "leaf-01:3: victim-found, lower",
+            "leaf-01:3: Marking_Rate 128 lowered to 0",
+            "0x2: Marking_Rate restored to 128",
+        ]
+        assert log.take() == []
+    with pytest.raises(silvan.SilvanError, match="cannot be read"):
+        DcmsLog(tmp_path / "none")
+
+
 def get(address: str, path: str | None = None, **headers: str) -> http.client.HTTPResponse:
     """Ask the server for a page."""
     parts = urlsplit(address)
@@ -215,6 +248,8 @@ def test_command_names_a_fabric_that_is_not_there(
     assert main(["view", "--live", "--sockname", "no-such-fabric"]) == 2
     assert "no emulated fabric answers" in capsys.readouterr().err
     assert main(["view", "--live", "results"]) == 2
+    assert main(["view", "results", "--dcms-log", "dcms.log"]) == 2
+    assert main(["view", "--live", "--dcms-log", "no-such.log"]) == 2
     assert main(["view", "--live", "--bind", "8080"]) == 2
     assert main(["view"]) == 2
 
@@ -284,6 +319,26 @@ def test_page_follows_until_one_goes_back(
     assert button.get_attribute("aria-pressed") == "false"
     button.click()
     wait_until(page, lambda: now_ms(page) > back)
+
+
+@pytest.mark.slow
+@pytest.mark.needs("chromium")
+def test_what_a_dcms_does_is_an_event(live_page: Callable[[str], Page], tmp_path: Path) -> None:
+    path = tmp_path / "dcms.log"
+    path.touch()
+    with (
+        emulated(INCAST, "test-view-dcms") as emulation,
+        served(emulation, "--dcms-log", str(path)) as address,
+    ):
+        page = live_page(address)
+        wait_until(page, lambda: samples(page) > 2)
+        port = {"switch": "<b>leaf</b>", "guid": "0x1", "port": 3}
+        event = {"event": "lowered", "port": port, "before": 128, "now": 0}
+        with path.open("a") as file:
+            file.write(json.dumps(event) + "\n")
+        events = page.locator("p.events")
+        words = "DCMS: <b>leaf</b>:3: Marking_Rate 128 lowered to 0"
+        wait_until(page, lambda: words in events.inner_text())
 
 
 @pytest.mark.slow

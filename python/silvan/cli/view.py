@@ -49,6 +49,15 @@ def view(
             show_default=False,
         ),
     ] = None,
+    dcms_log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --live: show the decisions and changes of silvan dcms as events, from the "
+            "log that --log json writes.",
+            show_default=False,
+        ),
+    ] = None,
     sockname: SockName = "sim",
     bind: Annotated[
         str,
@@ -77,8 +86,12 @@ def view(
     if live:
         if results or out or perfetto:
             raise SilvanError("--live: shows a running fabric, and no results or files")
-        _serve_live(sockname, bind, as_json=as_json)
+        _serve_live(sockname, bind, dcms_log, as_json=as_json)
         return
+    if dcms_log is not None:
+        raise SilvanError(
+            "--dcms-log: events of finished runs are in their results", hint="add --live"
+        )
     if not results:
         raise SilvanError("no result given", hint="name the folder of a run, or use --live")
     if out is not None and out.is_dir():
@@ -102,14 +115,15 @@ def view(
         put(str(path))
 
 
-def _serve_live(sockname: str, bind: str, *, as_json: bool) -> None:
+def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: bool) -> None:
     """Serve the page of a live fabric until Ctrl-C."""
-    from contextlib import closing, suppress
+    from contextlib import ExitStack, closing, suppress
 
     from silvan.emulation import ControlChannel
     from silvan.extras import require_extra
 
     require_extra("live", "live pages")
+    from silvan.viewer.dcms_log import DcmsLog
     from silvan.viewer.live import serve_live
     from silvan.viewer.samples import LiveFabric
 
@@ -129,8 +143,10 @@ def _serve_live(sockname: str, bind: str, *, as_json: bool) -> None:
         if not webbrowser.open(address):
             note("no browser found; open the address yourself")
 
-    with closing(LiveFabric(ControlChannel(sockname))) as fabric, suppress(KeyboardInterrupt):
-        serve_live(fabric, host.strip("[]"), int(digits), show)
+    with ExitStack() as stack, suppress(KeyboardInterrupt):
+        log = stack.enter_context(closing(DcmsLog(dcms_log))) if dcms_log is not None else None
+        fabric = stack.enter_context(closing(LiveFabric(ControlChannel(sockname))))
+        serve_live(fabric, host.strip("[]"), int(digits), show, log)
 
 
 def _own_file(name: str) -> Path:

@@ -19,6 +19,7 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
+from silvan.viewer.dcms_log import DcmsLog
 from silvan.viewer.page import live_html
 from silvan.viewer.samples import LiveFabric, Sample, message
 
@@ -46,6 +47,8 @@ class LiveServer:
         Port to listen at; 0 for a free one.
     interval_s : float
         Time between two samples.
+    dcms : DcmsLog, optional
+        The log of a DCMS that manages the fabric.
     """
 
     def __init__(
@@ -55,11 +58,13 @@ class LiveServer:
         host: str = "127.0.0.1",
         port: int = 0,
         interval_s: float = 0.1,
+        dcms: DcmsLog | None = None,
     ) -> None:
         self._fabric = fabric
         self._host = host
         self._port = port
         self._interval_s = interval_s
+        self._dcms = dcms
         self._token = secrets.token_urlsafe(16)
         self._pages: set[ServerConnection] = set()
         self._watched = asyncio.Event()
@@ -87,7 +92,8 @@ class LiveServer:
             due = loop.time() + self._interval_s
             after = await asyncio.to_thread(self._fabric.sample)
             if before is not None and after.time_ps > before.time_ps:
-                self._send(message(before, after))
+                events = self._dcms.take() if self._dcms is not None else ()
+                self._send(message(before, after, events))
             before = after
             await asyncio.sleep(max(0.0, due - loop.time()))
 
@@ -177,7 +183,13 @@ def _text(status: HTTPStatus, text: str) -> Response:
     return _response(status, "text/plain; charset=utf-8", text.encode())
 
 
-def serve_live(fabric: LiveFabric, host: str, port: int, show: Callable[[str], None]) -> None:
+def serve_live(
+    fabric: LiveFabric,
+    host: str,
+    port: int,
+    show: Callable[[str], None],
+    dcms: DcmsLog | None = None,
+) -> None:
     """Serve the page of a fabric until the fabric ends or Ctrl-C.
 
     Parameters
@@ -190,6 +202,8 @@ def serve_live(fabric: LiveFabric, host: str, port: int, show: Callable[[str], N
         Port to listen at; 0 for a free one.
     show : callable
         Called with the address of the page, when it can be opened.
+    dcms : DcmsLog, optional
+        The log of a DCMS that manages the fabric.
 
     Raises
     ------
@@ -200,7 +214,7 @@ def serve_live(fabric: LiveFabric, host: str, port: int, show: Callable[[str], N
     """
 
     async def served() -> None:
-        async with LiveServer(fabric, host=host, port=port) as server:
+        async with LiveServer(fabric, host=host, port=port, dcms=dcms) as server:
             show(server.address)
             await server.serve()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,7 +165,7 @@ class LiveFabric:
         self._channel.close()
 
 
-def message(before: Sample, after: Sample) -> bytes:
+def message(before: Sample, after: Sample, events: Sequence[str] = ()) -> bytes:
     """Write what the page needs of a sample.
 
     Parameters
@@ -174,6 +174,8 @@ def message(before: Sample, after: Sample) -> bytes:
         The sample before.
     after : Sample
         The sample.
+    events : sequence of str
+        What the DCMS has done in between.
 
     Returns
     -------
@@ -197,7 +199,12 @@ def message(before: Sample, after: Sample) -> bytes:
     for name in (*_TREES, *_LIMITS):
         values = after.columns[name]
         columns[name] = values.astype(np.float64) if values.itemsize == 8 else values
-    header = {"from_ps": before.time_ps, "time_ps": after.time_ps, "classes": after.classes}
+    header = {
+        "from_ps": before.time_ps,
+        "time_ps": after.time_ps,
+        "classes": after.classes,
+        "dcms": list(events),
+    }
     return packed(header, columns)
 
 

@@ -92,7 +92,11 @@ export class History {
     this.treeCount = append(this.treeCount, forest.trees.length);
     const bytes = forest.trees.reduce((sum, tree) => sum + tree.queued, 0);
     this.treeBytes = append(this.treeBytes, bytes);
-    this.addEvents(new Set(columns.down_rows), new Set(Array.from(this.down.at(-1) ?? [])), time);
+    this.addEvents(
+      new Set(columns.down_rows),
+      new Set(Array.from(this.down.at(-1) ?? [])),
+      message,
+    );
     this.down = [...this.down.slice(dropped), columns.down_rows];
     this.limited = [...this.limited.slice(dropped), columns];
     this.known = null;
@@ -126,15 +130,17 @@ export class History {
     });
   }
 
-  private addEvents(down: Set<number>, before: Set<number>, time: number): void {
+  private addEvents(down: Set<number>, before: Set<number>, message: Message): void {
     const changes = [
       ...[...down].filter((row) => !before.has(row)).map((row) => `${this.names.port(row)} down`),
       ...[...before].filter((row) => !down.has(row)).map((row) => `${this.names.port(row)} up`),
     ];
+    const time = message.time_ps;
     const from = this.times[0];
     this.events = [
       ...this.events.filter((event) => event.time >= from),
       ...changes.map((text) => ({ time, kind: "link", text: `link ${text}` })),
+      ...message.dcms.map((text) => ({ time, kind: "DCMS", text: `DCMS: ${text}` })),
     ].slice(-MOST_EVENTS);
   }
 

@@ -7,6 +7,8 @@ export interface Message {
   from_ps: number;
   time_ps: number;
   classes: string[];
+  /** What the DCMS has decided and changed in between. */
+  dcms: string[];
   columns: Record<string, Column>;
 }
 

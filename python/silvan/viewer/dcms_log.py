@@ -1,0 +1,76 @@
+"""Decisions and changes of a DCMS that runs at the same time, from its log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from silvan.errors import SilvanError
+
+_MOST_READ = 1 << 20
+"""Bytes that are read at once; the rest comes with the next sample."""
+
+_CHANGES = {
+    "lowered": "Marking_Rate {before} lowered to {now}",
+    "not-lowered": "Marking_Rate not lowered: {why}",
+    "restored": "Marking_Rate restored to {now}",
+    "left-alone": "Marking_Rate left as it is",
+    "not-restored": "Marking_Rate not restored yet: {why}",
+}
+
+
+class DcmsLog:
+    """The log that ``silvan dcms --log json`` writes, from now on.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    SilvanError
+        The file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = path.open("rb")
+            self._file.seek(0, 2)
+        except OSError as error:
+            raise SilvanError(
+                f"{path}: cannot be read: {error.strerror}",
+                hint="start the DCMS first: silvan dcms --log json dcms.toml 2> dcms.log",
+            ) from None
+        self._rest = b""
+
+    def take(self) -> list[str]:
+        """Return what has been decided and changed since the last call, in words."""
+        *lines, self._rest = (self._rest + self._file.read(_MOST_READ)).split(b"\n")
+        return [text for line in lines if (text := _words(line))]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _words(line: bytes) -> str:
+    """Say what a line states; empty for what is no decision and no change."""
+    try:
+        read: dict[str, Any] = json.loads(line)
+        kind = read["event"]
+        if kind == "decision":
+            planned = " (dry run)" if read["dry-run"] else ""
+            return f"{_port(read['port'])}: {read['reason']}, {read['action']}{planned}"
+        if kind in _CHANGES:
+            return f"{_port(read['port'])}: {_CHANGES[kind].format(**read)}"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        # The file is another program's: what is no event is not shown.
+        pass
+    return ""
+
+
+def _port(name: dict[str, Any]) -> str:
+    node = name["switch"] or name["guid"]
+    return f"{node}:{name['port']}" if name.get("port") is not None else str(node)
