@@ -60,7 +60,7 @@ def fit(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit parameters that are not known to numbers that were measured.
+    """Fit unknown parameters to measured numbers.
 
     The search sees only the targets that are not held out. The others, and other placements, judge
     its result. The table of parameters states which of them the numbers do not pin down. Nothing

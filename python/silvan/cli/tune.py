@@ -97,7 +97,7 @@ def tune(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search for settings of InfiniBand's congestion control, and write them for OpenSM.
+    """Search for settings of congestion control, for OpenSM.
 
     Each trial is simulated with several seeds. The settings found are then judged with seeds that
     the search has not used. If they are better there, too, silvan writes them to opensm.conf in
