@@ -13,10 +13,13 @@ use silvan_fabric::{Fabric, ForwardingTables};
 use crate::observation::{Observation, data_rate};
 use crate::peel::Peeling;
 
-/// Pairs of hosts that are estimated at most; beyond it only flows through busy ports are.
-const MOST_PAIRS: usize = 2_000_000;
+/// Paths that are followed at most. If there are more pairs of hosts, only those to hosts behind busy ports are.
+const MOST_PATHS: usize = 8_000_000;
+/// Flows that are estimated at most, and from how many on only those through busy ports are.
+const MOST_FLOWS: usize = 1_000_000;
+const MANY_FLOWS: usize = 100_000;
 /// Steps of paths that all iterations together visit.
-const WORK: usize = 60_000_000;
+const WORK: usize = 30_000_000;
 const MOST_ITERATIONS: usize = 300;
 /// Loads below this part of a link count as none.
 const IDLE: f64 = 0.002;
@@ -78,6 +81,8 @@ pub struct Flows {
     pub is_partial: bool,
     /// Pairs whose path ends or loops.
     pub unroutable: usize,
+    /// If pairs were left out, the ports of which all flows are there.
+    complete: Option<IdVec<PortId, bool>>,
 }
 
 /// What notifications say: how much each source sends through the ports that mark.
@@ -117,14 +122,15 @@ impl Flows {
             .host_ids()
             .filter(|&host| !is_idle(fabric.host_attachment(host).1))
             .collect();
-        let is_partial = sources.len() * destinations.len() > MOST_PAIRS;
-        let mut is_busy = IdVec::filled(!is_partial, fabric.ports.len());
+        let mut is_busy = IdVec::filled(false, fabric.ports.len());
         for &port in busy {
             is_busy[port] = true;
         }
-        // Where all pairs are too many, receivers next to busy ports come first.
-        let mut destinations = destinations;
-        destinations.sort_by_key(|&host| !is_busy[fabric.host_attachment(host).1]);
+        let is_partial = sources.len() * destinations.len() > MOST_PATHS;
+        let destinations = match is_partial {
+            true => behind(fabric, tables, busy, &destinations),
+            false => destinations,
+        };
         let mut flows = Self {
             is_partial,
             ..Self::default()
@@ -134,21 +140,24 @@ impl Flows {
             .filter_map(|&host| rates[fabric.host_attachment(host).1])
             .sum();
         let mut path = Vec::with_capacity(MOST_HOPS);
+        let mut paths = 0;
         'all: for &destination in &destinations {
             let target = rates[fabric.host_attachment(destination).1];
             for &source in &sources {
                 if source == destination {
                     continue;
                 }
-                if flows.flows.len() >= MOST_PAIRS {
+                if paths == MOST_PATHS || flows.flows.len() == MOST_FLOWS {
+                    flows.is_partial = true;
                     break 'all;
                 }
+                paths += 1;
                 if !trace(fabric, tables, source, destination, &mut path) {
                     flows.unroutable += 1;
                     continue;
                 }
-                let matters = path.iter().any(|&port| is_busy[port]);
-                if !matters || path.iter().any(|&port| is_idle(port)) {
+                let is_needless = flows.is_partial && !path.iter().any(|&port| is_busy[port]);
+                if is_needless || path.iter().any(|&port| is_idle(port)) {
                     continue;
                 }
                 let sent = rates[path[0]].or(target).unwrap_or(1.0);
@@ -166,8 +175,31 @@ impl Flows {
                 });
             }
         }
+        if flows.flows.len() > MANY_FLOWS {
+            flows.retain(|path| path.iter().any(|&port| is_busy[port]));
+        }
+        if flows.is_partial {
+            flows.complete = Some(is_busy);
+        }
         flows.solve(&rates, None);
         flows
+    }
+
+    /// Keeps the flows whose path fulfils this. If any is dropped, the flows are not all there are.
+    fn retain(&mut self, keep: impl Fn(&[PortId]) -> bool) {
+        let all = std::mem::take(&mut self.flows);
+        let old = std::mem::take(&mut self.steps);
+        for flow in all {
+            let path = &old[flow.start as usize..flow.end as usize];
+            if !keep(path) {
+                self.is_partial = true;
+                continue;
+            }
+            let start = self.steps.len() as u32;
+            self.steps.extend_from_slice(path);
+            let end = self.steps.len() as u32;
+            self.flows.push(Flow { start, end, ..flow });
+        }
     }
 
     /// Solves for the flows again where notifications say more about those through `marking` ports.
@@ -198,13 +230,17 @@ impl Flows {
                 }
             })
         };
+        // Where flows are left out, the loads are no sums of those that are there.
+        let can_peel = self.complete.is_none();
         let mut certain = Peeling::new(rates.clone(), flows.len(), &path, excluded);
-        certain.run();
+        if can_peel {
+            certain.run();
+        }
         let exact: Vec<usize> = certain.known.iter().map(|(flow, _)| *flow).collect();
         let attempts = match steps.len() {
+            _ if !can_peel => 1,
             0..100_000 => 32,
-            100_000..1_000_000 => 2,
-            _ => 1,
+            _ => 2,
         };
         let total: f64 = rates.iter().flatten().sum::<f64>().max(1.0);
         let mut random = SplitMix64(1);
@@ -212,7 +248,7 @@ impl Flows {
         for _ in 0..attempts {
             let mut peeling = certain.clone();
             let mut work = 0;
-            while work < WORK && peeling.guess(&mut || random.next()) {
+            while can_peel && work < WORK && peeling.guess(&mut || random.next()) {
                 peeling.run();
                 work += steps.len();
             }
@@ -315,8 +351,14 @@ impl Flows {
                 }
                 _ => 0.0,
             };
-            for ((factor, &rate), &sum) in factors.iter_mut().zip(rates.iter()).zip(sums.iter()) {
-                *factor = lack(rate, sum);
+            for (port, factor) in factors.iter_mut_enumerated() {
+                let is_complete = self.complete.as_ref().is_none_or(|complete| complete[port]);
+                *factor = match (is_complete, rates[port]) {
+                    (true, rate) => lack(rate, sums[port]),
+                    // Flows that are left out may be the rest of the load.
+                    (false, Some(rate)) if rate < sums[port] => lack(Some(rate), sums[port]),
+                    (false, _) => 0.0,
+                };
             }
             for ((factor, &rate), &sum) in marked_factors.iter_mut().zip(&known).zip(&marked_sums) {
                 *factor = lack(rate, sum);
@@ -347,6 +389,35 @@ impl Flows {
     pub fn path(&self, flow: &Flow) -> &[PortId] {
         &self.steps[flow.start as usize..flow.end as usize]
     }
+}
+
+/// Hosts that packets through one of these ports go to, those next to them first.
+fn behind(
+    fabric: &Fabric,
+    tables: &ForwardingTables,
+    ports: &[PortId],
+    hosts: &[HostId],
+) -> Vec<HostId> {
+    let is_next = |host: HostId| ports.contains(&fabric.host_attachment(host).1);
+    let is_behind = |host: HostId| {
+        let lid = fabric.host(host).lid;
+        ports.iter().any(|&port| {
+            let port = &fabric.ports[port];
+            let switch = fabric.nodes[port.node].as_switch();
+            switch.is_some_and(|switch| tables.get(switch, lid) == Some(port.number))
+        })
+    };
+    let mut behind: Vec<HostId> = hosts
+        .iter()
+        .copied()
+        .filter(|&host| is_next(host))
+        .collect();
+    let rest = hosts
+        .iter()
+        .copied()
+        .filter(|&host| !is_next(host) && is_behind(host));
+    behind.extend(rest);
+    behind
 }
 
 /// What each port sends, in bit/s.

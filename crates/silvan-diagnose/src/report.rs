@@ -232,7 +232,7 @@ fn tree_report(input: &Input<'_>, verdict: &Verdict, tree: &Tree) -> TreeReport 
     let receiver = receiver.map_or("", |node| fabric.nodes[node].name.as_str());
     let load = &ports[tree.root];
     let rate = data_rate(fabric, tree.root).map_or_else(|| "?".to_owned(), |rate| rate.to_string());
-    let senders = tree.contributors.len();
+    let senders = tree.senders;
     let (cause, explanation) = match tree.cause {
         Cause::Incast => (
             "incast",

@@ -24,6 +24,10 @@ const SUSPECT: f64 = 0.4;
 const SLOW: f64 = 0.9;
 /// Flows below this part of a root's link are not named.
 const LEAST_SHARE: f64 = 0.01;
+/// Flows below this part of a root's link are not counted.
+const LEAST_SENT: f64 = 0.001;
+/// So many contributors are named where all are small.
+const MOST_SMALL: usize = 5;
 /// A port may wait for an output through which it sends at least this part of the output's rate.
 const LEAST_TURN: f64 = 0.03;
 /// A port that sends at least this part of what an output carries has the output for itself.
@@ -124,6 +128,8 @@ pub struct Tree {
     pub confidence: Confidence,
     /// Ports that wait because of it, nearest first; those of hosts, too.
     pub branches: Vec<Branch>,
+    /// How many hosts send through the root, those with little included.
+    pub senders: usize,
     /// Who sends through the root, the largest first.
     pub contributors: Vec<Contributor>,
     /// Who is slowed down, the largest first.
@@ -167,7 +173,7 @@ pub fn diagnose(facts: Facts<'_>) -> Verdict {
     let busy: Vec<PortId> = fabric
         .ports
         .ids()
-        .filter(|&port| is_switch(port) && is_busy(&facts, port))
+        .filter(|&port| is_switch(port) && (is_busy(&facts, port) || is_blocked(&facts, port)))
         .collect();
     let any_blocked = fabric.ports.ids().any(|port| is_blocked(&facts, port));
     if !any_blocked {
@@ -496,7 +502,6 @@ impl<'a> Trees<'a> {
                 let senders = contributing.remove(&root).unwrap_or_default();
                 let mut contributors: Vec<Contributor> = senders
                     .into_iter()
-                    .filter(|(_, (rate, _))| *rate >= least)
                     .map(|(host, (bits_per_s, destinations))| Contributor {
                         host,
                         bits_per_s,
@@ -509,6 +514,13 @@ impl<'a> Trees<'a> {
                     })
                     .collect();
                 contributors.sort_by(|a, b| b.bits_per_s.total_cmp(&a.bits_per_s));
+                let least_sent = LEAST_SENT * self.rate(root);
+                let senders = contributors.partition_point(|one| one.bits_per_s >= least_sent);
+                let large = contributors.partition_point(|one| one.bits_per_s >= least);
+                contributors.truncate(match large {
+                    0 => senders.min(MOST_SMALL),
+                    _ => large,
+                });
                 let hosts = suffering.remove(&root).unwrap_or_default();
                 let mut victims: Vec<Victim> = hosts
                     .into_iter()
@@ -526,6 +538,7 @@ impl<'a> Trees<'a> {
                     cause: self.cause(root),
                     confidence: self.confidence(root, used_marks, !contributors.is_empty()),
                     branches,
+                    senders,
                     contributors,
                     victims,
                 }
