@@ -210,8 +210,14 @@ def test_selection_shows_what_holds_packets_up(
     names = [f"{ports[row]['node']}:{ports[row]['port']}" for row in _chain(members, start)]
     assert len(names) > 1
     assert page.locator(".chain:not(.way) button").all_inner_texts() == names
+    # The values and the chain are downloaded, too.
+    rows = {row["name"]: row["value"] for row in table_csv(page, f"host {ports[start]['node']} at")}
+    assert [rows[f"holds up {place + 1}"] for place in range(len(names))] == names
+    lid = run.hosts.to_pylist()[run.hosts["name"].to_pylist().index(ports[start]["node"])]["lid"]
+    assert rows["LID"] == str(lid)
+    assert {row["name"] for row in table_csv(page, "Run")} >= {"seed", "hosts", "link rate"}
     page.locator(".chain:not(.way) button").last.click()
-    expect(page.get_by_role("heading", name=f"port {names[-1]} Clear")).to_be_visible()
+    expect(page.locator("#selection-title")).to_contain_text(f"port {names[-1]}")
 
 
 def _chain(parents: dict[int, int], row: int) -> list[int]:

@@ -10,7 +10,7 @@ import { bytes, count, gbps, milliseconds, percent } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
-import { DataTable, type Column, type Row } from "./table";
+import { CsvButton, DataTable, type Column, type Row } from "./table";
 
 const MOST_ROWS = 1000;
 const MOST_CLASSES = 8;
@@ -366,7 +366,10 @@ export function Facts() {
   ];
   return (
     <section aria-labelledby="run-title">
-      <h2 id="run-title">Run</h2>
+      <h2 id="run-title">
+        Run
+        <CsvButton title="Run" columns={["name", "value"]} rows={rows} />
+      </h2>
       {facts.merged_samples > 1 && (
         <p>Each sample of the ports covers {facts.merged_samples} of the run.</p>
       )}

@@ -1,8 +1,9 @@
 // The panel of what is selected: its values now, and what holds its packets up.
 
 import * as state from "../state";
-import { bytes } from "../data/units";
+import { bytes, milliseconds } from "../data/units";
 import { factsOf, kindOf, nameOf } from "./facts";
+import { CsvButton } from "./table";
 
 export function SelectionPanel() {
   const run = state.run.value;
@@ -35,9 +36,19 @@ export function SelectionPanel() {
     <section aria-labelledby="selection-title">
       <h2 id="selection-title">
         {kindOf(run, chosen)} {chosen.kind === "tree" ? chosen.tree : nameOf(run, chosen)}
-        <button type="button" class="small" onClick={() => (state.selection.value = null)}>
-          Clear
-        </button>
+        <span>
+          <CsvButton
+            title={`${kindOf(run, chosen)} ${nameOf(run, chosen)} at ${milliseconds(state.panelTime.value)}`}
+            columns={["name", "value"]}
+            rows={[
+              ...factsOf(run, chosen, state.panelTime.value),
+              ...chain.map((row, place) => [`holds up ${place + 1}`, run.portName(row)]),
+            ]}
+          />{" "}
+          <button type="button" class="small" onClick={() => (state.selection.value = null)}>
+            Clear
+          </button>
+        </span>
       </h2>
       <dl aria-live="polite">
         {factsOf(run, chosen, state.panelTime.value).map(([name, value]) => (

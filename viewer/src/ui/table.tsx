@@ -18,6 +18,21 @@ export interface Row {
   isSelected?: boolean;
 }
 
+/** Downloads rows as CSV. */
+export function CsvButton(props: { title: string; columns: string[]; rows: Cell[][] }) {
+  const { title, columns, rows } = props;
+  return (
+    <button
+      type="button"
+      class="small"
+      aria-label={`Download ${title} as CSV`}
+      onClick={() => saveText(`${fileName(title)}.csv`, csv(columns, rows), "text/csv")}
+    >
+      CSV
+    </button>
+  );
+}
+
 const FEW = 12;
 const UNSORTED = -1;
 
@@ -47,23 +62,11 @@ export function DataTable(props: {
         <table>
           <caption>
             {title}
-            <button
-              type="button"
-              class="small"
-              aria-label={`Download ${title} as CSV`}
-              onClick={() =>
-                saveText(
-                  `${fileName(title)}.csv`,
-                  csv(
-                    columns.map((column) => column.name),
-                    sorted.map((row) => row.cells),
-                  ),
-                  "text/csv",
-                )
-              }
-            >
-              CSV
-            </button>
+            <CsvButton
+              title={title}
+              columns={columns.map((column) => column.name)}
+              rows={sorted.map((row) => row.cells)}
+            />
           </caption>
           <thead>
             <tr>
