@@ -55,7 +55,9 @@ def test_a_fit_finds_the_value_that_made_the_numbers(tmp_path: Path) -> None:
     assert float(str(sink.fitted).split()[0]) == pytest.approx(6, abs=0.6)
     # Without congestion control the timer has no effect.
     assert sink.is_identified
-    assert not timer.is_identified
+    assert timer.is_identified is False
+    few = fit(problem, tmp_path / "out", trials=59, check_seeds=0)
+    assert [one.is_identified for one in few.profiles] == [None, None]
     many, ratio = result.rows
     assert many.is_within(many.fitted)
     assert not many.is_within(many.start)

@@ -114,7 +114,8 @@ def _parameters(result: FitResult) -> Table:
         cells = (one.start, one.fitted, one.lowest, one.highest)
         words = [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells]
         importance = "-" if one.importance is None else f"{one.importance:.0%}"
-        table.add_row(one.key, *words, importance, "yes" if one.is_identified else "no")
+        identified = {True: "yes", False: "no", None: "too few trials"}[one.is_identified]
+        table.add_row(one.key, *words, importance, identified)
     return table
 
 

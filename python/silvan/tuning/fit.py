@@ -18,6 +18,9 @@ from silvan.tuning.search import BATCH, Found, Trial, search
 IDENTIFIED = 0.5
 """Largest part of its range that a parameter may have with a fit as good, to be identified."""
 
+ENOUGH = 30
+"""Trials per parameter below which nothing is said: too little of the range was tried."""
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -36,6 +39,8 @@ class Profile:
         That interval as a part of the range.
     importance : float, optional
         Its share in the variance of the errors over all trials.
+    is_identified : bool, optional
+        Whether the targets pin the parameter down; None after too few trials to say so.
     """
 
     key: str
@@ -45,11 +50,7 @@ class Profile:
     highest: TomlValue
     part: float
     importance: float | None
-
-    @property
-    def is_identified(self) -> bool:
-        """Whether the targets pin the parameter down."""
-        return self.part <= IDENTIFIED
+    is_identified: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +126,7 @@ class FitResult:
             ],
             "best": self.found.best.number,
             "front": self.front,
-            "parameters": [
-                {**asdict(one), "identified": one.is_identified} for one in self.profiles
-            ],
+            "parameters": [asdict(one) for one in self.profiles],
             "targets": [asdict(one) for one in self.rows],
         }
 
@@ -351,9 +350,11 @@ def _profiles(
     count = len(problem.fitted)
     limit = losses[found.best.number] + 1 / count
     good = [one.drawn for one in found.trials if losses.get(one.number, math.inf) <= limit]
+    enough = ENOUGH * len(problem.space.parameters)
     profiles = []
     for one in problem.space.parameters:
         values = sorted(drawn[one.key] for drawn in good)
+        part = one.fraction(values[-1]) - one.fraction(values[0])
         profiles.append(
             Profile(
                 one.key,
@@ -361,8 +362,9 @@ def _profiles(
                 one.in_scenario(found.best.drawn[one.key]),
                 one.in_scenario(values[0]),
                 one.in_scenario(values[-1]),
-                one.fraction(values[-1]) - one.fraction(values[0]),
+                part,
                 found.importance.get(one.key),
+                part <= IDENTIFIED if len(losses) >= enough else None,
             )
         )
     return tuple(profiles)
