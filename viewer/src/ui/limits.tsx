@@ -1,21 +1,15 @@
 // The panel of the limits that the congestion control sets to flows: CCTI, or rate.
 
-import { useComputed } from "@preact/signals";
-import {
-  ANY_HOST,
-  courseOf,
-  strictest,
-  type FlowLimits,
-  type LimitedFlow,
-  type RankedFlow,
-} from "../data/limits";
+import { useComputed, type ReadonlySignal } from "@preact/signals";
+import { ANY_HOST, courseOf, strictest, type FlowLimits, type LimitedFlow } from "../data/limits";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
 import { milliseconds } from "../data/units";
 import * as state from "../state";
 import { flowName } from "./facts";
 import { timed } from "./panels";
-import { DataTable } from "./table";
+import type { Line } from "./chart";
+import { DataTable, type Row } from "./table";
 
 const MOST_LINES = 6;
 const MOST_ROWS = 1000;
@@ -62,59 +56,87 @@ function nameOf(run: Run, flow: LimitedFlow): string {
   return flow.sl ? `${name}, SL ${flow.sl}` : name;
 }
 
-/** The strictest limits among the flows that the selection is about. */
-export function Limits() {
-  const ranked = useComputed((): [string, RankedFlow[]] => {
-    const run = state.run.value;
-    const [words, wanted] = wantedBy(run, state.selection.value);
-    return [words, strictest(limitsOf(run), run.times, state.span.value, wanted)];
-  });
+interface Shown {
+  /** What is limited, and of which flows. */
+  what: string;
+  words: string;
+  unit: string;
+  lines: Line[];
+  rows: Row[];
+}
+
+/** The strictest limits among the flows that the selection is about, whatever the instant. */
+function shownLimits(): Shown {
   const run = state.run.value;
-  const { limits } = run;
-  if (!limits) return null;
-  const [words, flows] = ranked.value;
-  const what = limits.kind === "CCTI" ? "CCTI" : "Rate limit";
-  const [from, to] = state.span.value;
+  const limits = limitsOf(run);
   const chosen = state.selection.value;
+  const [words, wanted] = wantedBy(run, chosen);
+  const flows = strictest(limits, run.times, state.span.value, wanted);
   const x = run.times.map((ps) => ps / 1e9);
-  const lines = flows.slice(0, MOST_LINES).map(({ flow }, colour) => ({
-    label: nameOf(run, flow),
-    x,
-    y: courseOf(limits, flow, run.times.length),
-    colour,
-    steps: true,
-  }));
+  return {
+    what: limits.kind === "CCTI" ? "CCTI" : "Rate limit",
+    words,
+    unit: limits.kind,
+    lines: flows.slice(0, MOST_LINES).map(({ flow }, colour) => ({
+      label: nameOf(run, flow),
+      x,
+      y: courseOf(limits, flow, run.times.length),
+      colour,
+      steps: true,
+    })),
+    rows: flows.slice(0, MOST_ROWS).map(({ flow, mean, strictest: most }) => ({
+      id: nameOf(run, flow),
+      cells: [
+        run.nodes[flow.source].name,
+        flow.destination === ANY_HOST ? "all" : run.nodes[flow.destination].name,
+        flow.sl,
+        Number(mean.toFixed(2)),
+        Number(most.toFixed(2)),
+      ],
+      isSelected:
+        chosen?.kind === "flow" &&
+        chosen.source === flow.source &&
+        chosen.destination === flow.destination,
+      onSelect: () => select(flow),
+    })),
+  };
+}
+
+export function Limits() {
+  const shown = useComputed(shownLimits);
+  if (!state.run.value.limits) return null;
+  const { what, words, rows } = shown.value;
   return (
     <section aria-labelledby="limits-title">
       <h2 id="limits-title">{`${what} ${words}`}</h2>
-      {flows.length === 0 ? (
+      {rows.length === 0 ? (
         <p class="none">None of them is limited in this stretch of time.</p>
       ) : (
         <>
-          {timed(lines, `${what} of the most limited flows`, limits.kind)}
-          <DataTable
-            title={`Limited flows, ${milliseconds(from)} to ${milliseconds(to)}`}
-            columns={["from", "to", "SL", `mean ${what}`, "strictest"].map((name) => ({ name }))}
-            sortBy={3}
-            rows={flows.slice(0, MOST_ROWS).map(({ flow, mean, strictest: most }) => ({
-              id: nameOf(run, flow),
-              cells: [
-                run.nodes[flow.source].name,
-                flow.destination === ANY_HOST ? "all" : run.nodes[flow.destination].name,
-                flow.sl,
-                Number(mean.toFixed(2)),
-                Number(most.toFixed(2)),
-              ],
-              isSelected:
-                chosen?.kind === "flow" &&
-                chosen.source === flow.source &&
-                chosen.destination === flow.destination,
-              onSelect: () => select(flow),
-            }))}
-          />
+          <LimitChart shown={shown} />
+          <LimitTable shown={shown} />
         </>
       )}
     </section>
+  );
+}
+
+// The chart follows the instant; the table does not, and is not made again for it.
+function LimitChart({ shown }: { shown: ReadonlySignal<Shown> }) {
+  const { what, unit, lines } = shown.value;
+  return timed(lines, `${what} of the most limited flows`, unit);
+}
+
+function LimitTable({ shown }: { shown: ReadonlySignal<Shown> }) {
+  const { what, rows } = shown.value;
+  const [from, to] = state.span.value;
+  return (
+    <DataTable
+      title={`Limited flows, ${milliseconds(from)} to ${milliseconds(to)}`}
+      columns={["from", "to", "SL", `mean ${what}`, "strictest"].map((name) => ({ name }))}
+      sortBy={3}
+      rows={rows}
+    />
   );
 }
 
