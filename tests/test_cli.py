@@ -32,7 +32,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
     assert listed == [
         *("example", "validate", "show", "schema", "run", "sweep", "plot", "view"),
         *("compare", "reproduce"),
-        *("whatif", "tune", "fit"),
+        *("saturate", "whatif", "tune", "fit"),
         *("emulate", "route", "ctl"),
         *("diagnose", "dcms"),
     ]

@@ -22,6 +22,7 @@ from silvan.cli import (
     reproduce,
     route,
     run,
+    saturate,
     sweep,
     tune,
     view,
@@ -74,6 +75,7 @@ app.command("plot", rich_help_panel=_SIMULATE)(plot.plot)
 app.command("view", rich_help_panel=_SIMULATE)(view.view)
 app.command("compare", rich_help_panel=_COMPARE)(compare.compare)
 app.command("reproduce", rich_help_panel=_COMPARE)(reproduce.reproduce)
+app.command("saturate", rich_help_panel=_PLAN)(saturate.saturate)
 app.command("whatif", rich_help_panel=_PLAN)(whatif.what_if)
 app.command("tune", rich_help_panel=_PLAN)(tune.tune)
 app.command("fit", rich_help_panel=_PLAN)(fit.fit)

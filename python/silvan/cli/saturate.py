@@ -1,0 +1,120 @@
+"""The command that finds the load at which a fabric saturates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from silvan.cli.options import AsJson, Assignments, Overwrite, ScenarioPath, SchemeFile, load
+from silvan.cli.printer import note, put, put_json, put_table
+
+if TYPE_CHECKING:
+    from silvan.planning.saturation import LoadPoint, Saturation
+
+_CURVE = 8
+"""Loads below saturation that a figure has, at least."""
+
+
+def saturate(
+    scenario: ScenarioPath,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Key of a load, such as traffic.uniform.0.load. May be repeated; by default all "
+            "loads that are a share of the injection rate.",
+            show_default=False,
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(min=1e-6, max=0.5, help="Share of what is offered that may be missing."),
+    ] = 0.02,
+    resolution: Annotated[
+        float, typer.Option(min=1e-4, max=0.5, help="Largest uncertainty of the load.")
+    ] = 0.01,
+    set_: Assignments = None,
+    scheme: SchemeFile = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for a figure of latency and delivery by load.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the load at which a fabric saturates, by bisection.
+
+    A load is delivered in full if the hosts receive, between the warm-up and the end of the run,
+    what is offered at this load, which two low loads tell. The loads of the scenario are replaced.
+    """
+    from silvan.planning.saturation import saturate as search
+
+    loaded = load(scenario, set_, scheme)
+    if out is not None:
+        from silvan import __version__
+        from silvan.extras import require_extra
+        from silvan.folders import Origin, claim_figures
+
+        require_extra("figures", "figures")
+        origin = Origin(loaded.name, loaded.hash, __version__)
+        claim_figures(out, "saturation.*", origin, overwrite=overwrite)
+
+    def say(point: LoadPoint) -> None:
+        share = "" if point.share is None else f", {100 * point.share:.1f} % of what is offered"
+        note(f"load {point.load:.3f}: {point.delivered_gbps:.4g} Gbit/s{share}")
+
+    found = search(
+        loaded,
+        keys=key,
+        tolerance=tolerance,
+        resolution=resolution,
+        curve=0 if out is None else _CURVE,
+        on_point=say,
+    )
+    if not found.is_certain:
+        least = min(point.packets for point in found.points)
+        note(
+            f"a run delivered {least:,} packets only, which is too few to tell {tolerance:g} from "
+            "chance if the traffic is random: set a longer run.duration"
+        )
+    if as_json:
+        put_json(found.to_dict())
+    else:
+        _print(found)
+    if out is not None:
+        from silvan.figures.saturation import draw_saturation
+
+        for path in draw_saturation(found, out):
+            note(str(path))
+
+
+def _print(found: Saturation) -> None:
+    from rich.table import Table
+
+    table = Table()
+    headings = ("load", "payload, Gbit/s", "of offered, %", "mean latency, us", "99 %, us")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+
+    def us(ns: float | None) -> str:
+        return "" if ns is None else f"{ns / 1e3:.2f}"
+
+    for point in found.points:
+        share = "" if point.share is None else f"{100 * point.share:.1f}"
+        latencies = us(point.latency_mean_ns), us(point.latency_p99_ns)
+        table.add_row(f"{point.load:.3f}", f"{point.delivered_gbps:.4g}", share, *latencies)
+    put_table(table)
+    if found.above is None:
+        put("not saturated: a load of 1 is delivered in full")
+        return
+    put(
+        f"saturation load: {found.load:.3f} is delivered in full, {found.above:.3f} is not; "
+        f"at most {found.most_gbps:.4g} Gbit/s"
+    )
