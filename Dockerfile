@@ -7,7 +7,7 @@ WORKDIR /source
 COPY . .
 RUN python3 -m venv /opt/silvan \
     && /opt/silvan/bin/pip install --no-cache-dir --require-hashes --requirement requirements/run.txt \
-    && PATH="/opt/silvan/bin:$PATH" maturin build --release --locked --strip --out /wheels \
+    && PATH="/opt/silvan/bin:$PATH" maturin build --profile dist --locked --strip --out /wheels \
     && /opt/silvan/bin/pip install --no-cache-dir --no-deps /wheels/silvan-*.whl \
     && /opt/silvan/bin/pip uninstall --yes maturin
 
