@@ -17,8 +17,8 @@ use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
 use crate::flow_table::FlowTable;
 use crate::hooks::{
-    Feedback, Flow, FlowLimit, PacketView, PortVl, QueueView, SettingChange, Settings, SourceControl,
-    SwitchControl, UnknownSetting,
+    Feedback, Flow, FlowLimit, PacketView, PortVl, QueueView, SettingChange, Settings,
+    SourceControl, SwitchControl, UnknownSetting,
 };
 use crate::schemes::quantity;
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup};
@@ -436,7 +436,10 @@ mod tests {
         let [limit] = source.flow_limits(now, flow().source)[..] else {
             panic!("one flow is limited")
         };
-        assert_eq!((limit.destination, limit.rate), (Some(flow().destination), 0.5));
+        assert_eq!(
+            (limit.destination, limit.rate),
+            (Some(flow().destination), 0.5)
+        );
         // After five expiries of the timer a 64th is missing.
         let later = now + Span::from_us(55) * 5;
         assert_eq!(source.flow_limits(later, flow().source)[0].rate, 0.984_375);

@@ -11,7 +11,9 @@ use silvan_core::{HostId, Span, Time};
 use super::response::{RateTables, Response, ResponseFunction};
 use super::{EcnError, MIN_RATE};
 use crate::flow_table::FlowTable;
-use crate::hooks::{Feedback, Flow, FlowLimit, SettingChange, Settings, SourceControl, UnknownSetting};
+use crate::hooks::{
+    Feedback, Flow, FlowLimit, SettingChange, Settings, SourceControl, UnknownSetting,
+};
 
 /// Which rates a flow can have.
 #[derive(Clone, Debug, PartialEq)]
