@@ -454,7 +454,7 @@ class Scenario:
         --------
         >>> scenario = Scenario(fabric={"generator": "single-switch", "hosts": 3})
         >>> {name: list(ports) for name, ports in scenario.egress_ports().items()}
-        {'switch': [1, 2, 3]}
+        {'switch-00': [1, 2, 3]}
         """
         names, ports = self._native.egress_ports()
         hosts = len(ports) // max(1, len(names))
