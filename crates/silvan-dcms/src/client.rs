@@ -181,6 +181,12 @@ impl<'a> Round<'a> {
         round
     }
 
+    /// Whether a deadline has passed.
+    fn is_late(&self, now: MonotonicTime) -> bool {
+        let first = self.deadlines.peek();
+        first.is_some_and(|Reverse((deadline, _))| *deadline <= now)
+    }
+
     fn enqueue(&mut self, query: usize, first: bool) {
         let node = self.queries[query].node as usize;
         if self.nodes.len() <= node {
@@ -309,6 +315,9 @@ impl<T: Transport> Client<T> {
                 true => now,
                 false => MonotonicTime::MAX,
             };
+            if round.is_late(reached) {
+                self.take_arrived(&mut round)?;
+            }
             self.expire(&mut round, reached);
             while let Some(Reverse((at, query))) = round.pauses.peek().copied() {
                 if at > reached {
@@ -339,6 +348,19 @@ impl<T: Transport> Client<T> {
         Ok(outcomes
             .map(|outcome| outcome.unwrap_or(Err(Failure::Unanswered)))
             .collect())
+    }
+
+    /// Takes what has arrived already. If this process was stopped for longer than the timeout, the
+    /// answers that came in time are there. No more than all requests in flight, so that unexpected
+    /// datagrams do not extend the deadlines without end.
+    fn take_arrived(&mut self, round: &mut Round<'_>) -> Result<(), TransportError> {
+        for _ in 0..round.in_flight.len() {
+            let Some(incoming) = self.transport.receive(Span::ZERO)? else {
+                break;
+            };
+            self.take(round, &incoming);
+        }
+        Ok(())
     }
 
     fn send(&mut self, round: &mut Round<'_>, query: usize) -> Result<(), TransportError> {

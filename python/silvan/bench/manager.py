@@ -32,6 +32,7 @@ rate-reduction-threshold = 100000000
 [datagrams]
 in-flight = 256
 per-switch = 8
+timeout = "5 s"
 [counters]
 data = "{data}"
 [state]

@@ -19,6 +19,8 @@ struct Scripted {
     sent: Vec<(MonotonicTime, Lid)>,
     open: usize,
     most_open: usize,
+    /// After how many requests this process is stopped, and for how long.
+    stop: Option<(usize, Span)>,
     arrivals: VecDeque<(MonotonicTime, Incoming)>,
 }
 
@@ -30,6 +32,7 @@ impl Scripted {
             sent: Vec::new(),
             open: 0,
             most_open: 0,
+            stop: None,
             arrivals: VecDeque::new(),
         }
     }
@@ -49,6 +52,12 @@ impl Transport for Scripted {
             self.arrivals.push_back((self.now + span, incoming));
         }
         self.arrivals.make_contiguous().sort_by_key(|(at, _)| *at);
+        if let Some((_, span)) = self
+            .stop
+            .take_if(|(requests, _)| *requests == self.sent.len())
+        {
+            self.now = self.now + span;
+        }
         Ok(())
     }
 
@@ -131,6 +140,20 @@ fn unanswered_requests_are_sent_again_ever_more_patiently() {
     assert_eq!(sent, [0, 125, 375, 875]);
     assert_eq!(ms(client.now()), 1875);
     assert_eq!(client.statistics().timeouts, 4);
+}
+
+/// Oracle: all answers have come in time; no request is sent twice, and none is missed.
+#[test]
+fn answers_that_came_while_the_process_was_stopped_are_taken() {
+    let script = |_, outgoing: &Outgoing<'_>| vec![(Span::from_ms(1), answer(outgoing))];
+    let mut transport = Scripted::new(script);
+    transport.stop = Some((8, Span::from_ms(5_000)));
+    let mut client = Client::new(transport, LIMITS);
+    let many: Vec<Query> = (0..50).map(|index| query(index % 7)).collect();
+    assert!(client.ask(&many).unwrap().iter().all(Result::is_ok));
+    assert_eq!(client.transport().sent.len(), many.len());
+    assert_eq!(client.statistics().timeouts, 0);
+    assert!(ms(client.now()) >= 5_000);
 }
 
 /// Oracle: a request that comes back at once is not sent again at once.
