@@ -56,6 +56,7 @@ INTERVAL_S = 1.25
 """Time from one sweep to the next, as in the study of figures 5 and 6."""
 
 _SAMPLE_S = 0.25
+_PATIENCE_S = 300
 _EMULATED_TICK_NS = 4.0
 # T_C, T_W and T_D as parts of what an interval has of ticks, and a 4x SDR link of words.
 _CONGESTED = 8_000_000 * 22e-9 / INTERVAL_S
@@ -186,7 +187,7 @@ def _manager(
             yield said
         finally:
             process.terminate()
-            status = process.wait(60)
+            status = process.wait(_PATIENCE_S)
             thread.join()
     if status != 0:
         raise ManagerError(f"silvan dcms has ended with status {status}")
@@ -231,7 +232,7 @@ def run(
         said = stack.enter_context(_manager(emulation, folder, config))
         seen = _wait_for_event(said, "discovered")
         course.remarks.append(Remark(0.0, seen))
-        _play(emulation, said, course, on_change)
+        _play(emulation, time_scale, said, course, on_change)
         ended = course.samples[-1].time_s if course.samples else 0.0
     # The manager has restored everything by now.
     _take(said, course, ended)
@@ -242,7 +243,7 @@ def run(
 def _wait_for_event(said: SimpleQueue[dict[str, Any]], kind: str) -> dict[str, Any]:
     while True:
         try:
-            event = said.get(timeout=60)
+            event = said.get(timeout=_PATIENCE_S)
         except Empty as error:
             raise ManagerError("silvan dcms does not find the fabric") from error
         if event["event"] == kind and event.get("ports"):
@@ -256,15 +257,20 @@ def _take(said: SimpleQueue[dict[str, Any]], course: Course, now_s: float) -> No
 
 def _play(
     emulation: Emulation,
+    time_scale: float,
     said: SimpleQueue[dict[str, Any]],
     course: Course,
     on_change: Callable[[Course], object],
 ) -> None:
-    """Start and stop the flows by the clock, and look at the fabric."""
-    begin = time.monotonic()
+    """Start and stop the flows by the fabric's clock, and sample the fabric."""
+
+    def fabric_s() -> float:
+        return float(emulation.control("status")["simulated_s"]) / time_scale
+
+    begin = fabric_s()
     to_start = sorted(STARTS_S, key=STARTS_S.__getitem__)
     to_end = sorted(ENDS_S, key=ENDS_S.__getitem__)
-    while (now_s := time.monotonic() - begin) < LASTS_S:
+    while (now_s := fabric_s() - begin) < LASTS_S:
         while to_start and STARTS_S[to_start[0]] <= now_s:
             flow = to_start.pop(0)
             sender, receiver = flow.split("-")
