@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dask_jobqueue import SLURMCluster
     from distributed import Client, Future
 
-ANSWER_S = 10
+ANSWER_S = 60
 """Seconds within which a scheduler must answer."""
 
 # Tasks that wait at the scheduler for each thread of a worker: enough that none is ever idle, and
