@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from silvan.tuning.search import Found, search
 from silvan.tuning.space import POWER, SLOPE, Parameter, Space, cct_entries, cct_entry
 from silvan.tuning.tune import OBJECTIVE, Objective, tune
 from tests.conftest import Command, silvan_command
+from tests.gate import PATIENCE_S
 
 HOTSPOT = """\
 name = "hotspot"
@@ -229,6 +228,7 @@ def test_any_trial_can_be_picked(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.needs("strace")
 def test_a_killed_search_ends_as_one_that_was_not(tmp_path: Path) -> None:
     file = tmp_path / "hotspot.toml"
     file.write_text(HOTSPOT)
@@ -238,25 +238,19 @@ def test_a_killed_search_ends_as_one_that_was_not(tmp_path: Path) -> None:
             "tune", file, "--trials", "16", "--seeds", "2", "--out", tmp_path / out
         )
 
-    assert subprocess.run(words("whole"), capture_output=True, timeout=300).returncode == 0
-    killed = 0
-    for number in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
-        process = subprocess.Popen(
-            words("killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        points = tmp_path / "killed" / "points"
-        before = len(list(points.glob("*.json"))) if points.exists() else 0
-        deadline = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < deadline:
-            if points.exists() and len(list(points.glob("*.json"))) >= before + 5:
-                break
-            time.sleep(0.005)
-        if process.poll() is None:
-            os.kill(process.pid, number)
-            killed += 1
-        process.wait(timeout=60)
-    assert killed
-    done = subprocess.run(words("killed"), capture_output=True, text=True, timeout=300)
+    whole_run = subprocess.run(words("whole"), capture_output=True, timeout=PATIENCE_S)
+    assert whole_run.returncode == 0
+    for number, status in (
+        (signal.SIGKILL, -signal.SIGKILL),
+        (signal.SIGINT, 130),
+        (signal.SIGKILL, -signal.SIGKILL),
+    ):
+        # It puts two files in place when it starts, then one for each of more than 32 runs.
+        tracer = ["strace", "-qq", "-o", str(tmp_path / "trace"), "-e", "trace=rename"]
+        tracer += ["-e", f"inject=rename:signal={number.name}:when=7"]
+        ended = subprocess.run([*tracer, *words("killed")], capture_output=True, timeout=PATIENCE_S)
+        assert ended.returncode == status, ended.stderr
+    done = subprocess.run(words("killed"), capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     for name in ("tune.json", "opensm.conf", "tuned.toml"):
         whole, after = (tmp_path / out / name for out in ("whole", "killed"))
