@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, Playwright, expect, sync_playwright
 
 import silvan
 from silvan.reproduce import experiments
@@ -19,8 +19,11 @@ from silvan.toml_text import TomlValue
 from silvan.viewer import write_page
 from silvan.viewer.report import write_report
 from silvan.viewer.reproduction import reproduction_report
+from tests.gate import PATIENCE_S
 
 PROGRAM = "/usr/bin/chromium"
+PATIENCE_MS = PATIENCE_S * 1000
+expect.set_options(timeout=PATIENCE_MS)
 
 # Rendering in software, so that pictures are the same with and without a graphics processor.
 CHROMIUM = (
@@ -136,7 +139,9 @@ def driver() -> Iterator[Playwright]:
 @pytest.fixture(scope="session")
 def browser(driver: Playwright) -> Iterator[Browser]:
     """Start Debian's Chromium."""
-    browser = driver.chromium.launch(executable_path=PROGRAM, args=list(CHROMIUM))
+    browser = driver.chromium.launch(
+        executable_path=PROGRAM, args=list(CHROMIUM), timeout=PATIENCE_MS
+    )
     yield browser
     browser.close()
 
@@ -154,6 +159,7 @@ def open_page(browser: Browser) -> Iterator[Opener]:
         made = browser.new_context(
             **{"viewport": {"width": 1200, "height": 800}, "accept_downloads": True, **context}
         )
+        made.set_default_timeout(PATIENCE_MS)
         contexts.append(made)
         page = made.new_page()
         if is_strict:
@@ -177,10 +183,15 @@ def _check_request(url: str, complaints: list[str]) -> None:
 
 
 def wait_until_idle(page: Page) -> None:
-    """Wait until what was changed is drawn and in the address."""
+    """Wait until what was changed is drawn and in the address.
+
+    The page writes the address 250 ms after a change, and draws a map that moved slowly again
+    180 ms after its last frame. Timers and frames come in their order, however late they are.
+    """
     page.evaluate(
-        "() => new Promise((done) => setTimeout(() => requestAnimationFrame("
-        "() => requestAnimationFrame(done)), 400))"
+        "() => new Promise((done) => {"
+        "const frames = (then) => requestAnimationFrame(() => requestAnimationFrame(then));"
+        "setTimeout(() => frames(() => setTimeout(() => frames(done), 200)), 300); })"
     )
 
 

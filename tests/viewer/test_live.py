@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -26,6 +27,8 @@ from silvan.live_programs import opensm
 from silvan.viewer.dcms_log import DcmsLog
 from silvan.viewer.samples import LiveFabric, message, unpacked
 from tests.emulator.conftest import LINE
+from tests.gate import PATIENCE_S, wait_until
+from tests.viewer.conftest import PATIENCE_MS
 
 INCAST = """\
 name = "sixteen"
@@ -87,20 +90,12 @@ def live() -> Iterator[tuple[Emulation, str]]:
         yield emulation, address
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    for _ in range(100_000):
-        if condition():
-            return
-    raise AssertionError("has not come about")
-
-
 @pytest.fixture
 def congested(live: tuple[Emulation, str]) -> Iterator[LiveFabric]:
     """Stop the incast while it has a tree."""
     emulation, _ = live
     with closing(LiveFabric(ControlChannel(emulation.sockname))) as fabric:
-        wait_for(lambda: 0 in fabric.sample().columns["destination"])
+        wait_until(lambda: 0 in fabric.sample().columns["destination"], "the incast has a tree")
         emulation.control("pause")
         yield fabric
         emulation.control("resume")
@@ -132,7 +127,7 @@ def test_message_is_the_difference_of_two_samples(
     emulation, _ = live
     before = congested.sample()
     emulation.control("resume")
-    wait_for(lambda: congested.sample().time_ps > before.time_ps + 10**7)
+    wait_until(lambda: congested.sample().time_ps > before.time_ps + 10**7, "time passes")
     emulation.control("pause")
     after = congested.sample()
     header, columns = unpacked(message(before, after))
@@ -153,7 +148,10 @@ def test_sample_has_the_index_of_throttled_flows() -> None:
         closing(LiveFabric(ControlChannel(emulation.sockname))) as fabric,
     ):
         before = fabric.sample()
-        wait_for(lambda: set(fabric.sample().columns["limit_source"]) == {1, 4, 5, 8, 12})
+        everybody = {1, 4, 5, 8, 12}
+        wait_until(
+            lambda: set(fabric.sample().columns["limit_source"]) == everybody, "all are throttled"
+        )
         emulation.control("pause")
         after = fabric.sample()
         _, columns = unpacked(message(before, after))
@@ -199,7 +197,7 @@ def test_log_of_the_dcms_is_read_line_by_line(tmp_path: Path) -> None:
 def get(address: str, path: str | None = None, **headers: str) -> http.client.HTTPResponse:
     """Ask the server for a page."""
     parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=20)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=PATIENCE_S)
     connection.request("GET", parts.path if path is None else path, headers=headers)
     return connection.getresponse()
 
@@ -230,7 +228,7 @@ def test_other_pages_cannot_open_a_connection(live: tuple[Emulation, str]) -> No
             connect(samples, origin=Origin(origin) if origin else None)
         assert refused.value.response.status_code == 403
     with connect(samples, origin=Origin(own)) as connection:
-        header, columns = unpacked(connection.recv(timeout=30, decode=False))
+        header, columns = unpacked(connection.recv(timeout=PATIENCE_S, decode=False))
         assert header["time_ps"] > header["from_ps"]
         assert len(columns["rows"]) > 0
         connection.send("pause")
@@ -263,6 +261,7 @@ def live_page(browser: Browser) -> Iterator[Callable[[str], Page]]:
     def opened(address: str) -> Page:
         own = address.partition("#")[0]
         page = browser.new_page(viewport={"width": 1200, "height": 800})
+        page.set_default_timeout(PATIENCE_MS)
         pages.append(page)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -280,13 +279,12 @@ def live_page(browser: Browser) -> Iterator[Callable[[str], Page]]:
     assert complaints == []
 
 
-def wait_until(page: Page, condition: Callable[[], bool]) -> None:
+def wait_for(page: Page, condition: Callable[[], bool]) -> None:
     """Wait until something holds; the policy of the page forbids what Playwright waits with."""
-    for _ in range(1000):
-        if condition():
-            return
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "has not come about"
         page.wait_for_timeout(50)
-    raise AssertionError("has not come about")
 
 
 def now_ms(page: Page) -> float:
@@ -308,17 +306,17 @@ def test_page_follows_until_one_goes_back(
     # What an address selects is there before the first sample.
     page = live_page(live[1] + "#select=node:host-0004")
     first = now_ms(page)
-    wait_until(page, lambda: now_ms(page) > first)
+    wait_for(page, lambda: now_ms(page) > first)
     button = page.get_by_role("button", name="Live")
     assert button.get_attribute("aria-pressed") == "true"
-    wait_until(page, lambda: samples(page) > 6)
+    wait_for(page, lambda: samples(page) > 6)
     page.get_by_role("slider", name="Instant").fill("1")
     back, had = now_ms(page), samples(page)
-    wait_until(page, lambda: samples(page) > had + 3)
+    wait_for(page, lambda: samples(page) > had + 3)
     assert now_ms(page) == back
     assert button.get_attribute("aria-pressed") == "false"
     button.click()
-    wait_until(page, lambda: now_ms(page) > back)
+    wait_for(page, lambda: now_ms(page) > back)
 
 
 @pytest.mark.slow
@@ -331,14 +329,14 @@ def test_what_a_dcms_does_is_an_event(live_page: Callable[[str], Page], tmp_path
         served(emulation, "--dcms-log", str(path)) as address,
     ):
         page = live_page(address)
-        wait_until(page, lambda: samples(page) > 2)
+        wait_for(page, lambda: samples(page) > 2)
         port = {"switch": "<b>leaf</b>", "guid": "0x1", "port": 3}
         event = {"event": "lowered", "port": port, "before": 128, "now": 0}
         with path.open("a") as file:
             file.write(json.dumps(event) + "\n")
         events = page.locator("p.events")
         words = "DCMS: <b>leaf</b>:3: Marking_Rate 128 lowered to 0"
-        wait_until(page, lambda: words in events.inner_text())
+        wait_for(page, lambda: words in events.inner_text())
 
 
 @pytest.mark.slow
@@ -350,14 +348,14 @@ def test_tree_of_a_cut_cable_appears(live_page: Callable[[str], Page], tmp_path:
         served(emulation) as address,
     ):
         page = live_page(address)
-        wait_until(page, lambda: samples(page) > 3)
+        wait_for(page, lambda: samples(page) > 3)
         page.get_by_role("tab", name="Trees").click()
         ranking = page.locator("#ranking")
         assert ranking.locator("tbody tr").count() == 0
         with closing(LiveFabric(ControlChannel(emulation.sockname))) as fabric:
             assert emulation.control("cut", port="left:5")["peer"] == "right:6"
             events = page.locator("p.events")
-            wait_until(page, lambda: "left:5 down" in events.inner_text())
+            wait_for(page, lambda: "left:5 down" in events.inner_text())
             # Both ends of the cable are marked on the map, and explained.
             expect(page.get_by_text("cable down", exact=True)).to_be_visible()
             with page.expect_download() as download:
@@ -366,8 +364,16 @@ def test_tree_of_a_cut_cable_appears(live_page: Callable[[str], Page], tmp_path:
             crosses = re.findall(r'<path d="M[\d. -]+l([\d.]+) \1m0 -\1l-\1 \1"', drawing)
             assert len(crosses) == 2
             # OpenSM sends both flows over the other cable, which is too slow for them.
-            wait_until(page, lambda: ranking.locator("tbody tr").count() > 0)
-            ((root,), ports) = fabric.sample().columns["root_row"], fabric.tables()["ports"]
+            wait_for(page, lambda: ranking.locator("tbody tr").count() > 0)
+            # Between two packets there may be none.
+            roots: list[int] = []
+
+            def has_tree() -> bool:
+                roots[:] = fabric.sample().columns["root_row"].tolist()
+                return bool(roots)
+
+            wait_until(has_tree, "a sample has a tree")
+            ((root,), ports) = roots, fabric.tables()["ports"]
         # The nodes of a fabric are its four hosts, and the switches left and right.
         assert (ports["node"][root].as_py(), ports["number"][root].as_py()) == (4, 7)
         ranking.get_by_role("button", name="T0").click()

@@ -13,7 +13,14 @@ from playwright.sync_api import Page, Playwright, expect
 import silvan
 from silvan.measures import is_hotspot, receive_rate_series_gbps
 from silvan.viewer import write_page
-from tests.viewer.conftest import PROGRAM, Opener, downloaded, table_csv, wait_until_idle
+from tests.viewer.conftest import (
+    PATIENCE_MS,
+    PROGRAM,
+    Opener,
+    downloaded,
+    table_csv,
+    wait_until_idle,
+)
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -264,6 +271,7 @@ def test_map_moves_by_keys_and_back(open_page: Opener, page_file: Path) -> None:
     page = open_page(page_file)
     canvas = page.locator(".map")
     canvas.focus()
+    wait_until_idle(page)
     before = canvas.screenshot()
     for key in ("ArrowRight", "ArrowDown", "+"):
         canvas.press(key)
@@ -472,9 +480,10 @@ def test_the_policy_lets_no_other_program_run(open_page: Opener, page_file: Path
 
 def test_a_browser_without_webgl_shows_a_drawing(driver: Playwright, page_file: Path) -> None:
     browser = driver.chromium.launch(
-        executable_path=PROGRAM, args=["--no-sandbox", "--disable-3d-apis"]
+        executable_path=PROGRAM, args=["--no-sandbox", "--disable-3d-apis"], timeout=PATIENCE_MS
     )
     page = browser.new_page()
+    page.set_default_timeout(PATIENCE_MS)
     page.goto(page_file.as_uri())
     drawing = page.get_by_role("img", name="This browser has no WebGL")
     expect(drawing).to_be_visible()
