@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE_S = 120
+PATIENCE_S = 300
 """Long enough for any machine; only a hang takes so long."""
 
 _SCHEME = """\

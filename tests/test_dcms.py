@@ -29,7 +29,7 @@ def test_the_example_is_a_configuration(tmp_path: Path, command: Command) -> Non
 
 def test_a_name_is_an_address_of_the_metrics(tmp_path: Path, command: Command) -> None:
     config = tmp_path / "dcms.toml"
-    config.write_text('[metrics]\nlisten = "localhost:9684"\n[state]\nfolder = "state"\n')
+    config.write_text('[metrics]\nlisten = "localhost:0"\n[state]\nfolder = "state"\n')
     outcome = command("dcms", config)
     # All that is missing is the port of InfiniBand.
     assert outcome.status == 2

@@ -50,7 +50,7 @@ def _run_without(modules: tuple[str, ...], call: list[str], cwd: Path) -> Outcom
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
 

@@ -54,7 +54,7 @@ def run_tests(
         env=environment | {"PYTHONPATH": str(ROOT)} | ({"CI": "1"} if ci else {}),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
 from tests.emulator.test_dcms import TESTBED, Manager, configure, managed, stop, until
+from tests.gate import PATIENCE_S
 
 pytestmark = REAL_TOOLS
 
@@ -25,7 +26,8 @@ def address(fabric: Fabric, manager: Manager) -> tuple[str, int]:
 
 
 def metrics(place: tuple[str, int]) -> dict[str, float]:
-    with urllib.request.urlopen(f"http://{place[0]}:{place[1]}/metrics?a=b", timeout=60) as page:
+    url = f"http://{place[0]}:{place[1]}/metrics?a=b"
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as page:
         lines = page.read().decode().splitlines()
     values = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     return {name: float(value) for name, value in values}
@@ -70,7 +72,10 @@ def test_attacks_cost_little_and_exclude_no_client(serve: Serve) -> None:
         with socket.create_connection(place) as deaf:
             deaf.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
             values = metrics(place)
-        assert values['silvan_dcms_metrics_connections_closed_total{reason="too-many"}'] >= 484
+        # Where this takes longer than a request may, some have been closed for that.
+        closed = 'silvan_dcms_metrics_connections_closed_total{reason="%s"}'
+        reasons = ("too-many", "no-request")
+        assert sum(values.get(closed % reason, 0) for reason in reasons) >= 484
         assert resident_kib(manager) - before < 16 << 10
         assert stop(manager) == 0
 

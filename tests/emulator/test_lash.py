@@ -12,6 +12,7 @@ import pytest
 import silvan
 from silvan.opensm_routing import route
 from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
+from tests.gate import PATIENCE_S
 
 pytestmark = REAL_TOOLS
 
@@ -60,14 +61,14 @@ def lash(fabric: Fabric) -> Iterator[Path]:
             yield log
         finally:
             process.terminate()
-            process.communicate(timeout=60)
+            process.communicate(timeout=PATIENCE_S)
 
 
 def answers(fabric: Fabric, least: int) -> int:
     """
     Paths that OpenSM has given hosts, when there are at least so many and none waits for one.
 
-    A host asks for a path when it first has a packet for it: until then nothing waits for it either.
+    A host asks for a path when it first has a packet for it: until then nothing waits for it.
     """
 
     def done() -> int:

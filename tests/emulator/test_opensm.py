@@ -12,6 +12,7 @@ import pytest
 import silvan
 from silvan.opensm_routing import route
 from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve, values
+from tests.gate import PATIENCE_S
 
 pytestmark = REAL_TOOLS
 
@@ -73,7 +74,7 @@ def opensm(fabric: Fabric, host: str, config: str = "", sign: str = "SUBNET UP")
         yield log
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize(

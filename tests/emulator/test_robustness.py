@@ -19,7 +19,8 @@ import silvan
 from silvan import _silvan
 from silvan.emulation import Emulation, control
 from tests.conftest import Command
-from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve
+from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve, serve_udp
+from tests.gate import PATIENCE_S
 
 MAGIC = 0xDEADBEEF
 UNPRIVILEGED = 65534
@@ -35,7 +36,7 @@ def connect_as(user: int, sockname: str) -> int:
     ):
         control_socket.bind(f"{address}ctl4711\0")
         data.bind(f"{address}in4711\0")
-        control_socket.settimeout(20)
+        control_socket.settimeout(PATIENCE_S)
         request = struct.pack("=IIIII60x", MAGIC, 0, 1, 44, 4711)
         # The kernel vouches for the real user id.
         os.setresuid(user, -1, -1)
@@ -89,7 +90,7 @@ def test_silent_connections_do_not_lock_others_out(serve: Serve) -> None:
     notice = "64 control connections are open: the one that was silent longest is closed"
     assert set(fabric.take_notices()) == {notice}
     # Those that were closed see the end of their stream, and the last ones are open.
-    silent[0].settimeout(60)
+    silent[0].settimeout(PATIENCE_S)
     assert silent[0].recv(1) == b""
     silent[-1].setblocking(False)
     with pytest.raises(BlockingIOError):
@@ -149,7 +150,7 @@ def impostor(answer: bytes, user: int | None = None) -> Iterator[str]:
         thread = Thread(target=serve_one, daemon=True)
         thread.start()
         yield name
-        thread.join(20)
+        thread.join(PATIENCE_S)
 
 
 @pytest.mark.parametrize(
@@ -194,8 +195,8 @@ def test_a_client_that_never_reads_is_disconnected(line: Fabric) -> None:
     ):
         control_socket.bind(f"\0{base}:ctl4712\0")
         data.bind(f"\0{base}:in4712\0")
-        control_socket.settimeout(20)
-        data.settimeout(20)
+        control_socket.settimeout(PATIENCE_S)
+        data.settimeout(PATIENCE_S)
         request = struct.pack("=IIIII60x", MAGIC, 0, 1, 44, 4712)
         control_socket.sendto(request, f"\0{base}:ctl\0")
         client = struct.unpack("=IIIII", control_socket.recv(80)[:20])[4]
@@ -219,7 +220,7 @@ def test_a_hundred_tools_at_once(line: Fabric) -> None:
     lids = line.lids()
     tools = [line.popen("perfquery", str(lids["c"]), "1") for _ in range(100)]
     for tool in tools:
-        out, errors = tool.communicate(timeout=120)
+        out, errors = tool.communicate(timeout=PATIENCE_S)
         assert tool.returncode == 0, errors
         assert "PortXmitPkts" in out
     line.wait(lambda: line.emulation.control("status")["clients"] == 0)
@@ -234,19 +235,19 @@ def test_killed_tools_cost_nothing(line: Fabric) -> None:
         for tool in tools:
             tool.send_signal(signal.SIGKILL)
         for tool in tools:
-            tool.communicate(timeout=60)
+            tool.communicate(timeout=PATIENCE_S)
     assert "left" in line.tool("ibnetdiscover")
     line.wait(lambda: line.emulation.control("status")["clients"] == 0)
 
 
 @REAL_TOOLS
 def test_tools_killed_over_udp_cost_nothing(serve: Serve) -> None:
-    fabric = serve(udp_port=27070)
+    fabric = serve_udp(serve)
     tools = [fabric.popen("ibnetdiscover") for _ in range(6)]
     fabric.wait(lambda: fabric.emulation.control("status")["clients"] > 0)
     for tool in tools:
         tool.send_signal(signal.SIGKILL)
-        tool.communicate(timeout=60)
+        tool.communicate(timeout=PATIENCE_S)
     fabric.wait(lambda: fabric.emulation.control("status")["clients"] == 0)
     assert "left" in fabric.tool("ibnetdiscover")
 
@@ -259,7 +260,7 @@ def test_a_subnet_manager_killed_at_work_leaves_the_fabric_to_the_next(serve: Se
         manager = fabric.popen("opensm", "--log_file", fabric.folder / "killed.log")
         time.sleep(rng.uniform(0, 0.15))
         manager.send_signal(signal.SIGKILL)
-        manager.communicate(timeout=60)
+        manager.communicate(timeout=PATIENCE_S)
     fabric.wait(lambda: fabric.emulation.control("status")["clients"] == 0)
     log = fabric.folder / "opensm.log"
     fabric.tool("opensm", "--once", "--log_file", log)
@@ -295,7 +296,7 @@ def test_a_stopped_tool_blocks_no_other(line: Fabric) -> None:
     for _ in range(5):
         line.tool("perfquery", str(lids["c"]), "1")
     stopped.send_signal(signal.SIGCONT)
-    stopped.communicate(timeout=60)
+    stopped.communicate(timeout=PATIENCE_S)
 
 
 @REAL_TOOLS
@@ -307,8 +308,8 @@ def test_garbage_is_dropped(line: Fabric) -> None:
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unbound,
     ):
         mine.bind(f"\0{base}:ctl1\0")
-        mine.settimeout(20)
-        unbound.settimeout(20)
+        mine.settimeout(PATIENCE_S)
+        unbound.settimeout(PATIENCE_S)
         for _ in range(2000):
             kind = rng.randrange(4)
             junk = rng.randbytes(rng.randrange(1, 300))
@@ -328,7 +329,7 @@ def test_garbage_is_dropped(line: Fabric) -> None:
                 while True:
                     mine.recv(400)
             except BlockingIOError:
-                mine.settimeout(20)
+                mine.settimeout(PATIENCE_S)
         # Wrong magic is not answered; an unknown request without a client is refused.
         mine.sendto(struct.pack("=IIII64x", MAGIC, 9999, 4, 24), f"\0{base}:ctl\0")
         while True:

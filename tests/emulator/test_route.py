@@ -10,6 +10,7 @@ import pytest
 
 import silvan
 from tests.emulator.conftest import REAL_TOOLS
+from tests.gate import PATIENCE_S
 
 pytestmark = REAL_TOOLS
 
@@ -34,7 +35,7 @@ def run(scenario: Path, *words: str | Path) -> tuple[int, str, Path]:
     words = ("route", scenario, "--out", out, *words)
     command = [sys.executable, "-m", "silvan", *map(str, words)]
     result = subprocess.run(
-        command, cwd=scenario.parent, capture_output=True, text=True, timeout=120
+        command, cwd=scenario.parent, capture_output=True, text=True, timeout=PATIENCE_S
     )
     return result.returncode, result.stderr, out
 

@@ -13,7 +13,7 @@ import silvan
 from silvan.errors import EmulationError, ScenarioError
 from silvan.example_files import copy_example, example
 from silvan.testing import FabricFactory, fabric
-from tests.conftest import Command
+from tests.conftest import Command, silvan_command
 from tests.emulator.conftest import LINE, REAL_TOOLS, values
 
 __all__ = ["fabric"]
@@ -113,8 +113,20 @@ def test_an_example_is_emulated_without_a_file(command: Command, tmp_path: Path)
     faults = tmp_path / "faults.toml"
     faults.write_text('[[fault]]\ndo = "slow"\nat = "0 s"\nhost = "host-0000"\nrate = "1 Gbit/s"\n')
     words = ("emulate", "--example", "incast", "--faults", str(faults), "--no-opensm")
-    done = command(*words, "--", "sleep", "0.5")
-    assert "at 0.000000 s: slow receiver host-0000" in done.stderr
+    # The command ends when its input does.
+    with subprocess.Popen(
+        silvan_command(*words, "--", "cat"),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr
+        assert process.stdin
+        said = "at 0.000000 s: slow receiver host-0000"
+        assert any(said in line for line in process.stderr)
+        process.stdin.close()
+        process.stderr.read()
+    assert process.returncode == 0
     faults.unlink()
     missing = command(*words, "--", "true")
     assert missing.status == 2

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve
+from tests.emulator.conftest import REAL_TOOLS, Fabric, Serve, serve_udp
 
 pytestmark = REAL_TOOLS
 
@@ -130,7 +130,7 @@ def test_links_can_be_switched_off_and_on(line: Fabric) -> None:
 
 
 def test_udp(serve: Serve) -> None:
-    fabric = serve(udp_port=17070)
+    fabric = serve_udp(serve)
     assert "left" in fabric.tool("ibnetdiscover")
 
 
