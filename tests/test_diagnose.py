@@ -9,75 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from silvan.diagnosis import Report, add_jobs, expand_hosts, read_jobs
 from silvan.errors import DiagnosisError
+from silvan.host_jobs import add_jobs, expand_hosts, read_jobs
+from silvan.moments import Report
+from silvan.ring import RingFile
 from tests.conftest import Command
-
-TOPOLOGY = """\
-Switch 4 "S-0000000000000001" # "left" base port 0 lid 1 lmc 0
-[1] "H-0000000000000010"[1](11) # "a HCA-1" lid 11 4xSDR
-[2] "H-0000000000000020"[1](21) # "b HCA-1" lid 12 4xSDR
-[3] "H-0000000000000030"[1](31) # "c HCA-1" lid 13 4xSDR
-
-Ca 1 "H-0000000000000010" # "a HCA-1"
-[1](11) "S-0000000000000001"[1] # lid 11 lmc 0 "left" lid 1 4xSDR
-
-Ca 1 "H-0000000000000020" # "b HCA-1"
-[1](21) "S-0000000000000001"[2] # lid 12 lmc 0 "left" lid 1 4xSDR
-
-Ca 1 "H-0000000000000030" # "c HCA-1"
-[1](31) "S-0000000000000001"[3] # lid 13 lmc 0 "left" lid 1 4xSDR
-"""
-"""Three hosts at a switch, on links of 8 Gbit/s: 250,000,000 words a second."""
-
-ROUTES = """\
-Unicast lids [0x0-0x0d] of switch Lid 1 guid 0x0000000000000001 (left):
-  Lid  Out   Destination
-       Port     Info
-0x0001 000 : (Switch portguid 0x0000000000000001: 'left')
-0x000b 001 : (Channel Adapter portguid 0x0000000000000011: 'a HCA-1')
-0x000c 002 : (Channel Adapter portguid 0x0000000000000021: 'b HCA-1')
-0x000d 003 : (Channel Adapter portguid 0x0000000000000031: 'c HCA-1')
-4 valid lids dumped
-"""
-
-PORTS = (
-    (1, 1, 0, 150, 0.0),
-    (1, 2, 0, 100, 0.0),
-    (1, 3, 250, 0, 0.0),
-    (0x10, 1, 150, 0, 0.4),
-    (0x20, 1, 100, 0, 0.6),
-    (0x30, 1, 0, 250, 0.0),
-)
-"""GUID, port, million words sent and received per second, part of the time waiting.
-
-A and b send to c.
-"""
-
-
-def counters(seconds: int) -> str:
-    """Write counters as ibqueryerrors does."""
-    return "".join(
-        f"   GUID 0x{guid:x} port {port}: [PortXmitWait == {int(wait * seconds * 250e6)}] "
-        f"[PortXmitData == {sent * seconds}000000 (1.0GB)] "
-        f"[PortRcvData == {received * seconds}000000 (1.0GB)]\n"
-        for guid, port, sent, received, wait in PORTS
-    )
+from tests.subnet_dumps import ROUTES, TOPOLOGY, counters, dumped_moment, write_dumps
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str | Path]:
     """Write the files, and give the options that name them."""
-    texts = {
-        "topology": TOPOLOGY,
-        "routes": ROUTES,
-        "before": counters(1),
-        "after": counters(3),
-    }
     words: list[str | Path] = ["--interval", "2 s"]
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
-        words += [f"--{name}", tmp_path / name]
+    for name, path in write_dumps(tmp_path).items():
+        words += [f"--{name}", path]
     return words
 
 
@@ -183,6 +128,15 @@ def test_a_file_that_cannot_be_used_is_named_with_its_line(
         (["--jobs", "x", "--slurm"], "not with --slurm"),
         (["--jobs", "x"], "cannot read the list of jobs"),
         (["--interval", "0 s"], "interval is 0 s"),
+        (["--live"], "needs --watch"),
+        (["--dcms-log", "x"], "needs --live"),
+        (["--at", "2026-01-31"], "needs --from"),
+        (["--watch", "--from", "x"], "not with --watch"),
+        (["--watch", "--html", "x"], "not with --watch"),
+        (["--topology", "x", "--watch"], "not with --topology"),
+        (["--watch", "--keep", "4 weeks"], "is no time above 0"),
+        (["--watch", "--live", "--bind", "x"], "is not ADDRESS:PORT"),
+        (["--from", "no-such-ring"], "there is no such ring file"),
         (["--sockname", "no-such-fabric"], "no emulated fabric answers"),
     ],
 )
@@ -205,3 +159,40 @@ def test_a_job_line_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "jobs.csv").write_text("node-1,7\nnode-2\n")
     with pytest.raises(DiagnosisError, match=r"jobs.csv:2: 1 cells"):
         read_jobs(tmp_path / "jobs.csv")
+
+
+def test_a_ring_file_is_reported_as_a_whole_and_at_a_time(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    idle = re.sub(r"XmitWait == \d+", "XmitWait == 0", counters(1))
+    ring = tmp_path / "r.ring"
+    with RingFile(ring, writable=True) as file:
+        for at_s in (100, 110, 120):
+            file.add(dumped_moment(tmp_path, at_s), 10**15)
+        file.add(dumped_moment(tmp_path, 130, after=idle), 10**15)
+    whole = command("diagnose", "--from", ring, "--json")
+    assert whole.status == 1, whole.stderr
+    report = json.loads(whole.stdout)
+    assert (report["moments"], report["congested_moments"]) == (4, 3)
+    assert (report["first"], report["last"]) == ("1970-01-01 00:01:40", "1970-01-01 00:02:10")
+    (root,) = report["roots"]
+    assert (root["root"], root["cause"], root["moments"]) == ("left:3", "incast", 3)
+    assert root["last"] == "1970-01-01 00:02:00"
+    sent = [(one["host"], round(one["gbps"], 2)) for one in root["contributors"]]
+    assert sent == [("a HCA-1", 4.8), ("b HCA-1", 3.2)]
+    assert "Congestion in 3 of 4 sweeps" in command("diagnose", "--from", ring).stdout
+    # The last one, and one in between, which has an incast.
+    last = command("diagnose", "--from", ring, "--at", "1970-01-01 09:00", "--json")
+    assert (last.status, json.loads(last.stdout)["trees"]) == (0, [])
+    page = tmp_path / "page.html"
+    then = command(
+        "diagnose", "--from", ring, "--at", "1970-01-01 00:01:55", "--json", "--html", page
+    )
+    assert (then.status, len(json.loads(then.stdout)["trees"])) == (1, 1)
+    assert "Diagnosis of 1970-01-01 00:01:50" in page.read_text()
+    early = command("diagnose", "--from", ring, "--at", "1970-01-01 00:00:30")
+    assert early.status == 2
+    assert "no sweep at or before" in early.stderr
+    assert "1970-01-01 00:01:40" in early.stderr
+    assert command("diagnose", "--from", ring, "--at", "noon").status == 2

@@ -16,9 +16,9 @@ __all__ = [
     "Response",
     "RunOutput",
     "Scenario",
+    "SubnetWatch",
     "collective",
     "diagnose_dumps",
-    "diagnose_subnet",
     "latency_percentile_resolution",
     "parse_quantity",
     "pft_injection_rate",
@@ -116,15 +116,14 @@ def diagnose_dumps(
     after: str,
     interval_ps: int,
     tick_ps: int,
-) -> tuple[str, list[tuple[str, str]]]: ...
-def diagnose_subnet(
-    *,
-    device: str | None,
-    port: int,
-    interval_ps: int,
-    tick_ps: int,
-    time_scale: float,
-) -> str: ...
+) -> tuple[str, bytes, tuple[str, bytes], list[tuple[str, str]]]: ...
+
+@final
+class SubnetWatch:
+    def __new__(cls, *, device: str | None, port: int, tick_ps: int) -> SubnetWatch: ...
+    def prepare(self) -> None: ...
+    def sweep(self) -> None: ...
+    def report(self, time_scale: float) -> tuple[str, bytes, tuple[str, bytes] | None] | None: ...
 
 @final
 class Emulation:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,38 @@ def test_the_command_diagnoses_a_fabric_by_its_sockets(
         words = [sys.executable, "-m", "silvan", "diagnose", "--interval", "500 ms"]
         page = fabric.tool(*words, status=1)
         assert "incast at right:1" in page
+
+
+def test_a_watched_fabric_is_kept_in_a_ring_file_and_shown_in_a_browser(
+    tmp_path: Path, command: Command
+) -> None:
+    sockname = f"watch-{os.getpid()}"
+    ring = tmp_path / "watch.ring"
+    scenario = silvan.Scenario.from_toml(LINE + TRAFFIC)
+    words = [sys.executable, "-m", "silvan", "diagnose", "--sockname", sockname, "--watch"]
+    words += ["--interval", "500 ms", "--ring", str(ring), "--live"]
+    with (
+        Emulation(scenario, sockname=sockname, time_scale=0.2) as emulation,
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as watch,
+    ):
+        assert watch.stdout is not None
+        assert watch.stderr is not None
+        lines = [watch.stdout.readline() for _ in range(3)]
+        assert all("incast at right:1 (2 contributors" in line for line in lines), lines
+        while not (address := watch.stderr.readline()).startswith("http://127.0.0.1:"):
+            pass
+        with urllib.request.urlopen(address, timeout=20) as page:
+            assert "Watched subnet" in page.read().decode()
+        # The subnet is another one without this cable: sweeps before and after are not compared.
+        emulation.control("cut", port="b:1")
+        for _ in range(4):
+            watch.stdout.readline()
+        watch.send_signal(signal.SIGINT)
+        _, said = watch.communicate(timeout=30)
+    assert watch.returncode == 0, said
+    assert f"silvan diagnose --from {ring}" in said
+    outcome = command("diagnose", "--from", ring, "--json")
+    report = json.loads(outcome.stdout)
+    assert report["subnets"] >= 2
+    assert report["roots"][0]["root"] == "right:1"
+    assert report["congested_moments"] >= 3

@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import type { Report } from "./data/report";
 import type { Run } from "./data/run";
+import { clock } from "./data/units";
 import type { Selection } from "./data/selection";
 import type { LayoutName } from "./layout/layout";
 import { THEMES, type ColourBy, type ThemeName } from "./map/colours";
@@ -149,9 +150,9 @@ export function readAddress(hash: string): void {
     const index = number("run");
     if (index !== null && runs.value[index]) active.value = index;
     const at = number("t");
-    if (at !== null) time.value = Math.min(duration.value, Math.max(0, at * 1e9));
+    if (at !== null) time.value = Math.min(duration.value, Math.max(0, at * clock.ps));
     const [from, to] = (words.get("window") ?? "").split("-").map(Number);
-    if (to > from) marked.value = [from * 1e9, to * 1e9];
+    if (to > from) marked.value = [from * clock.ps, to * clock.ps];
     const [kind, ...name] = (words.get("select") ?? "").split(":");
     if (kind) select(kind, name.join(":"));
     layoutName.value = oneOf("layout", LAYOUTS) ?? layoutName.value;
@@ -180,8 +181,8 @@ export function address(): string {
     if (!runs.value.length) return words.toString();
   }
   if (runs.value.length > 1) words.set("run", String(active.value));
-  words.set("t", String(Number((time.value / 1e9).toFixed(6))));
-  if (marked.value) words.set("window", marked.value.map((at) => at / 1e9).join("-"));
+  words.set("t", String(Number((time.value / clock.ps).toFixed(6))));
+  if (marked.value) words.set("window", marked.value.map((at) => at / clock.ps).join("-"));
   if (selection.value) words.set("select", selectionName(run.value, selection.value).join(":"));
   words.set("layout", layoutName.value);
   words.set("colour", colourBy.value);

@@ -18,6 +18,7 @@ use silvan_fabric::routing::{RoutingError, min_hop_balanced};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
 
 use crate::counters::{Counter, PortReading};
+use crate::map::SubnetMap;
 use crate::observation::{Observation, data_rate};
 use crate::report::{Input, Report};
 
@@ -347,8 +348,20 @@ pub enum FileRole {
 /// What is odd about which file.
 pub type Oddity = (FileRole, String);
 
-/// Diagnoses a subnet from files whose counters were read `interval` apart. Gives what is odd about the
-/// files, too.
+/// What files say of a subnet.
+#[derive(Clone, Debug)]
+pub struct DumpDiagnosis {
+    /// The diagnosis.
+    pub report: Report,
+    /// The subnet.
+    pub map: SubnetMap,
+    /// The loads of its ports, as [`SubnetMap::loads`] writes them.
+    pub loads: Vec<u8>,
+    /// What is odd about the files.
+    pub odd: Vec<Oddity>,
+}
+
+/// Diagnoses a subnet from files whose counters were read `interval` apart.
 ///
 /// # Errors
 ///
@@ -357,7 +370,7 @@ pub fn diagnose_files(
     files: Files<'_>,
     interval: Span,
     tick: Span,
-) -> Result<(Report, Vec<Oddity>), (FileRole, DumpError)> {
+) -> Result<DumpDiagnosis, (FileRole, DumpError)> {
     let import_error = |role| {
         move |error: ImportError| {
             let mut message = error.message().to_owned();
@@ -429,7 +442,14 @@ pub fn diagnose_files(
         observation: &observation,
         facts: None,
     });
-    Ok((report, odd))
+    let map = SubnetMap::new(&fabric, tables.as_ref());
+    let loads = map.loads(&observation);
+    Ok(DumpDiagnosis {
+        report,
+        map,
+        loads,
+        odd,
+    })
 }
 
 /// Shortest paths, unless the tables are known.

@@ -7,17 +7,20 @@
 //! - [`flows`]: which host sends how much to which other, estimated from loads and forwarding tables.
 //! - [`verdict`]: congestion trees with root, kind of cause, contributors and victims.
 //! - [`health`]: findings about links, routes and congestion control, each with what to do.
-//! - [`survey`] reads a live subnet by management datagrams, [`dumps`] reads files of the common tools.
-//! - [`report`]: all of it as plain values.
+//! - [`topology`] and [`survey`] read a live subnet by management datagrams, [`dumps`] reads files of the common tools.
+//! - [`report`]: all of it as plain values; [`map`]: the subnet and its loads, as the browser page shows them.
 //!
-//! All but [`survey`] takes values and returns values: no socket, file or clock.
+//! All but [`topology`] and [`survey`] takes values and returns values: no socket, file or clock.
 
 pub mod counters;
 pub mod dumps;
 pub mod flows;
 pub mod health;
+pub mod map;
 pub mod observation;
 mod peel;
 pub mod report;
 pub mod survey;
+mod sweep;
+pub mod topology;
 pub mod verdict;

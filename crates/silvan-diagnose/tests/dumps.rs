@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use proptest::prelude::*;
 use silvan_core::{MonotonicTime, Span};
-use silvan_diagnose::dumps::{FileRole, Files, counters, diagnose_files};
+use silvan_diagnose::dumps::{DumpDiagnosis, FileRole, Files, counters, diagnose_files};
 use silvan_fabric::import;
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 
@@ -133,7 +133,8 @@ fn all_formats_have_the_same_verdict() {
         }),
     ];
     for (before, after) in &pairs {
-        let (report, odd) = diagnose_files(files(before, after), SECOND, TICK).unwrap();
+        let DumpDiagnosis { report, odd, .. } =
+            diagnose_files(files(before, after), SECOND, TICK).unwrap();
         assert_eq!(odd, []);
         let [tree] = &report.trees[..] else {
             panic!("{report:?}");
@@ -198,7 +199,8 @@ fn ports_that_a_dump_lacks_are_named_and_not_guessed() {
         .lines()
         .filter(|line| !line.contains("0x2 port"))
         .collect();
-    let (report, _) = diagnose_files(files(&before, &lines.join("\n")), SECOND, TICK).unwrap();
+    let DumpDiagnosis { report, .. } =
+        diagnose_files(files(&before, &lines.join("\n")), SECOND, TICK).unwrap();
     assert_eq!(report.unknown_ports, 3);
     let finding = report
         .health
@@ -222,7 +224,7 @@ fn counters_of_another_fabric_are_refused() {
 #[test]
 fn counters_that_stop_or_are_reset_make_no_verdict() {
     // Read in the wrong order, everything seems to have been reset.
-    let (report, _) =
+    let DumpDiagnosis { report, .. } =
         diagnose_files(files(&query_errors(2), &query_errors(1)), SECOND, TICK).unwrap();
     assert_eq!(report.trees.len(), 0);
     assert!(report.unknown_ports > 0);
@@ -235,7 +237,8 @@ fn counters_that_stop_or_are_reset_make_no_verdict() {
     );
     let full = u32::MAX.to_string();
     let stopped = query_errors(2).replace("== 200000000]", &format!("== {full}]"));
-    let (report, _) = diagnose_files(files(&query_errors(1), &stopped), SECOND, TICK).unwrap();
+    let DumpDiagnosis { report, .. } =
+        diagnose_files(files(&query_errors(1), &stopped), SECOND, TICK).unwrap();
     let finding = report
         .health
         .iter()
@@ -243,7 +246,7 @@ fn counters_that_stop_or_are_reset_make_no_verdict() {
         .unwrap();
     assert!(finding.what.starts_with("left:3:"), "{finding:?}");
     // An interval that is too short makes more data than links carry.
-    let (report, _) = diagnose_files(
+    let DumpDiagnosis { report, .. } = diagnose_files(
         files(&query_errors(1), &query_errors(2)),
         Span::from_ms(100),
         TICK,

@@ -1,9 +1,22 @@
 //! The functions that diagnose a subnet. Reports are JSON text.
 
+#[cfg(target_os = "linux")]
+use std::sync::{Arc, Mutex, PoisonError};
+
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use silvan_core::Span;
+#[cfg(target_os = "linux")]
+use silvan_dcms::client::Client;
+#[cfg(target_os = "linux")]
+use silvan_dcms::umad::UmadTransport;
 use silvan_diagnose::dumps::{FileRole, Files, diagnose_files};
+use silvan_diagnose::map::SubnetMap;
 use silvan_diagnose::report::Report;
+#[cfg(target_os = "linux")]
+use silvan_diagnose::survey::{LIMITS, Survey, SurveyError, Watch};
+#[cfg(target_os = "linux")]
+use silvan_diagnose::topology::Topology;
 
 use crate::errors::diagnosis_error;
 
@@ -21,10 +34,20 @@ fn role(role: FileRole) -> &'static str {
     }
 }
 
-/// Diagnoses a subnet from files. Gives the report, and what is odd about which file; raises
-/// `DiagnosisError` with the file before the message.
+/// A subnet as JSON, and its forwarding tables.
+type Subnet = (String, Py<PyBytes>);
+
+fn subnet(py: Python<'_>, map: &SubnetMap) -> PyResult<Subnet> {
+    let text = serde_json::to_string(map)
+        .map_err(|error| diagnosis_error(py, &error.to_string(), None))?;
+    Ok((text, PyBytes::new(py, &map.routes).unbind()))
+}
+
+/// Diagnoses a subnet from files. Gives the report, the loads of the ports, the subnet, and what is odd about
+/// which file; raises `DiagnosisError` with the file before the message.
 #[pyfunction]
 #[pyo3(signature = (*, topology, routes, before, after, interval_ps, tick_ps))]
+#[expect(clippy::type_complexity, reason = "a tuple for Python")]
 pub fn diagnose_dumps(
     py: Python<'_>,
     topology: &str,
@@ -33,7 +56,7 @@ pub fn diagnose_dumps(
     after: &str,
     interval_ps: u64,
     tick_ps: u64,
-) -> PyResult<(String, Vec<(&'static str, String)>)> {
+) -> PyResult<(String, Py<PyBytes>, Subnet, Vec<(&'static str, String)>)> {
     let files = Files {
         topology,
         routes,
@@ -41,41 +64,122 @@ pub fn diagnose_dumps(
         after,
     };
     let (interval, tick) = (Span::from_ps(interval_ps), Span::from_ps(tick_ps));
-    let done = py.detach(|| diagnose_files(files, interval, tick));
-    let (report, odd) = done.map_err(|(file, error)| {
-        diagnosis_error(py, &format!("{}:{error}", role(file)), Some(error.hint))
-    })?;
-    let odd = odd.into_iter().map(|(file, text)| (role(file), text));
-    Ok((json(py, &report)?, odd.collect()))
+    let done = py
+        .detach(|| diagnose_files(files, interval, tick))
+        .map_err(|(file, error)| {
+            diagnosis_error(py, &format!("{}:{error}", role(file)), Some(error.hint))
+        })?;
+    let odd = done.odd.into_iter().map(|(file, text)| (role(file), text));
+    Ok((
+        json(py, &done.report)?,
+        PyBytes::new(py, &done.loads).unbind(),
+        subnet(py, &done.map)?,
+        odd.collect(),
+    ))
 }
 
-/// Diagnoses the subnet behind a port of an adapter.
+/// A report, the loads of the ports, and the subnet, if it is not that of the report before.
 #[cfg(target_os = "linux")]
-#[pyfunction]
-#[pyo3(signature = (*, device, port, interval_ps, tick_ps, time_scale))]
-pub fn diagnose_subnet(
-    py: Python<'_>,
-    device: Option<&str>,
-    port: u8,
-    interval_ps: u64,
-    tick_ps: u64,
-    time_scale: f64,
-) -> PyResult<String> {
-    use silvan_dcms::client::Client;
-    use silvan_dcms::umad::UmadTransport;
-    use silvan_diagnose::survey::{LIMITS, SurveyError, diagnose_live};
+type Diagnosed = (String, Py<PyBytes>, Option<Subnet>);
 
-    let (interval, tick) = (Span::from_ps(interval_ps), Span::from_ps(tick_ps));
-    let done = py.detach(|| {
-        let transport = UmadTransport::open(device, port).map_err(SurveyError::from)?;
-        diagnose_live(
-            &mut Client::new(transport, LIMITS),
-            interval,
-            tick,
-            time_scale,
-        )
-    });
-    let report =
-        done.map_err(|error| diagnosis_error(py, &error.to_string(), Some(error.hint())))?;
-    json(py, &report)
+/// Sweeps of the subnet behind a port of an adapter, each compared with the one before.
+#[cfg(target_os = "linux")]
+#[pyclass(frozen, module = "silvan._silvan")]
+pub struct SubnetWatch(Mutex<Watching>);
+
+#[cfg(target_os = "linux")]
+struct Watching {
+    client: Client<UmadTransport>,
+    watch: Watch,
+    tick: Span,
+    /// What the last sweep has found, until it is reported.
+    survey: Option<Survey>,
+    /// The topology that was laid out last, and its layout.
+    map: Option<(Arc<Topology>, SubnetMap)>,
+}
+
+#[cfg(target_os = "linux")]
+impl Watching {
+    /// Diagnoses the last sweep. Gives the report, the loads, and whether the subnet is laid out again.
+    fn report(&mut self, time_scale: f64) -> Option<(Report, Vec<u8>, bool)> {
+        let survey = self.survey.take()?;
+        let client = &mut self.client;
+        let (report, observation) = survey.diagnose(self.tick, time_scale, || client.now());
+        let topology = &survey.topology;
+        let is_known = |map: &&(Arc<Topology>, SubnetMap)| Arc::ptr_eq(&map.0, topology);
+        let is_new = self.map.as_ref().filter(is_known).is_none();
+        if is_new {
+            let map = SubnetMap::new(&topology.fabric, topology.known_tables());
+            self.map = Some((Arc::clone(topology), map));
+        }
+        let loads = self.map.as_ref().map(|(_, map)| map.loads(&observation));
+        Some((report, loads.unwrap_or_default(), is_new))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl SubnetWatch {
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Watching) -> Result<R, SurveyError> + Send,
+    ) -> PyResult<R> {
+        let done = py.detach(|| {
+            let mut watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            act(&mut watching)
+        });
+        done.map_err(|error| diagnosis_error(py, &error.to_string(), Some(error.hint())))
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[pymethods]
+impl SubnetWatch {
+    /// Opens the port.
+    #[new]
+    #[pyo3(signature = (*, device, port, tick_ps))]
+    fn new(py: Python<'_>, device: Option<&str>, port: u8, tick_ps: u64) -> PyResult<Self> {
+        let transport = py
+            .detach(|| UmadTransport::open(device, port))
+            .map_err(|error| diagnosis_error(py, &error.to_string(), Some(error.hint())))?;
+        Ok(Self(Mutex::new(Watching {
+            client: Client::new(transport, LIMITS),
+            watch: Watch::default(),
+            tick: Span::from_ps(tick_ps),
+            survey: None,
+            map: None,
+        })))
+    }
+
+    /// Reads the topology, if it is not known yet or may have changed.
+    fn prepare(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |watching| watching.watch.prepare(&mut watching.client))
+    }
+
+    /// Reads all counters.
+    fn sweep(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |watching| {
+            watching.survey = watching.watch.sweep(&mut watching.client)?;
+            Ok(())
+        })
+    }
+
+    /// Gives the report of the time between the last two sweeps, the loads of the ports, and the subnet, if it
+    /// is not that of the last report; nothing after the first sweep of a subnet. The time scale is that of an
+    /// emulated fabric, 1 of a real subnet.
+    fn report(&self, py: Python<'_>, time_scale: f64) -> PyResult<Option<Diagnosed>> {
+        let Some((report, loads, is_new)) =
+            self.with(py, |watching| Ok(watching.report(time_scale)))?
+        else {
+            return Ok(None);
+        };
+        let watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let map = watching.map.as_ref().filter(|_| is_new);
+        let map = map.map(|(_, map)| subnet(py, map)).transpose()?;
+        Ok(Some((
+            json(py, &report)?,
+            PyBytes::new(py, &loads).unbind(),
+            map,
+        )))
+    }
 }

@@ -3,7 +3,7 @@
 //! Nothing is decided here. Scenarios are checked and run by `silvan-scenario`; the Python package
 //! `silvan` wraps what this module gives, and documents it. The stub `_silvan.pyi` next to that
 //! package lists the same names with their types, and is checked against the compiled module.
-//! `Emulation`, `Manager` and `diagnose_subnet` exist on Linux only.
+//! `Emulation`, `Manager` and `SubnetWatch` exist on Linux only.
 
 mod column;
 #[cfg(target_os = "linux")]
@@ -93,11 +93,11 @@ mod _silvan {
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::dcms::Manager;
-    #[pymodule_export]
-    use super::diagnose::diagnose_dumps;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use super::diagnose::diagnose_subnet;
+    use super::diagnose::SubnetWatch;
+    #[pymodule_export]
+    use super::diagnose::diagnose_dumps;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::emulate::Emulation;

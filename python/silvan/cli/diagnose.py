@@ -1,8 +1,9 @@
-"""The command that diagnoses a subnet, live or from files."""
+"""The command that diagnoses a subnet: live, from files, or from a ring file."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,16 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import AsJson
-from silvan.cli.printer import put_json, put_table, warn
+from silvan.cli.options import AsJson, Bind, address_of
+from silvan.cli.printer import put, put_json, put_table, warn
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from collections.abc import Mapping, Sequence
 
-    from silvan.diagnosis import Report
+    from silvan.diagnosis import FabricClock
+    from silvan.moments import Moment
 
-_SHOWN = 6
-_COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
+_INTERVAL = "1 s"
+_INTERVAL_OF_WATCH = "10 s"
 
 
 def diagnose(
@@ -90,7 +92,66 @@ def diagnose(
             show_default=False,
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="Write a page with map, trees and health, which needs no other file.",
+            show_default=False,
+        ),
+    ] = None,
+    ring: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="With --watch: the ring file that keeps the last sweeps, at most 256 MiB.",
+        ),
+    ] = Path("silvan-diagnose.ring"),
+    keep: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="With --watch: what the ring file keeps, such as 30 min."
+        ),
+    ] = "4 h",
+    from_ring: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="RING",
+            help="Report on what a ring file has kept, instead of reading a subnet.",
+            show_default=False,
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --from: only the last sweep at or before this time, such as "
+            '"2026-01-31 14:05:00".',
+            show_default=False,
+        ),
+    ] = None,
+    dcms_log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --live: show what silvan dcms decides and changes as events, from the log "
+            "that --log json writes.",
+            show_default=False,
+        ),
+    ] = None,
+    bind: Bind = "127.0.0.1:0",
     *,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Sweep until Ctrl-C, and keep the last hours in a ring file."),
+    ] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="With --watch: serve the page in a browser while the subnet is watched."
+        ),
+    ] = False,
     slurm: Annotated[
         bool, typer.Option("--slurm", help="Ask squeue which jobs run on which hosts.")
     ] = False,
@@ -99,21 +160,32 @@ def diagnose(
     """Find who causes congestion in a subnet, and who suffers.
 
     It reads topology, forwarding tables and, twice, the counters of all ports, and sets nothing.
-    Without --topology it reads a live subnet. The status is 1 if there is congestion, and 0 if
-    there is none.
+    Without --topology and --from it reads a live subnet. The status is 1 if there is congestion,
+    and 0 if there is none.
     """
-    from silvan.diagnosis import add_jobs, diagnose_files, read_jobs, slurm_jobs
+    from silvan.diagnosis import diagnose_files, diagnose_subnet
+    from silvan.host_jobs import HostJobs
 
-    if jobs is not None and slurm:
-        raise typer.BadParameter("not with --slurm", param_hint="--jobs")
-    on_hosts = read_jobs(jobs) if jobs is not None else slurm_jobs() if slurm else None
     files = {"--routes": routes, "--before": before, "--after": after}
-    if topology is None:
-        for option, given in files.items():
-            if given is not None:
-                raise typer.BadParameter("needs --topology", param_hint=option)
-        report = _live(sockname, device, port, interval or "1 s", tick)
-    else:
+    _check(
+        {
+            "needs --topology": ([] if topology else [n for n, given in files.items() if given]),
+            "needs --watch": [] if watch else ["--live"] * live,
+            "needs --live": [] if live else ["--dcms-log"] * (dcms_log is not None),
+            "needs --from": [] if from_ring else ["--at"] * (at is not None),
+            "not with --slurm": ["--jobs"] * (jobs is not None and slurm),
+            "not with --topology": (["--watch"] * watch + ["--from"] * (from_ring is not None))
+            if topology
+            else [],
+            "not with --watch": (["--from"] * (from_ring is not None) + ["--html"] * bool(html))
+            if watch
+            else [],
+        }
+    )
+    on_hosts = HostJobs(jobs, slurm=slurm)
+    if from_ring is not None:
+        moments = _stored(from_ring, at)
+    elif topology is not None:
         if before is None or after is None:
             missing = "--before" if before is None else "--after"
             raise typer.BadParameter("missing; --topology needs it", param_hint=missing)
@@ -121,7 +193,7 @@ def diagnose(
             raise typer.BadParameter(
                 "missing: the time between --before and --after", param_hint="--interval"
             )
-        report, odd = diagnose_files(
+        moment, odd = diagnose_files(
             topology=topology,
             routes=routes,
             before=before,
@@ -130,124 +202,149 @@ def diagnose(
             tick=tick,
         )
         warn(odd)
-    if on_hosts is not None:
-        add_jobs(report, on_hosts)
-    if as_json:
-        put_json(report)
+        moments = [moment]
     else:
-        for table in _tables(report):
-            put_table(table)
-    if report["trees"]:
+        options: dict[str, Any] = {
+            "--interval": interval,
+            "--tick": tick,
+            "--device": device,
+            "--port": port or None,
+            "--jobs": jobs,
+            "--html": html,
+            "--ring": ring,
+            "--keep": keep,
+            "--dcms-log": dcms_log,
+            "--bind": bind,
+        }
+        flags = {"--watch": watch, "--live": live, "--slurm": slurm, "--json": as_json}
+        clock = _attach(sockname, options, flags)
+        if watch:
+            from silvan.cli.watch import WatchOptions, watch_subnet
+
+            watch_subnet(
+                WatchOptions(
+                    ring=ring,
+                    keep=keep,
+                    interval=interval or _INTERVAL_OF_WATCH,
+                    address=address_of(bind) if live else None,
+                    dcms_log=dcms_log,
+                    as_json=as_json,
+                ),
+                on_hosts,
+                device=device,
+                port=port,
+                tick=tick,
+                clock=clock,
+            )
+            return
+        moments = [
+            diagnose_subnet(
+                device=device,
+                port=port,
+                interval=interval or _INTERVAL,
+                tick=tick,
+                clock=clock,
+            )
+        ]
+    for one in moments:
+        on_hosts.add_to(one.report)
+    _print(moments, html, whole=from_ring is not None and at is None, as_json=as_json)
+    if any(one.report["trees"] for one in moments):
         raise typer.Exit(1)
 
 
-def _live(sockname: str | None, device: str | None, port: int, interval: str, tick: str) -> Report:
-    """Diagnose a real subnet, or an emulated one, in a process that is attached to it."""
-    import json
+def _check(unfit: Mapping[str, Sequence[str]]) -> None:
+    """Refuse options that do not fit the others."""
+    for reason, options in unfit.items():
+        for option in options:
+            raise typer.BadParameter(reason, param_hint=option)
 
-    from silvan.diagnosis import diagnose_subnet, fabric_time_scale
-    from silvan.emulation import preload_library
+
+def _stored(ring: Path, at: str | None) -> list[Moment]:
+    """Read the moments of a ring file, or the one that a time names."""
+    from datetime import datetime
+
     from silvan.errors import DiagnosisError
+    from silvan.ring import RingFile
+
+    with RingFile(ring) as file:
+        times = file.times_ns()
+        if not times:
+            raise DiagnosisError(f"{ring}: no sweeps are kept", "silvan diagnose --watch adds some")
+        if at is None:
+            return list(file.moments())
+        try:
+            wanted = datetime.fromisoformat(at).timestamp()
+        except ValueError:
+            raise typer.BadParameter(
+                f"{at!r} is no date and time, such as 2026-01-31 14:05:00", param_hint="--at"
+            ) from None
+        # A time without a fraction names the whole second.
+        limit = round(wanted * 1e9) + (0 if "." in at else 999_999_999)
+        found = [time for time in times if time <= limit]
+        if not found:
+            from silvan.cli.diagnosis_tables import stamp
+
+            raise DiagnosisError(
+                f"{ring}: no sweep at or before {at}", f"the first one is of {stamp(times[0])}"
+            )
+        return list(file.moments(found[-1], found[-1]))
+
+
+def _print(moments: Sequence[Moment], html: Path | None, *, whole: bool, as_json: bool) -> None:
+    """Print the report, and write the page if there is to be one."""
+    from silvan.cli.diagnosis_tables import report_tables, span_report, span_tables, stamp
+
+    last = moments[-1]
+    if html is not None:
+        from silvan.viewer.diagnosis import write_diagnosis
+
+        write_diagnosis(moments, html, f"Diagnosis of {stamp(last.at_ns)}")
+    summary = span_report(moments) if whole else None
+    if as_json:
+        put_json(last.report if summary is None else {**summary, "last_report": last.report})
+        return
+    if summary is not None:
+        for table in span_tables(summary):
+            put_table(table)
+        put(f"The last sweep, of {stamp(last.at_ns)}:")
+    for table in report_tables(last.report):
+        put_table(table)
+    if html is not None:
+        put(str(html))
+
+
+def _attach(
+    sockname: str | None, options: Mapping[str, Any], flags: Mapping[str, bool]
+) -> FabricClock | None:
+    """Return the clock of the emulated fabric that this process is attached to, if it is.
+
+    A fabric that the process is not attached to is diagnosed by a process of its own, which ends
+    this command.
+    """
+    from contextlib import closing
+
+    from silvan.diagnosis import FabricClock
+    from silvan.emulation import preload_library
 
     attached = "umad2sim" in os.environ.get("LD_PRELOAD", "")
-    name = sockname or (os.environ.get("IBSIM_SOCKNAME") if attached else None)
-    scale = 1.0 if name is None else fabric_time_scale(name)
     if sockname is None or attached:
-        return diagnose_subnet(
-            device=device, port=port, interval=interval, tick=tick, time_scale=scale
-        )
+        name = sockname or (os.environ.get("IBSIM_SOCKNAME") if attached else None)
+        return None if name is None else FabricClock(name)
+    with closing(FabricClock(sockname)):
+        pass
+    words = [sys.executable, "-m", "silvan", "diagnose"]
+    for option, value in options.items():
+        words += [option, str(value)] if value is not None else []
+    words += [flag for flag, given in flags.items() if given]
     preload = {"LD_PRELOAD": str(preload_library()), "IBSIM_SOCKNAME": sockname}
-    words = [sys.executable, "-m", "silvan", "diagnose", "--json"]
-    words += ["--interval", interval, "--tick", tick, "--port", str(port)]
-    words += ["--device", device] if device is not None else []
-    done = subprocess.run(
-        words, env=os.environ | preload, stdout=subprocess.PIPE, text=True, check=False
-    )
-    if done.returncode not in (0, 1) or not done.stdout:
-        raise DiagnosisError(f"the fabric {sockname!r} cannot be diagnosed")
-    report: Report = json.loads(done.stdout)
-    return report
+    sys.stdout.flush()
+    # In a process group of its own, so that Ctrl-C reaches it once, by way of this process.
+    with subprocess.Popen(words, env=os.environ | preload, process_group=0) as attached_process:
 
+        def forward(number: int, _frame: object) -> None:
+            attached_process.send_signal(number)
 
-def _percent(part: float | None) -> str:
-    return "?" if part is None else f"{part * 100:.0f} %"
-
-
-def _hosts(hosts: list[dict[str, Any]]) -> str:
-    """Join the first hosts, each with what it sends and the jobs on it."""
-
-    def shown(one: dict[str, Any]) -> str:
-        jobs = "".join(f" [job {', '.join(one['jobs'])}]" if one.get("jobs") else "")
-        return f"{one['host']} {one['gbps']:.3g} Gbit/s{jobs}"
-
-    more = len(hosts) - _SHOWN
-    text = ", ".join(shown(one) for one in hosts[:_SHOWN])
-    return f"{text} and {more} more" if more > 0 else text or "none"
-
-
-def _tables(report: Report) -> list[Table]:
-    """Lay out a report, the verdict first."""
-    from rich.table import Table
-    from rich.text import Text
-
-    trees = report["trees"]
-    size = f"{report['hosts']} hosts, {report['switches']} switches, {report['ports']} ports"
-    known = report["ports"] - report["unknown_ports"]
-    if trees:
-        verdict = Text(f"Congestion: {len(trees)} tree{'s' if len(trees) > 1 else ''}", "bold red")
-    elif report["unexplained"] or known < report["ports"]:
-        verdict = Text("No congestion found in what could be read", "bold yellow")
-    else:
-        verdict = Text("No congestion", "bold green")
-    head = Table.grid(padding=(0, 2))
-    head.add_row(verdict, Text(f"{size}, {report['interval_s']:.3g} s", "dim"))
-    if report["unknown_ports"]:
-        head.add_row(Text(f"{report['unknown_ports']} ports not known", "yellow"), "")
-    tables = [head]
-    for number, tree in enumerate(trees, 1):
-        table = Table(
-            title=f"{number}. {tree['cause']} at {tree['root']} ({tree['confidence']} confidence)",
-            title_justify="left",
-            title_style="bold",
-            show_header=False,
-            box=None,
-            padding=(0, 2),
-        )
-        table.add_row("why", Text(tree["explanation"]))
-        table.add_row("causes", Text(_hosts(tree["contributors"]), "red"))
-        table.add_row("victims", Text(_hosts(tree["victims"]), "yellow"))
-        waits = [f"{one['port']} {_percent(one['wait'])}" for one in tree["branches"]]
-        more = len(waits) - _SHOWN
-        table.add_row(
-            "waiting", Text(", ".join(waits[:_SHOWN]) + (f" and {more} more" if more > 0 else ""))
-        )
-        table.add_row("not known", Text("; ".join(tree["cannot_know"]), "dim"))
-        tables.append(table)
-    if report["losses"]:
-        losses = Table(
-            "port",
-            "waits",
-            "lost Gbit/s",
-            title="Bandwidth lost by waiting",
-            title_justify="left",
-            title_style="bold",
-            box=None,
-            padding=(0, 2),
-        )
-        for one in report["losses"][:_SHOWN]:
-            losses.add_row(Text(one["port"]), _percent(one["wait"]), f"{one['lost_gbps']:.3g}")
-        tables.append(losses)
-    health = Table(
-        title="Health" if report["health"] else "Health: nothing found",
-        title_justify="left",
-        title_style="bold",
-        show_header=False,
-        box=None,
-        padding=(0, 2),
-    )
-    for one in report["health"]:
-        text = Text(f"{one['what']}\n", style="")
-        text.append(f"-> {one['advice']}", "dim")
-        health.add_row(Text(one["severity"], _COLOURS[one["severity"]]), text)
-    tables.append(health)
-    return tables
+        for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(kind, forward)
+        raise typer.Exit(attached_process.wait())

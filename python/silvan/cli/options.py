@@ -49,7 +49,26 @@ SockName = Annotated[
     str,
     typer.Option(metavar="NAME", envvar="IBSIM_SOCKNAME", help="Name of the fabric's sockets."),
 ]
+Bind = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS:PORT", help="Where --live serves the page; port 0 is any free port."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+_LAST_PORT = 65535
+
+
+def address_of(bind: str) -> tuple[str, int]:
+    """Read address and port where a live page is served."""
+    host, _, digits = bind.rpartition(":")
+    if not host or not digits.isdecimal() or int(digits) > _LAST_PORT:
+        raise typer.BadParameter(
+            f"{bind!r} is not ADDRESS:PORT, such as 127.0.0.1:8080", param_hint="--bind"
+        )
+    return host.strip("[]"), int(digits)
 
 
 def load(

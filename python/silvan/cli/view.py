@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson, SockName
+from silvan.cli.options import AsJson, Bind, SockName, address_of
 from silvan.cli.printer import note, put, put_json
 from silvan.errors import OutputError, SilvanError
 
 if TYPE_CHECKING:
     from silvan.result import Result
     from silvan.viewer.report import Report
-
-_LAST_PORT = 65535
 
 MOST_RUNS = 12
 """Runs of one page; each adds its data to the file."""
@@ -59,13 +57,7 @@ def view(
         ),
     ] = None,
     sockname: SockName = "sim",
-    bind: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS:PORT",
-            help="Where --live serves the page; port 0 is any free port.",
-        ),
-    ] = "127.0.0.1:0",
+    bind: Bind = "127.0.0.1:0",
     *,
     live: Annotated[
         bool,
@@ -127,11 +119,7 @@ def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: boo
     from silvan.viewer.live import serve_live
     from silvan.viewer.samples import LiveFabric
 
-    host, _, digits = bind.rpartition(":")
-    if not host or not digits.isdecimal() or int(digits) > _LAST_PORT:
-        raise typer.BadParameter(
-            f"{bind!r} is not ADDRESS:PORT, such as 127.0.0.1:8080", param_hint="--bind"
-        )
+    host, port = address_of(bind)
 
     def show(address: str) -> None:
         import webbrowser
@@ -145,8 +133,8 @@ def _serve_live(sockname: str, bind: str, dcms_log: Path | None, *, as_json: boo
 
     with ExitStack() as stack, suppress(KeyboardInterrupt):
         log = stack.enter_context(closing(DcmsLog(dcms_log))) if dcms_log is not None else None
-        fabric = stack.enter_context(closing(LiveFabric(ControlChannel(sockname))))
-        serve_live(fabric, host.strip("[]"), int(digits), show, log)
+        fabric = stack.enter_context(closing(LiveFabric(ControlChannel(sockname), log)))
+        serve_live(fabric, host, port, show)
 
 
 def _own_file(name: str) -> Path:

@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
+from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
 from types import TracebackType
-from typing import Self
+from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from silvan.viewer.dcms_log import DcmsLog
 from silvan.viewer.page import live_html
-from silvan.viewer.samples import LiveFabric, Sample, message
 
 SAMPLES = "samples"
 """Where the page finds the samples, below its own address."""
@@ -34,44 +34,82 @@ _ENDED = 1001
 _NOT_ALLOWED = 1008
 
 
+class LiveSource(Protocol):
+    """What a live page shows.
+
+    Attributes
+    ----------
+    name : str
+        Title of the page.
+    version : str
+        What the page must be made of again if it differs.
+    kept : int
+        Messages that a page gets when it is opened.
+    """
+
+    @property
+    def name(self) -> str:
+        """Title of the page."""
+
+    @property
+    def version(self) -> str:
+        """What the page must be made of again if it differs."""
+
+    @property
+    def kept(self) -> int:
+        """Messages that a page gets when it is opened."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the page says of the fabric."""
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return nodes and ports."""
+
+    def rest(self) -> None:
+        """Forget the last sample, as no page is open."""
+
+    def updates(self) -> list[bytes]:
+        """Return the messages since the last call."""
+
+
 class LiveServer:
     """Serves the page of a live fabric, inside a running event loop.
 
     Parameters
     ----------
-    fabric : LiveFabric
-        The fabric.
+    source : LiveSource
+        What the page shows.
     host : str
         Address to listen at.
     port : int
         Port to listen at; 0 for a free one.
     interval_s : float
         Time between two samples.
-    dcms : DcmsLog, optional
-        The log of a DCMS that manages the fabric.
     """
 
     def __init__(
         self,
-        fabric: LiveFabric,
+        source: LiveSource,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
         interval_s: float = 0.1,
-        dcms: DcmsLog | None = None,
     ) -> None:
-        self._fabric = fabric
+        self._source = source
         self._host = host
         self._port = port
         self._interval_s = interval_s
-        self._dcms = dcms
         self._token = secrets.token_urlsafe(16)
         self._pages: set[ServerConnection] = set()
         self._watched = asyncio.Event()
         self._server: Server | None = None
-        self._html = live_html(
-            fabric.name, fabric.facts(), fabric.tables(), {"path": SAMPLES}
-        ).encode()
+        self._sent: deque[bytes] = deque(maxlen=source.kept)
+        self._version = source.version
+        self._html = self._made()
+
+    def _made(self) -> bytes:
+        source = self._source
+        return live_html(source.name, source.facts(), source.tables(), {"path": SAMPLES}).encode()
 
     @property
     def address(self) -> str:
@@ -81,20 +119,16 @@ class LiveServer:
 
     async def serve(self) -> None:
         """Send samples until the fabric ends, which raises an :class:`EmulationError`."""
-        before: Sample | None = None
         loop = asyncio.get_running_loop()
         while True:
             if not self._pages:
                 # What has happened since the last page went is no part of a sample.
-                before = None
+                self._source.rest()
                 self._watched.clear()
                 await self._watched.wait()
             due = loop.time() + self._interval_s
-            after = await asyncio.to_thread(self._fabric.sample)
-            if before is not None and after.time_ps > before.time_ps:
-                events = self._dcms.take() if self._dcms is not None else ()
-                self._send(message(before, after, events))
-            before = after
+            for data in await asyncio.to_thread(self._source.updates):
+                self._send(data)
             await asyncio.sleep(max(0.0, due - loop.time()))
 
     async def __aenter__(self) -> Self:
@@ -121,7 +155,15 @@ class LiveServer:
             self._server.close(code=_ENDED, reason="the server has ended")
             await self._server.wait_closed()
 
+    def _follow(self) -> None:
+        """Make the page of another fabric; pages that are open then load themselves again."""
+        if self._version != self._source.version:
+            self._version, self._html = self._source.version, self._made()
+            self._sent.clear()
+
     def _send(self, data: bytes) -> None:
+        self._follow()
+        self._sent.append(data)
         for page in self._pages:
             if page.transport.get_write_buffer_size() < _MOST_UNREAD:
                 page.protocol.send_binary(data)
@@ -131,6 +173,9 @@ class LiveServer:
         if len(self._pages) >= _MOST_PAGES:
             await page.close(_NOT_ALLOWED, f"{_MOST_PAGES} pages are open")
             return
+        for data in self._sent:
+            page.protocol.send_binary(data)
+        page.send_data()
         self._pages.add(page)
         self._watched.set()
         try:
@@ -146,9 +191,10 @@ class LiveServer:
         is_known = hmac.compare_digest(token.encode(), self._token.encode())
         if not is_known or not self._is_own_host(request):
             return _text(
-                HTTPStatus.FORBIDDEN, "silvan view --live prints the address of the page\n"
+                HTTPStatus.FORBIDDEN, "the command that serves the page prints its address\n"
             )
         if name == "":
+            self._follow()
             return _response(HTTPStatus.OK, "text/html; charset=utf-8", self._html)
         if name != SAMPLES:
             return _text(HTTPStatus.NOT_FOUND, "there is no such page\n")
@@ -183,27 +229,19 @@ def _text(status: HTTPStatus, text: str) -> Response:
     return _response(status, "text/plain; charset=utf-8", text.encode())
 
 
-def serve_live(
-    fabric: LiveFabric,
-    host: str,
-    port: int,
-    show: Callable[[str], None],
-    dcms: DcmsLog | None = None,
-) -> None:
+def serve_live(source: LiveSource, host: str, port: int, show: Callable[[str], None]) -> None:
     """Serve the page of a fabric until the fabric ends or Ctrl-C.
 
     Parameters
     ----------
-    fabric : LiveFabric
-        The fabric.
+    source : LiveSource
+        What the page shows.
     host : str
         Address to listen at.
     port : int
         Port to listen at; 0 for a free one.
     show : callable
         Called with the address of the page, when it can be opened.
-    dcms : DcmsLog, optional
-        The log of a DCMS that manages the fabric.
 
     Raises
     ------
@@ -214,7 +252,7 @@ def serve_live(
     """
 
     async def served() -> None:
-        async with LiveServer(fabric, host=host, port=port, dcms=dcms) as server:
+        async with LiveServer(source, host=host, port=port) as server:
             show(server.address)
             await server.serve()
 

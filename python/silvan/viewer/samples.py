@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from silvan.emulation import ControlChannel
+from silvan.viewer.dcms_log import DcmsLog
 
 _COUNTED = {
     "xmit_bytes": ("xmit_bytes", 1.0),
@@ -44,6 +45,9 @@ _TREES = (
     "victim",
 )
 _LIMITS = ("limit_source", "limit_destination", "limit_sl", "limit_ccti")
+NO_LIMITS = {name: np.empty(0, np.uint32) for name in _LIMITS}
+"""The columns of a message in which no flow is limited."""
+
 _FABRIC_KEYS = ("generator", "sizes", "children", "parents", "k", "n", "switches")
 
 Column = npt.NDArray[Any]
@@ -75,10 +79,17 @@ class LiveFabric:
     ----------
     channel : ControlChannel
         A connection to its control channel.
+    dcms : DcmsLog, optional
+        The log of a DCMS that manages the fabric.
     """
 
-    def __init__(self, channel: ControlChannel) -> None:
+    kept = 0
+    version = ""
+
+    def __init__(self, channel: ControlChannel, dcms: DcmsLog | None = None) -> None:
         self._channel = channel
+        self._dcms = dcms
+        self._before: Sample | None = None
         described = channel.answer("fabric")
         self._scenario_toml: str = described["scenario"]
         self._scenario = tomllib.loads(self._scenario_toml)
@@ -159,6 +170,19 @@ class LiveFabric:
             for name, (width, start, count) in header["columns"].items()
         }
         return Sample(header["time_ps"], tuple(header["classes"]), columns)
+
+    def rest(self) -> None:
+        """Forget the last sample: what happens from now on is no part of the next one."""
+        self._before = None
+
+    def updates(self) -> list[bytes]:
+        """Return what the page needs of the time since the last call, if there is a last one."""
+        before, after = self._before, self.sample()
+        self._before = after
+        if before is None or after.time_ps <= before.time_ps:
+            return []
+        events = self._dcms.take() if self._dcms is not None else ()
+        return [message(before, after, events)]
 
     def close(self) -> None:
         """Close the connection."""

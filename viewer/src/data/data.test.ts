@@ -3,7 +3,7 @@ import { escaped } from "../map/svg";
 import { lookWidth, strokeLook } from "../map/webgl";
 import { csv, fileName } from "../ui/download";
 import { countingOrder, upperBound } from "./search";
-import { bytes, milliseconds, time } from "./units";
+import { bytes, clock, instant, time } from "./units";
 
 test("upper bound is the number of values up to the limit", () => {
   const values = [1, 3, 3, 7];
@@ -29,7 +29,10 @@ test("times and sizes have the unit that leaves at least 1", () => {
     "1 s",
   ]);
   expect([bytes(12), bytes(65536), bytes(2.5e6)]).toEqual(["12 B", "65.54 kB", "2.5 MB"]);
-  expect(milliseconds(1_234_500_000)).toBe("1.2345 ms");
+  expect(instant(1_234_500_000)).toBe("1.2345 ms");
+  Object.assign(clock, { ps: 1e12, name: "s" });
+  expect(instant(90e12)).toBe("90 s");
+  Object.assign(clock, { ps: 1e9, name: "ms" });
 });
 
 test("CSV quotes what RFC 4180 wants quoted", () => {

@@ -30,6 +30,8 @@ export interface RunFacts {
   skipped_trees: number;
   tables: string[];
   scenario: string;
+  /** Of a diagnosis of a subnet: its first instant. Amounts in trees are then Gbit/s, not bytes. */
+  diagnosis?: { began: string; subnet: string };
   /** Keys in which the runs of the page differ, and their values. */
   parameters: Record<string, string>;
 }

@@ -3,6 +3,8 @@
 import type { Table } from "apache-arrow";
 import { readLimits, type FlowLimits } from "./limits";
 import type { RunFacts } from "./page";
+import type { Diagnosis } from "./diagnosis";
+import { bytes, gbps } from "./units";
 import type { Selection } from "./selection";
 import { countingOrder, upperBound } from "./search";
 
@@ -113,6 +115,9 @@ export class Run {
   readonly latencies: { host: Numbers; from: Numbers; to: Numbers; packets: Numbers } | null;
   /** Further tables as they are: flows, programs, ranks, sequences. */
   readonly extras: Map<string, Table>;
+  /** The diagnosis at each sample, as JSON; none of a simulated run. */
+  readonly reports: ArrayLike<string>;
+  private parsed: { text: string; diagnosis: Diagnosis } | null = null;
   private readonly byName = new Map<string, number>();
   private readonly rowsOfNode: number[][];
   private readonly rowByName = new Map<string, number>();
@@ -211,6 +216,9 @@ export class Run {
       };
     }
     this.events = has("events") ? events(load("events")) : [];
+    this.reports = has("reports")
+      ? Array.from(column(load("reports"), "report") as Iterable<string>)
+      : [];
     const others = ["flows", "sequences", "programs", "ranks"].filter(has);
     this.extras = new Map(others.map((name) => [name, load(name)]));
   }
@@ -254,6 +262,19 @@ export class Run {
   /** The last sample of the trees that is not later than an instant, or the first. */
   treeSampleAt(time: number): number {
     return Math.max(0, upperBound(this.treeTimes, time) - 1);
+  }
+
+  /** The diagnosis at an instant. */
+  diagnosisAt(time: number): Diagnosis | null {
+    const text = this.reports[this.sampleAt(time)];
+    if (text === undefined) return null;
+    if (this.parsed?.text !== text) this.parsed = { text, diagnosis: JSON.parse(text) };
+    return this.parsed!.diagnosis;
+  }
+
+  /** An amount of a tree, with its unit. */
+  amount(value: number): string {
+    return this.facts.diagnosis ? gbps(value) : bytes(value);
   }
 
   /** Ports whose cable is down at an instant, by row; known of live fabrics. */
@@ -331,7 +352,7 @@ export class Run {
 
   /** Whether the map can show a measure of the ports: over time, or of the whole run. */
   has(measure: "utilisation" | "waiting" | "queue"): boolean {
-    return this.series !== null || measure !== "queue";
+    return measure !== "queue" || (this.series !== null && !this.facts.diagnosis);
   }
 
   /**
@@ -361,7 +382,8 @@ export class Run {
           : measure === "waiting"
             ? (series.xmit_wait_ns[at] * 1e3) / interval
             : series.queued_bytes[at] / this.largestQueue;
-      shares[row] = Math.min(1, share);
+      // What a diagnosis does not know is not drawn.
+      shares[row] = Number.isNaN(share) ? 0 : Math.min(1, share);
     }
     return shares;
   }

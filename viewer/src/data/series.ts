@@ -49,8 +49,8 @@ export function portSums(run: Run, span: [number, number]): PortSum[] {
   return Array.from({ length: run.ports }, (_, row) => {
     let [bytes, wait, marked, queue] = [0, 0, 0, 0];
     for (let at = row * run.times.length + first; at <= row * run.times.length + last; at++) {
-      bytes += series.xmit_bytes[at];
-      wait += series.xmit_wait_ns[at];
+      bytes += series.xmit_bytes[at] || 0;
+      wait += series.xmit_wait_ns[at] || 0;
       marked += series.fecn_marked[at];
       queue = Math.max(queue, series.queued_bytes[at]);
     }

@@ -21,9 +21,12 @@ export function time(ps: number): string {
   return ps === 0 ? "0" : `${digits(ps)} ps`;
 }
 
-/** Milliseconds, with no more digits than a sample needs. */
-export function milliseconds(ps: number): string {
-  return `${digits(ps / 1e9, 6)} ms`;
+/** The unit of instants: milliseconds of simulated time, or seconds of a real subnet. */
+export const clock = { ps: 1e9, name: "ms" };
+
+/** An instant, with no more digits than a sample needs. */
+export function instant(ps: number): string {
+  return `${digits(ps / clock.ps, 6)} ${clock.name}`;
 }
 
 export function bytes(value: number): string {

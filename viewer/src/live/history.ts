@@ -28,6 +28,7 @@ export class History {
   private byClass: Float64Array[] = [];
   private spare: Record<string, Float32Array> = {};
   private whole: Record<string, Float32Array> = {};
+  reports: string[] = [];
   /** Rows of the ports whose link is down, at each sample. */
   down: ArrayLike<number>[] = [];
   /** Limits of each sample: source, destination, SL and CCTI of each flow. */
@@ -100,6 +101,8 @@ export class History {
     this.down = [...this.down.slice(dropped), columns.down_rows];
     this.limited = [...this.limited.slice(dropped), columns];
     this.known = null;
+    if (message.report !== undefined)
+      this.reports = [...this.reports.slice(dropped), message.report];
     if (dropped) this.trees.forget(this.times[0]);
     this.series = this.view(this.samples);
   }

@@ -10,6 +10,10 @@ export interface Message {
   /** What the DCMS has decided and changed in between. */
   dcms: string[];
   columns: Record<string, Column>;
+  /** The diagnosis as JSON, of a diagnosed subnet. */
+  report?: string;
+  /** Which subnet it is: the page is of one. */
+  subnet?: string;
 }
 
 const KINDS: Record<string, new (bytes: ArrayBuffer, start: number, length: number) => Column> = {

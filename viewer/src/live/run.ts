@@ -19,6 +19,7 @@ const CHANGING = [
   "events",
   "largestQueue",
   "limits",
+  "reports",
 ] as const;
 
 export class LiveRun extends Run {

@@ -2,6 +2,7 @@
 
 import * as state from "../state";
 import type { PageFacts } from "../data/page";
+import { DiagnosisPanel } from "./diagnosis";
 import { Jobs } from "./jobs";
 import { Limits } from "./limits";
 import { MapView } from "./map";
@@ -114,6 +115,7 @@ function MapPage({ several }: { several: boolean }) {
       </div>
       <div class="panels">
         {several && <Runs />}
+        <DiagnosisPanel />
         <SelectionPanel />
         <ReceiveRates />
         <PortCharts />

@@ -52,7 +52,10 @@ function portFacts(run: Run, row: number, time: number, forest: Forest | null): 
   const place = forest ? forest.rows.indexOf(row) : -1;
   if (forest && place >= 0) {
     facts.push(["in a tree", `tree ${forest.tree[place]}, ${roleOf(run, forest, place)}`]);
-    facts.push(["queued in the tree", bytes(forest.queued[place])]);
+    facts.push([
+      run.facts.diagnosis ? "lost by waiting" : "queued in the tree",
+      run.amount(forest.queued[place]),
+    ]);
   }
   return facts;
 }
@@ -97,12 +100,23 @@ function sampled(run: Run, row: number, time: number): [string, string][] {
   const at = row * run.times.length + sample;
   const interval = run.interval(sample);
   const rate = (run.series.xmit_bytes[at] * 8e3) / interval;
+  const wait = (run.series.xmit_wait_ns[at] * 1e3) / interval;
+  if (run.facts.diagnosis)
+    return [
+      ["transmits", known(rate, `${gbps(rate)} (${percent(rate / run.rate[row])})`)],
+      ["waits", known(wait, `${percent(wait)}, loses ${gbps(wait * run.rate[row])}`)],
+    ];
   return [
     ["transmits", `${gbps(rate)} (${percent(rate / run.rate[row])})`],
-    ["waits", percent((run.series.xmit_wait_ns[at] * 1e3) / interval)],
+    ["waits", percent(wait)],
     ["queue", bytes(run.series.queued_bytes[at])],
     ["marked", `${run.series.fecn_marked[at]} packets`],
   ];
+}
+
+/** A text about a value, if a diagnosis knows that value. */
+function known(value: number, text: string): string {
+  return Number.isNaN(value) ? "not known" : text;
 }
 
 function roleOf(run: Run, forest: Forest, place: number): string {
@@ -121,7 +135,7 @@ function treeFacts(run: Run, tree: number, forest: Forest | null): [string, stri
   ];
   if (now) {
     facts.push(
-      ["bytes now", bytes(now.queued)],
+      [run.facts.diagnosis ? "lost now" : "bytes now", run.amount(now.queued)],
       ["ports now", String(now.ports)],
       ["contributors now", String(now.contributors)],
       ["hosts with victims now", String(now.victims)],
@@ -130,7 +144,7 @@ function treeFacts(run: Run, tree: number, forest: Forest | null): [string, stri
     facts.push(["at this instant", "does not stand"]);
   }
   const ports = life.peakPorts === 1 ? "port" : "ports";
-  facts.push(["peak", `${bytes(life.peakQueued)}, ${life.peakPorts} ${ports}`]);
+  facts.push(["peak", `${run.amount(life.peakQueued)}, ${life.peakPorts} ${ports}`]);
   return facts;
 }
 
@@ -160,8 +174,11 @@ function nodeFacts(
     if (host !== node) return;
     const words: string[] = [];
     if (forest.contributing[place] > 0)
-      words.push(`contributes ${bytes(forest.contributing[place])}`);
-    if (forest.victim[place] > 0) words.push(`has ${bytes(forest.victim[place])} held up`);
+      words.push(`contributes ${run.amount(forest.contributing[place])}`);
+    if (forest.victim[place] > 0) {
+      const amount = run.amount(forest.victim[place]);
+      words.push(run.facts.diagnosis ? `victim, sends ${amount}` : `has ${amount} held up`);
+    }
     facts.push([`tree ${forest.hostTree[place]}`, words.join(", ")]);
   });
   return facts;

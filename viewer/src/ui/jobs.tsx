@@ -2,7 +2,7 @@
 
 import { useComputed, useSignal } from "@preact/signals";
 import { jobsOf, ranksOf, receivedBy } from "../data/jobs";
-import { bytes, digits, percent } from "../data/units";
+import { bytes, clock, digits, percent } from "../data/units";
 import * as state from "../state";
 import { timed } from "./panels";
 import type { Line } from "./chart";
@@ -21,7 +21,7 @@ export function Jobs() {
   const jobs = useComputed(() => jobsOf(state.run.value));
   const lines = useComputed<Line[]>(() => {
     const run = state.run.value;
-    const x = run.times.map((ps) => ps / 1e9);
+    const x = run.times.map((ps) => ps / clock.ps);
     return jobs.value.slice(0, MOST_LINES).flatMap((job) => {
       const y = receivedBy(
         run,

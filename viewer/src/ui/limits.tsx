@@ -4,7 +4,7 @@ import { useComputed, type ReadonlySignal } from "@preact/signals";
 import { ANY_HOST, courseOf, strictest, type FlowLimits, type LimitedFlow } from "../data/limits";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
-import { milliseconds } from "../data/units";
+import { clock, instant } from "../data/units";
 import * as state from "../state";
 import { flowName } from "./facts";
 import { timed } from "./panels";
@@ -72,7 +72,7 @@ function shownLimits(): Shown {
   const chosen = state.selection.value;
   const [words, wanted] = wantedBy(run, chosen);
   const flows = strictest(limits, run.times, state.span.value, wanted);
-  const x = run.times.map((ps) => ps / 1e9);
+  const x = run.times.map((ps) => ps / clock.ps);
   return {
     what: limits.kind === "CCTI" ? "CCTI" : "Rate limit",
     words,
@@ -132,7 +132,7 @@ function LimitTable({ shown }: { shown: ReadonlySignal<Shown> }) {
   const [from, to] = state.span.value;
   return (
     <DataTable
-      title={`Limited flows, ${milliseconds(from)} to ${milliseconds(to)}`}
+      title={`Limited flows, ${instant(from)} to ${instant(to)}`}
       columns={["from", "to", "SL", `mean ${what}`, "strictest"].map((name) => ({ name }))}
       sortBy={3}
       rows={rows}

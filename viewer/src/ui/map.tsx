@@ -7,7 +7,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { RunFacts } from "../data/page";
 import type { Run } from "../data/run";
 import type { Selection } from "../data/selection";
-import { milliseconds } from "../data/units";
+import { instant } from "../data/units";
 import { cabled } from "../layout/cabled";
 import type { Layout, LayoutName } from "../layout/layout";
 import { unfolded } from "../layout/unfolded";
@@ -295,14 +295,14 @@ export function drawing(index: number, width: number): string {
   const maker = makerOf(run, state.layoutName.value);
   const { value: theme } = state.theme;
   const scene = maker.scene(state.time.value, state.colourBy.value, theme, selectionOf(run));
-  const caption = `${run.facts.label}, t = ${milliseconds(state.time.value)}`;
+  const caption = `${run.facts.label}, t = ${instant(state.time.value)}`;
   return svg(run, maker.layout, scene, theme, width, caption);
 }
 
 export function saveDrawing(kind: "png" | "svg"): void {
   const index = state.active.value;
   const text = drawing(index, 1600);
-  const name = `${fileName(state.runs.value[index].facts.label, milliseconds(state.time.value))}.${kind}`;
+  const name = `${fileName(state.runs.value[index].facts.label, instant(state.time.value))}.${kind}`;
   if (kind === "svg") saveText(name, text, "image/svg+xml");
   else void savePng(name, text, 2);
 }

@@ -4,9 +4,10 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Table } from "apache-arrow";
 import { rateName } from "../data/rates";
+import type { RunFacts } from "../data/page";
 import type { Run } from "../data/run";
 import { latencyCdf, portSums, rates, samplesWithin } from "../data/series";
-import { bytes, count, gbps, milliseconds, percent } from "../data/units";
+import { bytes, clock, count, gbps, instant, percent } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
 import type { Cell } from "./download";
@@ -18,7 +19,8 @@ const OF_JOBS = ["programs", "ranks"];
 
 const asPercent = (value: Cell) => (value === null ? "" : percent(Number(value)));
 const asBytes = (value: Cell) => (value === null ? "" : bytes(Number(value)));
-const asMilliseconds = (ps: Cell) => String(Number((Number(ps) / 1e9).toFixed(4)));
+const asInstant = (ps: Cell) => String(Number((Number(ps) / clock.ps).toFixed(4)));
+const asGbps = (value: Cell) => (value === null ? "" : gbps(Number(value)));
 const asCount = (value: Cell) => (value === null ? "" : count(Number(value)));
 
 export function timed(lines: Line[], title: string, unit: string) {
@@ -26,13 +28,13 @@ export function timed(lines: Line[], title: string, unit: string) {
   return (
     <Chart
       title={title}
-      xLabel="ms"
+      xLabel={clock.name}
       yLabel={unit}
       lines={lines}
-      at={state.panelTime.value / 1e9}
-      shaded={marked && [marked[0] / 1e9, marked[1] / 1e9]}
-      onPick={(x) => (state.time.value = x * 1e9)}
-      onRange={([from, to]) => (state.marked.value = [from * 1e9, to * 1e9])}
+      at={state.panelTime.value / clock.ps}
+      shaded={marked && [marked[0] / clock.ps, marked[1] / clock.ps]}
+      onPick={(x) => (state.time.value = x * clock.ps)}
+      onRange={([from, to]) => (state.marked.value = [from * clock.ps, to * clock.ps])}
     />
   );
 }
@@ -60,7 +62,7 @@ export function ReceiveRates() {
         ? [run.classSeries, run.classes]
         : [run.groupSeries, run.facts.groups];
       if (!series) return [];
-      const x = run.times.map((ps) => ps / 1e9);
+      const x = run.times.map((ps) => ps / clock.ps);
       return names.slice(0, MOST_CLASSES).map((label, index) => ({
         label,
         x,
@@ -111,7 +113,7 @@ export function PortCharts() {
         return [
           {
             label: name!,
-            x: run.times.map((ps) => ps / 1e9),
+            x: run.times.map((ps) => ps / clock.ps),
             y: Array.from(run.times, (_, sample) => pick(run, start + sample, sample)),
           },
         ];
@@ -132,7 +134,7 @@ export function PortCharts() {
         <p class="none">Select a port, a host or a tree.</p>
       ) : (
         <>
-          {timed(charts.value.queue, "Queue", "kB")}
+          {state.run.value.has("queue") && timed(charts.value.queue, "Queue", "kB")}
           {timed(charts.value.rate, "Transmit rate", "Gbit/s")}
           {timed(charts.value.wait, "Waiting for credits", "% of time")}
         </>
@@ -216,7 +218,7 @@ export function Rankings() {
 
 function titleOf(ranking: Ranking): string {
   const [from, to] = state.span.value;
-  return `${RANKINGS[ranking]}, ${milliseconds(from)} to ${milliseconds(to)}`;
+  return `${RANKINGS[ranking]}, ${instant(from)} to ${instant(to)}`;
 }
 
 interface Ranked {
@@ -239,13 +241,24 @@ function topPorts(run: Run): Ranked {
       { name: "port" },
       { name: "waiting", show: asPercent },
       { name: "utilisation", show: asPercent },
-      { name: "longest queue", show: asBytes },
-      { name: "marked packets", show: asCount },
+      ...(run.facts.diagnosis
+        ? [{ name: "lost", show: asGbps }]
+        : [
+            { name: "longest queue", show: asBytes },
+            { name: "marked packets", show: asCount },
+          ]),
     ],
-    sortBy: 1,
+    sortBy: run.facts.diagnosis ? 3 : 1,
     rows: sums.map((sum) => ({
       id: run.portName(sum.row),
-      cells: [run.portName(sum.row), sum.waiting, sum.utilisation, sum.largestQueue, sum.marked],
+      cells: [
+        run.portName(sum.row),
+        sum.waiting,
+        sum.utilisation,
+        ...(run.facts.diagnosis
+          ? [sum.waiting * run.rate[sum.row]]
+          : [sum.largestQueue, sum.marked]),
+      ],
       isSelected: chosen?.kind === "port" && chosen.row === sum.row,
       onSelect: () => (state.selection.value = { kind: "port", row: sum.row }),
     })),
@@ -259,9 +272,11 @@ function topTrees(run: Run): Ranked {
     columns: [
       { name: "tree" },
       { name: "to" },
-      { name: "from, ms", show: asMilliseconds },
-      { name: "until, ms", show: asMilliseconds },
-      { name: "peak bytes", show: asBytes },
+      { name: `from, ${clock.name}`, show: asInstant },
+      { name: `until, ${clock.name}`, show: asInstant },
+      run.facts.diagnosis
+        ? { name: "peak lost", show: asGbps }
+        : { name: "peak bytes", show: asBytes },
       { name: "peak ports", show: asCount },
       { name: "contributors", show: asCount },
       { name: "victims", show: asCount },
@@ -295,7 +310,11 @@ function topHosts(run: Run): { victims: Ranked; culprits: Ranked } {
   const samples = Math.max(1, last - first + 1);
   const chosen = state.selection.value;
   const ranked = (of: Float64Array, label: string): Ranked => ({
-    columns: [{ name: "host" }, { name: "role" }, { name: label, show: asBytes }],
+    columns: [
+      { name: "host" },
+      { name: "role" },
+      { name: label, show: run.facts.diagnosis ? asGbps : asBytes },
+    ],
     sortBy: 2,
     rows: Array.from(of.keys())
       .filter((host) => of[host] > 0)
@@ -309,8 +328,14 @@ function topHosts(run: Run): { victims: Ranked; culprits: Ranked } {
       })),
   });
   return {
-    victims: ranked(sums.victim, "held up, mean bytes"),
-    culprits: ranked(sums.contributing, "towards roots, mean bytes"),
+    victims: ranked(
+      sums.victim,
+      run.facts.diagnosis ? "sends past roots, mean" : "held up, mean bytes",
+    ),
+    culprits: ranked(
+      sums.contributing,
+      run.facts.diagnosis ? "towards roots, mean" : "towards roots, mean bytes",
+    ),
   };
 }
 
@@ -348,27 +373,47 @@ function plain(value: unknown): Cell {
   return String(value);
 }
 
+function diagnosed(
+  facts: RunFacts,
+  { began }: NonNullable<RunFacts["diagnosis"]>,
+): [string, string][] {
+  return [
+    ["subnet", facts.name],
+    ["instant 0", began],
+    ["hosts", count(facts.hosts)],
+    ["observed", instant(facts.duration_ps)],
+    ["fastest link", gbps(facts.link_gbps)],
+  ];
+}
+
 export function Facts() {
   const { facts } = state.run.value;
-  const rows: [string, string][] = [
+  const own: [string, string][] = [
     ["scenario", facts.name],
     ["description", facts.description],
     ["congestion control", facts.scheme],
     ["seed", String(facts.seed)],
     ["hosts", count(facts.hosts)],
-    ["simulated time", milliseconds(facts.duration_ps)],
+    ["simulated time", instant(facts.duration_ps)],
     ["link rate", gbps(facts.link_gbps)],
     ...Object.entries(facts.rates_gbps).map(([name, value]): [string, string] => [
       rateName(name, Object.keys(facts.rates_gbps)),
       gbps(value),
     ]),
+  ];
+  const rows: [string, string][] = [
+    ...(facts.diagnosis ? diagnosed(facts, facts.diagnosis) : own),
     ["silvan", facts.version],
   ];
   return (
     <section aria-labelledby="run-title">
       <h2 id="run-title">
-        Run
-        <CsvButton title="Run" columns={["name", "value"]} rows={rows} />
+        {facts.diagnosis ? "Subnet" : "Run"}
+        <CsvButton
+          title={facts.diagnosis ? "Subnet" : "Run"}
+          columns={["name", "value"]}
+          rows={rows}
+        />
       </h2>
       {facts.merged_samples > 1 && (
         <p>Each sample of the ports covers {facts.merged_samples} of the run.</p>
@@ -384,10 +429,12 @@ export function Facts() {
             </div>
           ))}
       </dl>
-      <details>
-        <summary>Scenario</summary>
-        <pre tabIndex={0}>{facts.scenario}</pre>
-      </details>
+      {facts.scenario && (
+        <details>
+          <summary>Scenario</summary>
+          <pre tabIndex={0}>{facts.scenario}</pre>
+        </details>
+      )}
     </section>
   );
 }

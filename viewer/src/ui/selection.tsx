@@ -1,7 +1,7 @@
 // The panel of what is selected: its values now, and what holds its packets up.
 
 import * as state from "../state";
-import { bytes, milliseconds } from "../data/units";
+import { instant } from "../data/units";
 import { factsOf, kindOf, nameOf } from "./facts";
 import { CsvButton } from "./table";
 
@@ -38,7 +38,7 @@ export function SelectionPanel() {
         {kindOf(run, chosen)} {chosen.kind === "tree" ? chosen.tree : nameOf(run, chosen)}
         <span>
           <CsvButton
-            title={`${kindOf(run, chosen)} ${nameOf(run, chosen)} at ${milliseconds(state.panelTime.value)}`}
+            title={`${kindOf(run, chosen)} ${nameOf(run, chosen)} at ${instant(state.panelTime.value)}`}
             columns={["name", "value"]}
             rows={[
               ...factsOf(run, chosen, state.panelTime.value),
@@ -79,7 +79,8 @@ export function SelectionPanel() {
                     >
                       {run.portName(row)}
                     </button>{" "}
-                    {isRoot ? "root" : "waits for credits"}, {bytes(forest!.queued[place])}
+                    {isRoot ? "root" : "waits for credits"}, {run.amount(forest!.queued[place])}{" "}
+                    {run.facts.diagnosis && "lost"}
                   </li>
                 );
               })}

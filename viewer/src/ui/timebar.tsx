@@ -2,7 +2,7 @@
 
 import { useComputed } from "@preact/signals";
 import * as state from "../state";
-import { milliseconds } from "../data/units";
+import { clock, instant } from "../data/units";
 import { liveStatus } from "../live/connection";
 import { Follow } from "../live/follow";
 import { Chart, type Line } from "./chart";
@@ -14,7 +14,7 @@ const MOST_EVENTS = 4;
 export function TimeBar() {
   const lines = useComputed<Line[]>(() => barLines());
   const events = useComputed(() =>
-    state.run.value.events.map((event) => ({ x: event.time / 1e9, text: event.text })),
+    state.run.value.events.map((event) => ({ x: event.time / clock.ps, text: event.text })),
   );
   const all = state.instants.value;
   const index = Math.max(
@@ -66,7 +66,7 @@ export function TimeBar() {
           </select>
         </label>
         <output class="now" aria-live="off">
-          t = {milliseconds(state.time.value)}
+          t = {instant(state.time.value)}
         </output>
         <Follow />
         <WindowControls marked={marked} />
@@ -75,7 +75,7 @@ export function TimeBar() {
         class="slider"
         type="range"
         aria-label="Instant"
-        aria-valuetext={milliseconds(state.time.value)}
+        aria-valuetext={instant(state.time.value)}
         min={0}
         max={Math.max(0, all.length - 1)}
         step={1}
@@ -88,19 +88,19 @@ export function TimeBar() {
       />
       <Chart
         title="Congestion over time"
-        xLabel="ms"
-        yLabel="MB"
+        xLabel={clock.name}
+        yLabel={state.run.value.facts.diagnosis ? "Gbit/s" : "MB"}
         rightLabel="trees"
         height={96}
         lines={lines.value}
-        at={state.panelTime.value / 1e9}
-        shaded={marked && [marked[0] / 1e9, marked[1] / 1e9]}
+        at={state.panelTime.value / clock.ps}
+        shaded={marked && [marked[0] / clock.ps, marked[1] / clock.ps]}
         events={events.value}
-        onPick={(x) => (state.time.value = nearestInstant(x * 1e9))}
-        onRange={([from, to]) => mark(from * 1e9, to * 1e9)}
+        onPick={(x) => (state.time.value = nearestInstant(x * clock.ps))}
+        onRange={([from, to]) => mark(from * clock.ps, to * clock.ps)}
       />
       <p class="events" aria-live="polite">
-        {near.map((event) => `${milliseconds(event.time)}: ${event.text}`).join("; ")}
+        {near.map((event) => `${instant(event.time)}: ${event.text}`).join("; ")}
       </p>
     </footer>
   );
@@ -114,19 +114,19 @@ function WindowControls({ marked }: { marked: [number, number] | null }) {
       <input
         type="number"
         min={0}
-        max={state.duration.value / 1e9}
+        max={state.duration.value / clock.ps}
         step="any"
-        value={Number((value / 1e9).toFixed(4))}
-        onChange={(event) => change(Number(event.currentTarget.value) * 1e9)}
+        value={Number((value / clock.ps).toFixed(4))}
+        onChange={(event) => change(Number(event.currentTarget.value) * clock.ps)}
       />
     </label>
   );
   return (
     <fieldset class="window">
-      <legend class="hidden">Window that panels sum over, in milliseconds</legend>
+      <legend class="hidden">Window that panels sum over, in {clock.name}</legend>
       {field("from", from, (ps) => mark(ps, to))}
       {field("to", to, (ps) => mark(from, ps))}
-      <span>ms</span>
+      <span>{clock.name}</span>
       <button type="button" disabled={!marked} onClick={() => (state.marked.value = null)}>
         Whole run
       </button>
@@ -162,15 +162,17 @@ function barLines(): Line[] {
   const shown = several ? state.runs.value : [state.run.value];
   return shown.flatMap((run, index) => {
     if (!run.treeTimes.length) return [];
-    const x = run.treeTimes.map((ps) => ps / 1e9);
+    const x = run.treeTimes.map((ps) => ps / clock.ps);
+    const name = run.facts.diagnosis ? "Gbit/s lost in trees" : "MB in trees";
+    const scale = run.facts.diagnosis ? 1 : 1e6;
     const suffix = several ? `, ${run.facts.label}` : "";
     const dash = index > 0 ? [5, 4] : undefined;
     return [
       { label: `trees${suffix}`, x, y: run.treeCount, colour: 2, dash, steps: true, right: true },
       {
-        label: `MB in trees${suffix}`,
+        label: `${name}${suffix}`,
         x,
-        y: Array.from(run.treeBytes, (bytes) => bytes / 1e6),
+        y: Array.from(run.treeBytes, (amount) => amount / scale),
         colour: 1,
         dash,
       },

@@ -131,12 +131,14 @@ pub fn run(seed: u64) -> (Scene, Survey, Verdict, Truth) {
         .zip(before)
         .map(|((name, now), (_, before))| (name, (now - before) as f64))
         .collect();
-    let observation = Observation::new(&survey.fabric, &survey.before, &survey.now, EMULATED_TICK);
+    let topology = &survey.topology;
+    let (before, now) = (&survey.before, &survey.now);
+    let observation = Observation::new(&topology.fabric, before, now, EMULATED_TICK);
     let verdict = diagnose(Facts {
-        fabric: &survey.fabric,
-        tables: &survey.tables,
+        fabric: &topology.fabric,
+        tables: &topology.tables,
         assumed_tables: false,
-        capable: &survey.capable,
+        capable: &topology.capable,
         observation: &observation,
     });
     let samples = world.borrow_mut().samples.take().unwrap_or_default();
@@ -295,16 +297,16 @@ fn name_of(cause: Cause) -> &'static str {
 /// Compares a verdict with what is true. Ports and hosts of the survey are found by name.
 pub fn score(survey: &Survey, verdict: &Verdict, truth: &Truth, fabric: &Fabric) -> Score {
     let port = |port: PortId| {
-        let name = &survey.fabric.nodes[survey.fabric.ports[port].node].name;
+        let name = &survey.topology.fabric.nodes[survey.topology.fabric.ports[port].node].name;
         let node = fabric
             .node_by_name(name)
             .expect("the survey found what is there");
         fabric
-            .port(node, survey.fabric.ports[port].number)
+            .port(node, survey.topology.fabric.ports[port].number)
             .expect("the port is there")
     };
     let host = |host: HostId| {
-        let node = fabric.node_by_name(&survey.fabric.host(host).name);
+        let node = fabric.node_by_name(&survey.topology.fabric.host(host).name);
         node.and_then(|node| fabric.nodes[node].as_host())
             .expect("the host is there")
     };

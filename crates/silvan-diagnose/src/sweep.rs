@@ -1,0 +1,177 @@
+//! One reading of all counters of a live subnet.
+
+use std::collections::BTreeSet;
+
+use silvan_core::{IdVec, MonotonicTime, NodeId, PortId, Span};
+use silvan_dcms::client::{Answer, Client, Query, RequestResult};
+use silvan_dcms::transport::{Transport, TransportError};
+use silvan_fabric::Fabric;
+use silvan_mad::performance::{PortCounters, PortCountersExtended, PortRcvConCtrl};
+use silvan_mad::smp::NodeInfo;
+use silvan_mad::{Body, Method};
+
+use crate::counters::{Counter, PortReading};
+use crate::topology::subnet_get;
+
+/// A sweep of the counters of all cabled ports.
+#[derive(Clone, Debug)]
+pub(crate) struct Sweep {
+    /// By port; empty where nothing was read.
+    pub readings: IdVec<PortId, PortReading>,
+    /// Nodes that answered no request for counters.
+    pub silent: Vec<NodeId>,
+    /// Nodes whose LID belongs to another node; their readings are empty.
+    pub moved: Vec<NodeId>,
+}
+
+#[derive(Clone, Copy)]
+enum Asked {
+    Identity(NodeId),
+    Counters(PortId),
+    Extended(PortId),
+    Notifications(PortId),
+}
+
+impl Sweep {
+    /// Reads the counters of all cabled ports.
+    pub fn take<T: Transport>(
+        client: &mut Client<T>,
+        fabric: &Fabric,
+        is_marking: bool,
+    ) -> Result<Self, TransportError> {
+        let mut queries = Vec::with_capacity(fabric.ports.len() * 2);
+        let mut meanings = Vec::with_capacity(fabric.ports.len() * 2);
+        for (id, node) in fabric.nodes.iter_enumerated() {
+            let number = id.index() as u32;
+            queries.push(subnet_get(number, node.lid, NodeInfo::default(), 0));
+            meanings.push(Asked::Identity(id));
+            for port in node
+                .ports()
+                .filter(|&port| fabric.ports[port].link.is_some())
+            {
+                let port_select = node.adapter_port.unwrap_or(fabric.ports[port].number);
+                let mut ask = |body, meaning| {
+                    queries.push(Query::new(number, node.lid, Method::GET, body, 0));
+                    meanings.push(meaning);
+                };
+                let counters = PortCounters {
+                    port_select,
+                    ..PortCounters::default()
+                };
+                ask(Body::Performance(counters.into()), Asked::Counters(port));
+                let extended = PortCountersExtended {
+                    port_select,
+                    ..PortCountersExtended::default()
+                };
+                ask(Body::Performance(extended.into()), Asked::Extended(port));
+                if is_marking && node.as_host().is_some() {
+                    let control = PortRcvConCtrl {
+                        port_select,
+                        ..PortRcvConCtrl::default()
+                    };
+                    ask(
+                        Body::Performance(control.into()),
+                        Asked::Notifications(port),
+                    );
+                }
+            }
+        }
+        let mut sweep = Self {
+            readings: IdVec::filled(PortReading::default(), fabric.ports.len()),
+            silent: Vec::new(),
+            moved: Vec::new(),
+        };
+        let mut answered: IdVec<NodeId, bool> = IdVec::filled(false, fabric.nodes.len());
+        for (meaning, result) in meanings.into_iter().zip(client.ask(&queries)?) {
+            sweep.learn(fabric, meaning, result, &mut answered);
+        }
+        for (id, node) in fabric.nodes.iter_enumerated() {
+            if !answered[id] {
+                sweep.silent.push(id);
+            }
+            if sweep.moved.contains(&id) {
+                for port in node.ports() {
+                    sweep.readings[port] = PortReading::default();
+                }
+            }
+        }
+        Ok(sweep)
+    }
+
+    /// Nodes that do not fit the topology: silent, with another LID, or with a link that went down since an
+    /// earlier sweep.
+    pub fn odd(&self, fabric: &Fabric, before: Option<&Self>) -> BTreeSet<NodeId> {
+        let downed = |port: &PortId| {
+            let at = |sweep: &Self| Some(sweep.readings[*port].link_downed?.value);
+            let counts = before.and_then(at).zip(at(self));
+            counts.is_some_and(|(before, now)| before != now)
+        };
+        let flapped = fabric.ports.ids().filter(downed);
+        let flapped = flapped.map(|port| fabric.ports[port].node);
+        let others = self.silent.iter().chain(&self.moved).copied();
+        flapped.chain(others).collect()
+    }
+
+    fn learn(
+        &mut self,
+        fabric: &Fabric,
+        meaning: Asked,
+        result: RequestResult,
+        answered: &mut IdVec<NodeId, bool>,
+    ) {
+        let Ok(answer) = result else { return };
+        let (port, select) = match meaning {
+            Asked::Identity(node) => {
+                let guid = NodeInfo::parse(&answer.data()).node_guid;
+                if guid != fabric.nodes[node].guid {
+                    self.moved.push(node);
+                }
+                return;
+            }
+            Asked::Counters(port) | Asked::Extended(port) | Asked::Notifications(port) => {
+                let node = &fabric.nodes[fabric.ports[port].node];
+                (port, node.adapter_port.unwrap_or(fabric.ports[port].number))
+            }
+        };
+        answered[fabric.ports[port].node] = true;
+        let reading = &mut self.readings[port];
+        let narrow = |value: u32| Some(Counter::new(value.into(), 32));
+        let wide = |value: u64| Some(Counter::new(value, 64));
+        match meaning {
+            Asked::Identity(_) => {}
+            Asked::Counters(_) => {
+                let counters = PortCounters::parse(&answer.data());
+                if counters.port_select != select {
+                    return;
+                }
+                reading.at.get_or_insert(middle(&answer));
+                reading.xmit_wait = narrow(counters.xmit_wait);
+                reading.link_downed = Some(Counter::new(counters.link_downed.into(), 8));
+                reading.xmit_data = reading.xmit_data.or(narrow(counters.xmit_data));
+                reading.rcv_data = reading.rcv_data.or(narrow(counters.rcv_data));
+            }
+            Asked::Extended(_) => {
+                let counters = PortCountersExtended::parse(&answer.data());
+                if counters.port_select != select {
+                    return;
+                }
+                reading.at = Some(middle(&answer));
+                reading.xmit_data = wide(counters.xmit_data);
+                reading.rcv_data = wide(counters.rcv_data);
+            }
+            Asked::Notifications(_) => {
+                let control = PortRcvConCtrl::parse(&answer.data());
+                if control.port_select == select {
+                    reading.fecn = narrow(control.fecn);
+                    reading.becn = narrow(control.becn);
+                }
+            }
+        }
+    }
+}
+
+/// The instant at which an answer was made, as far as its sender knows.
+fn middle(answer: &Answer) -> MonotonicTime {
+    let took = answer.at.checked_since(answer.sent).unwrap_or(Span::ZERO);
+    answer.sent.saturating_add(Span::from_ps(took.as_ps() / 2))
+}

@@ -1,0 +1,430 @@
+//! What a live subnet consists of: nodes, cables, forwarding tables, what its links support, and its settings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use silvan_core::{Guid, IdVec, Length, Lid, PortId, PortNumber, Rate};
+use silvan_dcms::client::{Client, Query};
+use silvan_dcms::discovery::{Peer, Subnet, SwitchPort, discover};
+use silvan_dcms::transport::{Transport, TransportError};
+use silvan_fabric::import::{ImportedCable, ImportedFabric, ImportedNode};
+use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
+use silvan_mad::congestion::{
+    CongestionControl, CongestionKeyInfo, ManagementAttribute, SwitchCongestionSetting,
+};
+use silvan_mad::smp::{
+    LinearForwardingTable, PortInfo, SmInfo, Smp, SmpAttribute, SmpRoute, SwitchInfo, link_speed,
+    link_speed_ext, link_speed_ext2, link_width,
+};
+use silvan_mad::{Body, Method};
+
+use crate::dumps::assumed;
+use crate::survey::{ManagerState, SurveyError, SwitchControl};
+
+/// LIDs in a block of a forwarding table.
+const BLOCK: u16 = 64;
+
+/// A subnet without its counters.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    /// Switches, hosts and cables.
+    pub fabric: Fabric,
+    /// Forwarding tables; without entries where they could not be read.
+    pub tables: ForwardingTables,
+    /// Shortest paths, if no table could be read.
+    pub assumed: ForwardingTables,
+    /// The rate that both ends of each link support.
+    pub capable: IdVec<PortId, Option<Rate>>,
+    /// The subnet manager.
+    pub manager: ManagerState,
+    /// By switch name.
+    pub control: BTreeMap<String, SwitchControl>,
+    /// Whether discovery got all answers, without contradictions.
+    pub is_complete: bool,
+    /// Switches whose forwarding table could not be read in full.
+    pub without_table: Vec<String>,
+}
+
+impl Topology {
+    /// Reads a subnet.
+    ///
+    /// # Errors
+    ///
+    /// [`SurveyError`].
+    pub fn read<T: Transport>(client: &mut Client<T>) -> Result<Self, SurveyError> {
+        let subnet = discover(client)?.ok_or(SurveyError::NoAnswer)?;
+        let blocks = read_tables(client, &subnet)?;
+        let imported = import(&subnet, &blocks);
+        let link = LinkKind::new(Width::X4, Speed::Sdr, Length::ZERO);
+        let fabric = imported.build(link)?;
+        let tables = tables(&fabric, &blocks);
+        let is_read = |guid: &Guid| blocks.get(guid).is_some_and(|table| table.is_complete);
+        let without_table: Vec<String> = subnet
+            .switches
+            .iter()
+            .filter(|switch| !is_read(&switch.guid))
+            .map(|switch| switch.name.clone())
+            .collect();
+        let has_tables = without_table.len() < fabric.switch_count();
+        Ok(Self {
+            assumed: assumed(&fabric, Some(&tables).filter(|_| has_tables))?,
+            capable: capable(client, &fabric, &subnet)?,
+            manager: manager_state(client, subnet.local.sm_lid)?,
+            control: control(client, &fabric)?,
+            is_complete: subnet.is_complete,
+            without_table,
+            tables,
+            fabric,
+        })
+    }
+
+    /// The forwarding tables, if at least one could be read.
+    pub fn known_tables(&self) -> Option<&ForwardingTables> {
+        let is_known = self.without_table.len() < self.fabric.switch_count();
+        Some(&self.tables).filter(|_| is_known)
+    }
+
+    /// Whether a switch marks packets.
+    pub fn is_marking(&self) -> bool {
+        self.control.values().any(|control| {
+            control
+                .setting
+                .is_ok_and(|setting| setting.threshold.get() > 0)
+        })
+    }
+
+    /// Whether nodes, LIDs and cables are the same as those of another reading.
+    pub fn is_same_fabric(&self, other: &Self) -> bool {
+        let (own, other) = (&self.fabric, &other.fabric);
+        own.nodes.iter().eq(other.nodes.iter()) && own.ports.iter().eq(other.ports.iter())
+    }
+}
+
+/// A Get to a node with a LID.
+pub(crate) fn subnet_get(
+    node: u32,
+    lid: Lid,
+    attribute: impl Into<SmpAttribute>,
+    modifier: u32,
+) -> Query {
+    let body = Body::Smp(Smp {
+        m_key: 0,
+        route: SmpRoute::Lid,
+        attribute: attribute.into(),
+    });
+    Query::new(node, lid, Method::GET, body, modifier)
+}
+
+#[derive(Default)]
+struct Table {
+    ports: Vec<PortNumber>,
+    is_complete: bool,
+}
+
+/// The forwarding table of each switch, by NodeGUID.
+fn read_tables<T: Transport>(
+    client: &mut Client<T>,
+    subnet: &Subnet,
+) -> Result<BTreeMap<Guid, Table>, TransportError> {
+    let switches: Vec<(Guid, Lid)> = subnet
+        .switches
+        .iter()
+        .filter_map(|switch| Some((switch.guid, switch.lid?)))
+        .collect();
+    let queries: Vec<Query> = (0..)
+        .zip(&switches)
+        .map(|(node, (_, lid))| subnet_get(node, *lid, SwitchInfo::default(), 0))
+        .collect();
+    let mut queries_of_blocks = Vec::new();
+    let mut meanings = Vec::new();
+    let mut tables: BTreeMap<Guid, Table> = BTreeMap::new();
+    for ((node, (guid, lid)), result) in (0..).zip(&switches).zip(client.ask(&queries)?) {
+        let Ok(answer) = result else { continue };
+        let top = SwitchInfo::parse(&answer.data()).linear_fdb_top.min(0xbfff);
+        let blocks = top / BLOCK + 1;
+        tables.insert(
+            *guid,
+            Table {
+                ports: vec![LinearForwardingTable::NO_ROUTE; usize::from(blocks * BLOCK)],
+                is_complete: true,
+            },
+        );
+        for block in 0..blocks {
+            let table = LinearForwardingTable {
+                ports: [LinearForwardingTable::NO_ROUTE; BLOCK as usize],
+            };
+            queries_of_blocks.push(subnet_get(node, *lid, table, u32::from(block)));
+            meanings.push((*guid, usize::from(block * BLOCK)));
+        }
+    }
+    for ((guid, first), result) in meanings.into_iter().zip(client.ask(&queries_of_blocks)?) {
+        let Some(table) = tables.get_mut(&guid) else {
+            continue;
+        };
+        match result {
+            Ok(answer) => {
+                let block = LinearForwardingTable::parse(&answer.data());
+                table.ports[first..first + usize::from(BLOCK)].copy_from_slice(&block.ports);
+            }
+            Err(_) => table.is_complete = false,
+        }
+    }
+    Ok(tables)
+}
+
+/// The fabric as files of the common tools would describe it. The LID of a host is the lowest that its switch
+/// sends to it.
+fn import(subnet: &Subnet, tables: &BTreeMap<Guid, Table>) -> ImportedFabric {
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    let switch_names = subnet.switches.iter().map(|switch| switch.name.as_str());
+    let hosts_cabled: BTreeMap<Guid, usize> =
+        subnet
+            .adapters
+            .iter()
+            .fold(BTreeMap::new(), |mut counts, adapter| {
+                *counts.entry(adapter.guid).or_default() += 1;
+                counts
+            });
+    for name in switch_names.chain(hosts_cabled.keys().map(|guid| host_name(subnet, *guid))) {
+        *names.entry(name).or_default() += 1;
+    }
+    let unique = |name: &str, guid: Guid| match (name, names.get(name)) {
+        ("", _) => guid.to_string(),
+        (_, Some(1)) => name.to_owned(),
+        _ => format!("{name} ({guid})"),
+    };
+    let mut fabric = ImportedFabric::default();
+    let mut positions = BTreeMap::new();
+    for switch in &subnet.switches {
+        positions.insert(switch.guid, fabric.nodes.len());
+        fabric.nodes.push(ImportedNode {
+            name: unique(&switch.name, switch.guid),
+            switch_ports: Some(switch.ports.len() as u8),
+            guid: Some(switch.guid),
+            port_guid: None,
+            lid: switch.lid,
+            adapter_port: None,
+        });
+    }
+    let adapters: BTreeMap<_, _> = subnet
+        .adapters
+        .iter()
+        .map(|adapter| (adapter.switch, adapter))
+        .collect();
+    let mut seen = BTreeSet::new();
+    for switch in &subnet.switches {
+        for (port, number) in switch.ports.iter().zip(1_u8..) {
+            if !port.is_active {
+                continue;
+            }
+            let from = (positions[&switch.guid], number);
+            let to = match port.peer {
+                Peer::Unknown => continue,
+                Peer::Switch(guid, far) if (switch.guid, number) < (guid, far.as_u8()) => {
+                    match positions.get(&guid) {
+                        Some(&position) => (position, far.as_u8()),
+                        None => continue,
+                    }
+                }
+                Peer::Switch(..) => continue,
+                Peer::Host(_) => {
+                    let Some(adapter) = adapters.get(&(switch.guid, PortNumber::new(number)))
+                    else {
+                        continue;
+                    };
+                    if !seen.insert((adapter.guid, adapter.number)) {
+                        continue;
+                    }
+                    let name = unique(host_name(subnet, adapter.guid), adapter.guid);
+                    let is_one = hosts_cabled.get(&adapter.guid) == Some(&1);
+                    fabric.nodes.push(ImportedNode {
+                        name: match is_one {
+                            true => name,
+                            false => format!("{name}/P{}", adapter.number),
+                        },
+                        switch_ports: None,
+                        guid: Some(adapter.guid),
+                        port_guid: Some(adapter.port_guid),
+                        lid: tables
+                            .get(&switch.guid)
+                            .and_then(|table| lid_behind(table, number)),
+                        adapter_port: Some(adapter.number),
+                    });
+                    (fabric.nodes.len() - 1, 1)
+                }
+            };
+            let (width, speed) = active(port);
+            fabric.cables.push(ImportedCable {
+                from,
+                to,
+                width: Some(width),
+                speed: Some(speed),
+            });
+        }
+    }
+    fabric
+}
+
+fn host_name(subnet: &Subnet, guid: Guid) -> &str {
+    subnet.hosts.get(&guid).map_or("", String::as_str)
+}
+
+fn lid_behind(table: &Table, number: u8) -> Option<Lid> {
+    let first = table.ports.iter().position(|port| port.as_u8() == number)?;
+    Some(Lid::new(first as u16)).filter(|lid| lid.is_unicast())
+}
+
+fn tables(fabric: &Fabric, blocks: &BTreeMap<Guid, Table>) -> ForwardingTables {
+    let mut tables = ForwardingTables::new(fabric);
+    let max = fabric.max_lid();
+    for switch in fabric.switch_ids() {
+        let node = fabric.switch(switch);
+        let Some(table) = blocks.get(&node.guid) else {
+            continue;
+        };
+        for (lid, &port) in (0..=max.as_u16()).map(Lid::new).zip(&table.ports) {
+            let is_route =
+                port != LinearForwardingTable::NO_ROUTE && port.as_u8() <= node.port_count;
+            if is_route && lid.is_unicast() && lid != node.lid {
+                tables.set(switch, lid, Some(port));
+            }
+        }
+    }
+    tables
+}
+
+const WIDTHS: [(u8, Width); 5] = [
+    (link_width::X12, Width::X12),
+    (link_width::X8, Width::X8),
+    (link_width::X4, Width::X4),
+    (link_width::X2, Width::X2),
+    (link_width::X1, Width::X1),
+];
+
+/// The largest width among these bits.
+fn width(bits: u8) -> Width {
+    let mut known = WIDTHS.iter();
+    known
+        .find(|(bit, _)| bits & bit != 0)
+        .map_or(Width::X1, |(_, width)| *width)
+}
+
+/// The highest speed among these bits.
+fn speed(bits: u32, extended: u32, extended2: u32) -> Speed {
+    const SPEEDS: [(usize, u32, Speed); 8] = [
+        (2, link_speed_ext2::XDR, Speed::Xdr),
+        (1, link_speed_ext::NDR, Speed::Ndr),
+        (1, link_speed_ext::HDR, Speed::Hdr),
+        (1, link_speed_ext::EDR, Speed::Edr),
+        (1, link_speed_ext::FDR, Speed::Fdr),
+        (0, link_speed::QDR, Speed::Qdr),
+        (0, link_speed::DDR, Speed::Ddr),
+        (0, link_speed::SDR, Speed::Sdr),
+    ];
+    let fields = [bits, extended, extended2];
+    let mut known = SPEEDS.iter();
+    known
+        .find(|(field, bit, _)| fields[*field] & bit != 0)
+        .map_or(Speed::Sdr, |(_, _, speed)| *speed)
+}
+
+fn active(port: &SwitchPort) -> (Width, Speed) {
+    let info = &port.info;
+    let speed = speed(
+        info.link_speed_active.get(),
+        info.link_speed_ext_active.get(),
+        info.link_speed_ext2_active.get(),
+    );
+    (width(info.link_width_active), speed)
+}
+
+/// The rate that both ends of each link support.
+fn capable<T: Transport>(
+    client: &mut Client<T>,
+    fabric: &Fabric,
+    subnet: &Subnet,
+) -> Result<IdVec<PortId, Option<Rate>>, TransportError> {
+    let mut infos: IdVec<PortId, Option<PortInfo>> = IdVec::filled(None, fabric.ports.len());
+    let switches: BTreeMap<Guid, _> = subnet
+        .switches
+        .iter()
+        .map(|switch| (switch.guid, switch))
+        .collect();
+    for switch in fabric.switch_ids() {
+        let node = fabric.switch(switch);
+        let Some(found) = switches.get(&node.guid) else {
+            continue;
+        };
+        for (port, found) in node.ports().zip(&found.ports) {
+            infos[port] = Some(found.info);
+        }
+    }
+    let queries: Vec<Query> = (0..)
+        .zip(fabric.host_ids())
+        .map(|(number, host)| {
+            let node = fabric.host(host);
+            let port = node.adapter_port.map_or(0, |port| u32::from(port.as_u8()));
+            subnet_get(number, node.lid, PortInfo::default(), port)
+        })
+        .collect();
+    for (host, result) in fabric.host_ids().zip(client.ask(&queries)?) {
+        infos[fabric.host_port(host)] = result.ok().map(|answer| PortInfo::parse(&answer.data()));
+    }
+    let capable = |port: PortId| {
+        let peer = fabric.ports[port].peer?;
+        let (a, b) = (infos[port]?, infos[peer]?);
+        let widths = a.link_width_supported & b.link_width_supported;
+        let speed = speed(
+            a.link_speed_supported.get() & b.link_speed_supported.get(),
+            a.link_speed_ext_supported.get() & b.link_speed_ext_supported.get(),
+            a.link_speed_ext2_supported.get() & b.link_speed_ext2_supported.get(),
+        );
+        (widths != 0).then(|| LinkKind::new(width(widths), speed, Length::ZERO).data_rate())
+    };
+    Ok(fabric.ports.ids().map(capable).collect())
+}
+
+fn manager_state<T: Transport>(
+    client: &mut Client<T>,
+    lid: Lid,
+) -> Result<ManagerState, TransportError> {
+    if !lid.is_unicast() {
+        return Ok(ManagerState::Unknown);
+    }
+    let answer = client.query_one(subnet_get(0, lid, SmInfo::default(), 0))?;
+    Ok(match answer {
+        Ok(answer) => ManagerState::Answers(lid, SmInfo::parse(&answer.data()).state),
+        Err(_) => ManagerState::Silent(lid),
+    })
+}
+
+fn control<T: Transport>(
+    client: &mut Client<T>,
+    fabric: &Fabric,
+) -> Result<BTreeMap<String, SwitchControl>, TransportError> {
+    let get = |node: u32, lid: Lid, attribute: ManagementAttribute| {
+        let body = Body::CongestionControl(CongestionControl {
+            cc_key: 0,
+            attribute: attribute.into(),
+        });
+        Query::new(node, lid, Method::GET, body, 0)
+    };
+    let mut queries = Vec::new();
+    for (number, switch) in (0..).zip(fabric.switch_ids()) {
+        let lid = fabric.switch(switch).lid;
+        queries.push(get(number, lid, SwitchCongestionSetting::default().into()));
+        queries.push(get(number, lid, CongestionKeyInfo::default().into()));
+    }
+    let results = client.ask(&queries)?;
+    let switches = fabric.switch_ids().zip(results.chunks_exact(2));
+    Ok(switches
+        .map(|(switch, results)| {
+            let setting = results[0].map(|answer| SwitchCongestionSetting::parse(&answer.data()));
+            let key = results[1].map(|answer| CongestionKeyInfo::parse(&answer.data()));
+            let control = SwitchControl {
+                setting,
+                is_protected: key.ok().map(|key| key.protect || key.cc_key != 0),
+            };
+            (fabric.switch(switch).name.clone(), control)
+        })
+        .collect())
+}

@@ -1,0 +1,227 @@
+"""What ``silvan diagnose --watch`` does: sweep after sweep, into a ring file, until Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from silvan.cli.diagnosis_tables import one_line, report_tables, stamp
+from silvan.cli.printer import note, put
+from silvan.diagnosis import FabricClock, SubnetWatcher, span_ps
+from silvan.errors import DiagnosisError, EmulationError
+from silvan.host_jobs import HostJobs
+from silvan.moments import Moment
+from silvan.ring import RingFile
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from silvan.viewer.diagnosis import LiveDiagnosis
+
+_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+# Sweeps in the line that shows the number of trees over time.
+_COURSE = 60
+_LEVELS = " ▁▂▃▄▅▆▇█"
+
+Show = Callable[[Moment], None]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """How a subnet is watched.
+
+    Attributes
+    ----------
+    ring : Path
+        The ring file.
+    keep : str
+        The time that it keeps.
+    interval : str
+        Time between two sweeps.
+    address : tuple of str and int, optional
+        Where the live page is served, if it is.
+    dcms_log : Path, optional
+        The log of a DCMS, for the live page.
+    as_json : bool
+        Print JSON.
+    """
+
+    ring: Path
+    keep: str
+    interval: str
+    address: tuple[str, int] | None
+    dcms_log: Path | None
+    as_json: bool
+
+
+def watch_subnet(
+    options: WatchOptions,
+    jobs: HostJobs,
+    *,
+    device: str | None,
+    port: int,
+    tick: str,
+    clock: FabricClock | None,
+) -> None:
+    """Sweep a subnet until Ctrl-C.
+
+    Sweeps that fail after the first one are reported, and tried again.
+
+    Parameters
+    ----------
+    options : WatchOptions
+        How.
+    jobs : HostJobs
+        The jobs on the hosts.
+    device, port, tick, clock
+        See :class:`silvan.diagnosis.SubnetWatcher`.
+    """
+    keep_ns, interval_s = _hours_ns(options.keep), span_ps("interval", options.interval) / 1e12
+    if options.address is not None:
+        from silvan.extras import require_extra
+
+        require_extra("live", "live pages")
+    watcher = SubnetWatcher(device=device, port=port, tick=tick, clock=clock)
+    addresses: list[str] = []
+    with (
+        suppress(KeyboardInterrupt),
+        closing(RingFile(options.ring, writable=True)) as ring,
+        _shown(options, addresses) as show,
+        _served(options, addresses) as serve,
+    ):
+        for moment in _moments(watcher, interval_s):
+            jobs.add_to(moment.report)
+            ring.add(moment, keep_ns)
+            show(moment)
+            serve(moment)
+    note(f"{options.ring}: silvan diagnose --from {options.ring} reports on what it keeps")
+
+
+def _moments(watcher: SubnetWatcher, interval_s: float) -> Iterator[Moment]:
+    """Sweep at regular times."""
+    is_first = True
+    while True:
+        due = time.monotonic() + interval_s
+        try:
+            moment = watcher.sweep()
+        except (DiagnosisError, EmulationError) as error:
+            if is_first:
+                raise
+            note(f"{stamp(time.time_ns())}  no sweep: {error}")
+        else:
+            is_first = False
+            if moment is not None:
+                yield moment
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _hours_ns(text: str) -> int:
+    """Read a time with the units of days and hours."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|min|h|d)", text.strip())
+    nanoseconds = round(float(found[1]) * _SECONDS[found[2]] * 1e9) if found else 0
+    if not 0 < nanoseconds < 1 << 62:
+        raise typer.BadParameter(
+            f"{text!r} is no time above 0, such as 4 h or 30 min", param_hint="--keep"
+        )
+    return nanoseconds
+
+
+@contextmanager
+def _shown(options: WatchOptions, addresses: list[str]) -> Iterator[Show]:
+    """Print each sweep: a page that is drawn over on a terminal, and a line elsewhere."""
+    if options.as_json:
+        yield lambda moment: _put_json(moment)
+        return
+    if not sys.stdout.isatty():
+        yield lambda moment: _put_line(one_line(moment))
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    course: deque[int] = deque(maxlen=_COURSE)
+    console = Console()
+    with Live(console=console, auto_refresh=False, screen=True) as live:
+
+        def show(moment: Moment) -> None:
+            course.append(len(moment.report["trees"]))
+            live.update(_page(moment, course, options, addresses), refresh=True)
+
+        yield show
+
+
+def _page(moment: Moment, course: deque[int], options: WatchOptions, addresses: list[str]) -> Group:
+    from rich.console import Group
+    from rich.text import Text
+
+    most = max(*course, 1)
+    line = "".join(_LEVELS[-(-count * (len(_LEVELS) - 1) // most)] for count in course)
+    words = [stamp(moment.at_ns), f"every {options.interval}", f"kept in {options.ring}"]
+    head = Text(", ".join([*words, *addresses]), "dim")
+    trees = Text(f"trees, 0 to {most}, last {len(course)} sweeps  ")
+    trees.append(line, "red")
+    return Group(head, trees, *report_tables(moment.report))
+
+
+def _put_json(moment: Moment) -> None:
+    _put_line(json.dumps({"at_ns": moment.at_ns, **moment.report}, allow_nan=False))
+
+
+def _put_line(text: str) -> None:
+    put(text)
+    sys.stdout.flush()
+
+
+@contextmanager
+def _served(options: WatchOptions, addresses: list[str]) -> Iterator[Show]:
+    """Serve the live page from the first moment on, in a thread of its own."""
+    if options.address is None:
+        yield lambda _moment: None
+        return
+    from silvan.viewer.dcms_log import DcmsLog
+
+    log = DcmsLog(options.dcms_log) if options.dcms_log is not None else None
+    page: LiveDiagnosis | None = None
+    failed: list[BaseException] = []
+
+    def serve(moment: Moment) -> None:
+        nonlocal page
+        if failed:
+            raise failed[0]
+        if page is None:
+            from silvan.viewer.diagnosis import LiveDiagnosis
+
+            page = LiveDiagnosis(moment, "Watched subnet", log)
+            threading.Thread(target=run, args=(page,), daemon=True).start()
+        else:
+            page.add(moment)
+
+    def announce(address: str) -> None:
+        addresses.append(address)
+        if options.as_json or not sys.stdout.isatty():
+            note(address)
+
+    def run(page: LiveDiagnosis) -> None:
+        from silvan.viewer.live import serve_live
+
+        host, port = options.address or ("", 0)
+        try:
+            serve_live(page, host, port, announce)
+        except BaseException as error:
+            failed.append(error)
+
+    try:
+        yield serve
+    finally:
+        if log is not None:
+            log.close()

@@ -1,0 +1,175 @@
+"""The ring file: what it keeps, how large it gets, and what a killed writer leaves."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from silvan.errors import DiagnosisError
+from silvan.moments import Moment
+from silvan.ring import RingFile
+from tests.subnet_dumps import TOPOLOGY, dumped_moment
+
+HOUR_NS = 3600 * 10**9
+
+WRITER = """\
+import random, resource, signal, sys
+from pathlib import Path
+from silvan.moments import Moment, Subnet
+from silvan.ring import RingFile
+
+path, limit, keep = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+random.seed(limit)
+subnet = Subnet('{"nodes": [], "ports": []}', b"")
+with RingFile(Path(path), writable=True) as ring:
+    first = max(ring.times_ns(), default=0)
+    if limit:
+        # The write that reaches this byte of a file ends the process.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    for at in range(first + 1, first + 1000):
+        ring.add(Moment(subnet, {"at": at}, random.randbytes(3000), at), keep)
+        print(at, flush=True)
+"""
+
+
+def test_moments_come_back_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "ring"
+    before = [dumped_moment(tmp_path, at_s) for at_s in (1, 2.5, 7)]
+    other = dumped_moment(tmp_path, 8, TOPOLOGY.replace("b HCA-1", "renamed"))
+    with RingFile(path, writable=True) as ring:
+        for moment in [*before, other]:
+            ring.add(moment, HOUR_NS)
+    with RingFile(path) as ring:
+        assert ring.times_ns() == [10**9, 2_500_000_000, 7 * 10**9, 8 * 10**9]
+        after = list(ring.moments())
+        assert after == [*before, other]
+        assert list(ring.moments(2 * 10**9, 7 * 10**9)) == before[1:]
+    assert after[0].subnet.digest != after[-1].subnet.digest
+
+
+def test_what_is_older_than_kept_goes_and_its_subnet_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "ring"
+    with RingFile(path, writable=True) as ring:
+        ring.add(dumped_moment(tmp_path, 1, TOPOLOGY.replace("b HCA-1", "renamed")), 10**10)
+        for at_s in range(2, 30):
+            ring.add(dumped_moment(tmp_path, at_s), 10**10)
+        assert ring.times_ns() == [at_s * 10**9 for at_s in range(19, 30)]
+    with sqlite3.connect(path) as file:
+        assert file.execute("select count(*) from subnets").fetchone() == (1,)
+    file.close()
+
+
+def test_a_clock_that_was_set_back_loses_no_moment(tmp_path: Path) -> None:
+    with RingFile(tmp_path / "ring", writable=True) as ring:
+        ring.add(dumped_moment(tmp_path, 100), HOUR_NS)
+        ring.add(dumped_moment(tmp_path, 50), HOUR_NS)
+        assert ring.times_ns() == [100 * 10**9, 100 * 10**9 + 1]
+
+
+def test_the_file_never_grows_beyond_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "ring"
+    largest = 256 << 10
+    subnet = dumped_moment(tmp_path).subnet
+    numbers = random.Random(1)
+    with RingFile(path, writable=True, largest=largest) as ring:
+        for at in range(1, 300):
+            ring.add(Moment(subnet, {}, numbers.randbytes(5000), at), HOUR_NS)
+            assert path.stat().st_size <= largest
+        times = ring.times_ns()
+    # The last ones are there, without a gap, and fill at least half of the file.
+    assert times == list(range(times[0], 300))
+    assert len(times) * 5000 > largest / 2
+
+
+def kept(path: Path) -> list[int]:
+    """Read all moments of a ring file, and check the file."""
+    with RingFile(path) as ring:
+        moments = list(ring.moments())
+    for moment in moments:
+        assert moment.report == {"at": moment.at_ns}
+        assert len(moment.values) == 3000
+    with sqlite3.connect(path) as file:
+        assert file.execute("pragma integrity_check").fetchone() == ("ok",)
+    file.close()
+    return [moment.at_ns for moment in moments]
+
+
+@pytest.mark.slow
+def test_a_writer_that_ends_at_any_byte_leaves_all_that_it_has_added(tmp_path: Path) -> None:
+    path = tmp_path / "ring"
+    bytes_of_file = random.Random(7)
+    for _ in range(12):
+        size = path.stat().st_size if path.exists() else 8192
+        limit = size + bytes_of_file.randrange(1, 30_000)
+        words = [sys.executable, "-c", WRITER, str(path), str(limit), "40"]
+        done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+        added = [int(line) for line in done.stdout.split()]
+        if done.returncode == 0:
+            # What is removed makes room: the file has stopped growing.
+            break
+        assert done.returncode == -signal.SIGXFSZ
+        times = kept(path) if path.exists() and path.stat().st_size else []
+        assert times[-len(added) :] == added[-41:] or not added
+    assert kept(path)
+
+
+@pytest.mark.slow
+def test_a_killed_writer_leaves_all_that_it_has_added(tmp_path: Path) -> None:
+    path = tmp_path / "ring"
+    counts = random.Random(3)
+    last = 0
+    for _ in range(8):
+        words = [sys.executable, "-c", WRITER, str(path), "0", "40"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for _ in range(counts.randrange(1, 60)):
+                line = writer.stdout.readline()
+            os.kill(writer.pid, signal.SIGKILL)
+            added = [int(line), *map(int, writer.stdout.read().split())][-1]
+        times = kept(path)
+        # One more may be in the file, whose number was not printed any more.
+        assert times[-1] in (added, added + 1)
+        assert times == list(range(times[-1] - len(times) + 1, times[-1] + 1))
+        assert added > last
+        last = added
+
+
+def test_a_ring_is_read_while_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "ring"
+    with RingFile(path, writable=True) as ring:
+        ring.add(dumped_moment(tmp_path, 1), HOUR_NS)
+        with RingFile(path) as reader:
+            found = reader.moments()
+            assert next(found).at_ns == 10**9
+            ring.add(dumped_moment(tmp_path, 2), HOUR_NS)
+            assert next(found).at_ns == 2 * 10**9
+            with pytest.raises(DiagnosisError, match="readonly"):
+                reader.add(dumped_moment(tmp_path, 3), HOUR_NS)
+
+
+def test_other_files_are_no_ring_files(tmp_path: Path) -> None:
+    with pytest.raises(DiagnosisError, match="no such ring file"):
+        RingFile(tmp_path / "none")
+    (tmp_path / "text").write_text("hello " * 1000)
+    with sqlite3.connect(tmp_path / "database") as file:
+        file.execute("create table t (a)")
+    file.close()
+    for name in ("text", "database"):
+        for writable in (False, True):
+            with pytest.raises(DiagnosisError, match=name):
+                RingFile(tmp_path / name, writable=writable)
+    with RingFile(tmp_path / "ring", writable=True):
+        pass
+    with sqlite3.connect(tmp_path / "ring") as file:
+        file.execute("pragma user_version = 99")
+    file.close()
+    with pytest.raises(DiagnosisError, match="version 99"):
+        RingFile(tmp_path / "ring")

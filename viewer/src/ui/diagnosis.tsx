@@ -1,0 +1,86 @@
+// What the diagnosis of a subnet says at the instant: causes, hosts, what it cannot know, and health.
+
+import { verdict, type DiagnosedHost, type DiagnosedTree } from "../data/diagnosis";
+import { gbps } from "../data/units";
+import * as state from "../state";
+import { DataTable } from "./table";
+
+export function DiagnosisPanel() {
+  const run = state.run.value;
+  if (!run.facts.diagnosis) return null;
+  const diagnosis = run.diagnosisAt(state.panelTime.value);
+  return (
+    <>
+      <section aria-labelledby="diagnosis-title">
+        <h2 id="diagnosis-title">Diagnosis</h2>
+        {diagnosis === null ? (
+          <p class="none">The first two sweeps are not done.</p>
+        ) : (
+          <>
+            <p>
+              <strong>{verdict(diagnosis)}</strong>
+              {diagnosis.unknown_ports > 0 &&
+                `; of ${diagnosis.ports} ports, ${diagnosis.unknown_ports} are not known`}
+            </p>
+            {diagnosis.trees.map((tree) => (
+              <TreeVerdict key={tree.root} tree={tree} />
+            ))}
+            {diagnosis.unexplained.length > 0 && (
+              <p>Wait for an unknown reason: {diagnosis.unexplained.join(", ")}</p>
+            )}
+          </>
+        )}
+      </section>
+      {diagnosis && (
+        <section aria-labelledby="health-title">
+          <h2 id="health-title">Health</h2>
+          <DataTable
+            title="Health"
+            columns={[{ name: "severity" }, { name: "finding" }, { name: "what to do" }]}
+            rows={diagnosis.health.map((one, index) => ({
+              id: String(index),
+              cells: [one.severity, one.what, one.advice],
+            }))}
+          />
+        </section>
+      )}
+    </>
+  );
+}
+
+function TreeVerdict({ tree }: { tree: DiagnosedTree }) {
+  return (
+    <article>
+      <h3>
+        <button type="button" class="link" onClick={() => state.select("port", tree.root)}>
+          {tree.root}
+        </button>
+        : {tree.cause}, {tree.confidence} confidence
+      </h3>
+      <p>{tree.explanation}</p>
+      <Hosts title={`Contributors at ${tree.root}`} hosts={tree.contributors} />
+      <Hosts title={`Victims of ${tree.root}`} hosts={tree.victims} />
+      {tree.cannot_know.length > 0 && <p>Not known: {tree.cannot_know.join("; ")}</p>}
+    </article>
+  );
+}
+
+function Hosts({ title, hosts }: { title: string; hosts: DiagnosedHost[] }) {
+  const hasJobs = hosts.some((one) => one.jobs?.length);
+  return (
+    <DataTable
+      title={title}
+      columns={[
+        { name: "host" },
+        { name: "sends", show: (value) => gbps(Number(value)) },
+        { name: "reason" },
+        ...(hasJobs ? [{ name: "jobs" }] : []),
+      ]}
+      rows={hosts.map((one) => ({
+        id: one.host,
+        cells: [one.host, one.gbps, one.reason, ...(hasJobs ? [one.jobs!.join(", ")] : [])],
+        onSelect: () => state.select("node", one.host),
+      }))}
+    />
+  );
+}
