@@ -88,6 +88,13 @@ impl Manager {
         }
     }
 
+    /// Raises what is wrong with a configuration.
+    #[staticmethod]
+    fn check(py: Python<'_>, text: &str, source: &str) -> PyResult<()> {
+        let read = ManagerSettings::from_toml(text, source);
+        read.map(|_| ()).map_err(|error| scenario_error(py, &error))
+    }
+
     /// A configuration with every default spelled out; with a time scale, one for a fabric that is
     /// emulated at that speed.
     #[staticmethod]

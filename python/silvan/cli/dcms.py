@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.printer import fail, put
+from silvan.cli.printer import fail, note, put
+from silvan.errors import SilvanError
+from silvan.input_files import CONFIGURATION_BYTES, read_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from silvan._silvan import Manager
 
 _NAP_S = 0.1
@@ -69,13 +75,12 @@ def dcms(
 
     This is the Dynamic Congestion Management System of mizero2017. It sweeps the switches' counters
     and lowers the Marking_Rate of ports whose congestion slows others down. Whatever it has changed
-    is restored at the end, on SIGTERM and on Ctrl-C, and at the next start after a crash. Logs go
-    to standard error. The status is 1 if changes of this or an earlier run are still to be
-    restored.
+    is restored at the end, on SIGTERM and on Ctrl-C, and at the next start after a crash. SIGHUP
+    reloads the configuration. Logs go to standard error. The status is 1 if changes of this or an
+    earlier run are still to be restored.
     """
     from silvan import _silvan
     from silvan.errors import ManagerError
-    from silvan.input_files import CONFIGURATION_BYTES, read_text
     from silvan.systems import require_linux
 
     require_linux("silvan dcms")
@@ -88,38 +93,129 @@ def dcms(
         raise typer.BadParameter("changes switches: not with --dry-run", param_hint="--restore")
     if config is None:
         raise typer.BadParameter("missing; --example prints one", param_hint="CONFIG.toml")
-    hint = "silvan dcms --example prints a configuration"
-    manager = _silvan.Manager(
-        read_text(config, CONFIGURATION_BYTES, "configuration", hint),
-        str(config),
-        act=bool(act) or restore,
-        once=once,
-        restore=restore,
-        json=log is LogFormat.JSON,
-        verbose=verbose,
-    )
+
+    def opened(text: str) -> Manager:
+        return _silvan.Manager(
+            text,
+            str(config),
+            act=bool(act) or restore,
+            once=once,
+            restore=restore,
+            json=log is LogFormat.JSON,
+            verbose=verbose,
+        )
+
+    service = _Service(config, opened, log, can_reload=not once and not restore)
     try:
-        pending = _wait(manager)
+        pending = service.run()
     except ManagerError as error:
-        # It had started: what it has changed is in its journal.
+        if not service.has_started:
+            raise
+        # What it has changed is in its journal.
         fail(str(error), error.hint)
         raise typer.Exit(1) from error
     if pending:
         raise typer.Exit(1)
 
 
-def _wait(manager: Manager) -> int:
-    """Wait for the manager's end, and let signals bring it about."""
+class _Service:
+    """A manager that signals end, or start again with the current configuration file.
 
-    def stop(_signal: int, _frame: object) -> None:
-        manager.stop()
+    Parameters
+    ----------
+    config : Path
+        The file.
+    opened : callable
+        Starts a manager with the text of a configuration.
+    log : LogFormat
+        How what is reloaded is logged.
+    can_reload : bool
+        Whether SIGHUP has the configuration reloaded; otherwise it ends the manager.
+    """
 
-    kinds = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = [signal.signal(kind, stop) for kind in kinds]
-    try:
+    def __init__(
+        self, config: Path, opened: Callable[[str], Manager], log: LogFormat, *, can_reload: bool
+    ) -> None:
+        self._config = config
+        self._opened = opened
+        self._log = log
+        self._can_reload = can_reload
+        self._is_ending = self._is_reloading = False
+        self.has_started = False
+
+    def run(self) -> int:
+        """Run until the end, and return the number of changes that are still to be restored."""
+        kinds = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        before = [signal.signal(kind, self._take) for kind in kinds]
+        try:
+            return self._run()
+        finally:
+            for kind, handler in zip(kinds, before, strict=True):
+                signal.signal(kind, handler)
+
+    def _take(self, kind: int, _frame: object) -> None:
+        if kind == signal.SIGHUP and self._can_reload:
+            self._is_reloading = True
+        else:
+            self._is_ending = True
+
+    def _run(self) -> int:
+        text = self._text()
+        manager = self._opened(text)
+        self.has_started = True
         while manager.is_running():
+            if self._is_ending:
+                manager.stop()
+            elif self._is_reloading:
+                self._is_reloading = False
+                new = self._checked()
+                if new is not None:
+                    manager.stop()
+                    self._wait(manager)
+                    text, manager = self._replaced(text, new)
             time.sleep(_NAP_S)
         return manager.join()
-    finally:
-        for kind, handler in zip(kinds, before, strict=True):
-            signal.signal(kind, handler)
+
+    def _text(self) -> str:
+        hint = "silvan dcms --example prints a configuration"
+        return read_text(self._config, CONFIGURATION_BYTES, "configuration", hint)
+
+    def _checked(self) -> str | None:
+        """Read the file again; ``None`` if it cannot be used."""
+        from silvan import _silvan
+
+        try:
+            text = self._text()
+            _silvan.Manager.check(text, str(self._config))
+        except SilvanError as error:
+            self._say("not-reloaded", str(error))
+            return None
+        return text
+
+    def _replaced(self, old: str, new: str) -> tuple[str, Manager]:
+        """Start a manager with a new configuration, or with the old one if that fails."""
+        try:
+            manager = self._opened(new)
+        except SilvanError as error:
+            self._say("not-reloaded", str(error))
+            return old, self._opened(old)
+        self._say("reloaded", None)
+        return new, manager
+
+    def _wait(self, manager: Manager) -> None:
+        while manager.is_running():
+            time.sleep(_NAP_S)
+        # What it could not restore is in its journal, which the next one reads.
+        manager.join()
+
+    def _say(self, event: str, why: str | None) -> None:
+        """Log in the format of the manager."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        level = "info" if why is None else "error"
+        if self._log is LogFormat.JSON:
+            line = {"time": now, "level": level, "event": event, "file": str(self._config)}
+            note(json.dumps(line if why is None else {**line, "why": why}))
+        elif why is None:
+            note(f"{now} {level}: {self._config} is reloaded")
+        else:
+            note(f"{now} {level}: the configuration is kept, because the new one is wrong: {why}")
