@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,8 +32,11 @@ hypothesis.settings.load_profile("fixed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the needs of tests, and list those that are missing."""
+    """Check the needs of tests, list those that are missing, and allow Ctrl-C."""
     config.pluginmanager.register(Needs(), "needs")
+    # A shell's background jobs start with it ignored, as would the commands that tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 INCAST = """\

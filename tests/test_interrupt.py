@@ -27,12 +27,15 @@ def interrupted(
     number: signal.Signals = signal.SIGINT,
 ) -> tuple[int, str]:
     """Start a command, and send a signal when a condition on its process id holds."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         silvan_command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    wait_until(lambda: when(process.pid), "the moment of the signal")
-    process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=PATIENCE_S)
+    ) as process:
+        try:
+            wait_until(lambda: when(process.pid), "the moment of the signal")
+            process.send_signal(number)
+            stdout, stderr = process.communicate(timeout=PATIENCE_S)
+        finally:
+            process.kill()
     assert stdout == ""
     return process.returncode, stderr
 

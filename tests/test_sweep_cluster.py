@@ -198,6 +198,10 @@ echo "Submitted batch job $number"
 def test_the_job_that_is_given_to_slurm(slurm: Path) -> None:
     import dask.config
 
+    # It registers its own configuration when it is imported first: not while this one is in force.
+    import dask_jobqueue
+
+    assert dask_jobqueue
     assert slurm.is_dir()
     site = {"jobqueue.slurm.queue": "long", "jobqueue.slurm.cores": 2}
     with dask.config.set(site), module.slurm_cluster() as cluster:
