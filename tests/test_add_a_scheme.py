@@ -46,7 +46,10 @@ ALLOWED = {
     "python/silvan/scheme_file.py": {"python"},
     "python/silvan/cli/options.py": {"python"},
     # Published settings; any other scheme is compared with its defaults.
-    "python/silvan/baselines.py": {"ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"},
+    "python/silvan/baselines.py": {
+        *("ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"),
+        *("timely", "hpcc", "swift", "nscc"),
+    },
     # A change of a setting at run time is one of these settings.
     "crates/silvan-cc/src/hooks/mod.rs": {"ib-cc"},
     # A benchmark of a scheme with timers per flow.

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 _WINDOW_S = 4e-6
 # The paper's thresholds of DCQCN are for links of this rate.
 _DCQCN_GBPS = 40.0
+# Zhu et al. 2016 give TIMELY's parameters for this round trip and this rate.
+_TIMELY_RTT_NS = 20_000
+_TIMELY_GBPS = 10.0
+# A signal in a cable.
+_S_PER_METRE = 5e-9
 # Sweeps of the DCMS within a run, and how long a Marking_Rate stays low at most.
 _DCMS_SWEEPS = 50
 _DCMS_LOW_SWEEPS = 12
@@ -94,6 +99,16 @@ _IB_PFT = Cost(8, 258 + 40, 1, "notifications")
 # Kmin, Kmax, slope and queue length; both rates, alpha, two timers, three counters, and the
 # receiver's time of the last notification.
 _DCQCN = Cost(14, 0, 30, "notifications")
+# Rate, round trip, smoothed difference, segments, acknowledged bytes, next start.
+_TIMELY = Cost(0, 0, 21, "acknowledgements")
+# Sent bytes and queue length; both windows, load, stage, round, packets in progress, next start,
+# and eight bytes for each of five hops.
+_HPCC = Cost(12, 0, 64, "acknowledgements")
+# Window, time of the last decrease, round trip, packets in progress, next start.
+_SWIFT = Cost(0, 0, 20, "acknowledgements")
+# Kmin, Kmax, slope and queue length; window, packets in progress, shortest round trip, smoothed
+# delay, three sums with their times, and quick adapt's three with its time.
+_NSCC = Cost(14, 0, 53, "acknowledgements")
 
 _TABLE_1: Mapping[str, TomlValue] = {
     "control.scheme": "ib-cc",
@@ -171,6 +186,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
             _IB_PFT,
         ),
         Baseline("dcqcn", "thresholds in proportion to the link", _dcqcn(gbps, mtu), _DCQCN),
+        *_by_round_trip(scenario),
     ]
     if scenario.has_python_scheme:
         name = keys["control"]["python"]["name"]
@@ -239,6 +255,107 @@ def _dcms(scenario: Scenario) -> dict[str, TomlValue]:
         "low-duration": f"{interval_ns * _DCMS_LOW_SWEEPS} ns",
         "rescan": 1,
     }
+
+
+def base_rtt_s(scenario: Scenario) -> float:
+    """Compute the longest round trip of a scenario's fabric without queues, in seconds.
+
+    A packet of MTU size takes its time on the host's link and in the sink, and passes cables and
+    switches; its acknowledgement takes the delay of feedback, and in band the path, too.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The fabric.
+
+    Examples
+    --------
+    Two cables of 10 ns, a switch of 100 ns, two times 166 ns for 2074 bytes at 100 Gbit/s, and 2 us
+    for the acknowledgement:
+
+    >>> import silvan
+    >>> edr = silvan.Scenario(
+    ...     fabric={"generator": "single-switch", "hosts": 4},
+    ...     link={"speed": "EDR"},
+    ...     switch={"latency": "100 ns"},
+    ... )
+    >>> round(base_rtt_s(edr) * 1e9, 2)
+    2451.84
+    """
+    cables: int = scenario.describe()["max_hops"]
+    link = scenario.link
+    cable_s: float = (
+        link.latency.seconds if "latency" in link else link.length.metres * _S_PER_METRE
+    )
+    switch_s: float = scenario.switch.latency.seconds
+    path_s = cables * cable_s + (cables - 1) * switch_s
+    wire_bytes: int = scenario.packet.mtu.bytes + scenario.packet.header.bytes
+    feedback = scenario.control.feedback
+    back_s: float = feedback.delay.seconds
+    if feedback.path == "in-band":
+        back_s += path_s
+    return path_s + 2 * wire_bytes * 8 / (scenario.link_gbps * 1e9) + back_s
+
+
+def _by_round_trip(scenario: Scenario) -> list[Baseline]:
+    """Set up the schemes whose parameters follow from the base round trip."""
+    acknowledged: dict[str, TomlValue] = {"control.feedback.carrier": "ack-per-packet"}
+    base_ns = math.ceil(base_rtt_s(scenario.override(acknowledged)) * 1e9)
+    longer = base_ns / _TIMELY_RTT_NS
+    delta = max(1, round(10 * scenario.link_gbps / _TIMELY_GBPS))
+    switches = scenario.describe()["max_hops"] - 1
+    telemetry = 2 + 8 * switches
+    timely: dict[str, TomlValue] = {
+        "control.timely.t-low": f"{round(50_000 * longer)} ns",
+        "control.timely.t-high": f"{round(500_000 * longer)} ns",
+        "control.timely.min-rtt": f"{base_ns} ns",
+        "control.timely.delta": f"{delta} Mbit/s",
+        "control.timely.min-rate": f"{delta} Mbit/s",
+    }
+    base_rtt = f"{base_ns} ns"
+    return [
+        Baseline(
+            name,
+            f"{which}, times in proportion to the base round trip, steps to the link",
+            {
+                "control.scheme": "timely",
+                "control.timely.patched": patched,
+                "control.timely.beta": beta,
+                **timely,
+                **acknowledged,
+            },
+            _TIMELY,
+        )
+        for name, which, patched, beta in (
+            ("timely", "as published", False, 0.8),
+            ("timely+patched", "patched by Zhu et al.", True, 0.008),
+        )
+    ] + [
+        Baseline(
+            "hpcc",
+            f"the base round trip is the fabric's, {telemetry} bytes of telemetry in each packet",
+            {
+                "control.scheme": "hpcc",
+                "control.hpcc.base-rtt": base_rtt,
+                "packet.header": f"{scenario.packet.header.bytes + telemetry} B",
+                "control.feedback.bytes": f"{scenario.control.feedback.bytes.bytes + telemetry} B",
+                **acknowledged,
+            },
+            _HPCC,
+        ),
+        Baseline(
+            "swift",
+            "the published base target",
+            {"control.scheme": "swift", **acknowledged},
+            _SWIFT,
+        ),
+        Baseline(
+            "nscc",
+            "the base round trip is the fabric's, as in the reference without trimming",
+            {"control.scheme": "nscc", "control.nscc.base-rtt": base_rtt, **acknowledged},
+            _NSCC,
+        ),
+    ]
 
 
 def _dcqcn(gbps: float, mtu: int) -> dict[str, TomlValue]:

@@ -40,7 +40,10 @@ FIRST_SWITCH = {
     "mesh": "switch-0-0",
     "torus": "switch-0-0",
 }
-SCHEMES = ["none", "ib-cc", "ib-cc-pft", "pft", "ecn", "dcqcn", "half"]
+SCHEMES = [
+    *("none", "ib-cc", "ib-cc-pft", "pft", "ecn", "dcqcn"),
+    *("timely", "hpcc", "swift", "nscc", "half"),
+]
 ALLTOALL = {"kind": "alltoall", "bytes": "4 KiB", "iterations": 2}
 ALLREDUCE = {"kind": "allreduce", "bytes": "64 KiB", "iterations": 2}
 

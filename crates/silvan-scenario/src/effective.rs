@@ -58,6 +58,7 @@ pub(crate) fn fill_defaults(file: &mut ScenarioFile) {
         mtu: file.packet.mtu,
         header: file.packet.header,
         switch_buffer: file.switch.buffer,
+        link_rate: file.link.kind().data_rate(),
     });
     fill_feedback(&mut file.control);
     name_entries(file);

@@ -16,13 +16,11 @@ use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
 use crate::flow_table::FlowTable;
-use crate::hooks::{
-    Feedback, Flow, FlowLimit, PacketView, PortVl, QueueView, SettingChange, Settings,
-    SourceControl, SwitchControl, UnknownSetting,
-};
+use super::flows::{check_bytes, check_part, check_span};
+use super::red::RedMarker;
+use crate::hooks::{Feedback, Flow, FlowLimit, Settings, SourceControl};
 use crate::schemes::quantity;
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup};
-use crate::stream::SplitMix64;
 
 /// DCQCN; the defaults are those of the paper (section 5.2), for links of 40 Gbit/s.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,7 +82,7 @@ impl Default for Dcqcn {
 }
 
 impl Scheme for Dcqcn {
-    type Switch = CongestionPoint;
+    type Switch = RedMarker;
     type Source = ReactionPoint;
 
     const DEFAULTS: Defaults = Defaults {
@@ -97,43 +95,15 @@ impl Scheme for Dcqcn {
             let message = format!("{} is not above k-min, {}", self.k_max, self.k_min);
             return Err(SchemeError::new("k-max", message, "write e.g. \"200 kB\""));
         }
-        let is_part = |value: f64| value > 0.0 && value <= 1.0;
-        for (key, value) in [("p-max", self.p_max), ("g", self.g)] {
-            if !is_part(value) {
-                let message = format!("{value} is not above 0 and at most 1");
-                return Err(SchemeError::new(key, message, "write e.g. 0.01"));
-            }
-        }
-        for (key, span) in [
-            ("alpha-timer", self.alpha_timer),
-            ("rate-timer", self.rate_timer),
-        ] {
-            if span < Span::from_ns(1) {
-                let message = format!("{span} is less than a nanosecond");
-                return Err(SchemeError::new(key, message, "write e.g. \"55 us\""));
-            }
-        }
-        if self.byte_counter == Bytes::ZERO {
-            return Err(SchemeError::new(
-                "byte-counter",
-                "it counts nothing",
-                "write e.g. \"10 MB\"",
-            ));
-        }
-        Ok(())
+        check_part("p-max", self.p_max, "0.01")?;
+        check_part("g", self.g, "0.01")?;
+        check_span("alpha-timer", self.alpha_timer, "55 us")?;
+        check_span("rate-timer", self.rate_timer, "55 us")?;
+        check_bytes("byte-counter", self.byte_counter, "10 MB")
     }
 
-    fn build(&self, setup: &Setup<'_>) -> Result<(CongestionPoint, ReactionPoint), SchemeError> {
-        let port_vls = setup.ports.len() * usize::from(setup.data_vls);
-        let switch = CongestionPoint {
-            k_min: self.k_min.as_u64() as f64,
-            slope: self.p_max / (self.k_max.as_u64() - self.k_min.as_u64()) as f64,
-            k_max: self.k_max.as_u64(),
-            streams: (0..port_vls as u64)
-                .map(|port_vl| SplitMix64::for_stream(setup.switch_seed(), port_vl))
-                .collect(),
-            marked: vec![0; port_vls],
-        };
+    fn build(&self, setup: &Setup<'_>) -> Result<(RedMarker, ReactionPoint), SchemeError> {
+        let switch = RedMarker::new(self.k_min, self.k_max, self.p_max, setup);
         let link = setup.link_rate.bits_per_sec() as f64;
         let part = |rate: Rate| (rate.bits_per_sec() as f64 / link).min(1.0);
         let source = ReactionPoint {
@@ -148,46 +118,6 @@ impl Scheme for Dcqcn {
             flows: vec![FlowTable::new(); setup.hosts],
         };
         Ok((switch, source))
-    }
-}
-
-/// The switches.
-#[derive(Clone, Debug)]
-pub struct CongestionPoint {
-    k_min: f64,
-    /// Probability of a mark per byte beyond `k_min`.
-    slope: f64,
-    k_max: u64,
-    streams: Vec<SplitMix64>,
-    marked: Vec<u64>,
-}
-
-impl SwitchControl for CongestionPoint {
-    #[inline]
-    fn on_queued(&mut self, _: Time, _: PortVl, _: QueueView, _: PacketView) {}
-
-    #[inline]
-    fn on_departure(&mut self, _: Time, output: PortVl, queue: QueueView, _: PacketView) -> bool {
-        let queued = f64::from(queue.queued_bytes);
-        if queued <= self.k_min {
-            return false;
-        }
-        let output = output.0 as usize;
-        let mark = u64::from(queue.queued_bytes) >= self.k_max
-            || self.streams[output].part() < (queued - self.k_min) * self.slope;
-        self.marked[output] += u64::from(mark);
-        mark
-    }
-
-    fn marked(&self, output: PortVl) -> u64 {
-        self.marked[output.0 as usize]
-    }
-}
-
-/// Nothing of it changes during a run.
-impl Settings for CongestionPoint {
-    fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
-        Err(UnknownSetting(change.clone()))
     }
 }
 
@@ -356,17 +286,15 @@ impl SourceControl for ReactionPoint {
 }
 
 /// Nothing of it changes during a run.
-impl Settings for ReactionPoint {
-    fn apply(&mut self, _: Time, change: &SettingChange) -> Result<(), UnknownSetting> {
-        Err(UnknownSetting(change.clone()))
-    }
-}
+impl Settings for ReactionPoint {}
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
     use silvan_core::{PortId, Sl};
+
+    use crate::hooks::{PacketView, PortVl, QueueView, SwitchControl};
 
     use super::*;
 

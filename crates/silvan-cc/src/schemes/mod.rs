@@ -21,6 +21,8 @@
 
 pub mod callbacks;
 mod choice;
+mod flows;
+mod red;
 #[macro_use]
 mod register;
 mod scheme;
@@ -86,6 +88,10 @@ register! {
         ecn::Ecn = "ecn", "Marks by full input buffers, answered by rates and windows (santos2003).";
         pft::Pft = "pft", "Throttling by the host's own credits, without notifications (pft2021).";
         dcqcn::Dcqcn = "dcqcn", "DCQCN: marks at random by queue length, rates at the hosts (Zhu et al. 2015).";
+        timely::Timely = "timely", "TIMELY: rates by the gradient of the round trip (Mittal et al. 2015).";
+        hpcc::Hpcc = "hpcc", "HPCC: windows by the load that each switch stamps into packets (Li et al. 2019).";
+        swift::Swift = "swift", "Swift: windows by the delay of the round trip (Kumar et al. 2020).";
+        nscc::Nscc = "nscc", "NSCC of Ultra Ethernet: windows by marks and delay (UE Specification 1.0).";
         half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";
         python::Python = "python", "Functions of a Python file.";
     }
@@ -100,7 +106,7 @@ register! {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-    use silvan_core::Bytes;
+    use silvan_core::{Bytes, Rate};
 
     use super::*;
 
@@ -108,6 +114,7 @@ mod tests {
         mtu: Bytes::from_bytes(2_048),
         header: Bytes::from_bytes(26),
         switch_buffer: Bytes::from_bytes(65_536),
+        link_rate: Rate::from_bits_per_sec(100_000_000_000).unwrap(),
     };
 
     #[test]

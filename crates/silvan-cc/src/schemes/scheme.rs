@@ -90,6 +90,8 @@ pub struct DataPlane {
     pub header: Bytes,
     /// Input buffer of a switch port.
     pub switch_buffer: Bytes,
+    /// Data rate of a cable without a rate of its own.
+    pub link_rate: Rate,
 }
 
 /// The switches of a fabric, by name and by number.

@@ -1,0 +1,263 @@
+//! What schemes with a state for each flow share: a table for each host, and the checks of common parameters.
+
+use silvan_core::{Bytes, Span, Time};
+
+use crate::flow_table::FlowTable;
+use crate::hooks::{Flow, FlowLimit};
+use crate::schemes::SchemeError;
+
+/// The flows of one host, and how fast its link is.
+#[derive(Clone, Debug)]
+struct Sender<V> {
+    /// Payload that its link carries in a picosecond, in bytes, by the fullest packet that it has started.
+    payload_rate: f64,
+    flows: FlowTable<V>,
+}
+
+/// A state for each flow that has sent something. A queue pair keeps its state while it is idle.
+#[derive(Clone, Debug)]
+pub(super) struct Senders<V>(Vec<Sender<V>>);
+
+/// Key of a flow among the others of its host.
+#[inline]
+fn key(flow: Flow) -> u32 {
+    (flow.destination.index() as u32) << 4 | flow.sl.index() as u32
+}
+
+impl<V: Copy + Default> Senders<V> {
+    pub fn new(hosts: usize) -> Self {
+        let sender = Sender {
+            payload_rate: 0.0,
+            flows: FlowTable::new(),
+        };
+        Self(vec![sender; hosts])
+    }
+
+    /// The state of a flow that has sent something.
+    #[inline]
+    pub fn get(&self, flow: Flow) -> Option<&V> {
+        self.0[flow.source.index()].flows.get(key(flow))
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, flow: Flow) -> Option<&mut V> {
+        self.0[flow.source.index()].flows.get_mut(key(flow))
+    }
+
+    /// The state of a flow that starts a packet; `first` is that of a flow that has sent nothing so far. The first
+    /// argument of `first` is what its link carries, the second one the states of its host's other flows.
+    #[inline]
+    pub fn sending(
+        &mut self,
+        flow: Flow,
+        wire_time: Span,
+        payload: u32,
+        first: impl FnOnce(f64, &FlowTable<V>) -> V,
+    ) -> (f64, &mut V) {
+        let sender = &mut self.0[flow.source.index()];
+        // A packet of headers alone says nothing about the rate.
+        let rate = f64::from(payload.max(1)) / wire_time.as_ps().max(1) as f64;
+        sender.payload_rate = sender.payload_rate.max(rate);
+        if sender.flows.get(key(flow)).is_none() {
+            let state = first(sender.payload_rate, &sender.flows);
+            sender.flows.insert(key(flow), state, |_, _| true);
+        }
+        match sender.flows.get_mut(key(flow)) {
+            Some(state) => (sender.payload_rate, state),
+            None => unreachable!("it has just been added"),
+        }
+    }
+
+    /// What the link of a flow's host carries, in bytes of payload in a picosecond.
+    #[inline]
+    pub fn payload_rate(&self, flow: Flow) -> f64 {
+        self.0[flow.source.index()].payload_rate
+    }
+
+    /// The limits of a host's flows. `rate` is given what the link carries and the state, and gives the rate in bytes
+    /// of payload in a picosecond.
+    pub fn limits(&self, host: usize, rate: impl Fn(f64, &V) -> f64) -> Vec<FlowLimit> {
+        let sender = &self.0[host];
+        let link = sender.payload_rate;
+        FlowLimit::of_table(&sender.flows, |key, state| {
+            FlowLimit::of_rate(key, rate(link, state) / link)
+        })
+    }
+}
+
+/// When the next packet may start after one that takes `wire_time` on the link, at a part of the link's rate.
+#[inline]
+pub(super) fn paced(now: Time, wire_time: Span, part: f64) -> Time {
+    if part >= 1.0 {
+        return now;
+    }
+    let gap = wire_time.as_ps() as f64 / part;
+    now.saturating_add(Span::from_ps(gap.round() as u64))
+}
+
+/// Picoseconds of a span as a number to compute with.
+#[inline]
+pub(super) fn ps(span: Span) -> f64 {
+    span.as_ps() as f64
+}
+
+/// A parameter that is a part: above 0 and at most 1.
+pub(super) fn check_part(key: &'static str, value: f64, example: &str) -> Result<(), SchemeError> {
+    if value > 0.0 && value <= 1.0 {
+        return Ok(());
+    }
+    let message = format!("{value} is not above 0 and at most 1");
+    Err(SchemeError::new(
+        key,
+        message,
+        format!("write e.g. {example}"),
+    ))
+}
+
+/// A parameter that is a span of at least a nanosecond.
+pub(super) fn check_span(key: &'static str, span: Span, example: &str) -> Result<(), SchemeError> {
+    if span >= Span::from_ns(1) {
+        return Ok(());
+    }
+    let message = format!("{span} is less than a nanosecond");
+    Err(SchemeError::new(
+        key,
+        message,
+        format!("write e.g. \"{example}\""),
+    ))
+}
+
+/// A parameter that is an amount of data above zero.
+pub(super) fn check_bytes(
+    key: &'static str,
+    bytes: Bytes,
+    example: &str,
+) -> Result<(), SchemeError> {
+    if bytes > Bytes::ZERO {
+        return Ok(());
+    }
+    let message = "0 B is nothing";
+    Err(SchemeError::new(
+        key,
+        message,
+        format!("write e.g. \"{example}\""),
+    ))
+}
+
+/// A parameter that is a number above a bound, at most another one.
+pub(super) fn check_number(
+    key: &'static str,
+    value: f64,
+    above: f64,
+    most: f64,
+    example: &str,
+) -> Result<(), SchemeError> {
+    if value > above && value <= most {
+        return Ok(());
+    }
+    let message = format!("{value} is not above {above} and at most {most}");
+    Err(SchemeError::new(
+        key,
+        message,
+        format!("write e.g. {example}"),
+    ))
+}
+
+/// What tests of schemes have in common: a fabric of two hosts at 100 Gbit/s with packets of 1,000 bytes.
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+    use silvan_core::{HostId, Rate, Sl};
+
+    use super::*;
+    use crate::hooks::{Ack, Hop, SourceControl};
+    use crate::schemes::{Scheme, Setup};
+
+    /// Wire time of a packet: no headers, so that the link carries 1,000 bytes in 80 ns.
+    pub const PACKET: Span = Span::from_ns(80);
+
+    pub fn setup() -> Setup<'static> {
+        Setup {
+            ports: &[None, None],
+            data_vls: 1,
+            hosts: 2,
+            link_rate: Rate::from_bits_per_sec(100_000_000_000).unwrap(),
+            mtu: 1_000,
+            seed: 1,
+        }
+    }
+
+    pub fn flow() -> Flow {
+        Flow {
+            source: HostId::new(0),
+            destination: HostId::new(1),
+            sl: Sl::ZERO,
+        }
+    }
+
+    pub fn at(us: u64) -> Time {
+        Time::ZERO + Span::from_us(us)
+    }
+
+    /// Sends a packet and acknowledges it after `rtt`.
+    pub fn round(source: &mut impl SourceControl, sent: Time, rtt: Span, becn: bool, hops: &[Hop]) {
+        source.on_send(sent, flow(), PACKET, 1_000);
+        let ack = Ack {
+            bytes: 1_000,
+            becn,
+            sent,
+            hops,
+        };
+        source.on_ack(sent + rtt, flow(), ack);
+    }
+
+    /// Each of these parameters is refused, at this key.
+    pub fn are_refused<S: Scheme>(cases: impl IntoIterator<Item = (S, &'static str)>) {
+        for (case, key) in cases {
+            assert_eq!(case.check().unwrap_err().key.to_string(), key, "{case:?}");
+        }
+        assert_eq!(S::default().check(), Ok(()));
+    }
+
+    /// What a scheme with windows does with its window, whatever its size: packets start while less is in flight,
+    /// none does from there on, and the acknowledgement that opens it says so.
+    pub fn window_is_kept(source: &mut impl SourceControl) -> u64 {
+        let mut sent = 0;
+        let mut now = Time::ZERO;
+        while source.release(now, flow()) != Time::MAX {
+            source.on_send(now, flow(), PACKET, 1_000);
+            sent += 1;
+            now += PACKET;
+            assert!(sent < 100_000, "no window at all");
+        }
+        // After 12 us, the shortest round trip that a scheme takes for granted.
+        let after = now + Span::from_ns(1);
+        let ack = Ack {
+            bytes: 1_000,
+            becn: false,
+            sent: after.saturating_sub(Span::from_us(12)),
+            hops: &[],
+        };
+        assert!(source.on_ack(after, flow(), ack));
+        assert!(source.release(after, flow()) <= after + PACKET);
+        sent
+    }
+
+    #[test]
+    fn a_pace_is_the_wire_time_over_the_part() {
+        assert_eq!(paced(at(1), PACKET, 0.25), at(1) + Span::from_ns(320));
+        assert_eq!(paced(at(1), PACKET, 1.0), at(1));
+    }
+
+    #[test]
+    fn the_fullest_packet_says_what_a_link_carries() {
+        let mut senders = Senders::<u8>::new(2);
+        for payload in [10, 1_000, 20] {
+            senders.sending(flow(), PACKET, payload, |_, _| 7);
+        }
+        assert_eq!(senders.payload_rate(flow()), 1_000.0 / 80_000.0);
+        assert_eq!(senders.get(flow()), Some(&7));
+    }
+}

@@ -1,0 +1,309 @@
+//! Swift (G. Kumar et al., "Swift: delay is simple and effective for congestion control in the datacenter", SIGCOMM
+//! 2020, algorithm 1).
+//!
+//! A window in packets follows the round trip: below the target it grows by `additive-increase` packets in a round
+//! trip, above it falls in proportion to the excess, once in a round trip. The target grows with the switches on the
+//! path and as the window becomes small (section 3.1). A window below one packet is a pace.
+//!
+//! The fabric's delay alone is controlled: what a packet waits for at the receiver's sink is part of it. Losses and
+//! their timeouts do not exist here.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{HostId, Span, Time};
+
+use super::flows::{Senders, check_number, check_part, check_span, ps};
+use super::hpcc::Stamping;
+use crate::hooks::{Ack, Flow, FlowLimit, Settings, SourceControl};
+use crate::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
+
+/// Swift; what the paper states is the default: a base target of 25 us, beta 0.8, max_mdf 0.5.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Swift {
+    /// Target of the round trip, without what follows.
+    #[schemars(with = "quantity::SpanText")]
+    pub base_target: Span,
+    /// Added to it for each switch on the path (h-bar).
+    #[schemars(with = "quantity::SpanText")]
+    pub hop_target: Span,
+    /// Most that is added to it for a small window (fs_range).
+    #[schemars(with = "quantity::SpanText")]
+    pub flow_range: Span,
+    /// Window from which on nothing is added, in packets (fs_max_cwnd).
+    pub flow_max_window: f64,
+    /// Window up to which `flow-range` is added, in packets (fs_min_cwnd).
+    pub flow_min_window: f64,
+    /// Packets that the window grows by in a round trip (ai).
+    pub additive_increase: f64,
+    /// Part of the excess by which the window falls (beta).
+    pub beta: f64,
+    /// Largest part of the window that is lost at once (max_mdf).
+    pub max_decrease: f64,
+    /// Smallest window, in packets.
+    pub min_window: f64,
+    /// Largest window, in packets; the first one.
+    pub max_window: f64,
+}
+
+impl Default for Swift {
+    fn default() -> Self {
+        Self {
+            base_target: Span::from_us(25),
+            hop_target: Span::from_us(1),
+            flow_range: Span::from_us(40),
+            flow_max_window: 100.0,
+            flow_min_window: 0.1,
+            additive_increase: 1.0,
+            beta: 0.8,
+            max_decrease: 0.5,
+            min_window: 0.001,
+            max_window: 256.0,
+        }
+    }
+}
+
+impl Scheme for Swift {
+    type Switch = Stamping;
+    type Source = Windows;
+
+    const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
+
+    fn check(&self) -> Result<(), SchemeError> {
+        check_span("base-target", self.base_target, "25 us")?;
+        check_part("beta", self.beta, "0.8")?;
+        check_part("max-decrease", self.max_decrease, "0.5")?;
+        check_number("additive-increase", self.additive_increase, 0.0, 1e3, "1")?;
+        check_number("min-window", self.min_window, 0.0, 1.0, "0.001")?;
+        check_number("max-window", self.max_window, self.min_window, 1e6, "256")?;
+        check_number("flow-min-window", self.flow_min_window, 0.0, 1e6, "0.1")?;
+        let least = self.flow_min_window;
+        check_number("flow-max-window", self.flow_max_window, least, 1e6, "100")
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> Result<(Stamping, Windows), SchemeError> {
+        let range = ps(self.flow_range);
+        let alpha = range
+            / (1.0 / self.flow_min_window.sqrt() - 1.0 / self.flow_max_window.sqrt());
+        let windows = Windows {
+            base_target: ps(self.base_target),
+            hop_target: ps(self.hop_target),
+            range,
+            alpha,
+            offset: -alpha / self.flow_max_window.sqrt(),
+            additive: self.additive_increase,
+            beta: self.beta,
+            least_kept: 1.0 - self.max_decrease,
+            min: self.min_window,
+            max: self.max_window,
+            mtu: f64::from(setup.mtu),
+            senders: Senders::new(setup.hosts),
+        };
+        Ok((Stamping, windows))
+    }
+}
+
+/// A flow.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// In packets.
+    window: f64,
+    /// Payload in bytes.
+    in_flight: u64,
+    decreased: Time,
+    /// The last round trip, in picoseconds.
+    rtt: f64,
+    /// When the next packet may start, for a window below one packet.
+    next: Time,
+}
+
+/// The hosts. Delays are picoseconds.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    base_target: f64,
+    hop_target: f64,
+    range: f64,
+    alpha: f64,
+    offset: f64,
+    additive: f64,
+    beta: f64,
+    least_kept: f64,
+    min: f64,
+    max: f64,
+    mtu: f64,
+    senders: Senders<State>,
+}
+
+impl Windows {
+    /// The window of a flow that has sent something, in packets of MTU size.
+    pub fn window(&self, flow: Flow) -> Option<f64> {
+        self.senders.get(flow).map(|state| state.window)
+    }
+
+    /// TargetDelay (section 3.1): for a path of so many switches and a window.
+    fn target(&self, switches: usize, window: f64) -> f64 {
+        let by_flow = (self.alpha / window.sqrt() + self.offset).clamp(0.0, self.range);
+        self.base_target + self.hop_target * switches as f64 + by_flow
+    }
+
+    /// Whether the window lets another packet of MTU size start.
+    fn is_open(&self, state: &State) -> bool {
+        state.in_flight == 0 || state.in_flight as f64 + self.mtu <= state.window * self.mtu
+    }
+}
+
+impl SourceControl for Windows {
+    fn needs_ack(&self) -> bool {
+        true
+    }
+
+    fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
+        self.senders.limits(host.index(), |link, state| {
+            // Before the first round trip nothing is known.
+            let rtt = if state.rtt > 0.0 { state.rtt } else { self.mtu / link };
+            state.window * self.mtu / rtt
+        })
+    }
+
+    #[inline]
+    fn release(&mut self, now: Time, flow: Flow) -> Time {
+        match self.senders.get(flow) {
+            None => now,
+            Some(state) if self.is_open(state) => state.next,
+            Some(_) => Time::MAX,
+        }
+    }
+
+    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
+        let first = self.max;
+        let (_, state) = self.senders.sending(flow, wire_time, payload, |_, _| State {
+            window: first,
+            ..State::default()
+        });
+        state.in_flight += u64::from(payload);
+        if state.window < 1.0 {
+            let gap = Span::from_ps((state.rtt / state.window).round() as u64);
+            state.next = now.saturating_add(gap);
+        }
+    }
+
+    fn on_ack(&mut self, now: Time, flow: Flow, ack: Ack<'_>) -> bool {
+        let Some(&(mut state)) = self.senders.get(flow) else {
+            return false;
+        };
+        let before = (self.is_open(&state), state.next);
+        state.in_flight = state.in_flight.saturating_sub(u64::from(ack.bytes));
+        state.rtt = ps(now.since(ack.sent));
+        let target = self.target(ack.hops.len(), state.window);
+        if state.rtt < target {
+            let packets = f64::from(ack.bytes) / self.mtu;
+            state.window += self.additive * packets / state.window.max(1.0);
+        } else if ps(now.since(state.decreased)) >= state.rtt {
+            let kept = 1.0 - self.beta * (state.rtt - target) / state.rtt;
+            state.window *= kept.max(self.least_kept);
+            state.decreased = now;
+        }
+        state.window = state.window.clamp(self.min, self.max);
+        if state.window >= 1.0 {
+            state.next = Time::ZERO;
+        }
+        let sooner = self.is_open(&state) && (!before.0 || state.next < before.1);
+        if let Some(place) = self.senders.get_mut(flow) {
+            *place = state;
+        }
+        sooner
+    }
+}
+
+impl Settings for Windows {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+    use super::super::flows::tests::{are_refused, at, flow, round, setup, window_is_kept};
+    use super::*;
+
+    fn windows() -> Windows {
+        Swift::default().build(&setup()).unwrap().1
+    }
+
+    fn is(found: f64, expected: f64) {
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} is not {expected}");
+    }
+
+    /// Section 3.1: all of the range at the smallest window of the scale, nothing at the largest, and in between
+    /// linear in the inverse root of the window.
+    #[test]
+    fn the_target_grows_with_switches_and_small_windows() {
+        let source = windows();
+        for (switches, window, us) in [(0, 100.0, 25.0), (5, 1_000.0, 30.0), (2, 0.1, 67.0), (0, 0.01, 65.0)] {
+            is(source.target(switches, window), us * 1e6);
+        }
+        // 1 / sqrt(w) half-way between 1 / sqrt(0.1) and 1 / sqrt(100).
+        let middle = f64::powi(2.0 / (0.1f64.powf(-0.5) + 0.1), 2);
+        is(source.target(0, middle), 45e6);
+    }
+
+    #[test]
+    fn the_first_window_is_the_largest() {
+        assert_eq!(window_is_kept(&mut windows()), 256);
+    }
+
+    /// Algorithm 1: one packet for a window's worth of acknowledgements; a decrease in proportion to the excess, at most
+    /// by half, once in a round trip.
+    #[test]
+    fn windows_follow_algorithm_1() {
+        let mut source = windows();
+        // 100 us, four times the target and more: half of the window is left.
+        round(&mut source, at(0), Span::from_us(1_000), false, &[]);
+        is(source.window(flow()).unwrap(), 128.0);
+        // Sent before, so it must not count again.
+        round(&mut source, at(1), Span::from_us(1_001), false, &[]);
+        is(source.window(flow()).unwrap(), 128.0);
+        // 40 us is 15 us too long.
+        round(&mut source, at(2_000), Span::from_us(40), false, &[]);
+        is(source.window(flow()).unwrap(), 128.0 * (1.0 - 0.8 * 15.0 / 40.0));
+        let before = source.window(flow()).unwrap();
+        round(&mut source, at(3_000), Span::from_us(10), false, &[]);
+        is(source.window(flow()).unwrap(), before + 1.0 / before);
+    }
+
+    /// Below one packet the window is a pace: a packet in each `rtt / window`.
+    #[test]
+    fn a_window_below_a_packet_is_a_pace() {
+        let mut source = windows();
+        let mut now = at(0);
+        while source.window(flow()).is_none_or(|window| window > 0.3) {
+            round(&mut source, now, Span::from_us(200), false, &[]);
+            now += Span::from_us(200);
+        }
+        let window = source.window(flow()).unwrap();
+        source.on_send(now, flow(), Span::from_ns(80), 1_000);
+        let ack = Ack { bytes: 1_000, becn: false, sent: now, hops: &[] };
+        source.on_ack(now + Span::from_us(200), flow(), ack);
+        let release = source.release(now, flow());
+        assert!((ps(release.since(now)) - 200e6 / window).abs() < 1.0);
+        // A few short round trips, and the window is a packet again: nothing holds the flow back.
+        for _ in 0..9 {
+            round(&mut source, now, Span::from_us(20), false, &[]);
+        }
+        assert!(source.window(flow()).unwrap() > 1.0);
+        assert!(source.release(now, flow()) <= now);
+    }
+
+    #[test]
+    fn impossible_parameters_are_refused() {
+        let base = Swift::default;
+        are_refused([
+            (Swift { base_target: Span::ZERO, ..base() }, "base-target"),
+            (Swift { beta: 0.0, ..base() }, "beta"),
+            (Swift { max_decrease: 1.1, ..base() }, "max-decrease"),
+            (Swift { additive_increase: 0.0, ..base() }, "additive-increase"),
+            (Swift { min_window: 2.0, ..base() }, "min-window"),
+            (Swift { max_window: 0.0001, ..base() }, "max-window"),
+            (Swift { flow_min_window: 0.0, ..base() }, "flow-min-window"),
+            (Swift { flow_max_window: 0.05, ..base() }, "flow-max-window"),
+        ]);
+    }
+}

@@ -1,0 +1,357 @@
+//! TIMELY (R. Mittal et al., "TIMELY: RTT-based congestion control for the datacenter", SIGCOMM 2015, algorithm 1),
+//! and the patched TIMELY of Y. Zhu et al., "ECN or delay: lessons learnt from analysis of DCQCN and TIMELY",
+//! CoNEXT 2016 (algorithm 2).
+//!
+//! A sender measures the round trip of each segment and sets the flow's rate by how it changes. Below T_low the rate
+//! rises, above T_high it falls in any case. In between it follows the gradient: TIMELY has no one point where it
+//! stays. The patched one lets the distance from T_low count instead of the gradient alone, so that `n` flows come
+//! to equal rates, and to a round trip of `T_low (1 + n delta / (beta C))`.
+//!
+//! The round trip is that of the segment's last packet, without the time of that packet on the sender's link. The
+//! packets of a segment are paced, not sent as one burst.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Bytes, HostId, Rate, Span, Time};
+
+use super::flows::{Senders, check_bytes, check_number, check_part, check_span, paced, ps};
+use crate::hooks::{Ack, Flow, FlowLimit, NoControl, Settings, SourceControl};
+use crate::schemes::{DataPlane, Defaults, Scheme, SchemeError, Setup, quantity};
+
+/// TIMELY; the defaults are those that its authors recommend for 10 Gbit/s, as Zhu et al. 2016 give them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Timely {
+    /// Whether it is the patched one of Zhu et al. 2016.
+    pub patched: bool,
+    /// Round trip below which the rate always rises (T_low).
+    #[schemars(with = "quantity::SpanText")]
+    pub t_low: Span,
+    /// Round trip above which the rate always falls (T_high).
+    #[schemars(with = "quantity::SpanText")]
+    pub t_high: Span,
+    /// Round trip that the gradient is related to (minRTT).
+    #[schemars(with = "quantity::SpanText")]
+    pub min_rtt: Span,
+    /// Step of additive increase (delta).
+    #[schemars(with = "quantity::RateText")]
+    pub delta: Rate,
+    /// Weight of the newest difference of two round trips (alpha).
+    pub alpha: f64,
+    /// Factor of a decrease (beta); by default 0.8, or 0.008 if it is patched.
+    pub beta: Option<f64>,
+    /// Payload between two measurements (Seg).
+    #[schemars(with = "quantity::BytesText")]
+    pub segment: Bytes,
+    /// Segments in a row without a rising round trip from which on the step is five times as large (N).
+    pub hyper_after: u32,
+    /// Smallest rate of a flow. The sources have none; a steep gradient would never let a flow recover.
+    #[schemars(with = "quantity::RateText")]
+    pub min_rate: Rate,
+}
+
+/// A rate that is in the source.
+const TEN_MBIT: Rate = match Rate::from_bits_per_sec(10_000_000) {
+    Some(rate) => rate,
+    None => unreachable!(),
+};
+
+impl Default for Timely {
+    fn default() -> Self {
+        Self {
+            patched: false,
+            t_low: Span::from_us(50),
+            t_high: Span::from_us(500),
+            min_rtt: Span::from_us(20),
+            delta: TEN_MBIT,
+            alpha: 0.875,
+            beta: None,
+            segment: Bytes::from_bytes(16_000),
+            hyper_after: 5,
+            min_rate: TEN_MBIT,
+        }
+    }
+}
+
+impl Timely {
+    fn beta(&self) -> f64 {
+        self.beta.unwrap_or(if self.patched { 0.008 } else { 0.8 })
+    }
+}
+
+impl Scheme for Timely {
+    type Switch = NoControl;
+    type Source = Rates;
+
+    const DEFAULTS: Defaults = Defaults::ACK_PER_PACKET;
+
+    fn fill_in(&mut self, _: &DataPlane) {
+        self.beta = Some(self.beta());
+    }
+
+    fn check(&self) -> Result<(), SchemeError> {
+        check_span("t-low", self.t_low, "50 us")?;
+        check_span("min-rtt", self.min_rtt, "20 us")?;
+        if self.t_high <= self.t_low {
+            let message = format!("{} is not above t-low, {}", self.t_high, self.t_low);
+            return Err(SchemeError::new("t-high", message, "write e.g. \"500 us\""));
+        }
+        check_part("alpha", self.alpha, "0.875")?;
+        check_part("beta", self.beta(), "0.8")?;
+        check_bytes("segment", self.segment, "16 kB")?;
+        check_number("hyper-after", f64::from(self.hyper_after), 0.0, 1e6, "5")
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> Result<(NoControl, Rates), SchemeError> {
+        let rates = Rates {
+            patched: self.patched,
+            t_low: ps(self.t_low),
+            t_high: ps(self.t_high),
+            min_rtt: ps(self.min_rtt),
+            delta: bytes_per_ps(self.delta),
+            alpha: self.alpha,
+            beta: self.beta(),
+            segment: self.segment.as_u64(),
+            hyper_after: self.hyper_after,
+            min_rate: bytes_per_ps(self.min_rate),
+            senders: Senders::new(setup.hosts),
+        };
+        Ok((NoControl, rates))
+    }
+}
+
+fn bytes_per_ps(rate: Rate) -> f64 {
+    rate.bits_per_sec() as f64 / 8e12
+}
+
+/// A flow. Rates are bytes of payload in a picosecond.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    rate: f64,
+    in_flight: u64,
+    /// Payload acknowledged since the last measurement.
+    acknowledged: u64,
+    /// The last round trip, 0 before the first, and the smoothed difference, in picoseconds.
+    rtt: f64,
+    difference: f64,
+    /// Segments in a row whose gradient was not positive.
+    falling: u32,
+    next: Time,
+}
+
+/// The hosts.
+#[derive(Clone, Debug)]
+pub struct Rates {
+    patched: bool,
+    t_low: f64,
+    t_high: f64,
+    min_rtt: f64,
+    delta: f64,
+    alpha: f64,
+    beta: f64,
+    segment: u64,
+    hyper_after: u32,
+    min_rate: f64,
+    senders: Senders<State>,
+}
+
+/// Steps of the additive increase after several segments without a rising round trip (section 4.3).
+const HYPER_STEPS: f64 = 5.0;
+
+impl Rates {
+    /// The rate of a flow that has sent something, in bytes of payload in a picosecond.
+    pub fn rate(&self, flow: Flow) -> Option<f64> {
+        self.senders.get(flow).map(|state| state.rate)
+    }
+
+    /// A measurement of a segment's round trip.
+    fn measured(&self, state: &mut State, rtt: f64, link: f64) {
+        if state.rtt > 0.0 {
+            let newest = rtt - state.rtt;
+            state.difference = (1.0 - self.alpha) * state.difference + self.alpha * newest;
+        }
+        state.rtt = rtt;
+        let gradient = state.difference / self.min_rtt;
+        let rate = if rtt < self.t_low {
+            state.falling = 0;
+            state.rate + self.delta
+        } else if rtt > self.t_high {
+            state.falling = 0;
+            state.rate * (1.0 - self.beta * (1.0 - self.t_high / rtt))
+        } else if self.patched {
+            // Between a quarter of minRTT down and up in a round trip, both parts count.
+            let weight = (2.0 * gradient + 0.5).clamp(0.0, 1.0);
+            let error = (rtt - self.t_low) / self.t_low;
+            self.delta * (1.0 - weight) + state.rate * (1.0 - self.beta * weight * error)
+        } else if gradient <= 0.0 {
+            state.falling += 1;
+            let hyper = state.falling >= self.hyper_after;
+            state.rate + if hyper { HYPER_STEPS } else { 1.0 } * self.delta
+        } else {
+            state.falling = 0;
+            state.rate * (1.0 - self.beta * gradient)
+        };
+        state.rate = rate.max(self.min_rate).min(link);
+    }
+}
+
+impl SourceControl for Rates {
+    fn needs_ack(&self) -> bool {
+        true
+    }
+
+    fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
+        self.senders.limits(host.index(), |_, state| state.rate)
+    }
+
+    #[inline]
+    fn release(&mut self, now: Time, flow: Flow) -> Time {
+        self.senders.get(flow).map_or(now, |state| state.next)
+    }
+
+    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
+        let (link, state) = self.senders.sending(flow, wire_time, payload, |link, others| {
+            // A new flow starts at its share of the link, by the flows that are active (section 4.2).
+            let is_active = |(_, state): &(u32, &State)| state.in_flight > 0;
+            let active = others.iter().filter(is_active).count();
+            State {
+                rate: link / (active + 1) as f64,
+                ..State::default()
+            }
+        });
+        state.in_flight += u64::from(payload);
+        state.next = paced(now, wire_time, state.rate / link);
+    }
+
+    fn on_ack(&mut self, now: Time, flow: Flow, ack: Ack<'_>) -> bool {
+        let link = self.senders.payload_rate(flow);
+        let Some(&(mut state)) = self.senders.get(flow) else {
+            return false;
+        };
+        let bytes = u64::from(ack.bytes);
+        state.in_flight = state.in_flight.saturating_sub(bytes);
+        state.acknowledged += bytes;
+        if state.acknowledged >= self.segment {
+            state.acknowledged = 0;
+            let rtt = ps(now.since(ack.sent)) - bytes as f64 / link;
+            self.measured(&mut state, rtt, link);
+        }
+        if let Some(place) = self.senders.get_mut(flow) {
+            *place = state;
+        }
+        // The gap that runs is not changed.
+        false
+    }
+}
+
+impl Settings for Rates {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+    use super::super::flows::tests::{PACKET, are_refused, at, flow, round, setup};
+    use super::*;
+
+    /// What the link carries in a picosecond, and delta in the same unit.
+    const LINK: f64 = 1_000.0 / 80_000.0;
+    const DELTA: f64 = 10e6 / 8e12;
+
+    fn rates(timely: Timely) -> Rates {
+        let timely = Timely { segment: Bytes::from_bytes(1_000), ..timely };
+        timely.build(&setup()).unwrap().1
+    }
+
+    /// Measures a round trip of so many microseconds, to which the packet's own time on the link is added.
+    fn measure(source: &mut Rates, us: u64) -> f64 {
+        round(source, at(0), Span::from_us(us) + PACKET, false, &[]);
+        source.rate(flow()).unwrap()
+    }
+
+    fn is(found: f64, expected: f64) {
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} is not {expected}");
+    }
+
+    /// Algorithm 1 of Mittal et al. by hand: T_high, then the gradient, then T_low.
+    #[test]
+    fn rates_follow_the_round_trip() {
+        let mut source = rates(Timely::default());
+        is(measure(&mut source, 1_000), LINK * (1.0 - 0.8 * 0.5));
+        let mut expected = LINK * 0.6;
+        // 1,000 us to 100 us: falling. To 110 us: the smoothed difference is still negative. Then it is not.
+        let mut difference = 0.875 * -900.0;
+        is(measure(&mut source, 100), expected + DELTA);
+        expected += DELTA;
+        difference = 0.125 * difference + 0.875 * 10.0;
+        assert!(difference < 0.0);
+        is(measure(&mut source, 110), expected + DELTA);
+        difference = 0.125 * difference + 0.875 * 10.0;
+        difference = 0.125 * difference + 0.875 * 10.0;
+        measure(&mut source, 120);
+        let before = source.rate(flow()).unwrap();
+        is(measure(&mut source, 130), before * (1.0 - 0.8 * difference / 20.0));
+        let before = source.rate(flow()).unwrap();
+        is(measure(&mut source, 10), before + DELTA);
+    }
+
+    #[test]
+    fn the_fifth_segment_without_a_rise_takes_five_steps() {
+        let mut source = rates(Timely::default());
+        measure(&mut source, 1_000);
+        let mut expected = source.rate(flow()).unwrap();
+        for segment in 1..=6 {
+            expected += if segment < 5 { DELTA } else { 5.0 * DELTA };
+            is(measure(&mut source, 100), expected);
+        }
+    }
+
+    /// Zhu et al., algorithm 2: at gradient 0 both parts have half their weight, so that the rate stays where
+    /// delta = beta rate (rtt - T_low) / T_low.
+    #[test]
+    fn the_patched_one_has_a_point_where_it_stays() {
+        let patched = Timely { patched: true, ..Timely::default() };
+        let mut source = rates(patched);
+        measure(&mut source, 1_000);
+        // So many equal round trips that the gradient is none.
+        (0..30).for_each(|_| {
+            measure(&mut source, 100);
+        });
+        let before = source.rate(flow()).unwrap();
+        is(measure(&mut source, 100), before * (1.0 - 0.008 * 0.5) + DELTA / 2.0);
+        (0..20_000).for_each(|_| {
+            measure(&mut source, 100);
+        });
+        is(source.rate(flow()).unwrap(), DELTA / 0.008);
+    }
+
+    #[test]
+    fn a_new_flow_starts_at_its_share_and_none_falls_below_the_smallest_rate() {
+        let mut source = rates(Timely::default());
+        source.on_send(Time::ZERO, flow(), PACKET, 1_000);
+        let second = Flow { destination: HostId::new(0), ..flow() };
+        source.on_send(Time::ZERO, second, PACKET, 1_000);
+        is(source.rate(second).unwrap(), LINK / 2.0);
+        // The packet that waits 80 ns at half the rate lets the next one start after 160.
+        assert_eq!(source.release(Time::ZERO, second), Time::ZERO + PACKET * 2);
+        for us in [100, 5_000, 50_000, 500_000] {
+            (0..9).for_each(|_| {
+                measure(&mut source, us);
+            });
+        }
+        is(source.rate(flow()).unwrap(), 10e6 / 8e12);
+    }
+
+    #[test]
+    fn impossible_parameters_are_refused() {
+        let base = Timely::default;
+        are_refused([
+            (Timely { t_low: Span::ZERO, ..base() }, "t-low"),
+            (Timely { t_high: base().t_low, ..base() }, "t-high"),
+            (Timely { min_rtt: Span::ZERO, ..base() }, "min-rtt"),
+            (Timely { alpha: 1.5, ..base() }, "alpha"),
+            (Timely { beta: Some(0.0), ..base() }, "beta"),
+            (Timely { segment: Bytes::ZERO, ..base() }, "segment"),
+            (Timely { hyper_after: 0, ..base() }, "hyper-after"),
+        ]);
+    }
+}
