@@ -73,6 +73,9 @@ def mention(module: str | None, kind: str, name: str) -> re.Pattern[str]:
         rf"\b(?:SchemeName|AnySwitch|AnySource)::{kind}\b",
         rf"\bcontrol\.{name}\b",
     ]
+    # HPC Challenge has modules and keys of the same name as a scheme.
+    if name == "hpcc":
+        return re.compile("|".join([*patterns, r"\bschemes::hpcc\b"]))
     if module is not None:
         patterns += [rf"\b{module}::", rf"\bparameters(?:\(\))?\.{module}\b"]
     # These are words of the language, too.

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Span, Time};
 
 use super::flows::{Senders, check_bytes, check_part, check_span, paced, ps};
-use crate::hooks::{Ack, Flow, FlowLimit, Hop, PortVl, Settings, SourceControl, SwitchControl};
+use super::stamping::Stamping;
+use crate::hooks::{Ack, Flow, FlowLimit, Hop, PortVl, Settings, SourceControl};
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
 
 /// HPCC; the defaults are those of the paper (section 5.1).
@@ -68,23 +69,6 @@ impl Scheme for Hpcc {
         Ok((Stamping, windows))
     }
 }
-
-/// The switches: all stamp all packets.
-#[derive(Clone, Copy, Debug)]
-pub struct Stamping;
-
-impl SwitchControl for Stamping {
-    fn needs_stamps(&self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn stamps(&mut self, _: Time, _: PortVl) -> bool {
-        true
-    }
-}
-
-impl Settings for Stamping {}
 
 /// What the last acknowledgement said of one link of a path.
 #[derive(Clone, Copy, Debug)]

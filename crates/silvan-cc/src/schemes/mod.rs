@@ -26,6 +26,7 @@ mod red;
 #[macro_use]
 mod register;
 mod scheme;
+mod stamping;
 
 use silvan_core::document::KeyPath;
 pub use silvan_core::schema as quantity;
@@ -89,7 +90,7 @@ register! {
         pft::Pft = "pft", "Throttling by the host's own credits, without notifications (pft2021).";
         dcqcn::Dcqcn = "dcqcn", "DCQCN: marks at random by queue length, rates at the hosts (Zhu et al. 2015).";
         timely::Timely = "timely", "TIMELY: rates by the gradient of the round trip (Mittal et al. 2015).";
-        hpcc::Hpcc = "hpcc", "HPCC: windows by the load that each switch stamps into packets (Li et al. 2019).";
+        hpcc::Hpcc = "hpcc", "HPCC: windows by the load that each switch writes into packets (Li et al. 2019).";
         swift::Swift = "swift", "Swift: windows by the delay of the round trip (Kumar et al. 2020).";
         nscc::Nscc = "nscc", "NSCC of Ultra Ethernet: windows by marks and delay (UE Specification 1.0).";
         half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";

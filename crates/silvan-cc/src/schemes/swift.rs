@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use silvan_core::{HostId, Span, Time};
 
 use super::flows::{Senders, check_number, check_part, check_span, ps};
-use super::hpcc::Stamping;
+use super::stamping::Stamping;
 use crate::hooks::{Ack, Flow, FlowLimit, Settings, SourceControl};
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup, quantity};
 

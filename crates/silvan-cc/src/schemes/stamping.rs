@@ -1,0 +1,22 @@
+//! Switches that write telemetry into all packets.
+
+use silvan_core::Time;
+
+use crate::hooks::{PortVl, Settings, SwitchControl};
+
+/// The switches: all stamp all packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Stamping;
+
+impl SwitchControl for Stamping {
+    fn needs_stamps(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn stamps(&mut self, _: Time, _: PortVl) -> bool {
+        true
+    }
+}
+
+impl Settings for Stamping {}
