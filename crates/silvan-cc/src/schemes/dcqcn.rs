@@ -15,9 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use silvan_core::{Bytes, HostId, Rate, Span, Time};
 
-use crate::flow_table::FlowTable;
 use super::flows::{check_bytes, check_part, check_span};
 use super::red::RedMarker;
+use crate::flow_table::FlowTable;
 use crate::hooks::{Feedback, Flow, FlowLimit, Settings, SourceControl};
 use crate::schemes::quantity;
 use crate::schemes::{Defaults, Scheme, SchemeError, Setup};

@@ -265,7 +265,13 @@ mod tests {
     fn the_window_follows_algorithm_1() {
         let mut source = windows();
         let full = 162_500.0;
-        round(&mut source, at(0), Span::from_us(13), false, &[hop(5, 0, 0)]);
+        round(
+            &mut source,
+            at(0),
+            Span::from_us(13),
+            false,
+            &[hop(5, 0, 0)],
+        );
         assert_eq!(source.window(flow()), Some(full));
         // In 13 us the link sent all that it can, with half a base round trip's worth in its queue at both ends.
         let busy = hop(18, 81_250, 162_500);
@@ -281,8 +287,18 @@ mod tests {
         let mut expected = second;
         for number in 0..6 {
             let idle = hop(44 + 13 * number, 0, 325_000 + 81_250 * (number + 1));
-            round(&mut source, at(39 + 13 * number), Span::from_us(13), false, &[idle]);
-            expected = if number < 5 { expected + 80.0 } else { (expected * 1.9 + 80.0).min(full) };
+            round(
+                &mut source,
+                at(39 + 13 * number),
+                Span::from_us(13),
+                false,
+                &[idle],
+            );
+            expected = if number < 5 {
+                expected + 80.0
+            } else {
+                (expected * 1.9 + 80.0).min(full)
+            };
             let window = source.window(flow()).unwrap();
             assert!((window - expected).abs() < 1e-6, "{number}: {window}");
         }
@@ -291,13 +307,34 @@ mod tests {
     #[test]
     fn a_path_that_has_changed_is_measured_from_its_second_packet_on() {
         let mut source = windows();
-        round(&mut source, at(0), Span::from_us(13), false, &[hop(5, 0, 0)]);
-        let other = Hop { output: PortVl(4), ..hop(18, 1 << 20, 1 << 20) };
+        round(
+            &mut source,
+            at(0),
+            Span::from_us(13),
+            false,
+            &[hop(5, 0, 0)],
+        );
+        let other = Hop {
+            output: PortVl(4),
+            ..hop(18, 1 << 20, 1 << 20)
+        };
         round(&mut source, at(13), Span::from_us(13), false, &[other]);
         assert_eq!(source.window(flow()), Some(162_500.0));
         // A longer path, and an acknowledgement that another one has overtaken.
-        round(&mut source, at(26), Span::from_us(13), false, &[hop(30, 0, 0), other]);
-        round(&mut source, at(26), Span::from_us(13), false, &[hop(29, 0, 0), other]);
+        round(
+            &mut source,
+            at(26),
+            Span::from_us(13),
+            false,
+            &[hop(30, 0, 0), other],
+        );
+        round(
+            &mut source,
+            at(26),
+            Span::from_us(13),
+            false,
+            &[hop(29, 0, 0), other],
+        );
         assert_eq!(source.window(flow()), Some(162_500.0));
     }
 
@@ -306,9 +343,27 @@ mod tests {
         let base = Hpcc::default;
         are_refused([
             (Hpcc { eta: 0.0, ..base() }, "eta"),
-            (Hpcc { eta: f64::NAN, ..base() }, "eta"),
-            (Hpcc { additive_increase: Bytes::ZERO, ..base() }, "additive-increase"),
-            (Hpcc { base_rtt: Span::ZERO, ..base() }, "base-rtt"),
+            (
+                Hpcc {
+                    eta: f64::NAN,
+                    ..base()
+                },
+                "eta",
+            ),
+            (
+                Hpcc {
+                    additive_increase: Bytes::ZERO,
+                    ..base()
+                },
+                "additive-increase",
+            ),
+            (
+                Hpcc {
+                    base_rtt: Span::ZERO,
+                    ..base()
+                },
+                "base-rtt",
+            ),
         ]);
     }
 }

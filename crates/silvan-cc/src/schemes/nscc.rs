@@ -228,7 +228,15 @@ impl Windows {
     }
 
     /// One acknowledgement of so many bytes.
-    fn acknowledged(&self, state: &mut State, now: Time, bytes: f64, delay: f64, marked: bool, scale: Scale) {
+    fn acknowledged(
+        &self,
+        state: &mut State,
+        now: Time,
+        bytes: f64,
+        delay: f64,
+        marked: bool,
+        scale: Scale,
+    ) {
         if self.quick_adapt && self.adapts(state, now, delay, marked, scale) {
             return;
         }
@@ -305,12 +313,14 @@ impl SourceControl for Windows {
 
     fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
         let base_rtt = self.base_rtt;
-        let (_, state) = self.senders.sending(flow, wire_time, payload, |link, _| State {
-            window: LARGEST * link * base_rtt,
-            base_rtt,
-            adjusted: now,
-            ..State::default()
-        });
+        let (_, state) = self
+            .senders
+            .sending(flow, wire_time, payload, |link, _| State {
+                window: LARGEST * link * base_rtt,
+                base_rtt,
+                adjusted: now,
+                ..State::default()
+            });
         state.in_flight += u64::from(payload);
     }
 
@@ -348,12 +358,18 @@ mod tests {
     use super::*;
 
     fn windows(quick_adapt: bool) -> Windows {
-        let nscc = Nscc { quick_adapt, ..Nscc::default() };
+        let nscc = Nscc {
+            quick_adapt,
+            ..Nscc::default()
+        };
         nscc.build(&setup()).unwrap().1
     }
 
     fn is(found: f64, expected: f64) {
-        assert!((found / expected - 1.0).abs() < 1e-9, "{found} is not {expected}");
+        assert!(
+            (found / expected - 1.0).abs() < 1e-9,
+            "{found} is not {expected}"
+        );
     }
 
     #[test]
@@ -383,7 +399,10 @@ mod tests {
         // No mark, 6 us of 12 waited: alpha is 4 packets a target for each byte.
         let mut source = started(window);
         round(&mut source, at(100), Span::from_us(18), false, &[]);
-        is(source.window(flow()).unwrap(), adjusted(4_000.0 / 12e6 * 1_000.0 * 6e6));
+        is(
+            source.window(flow()).unwrap(),
+            adjusted(4_000.0 / 12e6 * 1_000.0 * 6e6),
+        );
         // No mark, 14 us waited: 5 packets for each byte.
         let mut source = started(window);
         round(&mut source, at(100), Span::from_us(26), false, &[]);
@@ -407,25 +426,13 @@ mod tests {
         while !state(&source).fast {
             assert!(state(&source).unhindered <= state(&source).window);
             number += 1;
-            round(
-                &mut source,
-                at(100 + number),
-                Span::from_us(12),
-                false,
-                &[],
-            );
+            round(&mut source, at(100 + number), Span::from_us(12), false, &[]);
         }
         let mut last = state(&source);
         assert!(last.unhindered > last.window - 250.0);
         last.increase = 0.0;
         *source.senders.get_mut(flow()).unwrap() = last;
-        round(
-            &mut source,
-            at(101 + number),
-            Span::from_us(12),
-            false,
-            &[],
-        );
+        round(&mut source, at(101 + number), Span::from_us(12), false, &[]);
         // A quarter of what is acknowledged, and no more than that.
         is(source.window(flow()).unwrap(), last.window + 250.0);
     }
@@ -437,7 +444,12 @@ mod tests {
         let mut source = windows(true);
         round(&mut source, at(0), Span::from_us(12), true, &[]);
         (0..50).for_each(|_| source.on_send(at(20), flow(), Span::from_ns(80), 1_000));
-        let ack = |sent| Ack { bytes: 1_000, becn: true, sent, hops: &[] };
+        let ack = |sent| Ack {
+            bytes: 1_000,
+            becn: true,
+            sent,
+            hops: &[],
+        };
         source.on_ack(at(92), flow(), ack(at(20)));
         is(source.window(flow()).unwrap(), 1_000.0);
         let state = *source.senders.get(flow()).unwrap();
@@ -471,9 +483,28 @@ mod tests {
         let base = Nscc::default;
         let k_min = Some(Bytes::from_bytes(10));
         are_refused([
-            (Nscc { base_rtt: Span::ZERO, ..base() }, "base-rtt"),
-            (Nscc { target_delay: Some(Span::ZERO), ..base() }, "target-delay"),
-            (Nscc { k_min, k_max: k_min, ..base() }, "k-max"),
+            (
+                Nscc {
+                    base_rtt: Span::ZERO,
+                    ..base()
+                },
+                "base-rtt",
+            ),
+            (
+                Nscc {
+                    target_delay: Some(Span::ZERO),
+                    ..base()
+                },
+                "target-delay",
+            ),
+            (
+                Nscc {
+                    k_min,
+                    k_max: k_min,
+                    ..base()
+                },
+                "k-max",
+            ),
         ]);
     }
 }

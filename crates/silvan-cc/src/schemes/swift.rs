@@ -83,8 +83,7 @@ impl Scheme for Swift {
 
     fn build(&self, setup: &Setup<'_>) -> Result<(Stamping, Windows), SchemeError> {
         let range = ps(self.flow_range);
-        let alpha = range
-            / (1.0 / self.flow_min_window.sqrt() - 1.0 / self.flow_max_window.sqrt());
+        let alpha = range / (1.0 / self.flow_min_window.sqrt() - 1.0 / self.flow_max_window.sqrt());
         let windows = Windows {
             base_target: ps(self.base_target),
             hop_target: ps(self.hop_target),
@@ -160,7 +159,11 @@ impl SourceControl for Windows {
     fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
         self.senders.limits(host.index(), |link, state| {
             // Before the first round trip nothing is known.
-            let rtt = if state.rtt > 0.0 { state.rtt } else { self.mtu / link };
+            let rtt = if state.rtt > 0.0 {
+                state.rtt
+            } else {
+                self.mtu / link
+            };
             state.window * self.mtu / rtt
         })
     }
@@ -176,10 +179,12 @@ impl SourceControl for Windows {
 
     fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
         let first = self.max;
-        let (_, state) = self.senders.sending(flow, wire_time, payload, |_, _| State {
-            window: first,
-            ..State::default()
-        });
+        let (_, state) = self
+            .senders
+            .sending(flow, wire_time, payload, |_, _| State {
+                window: first,
+                ..State::default()
+            });
         state.in_flight += u64::from(payload);
         if state.window < 1.0 {
             let gap = Span::from_ps((state.rtt / state.window).round() as u64);
@@ -229,7 +234,10 @@ mod tests {
     }
 
     fn is(found: f64, expected: f64) {
-        assert!((found / expected - 1.0).abs() < 1e-9, "{found} is not {expected}");
+        assert!(
+            (found / expected - 1.0).abs() < 1e-9,
+            "{found} is not {expected}"
+        );
     }
 
     /// Section 3.1: all of the range at the smallest window of the scale, nothing at the largest, and in between
@@ -237,7 +245,12 @@ mod tests {
     #[test]
     fn the_target_grows_with_switches_and_small_windows() {
         let source = windows();
-        for (switches, window, us) in [(0, 100.0, 25.0), (5, 1_000.0, 30.0), (2, 0.1, 67.0), (0, 0.01, 65.0)] {
+        for (switches, window, us) in [
+            (0, 100.0, 25.0),
+            (5, 1_000.0, 30.0),
+            (2, 0.1, 67.0),
+            (0, 0.01, 65.0),
+        ] {
             is(source.target(switches, window), us * 1e6);
         }
         // 1 / sqrt(w) half-way between 1 / sqrt(0.1) and 1 / sqrt(100).
@@ -263,7 +276,10 @@ mod tests {
         is(source.window(flow()).unwrap(), 128.0);
         // 40 us is 15 us too long.
         round(&mut source, at(2_000), Span::from_us(40), false, &[]);
-        is(source.window(flow()).unwrap(), 128.0 * (1.0 - 0.8 * 15.0 / 40.0));
+        is(
+            source.window(flow()).unwrap(),
+            128.0 * (1.0 - 0.8 * 15.0 / 40.0),
+        );
         let before = source.window(flow()).unwrap();
         round(&mut source, at(3_000), Span::from_us(10), false, &[]);
         is(source.window(flow()).unwrap(), before + 1.0 / before);
@@ -280,7 +296,12 @@ mod tests {
         }
         let window = source.window(flow()).unwrap();
         source.on_send(now, flow(), Span::from_ns(80), 1_000);
-        let ack = Ack { bytes: 1_000, becn: false, sent: now, hops: &[] };
+        let ack = Ack {
+            bytes: 1_000,
+            becn: false,
+            sent: now,
+            hops: &[],
+        };
         source.on_ack(now + Span::from_us(200), flow(), ack);
         let release = source.release(now, flow());
         assert!((ps(release.since(now)) - 200e6 / window).abs() < 1.0);
@@ -296,14 +317,62 @@ mod tests {
     fn impossible_parameters_are_refused() {
         let base = Swift::default;
         are_refused([
-            (Swift { base_target: Span::ZERO, ..base() }, "base-target"),
-            (Swift { beta: 0.0, ..base() }, "beta"),
-            (Swift { max_decrease: 1.1, ..base() }, "max-decrease"),
-            (Swift { additive_increase: 0.0, ..base() }, "additive-increase"),
-            (Swift { min_window: 2.0, ..base() }, "min-window"),
-            (Swift { max_window: 0.0001, ..base() }, "max-window"),
-            (Swift { flow_min_window: 0.0, ..base() }, "flow-min-window"),
-            (Swift { flow_max_window: 0.05, ..base() }, "flow-max-window"),
+            (
+                Swift {
+                    base_target: Span::ZERO,
+                    ..base()
+                },
+                "base-target",
+            ),
+            (
+                Swift {
+                    beta: 0.0,
+                    ..base()
+                },
+                "beta",
+            ),
+            (
+                Swift {
+                    max_decrease: 1.1,
+                    ..base()
+                },
+                "max-decrease",
+            ),
+            (
+                Swift {
+                    additive_increase: 0.0,
+                    ..base()
+                },
+                "additive-increase",
+            ),
+            (
+                Swift {
+                    min_window: 2.0,
+                    ..base()
+                },
+                "min-window",
+            ),
+            (
+                Swift {
+                    max_window: 0.0001,
+                    ..base()
+                },
+                "max-window",
+            ),
+            (
+                Swift {
+                    flow_min_window: 0.0,
+                    ..base()
+                },
+                "flow-min-window",
+            ),
+            (
+                Swift {
+                    flow_max_window: 0.05,
+                    ..base()
+                },
+                "flow-max-window",
+            ),
         ]);
     }
 }

@@ -210,15 +210,17 @@ impl SourceControl for Rates {
     }
 
     fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
-        let (link, state) = self.senders.sending(flow, wire_time, payload, |link, others| {
-            // A new flow starts at its share of the link, by the flows that are active (section 4.2).
-            let is_active = |(_, state): &(u32, &State)| state.in_flight > 0;
-            let active = others.iter().filter(is_active).count();
-            State {
-                rate: link / (active + 1) as f64,
-                ..State::default()
-            }
-        });
+        let (link, state) = self
+            .senders
+            .sending(flow, wire_time, payload, |link, others| {
+                // A new flow starts at its share of the link, by the flows that are active (section 4.2).
+                let is_active = |(_, state): &(u32, &State)| state.in_flight > 0;
+                let active = others.iter().filter(is_active).count();
+                State {
+                    rate: link / (active + 1) as f64,
+                    ..State::default()
+                }
+            });
         state.in_flight += u64::from(payload);
         state.next = paced(now, wire_time, state.rate / link);
     }
@@ -258,7 +260,10 @@ mod tests {
     const DELTA: f64 = 10e6 / 8e12;
 
     fn rates(timely: Timely) -> Rates {
-        let timely = Timely { segment: Bytes::from_bytes(1_000), ..timely };
+        let timely = Timely {
+            segment: Bytes::from_bytes(1_000),
+            ..timely
+        };
         timely.build(&setup()).unwrap().1
     }
 
@@ -269,7 +274,10 @@ mod tests {
     }
 
     fn is(found: f64, expected: f64) {
-        assert!((found / expected - 1.0).abs() < 1e-9, "{found} is not {expected}");
+        assert!(
+            (found / expected - 1.0).abs() < 1e-9,
+            "{found} is not {expected}"
+        );
     }
 
     /// Algorithm 1 of Mittal et al. by hand: T_high, then the gradient, then T_low.
@@ -289,7 +297,10 @@ mod tests {
         difference = 0.125 * difference + 0.875 * 10.0;
         measure(&mut source, 120);
         let before = source.rate(flow()).unwrap();
-        is(measure(&mut source, 130), before * (1.0 - 0.8 * difference / 20.0));
+        is(
+            measure(&mut source, 130),
+            before * (1.0 - 0.8 * difference / 20.0),
+        );
         let before = source.rate(flow()).unwrap();
         is(measure(&mut source, 10), before + DELTA);
     }
@@ -309,7 +320,10 @@ mod tests {
     /// delta = beta rate (rtt - T_low) / T_low.
     #[test]
     fn the_patched_one_has_a_point_where_it_stays() {
-        let patched = Timely { patched: true, ..Timely::default() };
+        let patched = Timely {
+            patched: true,
+            ..Timely::default()
+        };
         let mut source = rates(patched);
         measure(&mut source, 1_000);
         // So many equal round trips that the gradient is none.
@@ -317,7 +331,10 @@ mod tests {
             measure(&mut source, 100);
         });
         let before = source.rate(flow()).unwrap();
-        is(measure(&mut source, 100), before * (1.0 - 0.008 * 0.5) + DELTA / 2.0);
+        is(
+            measure(&mut source, 100),
+            before * (1.0 - 0.008 * 0.5) + DELTA / 2.0,
+        );
         (0..20_000).for_each(|_| {
             measure(&mut source, 100);
         });
@@ -328,7 +345,10 @@ mod tests {
     fn a_new_flow_starts_at_its_share_and_none_falls_below_the_smallest_rate() {
         let mut source = rates(Timely::default());
         source.on_send(Time::ZERO, flow(), PACKET, 1_000);
-        let second = Flow { destination: HostId::new(0), ..flow() };
+        let second = Flow {
+            destination: HostId::new(0),
+            ..flow()
+        };
         source.on_send(Time::ZERO, second, PACKET, 1_000);
         is(source.rate(second).unwrap(), LINK / 2.0);
         // The packet that waits 80 ns at half the rate lets the next one start after 160.
@@ -345,13 +365,55 @@ mod tests {
     fn impossible_parameters_are_refused() {
         let base = Timely::default;
         are_refused([
-            (Timely { t_low: Span::ZERO, ..base() }, "t-low"),
-            (Timely { t_high: base().t_low, ..base() }, "t-high"),
-            (Timely { min_rtt: Span::ZERO, ..base() }, "min-rtt"),
-            (Timely { alpha: 1.5, ..base() }, "alpha"),
-            (Timely { beta: Some(0.0), ..base() }, "beta"),
-            (Timely { segment: Bytes::ZERO, ..base() }, "segment"),
-            (Timely { hyper_after: 0, ..base() }, "hyper-after"),
+            (
+                Timely {
+                    t_low: Span::ZERO,
+                    ..base()
+                },
+                "t-low",
+            ),
+            (
+                Timely {
+                    t_high: base().t_low,
+                    ..base()
+                },
+                "t-high",
+            ),
+            (
+                Timely {
+                    min_rtt: Span::ZERO,
+                    ..base()
+                },
+                "min-rtt",
+            ),
+            (
+                Timely {
+                    alpha: 1.5,
+                    ..base()
+                },
+                "alpha",
+            ),
+            (
+                Timely {
+                    beta: Some(0.0),
+                    ..base()
+                },
+                "beta",
+            ),
+            (
+                Timely {
+                    segment: Bytes::ZERO,
+                    ..base()
+                },
+                "segment",
+            ),
+            (
+                Timely {
+                    hyper_after: 0,
+                    ..base()
+                },
+                "hyper-after",
+            ),
         ]);
     }
 }
