@@ -4,7 +4,7 @@
 //! simulation runs the same one. Everything else here is around it:
 //!
 //! - [`transport`]: how management datagrams leave and arrive; [`umad`] is the kernel's way, and the
-//!   preload library umad2sim makes it lead into an emulated fabric.
+//!   preload library of the live fabric makes it lead into an emulated fabric.
 //! - [`client`]: many requests in flight, with timeouts and retries; answers that do not belong to a
 //!   request are dropped.
 //! - [`discovery`] finds switches and cables, [`watch`] numbers them, [`sweep`] reads counters.

@@ -2,6 +2,7 @@
 //! bytes come in, messages to be sent come out.
 
 mod datagrams;
+mod files;
 mod paths;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use silvan_core::NodeId;
 use silvan_mad::smp::PortInfo;
 
+use self::files::File;
 use self::paths::Questions;
 use crate::error::EmulatorError;
 use crate::loss::{DelayedRequest, Loss};
@@ -23,6 +25,29 @@ struct Client {
     is_sm: bool,
     /// Whether it has set something by subnet management.
     has_set: bool,
+    access: Access,
+}
+
+/// How a program is attached.
+#[derive(Clone, Debug)]
+enum Access {
+    /// By umad2sim.
+    Umad2sim,
+    /// By a file of the kernel's interface for datagrams.
+    File(File),
+    /// By the file that marks a port as that of a subnet manager.
+    IsSm,
+}
+
+impl Client {
+    /// Whether it is the one to which requests for a subnet manager go.
+    fn is_manager(&self) -> bool {
+        match &self.access {
+            Access::Umad2sim => self.is_sm,
+            Access::File(file) => file.is_manager(),
+            Access::IsSm => false,
+        }
+    }
 }
 
 /// How long a subnet manager may think about a request before it comes back as timed out. Tools have
@@ -93,6 +118,8 @@ pub(crate) struct Clients {
     next_trap: u64,
     /// Number that the next client gets if it is free, and how many numbers there are.
     next_client: u16,
+    /// When the files' requests were last checked.
+    sends_checked: Duration,
     numbers: u16,
 }
 
@@ -118,6 +145,7 @@ impl Clients {
             traffic: MadCounts::default(),
             next_trap: 1,
             next_client: 0,
+            sends_checked: Duration::ZERO,
             numbers: paths::HOSTS,
         })
     }
@@ -210,6 +238,7 @@ impl Clients {
             node,
             is_sm: false,
             has_set: false,
+            access: Access::Umad2sim,
         };
         self.clients.insert(client, attached);
         self.set_sm(client, request.is_sm);
@@ -255,21 +284,22 @@ impl Clients {
         };
         record.is_sm = is_sm;
         let node = record.node;
-        let any = self.sm_at(node).is_some();
+        let mut clients = self.clients.values();
+        let any = clients.any(|client| client.node == node && client.is_sm);
         let own = usize::from(self.subnet.own_port(node).as_u8());
         self.subnet.state_mut(node).ports[own].is_sm = any;
     }
 
     /// Whether a subnet manager is attached anywhere.
     pub fn has_manager(&self) -> bool {
-        self.clients.values().any(|client| client.is_sm)
+        self.clients.values().any(Client::is_manager)
     }
 
     /// The subnet manager at a node.
     fn sm_at(&self, node: NodeId) -> Option<u16> {
         let mut clients = self.clients.iter();
         clients
-            .find(|(_, client)| client.node == node && client.is_sm)
+            .find(|(_, client)| client.node == node && client.is_manager())
             .map(|(&id, _)| id)
     }
 
@@ -288,6 +318,7 @@ impl Clients {
         while let Some(delayed) = self.loss.due(self.subnet.uptime) {
             self.lost_for_long(delayed);
         }
+        self.expire_sends();
         self.subnet.power_on_due();
         self.query_paths();
     }
@@ -307,13 +338,19 @@ impl Clients {
         self.forwarded = rest;
         let back: BTreeMap<_, Forwarded> = back;
         for ((client, _), forwarded) in back {
+            // The kernel's interface has its own time.
+            if self.is_file(client) {
+                continue;
+            }
             self.traffic.timed_out += 1;
             self.send(client, forwarded.original.request.timed_out());
         }
     }
 
     fn send(&mut self, client: u16, message: Message) {
-        if self.clients.contains_key(&client) {
+        if self.is_file(client) {
+            self.deliver_to_file(client, message);
+        } else if self.clients.contains_key(&client) {
             self.outbox.push((client, message));
         }
     }

@@ -1,11 +1,11 @@
 //! The live fabric: a simulated data plane paced to the wall clock, whose management plane real,
 //! unmodified InfiniBand tools use as if it were hardware.
 //!
-//! Tools reach it through the preload library umad2sim, as they reach ibsim: datagram sockets carry
+//! Tools reach it through the preload library `silvan-shim`, or through ibsim's umad2sim: sockets carry
 //! their management datagrams here, and agents at every node answer them. What they read is the
 //! data plane, and what they set acts in it at once.
 //!
-//! On systems other than Linux the crate is empty: umad2sim, epoll and abstract UNIX sockets exist on
+//! On systems other than Linux the crate is empty: umad, epoll and abstract UNIX sockets exist on
 //! Linux only.
 #![cfg(target_os = "linux")]
 
@@ -20,7 +20,9 @@ mod pace;
 mod plane;
 mod server;
 mod subnet;
+mod sysfs;
 mod tables;
+mod umad;
 mod view;
 mod wire;
 

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_millis(100);
 pub(crate) const RETRIES: u8 = 3;
 
 /// A request that was lost, or whose answer was.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DelayedRequest {
     pub client: u16,
     pub request: Message,

@@ -94,7 +94,7 @@ fn send_raw(clients: &mut Clients, client: u16, lid: u16, request: &Mad) -> Mess
     // A subnet manager gets traps in addition to the answers.
     sent.retain_mut(|(_, message)| Packet::new(*message.mad()).method() != Method::TRAP);
     match sent.as_slice() {
-        [(to, answer)] if *to == client => *answer,
+        [(to, answer)] if *to == client => answer.clone(),
         other => panic!("{} messages to {request}", other.len()),
     }
 }

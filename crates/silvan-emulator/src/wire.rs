@@ -12,6 +12,8 @@
 //!                                            32  datagram
 //! ```
 
+use std::sync::Arc;
+
 use silvan_core::Lid;
 use silvan_mad::MAD_LEN;
 
@@ -27,7 +29,7 @@ const MAD_AT: usize = DATA_LEN - MAD_LEN;
 /// The common header of all datagrams.
 const LEAST_MAD: usize = 24;
 /// Status of a request without an answer: ETIMEDOUT.
-const TIMED_OUT: u32 = 110;
+pub(crate) const TIMED_OUT: u32 = 110;
 
 /// What a control message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,10 +148,27 @@ impl ConnectRequest {
     }
 }
 
+/// What the kernel's interface carries and messages of umad2sim do not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extra {
+    /// The agent of a file that a request is for; an answer names it in its TransactionID.
+    pub agent: u8,
+    /// Index of the P_Key, 0 of what arrives.
+    pub p_key_index: u16,
+    /// The fields from grh_present on, if that is set.
+    pub grh: Option<[u8; GRH_LEN]>,
+    /// The data behind the first 256 bytes, if these are the first of several packets.
+    pub tail: Option<Arc<[u8]>>,
+}
+
+/// Bytes from grh_present to flow_label in a header of the kernel's interface.
+pub(crate) const GRH_LEN: usize = 24;
+
 /// A data message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     pub bytes: [u8; DATA_LEN],
+    pub extra: Extra,
 }
 
 impl Message {
@@ -164,13 +183,17 @@ impl Message {
             return None;
         }
         bytes[MAD_AT + length..].fill(0);
-        Some(Self { bytes })
+        Some(Self {
+            bytes,
+            extra: Extra::default(),
+        })
     }
 
     /// An unsolicited datagram, from one LID to another, of queue pair 0.
     pub fn unasked(from: Lid, to: Lid, mad: &[u8; MAD_LEN]) -> Self {
         let mut message = Self {
             bytes: [0; DATA_LEN],
+            extra: Extra::default(),
         };
         message.bytes[24..32].copy_from_slice(&(MAD_LEN as u64).to_be_bytes());
         message.set_lid(0, to);
@@ -184,6 +207,34 @@ impl Message {
         for at in [8, 12] {
             self.bytes[at..at + 4].copy_from_slice(&number.to_be_bytes());
         }
+    }
+
+    /// Length of the datagram in bytes, at most 256.
+    pub fn length(&self) -> usize {
+        let mut length = [0; 8];
+        length.copy_from_slice(&self.bytes[24..32]);
+        (u64::from_be_bytes(length) as usize).min(MAD_LEN)
+    }
+
+    pub fn set_length(&mut self, length: usize) {
+        self.bytes[24..32].copy_from_slice(&(length as u64).to_be_bytes());
+    }
+
+    pub fn source(&self) -> Lid {
+        Lid::new(u16::from_be_bytes([self.bytes[4], self.bytes[5]]))
+    }
+
+    pub fn source_queue_pair(&self) -> [u8; 4] {
+        [8, 9, 10, 11].map(|at| self.bytes[at + 4])
+    }
+
+    pub fn has_timed_out(&self) -> bool {
+        self.bytes[16..20] == TIMED_OUT.to_be_bytes()
+    }
+
+    /// The whole TransactionID.
+    pub fn set_transaction_id(&mut self, id: u64) {
+        self.bytes[MAD_AT + 8..MAD_AT + 16].copy_from_slice(&id.to_be_bytes());
     }
 
     pub fn destination(&self) -> Lid {

@@ -81,6 +81,12 @@ impl Emulation {
         })
     }
 
+    /// The preload library that attaches programs.
+    #[staticmethod]
+    fn preload_library() -> &'static [u8] {
+        include_bytes!(concat!(env!("OUT_DIR"), "/libsilvan_shim.so"))
+    }
+
     /// Whether it still serves.
     fn is_running(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);

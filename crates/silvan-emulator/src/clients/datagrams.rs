@@ -1,9 +1,10 @@
 //! The ways of data messages: to a node's agent, to a subnet manager, back, or nowhere.
 
 use silvan_core::NodeId;
-use silvan_mad::smp::{DirectedRoute, Notice, SmInfo};
+use silvan_mad::smp::{DirectedRoute, Notice};
 use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet};
 
+use super::files::{is_for_manager, is_for_node};
 use super::paths::HOSTS;
 use super::{Clients, Forwarded};
 use crate::agent::Reaction;
@@ -34,6 +35,10 @@ impl Clients {
     /// The request of a client, or the answer to it, was lost.
     fn lose(&mut self, delayed: DelayedRequest) {
         self.traffic.lost += 1;
+        // The kernel's interface says for how long a program waits, and how often it is sent again.
+        if self.is_file(delayed.client) {
+            return;
+        }
         let now = self.subnet.uptime;
         self.loss.keep(now, delayed);
     }
@@ -78,21 +83,26 @@ impl Clients {
     }
 
     /// Brings a request to where it goes.
-    fn request(&mut self, node: NodeId, attempt: DelayedRequest) {
-        let DelayedRequest {
-            client, request, ..
-        } = attempt;
-        let mut routed = request;
+    pub(super) fn request(&mut self, node: NodeId, attempt: DelayedRequest) {
+        let client = attempt.client;
+        let request = attempt.request.clone();
+        let mut routed = request.clone();
         let packet = Packet::new(*routed.mad());
         let fate = match self.target(node, &mut routed) {
             Some(at) if self.loses(node, at.node) => Fate::Lost,
-            Some(at) if is_for_manager(&packet) => self.forward(node, at, routed, attempt),
-            Some(at) => self.local(client, node, at, routed),
+            Some(at) if is_for_node(&packet) => self.local(client, node, at, routed),
+            Some(at) => match self.responder(at.node, &packet) {
+                Some(to) => self.forward(node, to, routed, attempt.clone()),
+                None if is_for_manager(&packet) => Fate::Unanswered,
+                None => self.local(client, node, at, routed),
+            },
             None => Fate::Unanswered,
         };
         match fate {
             Fate::Served => {}
             Fate::Lost => self.lose(attempt),
+            // The kernel gives it back when its time is over.
+            Fate::Unanswered if self.is_file(client) => {}
             Fate::Unanswered => {
                 self.traffic.timed_out += 1;
                 self.send(client, request.timed_out());
@@ -136,50 +146,46 @@ impl Clients {
         }
     }
 
-    /// Passes a request on to the subnet manager at the node reached, if there is one. `original` is
+    /// Passes a request on to the program at the node reached that receives it. `original` is
     /// what comes back if it dies.
     fn forward(
         &mut self,
         from: NodeId,
-        at: Arrival,
+        (to, agent): (u16, u8),
         mut request: Message,
         original: DelayedRequest,
     ) -> Fate {
         let client = original.client;
         let method = Packet::new(*request.mad()).method();
-        // Reports go to those who have subscribed, who need not be prepared for them.
-        let manager = self.sm_at(at.node).filter(|_| method != Method::REPORT);
-        let Some(manager) = manager else {
-            return Fate::Unanswered;
-        };
+        request.extra.agent = agent;
         request.set_owner(client);
         request.set_source(self.subnet.lid(from));
         // Others that send a trap do not wait for its answer.
-        if method != Method::TRAP || self.clients[&client].is_sm {
+        if method != Method::TRAP || self.clients[&client].is_manager() {
             let key = (client, request.transaction());
             let forwarded = Forwarded {
-                to: manager,
+                to,
                 original,
                 at: self.subnet.uptime,
             };
             self.forwarded.insert(key, forwarded);
         }
         self.traffic.forwarded += 1;
-        self.send(manager, request);
+        self.send(to, request);
         Fate::Served
     }
 
     /// Passes a subnet manager's answer on to who has asked, once. TrapRepress is the answer to the
     /// trap by which one subnet manager makes itself known to another; the traps of switches have
     /// no client that waits for it.
-    fn response(&mut self, from: u16, mut message: Message) {
+    pub(super) fn response(&mut self, from: u16, mut message: Message) {
         if message.owner() == HOSTS {
             self.path_answer(from, message);
             return;
         }
         let key = (message.owner(), message.transaction());
         let asked = self.forwarded.get(&key).filter(|asked| asked.to == from);
-        let Some(original) = asked.map(|asked| asked.original) else {
+        let Some(original) = asked.map(|asked| asked.original.clone()) else {
             let is_answer = Packet::new(*message.mad()).method().is_response();
             self.traffic.dropped += u64::from(is_answer);
             return;
@@ -234,9 +240,6 @@ impl Clients {
         let Some(at) = reached else {
             return false;
         };
-        let Some(client) = self.sm_at(at.node) else {
-            return false;
-        };
         if self.loses(node, at.node) {
             self.traffic.lost += 1;
             return false;
@@ -252,18 +255,12 @@ impl Clients {
         trap.transaction_id = self.next_trap;
         self.next_trap += 1;
         let mad: [u8; MAD_LEN] = trap.emit();
-        self.send(client, Message::unasked(info.lid, manager, &mad));
+        let Some((client, agent)) = self.responder(at.node, &Packet::new(mad)) else {
+            return false;
+        };
+        let mut message = Message::unasked(info.lid, manager, &mad);
+        message.extra.agent = agent;
+        self.send(client, message);
         true
-    }
-}
-
-/// Whether a request is for the subnet manager at its destination and not for the agent there.
-fn is_for_manager(packet: &Packet<[u8; MAD_LEN]>) -> bool {
-    match packet.class() {
-        Class::SUBNET_ADMINISTRATION => true,
-        Class::SUBNET_LID | Class::SUBNET_DIRECTED => {
-            packet.attribute_id() == SmInfo::ID || packet.method() == Method::TRAP
-        }
-        _ => false,
     }
 }

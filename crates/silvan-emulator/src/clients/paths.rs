@@ -16,7 +16,7 @@ use silvan_core::{HostId, Lid, Sl};
 use silvan_mad::administration::{AdministrationAttribute, PathRecord, SubnetAdministration};
 use silvan_mad::{Body, Mad, Method, Packet, Status};
 
-use super::Clients;
+use super::{Access, Clients};
 use crate::subnet::{Needs, Sources};
 use crate::wire::Message;
 
@@ -142,7 +142,7 @@ impl Clients {
         let has_manager = self
             .clients
             .values()
-            .any(|client| client.is_sm && client.has_set);
+            .any(|client| client.is_manager() && client.has_set);
         while self.questions.open.len() < MOST_OPEN {
             let Some(question) = self.questions.take_due(now) else {
                 break;
@@ -192,6 +192,11 @@ impl Clients {
         let mut message = Message::unasked(lids.0, manager, &mad.emit());
         message.set_queue_pairs(1);
         message.set_owner(HOSTS);
+        let packet = Packet::new(*message.mad());
+        message.extra.agent = match &self.clients[&client].access {
+            Access::File(file) => file.responder(&packet).unwrap_or_default(),
+            _ => 0,
+        };
         self.traffic.forwarded += 1;
         self.send(client, message);
         true

@@ -4,6 +4,7 @@
 //! microseconds if simulated time is behind, and sleeps when there is nothing to do. So no datagram
 //! waits for longer than a step, and settings need no locks.
 
+mod files;
 mod notices;
 mod sessions;
 pub(crate) mod sockets;
@@ -25,6 +26,7 @@ use crate::faults::{FaultSchedule, Timetable};
 use crate::pace::Pace;
 use crate::subnet::{Start, Subnet};
 use crate::wire::{CONTROL_LEN, Message};
+use files::Files;
 pub use notices::Notices;
 use sessions::{ControlSessions, Counter};
 use sockets::{Address, AllowedUsers, Channel, Received, Sent, receive};
@@ -43,11 +45,13 @@ const TURN: usize = 64;
 /// Numbers tried for a new client.
 const ATTEMPTS: usize = 64;
 
-/// Epoll tokens: the two fixed sockets, then channels and control connections by number.
+/// Epoll tokens: the three fixed sockets, then channels, control connections and files by number.
 const CONTROL: u64 = 0;
 const LISTENER: u64 = 1;
 const CHANNEL: u64 = 1 << 32;
 const SESSION: u64 = 2 << 32;
+const FILE: u64 = 3 << 32;
+const FILES: u64 = 2;
 
 /// How to serve a fabric.
 #[derive(Clone, Debug)]
@@ -98,6 +102,7 @@ pub struct Server {
     epoll: OwnedFd,
     channels: BTreeMap<u16, Channel>,
     sessions: ControlSessions,
+    files: Files,
     clients: Clients,
     /// Messages while they are being sent; empty between, and kept for its room.
     sending: Vec<(u16, Message)>,
@@ -127,9 +132,15 @@ impl Server {
         }
         let control = options.address.open("ctl", 0)?;
         let sessions = ControlSessions::open(&options.address)?;
+        let files = Files::open(&options.address)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(EmulatorError::socket("waiting for sockets"))?;
-        for (socket, token) in [(&control, CONTROL), (&sessions.listener, LISTENER)] {
+        let fixed = [
+            (&control, CONTROL),
+            (&sessions.listener, LISTENER),
+            (&files.listener, FILES),
+        ];
+        for (socket, token) in fixed {
             watch(&epoll, socket, token)?;
         }
         let subnet = Subnet::new(engines, scenario, options.start)?;
@@ -150,6 +161,7 @@ impl Server {
             epoll,
             channels: BTreeMap::new(),
             sessions,
+            files,
             clients,
             sending: Vec::new(),
             pace,
@@ -233,6 +245,7 @@ impl Server {
         let number = token as u32;
         match token & !u64::from(u32::MAX) {
             0 if token == CONTROL => self.serve_control(),
+            0 if token == FILES => self.accept_files(),
             0 => {
                 let Options {
                     controllers,
@@ -249,9 +262,33 @@ impl Server {
                 }
             }
             CHANNEL => self.serve_channel(number as u16, event.flags),
+            FILE => {
+                let next = self.files.serve(number, event.flags, &mut self.clients);
+                self.watch_file(number, next);
+            }
             _ => self.serve_session(number, quit),
         }
         self.deliver();
+    }
+
+    fn accept_files(&mut self) {
+        let Options { users, notices, .. } = &self.options;
+        for file in self.files.accept(users, notices) {
+            let Some(socket) = self.files.socket(file) else {
+                continue;
+            };
+            if watch(&self.epoll, socket, FILE | u64::from(file)).is_err() {
+                self.files.close(file, &mut self.clients);
+            }
+        }
+    }
+
+    fn watch_file(&self, file: u32, flags: Option<epoll::EventFlags>) {
+        if let (Some(flags), Some(socket)) = (flags, self.files.socket(file)) {
+            let data = epoll::EventData::new_u64(FILE | u64::from(file));
+            // The socket is watched already, so this cannot fail.
+            let _ = epoll::modify(&self.epoll, socket, data, flags);
+        }
     }
 
     fn serve_session(&mut self, session: u32, quit: &mut bool) {
@@ -409,6 +446,13 @@ impl Server {
                 if let Some(channel) = self.channels.get_mut(&client) {
                     let sent = channel.send(&message);
                     self.after(client, sent);
+                } else if let Some((file, going)) = self.files.send(client, &message) {
+                    if !going {
+                        self.files.close(file, &mut self.clients);
+                    } else if self.files.waits(file) {
+                        let both = epoll::EventFlags::IN | epoll::EventFlags::OUT;
+                        self.watch_file(file, Some(both));
+                    }
                 }
             }
             self.sending = sending;

@@ -210,7 +210,7 @@ impl Channel {
             if self.waiting.len() >= MOST_WAITING {
                 return Sent::Full;
             }
-            self.waiting.push_back(*message);
+            self.waiting.push_back(message.clone());
         }
         sent
     }

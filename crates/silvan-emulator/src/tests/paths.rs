@@ -39,7 +39,7 @@ fn answer(
     status: Status,
     change: impl FnOnce(&mut PathRecord),
 ) -> [u8; DATA_LEN] {
-    let mut message = *question;
+    let mut message = question.clone();
     let mut mad = Mad::parse(&Packet::new(*message.mad())).unwrap();
     mad.method = Method::GET_RESPONSE;
     mad.status = status;
@@ -97,7 +97,7 @@ fn brought_up() -> (Clients, u16, Message) {
     assert_eq!(*to, me);
     assert_eq!((path.source, path.destination), (Lid::new(1), Lid::new(3)));
     assert_eq!(question.destination(), Lid::new(1));
-    (clients, me, *question)
+    (clients, me, question.clone())
 }
 
 #[test]

@@ -1,0 +1,474 @@
+//! The sockets behind the preload library's files: umad, issm and the files of sysfs.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::io::{IoSlice, Read, Seek, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sockopt,
+};
+
+use super::notices::Notices;
+use super::sockets::{Address, AllowedUsers, unix_name};
+use crate::clients::Clients;
+use crate::error::EmulatorError;
+use crate::sysfs::Sysfs;
+use crate::umad::{self, Hello, Ioctl, Operation, Written};
+use crate::wire::Message;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+/// Longest record; longer ones are carried by a file in memory.
+const LONGEST_RECORD: usize = 64 << 10;
+/// Longest datagram of several packets, in bytes.
+const LONGEST_DATAGRAM: u64 = 256 << 20;
+/// Messages that may wait for a program.
+const MOST_WAITING: usize = 16 << 10;
+/// Maximum records received from one socket before the others.
+const TURN: usize = 64;
+
+/// What a connection has become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Its first record has not come.
+    New,
+    /// A file for datagrams, the client's.
+    Mad {
+        client: u16,
+        has_p_key: bool,
+        has_agents: bool,
+    },
+    /// A file that marks a port as that of a subnet manager.
+    IsSm { client: u16 },
+}
+
+#[derive(Debug)]
+struct Connection {
+    socket: OwnedFd,
+    user: u32,
+    /// What the program has named its socket, to say on which file an ioctl is.
+    name: Vec<u8>,
+    role: Role,
+    waiting: VecDeque<Vec<u8>>,
+}
+
+/// All connections, and the folder that has the files of sysfs.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub listener: OwnedFd,
+    connections: BTreeMap<u32, Connection>,
+    /// By client.
+    of_clients: BTreeMap<u16, u32>,
+    /// By the name of the program's socket.
+    names: BTreeMap<Vec<u8>, u32>,
+    next: u32,
+    folder: Folder,
+}
+
+impl Files {
+    pub fn open(address: &Address) -> Result<Self, EmulatorError> {
+        let base = match address {
+            Address::Unix(base) => base.clone(),
+            Address::Udp(port) => format!("udp-{port}"),
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let failed = EmulatorError::socket("opening the files' socket");
+        let listener =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+                .map_err(&failed)?;
+        let name = unix_name(&base, "umad").map_err(&failed)?;
+        rustix::net::bind(&listener, &name).map_err(|error| match error {
+            Errno::ADDRINUSE => EmulatorError::AddressInUse(format!("the socket name {base:?}")),
+            other => failed(other),
+        })?;
+        rustix::net::listen(&listener, BACKLOG).map_err(&failed)?;
+        Ok(Self {
+            listener,
+            connections: BTreeMap::new(),
+            of_clients: BTreeMap::new(),
+            names: BTreeMap::new(),
+            next: 0,
+            folder: Folder::default(),
+        })
+    }
+
+    pub fn socket(&self, connection: u32) -> Option<&OwnedFd> {
+        Some(&self.connections.get(&connection)?.socket)
+    }
+
+    /// Accepts programs of users who may attach; others receive an error.
+    pub fn accept(&mut self, users: &AllowedUsers, notices: &Notices) -> Vec<u32> {
+        let mut accepted = Vec::new();
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        while let Ok((socket, name)) = rustix::net::acceptfrom_with(&self.listener, flags) {
+            let user = sockopt::socket_peercred(&socket).ok();
+            let user = user.map(|user| user.uid.as_raw());
+            let Some(user) = user.filter(|user| users.allow(*user)) else {
+                notices.refused(user, "attach");
+                let refusal = Errno::ACCESS.raw_os_error().to_ne_bytes();
+                let _ = rustix::net::send(&socket, &refusal, SendFlags::NOSIGNAL);
+                continue;
+            };
+            let name = name.and_then(|name| rustix::net::SocketAddrUnix::try_from(name).ok());
+            let name = name.and_then(|name| name.abstract_name().map(<[u8]>::to_vec));
+            let connection = Connection {
+                socket,
+                user,
+                name: name.unwrap_or_default(),
+                role: Role::New,
+                waiting: VecDeque::new(),
+            };
+            self.connections.insert(self.next, connection);
+            accepted.push(self.next);
+            self.next = self.next.wrapping_add(1);
+        }
+        accepted
+    }
+
+    /// Takes what has come in by a connection. Gives what to wait for next, `None` if it has ended.
+    pub fn serve(
+        &mut self,
+        number: u32,
+        flags: EventFlags,
+        clients: &mut Clients,
+    ) -> Option<EventFlags> {
+        let mut going = true;
+        if flags.contains(EventFlags::OUT) {
+            going = self.connections.get_mut(&number)?.flush();
+        }
+        for _ in 0..TURN {
+            if !going {
+                break;
+            }
+            let connection = self.connections.get(&number)?;
+            match receive(&connection.socket) {
+                Ok(Some(record)) => going = self.record(number, &record, clients),
+                Ok(None) => break,
+                Err(_) => going = false,
+            }
+        }
+        if going {
+            let waits = !self.connections.get(&number)?.waiting.is_empty();
+            return Some(if waits {
+                EventFlags::IN | EventFlags::OUT
+            } else {
+                EventFlags::IN
+            });
+        }
+        self.close(number, clients);
+        None
+    }
+
+    /// Ends a connection, and detaches its program.
+    pub fn close(&mut self, number: u32, clients: &mut Clients) {
+        let Some(connection) = self.connections.remove(&number) else {
+            return;
+        };
+        if self.names.get(&connection.name) == Some(&number) {
+            self.names.remove(&connection.name);
+        }
+        if let Role::Mad { client, .. } | Role::IsSm { client } = connection.role {
+            self.of_clients.remove(&client);
+            clients.disconnect(client);
+        }
+    }
+
+    /// Sends a message to a program, if it is attached by a file. Gives its connection, and whether it goes on;
+    /// `None` if no file has this client.
+    pub fn send(&mut self, client: u16, message: &Message) -> Option<(u32, bool)> {
+        let number = *self.of_clients.get(&client)?;
+        let connection = self.connections.get_mut(&number)?;
+        let Role::Mad { has_p_key, .. } = connection.role else {
+            return None;
+        };
+        let bytes = umad::emit(message, has_p_key);
+        Some((number, connection.send(bytes)))
+    }
+
+    /// Whether messages wait for a program.
+    pub fn waits(&self, number: u32) -> bool {
+        let connection = self.connections.get(&number);
+        connection.is_some_and(|connection| !connection.waiting.is_empty())
+    }
+
+    /// Handles a record; `false` if the connection ends.
+    fn record(&mut self, number: u32, record: &[u8], clients: &mut Clients) -> bool {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return false;
+        };
+        match connection.role {
+            Role::Mad {
+                client, has_p_key, ..
+            } => {
+                match Written::parse(record, has_p_key) {
+                    Some(written) => clients.written(client, written),
+                    None => clients.traffic.dropped += 1,
+                }
+                return true;
+            }
+            Role::IsSm { .. } => return true,
+            Role::New => {}
+        }
+        let Some(hello) = Hello::parse(record) else {
+            return false;
+        };
+        let stays = matches!(hello.operation, Operation::OpenMad | Operation::OpenIsSm);
+        let answer = match hello.operation {
+            Operation::OpenMad | Operation::OpenIsSm => self
+                .open_device(number, &hello, clients)
+                .map(|()| Vec::new()),
+            Operation::Ioctl => self.ioctl(number, &hello.data, clients),
+            Operation::Tree => self.tree(&hello.node, clients),
+            Operation::Read => read(&hello, clients),
+        };
+        let (error, data) = match answer {
+            Ok(data) => (0, data),
+            Err(error) => (error.raw_os_error(), Vec::new()),
+        };
+        let mut reply = error.to_ne_bytes().to_vec();
+        reply.extend(data);
+        self.connections
+            .get_mut(&number)
+            .is_some_and(|connection| connection.send(reply))
+            && stays
+            && error == 0
+    }
+
+    fn open_device(
+        &mut self,
+        number: u32,
+        hello: &Hello,
+        clients: &mut Clients,
+    ) -> Result<(), Errno> {
+        let node = clients.node_or_default(&hello.node).ok_or(Errno::NODEV)?;
+        let device = hello.data.first().copied().ok_or(Errno::INVAL)?;
+        let files = Sysfs {
+            subnet: &mut clients.subnet,
+            node,
+        };
+        let port = files.port_of_device(device).ok_or(Errno::NXIO)?;
+        let connection = self.connections.get_mut(&number).ok_or(Errno::BADF)?;
+        if hello.operation == Operation::OpenIsSm {
+            let client = clients.open_issm(&hello.node, port)?;
+            connection.role = Role::IsSm { client };
+            return Ok(());
+        }
+        let client = clients.open_file(&hello.node, port)?;
+        connection.role = Role::Mad {
+            client,
+            has_p_key: false,
+            has_agents: false,
+        };
+        self.of_clients.insert(client, number);
+        self.names.insert(connection.name.clone(), number);
+        Ok(())
+    }
+
+    /// An ioctl on the file whose name the data begins with.
+    fn ioctl(&mut self, from: u32, data: &[u8], clients: &mut Clients) -> Result<Vec<u8>, Errno> {
+        let word = |at: usize| {
+            let bytes: Option<[u8; 4]> = data.get(at..at + 4).and_then(|part| part.try_into().ok());
+            bytes.map(u32::from_ne_bytes).ok_or(Errno::INVAL)
+        };
+        let (command, length) = (word(0)?, word(4)? as usize);
+        let name = data.get(8..8 + length).ok_or(Errno::INVAL)?;
+        let mut argument = data[8 + length..].to_vec();
+        let user = self.connections.get(&from).ok_or(Errno::BADF)?.user;
+        let file = self.names.get(name).ok_or(Errno::BADF)?;
+        let connection = self.connections.get_mut(file).ok_or(Errno::BADF)?;
+        let Role::Mad {
+            client,
+            has_p_key,
+            has_agents,
+        } = &mut connection.role
+        else {
+            return Err(Errno::BADF);
+        };
+        if connection.user != user {
+            return Err(Errno::ACCESS);
+        }
+        match Ioctl::parse(command, &argument).ok_or(Errno::NOTTY)? {
+            Ioctl::EnablePKey if *has_agents => return Err(Errno::INVAL),
+            Ioctl::EnablePKey => *has_p_key = true,
+            Ioctl::Unregister(agent) => clients.unregister(*client, agent)?,
+            Ioctl::Register(wanted) => {
+                let agent = clients.register(*client, wanted)?;
+                *has_agents = true;
+                Ioctl::set_agent(&mut argument, agent);
+            }
+        }
+        Ok(argument)
+    }
+
+    /// The folder that has the files of a node.
+    fn tree(&mut self, name: &str, clients: &mut Clients) -> Result<Vec<u8>, Errno> {
+        let node = clients.node_or_default(name).ok_or(Errno::NODEV)?;
+        let files = Sysfs {
+            subnet: &mut clients.subnet,
+            node,
+        };
+        let folder = self.folder.of_node(files);
+        let folder = folder.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        Ok(folder.into_os_string().into_encoded_bytes())
+    }
+}
+
+fn read(hello: &Hello, clients: &mut Clients) -> Result<Vec<u8>, Errno> {
+    let node = clients.node_or_default(&hello.node).ok_or(Errno::NODEV)?;
+    let path = std::str::from_utf8(&hello.data).map_err(|_| Errno::NOENT)?;
+    let mut files = Sysfs {
+        subnet: &mut clients.subnet,
+        node,
+    };
+    files.text(path).map(String::into_bytes).ok_or(Errno::NOENT)
+}
+
+/// A record, or the file in memory that it stands for; `None` if there is none yet.
+fn receive(socket: &OwnedFd) -> Result<Option<Vec<u8>>, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut buffer = vec![0; LONGEST_RECORD];
+    let mut slices = [std::io::IoSliceMut::new(&mut buffer)];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = match rustix::net::recvmsg(socket, &mut slices, &mut control, flags) {
+        Ok(received) if received.bytes == 0 => return Err(Errno::CONNRESET),
+        Ok(received) => received.bytes,
+        Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut files = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        _ => None,
+    });
+    let Some(file) = files.next() else {
+        buffer.truncate(received);
+        return Ok(Some(buffer));
+    };
+    let mut whole = Vec::new();
+    let mut file = fs::File::from(file);
+    let read = file
+        .rewind()
+        .and_then(|()| file.take(LONGEST_DATAGRAM).read_to_end(&mut whole));
+    read.map_err(|_| Errno::IO)?;
+    Ok(Some(whole))
+}
+
+impl Connection {
+    /// Sends a record after those that wait; `false` if the program has gone or does not read.
+    fn send(&mut self, record: Vec<u8>) -> bool {
+        if self.waiting.len() >= MOST_WAITING {
+            return false;
+        }
+        self.waiting.push_back(record);
+        self.flush()
+    }
+
+    /// Sends what the program takes.
+    fn flush(&mut self) -> bool {
+        while let Some(record) = self.waiting.front() {
+            match transmit(&self.socket, record) {
+                Ok(()) => drop(self.waiting.pop_front()),
+                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return true,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+fn transmit(socket: &OwnedFd, record: &[u8]) -> Result<(), Errno> {
+    if record.len() <= LONGEST_RECORD {
+        return rustix::net::send(socket, record, SendFlags::NOSIGNAL).map(drop);
+    }
+    let file = rustix::fs::memfd_create("silvan-mad", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let mut file = fs::File::from(file);
+    file.write_all(record).map_err(|_| Errno::IO)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let files = [file.as_fd()];
+    control.push(SendAncillaryMessage::ScmRights(&files));
+    let first = [IoSlice::new(&record[..1])];
+    rustix::net::sendmsg(socket, &first, &mut control, SendFlags::NOSIGNAL).map(drop)
+}
+
+/// A folder of files for programs to list; it is removed with the server.
+#[derive(Debug, Default)]
+struct Folder {
+    path: Option<PathBuf>,
+}
+
+impl Folder {
+    fn path(&mut self) -> std::io::Result<&Path> {
+        if self.path.is_none() {
+            let process = rustix::process::getpid().as_raw_nonzero();
+            let base = std::env::temp_dir();
+            let mut number = 0;
+            let made = loop {
+                let path = base.join(format!("silvan-fabric-{process}-{number}"));
+                match fs::DirBuilder::new().mode(0o755).create(&path) {
+                    Ok(()) => break path,
+                    Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+                    Err(error) => return Err(error),
+                }
+            };
+            self.path = Some(made);
+        }
+        self.path
+            .as_deref()
+            .ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    }
+
+    /// The folder of a node, with `sys/class` and `dev/infiniband` in it.
+    fn of_node(&mut self, mut files: Sysfs<'_>) -> std::io::Result<PathBuf> {
+        let root = self.path()?.join(files.node.index().to_string());
+        if !root.exists() {
+            let making = root.with_extension("new");
+            write_tree(&mut files, &making)?;
+            fs::rename(making, &root)?;
+        }
+        Ok(root)
+    }
+}
+
+/// Writes the files of a node below a folder.
+pub(crate) fn write_tree(files: &mut Sysfs<'_>, root: &Path) -> std::io::Result<()> {
+    let class = root.join("sys/class");
+    fs::create_dir_all(class.join("infiniband_verbs"))?;
+    for name in files.files() {
+        let path = class.join(&name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&path, files.text(&name).unwrap_or_default())?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444))?;
+    }
+    let devices = root.join("dev/infiniband");
+    fs::create_dir_all(&devices)?;
+    for number in 0..=u8::MAX {
+        if files.port_of_device(number).is_none() {
+            break;
+        }
+        for kind in ["umad", "issm"] {
+            let path = devices.join(format!("{kind}{number}"));
+            fs::write(&path, "")?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        }
+    }
+    Ok(())
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // What is left behind is a folder for temporary files.
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! The preload library of the live fabric: programs that have it see the simulated fabric where the kernel
+//! shows its InfiniBand adapters: `/dev/infiniband/umadN` and `issmN`, `/sys/class/infiniband` and
+//! `/sys/class/infiniband_mad`.
+//!
+//! An open umad file is a socket to the server, whose records are what the program writes and reads. So
+//! poll, select, epoll, fork and close need nothing here, and the server has all state. Files of sysfs are
+//! files in memory with the text of the instant; their folders are real ones, that the server has made.
+//!
+//! Environment: `IBSIM_SOCKNAME` names the fabric, `SIM_HOST` the host or switch.
+//!
+//! Every function here replaces one of libc, whose contract its callers keep: pointers are valid for it.
+//! Functions with variable arguments have one more parameter, which the calling conventions of x86-64 and
+//! aarch64 pass like a fixed one.
+#![cfg(target_os = "linux")]
+#![allow(
+    unsafe_code,
+    clippy::missing_safety_doc,
+    reason = "functions of libc, see docs/decisions/0035-preload-library.md"
+)]
+
+mod device;
+mod fabric;
+mod paths;
+mod real;
+
+use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use libc::{DIR, FILE, mode_t, off_t, size_t, ssize_t};
+
+use paths::{Location, at, locate};
+
+/// What a file descriptor is: 0, or a file of the fabric.
+static KINDS: [AtomicU8; 1 << 16] = [const { AtomicU8::new(0) }; 1 << 16];
+const MAD: u8 = 1;
+const ISSM: u8 = 2;
+const TEXT: u8 = 3;
+
+fn kind(fd: c_int) -> u8 {
+    let entry = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd));
+    match entry {
+        Some(entry) => entry.load(Ordering::Relaxed),
+        // Descriptors beyond the table are rare.
+        None if device::name_of(fd).is_some() => MAD,
+        None => 0,
+    }
+}
+
+fn set_kind(fd: c_int, kind: u8) {
+    if let Some(entry) = usize::try_from(fd).ok().and_then(|fd| KINDS.get(fd)) {
+        entry.store(kind, Ordering::Relaxed);
+    }
+}
+
+fn fail<T: From<i8>>(error: c_int) -> T {
+    // SAFETY: the location is this thread's.
+    unsafe { *libc::__errno_location() = error };
+    T::from(-1)
+}
+
+/// Opens a path of the fabric; `None` if it is none.
+unsafe fn open_location(location: Location, flags: c_int, mode: mode_t) -> c_int {
+    let (error, opened, what) = match location {
+        Location::Mad(number) => match device::open(fabric::OPEN_MAD, number, flags) {
+            Ok(fd) => (0, fd, MAD),
+            Err(error) => (error, -1, 0),
+        },
+        Location::IsSm(number) => match device::open(fabric::OPEN_ISSM, number, flags) {
+            Ok(fd) => (0, fd, ISSM),
+            Err(error) => (error, -1, 0),
+        },
+        Location::Class { name, real } => {
+            if flags & (libc::O_DIRECTORY | libc::O_PATH) == 0 {
+                match fabric::text(&name) {
+                    Ok(_) if flags & libc::O_ACCMODE != libc::O_RDONLY => {
+                        return fail(libc::EACCES);
+                    }
+                    Ok(text) => match device::text_file(&name, &text, flags) {
+                        Ok(fd) => (0, fd, TEXT),
+                        Err(error) => (error, -1, 0),
+                    },
+                    // A folder, or nothing.
+                    Err(_) => {
+                        // SAFETY: the path ends with a zero.
+                        return unsafe { (real::open())(real.as_ptr(), flags, mode) };
+                    }
+                }
+            } else {
+                // SAFETY: the path ends with a zero.
+                return unsafe { (real::open())(real.as_ptr(), flags, mode) };
+            }
+        }
+        Location::Other { real } => {
+            // SAFETY: the path ends with a zero.
+            return unsafe { (real::open())(real.as_ptr(), flags, mode) };
+        }
+    };
+    if error != 0 {
+        return fail(error);
+    }
+    set_kind(opened, what);
+    opened
+}
+
+macro_rules! opening {
+    ($($name:ident($(@$before:ident,)? path $(, $mode:ident)?) = $real:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of libc.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $($before: c_int,)? path: *const c_char, flags: c_int $(, $mode: mode_t)?
+        ) -> c_int {
+            #[allow(unused_mut, unused_assignments, reason = "forms without a folder or mode")]
+            let mut folder = libc::AT_FDCWD;
+            $(folder = $before;)?
+            // SAFETY: the caller's path is valid.
+            if let Some(location) = unsafe { at(folder, path) } {
+                #[allow(unused_mut, unused_assignments, reason = "forms without a folder or mode")]
+                let mut mode = 0;
+                $(mode = $mode;)?
+                // SAFETY: as above.
+                return unsafe { open_location(location, flags, mode) };
+            }
+            // SAFETY: the caller keeps the contract of libc's function.
+            let fd = unsafe { (real::$real())($($before,)? path, flags $(, $mode)?) };
+            set_kind(fd, 0);
+            fd
+        }
+    )*};
+}
+
+opening! {
+    open(path, mode) = open;
+    open64(path, mode) = open64;
+    __open_2(path) = open_2;
+    __open64_2(path) = open64_2;
+    openat(@folder_fd, path, mode) = openat;
+    openat64(@folder_fd, path, mode) = openat64;
+    __openat_2(@folder_fd, path) = openat_2;
+    __openat64_2(@folder_fd, path) = openat64_2;
+}
+
+macro_rules! streams {
+    ($($name:ident = $real:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of libc.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(path: *const c_char, mode: *const c_char) -> *mut FILE {
+            // SAFETY: the caller's strings are valid.
+            unsafe {
+                let Some(location) = locate(path) else {
+                    return (real::$real())(path, mode);
+                };
+                let first = *mode as u8;
+                let flags = if first == b'r' { libc::O_RDONLY } else { libc::O_WRONLY };
+                let fd = open_location(location, flags, 0);
+                if fd < 0 {
+                    return std::ptr::null_mut();
+                }
+                libc::fdopen(fd, mode)
+            }
+        }
+    )*};
+}
+
+streams! {
+    fopen = fopen;
+    fopen64 = fopen64;
+}
+
+/// Functions that have a path, which is another one for files of the fabric.
+macro_rules! renaming {
+    ($($name:ident($($before:ident: $before_type:ty,)* @path $(, $after:ident: $type:ty)*)
+        -> $result:ty = $real:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of libc.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            $($before: $before_type,)* path: *const c_char $(, $after: $type)*
+        ) -> $result {
+            // SAFETY: the caller keeps the contract of libc's function; the other path ends with a zero.
+            unsafe {
+                match locate(path) {
+                    Some(location) => {
+                        let path = location.real();
+                        (real::$real())($($before,)* path.as_ptr() $(, $after)*)
+                    }
+                    None => (real::$real())($($before,)* path $(, $after)*),
+                }
+            }
+        }
+    )*};
+}
+
+type Filter = *const c_void;
+
+renaming! {
+    stat(@path, buffer: *mut c_void) -> c_int = stat;
+    stat64(@path, buffer: *mut c_void) -> c_int = stat64;
+    lstat(@path, buffer: *mut c_void) -> c_int = lstat;
+    lstat64(@path, buffer: *mut c_void) -> c_int = lstat64;
+    __xstat(version: c_int, @path, buffer: *mut c_void) -> c_int = xstat;
+    __xstat64(version: c_int, @path, buffer: *mut c_void) -> c_int = xstat64;
+    __lxstat(version: c_int, @path, buffer: *mut c_void) -> c_int = lxstat;
+    __lxstat64(version: c_int, @path, buffer: *mut c_void) -> c_int = lxstat64;
+    fstatat(folder: c_int, @path, buffer: *mut c_void, flags: c_int) -> c_int = fstatat;
+    fstatat64(folder: c_int, @path, buffer: *mut c_void, flags: c_int) -> c_int = fstatat64;
+    __fxstatat(version: c_int, folder: c_int, @path, buffer: *mut c_void, flags: c_int)
+        -> c_int = fxstatat;
+    __fxstatat64(version: c_int, folder: c_int, @path, buffer: *mut c_void, flags: c_int)
+        -> c_int = fxstatat64;
+    statx(folder: c_int, @path, flags: c_int, mask: c_uint, buffer: *mut c_void) -> c_int = statx;
+    access(@path, mode: c_int) -> c_int = access;
+    euidaccess(@path, mode: c_int) -> c_int = euidaccess;
+    eaccess(@path, mode: c_int) -> c_int = eaccess;
+    faccessat(folder: c_int, @path, mode: c_int, flags: c_int) -> c_int = faccessat;
+    readlink(@path, buffer: *mut c_char, size: size_t) -> ssize_t = readlink;
+    readlinkat(folder: c_int, @path, buffer: *mut c_char, size: size_t) -> ssize_t = readlinkat;
+    opendir(@path) -> *mut DIR = opendir;
+    scandir(@path, list: *mut c_void, filter: Filter, order: Filter) -> c_int = scandir;
+    scandir64(@path, list: *mut c_void, filter: Filter, order: Filter) -> c_int = scandir64;
+}
+
+/// `close` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    set_kind(fd, 0);
+    // SAFETY: the caller keeps the contract of libc's function.
+    unsafe { (real::close())(fd) }
+}
+
+/// `read` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn read(fd: c_int, buffer: *mut c_void, count: size_t) -> ssize_t {
+    match kind(fd) {
+        // SAFETY: the caller's buffer has room for so many bytes.
+        MAD => unsafe { device::read(fd, buffer, count) },
+        ISSM => fail(libc::EINVAL),
+        // SAFETY: the caller keeps the contract of libc's function.
+        _ => unsafe { (real::read())(fd, buffer, count) },
+    }
+}
+
+/// `__read_chk` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __read_chk(
+    fd: c_int,
+    buffer: *mut c_void,
+    count: size_t,
+    room: size_t,
+) -> ssize_t {
+    match kind(fd) {
+        // SAFETY: the caller's buffer has this room.
+        MAD if count <= room => unsafe { device::read(fd, buffer, count) },
+        // SAFETY: the caller keeps the contract of libc's function.
+        _ => unsafe { (real::read_chk())(fd, buffer, count, room) },
+    }
+}
+
+/// `write` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(fd: c_int, buffer: *const c_void, count: size_t) -> ssize_t {
+    match kind(fd) {
+        // SAFETY: the caller's buffer has so many bytes.
+        MAD => unsafe { device::write(fd, buffer, count) },
+        ISSM => fail(libc::EINVAL),
+        // SAFETY: the caller keeps the contract of libc's function.
+        _ => unsafe { (real::write())(fd, buffer, count) },
+    }
+}
+
+macro_rules! preads {
+    ($($name:ident = $real:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of libc.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            fd: c_int, buffer: *mut c_void, count: size_t, offset: off_t,
+        ) -> ssize_t {
+            if offset == 0 && kind(fd) == TEXT {
+                device::refresh(fd);
+            }
+            // SAFETY: the caller keeps the contract of libc's function.
+            unsafe { (real::$real())(fd, buffer, count, offset) }
+        }
+    )*};
+}
+
+preads! {
+    pread = pread;
+    pread64 = pread64;
+}
+
+macro_rules! seeks {
+    ($($name:ident = $real:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of libc.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(fd: c_int, offset: off_t, whence: c_int) -> off_t {
+            // SAFETY: the caller keeps the contract of libc's function.
+            let to = unsafe { (real::$real())(fd, offset, whence) };
+            if to == 0 && whence == libc::SEEK_SET && kind(fd) == TEXT {
+                device::refresh(fd);
+            }
+            to
+        }
+    )*};
+}
+
+seeks! {
+    lseek = lseek;
+    lseek64 = lseek64;
+}
+
+/// `ioctl` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    if device::is_umad_ioctl(request) {
+        if let Some(name) = device::name_of(fd) {
+            // SAFETY: the caller's argument has the length that the request names.
+            return unsafe { device::ioctl(&name, request, argument) };
+        }
+    }
+    // SAFETY: the caller keeps the contract of libc's function.
+    unsafe { (real::ioctl())(fd, request, argument) }
+}
+
+fn copy_kind(from: c_int, to: c_int) -> c_int {
+    if to >= 0 {
+        set_kind(to, kind(from));
+    }
+    to
+}
+
+/// `dup` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
+    // SAFETY: the caller keeps the contract of libc's function.
+    copy_kind(fd, unsafe { (real::dup())(fd) })
+}
+
+/// `dup2` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup2(fd: c_int, to: c_int) -> c_int {
+    // SAFETY: the caller keeps the contract of libc's function.
+    copy_kind(fd, unsafe { (real::dup2())(fd, to) })
+}
+
+/// `dup3` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup3(fd: c_int, to: c_int, flags: c_int) -> c_int {
+    // SAFETY: the caller keeps the contract of libc's function.
+    copy_kind(fd, unsafe { (real::dup3())(fd, to, flags) })
+}
+
+macro_rules! fcntls {
+    ($($name:ident = $real:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "` of libc.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(fd: c_int, command: c_int, argument: c_ulong) -> c_int {
+            // SAFETY: the caller keeps the contract of libc's function.
+            let result = unsafe { (real::$real())(fd, command, argument) };
+            match command {
+                libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => copy_kind(fd, result),
+                _ => result,
+            }
+        }
+    )*};
+}
+
+fcntls! {
+    fcntl = fcntl;
+    fcntl64 = fcntl64;
+}

@@ -1,0 +1,127 @@
+//! Which paths are the fabric's, and where their folders are.
+
+use std::ffi::{CStr, CString, OsString, c_char, c_int};
+use std::os::unix::ffi::OsStringExt;
+use std::sync::OnceLock;
+
+use crate::fabric;
+
+const CLASS: &[u8] = b"/sys/class/";
+const DEVICES: &[u8] = b"/dev/infiniband";
+
+/// A path of the fabric.
+pub(crate) enum Location {
+    /// `umadN`.
+    Mad(u8),
+    /// `issmN`.
+    IsSm(u8),
+    /// A file or folder of sysfs: its path below `/sys/class`, and the one that stands for it.
+    Class { name: Vec<u8>, real: CString },
+    /// Another file of the folder of devices.
+    Other { real: CString },
+}
+
+/// The folder that the server has made for this program's node.
+static ROOT: OnceLock<Vec<u8>> = OnceLock::new();
+
+fn root() -> Option<&'static [u8]> {
+    if let Some(root) = ROOT.get() {
+        return Some(root);
+    }
+    let root = fabric::tree().ok()?;
+    Some(ROOT.get_or_init(|| root))
+}
+
+fn below_root(name: &[u8]) -> Option<CString> {
+    let mut path = root()?.to_vec();
+    path.extend(name);
+    CString::new(path).ok()
+}
+
+impl Location {
+    /// The file or folder that stands for it.
+    pub fn real(&self) -> CString {
+        let device = |name: String| below_root(name.as_bytes()).unwrap_or_default();
+        match self {
+            Self::Mad(number) => device(format!("/dev/infiniband/umad{number}")),
+            Self::IsSm(number) => device(format!("/dev/infiniband/issm{number}")),
+            Self::Class { real, .. } | Self::Other { real } => real.clone(),
+        }
+    }
+}
+
+/// What a path of a program is; `None` if it is not the fabric's, or there is no fabric.
+///
+/// # Safety
+///
+/// The path is null or ends with a zero.
+pub(crate) unsafe fn locate(path: *const c_char) -> Option<Location> {
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: as above.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    // Nearly all paths of a program end here.
+    let is_ours = |path: &[u8]| path.starts_with(b"/sys/") || path.starts_with(b"/dev/");
+    match ROOT.get() {
+        Some(root) if path.starts_with(root) => of_bytes(&path[root.len()..]),
+        _ if is_ours(path) => of_bytes(path),
+        _ => None,
+    }
+}
+
+/// The same of a path below an open folder.
+///
+/// # Safety
+///
+/// The path is null or ends with a zero.
+pub(crate) unsafe fn at(folder: c_int, path: *const c_char) -> Option<Location> {
+    // SAFETY: as above.
+    unsafe {
+        if folder == libc::AT_FDCWD || path.is_null() || *path == b'/' as c_char {
+            return locate(path);
+        }
+        let root = ROOT.get()?;
+        let link = std::fs::read_link(format!("/proc/self/fd/{folder}")).ok()?;
+        let mut whole = OsString::from(link).into_vec();
+        let name = whole.strip_prefix(root.as_slice())?;
+        let start = whole.len() - name.len();
+        whole.push(b'/');
+        whole.extend(CStr::from_ptr(path).to_bytes());
+        of_bytes(&whole[start..])
+    }
+}
+
+fn of_bytes(path: &[u8]) -> Option<Location> {
+    let mut clean = Vec::with_capacity(path.len());
+    for &byte in path {
+        if byte != b'/' || clean.last() != Some(&b'/') {
+            clean.push(byte);
+        }
+    }
+    if let Some(name) = clean.strip_prefix(CLASS) {
+        let first = name.split(|&byte| byte == b'/').next()?;
+        let ours: [&[u8]; 3] = [b"infiniband", b"infiniband_mad", b"infiniband_verbs"];
+        return ours
+            .contains(&first)
+            .then_some(())
+            .and_then(|()| below_root(&clean))
+            .map(|real| Location::Class {
+                name: name.to_vec(),
+                real,
+            });
+    }
+    let rest = clean.strip_prefix(DEVICES)?;
+    if !rest.is_empty() && rest[0] != b'/' {
+        return None;
+    }
+    let name = std::str::from_utf8(rest).ok()?.trim_start_matches('/');
+    let number = |prefix: &str| name.strip_prefix(prefix)?.parse().ok();
+    // Without a fabric, the real device is meant.
+    let real = below_root(&clean)?;
+    Some(match (number("umad"), number("issm")) {
+        (Some(number), _) => Location::Mad(number),
+        (_, Some(number)) => Location::IsSm(number),
+        _ => Location::Other { real },
+    })
+}
