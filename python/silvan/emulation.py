@@ -1,16 +1,20 @@
 """The live fabric: a scenario that real InfiniBand tools use as if it were hardware.
 
-The tools are attached by the preload library umad2sim (Debian package
-``libumad2sim0``), which sends their management datagrams here instead of to
-an adapter.
+The tools are attached by a preload library, which shows the fabric to them
+where the kernel shows adapters: ``/dev/infiniband`` and
+``/sys/class/infiniband``. The preload library umad2sim of ibsim (Debian
+package ``libumad2sim0``) attaches tools, too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
+import stat
 import struct
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from silvan.scenario import Scenario
 
 DEFAULT_SOCKNAME = "sim"
-"""Name of the sockets that umad2sim looks for by itself."""
+"""Name of the sockets that programs look for by themselves."""
 
 _CREDENTIALS = struct.Struct("iII")
 """Process, user and group, as SO_PEERCRED gives them."""
@@ -43,7 +47,54 @@ _LIBRARIES = (
 
 
 def preload_library() -> Path:
-    """Find the library that attaches tools.
+    """Give the file of the library that attaches programs to a live fabric.
+
+    It is written into a folder for temporary files, where a program that has it loaded does not
+    depend on this process.
+
+    Returns
+    -------
+    Path
+        The library's file.
+
+    Raises
+    ------
+    UnsupportedSystemError
+        This is not Linux.
+    EmulationError
+        If the folder is another user's.
+    OSError
+        If the file cannot be written.
+    """
+    from silvan import _silvan
+
+    require_linux("the live fabric")
+    library = _silvan.Emulation.preload_library()
+    folder = Path(tempfile.gettempdir(), f"silvan-{os.getuid()}")
+    folder.mkdir(mode=0o755, exist_ok=True)
+    owner = folder.lstat()
+    if owner.st_uid != os.getuid() or not stat.S_ISDIR(owner.st_mode) or owner.st_mode & 0o022:
+        raise EmulationError(
+            f"{folder} can be written by other users", "remove it, or set TMPDIR to another folder"
+        )
+    path = folder / f"libsilvan-{hashlib.sha256(library).hexdigest()[:16]}.so"
+    if not path.exists():
+        # Another process may write it at the same time.
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+            file.write(library)
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(path)
+    return path
+
+
+def is_attached() -> bool:
+    """Say whether this process is attached to a live fabric."""
+    libraries = os.environ.get("LD_PRELOAD", "")
+    return "umad2sim" in libraries or "libsilvan-" in libraries
+
+
+def umad2sim_library() -> Path:
+    """Find the preload library of ibsim.
 
     Returns
     -------
@@ -156,27 +207,30 @@ class Emulation:
         """
         return self._inner.take_notices()
 
-    def attach(self, host: str | None = None) -> dict[str, str]:
+    def attach(self, host: str | None = None, *, umad2sim: bool = False) -> dict[str, str]:
         """Give the environment variables that attach a tool.
 
         Parameters
         ----------
         host : str, optional
             The host or switch to attach it to.
+        umad2sim : bool
+            Attach it by ibsim's library umad2sim, as every tool of a fabric served over UDP.
 
         Returns
         -------
         dict
             Variables to add to the tool's environment.
         """
-        where = (
-            {"IBSIM_SOCKNAME": self.sockname}
-            if self._udp_port is None
-            else {"IBSIM_SERVER_NAME": "127.0.0.1", "IBSIM_SERVER_PORT": str(self._udp_port)}
-        )
+        name = host or self.default_host
+        if self._udp_port is not None:
+            where = {"IBSIM_SERVER_NAME": "127.0.0.1", "IBSIM_SERVER_PORT": str(self._udp_port)}
+            umad2sim = True
+        else:
+            where = {"IBSIM_SOCKNAME": self.sockname}
         return {
-            "LD_PRELOAD": str(preload_library()),
-            "SIM_HOST": (host or self.default_host)[:31],
+            "LD_PRELOAD": str(umad2sim_library() if umad2sim else preload_library()),
+            "SIM_HOST": name[:31] if umad2sim else name,
             **where,
         }
 

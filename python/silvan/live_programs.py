@@ -17,7 +17,7 @@ from silvan.errors import EmulationError
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
 """Where Debian puts the tools; not everybody has it in the path."""
 
-INSTALL = "apt-get install opensm infiniband-diags libumad2sim0"
+INSTALL = "apt-get install opensm infiniband-diags"
 """Installs OpenSM and the tools."""
 
 _SECONDS = 600

@@ -8,8 +8,8 @@ Import it where pytest finds fixtures, in ``conftest.py`` or the test's own file
         running = fabric("two-tier.toml", opensm=True, faults="flapping.toml")
         assert "leaf-00" in running.run("ibnetdiscover").stdout
 
-Each fabric ends with its test. The tools are those of Debian's packages ``opensm``,
-``infiniband-diags`` and ``libumad2sim0``.
+Each fabric ends with its test. The tools are those of Debian's packages ``opensm`` and
+``infiniband-diags``.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from silvan.bench.studies import bench_scenario
-from silvan.emulation import Emulation, preload_library
+from silvan.emulation import Emulation, umad2sim_library
 from silvan.errors import EmulationError
 from silvan.scenario import Scenario
 
@@ -99,7 +99,7 @@ def missing_programs() -> list[str]:
     for program, package in PROGRAMS.items():
         if program.endswith(".so"):
             try:
-                preload_library()
+                umad2sim_library()
             except EmulationError:
                 missing.append(package)
         elif shutil.which(program, path=_PATH) is None:
@@ -235,7 +235,7 @@ class _BesideIbsim:
     def _theirs(self, scenario: Scenario) -> float:
         sockname = f"{_sockname()}-ibsim"
         environment = {
-            "LD_PRELOAD": str(preload_library()),
+            "LD_PRELOAD": str(umad2sim_library()),
             "SIM_HOST": self._FIRST_HOST,
             "IBSIM_SOCKNAME": sockname,
         }

@@ -325,9 +325,9 @@ def _attach(
     from contextlib import closing
 
     from silvan.diagnosis import FabricClock
-    from silvan.emulation import preload_library
+    from silvan.emulation import is_attached, preload_library
 
-    attached = "umad2sim" in os.environ.get("LD_PRELOAD", "")
+    attached = is_attached()
     if sockname is None or attached:
         name = sockname or (os.environ.get("IBSIM_SOCKNAME") if attached else None)
         return None if name is None else FabricClock(name)

@@ -289,10 +289,10 @@ def emulate(
 
     A shell is opened, or the command run, in which the tools see the fabric, and the fabric ends
     with the shell or the command. With --serve it stays, and prints how to attach tools from
-    elsewhere. OpenSM and infiniband-diags are attached by the preload library of the package
-    libumad2sim0. Tools that query a subnet manager (saquery, sminfo, ibqueryerrors, options such
-    as -G) need --opensm; a shell has it where OpenSM is installed, unless --no-opensm or --blank is
-    given.
+    elsewhere. OpenSM, infiniband-diags and other programs are attached by a preload library that
+    shows them /dev/infiniband and /sys/class/infiniband. Tools that query a subnet manager
+    (saquery, sminfo, ibqueryerrors, options such as -G) need --opensm; a shell has it where OpenSM
+    is installed, unless --no-opensm or --blank is given.
     """
     from silvan.emulation import DEFAULT_SOCKNAME, Emulation
 

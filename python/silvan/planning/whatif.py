@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from silvan.emulation import Emulation, preload_library
+from silvan.emulation import Emulation
 from silvan.errors import EmulationError, ScenarioError, SilvanError, SimulationError
 from silvan.live_programs import INSTALL, has_opensm
 from silvan.measures import receive_rates_gbps
@@ -209,11 +209,10 @@ def what_if(
     Raises
     ------
     EmulationError
-        OpenSM or libumad2sim0 is not installed.
+        OpenSM is not installed.
     """
     if not has_opensm():
         raise EmulationError("opensm is not installed", INSTALL)
-    preload_library()
     grid = fabrics[0].scenario.to_dict()["fabric"]
 
     def judge(job: tuple[Variant, str | None]) -> WhatIfRow:

@@ -5,7 +5,7 @@
 Three flows to D congest the port of switch S2 to it, and X-Y, which only shares the cable between
 the switches with one of them, falls to a third of its rate. The manager finds this in the port
 counters and lowers a Marking_Rate, and X-Y gets its rate back. It takes half a minute, needs
-opensm and libumad2sim0, and writes dcms-live.png.
+opensm, and writes dcms-live.png.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def run(
     Raises
     ------
     EmulationError
-        If OpenSM or umad2sim is not installed, or OpenSM does not bring up the fabric.
+        If OpenSM is not installed, or OpenSM does not bring up the fabric.
     ManagerError
         If the manager could not restore everything.
     """
