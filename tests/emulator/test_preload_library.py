@@ -171,6 +171,51 @@ assert os.path.exists("/dev/infiniband/umad0")
 
 
 @REAL_TOOLS
+def test_a_shell_changes_into_the_folders(serve: Serve) -> None:
+    """Oracle: the files by their whole paths."""
+    fabric = serve()
+    lid = fabric.lids()["a"]
+    lines = """
+        cd /sys/class/infiniband/silvan0/ports || exit 1
+        pwd -P
+        for port in *; do read lid < $port/lid; echo $port $lid; done
+        cat ./1/lid
+        cd ../..
+        pwd -P
+        echo *
+        cd /
+        pwd -P
+        """
+    for shell in ("sh", "bash"):
+        done = fabric.run(shell, "-c", lines, host="a")
+        assert done.stdout.splitlines() == [
+            "/sys/class/infiniband/silvan0/ports",
+            f"1 0x{lid:x}",
+            f"0x{lid:x}",
+            "/sys/class/infiniband",
+            "silvan0",
+            "/",
+        ], shell
+
+
+@REAL_TOOLS
+def test_ibstatus_shows_what_the_subnet_manager_sets(serve: Serve) -> None:
+    """Oracle: PortInfo, by smpquery; the second time the cable is cut."""
+    fabric = serve()
+    lid = fabric.lids()["a"]
+    for state, physical in (("4: ACTIVE", "5: LinkUp"), ("1: DOWN", "2: Polling")):
+        info = fabric.run("smpquery", "-D", "portinfo", "0", "1", host="a").stdout
+        assert re.search(rf"^LinkState:\.+{state[3:]}$", info, re.MULTILINE | re.IGNORECASE), info
+        shown = fabric.run("ibstatus", host="a").stdout
+        found = dict(re.findall(r"^\t([\w ]+):\s+(.+)$", shown, re.MULTILINE))
+        assert shown.startswith("Infiniband device 'silvan0' port 1 status:\n")
+        assert (found["base lid"], found["link_layer"]) == (f"0x{lid:x}", "InfiniBand")
+        assert (found["state"], found["phys state"]) == (state, physical)
+        assert fabric.run("ibstatus", "silvan0:1", host="a").stdout == shown
+        fabric.emulation.control("cut", port="a")
+
+
+@REAL_TOOLS
 def test_tools_end_where_there_is_no_fabric(serve: Serve, tmp_path: Path) -> None:
     fabric = serve()
     environment = fabric.environment() | {"IBSIM_SOCKNAME": "no-such-fabric"}

@@ -23,12 +23,12 @@ mod fabric;
 mod paths;
 mod real;
 
-use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use libc::{DIR, FILE, mode_t, off_t, size_t, ssize_t};
 
-use paths::{Location, at, locate};
+use paths::{Location, at, current, locate, mark_current_stale};
 
 /// What a file descriptor is: 0, or a file of the fabric.
 static KINDS: [AtomicU8; 1 << 16] = [const { AtomicU8::new(0) }; 1 << 16];
@@ -216,6 +216,46 @@ renaming! {
     opendir(@path) -> *mut DIR = opendir;
     scandir(@path, list: *mut c_void, filter: Filter, order: Filter) -> c_int = scandir;
     scandir64(@path, list: *mut c_void, filter: Filter, order: Filter) -> c_int = scandir64;
+}
+
+/// `chdir` of libc: the folder of the server's becomes the current one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn chdir(path: *const c_char) -> c_int {
+    // SAFETY: the caller keeps the contract of libc's function; the other path ends with a zero.
+    let result = unsafe {
+        match locate(path) {
+            Some(location) => (real::chdir())(location.real().as_ptr()),
+            None => (real::chdir())(path),
+        }
+    };
+    mark_current_stale();
+    result
+}
+
+/// `fchdir` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fchdir(folder: c_int) -> c_int {
+    // SAFETY: the caller keeps the contract of libc's function.
+    let result = unsafe { (real::fchdir())(folder) };
+    mark_current_stale();
+    result
+}
+
+/// `getcwd` of libc.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getcwd(buffer: *mut c_char, size: size_t) -> *mut c_char {
+    // SAFETY: the caller keeps the contract of libc's function, whose text ends with a zero; a part of it,
+    // with its zero, is moved to its start.
+    unsafe {
+        let found = (real::getcwd())(buffer, size);
+        if let Some(name) = current().filter(|name| !found.is_null() && !name.is_empty()) {
+            let whole = CStr::from_ptr(found).count_bytes();
+            if let Some(start) = whole.checked_sub(name.len()) {
+                std::ptr::copy(found.add(start), found, name.len() + 1);
+            }
+        }
+        found
+    }
 }
 
 /// `close` of libc.

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStringExt;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::fabric;
 
@@ -23,6 +24,13 @@ pub(crate) enum Location {
 
 /// The folder that the server has made for this program's node.
 static ROOT: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// How the names of the server's folders start.
+const FOLDER: &[u8] = b"/silvan-fabric-";
+/// Whether the current folder is one of the fabric's.
+static CURRENT: AtomicU8 = AtomicU8::new(UNKNOWN);
+const UNKNOWN: u8 = 0;
+const ELSEWHERE: u8 = 1;
 
 fn root() -> Option<&'static [u8]> {
     if let Some(root) = ROOT.get() {
@@ -66,8 +74,48 @@ pub(crate) unsafe fn locate(path: *const c_char) -> Option<Location> {
     match ROOT.get() {
         Some(root) if path.starts_with(root) => of_bytes(&path[root.len()..]),
         _ if is_ours(path) => of_bytes(path),
+        _ if !path.starts_with(b"/") => below_current(path),
         _ => None,
     }
+}
+
+/// Forgets what is known of the current folder, which a program has changed.
+pub(crate) fn mark_current_stale() {
+    CURRENT.store(UNKNOWN, Ordering::Relaxed);
+}
+
+/// The program's name of the current folder, if it is the fabric's.
+pub(crate) fn current() -> Option<Vec<u8>> {
+    if CURRENT.load(Ordering::Relaxed) == ELSEWHERE {
+        return None;
+    }
+    let folder = std::fs::read_link("/proc/self/cwd").ok()?;
+    let folder = OsString::from(folder).into_vec();
+    // The server is asked only if this may be its folder.
+    let may_be = folder
+        .windows(FOLDER.len())
+        .any(|part| part == FOLDER)
+        .then(root)
+        .flatten();
+    let name = may_be.and_then(|root| folder.strip_prefix(root));
+    if name.is_none() {
+        CURRENT.store(ELSEWHERE, Ordering::Relaxed);
+    }
+    name.map(<[u8]>::to_vec)
+}
+
+/// What a relative path is.
+fn below_current(path: &[u8]) -> Option<Location> {
+    let mut whole = current()?;
+    let path = match path {
+        b"." => b"",
+        path => path.strip_prefix(b"./").unwrap_or(path),
+    };
+    if !path.is_empty() {
+        whole.push(b'/');
+        whole.extend(path);
+    }
+    of_bytes(&whole)
 }
 
 /// The same of a path below an open folder.

@@ -65,6 +65,9 @@ real! {
     faccessat = c"faccessat": (c_int, Path, c_int, c_int) -> c_int;
     readlink = c"readlink": (Path, *mut c_char, size_t) -> ssize_t;
     readlinkat = c"readlinkat": (c_int, Path, *mut c_char, size_t) -> ssize_t;
+    chdir = c"chdir": (Path) -> c_int;
+    fchdir = c"fchdir": (c_int) -> c_int;
+    getcwd = c"getcwd": (*mut c_char, size_t) -> *mut c_char;
     opendir = c"opendir": (Path) -> *mut DIR;
     scandir = c"scandir": (Path, Buffer, *const c_void, *const c_void) -> c_int;
     scandir64 = c"scandir64": (Path, Buffer, *const c_void, *const c_void) -> c_int;
