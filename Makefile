@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
 .PHONY: help site workflows run test test-fast fast-rust fast-python test-setup wheel check-slow check-memory \
-	check-drawn check-diagnose check-fuzz check-mutants coverage check-papers pages lint reference viewer figures lock install system clean
+	check-drawn check-diagnose check-tools check-fuzz check-mutants coverage check-papers pages lint reference viewer figures lock install system clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/targets/*.rs)))
 # The second range of seeds was drawn when the thresholds of the diagnosis were fixed.
 check-diagnose: ## Print how often the diagnosis of drawn live fabrics is right (1 minute)
 	cargo run --quiet --release --locked -p silvan-emulator --example check_diagnose -- 1 200 900001 40
+
+check-tools: install ## Print which programs see what the live fabric has; needs opensm, infiniband-diags, ibverbs-utils
+	$(BIN)/python python/tools/check_tools.py
 
 check-fuzz: ## Fuzz each target (FUZZ_SECONDS=60, FUZZ_TARGETS=mad); needs cargo-fuzz and a nightly compiler
 	@$(call with-cargo,fuzz,+nightly,for target in $(FUZZ_TARGETS); do \

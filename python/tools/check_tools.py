@@ -1,0 +1,290 @@
+"""Run unmodified programs in a live fabric, and print whether each sees what the fabric has.
+
+An outcome is ``pass``, ``known difference`` with the reason, or ``FAIL``. Every program has a
+deadline. The truth is the fabric's own: its cables, LIDs, and the packets of a message.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from silvan.emulation import Emulation
+from silvan.live_programs import attached, opensm, wait_for
+from silvan.scenario import Scenario
+from silvan.testing import RunningFabric
+
+FABRIC = """\
+name = "check-tools"
+
+[fabric]
+switch = [{ name = "left", ports = 8 }, { name = "right", ports = 8 }]
+host = [{ name = "a" }, { name = "b" }, { name = "c" }, { name = "d" }]
+cable = [
+    { from = "a", to = "left:1" },
+    { from = "b", to = "left:2" },
+    { from = "c", to = "right:1" },
+    { from = "d", to = "right:2" },
+    { from = "left:5", to = "right:6" },
+]
+routing = "min-hop"
+
+[vl]
+data-vls = 8
+"""
+CABLES = {
+    ("a", 1, "left", 1),
+    ("b", 1, "left", 2),
+    ("c", 1, "right", 1),
+    ("d", 1, "right", 2),
+    ("left", 5, "right", 6),
+}
+ENDS = CABLES | {(far, far_port, near, port) for near, port, far, far_port in CABLES}
+NAMES = ["a", "b", "c", "d", "left", "right"]
+PACKETS = 10
+WORDS = PACKETS * (2048 + 26 - 2) // 4
+"""A message of 20 KiB: payload and headers of its packets without the VCRC, in words."""
+ENGINES = ("minhop", "updn", "dnup", "dor", "lash", "sssp", "dfsssp", "nue")
+DEADLINE_S = 60
+
+Rows = list[tuple[str, str]]
+
+
+class Checks:
+    """The table, and the fabric that its programs see."""
+
+    def __init__(self) -> None:
+        self.rows: Rows = []
+
+    def cell(self, name: str, check: Callable[[], object], *, known: str | None = None) -> None:
+        """Add the outcome of a check, which returns whether the program is right."""
+        try:
+            outcome = "FAIL: differs from the fabric" if not check() else "pass"
+        except subprocess.TimeoutExpired:
+            outcome = f"FAIL: no end after {DEADLINE_S} s"
+        except Exception as error:
+            outcome = f"FAIL: {error}"
+        if known is not None and outcome == "pass":
+            outcome = f"known difference: {known}"
+        self.rows.append((name, outcome))
+
+
+def check_tools(checks: Checks, running: RunningFabric) -> None:
+    """Check the tools that query a fabric with a subnet manager at host d."""
+    lids = {node["name"]: node["lid"] for node in running.control("fabric")["nodes"]}
+
+    def text(*words: str, host: str = "a") -> str:
+        if re.match(r"ib(?:link|net|query)|perfquery|saquery|sminfo|smpquery", words[0]):
+            # These give an answer up after a second: a busy machine may stop for so long.
+            words = (words[0], "--timeout", "20000", *words[1:])
+        return running.run(*words, host=host, timeout_s=DEADLINE_S).stdout
+
+    def values(*words: str) -> dict[str, str]:
+        return dict(re.findall(r"^(\w+):\.+(.*)$", text(*words), re.MULTILINE))
+
+    def counted(*options: str) -> bool:
+        sent = values("perfquery", *options, str(lids["a"]), "1")
+        received = values("perfquery", *options, str(lids["c"]), "1")
+        return [sent["PortXmitPkts"], received["PortRcvPkts"]] == [str(PACKETS)] * 2 and [
+            sent["PortXmitData"],
+            received["PortRcvData"],
+        ] == [str(WORDS)] * 2
+
+    def counted_everywhere() -> bool:
+        sent, received = (
+            {("a", 1), ("left", 5), ("right", 1)},
+            {("left", 1), ("right", 6), ("c", 1)},
+        )
+        name, found = "", set()
+        for line in text("ibqueryerrors", "--counters").splitlines():
+            if heading := re.match(r'Data Counters for \w+ "(\w+)"', line):
+                name = heading[1]
+            elif port := re.match(r"   GUID \w+ port (\d+):", line):
+                fields = dict(re.findall(r"\[(\w+) == (\d+) ", line))
+                for way, ends in (("Xmit", sent), ("Rcv", received)):
+                    end = (name, int(port[1]))
+                    expected = (PACKETS, WORDS) if end in ends else (0, 0)
+                    if (int(fields[f"Port{way}Pkts"]), int(fields[f"Port{way}Data"])) != expected:
+                        return False
+                    found.add(end)
+        return found >= sent | received
+
+    def discovered() -> bool:
+        pattern = r"\s(\d+)\s+(\d+) 0x\w+ 4x .* - \w+\s+\d+\s+(\d+) 0x\w+ \( '(\w+)' - '(\w+)' \)"
+        found = re.findall(pattern, text("ibnetdiscover", "-p"))
+        ends = {(name, int(port), far, int(far_port)) for _, port, far_port, name, far in found}
+        return ends == ENDS and all(int(lid) == lids[name] for lid, _, _, name, _ in found)
+
+    def linked() -> bool:
+        end = r'"\s*(\w+)"\s+(\d+)\s+(\d+)\[.*Active/\s+LinkUp'
+        pattern = end + r'\)==>\s+\w+\s+(\d+)\s+(\d+)\[.*"\s*(\w+)"'
+        found = re.findall(pattern, text("iblinkinfo", "-l"))
+        ends = {(name, int(port), far, int(far_port)) for name, _, port, _, far_port, far in found}
+        right = all((int(x[1]), int(x[3])) == (lids[x[0]], lids[x[5]]) for x in found)
+        return ends == ENDS and right
+
+    def status(words: str, lid: str) -> bool:
+        shown = text(words)
+        return lid in shown and "active" in shown.lower()
+
+    def links_of_sa() -> bool:
+        found = re.findall(
+            r"FromLID\.+(\d+)\s+FromPort\.+(\d+)\s+ToPort\.+(\d+)\s+ToLID\.+(\d+)",
+            text("saquery", "-x"),
+        )
+        ends = {(lids[n], p, lids[f], q) for n, p, f, q in ENDS}
+        return {(int(n), int(p), int(f), int(q)) for n, p, q, f in found} == ends
+
+    def tables() -> bool:
+        switches = re.split(r"^Unicast lids", text("dump_lfts"), flags=re.MULTILINE)[1:]
+        found = {
+            (re.findall(r"guid \w+ \((\w+)\)", part)[0], name): int(port)
+            for part in switches
+            for port, name in re.findall(r"^0x\w+ (\d+) : \(.*'(\w+)'\)$", part, re.MULTILINE)
+        }
+        near = {(switch, host): port for host, _, switch, port in CABLES if host in "abcd"}
+        far = {("left", name): 5 for name in ("c", "d", "right")}
+        far |= {("right", name): 6 for name in ("a", "b", "left")}
+        own = {("left", "left"): 0, ("right", "right"): 0}
+        return found == near | far | own
+
+    def pinged() -> bool:
+        words = ("ibping", "-c", "1", str(lids["c"]))
+        if "0 received" not in running.run(*words, check=False, timeout_s=DEADLINE_S).stdout:
+            return False
+        with attached(running.emulation, running.folder, ["ibping", "-S"], host="c"):
+            wait_for(
+                lambda: "1 received" in running.run(*words, check=False).stdout,
+                "ibping has no answer",
+                DEADLINE_S,
+            )
+        return True
+
+    def osmtest() -> bool:
+        text("osmtest", "-f", "c", "-i", "osmtest.dat")
+        validated = running.run("osmtest", "-f", "a", "-i", "osmtest.dat", timeout_s=DEADLINE_S)
+        return 'TEST "All Validations" PASS' in validated.stdout
+
+    def named(*words: str) -> list[str]:
+        pattern = r'(?:NodeDescription\.+|")(\w+)"?$'
+        return sorted(re.findall(pattern, text(*words), re.MULTILINE))
+
+    trace = str(lids["a"]), str(lids["c"])
+    checks.cell("ibstat", lambda: status("ibstat", f"Base lid: {lids['a']}\n"))
+    checks.cell("ibstatus", lambda: status("ibstatus", f"\t 0x{lids['a']:x}\n"))
+    checks.cell(
+        "ibv_devinfo",
+        lambda: "No IB devices" in running.run("ibv_devinfo", check=False, timeout_s=60).stderr,
+        known="there are no verbs, so it finds no device",
+    )
+    checks.cell("ibnetdiscover -p", discovered)
+    checks.cell("iblinkinfo -l", linked)
+    checks.cell("perfquery", counted)
+    checks.cell("perfquery -x", lambda: counted("-x"))
+    checks.cell("ibqueryerrors --counters", counted_everywhere)
+    checks.cell("saquery", lambda: named("saquery") == NAMES)
+    checks.cell("saquery -N", lambda: named("saquery", "-N") == NAMES)
+    checks.cell(
+        "saquery -D",
+        lambda: (
+            sorted(re.findall(r'^ +(\d+)  "(\w+)"$', text("saquery", "-D"), re.MULTILINE))
+            == sorted((str(lids[host]), host) for host in "abcd")
+        ),
+    )
+    checks.cell("saquery -x", links_of_sa)
+    checks.cell(
+        "saquery -p",
+        lambda: re.search(
+            rf"dlid\.+{lids['c']}\n", text("saquery", "-p", "--src-to-dst", ":".join(trace))
+        ),
+    )
+    checks.cell("sminfo", lambda: f"sm lid {lids['d']} " in text("sminfo"))
+    checks.cell(
+        "ibtracert",
+        lambda: (
+            re.findall(r'"(\w+)"', text("ibtracert", *trace)) == ["a", "left", "right", "c", "c"]
+        ),
+    )
+    checks.cell("dump_lfts", tables)
+    checks.cell("smpquery nodedesc", lambda: "..c" in text("smpquery", "nodedesc", str(lids["c"])))
+    checks.cell("ibping", pinged)
+    checks.cell("osmtest", osmtest)
+
+
+def check_opensm(checks: Checks, folder: Path) -> None:
+    """Check OpenSM's routing engines, each in a fabric that nothing has set up."""
+
+    def brings_up(engine: str) -> bool:
+        options = ("-Q",) if engine in {"dfsssp", "nue"} else ()
+        with fabric(f"check-tools-{engine}", blank=True) as emulation:
+            running = RunningFabric(emulation, folder)
+            log = folder / f"{engine}.log"
+            words = ("opensm", "-o", "-R", engine, "-f", str(log), *options)
+            running.run(*words, host="d", timeout_s=DEADLINE_S)
+            lines = log.read_text(errors="replace")
+            status = emulation.control("status")
+            up = "SUBNET UP" in lines and "fall" not in lines.lower()
+            return up and not status["ports_not_active"]
+
+    for engine in ENGINES:
+        checks.cell(f"opensm -R {engine}", partial(brings_up, engine))
+
+    def handover() -> bool:
+        with fabric("check-tools-two", blank=True) as emulation:
+            running = RunningFabric(emulation, folder)
+            lids: dict[str, int] = {}
+
+            def has_master(host: str) -> bool:
+                lids.update((x["name"], x["lid"]) for x in emulation.control("fabric")["nodes"])
+                shown = running.run("sminfo", host="b", check=False, timeout_s=60).stdout
+                return f"sm lid {lids[host]} " in shown and "MASTER" in shown
+
+            options = folder / "two.conf"
+            options.write_text("sminfo_polling_timeout 500\npolling_retry_number 2\n")
+            words = ["opensm", "--config", str(options), "-f", str(folder / "two.log"), "-p"]
+            first = attached(emulation, folder, [*words, "3"], host="a", stderr=subprocess.DEVNULL)
+            with first:
+                wait_for(lambda: has_master("a"), "host a manages nothing", DEADLINE_S)
+                words[4] = str(folder / "three.log")
+                second = attached(
+                    emulation, folder, [*words, "14"], host="d", stderr=subprocess.DEVNULL
+                )
+                with second:
+                    wait_for(lambda: has_master("d"), "no handover to host d", DEADLINE_S)
+                wait_for(lambda: has_master("a"), "host a does not take over", DEADLINE_S)
+        return True
+
+    checks.cell("opensm, two with handover", handover)
+
+
+def fabric(name: str, *, blank: bool = False) -> Emulation:
+    """Start the fabric."""
+    return Emulation(Scenario.from_toml(FABRIC), sockname=name, blank=blank)
+
+
+def main() -> int:
+    """Print the table."""
+    checks = Checks()
+    with tempfile.TemporaryDirectory(prefix="silvan-tools-") as name:
+        folder = Path(name)
+        with fabric("check-tools") as emulation, opensm(emulation, folder, host="d"):
+            emulation.control("start", **{"from": "a"}, to="c", bytes="20480 B")
+            wait_for(
+                lambda: emulation.control("status")["delivered_bytes"] >= PACKETS * 2048,
+                "the message has not arrived",
+            )
+            check_tools(checks, RunningFabric(emulation, folder))
+        check_opensm(checks, folder)
+    print("| program | outcome |\n|---|---|")
+    for program, outcome in checks.rows:
+        print(f"| `{program}` | {outcome} |")
+    return int(any(outcome.startswith("FAIL") for _, outcome in checks.rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
