@@ -26,6 +26,9 @@ _DCQCN_GBPS = 40.0
 # Zhu et al. 2016 give TIMELY's parameters for this round trip and this rate.
 _TIMELY_RTT_NS = 20_000
 _TIMELY_GBPS = 10.0
+# What most ports have, and packets that a lane must have room for to be full on a short cable.
+_LANES = 8
+_LANE_PACKETS = 3
 # A signal in a cable.
 _S_PER_METRE = 5e-9
 # Sweeps of the DCMS within a run, and how long a Marking_Rate stays low at most.
@@ -187,6 +190,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
         ),
         Baseline("dcqcn", "thresholds in proportion to the link", _dcqcn(gbps, mtu), _DCQCN),
         *_by_round_trip(scenario),
+        *_by_lanes(scenario),
     ]
     if scenario.has_python_scheme:
         name = keys["control"]["python"]["name"]
@@ -355,6 +359,30 @@ def _by_round_trip(scenario: Scenario) -> list[Baseline]:
             {"control.scheme": "nscc", "control.nscc.base-rtt": base_rtt, **acknowledged},
             _NSCC,
         ),
+    ]
+
+
+def _by_lanes(scenario: Scenario) -> list[Baseline]:
+    """Set up a lane for each group of destinations, on trees whose lanes are free for it."""
+    buffer: int = scenario.switch.buffer.bytes
+    packet: int = scenario.packet.mtu.bytes + scenario.packet.header.bytes
+    lanes = min(_LANES, buffer // (_LANE_PACKETS * packet))
+    if scenario.fabric.routing != "d-mod-k" or scenario.vl.data_vls > 1 or lanes < 2:
+        return []
+    overrides: dict[str, TomlValue] = {
+        "control.scheme": "vl-mapping",
+        "control.vl-mapping.mapping": "vftree",
+        "control.feedback.carrier": "cnp",
+        "vl.data-vls": lanes,
+        "switch.buffer": f"{buffer // lanes} B",
+    }
+    return [
+        Baseline(
+            "vftree",
+            f"{lanes} lanes by destination, which share the buffer of one",
+            overrides,
+            Cost(0, 0, 0, "none"),
+        )
     ]
 
 

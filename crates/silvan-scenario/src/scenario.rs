@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use silvan_cc::schemes::{Changes, Parameters, SchemeName};
+use silvan_cc::schemes::{Changes, Parameters, SchemeName, Setup, SwitchPort};
 use silvan_core::document::SourceText;
 use silvan_core::{Span, Time};
 use silvan_dcms::machine::Dcms;
@@ -19,7 +19,7 @@ use silvan_workload::traffic::{Environment, Traffic, TrafficSection};
 
 use crate::build::at;
 use crate::build::classes::check_classes;
-use crate::build::control::{ControlPlan, build_control};
+use crate::build::control::{ControlPlan, build_control, check_setup, setup, switch_ports};
 use crate::build::engine::{build_engine, check_engine_routes};
 use crate::build::fabric::{CheckedRoutes, build_fabric, build_routes};
 use crate::build::import::{import_fabric, import_tables};
@@ -208,6 +208,10 @@ impl Scenario {
         check_engine_routes(&file, &engine, routes)?;
         check_classes(&file, lanes.as_ref())?;
         let control = build_control(&file.control, &fabric)?;
+        let ports = switch_ports(&fabric);
+        let hosts = fabric.host_count();
+        let setup = setup(&file, &engine, routes, &ports, hosts, file.run.seed);
+        check_setup(&file.control, &setup)?;
         check_traffic(&file.traffic)?;
         let fabric = Arc::new(fabric);
         let seed = file.run.seed;
@@ -359,6 +363,19 @@ impl Scenario {
             waypoints: self.waypoints.as_deref(),
             choice: self.choice,
         }
+    }
+
+    /// What the scheme in force is built for; `ports` are those of [`switch_ports`].
+    pub fn setup<'a>(&self, ports: &'a [Option<SwitchPort>], seed: u64) -> Setup<'a> {
+        let hosts = self.fabric.host_count();
+        setup(
+            &self.file,
+            &self.engine,
+            self.forwarding(),
+            ports,
+            hosts,
+            seed,
+        )
     }
 
     /// Whether switches discard packets that they have no forwarding entry for; otherwise there are

@@ -1,7 +1,7 @@
 //! From a scenario to a simulation: control and workload built, and an engine started with them.
 
 use silvan_cc::hooks::Settings;
-use silvan_cc::schemes::{Control, Scheme, Setup};
+use silvan_cc::schemes::{Control, Scheme};
 use silvan_core::Time;
 use silvan_model::{EngineConfig, Engines, Network, Simulation};
 use silvan_scenario::parsed::Threads;
@@ -14,10 +14,7 @@ use crate::RunError;
 /// The scheme of a scenario, as a run with this seed starts with it.
 pub(crate) fn build_control(scenario: &Scenario, seed: u64) -> Result<Control, RunError> {
     let ports = switch_ports(scenario.fabric());
-    let setup = Setup {
-        ports: &ports,
-        ..setup(scenario, seed)
-    };
+    let setup = scenario.setup(&ports, seed);
     let parameters = scenario.scheme_parameters();
     let mut control = scenario.scheme().build(parameters, &setup)?;
     apply_initial(scenario, &mut control.switch)?;
@@ -35,27 +32,10 @@ pub fn build_scheme<S: Scheme>(
     seed: u64,
 ) -> Result<(S::Switch, S::Source), RunError> {
     let ports = switch_ports(scenario.fabric());
-    let setup = Setup {
-        ports: &ports,
-        ..setup(scenario, seed)
-    };
+    let setup = scenario.setup(&ports, seed);
     let (mut switch, source) = scheme.build(&setup)?;
     apply_initial(scenario, &mut switch)?;
     Ok((switch, source))
-}
-
-/// What a scheme is built for, without its ports.
-fn setup(scenario: &Scenario, seed: u64) -> Setup<'static> {
-    let file = scenario.file();
-    Setup {
-        ports: &[],
-        data_vls: scenario.engine_config().data_vls,
-        hosts: scenario.fabric().host_count(),
-        link_rate: file.link.kind().data_rate(),
-        // The engine has checked that it is at most 10 KiB.
-        mtu: file.packet.mtu.as_u64() as u32,
-        seed,
-    }
 }
 
 /// Applies the settings that are in force from the start.

@@ -305,6 +305,7 @@ mod tests {
             hosts: 2,
             link_rate,
             mtu: 1_000,
+            routes_use_lanes: false,
             seed: 1,
         }
     }

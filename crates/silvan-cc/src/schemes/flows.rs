@@ -185,6 +185,7 @@ pub(super) mod tests {
             hosts: 2,
             link_rate: Rate::from_bits_per_sec(100_000_000_000).unwrap(),
             mtu: 1_000,
+            routes_use_lanes: false,
             seed: 1,
         }
     }

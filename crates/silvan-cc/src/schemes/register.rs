@@ -223,10 +223,30 @@ macro_rules! register {
                 }
             }
 
-            /// Builds both parts for a fabric. [`Parameters::check`] has found nothing.
+            /// Checks the parameters of the schemes that are in force for the fabric of a run.
             ///
             /// # Errors
-            /// The fabric or the program that runs it is not suitable.
+            /// The first at fault, with its key within `[control]`.
+            pub fn check_setup(
+                self,
+                parameters: &Parameters,
+                setup: &Setup<'_>,
+            ) -> Result<(), SchemeError> {
+                self.parts().iter().try_for_each(|part| match part {
+                    $(
+                        Self::$scheme => {
+                            let checked = parameters.$module.check_setup(setup);
+                            checked.map_err(|error| error.within(&KeyPath::ROOT.key($name)))
+                        }
+                    )*
+                    $(Self::$chain => Ok(()),)*
+                })
+            }
+
+            /// Builds both parts for a fabric. [`Parameters::check`] and [`Self::check_setup`] have found nothing.
+            ///
+            /// # Errors
+            /// The program that runs it is not suitable.
             pub fn build(
                 self,
                 parameters: &Parameters,

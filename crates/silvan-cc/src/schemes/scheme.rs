@@ -48,10 +48,20 @@ pub trait Scheme:
         Ok(Changes::default())
     }
 
-    /// Builds both parts for a fabric. [`check`](Self::check) has found nothing.
+    /// Checks the parameters for the fabric of a run. [`check`](Self::check) has found nothing.
     ///
     /// # Errors
-    /// The fabric or the program that runs it is not suitable.
+    /// The first at fault, with a hint.
+    fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
+        let _ = setup;
+        Ok(())
+    }
+
+    /// Builds both parts for a fabric. [`check`](Self::check) and [`check_setup`](Self::check_setup) have found
+    /// nothing.
+    ///
+    /// # Errors
+    /// The program that runs it is not suitable.
     fn build(&self, setup: &Setup<'_>) -> Result<(Self::Switch, Self::Source), SchemeError>;
 }
 
@@ -145,6 +155,8 @@ pub struct Setup<'a> {
     pub link_rate: Rate,
     /// Payload of a packet of MTU size, in bytes.
     pub mtu: u32,
+    /// Whether the routing has lanes of its own, which keep paths from deadlock.
+    pub routes_use_lanes: bool,
     /// Random seed of the run.
     pub seed: u64,
 }

@@ -1,16 +1,18 @@
 //! Congestion control: the scheme in force, and the manager that works with it.
 
 use serde_json::json;
-use silvan_cc::schemes::{Changes, SchemeError, SwitchPort, Switches};
+use silvan_cc::schemes::{Changes, SchemeError, Setup, SwitchPort, Switches};
 use silvan_core::document::KeyPath;
 use silvan_core::{PortId, SwitchId};
 use silvan_dcms::machine::Dcms;
 use silvan_fabric::Fabric;
+use silvan_fabric::routing::Routes;
+use silvan_model::EngineConfig;
 
 use super::dcms::build_dcms;
 use super::{at, switch_named};
 use crate::ScenarioError;
-use crate::parsed::ControlSection;
+use crate::parsed::{ControlSection, ScenarioFile};
 
 /// What the section `control` leads to.
 #[derive(Debug, Clone)]
@@ -42,6 +44,36 @@ pub(crate) fn build_control(
         settings: settings.map_err(scheme_error)?,
         dcms: build_dcms(section, fabric)?,
     })
+}
+
+/// What a scheme is built for.
+pub(crate) fn setup<'a>(
+    file: &ScenarioFile,
+    config: &EngineConfig,
+    routes: Routes<'_>,
+    ports: &'a [Option<SwitchPort>],
+    hosts: usize,
+    seed: u64,
+) -> Setup<'a> {
+    Setup {
+        ports,
+        data_vls: config.data_vls,
+        hosts,
+        link_rate: file.link.kind().data_rate(),
+        // The engine has checked that it is at most 10 KiB.
+        mtu: file.packet.mtu.as_u64() as u32,
+        routes_use_lanes: routes.lanes.is_some() || routes.steps.is_some(),
+        seed,
+    }
+}
+
+/// Checks that the scheme in force can work on the fabric.
+pub(crate) fn check_setup(
+    section: &ControlSection,
+    setup: &Setup<'_>,
+) -> Result<(), ScenarioError> {
+    let checked = section.scheme.check_setup(&section.parameters, setup);
+    checked.map_err(scheme_error)
 }
 
 /// An error with its key within `[control]`.

@@ -1,0 +1,275 @@
+//! A virtual lane for each destination, or for each of so many groups of them: who waits for a full host waits beside
+//! the others, not in front of them.
+//!
+//! Nothing is measured and nothing slows down: a host puts each packet on the lane of its destination, and it stays
+//! there. The mappings are those of destination-based buffer management (DBBM), of vFtree, and of a lane per
+//! destination (VOQnet), which no large fabric has the lanes for.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Time, Vl};
+
+use crate::hooks::{Flow, NoControl, Settings, SourceControl};
+use crate::schemes::{Scheme, SchemeError, Setup};
+
+/// Which destinations share a lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mapping {
+    /// Those that take different ways up in a fat tree: destinations of one cable are spread over all lanes
+    /// (Guay et al. 2011).
+    #[default]
+    Vftree,
+    /// Those whose numbers are equal modulo the lanes (Nachiondo et al. 2005).
+    Dbbm,
+    /// None: each has its own, and there must be a lane for each host.
+    Voqnet,
+}
+
+/// A lane by destination.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct VlMapping {
+    /// Which destinations share a lane. The lanes are `vl.data-vls`.
+    pub mapping: Mapping,
+}
+
+impl Scheme for VlMapping {
+    type Switch = NoControl;
+    type Source = LaneOf;
+
+    fn check(&self) -> Result<(), SchemeError> {
+        Ok(())
+    }
+
+    fn check_setup(&self, setup: &Setup<'_>) -> Result<(), SchemeError> {
+        let refused = |message: String, hint: &str| {
+            let error = SchemeError::new("mapping", message, hint);
+            Err(error)
+        };
+        if setup.routes_use_lanes {
+            return refused(
+                "the routing keeps paths from deadlock by their lanes, which destinations would change"
+                    .to_owned(),
+                "choose a fabric that needs no lanes, such as a fat tree, or another scheme",
+            );
+        }
+        let lanes = setup.data_vls;
+        if lanes < 2 {
+            return refused(
+                "there is one data lane for all destinations".to_owned(),
+                "set vl.data-vls to 2 or more",
+            );
+        }
+        if self.mapping == Mapping::Voqnet && usize::from(lanes) < setup.hosts {
+            let hosts = setup.hosts;
+            return refused(
+                format!(
+                    "voqnet needs a data lane for each of {hosts} hosts, and there are {lanes}"
+                ),
+                "ports have 15 at most: choose \"vftree\" or \"dbbm\", or a smaller fabric",
+            );
+        }
+        Ok(())
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> Result<(NoControl, LaneOf), SchemeError> {
+        let lanes = setup.data_vls;
+        let ways_up = ways_up(setup);
+        let lane = |destination: usize| match self.mapping {
+            Mapping::Vftree => lane_in_tree(destination, ways_up, lanes),
+            Mapping::Dbbm | Mapping::Voqnet => (destination % usize::from(lanes)) as u8,
+        };
+        let by_destination = (0..setup.hosts).map(lane).collect();
+        Ok((NoControl, LaneOf { by_destination }))
+    }
+}
+
+/// Cables upward of a leaf switch: the most that any switch with hosts has to other switches.
+fn ways_up(setup: &Setup<'_>) -> usize {
+    let ports = || setup.ports.iter().flatten();
+    let leaves = ports().filter(|port| port.to_host);
+    let leaves: std::collections::BTreeSet<_> = leaves.map(|port| port.switch).collect();
+    let mut ways = std::collections::BTreeMap::new();
+    for port in ports().filter(|port| !port.to_host && leaves.contains(&port.switch)) {
+        *ways.entry(port.switch).or_insert(0) += 1;
+    }
+    ways.into_values().max().unwrap_or(0)
+}
+
+/// The lane of a destination in a tree that is routed by destination modulo the ways up, level by level.
+///
+/// Destinations of one cable have their lowest digits in common, as many as the cable is levels up, counted in ways
+/// up. The sum of the digits above them is different for those that follow each other.
+fn lane_in_tree(destination: usize, ways_up: usize, lanes: u8) -> u8 {
+    let lanes = usize::from(lanes);
+    if ways_up < 2 {
+        return (destination % lanes) as u8;
+    }
+    let mut above = destination / ways_up;
+    let mut sum = 0;
+    while above > 0 {
+        sum += above % ways_up;
+        above /= ways_up;
+    }
+    (sum % lanes) as u8
+}
+
+/// The hosts.
+#[derive(Clone, Debug)]
+pub struct LaneOf {
+    by_destination: Vec<u8>,
+}
+
+impl SourceControl for LaneOf {
+    fn needs_select_vl(&self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn select_vl(&mut self, _: Time, flow: Flow, _: Vl) -> Option<Vl> {
+        Vl::try_new(self.by_destination[flow.destination.index()]).ok()
+    }
+}
+
+impl Settings for LaneOf {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+    use std::collections::BTreeSet;
+
+    use silvan_core::{HostId, PortNumber, Sl, SwitchId};
+
+    use super::super::flows::tests::setup;
+    use super::*;
+    use crate::schemes::SwitchPort;
+
+    fn lanes_of(mapping: Mapping, setup: &Setup<'_>) -> Vec<u8> {
+        let (_, mut source) = VlMapping { mapping }.build(setup).unwrap();
+        let lane = |host| {
+            let flow = Flow {
+                source: HostId::new(0),
+                destination: HostId::new(host),
+                sl: Sl::ZERO,
+            };
+            source
+                .select_vl(Time::ZERO, flow, Vl::ZERO)
+                .unwrap()
+                .as_u8()
+        };
+        (0..setup.hosts).map(lane).collect()
+    }
+
+    /// Ports of leaf switches with so many hosts and ways up each.
+    fn leaves(count: usize, hosts: u8, ways_up: u8) -> Vec<Option<SwitchPort>> {
+        let ports = |leaf| {
+            (1..=hosts + ways_up).map(move |number| {
+                Some(SwitchPort {
+                    switch: SwitchId::new(leaf),
+                    number: PortNumber::new(number),
+                    to_host: number <= hosts,
+                })
+            })
+        };
+        (0..count).flat_map(ports).collect()
+    }
+
+    /// Oracle: the routing. Over each cable up go the destinations that are equal modulo the ways up. Of as many of
+    /// these as there are lanes, one after the other, each has its own, also if lanes divide the ways up.
+    #[test]
+    fn destinations_of_one_cable_are_on_all_lanes() {
+        for (ways_up, lanes) in [(4, 2), (18, 9), (18, 4), (6, 3)] {
+            let ports = leaves(36, ways_up, ways_up);
+            let hosts = 36 * usize::from(ways_up);
+            let setup = Setup {
+                ports: &ports,
+                data_vls: lanes,
+                hosts,
+                ..setup()
+            };
+            let by_tree = lanes_of(Mapping::Vftree, &setup);
+            let by_number = lanes_of(Mapping::Dbbm, &setup);
+            for way in 0..usize::from(ways_up) {
+                let of_cable = |all: &[u8]| {
+                    let lanes = (way..hosts).step_by(ways_up.into()).map(|host| all[host]);
+                    lanes.collect::<Vec<u8>>()
+                };
+                let used: BTreeSet<u8> = of_cable(&by_tree).into_iter().collect();
+                assert_eq!(
+                    used.len(),
+                    usize::from(lanes),
+                    "{ways_up} ways, {lanes} lanes"
+                );
+                if ways_up % lanes == 0 {
+                    let used: BTreeSet<u8> = of_cable(&by_number).into_iter().collect();
+                    assert_eq!(used.len(), 1, "by number they share a lane");
+                }
+            }
+        }
+    }
+
+    /// Second level: the ways up of a cable there have two digits in common.
+    #[test]
+    fn so_are_those_of_a_cable_one_level_up() {
+        let (ways_up, lanes) = (4_usize, 4_u8);
+        for low in 0..ways_up * ways_up {
+            let here = (low..256).step_by(ways_up * ways_up);
+            let used: Vec<u8> = here
+                .map(|host| lane_in_tree(host, ways_up, lanes))
+                .collect();
+            for next in used.windows(ways_up).step_by(ways_up) {
+                let distinct: BTreeSet<&u8> = next.iter().collect();
+                assert_eq!(distinct.len(), ways_up, "{used:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_destination_has_its_own_in_voqnet() {
+        let setup = Setup {
+            data_vls: 15,
+            hosts: 15,
+            ..setup()
+        };
+        let lanes = lanes_of(Mapping::Voqnet, &setup);
+        assert_eq!(lanes, (0..15).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn fabrics_without_lanes_for_it_are_refused() {
+        let whole = Setup {
+            data_vls: 2,
+            ..setup()
+        };
+        let cases = [
+            (
+                Mapping::Vftree,
+                Setup {
+                    data_vls: 1,
+                    ..whole
+                },
+                "one data lane",
+            ),
+            (
+                Mapping::Voqnet,
+                Setup { hosts: 3, ..whole },
+                "each of 3 hosts",
+            ),
+            (
+                Mapping::Dbbm,
+                Setup {
+                    routes_use_lanes: true,
+                    ..whole
+                },
+                "from deadlock",
+            ),
+        ];
+        for (mapping, setup, message) in cases {
+            let error = VlMapping { mapping }.check_setup(&setup).unwrap_err();
+            assert!(error.message.contains(message), "{error}");
+        }
+        assert!(VlMapping::default().check_setup(&whole).is_ok());
+    }
+}
