@@ -10,6 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from silvan.viewer.diagnosis import write_diagnosis
+from tests.subnet_dumps import dumped_moment
 from tests.viewer.conftest import Opener, wait_until_idle
 
 pytestmark = pytest.mark.needs("chromium")
@@ -46,7 +48,23 @@ def test_axe_finds_nothing_serious_in_a_comparison(
     assert findings(open_page(comparison_file)) == []
 
 
-@pytest.mark.parametrize("name", ["page_file", "comparison_file"])
+@pytest.fixture
+def diagnosis_file(tmp_path: Path) -> Path:
+    """Write the page of a subnet with a tree: verdict, hosts and health."""
+    return write_diagnosis([dumped_moment(tmp_path, 9)], tmp_path / "diagnosis.html", "Subnet")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [{}, PHONE], ids=["desk", "phone"])
+def test_axe_finds_nothing_serious_in_a_diagnosis(
+    open_page: Opener, diagnosis_file: Path, scheme: str, size: dict[str, Any]
+) -> None:
+    page = open_page(diagnosis_file, "select=node:a HCA-1", color_scheme=scheme, **size)
+    expect(page.get_by_role("region", name="Diagnosis")).to_be_visible()
+    assert findings(page) == []
+
+
+@pytest.mark.parametrize("name", ["page_file", "comparison_file", "diagnosis_file"])
 def test_nothing_is_wider_than_a_phone(
     open_page: Opener, name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -96,11 +114,17 @@ def missed(page: Page) -> list[str]:
     return found
 
 
-def test_keys_reach_every_control(open_page: Opener, page_file: Path) -> None:
-    page = open_page(page_file, "select=port:leaf-00:1")
+@pytest.mark.parametrize(
+    ("name", "title", "port"),
+    [("page_file", "sixteen", "leaf-00:1"), ("diagnosis_file", "Subnet", "left:3")],
+)
+def test_keys_reach_every_control(
+    open_page: Opener, name: str, title: str, port: str, request: pytest.FixtureRequest
+) -> None:
+    page = open_page(request.getfixturevalue(name), f"select=port:{port}")
     names = reached(page)
     assert missed(page) == []
-    assert any(name.startswith("Map of sixteen") for name in names)
+    assert any(name.startswith(f"Map of {title}") for name in names)
 
 
 def test_tabs_move_by_arrows(open_page: Opener, page_file: Path) -> None:

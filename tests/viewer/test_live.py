@@ -141,6 +141,52 @@ def test_message_is_the_difference_of_two_samples(
     assert len(columns["rows"]) < len(sent)
 
 
+def dumped_routes(emulation: Emulation) -> dict[tuple[str, str], int]:
+    """Read the port of each switch for each host from the dump of the forwarding tables."""
+    switch, ports = "", {}
+    for line in emulation.control("tables")["tables"].splitlines():
+        if head := re.search(r"of switch Lid .*\((.*)\):$", line):
+            switch = head[1]
+        elif entry := re.match(r"0x\w+ (\d+) : \(Channel Adapter .*: '(.*)'\)", line):
+            ports[switch, entry[2]] = int(entry[1])
+    return ports
+
+
+def test_routes_are_those_of_the_forwarding_tables() -> None:
+    with (
+        emulated(CROSSING, "test-view-routes") as emulation,
+        closing(LiveFabric(ControlChannel(emulation.sockname))) as fabric,
+    ):
+        names = fabric.tables()["nodes"]["name"].to_pylist()
+        hosts, switches = names[:4], names[4:]
+
+        def routes() -> dict[tuple[str, str], int]:
+            ports = fabric.tables()["routes"]["port"].to_numpy().reshape(2, 4)
+            pairs = [(switch, host) for switch in switches for host in hosts]
+            return {
+                pair: port for pair, port in zip(pairs, ports.ravel(), strict=True) if port < 255
+            }
+
+        configured = routes()
+        assert len(configured) == 8
+        assert configured == dumped_routes(emulation)
+        # They are sent only when they are new.
+        before = fabric.sample()
+        assert "routes" not in before.columns
+        after = []
+
+        def is_changed() -> bool:
+            after.append(fabric.sample())
+            return "routes" in after[-1].columns
+
+        emulation.control("reboot", switch="left")
+        wait_until(is_changed, "a switch has lost its routes")
+        assert routes() == {pair: port for pair, port in configured.items() if pair[0] == "right"}
+        header, columns = unpacked(message(before, after[-1]))
+        assert header["version"] == fabric.version != str(before.routes_version)
+        np.testing.assert_array_equal(columns["routes"], fabric.tables()["routes"]["port"])
+
+
 def test_sample_has_the_index_of_throttled_flows() -> None:
     control = '[control]\nscheme = "ib-cc"\n[control.ib-cc.adapter]\nccti-timer = 0\n'
     with (
@@ -349,6 +395,10 @@ def test_tree_of_a_cut_cable_appears(live_page: Callable[[str], Page], tmp_path:
     ):
         page = live_page(address)
         wait_for(page, lambda: samples(page) > 3)
+        way = page.locator(".way li")
+        ways = [["a:1", cable, "right:1", "to c"] for cable in ("left:5", "left:7")]
+        page.evaluate("location.hash = 'select=flow:a>c'")
+        wait_for(page, lambda: way.all_inner_texts() in ways)
         page.get_by_role("tab", name="Trees").click()
         ranking = page.locator("#ranking")
         assert ranking.locator("tbody tr").count() == 0
@@ -364,6 +414,9 @@ def test_tree_of_a_cut_cable_appears(live_page: Callable[[str], Page], tmp_path:
             crosses = re.findall(r'<path d="M[\d. -]+l([\d.]+) \1m0 -\1l-\1 \1"', drawing)
             assert len(crosses) == 2
             # OpenSM sends both flows over the other cable, which is too slow for them.
+            for source, destination, last in (("a", "c", "right:1"), ("b", "d", "right:2")):
+                page.evaluate(f"location.hash = 'select=flow:{source}>{destination}'")
+                expect(way).to_have_text([f"{source}:1", "left:7", last, f"to {destination}"])
             wait_for(page, lambda: ranking.locator("tbody tr").count() > 0)
             # Between two packets there may be none.
             roots: list[int] = []

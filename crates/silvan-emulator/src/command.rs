@@ -131,7 +131,11 @@ pub enum Command {
     Fabric,
     /// Counters of all ports and the congestion trees of this instant. As many bytes as the answer states
     /// follow its line: columns of numbers in the order of the answer.
-    Sample,
+    Sample {
+        /// Version of the routes that the asker has; those of another version are a column.
+        #[serde(default)]
+        routes: u64,
+    },
     /// Ends the emulation.
     Quit,
 }
@@ -188,8 +192,8 @@ impl ControlSession<'_> {
     pub fn answer(&mut self, line: &str) -> Vec<u8> {
         let mut numbers = Vec::new();
         let answer = match serde_json::from_str::<Command>(line) {
-            Ok(Command::Sample) => {
-                let sample = crate::view::sample(&self.clients.subnet);
+            Ok(Command::Sample { routes }) => {
+                let sample = crate::view::sample(&self.clients.subnet, routes);
                 numbers = sample.bytes;
                 Ok(sample.header)
             }
@@ -265,7 +269,7 @@ impl ControlSession<'_> {
             },
             Command::Fabric => Ok(crate::view::fabric(&self.clients.subnet)),
             // Answered with numbers, before.
-            Command::Sample => Ok(json!({})),
+            Command::Sample { .. } => Ok(json!({})),
             Command::Quit => {
                 *self.quit = true;
                 Ok(json!({}))

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use silvan_core::counters::{CounterTable, PortCounters};
-use silvan_core::{Bytes, HostId, PortId, Vl};
+use silvan_core::{Bytes, HostId, PortId, PortNumber, Vl};
 use silvan_fabric::{Fabric, NodeKind};
 use silvan_model::Forest;
 
@@ -68,8 +68,25 @@ pub(crate) fn fabric(subnet: &Subnet) -> Value {
     })
 }
 
-/// Counters since the start, queues and trees of this instant.
-pub(crate) fn sample(subnet: &Subnet) -> Sample {
+/// The port by which packets to each host leave, switch by switch; 255 where there is none.
+fn routes(subnet: &Subnet) -> impl Iterator<Item = u8> + '_ {
+    let fabric = &subnet.fabric;
+    let lids: Vec<_> = fabric
+        .host_ids()
+        .map(|host| subnet.host_lid(host))
+        .collect();
+    fabric.switch_ids().flat_map(move |switch| {
+        let record = &subnet.state(fabric.node_of_switch(switch)).switch;
+        let port = |lid| record.as_ref().and_then(|record| record.route(lid));
+        let ports = lids
+            .iter()
+            .map(|&lid| port(lid).map_or(u8::MAX, PortNumber::as_u8));
+        ports.collect::<Vec<_>>()
+    })
+}
+
+/// Counters since the start, queues and trees of this instant, and routes if those of this version are old.
+pub(crate) fn sample(subnet: &Subnet, known_routes: u64) -> Sample {
     let fabric = &subnet.fabric;
     let engine = &*subnet.plane.engine;
     let mut columns = Columns::default();
@@ -96,10 +113,14 @@ pub(crate) fn sample(subnet: &Subnet) -> Sample {
     let forest = engine.forest(threshold.unwrap_or(Bytes::from_bytes(half_buffer)));
     columns.trees(&forest, &rows(fabric));
     columns.limits(subnet);
+    if known_routes != subnet.routes_version {
+        columns.bytes("routes", routes(subnet));
+    }
     Sample {
         header: json!({
             "time_ps": subnet.now().as_ps(),
             "classes": classes,
+            "routes_version": subnet.routes_version,
             "columns": columns.header,
             "bytes": columns.bytes.len(),
         }),
@@ -130,6 +151,16 @@ impl Columns {
         let count = (self.bytes.len() - start) / 4;
         self.header
             .insert(name.to_owned(), json!([4, start, count]));
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+    }
+
+    /// Numbers of 8 bits.
+    fn bytes(&mut self, name: &str, values: impl Iterator<Item = u8>) {
+        let start = self.bytes.len();
+        self.bytes.extend(values);
+        let count = self.bytes.len() - start;
+        self.header
+            .insert(name.to_owned(), json!([1, start, count]));
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
     }
 

@@ -162,7 +162,7 @@ def _facts(subnet: Subnet, title: str, start_ns: int) -> dict[str, Any]:
         "tables": [],
         "scenario": "",
         "parameters": {},
-        "diagnosis": {"began": began, "subnet": subnet.digest},
+        "diagnosis": {"began": began},
     }
 
 
@@ -402,7 +402,7 @@ class LiveDiagnosis:
     def facts(self) -> dict[str, Any]:
         """Return what the page says of the subnet."""
         facts = _facts(self._subnet, self.name, self._start_ns)
-        return facts | {"tables": list(self.tables())}
+        return facts | {"tables": list(self.tables()), "live_version": self.version}
 
     def tables(self) -> dict[str, pa.Table]:
         """Return nodes, ports and routes."""
@@ -455,7 +455,7 @@ def _message(moment: Moment, from_ns: int, to_ns: int, events: Sequence[str]) ->
         "classes": ["all hosts"],
         "dcms": list(events),
         "report": _shown(moment.report),
-        "subnet": subnet.digest,
+        "version": subnet.digest,
     }
     return packed(header, columns)
 

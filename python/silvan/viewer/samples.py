@@ -1,7 +1,8 @@
 """Samples of a live fabric: read from the emulator, and written for the page.
 
 A message for the page is a header in JSON and columns of numbers. It holds only the ports that have
-sent, waited or queued since the sample before, and the congestion trees of the instant.
+sent, waited or queued since the sample before, the congestion trees of the instant, and the routes
+if a subnet manager has changed them.
 """
 
 from __future__ import annotations
@@ -63,12 +64,15 @@ class Sample:
         Simulated time.
     classes : tuple of str
         Names of the traffic classes.
+    routes_version : int
+        Which routes the switches have.
     columns : Mapping of str to numpy.ndarray
-        What the emulator has sent.
+        What the emulator has sent; ``routes`` only if they are new.
     """
 
     time_ps: int
     classes: tuple[str, ...]
+    routes_version: int
     columns: Mapping[str, Column]
 
 
@@ -84,7 +88,6 @@ class LiveFabric:
     """
 
     kept = 0
-    version = ""
 
     def __init__(self, channel: ControlChannel, dcms: DcmsLog | None = None) -> None:
         self._channel = channel
@@ -95,11 +98,18 @@ class LiveFabric:
         self._scenario = tomllib.loads(self._scenario_toml)
         self._nodes: list[dict[str, Any]] = described["nodes"]
         self._ports = np.asarray(described["ports"], np.float64).reshape(-1, 4)
+        self._routes = 0, np.empty(0, np.uint8)
+        self.sample()
 
     @property
     def name(self) -> str:
         """Name of the scenario."""
         return str(self._scenario["name"])
+
+    @property
+    def version(self) -> str:
+        """Version of the routes."""
+        return str(self._routes[0])
 
     def facts(self) -> dict[str, Any]:
         """Return what the page says of the fabric."""
@@ -124,13 +134,14 @@ class LiveFabric:
             "groups": ["all hosts"],
             "merged_samples": 1,
             "skipped_trees": 1,
-            "tables": ["nodes", "ports"],
+            "tables": ["nodes", "ports", "routes"],
+            "live_version": self.version,
             "scenario": self._scenario_toml,
             "parameters": {},
         }
 
     def tables(self) -> dict[str, pa.Table]:
-        """Return the nodes and the ports, as :func:`silvan.viewer.tables.page_tables` does."""
+        """Return nodes, ports and routes, as :func:`silvan.viewer.tables.page_tables` does."""
         nodes = self._nodes
         hosts = [node["is_host"] for node in nodes]
         lids = [node["lid"] if node["is_host"] and node["lid"] else None for node in nodes]
@@ -159,17 +170,22 @@ class LiveFabric:
                     "fecn_marked": nothing,
                 }
             ),
+            "routes": pa.table({"port": self._routes[1]}),
         }
 
     def sample(self) -> Sample:
         """Read counters and trees of this instant."""
-        header = self._channel.answer("sample")
+        header = self._channel.answer("sample", routes=self._routes[0])
         data = self._channel.numbers(header["bytes"])
         columns = {
             name: np.frombuffer(data, f"<u{width}", count, start)
             for name, (width, start, count) in header["columns"].items()
         }
-        return Sample(header["time_ps"], tuple(header["classes"]), columns)
+        version: int = header["routes_version"]
+        if "routes" in columns:
+            # Both at once: the page may be made meanwhile.
+            self._routes = version, columns["routes"]
+        return Sample(header["time_ps"], tuple(header["classes"]), version, columns)
 
     def rest(self) -> None:
         """Forget the last sample: what happens from now on is no part of the next one."""
@@ -223,11 +239,14 @@ def message(before: Sample, after: Sample, events: Sequence[str] = ()) -> bytes:
     for name in (*_TREES, *_LIMITS):
         values = after.columns[name]
         columns[name] = values.astype(np.float64) if values.itemsize == 8 else values
+    if "routes" in after.columns:
+        columns["routes"] = after.columns["routes"]
     header = {
         "from_ps": before.time_ps,
         "time_ps": after.time_ps,
         "classes": after.classes,
         "dcms": list(events),
+        "version": str(after.routes_version),
     }
     return packed(header, columns)
 

@@ -31,7 +31,9 @@ export interface RunFacts {
   tables: string[];
   scenario: string;
   /** Of a diagnosis of a subnet: its first instant. Amounts in trees are then Gbit/s, not bytes. */
-  diagnosis?: { began: string; subnet: string };
+  diagnosis?: { began: string };
+  /** Of a live page: which subnet or which routes it is made of. */
+  live_version?: string;
   /** Keys in which the runs of the page differ, and their values. */
   parameters: Record<string, string>;
 }

@@ -111,7 +111,8 @@ export class Run {
   readonly events: Event[];
   readonly limits: FlowLimits | null;
   /** Port by which each switch sends packets for each host, switch by switch; 0: none. */
-  private readonly egress: Numbers | null;
+  /** Port of each switch for each host; null if that is not known. */
+  protected egress: Numbers | null;
   readonly latencies: { host: Numbers; from: Numbers; to: Numbers; packets: Numbers } | null;
   /** Further tables as they are: flows, programs, ranks, sequences. */
   readonly extras: Map<string, Table>;

@@ -37,8 +37,7 @@ export function connect(run: LiveRun, path: string): void {
       const message = readMessage(event.data as ArrayBuffer);
       const last = waiting.at(-1)?.time_ps ?? run.times[run.times.length - 1] ?? 0;
       // Another fabric may answer at the address: its time starts again.
-      if (message.time_ps <= last || message.subnet !== run.facts.diagnosis?.subnet)
-        location.reload();
+      if (message.time_ps <= last || !run.follows(message)) location.reload();
       waiting.push(message);
       frame ||= requestAnimationFrame(show);
     };

@@ -1,6 +1,6 @@
 // A message of the server: a header in JSON, and columns of numbers.
 
-export type Column = Float64Array | Float32Array | Uint32Array;
+export type Column = Float64Array | Float32Array | Uint32Array | Uint8Array;
 
 export interface Message {
   /** Simulated time of the sample before, and of this one, in picoseconds. */
@@ -12,14 +12,15 @@ export interface Message {
   columns: Record<string, Column>;
   /** The diagnosis as JSON, of a diagnosed subnet. */
   report?: string;
-  /** Which subnet it is: the page is of one. */
-  subnet?: string;
+  /** Which subnet or which routes it is of. A page of another one that gets no new routes is old. */
+  version: string;
 }
 
 const KINDS: Record<string, new (bytes: ArrayBuffer, start: number, length: number) => Column> = {
   f64: Float64Array,
   f32: Float32Array,
   u32: Uint32Array,
+  u8: Uint8Array,
 };
 
 /** Read a message; python/silvan/viewer/samples.py describes it. */

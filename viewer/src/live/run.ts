@@ -37,6 +37,16 @@ export class LiveRun extends Run {
     Object.defineProperty(this, "treeTimes", { get: () => this.history.times });
   }
 
+  /** Whether a message is of the subnet and the routes that the page has, or brings the new ones. */
+  follows(message: Message): boolean {
+    const { version, columns } = message;
+    if (columns.routes) {
+      this.facts.live_version = version;
+      this.egress = columns.routes;
+    }
+    return version === this.facts.live_version;
+  }
+
   /** Take a sample, and return this run as one that signals take for another. */
   with(messages: readonly Message[]): Run {
     for (const message of messages) this.history.add(message);

@@ -19,7 +19,7 @@ const OF_JOBS = ["programs", "ranks"];
 
 const asPercent = (value: Cell) => (value === null ? "" : percent(Number(value)));
 const asBytes = (value: Cell) => (value === null ? "" : bytes(Number(value)));
-const asInstant = (ps: Cell) => String(Number((Number(ps) / clock.ps).toFixed(4)));
+const asInstant = (value: Cell) => String(Number(Number(value).toFixed(4)));
 const asGbps = (value: Cell) => (value === null ? "" : gbps(Number(value)));
 const asCount = (value: Cell) => (value === null ? "" : count(Number(value)));
 
@@ -291,8 +291,8 @@ function topTrees(run: Run): Ranked {
         cells: [
           `T${life.tree}`,
           life.destination,
-          life.birth,
-          life.death,
+          life.birth / clock.ps,
+          life.death / clock.ps,
           life.peakQueued,
           life.peakPorts,
           life.peakContributors,

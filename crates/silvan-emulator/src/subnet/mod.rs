@@ -72,6 +72,8 @@ pub(crate) struct Subnet {
     host_lids: Vec<Option<HostId>>,
     /// Whether any switch may have a route.
     has_tables: bool,
+    /// Grows with each change of routes to hosts, from 1 on.
+    pub routes_version: u64,
     /// Ports whose link has come up, waiting for a subnet manager to make it Active.
     pub came_up: Vec<PortId>,
     /// Switches that have a trap to send.
@@ -116,6 +118,7 @@ impl Subnet {
             lids: vec![None; usize::from(u16::MAX) + 1],
             host_lids: vec![None; usize::from(u16::MAX) + 1],
             has_tables: configured,
+            routes_version: 1,
             came_up: Vec::new(),
             traps: Vec::new(),
             start,

@@ -59,9 +59,9 @@ impl Subnet {
         fresh.ports[0].is_sm = old.ports[0].is_sm;
         let old = std::mem::replace(self.state_mut(node), fresh);
         self.move_lid(node, lids);
-        let engine = &mut self.plane.engine;
         let nowhere: Vec<_> = self.fabric.host_ids().map(|host| (host, None)).collect();
-        engine.set_routes(node, &nowhere);
+        self.set_routes(node, &nowhere);
+        let engine = &mut self.plane.engine;
         let lanes = old.switch.map(|switch| switch.first_sl_to_vl);
         for ((input, output), lanes) in lanes.into_iter().flatten() {
             engine.set_sl_to_vl(node, input, output, &lanes);

@@ -152,7 +152,13 @@ impl Subnet {
                 Some((host, switch.and_then(|switch| switch.route(lid))))
             })
             .collect();
-        self.plane.engine.set_routes(node, &routes);
+        self.set_routes(node, &routes);
+    }
+
+    /// Tells the data plane where a switch sends packets to some hosts.
+    pub fn set_routes(&mut self, node: NodeId, routes: &[(HostId, Option<PortNumber>)]) {
+        self.plane.engine.set_routes(node, routes);
+        self.routes_version += u64::from(!routes.is_empty());
     }
 
     /// Tells the data plane what all switches have for the LID that a host now has.
@@ -165,7 +171,7 @@ impl Subnet {
             let node = self.fabric.node_of_switch(switch);
             let record = self.state(node).switch.as_ref();
             let route = record.and_then(|record| record.route(lid));
-            self.plane.engine.set_routes(node, &[(host, route)]);
+            self.set_routes(node, &[(host, route)]);
         }
     }
 }
