@@ -41,7 +41,7 @@ NOT_RUN = {
     ("diagnose.md", "silvan emulate"): "needs a fabric's tools: tests/emulator/test_diagnose.py",
     ("diagnose.md", "Congestion: "): _OUTPUT,
     ("diagnose.md", "scenarios (seeds"): "what make check-diagnose prints",
-    ("diagnose.md", "ibnetdiscover"): "needs a network; tests/test_diagnose.py has its files",
+    ("diagnose.md", "counters()"): "needs a network: tests/emulator/test_diagnose.py",
     ("emulator.md", "apt-get install"): "changes the system",
     ("emulator.md", "silvan emulate incast.toml "): _FABRIC,
     ("emulator.md", "silvan example incast"): _FABRIC,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,9 +17,10 @@ import pytest
 import silvan
 from silvan.emulation import Emulation
 from tests.conftest import Command
-from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric
+from tests.emulator.conftest import LINE, REAL_TOOLS, Fabric, Serve
 
 pytestmark = [REAL_TOOLS, pytest.mark.slow]
+ROOT = Path(__file__).resolve().parents[2]
 
 TRAFFIC = """\
 [link]
@@ -92,3 +95,40 @@ def test_a_watched_fabric_is_kept_in_a_ring_file_and_shown_in_a_browser(
     assert report["subnets"] >= 2
     assert report["roots"][0]["root"] == "right:1"
     assert report["congested_moments"] >= 3
+
+
+def test_the_guides_commands_write_files_that_suffice(serve: Serve, tmp_path: Path) -> None:
+    """Oracle: the traffic. The fabric's clock stands while counters are read."""
+    guide = (ROOT / "docs/guide/diagnose.md").read_text("utf-8")
+    pattern = r"```sh\n(counters\(\) \{.*?)sleep 60\n(.*?)(silvan .*?)```"
+    block = re.search(pattern, guide, re.DOTALL)
+    assert block
+    first, second, diagnosis = block.groups()
+    fabric = serve(LINE + TRAFFIC)
+
+    def read(commands: str) -> float:
+        fabric.emulation.control("pause")
+        fabric.tool("sh", "-ec", f"cd {tmp_path}\n{commands}")
+        seconds: float = fabric.emulation.control("status")["simulated_s"]
+        fabric.emulation.control("resume")
+        return seconds
+
+    fabric.pass_time(0.01)
+    start = read(first)
+    fabric.pass_time(0.05)
+    end = read(f"{first.split('ibnetdiscover')[0]}{second}")
+    words = shlex.split(diagnosis.replace("60 s", f"{round((end - start) * 1e9)} ns"))
+    done = subprocess.run(
+        [sys.executable, "-m", *words, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    assert report["unknown_ports"] == 0
+    (tree,) = report["trees"]
+    assert (tree["root"], tree["cause"]) == ("right:1", "incast")
+    assert tree["load"] == pytest.approx(1.0, abs=0.02)
+    assert {one["host"] for one in tree["contributors"]} == {"a", "d"}

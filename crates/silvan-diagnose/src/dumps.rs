@@ -3,7 +3,7 @@
 //! | file | recognised by |
 //! |---|---|
 //! | `perfquery`, `perfquery -x`, one after the other for many ports | `# Port counters: Lid 6 port 1` |
-//! | `ibqueryerrors --counters --data --details` | `GUID 0x... port 1: [PortXmitWait == 5]` |
+//! | `ibqueryerrors --data` | `GUID 0x... port 1: [PortXmitWait == 5]` |
 //! | ibdiagnet's `.db_csv` | `START_PM_INFO` |
 //!
 //! What cannot be understood is an error with its line; what belongs to another fabric is counted, and is an
@@ -96,7 +96,7 @@ pub fn counters(text: &str, fabric: &Fabric, at: MonotonicTime) -> Result<Dump, 
         return Err(DumpError::new(
             None,
             "there are no counters in the file".to_owned(),
-            "give the output of perfquery, of ibqueryerrors --counters --data --details, or ibdiagnet2.db_csv",
+            "give the output of perfquery and perfquery -x of all ports, of ibqueryerrors --data, or ibdiagnet2.db_csv",
         ));
     }
     ports.finish()
