@@ -110,8 +110,7 @@ export class Run {
   readonly lifetimes: Lifetime[];
   readonly events: Event[];
   readonly limits: FlowLimits | null;
-  /** Port by which each switch sends packets for each host, switch by switch; 0: none. */
-  /** Port of each switch for each host; null if that is not known. */
+  /** Port by which each switch sends packets for each host, switch by switch; null if that is not known. */
   protected egress: Numbers | null;
   readonly latencies: { host: Numbers; from: Numbers; to: Numbers; packets: Numbers } | null;
   /** Further tables as they are: flows, programs, ranks, sequences. */
