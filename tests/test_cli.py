@@ -34,7 +34,7 @@ def test_help_names_every_command(command: Command, words: list[str]) -> None:
         *("compare", "reproduce"),
         *("saturate", "whatif", "tune", "fit"),
         *("emulate", "route", "ctl"),
-        *("diagnose", "dcms"),
+        *("diagnose", "exporter", "dcms"),
     ]
     panels = re.findall(r"^([A-Z][a-z ]+):$", outcome.stdout, re.MULTILINE)
     assert panels == [

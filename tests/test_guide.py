@@ -49,6 +49,8 @@ NOT_RUN = {
     ("emulator.md", "- run: sudo"): "a step of another project's continuous integration",
     ("emulator.md", "silvan route"): "needs OpenSM: tests/emulator/test_route.py",
     ("emulator.md", "Switch 0x"): "what a file of tables looks like",
+    ("exporter.md", "silvan exporter "): "needs a subnet: tests/emulator/test_exporter.py",
+    ("exporter.md", "scrape_configs"): "a part of Prometheus's configuration",
     ("first-steps.md", "error:"): _OUTPUT,
     ("add-a-scheme.md", "half::Half"): "a line of a list in Rust",
     ("add-a-scheme.md", "error:"): _OUTPUT,

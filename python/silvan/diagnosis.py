@@ -65,6 +65,30 @@ class SubnetWatcher:
         self._read: tuple[float, float] | None = None
         self._subnet: Subnet | None = None
 
+    def serve(self, listen: str) -> str:
+        """Serve metrics of each sweep for Prometheus, until this object is gone.
+
+        Parameters
+        ----------
+        listen : str
+            Address and port; port 0 is any free port.
+
+        Returns
+        -------
+        str
+            Address and port.
+
+        Raises
+        ------
+        DiagnosisError
+            Nothing can be served there.
+        """
+        return self._watch.serve(listen)
+
+    def note_failure(self) -> None:
+        """Note in the metrics that a sweep has failed."""
+        self._watch.note_failure()
+
     def sweep(self) -> Moment | None:
         """Read all counters.
 

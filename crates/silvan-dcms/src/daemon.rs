@@ -73,7 +73,7 @@ impl Daemon {
         let metrics = Arc::new(Metrics::new());
         let mut log = SharedLog::new(log);
         let endpoint = settings.listen.as_ref().map(|listen| {
-            let (metrics, log) = (Arc::clone(&metrics), Box::new(log.clone()));
+            let (metrics, log) = (metrics.clone(), Box::new(log.clone()));
             let opened = Endpoint::open(&listen.addresses, Limits::default(), metrics, log);
             opened.map_err(|error| StartError::Endpoint {
                 address: listen.text.clone(),

@@ -1,7 +1,7 @@
 //! Serves the metrics over HTTP.
 //!
 //! One thread serves all connections, one request each, with [`Limits`] on their number and their
-//! time. It needs nothing of the manager but the metrics, so that no client can hold the manager up.
+//! time. It needs nothing of the process but the page, so that no client can hold the process up.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,7 +25,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::event::Event;
 use crate::log::Log;
-use crate::metrics::{ClosedLabels, Metrics};
+use crate::metrics::{ClosedLabels, Page};
 
 const METRICS_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -73,7 +73,7 @@ impl Endpoint {
     pub fn open(
         addresses: &[SocketAddr],
         limits: Limits,
-        metrics: Arc<Metrics>,
+        page: Arc<dyn Page>,
         log: Box<dyn Log>,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(addresses)?;
@@ -90,7 +90,7 @@ impl Endpoint {
         let server = Server {
             listener,
             limits,
-            metrics,
+            page,
             log,
         };
         let thread = std::thread::Builder::new()
@@ -130,7 +130,7 @@ impl Drop for Endpoint {
 struct Server {
     listener: tokio::net::TcpListener,
     limits: Limits,
-    metrics: Arc<Metrics>,
+    page: Arc<dyn Page>,
     log: Box<dyn Log>,
 }
 
@@ -150,17 +150,17 @@ impl Server {
                     open.retain(|connection| !connection.is_finished());
                     if open.len() >= self.limits.connections {
                         if let Some(oldest) = open.pop_front() {
-                            count_closed(&self.metrics, "too-many");
+                            count_closed(&*self.page, "too-many");
                             oldest.abort();
                         }
                     }
-                    let metrics = Arc::clone(&self.metrics);
-                    open.push_back(tokio::spawn(serve(stream, self.limits, metrics)));
+                    let page = Arc::clone(&self.page);
+                    open.push_back(tokio::spawn(serve(stream, self.limits, page)));
                     // A request that is there already is answered before the next one comes.
                     tokio::task::yield_now().await;
                 }
                 Err(error) => {
-                    self.metrics.accept_errors.inc();
+                    self.page.connections().accept_errors.inc();
                     errors += 1;
                     if errors == 1 {
                         let why = error.to_string();
@@ -175,11 +175,11 @@ impl Server {
 }
 
 /// Answers one request, in time or not at all.
-async fn serve(stream: TcpStream, limits: Limits, metrics: Arc<Metrics>) {
+async fn serve(stream: TcpStream, limits: Limits, page: Arc<dyn Page>) {
     let has_request = Notify::new();
     let service = service_fn(|request: Request<Incoming>| {
         has_request.notify_one();
-        let response = respond(&request, &metrics);
+        let response = respond(&request, &*page);
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
@@ -190,10 +190,10 @@ async fn serve(stream: TcpStream, limits: Limits, metrics: Arc<Metrics>) {
     // Counted before the connection is dropped: a client that sees its end finds it in the metrics.
     let deadline = async {
         match timeout(limits.header, has_request.notified()).await {
-            Err(_) => count_closed(&metrics, "no-request"),
+            Err(_) => count_closed(&*page, "no-request"),
             Ok(()) => {
                 sleep(limits.response).await;
-                count_closed(&metrics, "not-read");
+                count_closed(&*page, "not-read");
             }
         }
     };
@@ -204,15 +204,15 @@ async fn serve(stream: TcpStream, limits: Limits, metrics: Arc<Metrics>) {
     }
 }
 
-fn count_closed(metrics: &Metrics, reason: &'static str) {
+fn count_closed(page: &dyn Page, reason: &'static str) {
     let labels = ClosedLabels { reason };
-    metrics.closed.get_or_create(&labels).inc();
+    page.connections().closed.get_or_create(&labels).inc();
 }
 
-fn respond(request: &Request<Incoming>, metrics: &Metrics) -> Response<Full<Bytes>> {
+fn respond(request: &Request<Incoming>, page: &dyn Page) -> Response<Full<Bytes>> {
     let may = matches!(*request.method(), Method::GET | Method::HEAD);
     let (status, content_type, text) = match request.uri().path() {
-        "/metrics" if may => (StatusCode::OK, METRICS_TYPE, metrics.text()),
+        "/metrics" if may => (StatusCode::OK, METRICS_TYPE, page.text()),
         "/metrics" => (
             StatusCode::METHOD_NOT_ALLOWED,
             TEXT_TYPE,

@@ -77,6 +77,82 @@ pub struct ClosedLabels {
     pub reason: &'static str,
 }
 
+/// What an endpoint serves.
+pub trait Page: Send + Sync {
+    /// The text that Prometheus reads (OpenMetrics 1.0).
+    fn text(&self) -> String;
+
+    /// Where the endpoint counts what becomes of connections.
+    fn connections(&self) -> &ConnectionMetrics;
+}
+
+/// All metrics of a registry as text.
+pub fn open_metrics(registry: &Registry) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = encode(&mut text, registry);
+    text
+}
+
+/// Connections to an endpoint.
+#[derive(Debug, Default)]
+pub struct ConnectionMetrics {
+    /// Those that could not be accepted.
+    pub accept_errors: Counter,
+    /// Those that the endpoint has closed.
+    pub closed: Family<ClosedLabels, Counter>,
+}
+
+impl ConnectionMetrics {
+    /// Has them in what is read.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "metrics_accept_errors",
+            "Connections to this endpoint that could not be accepted",
+            self.accept_errors.clone(),
+        );
+        registry.register(
+            "metrics_connections_closed",
+            "Connections to this endpoint that it has closed, by the reason",
+            self.closed.clone(),
+        );
+    }
+}
+
+/// Management datagrams of a process.
+#[derive(Debug, Default)]
+pub struct DatagramMetrics([Counter; 5]);
+
+impl DatagramMetrics {
+    /// Has them in what is read.
+    pub fn register(&self, registry: &mut Registry) {
+        let names = [
+            ("mads_sent", "Requests sent, retries included"),
+            ("mads_answered", "Requests answered"),
+            ("mad_timeouts", "Requests not answered in time"),
+            ("mads_refused", "Requests answered with an error"),
+            ("mads_unexpected", "Datagrams that answer nothing"),
+        ];
+        for ((name, help), counter) in names.into_iter().zip(&self.0) {
+            registry.register(name, help, counter.clone());
+        }
+    }
+
+    /// Takes the counts.
+    pub fn set(&self, statistics: Statistics) {
+        let values = [
+            statistics.sent,
+            statistics.answered,
+            statistics.timeouts,
+            statistics.refused,
+            statistics.unexpected,
+        ];
+        for (counter, value) in self.0.iter().zip(values) {
+            counter.inc_by(value.saturating_sub(counter.get()));
+        }
+    }
+}
+
 /// The metric of a port counter.
 #[derive(Debug)]
 pub struct CounterMetric {
@@ -168,11 +244,8 @@ pub struct Metrics {
     pub sweeps: Counter,
     /// What the last sweep took.
     pub sweep_seconds: Gauge<f64, AtomicU64>,
-    /// Connections to the endpoint that could not be accepted.
-    pub accept_errors: Counter,
-    /// Connections that the endpoint has closed.
-    pub closed: Family<ClosedLabels, Counter>,
-    datagrams: [Counter; 5],
+    connections: ConnectionMetrics,
+    datagrams: DatagramMetrics,
 }
 
 impl Metrics {
@@ -197,9 +270,8 @@ impl Metrics {
             unanswered: Gauge::default(),
             sweeps: Counter::default(),
             sweep_seconds: Gauge::default(),
-            accept_errors: Counter::default(),
-            closed: Family::default(),
-            datagrams: Default::default(),
+            connections: ConnectionMetrics::default(),
+            datagrams: DatagramMetrics::default(),
         };
         metrics.register();
         metrics
@@ -277,48 +349,23 @@ impl Metrics {
             Unit::Seconds,
             self.sweep_seconds.clone(),
         );
-        dcms.register(
-            "metrics_accept_errors",
-            "Connections to this endpoint that could not be accepted",
-            self.accept_errors.clone(),
-        );
-        dcms.register(
-            "metrics_connections_closed",
-            "Connections to this endpoint that it has closed, by the reason",
-            self.closed.clone(),
-        );
-        let names = [
-            ("mads_sent", "Requests sent, retries included"),
-            ("mads_answered", "Requests answered"),
-            ("mad_timeouts", "Requests not answered in time"),
-            ("mads_refused", "Requests answered with an error"),
-            ("mads_unexpected", "Datagrams that answer nothing"),
-        ];
-        for ((name, help), counter) in names.into_iter().zip(&self.datagrams) {
-            dcms.register(name, help, counter.clone());
-        }
+        self.connections.register(dcms);
+        self.datagrams.register(dcms);
     }
 
     /// Takes the counts of datagrams.
     pub fn set_datagrams(&self, statistics: Statistics) {
-        let values = [
-            statistics.sent,
-            statistics.answered,
-            statistics.timeouts,
-            statistics.refused,
-            statistics.unexpected,
-        ];
-        for (counter, value) in self.datagrams.iter().zip(values) {
-            counter.inc_by(value.saturating_sub(counter.get()));
-        }
+        self.datagrams.set(statistics);
+    }
+}
+
+impl Page for Metrics {
+    fn text(&self) -> String {
+        open_metrics(&self.registry)
     }
 
-    /// The text that Prometheus reads (OpenMetrics 1.0).
-    pub fn text(&self) -> String {
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = encode(&mut text, &self.registry);
-        text
+    fn connections(&self) -> &ConnectionMetrics {
+        &self.connections
     }
 }
 

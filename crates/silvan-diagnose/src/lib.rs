@@ -9,11 +9,13 @@
 //! - [`health`]: findings about links, routes and congestion control, each with what to do.
 //! - [`topology`] and [`survey`] read a live subnet by management datagrams, [`dumps`] reads files of the common tools.
 //! - [`report`]: all of it as plain values; [`map`]: the subnet and its loads, as the browser page shows them.
+//! - [`exporter`]: all of it as metrics for Prometheus.
 //!
 //! All but [`topology`] and [`survey`] takes values and returns values: no socket, file or clock.
 
 pub mod counters;
 pub mod dumps;
+pub mod exporter;
 pub mod flows;
 pub mod health;
 pub mod map;

@@ -76,6 +76,9 @@ pub struct Datagrams {
 pub struct TreeReport {
     /// The port where congestion starts.
     pub root: String,
+    /// The same by its number in the fabric.
+    #[serde(skip)]
+    pub root_port: PortId,
     /// The port at the other end of its cable.
     pub peer: String,
     /// incast, overload, degraded link or slow receiver.
@@ -101,6 +104,9 @@ pub struct TreeReport {
 pub struct BranchReport {
     /// The port.
     pub port: String,
+    /// The same by its number in the fabric.
+    #[serde(skip)]
+    pub id: PortId,
     /// The port that it waits for.
     pub waits_for: String,
     /// Ports to the root.
@@ -233,37 +239,25 @@ fn tree_report(input: &Input<'_>, verdict: &Verdict, tree: &Tree) -> TreeReport 
     let load = &ports[tree.root];
     let rate = data_rate(fabric, tree.root).map_or_else(|| "?".to_owned(), |rate| rate.to_string());
     let senders = tree.senders;
-    let (cause, explanation) = match tree.cause {
-        Cause::Incast => (
-            "incast",
-            format!(
-                "{senders} hosts send to {receiver}, whose link of {rate} is {} full",
-                percent(load.load)
-            ),
+    let explanation = match tree.cause {
+        Cause::Incast => format!(
+            "{senders} hosts send to {receiver}, whose link of {rate} is {} full",
+            percent(load.load)
         ),
-        Cause::Overload => (
-            "overload",
-            format!(
-                "{senders} hosts send over a cable of {rate} that is {} full{}",
-                percent(load.load),
-                main_receiver(fabric, tree)
-            ),
+        Cause::Overload => format!(
+            "{senders} hosts send over a cable of {rate} that is {} full{}",
+            percent(load.load),
+            main_receiver(fabric, tree)
         ),
-        Cause::DegradedLink => (
-            "degraded link",
-            format!(
-                "the link runs at {rate}, its ports support {}, and it is {} full",
-                input.capable[tree.root].map_or_else(|| "more".to_owned(), |rate| rate.to_string()),
-                percent(load.load)
-            ),
+        Cause::DegradedLink => format!(
+            "the link runs at {rate}, its ports support {}, and it is {} full",
+            input.capable[tree.root].map_or_else(|| "more".to_owned(), |rate| rate.to_string()),
+            percent(load.load)
         ),
-        Cause::SlowReceiver => (
-            "slow receiver",
-            format!(
-                "{receiver} takes {} of its link of {rate}, which waits for it {} of the time",
-                percent(load.load),
-                percent(load.wait)
-            ),
+        Cause::SlowReceiver => format!(
+            "{receiver} takes {} of its link of {rate}, which waits for it {} of the time",
+            percent(load.load),
+            percent(load.wait)
         ),
     };
     let contributors = tree.contributors.iter().map(|one| HostReport {
@@ -312,8 +306,9 @@ fn tree_report(input: &Input<'_>, verdict: &Verdict, tree: &Tree) -> TreeReport 
     }
     TreeReport {
         root: name(tree.root),
+        root_port: tree.root,
         peer,
-        cause,
+        cause: tree.cause.name(),
         explanation,
         confidence: match tree.confidence {
             Confidence::Low => "low",
@@ -327,6 +322,7 @@ fn tree_report(input: &Input<'_>, verdict: &Verdict, tree: &Tree) -> TreeReport 
             .iter()
             .map(|branch| BranchReport {
                 port: name(branch.port),
+                id: branch.port,
                 waits_for: name(branch.parent),
                 depth: branch.depth,
                 wait: ports[branch.port].wait,

@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::counters::PortReading;
 use crate::observation::Observation;
 use crate::report::{Input, Report};
-use crate::sweep::Sweep;
+use crate::sweep::{RawPort, Sweep, Wanted};
 use crate::topology::Topology;
 
 /// Requests in flight at most, those to one node, and how patiently they are sent again.
@@ -111,6 +111,8 @@ pub struct Survey {
     pub before: IdVec<PortId, PortReading>,
     /// The second sweep.
     pub now: IdVec<PortId, PortReading>,
+    /// All counters of the second sweep, by port, if the watch [reads them](Watch::of_all_counters).
+    pub raw: Option<IdVec<PortId, RawPort>>,
     /// Everything else.
     pub facts: SurveyFacts,
 }
@@ -159,6 +161,8 @@ const BELIEVED: Span = Span::from_ms(60_000);
 #[derive(Debug, Default)]
 pub struct Watch {
     known: Option<Known>,
+    /// Whether all counters are read.
+    wants_all: bool,
     /// What had been sent when the last survey was made.
     sent: Statistics,
 }
@@ -174,6 +178,14 @@ struct Known {
 }
 
 impl Watch {
+    /// A watch that reads all counters of each port, not only those that the diagnosis uses.
+    pub fn of_all_counters() -> Self {
+        Self {
+            wants_all: true,
+            ..Self::default()
+        }
+    }
+
     /// Reads the topology, unless it is known, not old, and fits the last sweep. Readings of another topology
     /// are forgotten.
     ///
@@ -225,7 +237,12 @@ impl Watch {
         };
         let topology = Arc::clone(&known.topology);
         let began = client.now();
-        let now = Sweep::take(client, &topology.fabric, topology.is_marking())?;
+        let wanted = Wanted {
+            marks: topology.is_marking(),
+            all: self.wants_all,
+        };
+        let mut now = Sweep::take(client, &topology.fabric, wanted)?;
+        let raw = now.raw.take();
         let sweep_time = client.now().checked_since(began).unwrap_or(Span::ZERO);
         let odd = now.odd(&topology.fabric, known.last.as_ref());
         // Nodes that stay odd do not have the topology read after each sweep.
@@ -259,6 +276,7 @@ impl Watch {
             topology,
             before: before.readings,
             now: now.readings,
+            raw,
             facts,
         }))
     }

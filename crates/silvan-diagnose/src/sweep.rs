@@ -6,18 +6,44 @@ use silvan_core::{IdVec, MonotonicTime, NodeId, PortId, Span};
 use silvan_dcms::client::{Answer, Client, Query, RequestResult};
 use silvan_dcms::transport::{Transport, TransportError};
 use silvan_fabric::Fabric;
-use silvan_mad::performance::{PortCounters, PortCountersExtended, PortRcvConCtrl};
+use silvan_mad::performance::{
+    PortCounters, PortCountersExtended, PortRcvConCtrl, PortXmitConCtrl,
+};
 use silvan_mad::smp::NodeInfo;
 use silvan_mad::{Body, Method};
 
 use crate::counters::{Counter, PortReading};
 use crate::topology::subnet_get;
 
+/// What a port has answered, with all its counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RawPort {
+    /// PortCounters.
+    pub counters: Option<PortCounters>,
+    /// PortCountersExtended.
+    pub extended: Option<PortCountersExtended>,
+    /// PortXmitConCtrl.
+    pub congestion: Option<PortXmitConCtrl>,
+    /// PortRcvConCtrl.
+    pub notifications: Option<PortRcvConCtrl>,
+}
+
+/// What a sweep reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Notifications that hosts have received, and time that switch ports were congested.
+    pub marks: bool,
+    /// All counters, not only those that the diagnosis uses.
+    pub all: bool,
+}
+
 /// A sweep of the counters of all cabled ports.
 #[derive(Clone, Debug)]
 pub(crate) struct Sweep {
     /// By port; empty where nothing was read.
     pub readings: IdVec<PortId, PortReading>,
+    /// By port, if all counters are wanted.
+    pub raw: Option<IdVec<PortId, RawPort>>,
     /// Nodes that answered no request for counters.
     pub silent: Vec<NodeId>,
     /// Nodes whose LID belongs to another node; their readings are empty.
@@ -29,6 +55,7 @@ enum Asked {
     Identity(NodeId),
     Counters(PortId),
     Extended(PortId),
+    Congestion(PortId),
     Notifications(PortId),
 }
 
@@ -37,7 +64,7 @@ impl Sweep {
     pub fn take<T: Transport>(
         client: &mut Client<T>,
         fabric: &Fabric,
-        is_marking: bool,
+        wanted: Wanted,
     ) -> Result<Self, TransportError> {
         let mut queries = Vec::with_capacity(fabric.ports.len() * 2);
         let mut meanings = Vec::with_capacity(fabric.ports.len() * 2);
@@ -64,7 +91,14 @@ impl Sweep {
                     ..PortCountersExtended::default()
                 };
                 ask(Body::Performance(extended.into()), Asked::Extended(port));
-                if is_marking && node.as_host().is_some() {
+                if wanted.marks && wanted.all && node.as_switch().is_some() {
+                    let control = PortXmitConCtrl {
+                        port_select,
+                        ..PortXmitConCtrl::default()
+                    };
+                    ask(Body::Performance(control.into()), Asked::Congestion(port));
+                }
+                if wanted.marks && node.as_host().is_some() {
                     let control = PortRcvConCtrl {
                         port_select,
                         ..PortRcvConCtrl::default()
@@ -78,6 +112,9 @@ impl Sweep {
         }
         let mut sweep = Self {
             readings: IdVec::filled(PortReading::default(), fabric.ports.len()),
+            raw: wanted
+                .all
+                .then(|| IdVec::filled(RawPort::default(), fabric.ports.len())),
             silent: Vec::new(),
             moved: Vec::new(),
         };
@@ -92,6 +129,9 @@ impl Sweep {
             if sweep.moved.contains(&id) {
                 for port in node.ports() {
                     sweep.readings[port] = PortReading::default();
+                    if let Some(raw) = &mut sweep.raw {
+                        raw[port] = RawPort::default();
+                    }
                 }
             }
         }
@@ -128,13 +168,18 @@ impl Sweep {
                 }
                 return;
             }
-            Asked::Counters(port) | Asked::Extended(port) | Asked::Notifications(port) => {
+            Asked::Counters(port)
+            | Asked::Extended(port)
+            | Asked::Congestion(port)
+            | Asked::Notifications(port) => {
                 let node = &fabric.nodes[fabric.ports[port].node];
                 (port, node.adapter_port.unwrap_or(fabric.ports[port].number))
             }
         };
         answered[fabric.ports[port].node] = true;
         let reading = &mut self.readings[port];
+        let mut unused = RawPort::default();
+        let raw = self.raw.as_mut().map_or(&mut unused, |raw| &mut raw[port]);
         let narrow = |value: u32| Some(Counter::new(value.into(), 32));
         let wide = |value: u64| Some(Counter::new(value, 64));
         match meaning {
@@ -144,6 +189,7 @@ impl Sweep {
                 if counters.port_select != select {
                     return;
                 }
+                raw.counters = Some(counters);
                 reading.at.get_or_insert(middle(&answer));
                 reading.xmit_wait = narrow(counters.xmit_wait);
                 reading.link_downed = Some(Counter::new(counters.link_downed.into(), 8));
@@ -155,13 +201,22 @@ impl Sweep {
                 if counters.port_select != select {
                     return;
                 }
+                raw.extended = Some(counters);
                 reading.at = Some(middle(&answer));
                 reading.xmit_data = wide(counters.xmit_data);
                 reading.rcv_data = wide(counters.rcv_data);
             }
+            Asked::Congestion(_) => {
+                let control = PortXmitConCtrl::parse(&answer.data());
+                if control.port_select == select {
+                    raw.congestion = Some(control);
+                    reading.xmit_cong = narrow(control.time_cong);
+                }
+            }
             Asked::Notifications(_) => {
                 let control = PortRcvConCtrl::parse(&answer.data());
                 if control.port_select == select {
+                    raw.notifications = Some(control);
                     reading.fecn = narrow(control.fecn);
                     reading.becn = narrow(control.becn);
                 }

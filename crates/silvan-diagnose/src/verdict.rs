@@ -67,6 +67,26 @@ pub enum Cause {
     SlowReceiver,
 }
 
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Incast,
+        Self::Overload,
+        Self::DegradedLink,
+        Self::SlowReceiver,
+    ];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Incast => "incast",
+            Self::Overload => "overload",
+            Self::DegradedLink => "degraded link",
+            Self::SlowReceiver => "slow receiver",
+        }
+    }
+}
+
 /// How sure a verdict is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {

@@ -1,6 +1,8 @@
 //! The functions that diagnose a subnet. Reports are JSON text.
 
 #[cfg(target_os = "linux")]
+use std::net::{SocketAddr, ToSocketAddrs};
+#[cfg(target_os = "linux")]
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -9,8 +11,16 @@ use silvan_core::Span;
 #[cfg(target_os = "linux")]
 use silvan_dcms::client::Client;
 #[cfg(target_os = "linux")]
+use silvan_dcms::endpoint::{Endpoint, Limits};
+#[cfg(target_os = "linux")]
+use silvan_dcms::event::Level;
+#[cfg(target_os = "linux")]
+use silvan_dcms::log::{Format, LineLog};
+#[cfg(target_os = "linux")]
 use silvan_dcms::umad::UmadTransport;
 use silvan_diagnose::dumps::{FileRole, Files, diagnose_files};
+#[cfg(target_os = "linux")]
+use silvan_diagnose::exporter::{Exporter, Swept};
 use silvan_diagnose::map::SubnetMap;
 use silvan_diagnose::report::Report;
 #[cfg(target_os = "linux")]
@@ -96,6 +106,8 @@ struct Watching {
     survey: Option<Survey>,
     /// The topology that was laid out last, and its layout.
     map: Option<(Arc<Topology>, SubnetMap)>,
+    /// The metrics, if they are served, and the endpoint that serves them until the end.
+    exporter: Option<(Arc<Exporter>, Endpoint)>,
 }
 
 #[cfg(target_os = "linux")]
@@ -106,6 +118,16 @@ impl Watching {
         let client = &mut self.client;
         let (report, observation) = survey.diagnose(self.tick, time_scale, || client.now());
         let topology = &survey.topology;
+        if let Some(((exporter, _), raw)) = self.exporter.as_ref().zip(survey.raw.as_ref()) {
+            exporter.update(Swept {
+                fabric: &topology.fabric,
+                raw,
+                observation: &observation,
+                report: &report,
+                tick: self.tick,
+                statistics: client.statistics(),
+            });
+        }
         let is_known = |map: &&(Arc<Topology>, SubnetMap)| Arc::ptr_eq(&map.0, topology);
         let is_new = self.map.as_ref().filter(is_known).is_none();
         if is_new {
@@ -148,7 +170,40 @@ impl SubnetWatch {
             tick: Span::from_ps(tick_ps),
             survey: None,
             map: None,
+            exporter: None,
         })))
+    }
+
+    /// Serves metrics for Prometheus until the object is gone, and reads all counters from now on. Gives the
+    /// address; port 0 means any free port.
+    fn serve(&self, py: Python<'_>, listen: &str) -> PyResult<String> {
+        let failed = |error: std::io::Error| {
+            let what = format!("metrics cannot be served at {listen}: {error}");
+            diagnosis_error(py, &what, Some("choose another address"))
+        };
+        let addresses: Vec<SocketAddr> = listen.to_socket_addrs().map_err(failed)?.collect();
+        let exporter = Arc::new(Exporter::default());
+        let log = LineLog::new(std::io::stderr(), Format::Text, Level::Info);
+        let opened = Endpoint::open(
+            &addresses,
+            Limits::default(),
+            exporter.clone(),
+            Box::new(log),
+        );
+        let endpoint = opened.map_err(failed)?;
+        let address = endpoint.address().to_string();
+        let mut watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        watching.watch = Watch::of_all_counters();
+        watching.exporter = Some((exporter, endpoint));
+        Ok(address)
+    }
+
+    /// Notes in the metrics that a sweep has failed.
+    fn note_failure(&self) {
+        let watching = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((exporter, _)) = &watching.exporter {
+            exporter.fail();
+        }
     }
 
     /// Reads the topology, if it is not known yet or may have changed.

@@ -16,6 +16,7 @@ from silvan.cli import (
     diagnose,
     emulate,
     example,
+    exporter,
     fit,
     inspect,
     plot,
@@ -83,6 +84,7 @@ app.command("emulate", rich_help_panel=_LIVE)(emulate.emulate)
 app.add_typer(ctl.ctl, name="ctl", rich_help_panel=_LIVE)
 app.command("route", rich_help_panel=_LIVE)(route.route)
 app.command("diagnose", rich_help_panel=_SUBNET)(diagnose.diagnose)
+app.command("exporter", rich_help_panel=_SUBNET)(exporter.exporter)
 app.command("dcms", rich_help_panel=_SUBNET)(dcms.dcms)
 
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from silvan.cli.options import AsJson, Bind, address_of
+from silvan.cli.attached import attach
+from silvan.cli.options import (
+    AdapterName,
+    AdapterPort,
+    AsJson,
+    Bind,
+    EmulatedFabric,
+    WaitTick,
+    address_of,
+)
 from silvan.cli.printer import put, put_json, put_table, warn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from silvan.diagnosis import FabricClock
     from silvan.moments import Moment
 
 _INTERVAL = "1 s"
@@ -61,29 +65,10 @@ def diagnose(
             show_default=False,
         ),
     ] = None,
-    tick: Annotated[
-        str,
-        typer.Option(metavar="TIME", help="Length of a tick of PortXmitWait."),
-    ] = "4 ns",
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Adapter to use; by default the first with an active port.",
-            show_default=False,
-        ),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=254, help="Its port; 0 is the first active one.")
-    ] = 0,
-    sockname: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Diagnose the emulated fabric with sockets of this name.",
-            show_default=False,
-        ),
-    ] = None,
+    tick: WaitTick = "4 ns",
+    device: AdapterName = None,
+    port: AdapterPort = 0,
+    sockname: EmulatedFabric = None,
     jobs: Annotated[
         Path | None,
         typer.Option(
@@ -217,7 +202,7 @@ def diagnose(
             "--bind": bind,
         }
         flags = {"--watch": watch, "--live": live, "--slurm": slurm, "--json": as_json}
-        clock = _attach(sockname, options, flags)
+        clock = attach("diagnose", sockname, options, flags)
         if watch:
             from silvan.cli.watch import WatchOptions, watch_subnet
 
@@ -312,39 +297,3 @@ def _print(moments: Sequence[Moment], html: Path | None, *, whole: bool, as_json
         put_table(table)
     if html is not None:
         put(str(html))
-
-
-def _attach(
-    sockname: str | None, options: Mapping[str, Any], flags: Mapping[str, bool]
-) -> FabricClock | None:
-    """Return the clock of the emulated fabric that this process is attached to, if it is.
-
-    A fabric that the process is not attached to is diagnosed by a process of its own, which ends
-    this command.
-    """
-    from contextlib import closing
-
-    from silvan.diagnosis import FabricClock
-    from silvan.emulation import is_attached, preload_library
-
-    attached = is_attached()
-    if sockname is None or attached:
-        name = sockname or (os.environ.get("IBSIM_SOCKNAME") if attached else None)
-        return None if name is None else FabricClock(name)
-    with closing(FabricClock(sockname)):
-        pass
-    words = [sys.executable, "-m", "silvan", "diagnose"]
-    for option, value in options.items():
-        words += [option, str(value)] if value is not None else []
-    words += [flag for flag, given in flags.items() if given]
-    preload = {"LD_PRELOAD": str(preload_library()), "IBSIM_SOCKNAME": sockname}
-    sys.stdout.flush()
-    # In a process group of its own, so that Ctrl-C reaches it once, by way of this process.
-    with subprocess.Popen(words, env=os.environ | preload, process_group=0) as attached_process:
-
-        def forward(number: int, _frame: object) -> None:
-            attached_process.send_signal(number)
-
-        for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(kind, forward)
-        raise typer.Exit(attached_process.wait())

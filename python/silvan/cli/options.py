@@ -55,6 +55,30 @@ Bind = Annotated[
         metavar="ADDRESS:PORT", help="Where --live serves the page; port 0 is any free port."
     ),
 ]
+WaitTick = Annotated[
+    str, typer.Option("--tick", metavar="TIME", help="Length of a tick of PortXmitWait.")
+]
+AdapterName = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Adapter to use; by default the first with an active port.",
+        show_default=False,
+    ),
+]
+AdapterPort = Annotated[
+    int, typer.Option("--port", min=0, max=254, help="Its port; 0 is the first active one.")
+]
+EmulatedFabric = Annotated[
+    str | None,
+    typer.Option(
+        "--sockname",
+        metavar="NAME",
+        help="Read the emulated fabric with sockets of this name.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::endpoint::{Endpoint, Limits};
-use crate::metrics::{ClosedLabels, PortLabels};
+use crate::metrics::{ClosedLabels, Page, PortLabels};
 
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(3600);
@@ -22,7 +22,7 @@ fn open(limits: Limits) -> (Endpoint, Arc<Metrics>) {
     let metrics: Arc<Metrics> = Arc::default();
     let addresses = ["127.0.0.1:0".parse().unwrap()];
     let log = Box::new(|_: &Event| {});
-    let endpoint = Endpoint::open(&addresses, limits, Arc::clone(&metrics), log).unwrap();
+    let endpoint = Endpoint::open(&addresses, limits, metrics.clone(), log).unwrap();
     (endpoint, metrics)
 }
 
@@ -31,7 +31,11 @@ fn connect(endpoint: &Endpoint) -> TcpStream {
 }
 
 fn closed(metrics: &Metrics, reason: &'static str) -> u64 {
-    metrics.closed.get_or_create(&ClosedLabels { reason }).get()
+    metrics
+        .connections()
+        .closed
+        .get_or_create(&ClosedLabels { reason })
+        .get()
 }
 
 /// Waits until a condition holds.
@@ -106,7 +110,7 @@ fn the_endpoint_serves_metrics_and_nothing_else() {
     assert_eq!(head[0], "HTTP/1.1 400 Bad Request");
     let log = Box::new(|_: &Event| {});
     let again = [endpoint.address()];
-    assert!(Endpoint::open(&again, PATIENT, Arc::default(), log).is_err());
+    assert!(Endpoint::open(&again, PATIENT, Arc::<Metrics>::default(), log).is_err());
 }
 
 /// Oracle: the limit: of 516 connections that ask for nothing, all but the last 32 are closed, and

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::metrics::Page;
 
 fn lowered(event: &Event) -> bool {
     matches!(event, Event::Lowered { .. })

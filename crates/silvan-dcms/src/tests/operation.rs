@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::Do;
+use crate::metrics::Page;
 
 fn lowered(event: &Event) -> bool {
     matches!(event, Event::Lowered { .. })

@@ -5,6 +5,7 @@ use std::io::Write;
 use super::*;
 use crate::event::Level;
 use crate::log::{Format, LineLog, Log};
+use crate::metrics::Page;
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);

@@ -1,0 +1,308 @@
+//! What Prometheus reads of a watched subnet: the counters of all ports, and what the diagnosis makes of them.
+//!
+//! Counters of ports have the names and labels that the common exporter of InfiniBand switches and adapters gives
+//! them, and the values of the devices. What it lacks are metrics in seconds and bytes: waiting, lost
+//! bandwidth, and time in congestion trees. They grow from the start of the exporter on, by what is known of each
+//! interval.
+
+mod counters;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use prometheus_client::metrics::counter::Counter;
+use silvan_core::{Guid, IdVec, PortId, Span};
+use silvan_dcms::client::Statistics;
+use silvan_dcms::metrics::{ConnectionMetrics, DatagramMetrics, Page, label, open_metrics};
+use silvan_fabric::{Fabric, NodeKind};
+
+use self::counters::EXPORTED;
+use crate::health::Severity;
+use crate::observation::{Observation, data_rate};
+use crate::report::Report;
+pub use crate::sweep::RawPort;
+use crate::verdict::Cause;
+
+/// Labels of a port or a node, with values in which nothing has to be escaped.
+type Labels = Vec<(&'static str, String)>;
+
+/// What has grown since the exporter started, in seconds and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Totals {
+    /// Time that PortXmitWait counted.
+    wait_s: f64,
+    /// What the link could have carried in this time.
+    lost_bytes: f64,
+    /// Time that PortXmitTimeCong counted.
+    congested_s: f64,
+    /// Time as the root of a congestion tree.
+    root_s: f64,
+    /// Time as a branch of one.
+    branch_s: f64,
+}
+
+/// Switches and adapters have metrics of their own, as in the common exporter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Device {
+    Switch,
+    Hca,
+}
+
+impl Device {
+    const ALL: [Self; 2] = [Self::Switch, Self::Hca];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Switch => "switch",
+            Self::Hca => "hca",
+        }
+    }
+}
+
+/// A switch or an adapter.
+#[derive(Debug)]
+struct DeviceRow {
+    device: Device,
+    labels: Labels,
+}
+
+/// A port with a cable.
+#[derive(Debug)]
+struct PortRow {
+    device: Device,
+    labels: Labels,
+    /// The port at the other end of its cable.
+    uplink: Labels,
+    counters: [Option<u64>; EXPORTED.len()],
+    /// Bytes per second that its link can carry.
+    rate: u64,
+    totals: Totals,
+}
+
+/// A congestion tree.
+#[derive(Debug)]
+struct TreeRow {
+    labels: Labels,
+    branches: usize,
+    contributors: usize,
+    victims: usize,
+}
+
+/// What the last sweep has shown.
+#[derive(Debug, Default)]
+struct Snapshot {
+    devices: Vec<DeviceRow>,
+    ports: Vec<PortRow>,
+    trees: Vec<TreeRow>,
+    /// Trees by [`Cause::ALL`].
+    causes: [usize; Cause::ALL.len()],
+    /// Findings by [`Severity::ALL`].
+    findings: [usize; Severity::ALL.len()],
+    unknown_ports: usize,
+    unexplained: usize,
+    sweep_s: f64,
+}
+
+/// The metrics of a watched subnet.
+#[derive(Debug, Default)]
+pub struct Exporter {
+    /// `None` before the second sweep, and after one that has failed.
+    snapshot: Arc<RwLock<Option<Snapshot>>>,
+    totals: RwLock<HashMap<(Guid, u8), Totals>>,
+    sweeps: Counter,
+    failures: Counter,
+    datagrams: DatagramMetrics,
+    connections: ConnectionMetrics,
+}
+
+/// A diagnosed sweep with all counters.
+#[derive(Clone, Copy, Debug)]
+pub struct Swept<'a> {
+    /// Nodes and cables.
+    pub fabric: &'a Fabric,
+    /// All counters, by port.
+    pub raw: &'a IdVec<PortId, RawPort>,
+    /// What they have grown by.
+    pub observation: &'a Observation,
+    /// What that means.
+    pub report: &'a Report,
+    /// The tick of PortXmitWait.
+    pub tick: Span,
+    /// Datagrams since the start.
+    pub statistics: Statistics,
+}
+
+impl Exporter {
+    /// Takes a sweep.
+    pub fn update(&self, swept: Swept<'_>) {
+        let snapshot = self.snapshot_of(&swept);
+        self.sweeps.inc();
+        self.datagrams.set(swept.statistics);
+        *self
+            .snapshot
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
+    }
+
+    /// Notes that a sweep has failed. What the sweep before has shown is not served any more.
+    pub fn fail(&self) {
+        self.failures.inc();
+        *self
+            .snapshot
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn snapshot_of(&self, swept: &Swept<'_>) -> Snapshot {
+        let Swept { fabric, report, .. } = *swept;
+        let mut all = self.totals.write().unwrap_or_else(PoisonError::into_inner);
+        let mut roles: IdVec<PortId, (bool, bool)> =
+            IdVec::filled((false, false), fabric.ports.len());
+        for tree in &report.trees {
+            roles[tree.root_port].0 = true;
+            for branch in &tree.branches {
+                roles[branch.id].1 = true;
+            }
+        }
+        let mut ports = Vec::new();
+        for (port, place) in fabric.ports.iter_enumerated() {
+            let Some((rate, peer)) = data_rate(fabric, port).zip(place.peer) else {
+                continue;
+            };
+            let (device, labels) = port_labels(fabric, port);
+            let bytes_per_s = rate.bits_per_sec() / 8;
+            let totals = all.entry(key(fabric, port)).or_default();
+            totals.add(swept, port, bytes_per_s, roles[port]);
+            let raw = &swept.raw[port];
+            ports.push(PortRow {
+                device,
+                labels,
+                uplink: uplink_labels(fabric, peer),
+                counters: std::array::from_fn(|index| (EXPORTED[index].read)(raw)),
+                rate: bytes_per_s,
+                totals: *totals,
+            });
+        }
+        let devices = fabric.nodes.iter().map(|node| {
+            let device = device(node.kind);
+            let labels = vec![
+                ("guid", node.guid.to_string()),
+                (device.name(), label(&node.name)),
+                ("lid", node.lid.as_u16().to_string()),
+            ];
+            DeviceRow { device, labels }
+        });
+        let trees = report.trees.iter().map(|tree| {
+            let (device, mut labels) = port_labels(fabric, tree.root_port);
+            let name = labels.iter_mut().find(|(key, _)| *key == device.name());
+            if let Some((key, _)) = name {
+                *key = "node";
+            }
+            labels.push(("cause", tree.cause.to_owned()));
+            labels.push(("confidence", tree.confidence.to_owned()));
+            TreeRow {
+                labels,
+                branches: tree.branches.len(),
+                contributors: tree.contributors.len(),
+                victims: tree.victims.len(),
+            }
+        });
+        let count = |cause: &Cause| {
+            let has = |tree: &&crate::report::TreeReport| tree.cause == cause.name();
+            report.trees.iter().filter(has).count()
+        };
+        let findings = |severity: &Severity| {
+            let has = |item: &&crate::health::HealthItem| item.severity == *severity;
+            report.health.iter().filter(has).count()
+        };
+        Snapshot {
+            devices: devices.collect(),
+            ports,
+            trees: trees.collect(),
+            causes: Cause::ALL.each_ref().map(count),
+            findings: Severity::ALL.each_ref().map(findings),
+            unknown_ports: report.unknown_ports,
+            unexplained: report.unexplained.len(),
+            sweep_s: report.datagrams.as_ref().map_or(0.0, |sent| sent.sweep_s),
+        }
+    }
+}
+
+impl Totals {
+    fn add(
+        &mut self,
+        swept: &Swept<'_>,
+        port: PortId,
+        bytes_per_s: u64,
+        (is_root, is_branch): (bool, bool),
+    ) {
+        let grown = &swept.observation.growth[port];
+        let seconds = |span: Span| span.as_ps() as f64 / 1e12;
+        let tick_s = seconds(swept.tick);
+        let span_s = seconds(grown.span);
+        // A counter of time whose tick is too long counts more than has passed.
+        let waited = grown.xmit_wait.unwrap_or(0) as f64 * tick_s;
+        let waited = waited.min(span_s);
+        self.wait_s += waited;
+        self.lost_bytes += waited * bytes_per_s as f64;
+        self.congested_s += grown.xmit_cong.unwrap_or(0) as f64 * tick_s;
+        let span_s = seconds(swept.observation.span);
+        self.root_s += if is_root { span_s } else { 0.0 };
+        self.branch_s += if is_branch { span_s } else { 0.0 };
+    }
+}
+
+fn device(kind: NodeKind) -> Device {
+    match kind {
+        NodeKind::Switch(_) => Device::Switch,
+        NodeKind::Host(_) => Device::Hca,
+    }
+}
+
+/// A port, as its devices call it: adapters number their own ports.
+fn key(fabric: &Fabric, port: PortId) -> (Guid, u8) {
+    let place = &fabric.ports[port];
+    let node = &fabric.nodes[place.node];
+    (node.guid, node.adapter_port.unwrap_or(place.number).as_u8())
+}
+
+fn port_labels(fabric: &Fabric, port: PortId) -> (Device, Labels) {
+    let node = &fabric.nodes[fabric.ports[port].node];
+    let (guid, number) = key(fabric, port);
+    let device = device(node.kind);
+    let labels = vec![
+        ("guid", guid.to_string()),
+        ("port", number.to_string()),
+        (device.name(), label(&node.name)),
+    ];
+    (device, labels)
+}
+
+fn uplink_labels(fabric: &Fabric, peer: PortId) -> Labels {
+    let node = &fabric.nodes[fabric.ports[peer].node];
+    let (guid, number) = key(fabric, peer);
+    let kind = match device(node.kind) {
+        Device::Switch => "SW",
+        Device::Hca => "CA",
+    };
+    vec![
+        ("uplink", label(&node.name)),
+        ("uplink_guid", guid.to_string()),
+        ("uplink_type", kind.to_owned()),
+        ("uplink_port", number.to_string()),
+        ("uplink_lid", node.lid.as_u16().to_string()),
+    ]
+}
+
+impl Page for Exporter {
+    fn text(&self) -> String {
+        open_metrics(&self.registry())
+    }
+
+    fn connections(&self) -> &ConnectionMetrics {
+        &self.connections
+    }
+}

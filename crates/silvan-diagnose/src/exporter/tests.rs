@@ -1,0 +1,226 @@
+//! Sweeps of a small fabric, made by hand, and the text that comes of them.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use silvan_core::{Length, MonotonicTime, PortNumber, Rate};
+use silvan_fabric::generators::{Generator, SingleSwitch};
+use silvan_fabric::routing::min_hop_balanced;
+use silvan_fabric::{LinkKind, Speed, Width};
+use silvan_mad::performance::{PortCounters, PortCountersExtended, PortXmitConCtrl};
+
+use super::*;
+use crate::counters::{Counter as Reading, PortReading};
+use crate::report::Input;
+
+const TICK: Span = Span::from_ns(4);
+/// Words that a link of 8 Gbit/s carries per second.
+const FULL: u64 = 250_000_000;
+
+/// Three hosts at a switch; hosts 0 and 1 fill the link of host 2, and wait for half of the time.
+struct Bench {
+    fabric: Fabric,
+    exporter: Exporter,
+    seconds: u64,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let link = LinkKind::new(Width::X4, Speed::Sdr, Length::ZERO);
+        let fabric = SingleSwitch { hosts: 3 }.build(link).unwrap();
+        Self {
+            fabric,
+            exporter: Exporter::default(),
+            seconds: 0,
+        }
+    }
+
+    /// Words sent and received per second, and part of the time waiting.
+    fn load(&self, port: PortId) -> (u64, u64, f64) {
+        let number = self.fabric.ports[port].number;
+        match self.fabric.nodes[self.fabric.ports[port].node].as_host() {
+            Some(host) if host.index() == 2 => (0, FULL, 0.0),
+            Some(_) => (FULL / 2, 0, 0.5),
+            None if number == PortNumber::new(3) => (FULL, 0, 0.0),
+            None => (0, FULL / 2, 0.0),
+        }
+    }
+
+    fn readings(&self) -> IdVec<PortId, PortReading> {
+        let reading = |port| {
+            let (sent, received, wait) = self.load(port);
+            let ticks = (wait * self.seconds as f64 * 250e6) as u64;
+            PortReading {
+                at: Some(MonotonicTime::from_ns(self.seconds * 1_000_000_000)),
+                xmit_data: Some(Reading::new(sent * self.seconds, 64)),
+                rcv_data: Some(Reading::new(received * self.seconds, 64)),
+                xmit_wait: Some(Reading::new(ticks, 32)),
+                ..PortReading::default()
+            }
+        };
+        self.fabric.ports.ids().map(reading).collect()
+    }
+
+    fn raw(&self) -> IdVec<PortId, RawPort> {
+        let raw = |(port, reading): (PortId, PortReading)| RawPort {
+            counters: Some(PortCounters {
+                symbol_errors: 7,
+                xmit_wait: reading.xmit_wait.unwrap().value as u32,
+                xmit_data: 1,
+                ..PortCounters::default()
+            }),
+            extended: Some(PortCountersExtended {
+                xmit_data: reading.xmit_data.unwrap().value,
+                ..PortCountersExtended::default()
+            }),
+            congestion: (port.index() == 0).then(|| PortXmitConCtrl {
+                time_cong: 11,
+                ..PortXmitConCtrl::default()
+            }),
+            notifications: None,
+        };
+        let readings = self.readings();
+        readings
+            .iter_enumerated()
+            .map(|(port, &reading)| raw((port, reading)))
+            .collect()
+    }
+
+    /// Lets so many seconds pass, and sweeps.
+    fn pass(&mut self, seconds: u64) {
+        let before = self.readings();
+        self.seconds += seconds;
+        let now = self.readings();
+        let observation = Observation::new(&self.fabric, &before, &now, TICK);
+        let tables = min_hop_balanced(&self.fabric).unwrap();
+        let capable: IdVec<PortId, Option<Rate>> = IdVec::filled(None, self.fabric.ports.len());
+        let report = Report::new(Input {
+            fabric: &self.fabric,
+            tables: Some(&tables),
+            assumed: &tables,
+            capable: &capable,
+            observation: &observation,
+            facts: None,
+        });
+        assert_eq!(report.trees.len(), 1, "{report:?}");
+        self.exporter.update(Swept {
+            fabric: &self.fabric,
+            raw: &self.raw(),
+            observation: &observation,
+            report: &report,
+            tick: TICK,
+            statistics: Statistics::default(),
+        });
+    }
+
+    /// The value of a sample whose line begins with this name, and has all these labels.
+    fn value(&self, name: &str, labels: &[&str]) -> Option<f64> {
+        let text = self.exporter.text();
+        let is_sample = |line: &&str| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|label| line.contains(label))
+        };
+        let line = text.lines().find(is_sample)?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+}
+
+#[test]
+fn counters_are_those_of_the_devices() {
+    let mut bench = Bench::new();
+    bench.pass(4);
+    let host = ["hca=\"host-0000\"", "port=\"1\""];
+    let value = |name| bench.value(name, &host);
+    // The wide counter, in bytes.
+    let sent = value("infiniband_hca_port_transmit_data_bytes_total");
+    assert_eq!(sent, Some((4 * 4 * FULL / 2) as f64));
+    assert_eq!(value("infiniband_hca_port_symbol_error_total"), Some(7.0));
+    let ticks = value("infiniband_hca_port_transmit_wait_total");
+    assert_eq!(ticks, Some(0.5 * 4.0 * 250e6));
+    assert_eq!(
+        value("infiniband_hca_port_rate_bytes_per_second"),
+        Some(1e9)
+    );
+    let text = bench.exporter.text();
+    assert!(!text.contains("port_receive_becn"), "nothing was read");
+    let congested = text
+        .lines()
+        .filter(|line| line.contains("transmit_time_congested_total{"));
+    assert_eq!(congested.count(), 1);
+    let uplink = text
+        .lines()
+        .find(|line| line.starts_with("infiniband_hca_uplink_info{") && line.contains(host[0]));
+    assert!(uplink.unwrap().contains("uplink_type=\"SW\""), "{uplink:?}");
+}
+
+#[test]
+fn lost_bandwidth_and_time_in_trees_grow_with_each_sweep() {
+    let mut bench = Bench::new();
+    for (seconds, all) in [(4, 4.0), (2, 6.0)] {
+        bench.pass(seconds);
+        // Half of the time, on a link of 1 GB/s.
+        let host = ["hca=\"host-0001\""];
+        let value = |name: &str| bench.value(name, &host).unwrap();
+        let near = |value: f64, wanted: f64| (value - wanted).abs() < 1e-6 * wanted;
+        assert!(near(
+            value("infiniband_hca_port_transmit_wait_seconds_total"),
+            all / 2.0
+        ));
+        assert!(near(
+            value("infiniband_hca_port_transmit_lost_bytes_total"),
+            1e9 * all / 2.0
+        ));
+        let branch = "infiniband_hca_port_congestion_tree_seconds_total";
+        assert!(near(
+            bench.value(branch, &[host[0], "role=\"branch\""]).unwrap(),
+            all
+        ));
+        let root = "infiniband_switch_port_congestion_tree_seconds_total";
+        let labels = ["port=\"3\"", "role=\"root\""];
+        assert!(near(bench.value(root, &labels).unwrap(), all));
+    }
+    let trees = "silvan_diagnosis_trees";
+    assert_eq!(bench.value(trees, &["cause=\"incast\""]), Some(1.0));
+    assert_eq!(bench.value(trees, &["cause=\"overload\""]), Some(0.0));
+    let contributors = "silvan_diagnosis_tree_contributors";
+    assert_eq!(
+        bench.value(contributors, &["port=\"3\"", "cause=\"incast\""]),
+        Some(2.0)
+    );
+    assert_eq!(bench.value("silvan_exporter_sweeps_total", &[]), Some(2.0));
+}
+
+#[test]
+fn ports_are_not_served_after_a_sweep_that_failed() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.value("silvan_exporter_up", &[]), Some(0.0));
+    bench.pass(1);
+    assert_eq!(bench.value("silvan_exporter_up", &[]), Some(1.0));
+    bench.exporter.fail();
+    assert_eq!(bench.value("silvan_exporter_up", &[]), Some(0.0));
+    assert!(!bench.exporter.text().contains("infiniband_"));
+    assert_eq!(
+        bench.value("silvan_exporter_sweep_failures_total", &[]),
+        Some(1.0)
+    );
+    // What had grown before goes on growing.
+    bench.pass(1);
+    let lost = bench.value(
+        "infiniband_hca_port_transmit_lost_bytes_total",
+        &["hca=\"host-0000\""],
+    );
+    assert_eq!(lost, Some(1e9));
+}
+
+#[test]
+fn names_of_nodes_cannot_pass_for_metrics() {
+    let mut bench = Bench::new();
+    let node = bench
+        .fabric
+        .node_by_lid(bench.fabric.nodes.iter().next().unwrap().lid);
+    bench.fabric.nodes[node.unwrap()].name = "evil\"} 1\nsilvan_exporter_up 7 \\".to_owned();
+    bench.pass(1);
+    let text = bench.exporter.text();
+    assert_eq!(bench.value("silvan_exporter_up", &[]), Some(1.0));
+    assert!(text.contains("evil\\\"} 1\\nsilvan_exporter_up 7 \\\\\""));
+}

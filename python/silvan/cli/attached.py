@@ -1,0 +1,64 @@
+"""Commands of a real subnet in an emulated fabric that runs elsewhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from silvan.diagnosis import FabricClock
+
+
+def attach(
+    command: str,
+    sockname: str | None,
+    options: Mapping[str, Any],
+    flags: Mapping[str, bool],
+) -> FabricClock | None:
+    """Return the clock of the emulated fabric that this process is attached to, if it is.
+
+    A fabric that the process is not attached to is read by a process of its own, which ends this
+    command.
+
+    Parameters
+    ----------
+    command : str
+        The command.
+    sockname : str, optional
+        Name of the sockets of the fabric; by default those that this process is attached to.
+    options, flags : mapping
+        What the command was given, by option.
+    """
+    from contextlib import closing
+
+    from silvan.diagnosis import FabricClock
+    from silvan.emulation import is_attached, preload_library
+
+    attached = is_attached()
+    if sockname is None or attached:
+        name = sockname or (os.environ.get("IBSIM_SOCKNAME") if attached else None)
+        return None if name is None else FabricClock(name)
+    with closing(FabricClock(sockname)):
+        pass
+    words = [sys.executable, "-m", "silvan", command]
+    for option, value in options.items():
+        words += [option, str(value)] if value is not None else []
+    words += [flag for flag, given in flags.items() if given]
+    preload = {"LD_PRELOAD": str(preload_library()), "IBSIM_SOCKNAME": sockname}
+    sys.stdout.flush()
+    # In a process group of its own, so that Ctrl-C reaches it once, by way of this process.
+    with subprocess.Popen(words, env=os.environ | preload, process_group=0) as attached_process:
+
+        def forward(number: int, _frame: object) -> None:
+            attached_process.send_signal(number)
+
+        for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(kind, forward)
+        raise typer.Exit(attached_process.wait())

@@ -1,0 +1,70 @@
+"""The command that serves metrics of a subnet for Prometheus."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from typing import Annotated
+
+import typer
+
+from silvan.cli.attached import attach
+from silvan.cli.options import AdapterName, AdapterPort, EmulatedFabric, WaitTick
+from silvan.cli.printer import note
+
+
+def exporter(
+    listen: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS:PORT", help="Where metrics are served; port 0 is any free."),
+    ] = "127.0.0.1:9685",
+    interval: Annotated[
+        str, typer.Option(metavar="TIME", help="Time from one sweep of the counters to the next.")
+    ] = "10 s",
+    tick: WaitTick = "4 ns",
+    device: AdapterName = None,
+    port: AdapterPort = 0,
+    sockname: EmulatedFabric = None,
+) -> None:
+    """Serve metrics of a subnet for Prometheus, at /metrics.
+
+    It reads topology, forwarding tables and, at every interval, the counters of all ports, and sets
+    nothing. Metrics are served from the second sweep on. A sweep that fails after the first one is
+    reported, and tried again; metrics of ports are not served until one succeeds. SIGTERM and
+    Ctrl-C end it.
+    """
+    from silvan.cli.diagnosis_tables import stamp
+    from silvan.diagnosis import SubnetWatcher, span_ps
+    from silvan.errors import DiagnosisError, EmulationError
+
+    options = {
+        "--listen": listen,
+        "--interval": interval,
+        "--tick": tick,
+        "--device": device,
+        "--port": port or None,
+    }
+    clock = attach("exporter", sockname, options, {})
+    interval_s = span_ps("interval", interval) / 1e12
+    watcher = SubnetWatcher(device=device, port=port, tick=tick, clock=clock)
+    ended = threading.Event()
+
+    def end(_number: int, _frame: object) -> None:
+        ended.set()
+
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, end)
+    note(f"metrics are served at http://{watcher.serve(listen)}/metrics")
+    has_swept = False
+    while not ended.is_set():
+        due = time.monotonic() + interval_s
+        try:
+            watcher.sweep()
+        except (DiagnosisError, EmulationError) as error:
+            if not has_swept:
+                raise
+            watcher.note_failure()
+            note(f"{stamp(time.time_ns())}  no sweep: {error}")
+        has_swept = True
+        ended.wait(max(0.0, due - time.monotonic()))
