@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -142,3 +143,77 @@ def test_the_unit_has_few_rights() -> None:
     # The threshold is in tenths.
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout.splitlines()[-1]
+
+
+def event(second: int, kind: str, **values: object) -> str:
+    return json.dumps({"time": f"2026-01-31T14:00:{second:02}.000Z", "event": kind, **values})
+
+
+def decision(second: int, reason: str, action: str, **values: object) -> str:
+    port = {"switch": "S2", "guid": "0x2", "port": 23, "far-end": "D"}
+    given = {"port": port, "reason": reason, "action": action, "dry-run": True, **values}
+    return event(second, "decision", **given)
+
+
+def test_a_report_sums_up_a_dry_run(tmp_path: Path, command: Command) -> None:
+    """Oracle: the sums by hand."""
+    victims = [{"switch": "S1", "guid": "0x1", "port": port} for port in (15, 16)]
+    log = tmp_path / "dcms.log"
+    lines = [
+        event(0, "started", act=False, pending=0),
+        decision(10, "victim-found", "lower", victim=victims[0]),
+        decision(11, "victim-found", "nothing", victim=victims[1]),
+        "a line of another program",
+        decision(16, "time-limit", "restore", **{"victims-lost-bytes": 4e9}),
+        decision(20, "victim-found", "lower", victim=victims[0]),
+        event(22, "sm-lost", seconds=30.0),
+        decision(30, "victim-found", "lower", victim=victims[0]),
+        # A line that is cut off.
+        event(34, "swept", ports=1)[:-20],
+        event(34, "swept", ports=1),
+    ]
+    log.write_text("\n".join(lines))
+    outcome = command("dcms", "--report", log, "--json")
+    assert outcome.status == 0
+    assert "2 lines are no events" in outcome.stderr
+    report = json.loads(outcome.stdout)
+    assert report["dry_run"] is True
+    assert report["last_s"] - report["first_s"] == 34
+    assert report["reasons"] == {"victim-found": 4, "time-limit": 1}
+    assert report["ports"] == [
+        {
+            "port": "S2:23",
+            "far_end": "D",
+            "lowered": 3,
+            "low_s": 6 + 2 + 4,
+            "lost_bytes": 4e9,
+            "victims": ["S1:15", "S1:16"],
+        }
+    ]
+    shown = command("dcms", "--report", log).stdout
+    assert "Dry run of" in shown
+    assert re.search(r"S2:23 +D +3 times +12.0 s +S1:15, S1:16 +4 GB", shown)
+
+
+def test_a_report_needs_a_log(tmp_path: Path, command: Command) -> None:
+    log = tmp_path / "other.log"
+    log.write_text("no event\n{}\n")
+    outcome = command("dcms", "--report", log)
+    assert outcome.status == 2
+    assert "no event of silvan dcms is in it\nhint: " in outcome.stderr
+    assert command("dcms", "--report", tmp_path / "none").status == 2
+    assert "--json" in command("dcms", "--json").stderr
+
+
+def test_the_status_names_a_folder_that_no_manager_has_used(
+    tmp_path: Path, command: Command
+) -> None:
+    config = tmp_path / "dcms.toml"
+    config.write_text('[state]\nfolder = "state"\n')
+    outcome = command("dcms", config, "--status")
+    assert outcome.status == 2
+    assert f"{tmp_path / 'state'}: no silvan dcms has run" in outcome.stderr
+    # One that could not start has locked the folder, and written nothing.
+    assert command("dcms", config).status == 2
+    outcome = command("dcms", config, "--status")
+    assert (outcome.status, outcome.stdout.split()) == (1, ["manager", "not", "running"])

@@ -34,6 +34,8 @@ NOT_RUN = {
     ("benchmarks.md", "python -m silvan.bench"): "takes minutes and measures",
     ("dcms.md", "silvan dcms --example > dcms.toml"): _MANAGER,
     ("dcms.md", "silvan example dcms-live"): _MANAGER,
+    ("dcms.md", "silvan dcms dcms.toml --log json"): _MANAGER,
+    ("dcms.md", "Dry run of"): _OUTPUT,
     ("dcms.md", "silvan dcms --example --emulated"): _MANAGER,
     ("dcms.md", "export IBSIM_SOCKNAME=lab"): _MANAGER,
     ("diagnose.md", "silvan diagnose "): "needs a subnet: tests/emulator/test_diagnose.py",

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, final
 
 if sys.version_info >= (3, 12):
@@ -106,7 +107,7 @@ class Manager:
     def stop(self) -> None: ...
     def join(self) -> int: ...
     @staticmethod
-    def check(text: str, source: str) -> None: ...
+    def check(text: str, source: str) -> Path: ...
     @staticmethod
     def example(time_scale: float | None = None) -> str: ...
 

@@ -190,6 +190,45 @@ def test_experiment_2_with_real_datagrams_and_opensm(serve: Serve) -> None:
     assert '"changes":0}' in (fabric.folder / "state" / "journal").read_text()
 
 
+def test_a_dry_run_shows_its_state_and_what_victims_lose(serve: Serve) -> None:
+    """Oracle: the rates of the flows. X-Y shares its cable of 32 Gbit/s with one flow to D."""
+    fabric = serve(TESTBED, time_scale=SCALE)
+    config = configure(fabric, "[subnet]\nrequire-sm = false\n")
+    silvan = [sys.executable, "-m", "silvan", "dcms"]
+    start_flows(fabric)
+    until(fabric, lambda: 2.2 < rate(fabric, "X-Y") < 3.1)
+    with managed(fabric, config) as manager:
+        until(fabric, lambda: manager.seen("decision"))
+        status = json.loads(fabric.tool(*silvan, config, "--status", "--json"))
+        assert (status["running"], status["act"]) == (True, False)
+        assert status["pid"] == manager.process.pid
+        assert status["subnet-manager"] == "not-required"
+        assert status["switches"] == 2
+        (low,) = until(
+            fabric,
+            lambda: json.loads(fabric.tool(*silvan, config, "--status", "--json"))["low"],
+        )
+        assert (low["port"]["switch"], low["port"]["port"]) == ("S2", 23)
+        until(
+            fabric,
+            lambda: [one for one in manager.seen("decision") if "victims-lost-bytes" in one],
+        )
+        share = rate(fabric, "X-Y")
+        assert "dry run: nothing is changed" in fabric.tool(*silvan, config, "--status")
+        assert stop(manager) == 0
+    assert '"running": false' in fabric.tool(*silvan, config, "--status", "--json", status=1)
+    log = fabric.folder / "dcms.log"
+    log.write_text("\n".join(map(json.dumps, manager.events)))
+    report = json.loads(fabric.tool(*silvan, "--report", log, "--json"))
+    (port,) = report["ports"]
+    assert (port["port"], port["far_end"], port["victims"]) == ("S2:23", "D", ["S1:15"])
+    ended = [one for one in manager.seen("decision") if "victims-lost-bytes" in one]
+    lost_gbps = sum(one["victims-lost-bytes"] for one in ended) * 8e-9
+    lost_gbps /= sum(one["low-for-s"] for one in ended if "low-for-s" in one)
+    assert lost_gbps == pytest.approx(32 - 2 * share, rel=0.1)
+    assert port["lost_bytes"] == sum(one["victims-lost-bytes"] for one in ended)
+
+
 def test_everything_is_restored_when_opensm_dies(serve: Serve) -> None:
     fabric = serve(TESTBED, time_scale=SCALE)
     # A busy machine keeps OpenSM from answering for a while, too.

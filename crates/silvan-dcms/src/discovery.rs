@@ -446,6 +446,19 @@ fn description(answer: &Answer) -> String {
 /// more than the data it carries.
 fn words_per_second(info: &PortInfo) -> u64 {
     const WORD_BITS: u64 = 32;
+    let (lanes, lane, _) = lanes(info);
+    lanes * lane / WORD_BITS
+}
+
+/// The data that a link carries, in bytes per second: its signalling rate without the line code.
+pub(crate) fn data_bytes_per_second(info: &PortInfo) -> u64 {
+    let (lanes, lane, (payload, coded)) = lanes(info);
+    lanes * lane * payload / coded / 8
+}
+
+/// Lanes of a link, the signalling rate of each in bit/s, and the part of it that is data: 8b/10b to QDR,
+/// 64b/66b to EDR, and forward error correction of 17 for 16 bits from HDR on.
+fn lanes(info: &PortInfo) -> (u64, u64, (u64, u64)) {
     let lanes = match info.link_width_active {
         link_width::X1 => 1,
         link_width::X2 => 2,
@@ -453,18 +466,47 @@ fn words_per_second(info: &PortInfo) -> u64 {
         link_width::X8 => 8,
         _ => 12,
     };
-    let extended = match info.link_speed_ext_active.get() {
-        _ if info.link_speed_ext2_active.get() == link_speed_ext2::XDR => Some(212_500_000_000),
-        0 => None,
-        link_speed_ext::FDR => Some(14_062_500_000),
-        link_speed_ext::EDR => Some(25_781_250_000),
-        link_speed_ext::HDR => Some(53_125_000_000),
-        _ => Some(106_250_000_000),
+    let (lane, code) = match info.link_speed_ext_active.get() {
+        _ if info.link_speed_ext2_active.get() == link_speed_ext2::XDR => {
+            (212_500_000_000, (16, 17))
+        }
+        0 => match info.link_speed_active.get() {
+            link_speed::SDR => (2_500_000_000, (8, 10)),
+            link_speed::DDR => (5_000_000_000, (8, 10)),
+            _ => (10_000_000_000, (8, 10)),
+        },
+        link_speed_ext::FDR => (14_062_500_000, (64, 66)),
+        link_speed_ext::EDR => (25_781_250_000, (64, 66)),
+        link_speed_ext::HDR => (53_125_000_000, (16, 17)),
+        _ => (106_250_000_000, (16, 17)),
     };
-    let lane = extended.unwrap_or(match info.link_speed_active.get() {
-        link_speed::SDR => 2_500_000_000,
-        link_speed::DDR => 5_000_000_000,
-        _ => 10_000_000_000,
-    });
-    lanes * lane / WORD_BITS
+    (lanes, lane, code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use silvan_mad::Bits;
+
+    /// Oracle: the rates by which the speeds are sold.
+    #[test]
+    fn links_carry_the_data_that_they_are_named_for() {
+        let four = |speed: u32, extended: u32, second: u32| {
+            data_bytes_per_second(&PortInfo {
+                link_width_active: link_width::X4,
+                link_speed_active: Bits::saturating(speed.into()),
+                link_speed_ext_active: Bits::saturating(extended.into()),
+                link_speed_ext2_active: Bits::saturating(second.into()),
+                ..PortInfo::default()
+            }) * 8
+                / 1_000_000_000
+        };
+        assert_eq!(four(link_speed::SDR, 0, 0), 8);
+        assert_eq!(four(link_speed::QDR, 0, 0), 32);
+        assert_eq!(four(link_speed::QDR, link_speed_ext::FDR, 0), 54);
+        assert_eq!(four(link_speed::QDR, link_speed_ext::EDR, 0), 100);
+        assert_eq!(four(link_speed::QDR, link_speed_ext::HDR, 0), 200);
+        assert_eq!(four(link_speed::QDR, link_speed_ext::NDR, 0), 400);
+        assert_eq!(four(link_speed::QDR, 0, link_speed_ext2::XDR), 800);
+    }
 }

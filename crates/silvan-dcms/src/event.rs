@@ -135,6 +135,10 @@ pub struct Decided {
     /// How long the Marking_Rate has been low, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low_for_s: Option<f64>,
+    /// What the links of the victims could have carried while the victims waited, in bytes, from the
+    /// decision to lower the Marking_Rate to this one, which ends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub victims_lost_bytes: Option<f64>,
 }
 
 /// A failure as text.
@@ -346,12 +350,13 @@ impl Event {
         }
     }
 
-    /// A decision in plain values, its ports named by `name`.
+    /// A decision in plain values with what is to be done, and whether only in a dry run; its ports
+    /// are named by `name`.
     pub fn decision(
         reason: &Reason,
         port: Name,
-        action: Do,
-        dry_run: bool,
+        (action, dry_run): (Do, bool),
+        victims_lost_bytes: Option<f64>,
         name: impl Fn(silvan_core::PortId) -> Name,
     ) -> Self {
         let (mut counters, mut victim_counters, mut before, mut low_for) = (None, None, None, None);
@@ -383,6 +388,7 @@ impl Event {
             victim_counters,
             victim_counters_before: before,
             low_for_s: low_for,
+            victims_lost_bytes,
         }))
     }
 }

@@ -111,6 +111,10 @@ pub trait Disk {
 
     /// Makes sure that it stays there.
     fn sync_folder(&mut self) -> io::Result<()>;
+
+    /// Writes the state of the manager for people who ask, in place of the last one. It need not outlive
+    /// a power loss.
+    fn publish(&mut self, status: &[u8]) -> io::Result<()>;
 }
 
 /// A journal that cannot be kept, so that nothing may be changed.
@@ -189,6 +193,11 @@ impl<D: Disk> Journal<D> {
     /// Whether the disk may have another content, since it could not be written.
     pub fn is_outdated(&self) -> bool {
         self.is_outdated
+    }
+
+    /// Where it is kept.
+    pub fn disk(&mut self) -> &mut D {
+        &mut self.disk
     }
 
     /// All changes, in the order of their targets.

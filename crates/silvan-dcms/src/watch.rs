@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use silvan_core::{Guid, Lid, PortId, SwitchId};
 
-use crate::discovery::{Peer, Subnet, Switch};
+use crate::discovery::{Peer, Subnet, Switch, data_bytes_per_second};
 use crate::machine::{MarkingScope, Neighbour, SwitchPortInfo, Topology};
 use crate::rights::Rights;
 
@@ -34,6 +34,8 @@ pub struct WatchedPort {
     pub number: u8,
     /// What its link can carry, in words of four bytes per second.
     pub words_per_second: u64,
+    /// The data that its link carries, in bytes per second.
+    pub bytes_per_second: u64,
     /// What its switch can do.
     pub abilities: Abilities,
 }
@@ -178,6 +180,7 @@ impl Registry {
                     lid,
                     number: location,
                     words_per_second: port.words_per_second,
+                    bytes_per_second: data_bytes_per_second(&port.info),
                     abilities,
                 });
             }

@@ -1,5 +1,6 @@
 //! The class `Manager`.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -88,11 +89,12 @@ impl Manager {
         }
     }
 
-    /// Raises what is wrong with a configuration.
+    /// Raises what is wrong with a configuration. Gives its state folder.
     #[staticmethod]
-    fn check(py: Python<'_>, text: &str, source: &str) -> PyResult<()> {
+    fn check(py: Python<'_>, text: &str, source: &str) -> PyResult<PathBuf> {
         let read = ManagerSettings::from_toml(text, source);
-        read.map(|_| ()).map_err(|error| scenario_error(py, &error))
+        let settings = read.map_err(|error| scenario_error(py, &error))?;
+        Ok(settings.state)
     }
 
     /// A configuration with every default spelled out; with a time scale, one for a fabric that is

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.printer import fail, note, put
+from silvan.cli.options import AsJson
+from silvan.cli.printer import fail, note, put, put_json, put_table
 from silvan.errors import SilvanError
 from silvan.input_files import CONFIGURATION_BYTES, read_text
 
@@ -39,6 +40,15 @@ def dcms(
     log: Annotated[
         LogFormat, typer.Option(help="Format of log events: lines of text, or JSON objects.")
     ] = LogFormat.TEXT,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LOG",
+            help="Sum up what was decided and what victims lost, from what --log json has written, "
+            "and exit.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     act: Annotated[
         bool | None,
@@ -56,6 +66,10 @@ def dcms(
         bool,
         typer.Option("--restore", help="Restore what an earlier run left changed, and exit."),
     ] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Show what the running manager does, and exit.")
+    ] = False,
+    as_json: AsJson = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every sweep.")] = False,
     example: Annotated[
         bool, typer.Option("--example", help="Print a commented configuration, and exit.")
@@ -89,10 +103,18 @@ def dcms(
     if example:
         put(_silvan.Manager.example(time_scale if emulated else None))
         return
+    if as_json and not status and report is None:
+        raise typer.BadParameter("needs --status or --report", param_hint="--json")
+    if report is not None:
+        _show_report(report, as_json=as_json)
+        return
     if restore and act is False:
         raise typer.BadParameter("changes switches: not with --dry-run", param_hint="--restore")
     if config is None:
         raise typer.BadParameter("missing; --example prints one", param_hint="CONFIG.toml")
+    if status:
+        _show_status(config, as_json=as_json)
+        return
 
     def opened(text: str) -> Manager:
         return _silvan.Manager(
@@ -116,6 +138,51 @@ def dcms(
         raise typer.Exit(1) from error
     if pending:
         raise typer.Exit(1)
+
+
+def _configuration(config: Path) -> str:
+    hint = "silvan dcms --example prints a configuration"
+    return read_text(config, CONFIGURATION_BYTES, "configuration", hint)
+
+
+def _show_status(config: Path, *, as_json: bool) -> None:
+    """Print what the manager with this configuration does; the status is 1 if it does not run."""
+    from silvan import _silvan
+    from silvan.cli.dcms_tables import status_table
+    from silvan.dcms_state import read_status
+
+    status = read_status(_silvan.Manager.check(_configuration(config), str(config)))
+    if as_json:
+        put_json(status)
+    else:
+        put_table(status_table(status))
+    if not status["running"]:
+        raise typer.Exit(1)
+
+
+def _show_report(log: Path, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from silvan.cli.dcms_tables import report_table
+    from silvan.dcms_state import read_report
+
+    report = read_report(log)
+    if report.skipped:
+        note(f"warning: {log}: {report.skipped} lines are no events")
+    if as_json:
+        value = asdict(report)
+        for port in value["ports"]:
+            port["victims"] = sorted(port["victims"])
+            del port["since"]
+        put_json(value)
+        return
+    put_table(report_table(report))
+    reasons = ", ".join(f"{reason} {count}" for reason, count in report.reasons.items())
+    put(f"Decisions: {reasons or 'none'}")
+    put(
+        "Victims lost what their links could have carried while they waited. A lower Marking_Rate "
+        "gains the part of it that hosts can send."
+    )
 
 
 class _Service:
@@ -160,7 +227,7 @@ class _Service:
             self._is_ending = True
 
     def _run(self) -> int:
-        text = self._text()
+        text = _configuration(self._config)
         manager = self._opened(text)
         self.has_started = True
         while manager.is_running():
@@ -176,16 +243,12 @@ class _Service:
             time.sleep(_NAP_S)
         return manager.join()
 
-    def _text(self) -> str:
-        hint = "silvan dcms --example prints a configuration"
-        return read_text(self._config, CONFIGURATION_BYTES, "configuration", hint)
-
     def _checked(self) -> str | None:
         """Read the file again; ``None`` if it cannot be used."""
         from silvan import _silvan
 
         try:
-            text = self._text()
+            text = _configuration(self._config)
             _silvan.Manager.check(text, str(self._config))
         except SilvanError as error:
             self._say("not-reloaded", str(error))

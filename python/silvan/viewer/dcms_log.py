@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from silvan.dcms_state import port_name
 from silvan.errors import SilvanError
 
 _MOST_READ = 1 << 20
@@ -62,15 +63,10 @@ def _words(line: bytes) -> str:
         kind = read["event"]
         if kind == "decision":
             planned = " (dry run)" if read["dry-run"] else ""
-            return f"{_port(read['port'])}: {read['reason']}, {read['action']}{planned}"
+            return f"{port_name(read['port'])}: {read['reason']}, {read['action']}{planned}"
         if kind in _CHANGES:
-            return f"{_port(read['port'])}: {_CHANGES[kind].format(**read)}"
+            return f"{port_name(read['port'])}: {_CHANGES[kind].format(**read)}"
     except (ValueError, KeyError, TypeError, AttributeError):
         # The file is another program's: what is no event is not shown.
         pass
     return ""
-
-
-def _port(name: dict[str, Any]) -> str:
-    node = name["switch"] or name["guid"]
-    return f"{node}:{name['port']}" if name.get("port") is not None else str(node)

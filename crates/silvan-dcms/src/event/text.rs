@@ -157,8 +157,11 @@ impl fmt::Display for Decided {
         if let Some(counters) = &self.victim_counters_before {
             write!(f, "; before, {counters}")?;
         }
-        match self.low_for_s {
-            Some(seconds) => write!(f, " after {seconds:.3} s"),
+        if let Some(seconds) = self.low_for_s {
+            write!(f, " after {seconds:.3} s")?;
+        }
+        match self.victims_lost_bytes {
+            Some(bytes) => write!(f, "; its victims have lost {:.3} GB meanwhile", bytes / 1e9),
             None => Ok(()),
         }
     }

@@ -15,6 +15,8 @@ struct Content {
     durable: Option<Vec<u8>>,
     /// The new file, and whether it was synced.
     new: Option<(Vec<u8>, bool)>,
+    /// What the manager has published last.
+    status: Vec<u8>,
 }
 
 /// The journal's disk. Each operation is a step of the process that may be its last.
@@ -44,6 +46,12 @@ impl FakeDisk {
         let content = self.content.lock().unwrap();
         let bytes = content.seen.clone().unwrap_or_default();
         String::from_utf8(bytes).unwrap()
+    }
+
+    /// What the manager has published last, as JSON.
+    pub fn status(&self) -> serde_json::Value {
+        let content = self.content.lock().unwrap();
+        serde_json::from_slice(&content.status).unwrap()
     }
 
     /// Puts a journal there.
@@ -96,6 +104,11 @@ impl Disk for FakeDisk {
         self.step()?;
         let mut content = self.content.lock().unwrap();
         content.durable = content.seen.clone();
+        Ok(())
+    }
+
+    fn publish(&mut self, status: &[u8]) -> io::Result<()> {
+        self.content.lock().unwrap().status = status.to_vec();
         Ok(())
     }
 }

@@ -13,6 +13,8 @@ use super::Disk;
 const JOURNAL: &str = "journal";
 const NEW_JOURNAL: &str = "journal.new";
 const LOCK: &str = "lock";
+const STATUS: &str = "status";
+const NEW_STATUS: &str = "status.new";
 /// Longer than any journal: entries for all ports that a subnet can have.
 const LONGEST: u64 = 1 << 30;
 
@@ -160,5 +162,11 @@ impl Disk for StateFolder {
 
     fn sync_folder(&mut self) -> io::Result<()> {
         self.folder.sync_all()
+    }
+
+    fn publish(&mut self, status: &[u8]) -> io::Result<()> {
+        let mut file = options().truncate(true).open(self.path.join(NEW_STATUS))?;
+        file.write_all(status)?;
+        std::fs::rename(self.path.join(NEW_STATUS), self.path.join(STATUS))
     }
 }

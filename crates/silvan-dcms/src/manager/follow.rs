@@ -151,6 +151,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
     pub(super) fn restart_sweeps(&mut self, now: MonotonicTime) -> Result<(), ManagerError> {
         let topology = self.machine.topology().clone();
         self.machine = Dcms::new(self.settings.dcms, topology)?;
+        self.episodes.clear();
         self.meter = Meter::new(self.settings.dcms.tick, self.settings.dcms.interval);
         self.discover_at = now;
         Ok(())

@@ -6,6 +6,7 @@
 mod act;
 mod check;
 mod follow;
+mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::sweep::Meter;
 use crate::transport::{Transport, TransportError};
 use crate::watch::{Registry, WatchedPort};
 use follow::SmWatch;
+use status::Episode;
 
 /// Longest time until the manager notices a request to stop.
 const NAP: Span = Span::from_ms(50);
@@ -160,6 +162,10 @@ pub struct Manager<T, D> {
     write_after: Option<Backoff>,
     /// Why it could not be.
     write_error: String,
+    /// Times for which a Marking_Rate is low by the decisions, also where nothing is changed.
+    episodes: BTreeMap<PortId, Episode>,
+    /// Decisions by reason.
+    decided: BTreeMap<&'static str, u64>,
     /// Failures that were logged, and when they may be again.
     reported: BTreeMap<Failing, Backoff>,
     /// Switches that answer no request of congestion control.
@@ -210,6 +216,8 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             restore_after: BTreeMap::new(),
             write_after: None,
             write_error: String::new(),
+            episodes: BTreeMap::new(),
+            decided: BTreeMap::new(),
             reported: BTreeMap::new(),
             without_key: BTreeSet::new(),
             is_stopping: false,
@@ -344,6 +352,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         // that was changed is being restored.
         if is_managed {
             let now = self.client.now();
+            self.count_losses();
             let decisions = self.machine.step(now, &self.growth).to_vec();
             for decision in &decisions {
                 self.carry_out(decision)?;
@@ -370,12 +379,18 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         };
         let dry_run = !self.act && action != Do::Nothing;
         let port = self.name(decision.port);
+        let lost_bytes = self.follow_episode(decision.port);
         let registry = &self.registry;
-        let event = Event::decision(&decision.reason, port, action, dry_run, |port| {
-            name_in(registry, port)
-        });
+        let event = Event::decision(
+            &decision.reason,
+            port,
+            (action, dry_run),
+            lost_bytes,
+            |port| name_in(registry, port),
+        );
         self.tell(&event);
         let reason = decision.reason.name();
+        *self.decided.entry(reason).or_default() += 1;
         let labels = ReasonLabels { reason };
         self.metrics.decisions.get_or_create(&labels).inc();
         let Some(action) = decision.action.filter(|_| self.act) else {
@@ -418,6 +433,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         let age = oldest.min().map_or(0, |since| now.saturating_sub(since));
         self.metrics.pending_seconds.set(age as f64);
         self.metrics.set_datagrams(self.client.statistics());
+        self.write_status();
     }
 
     /// What is changed for a port.

@@ -47,6 +47,35 @@ fn a_dry_run_sets_nothing() {
     assert_eq!(bench.disk.text(), "");
 }
 
+/// Oracle: the victim waits for 30e6 ticks of 22 ns per second, on a link of 32 Gbit/s.
+#[test]
+fn a_dry_run_says_what_victims_lose() {
+    let bench = Bench::congested(1, 16);
+    assert_eq!(bench.run(CONFIG, false, Task::Run).unwrap(), 0);
+    let ended: Vec<f64> = bench
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::Decision(decided) => decided.victims_lost_bytes,
+            _ => None,
+        })
+        .collect();
+    let lost_per_s = 30e6 * 22e-9 * 4e9;
+    assert!(!ended.is_empty());
+    for lost in &ended {
+        assert!((lost / (6.0 * lost_per_s) - 1.0).abs() < 0.02, "{lost}");
+    }
+    let status = bench.disk.status();
+    assert_eq!(status["act"], false);
+    assert_eq!(status["subnet-manager"], "found");
+    // Nothing is held low any more.
+    assert_eq!(status["low"].as_array().map(Vec::len), Some(0));
+    let decisions = bench.count(|event| matches!(event, Event::Decision(_)));
+    let counts = status["decisions"].as_object().unwrap().values();
+    let all: u64 = counts.map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(all, decisions as u64);
+}
+
 /// Oracle: the definition of the task: two sweeps, one decision, everything restored.
 #[test]
 fn once_decides_once_and_ends() {

@@ -1,0 +1,176 @@
+//! What the manager is doing now, for people who ask, and what victims lose while a Marking_Rate is low.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use silvan_core::{Guid, MonotonicTime, PortId};
+
+use super::follow::SmPresence;
+use super::{Manager, name_in};
+use crate::event::Name;
+use crate::journal::Disk;
+use crate::machine::MarkingState;
+use crate::transport::Transport;
+
+/// A time for which a Marking_Rate is low, or would be without a dry run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Episode {
+    since: MonotonicTime,
+    /// What the links of the victims could have carried while the victims waited.
+    lost_bytes: f64,
+}
+
+/// The state of a running manager.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Status {
+    /// The process.
+    pid: u32,
+    /// When this was written, in seconds since 1970.
+    time: u64,
+    act: bool,
+    /// Time from one sweep to the next, in seconds.
+    interval_s: f64,
+    switches: usize,
+    ports: usize,
+    sweeps: u64,
+    unanswered: i64,
+    /// What the last sweep took, in seconds.
+    sweep_s: f64,
+    /// `not-required`, `awaited`, `found` or `lost`.
+    subnet_manager: &'static str,
+    /// Switches that do not answer.
+    silent: Vec<String>,
+    low: Vec<LowPort>,
+    pending: Vec<Pending>,
+    decisions: BTreeMap<&'static str, u64>,
+    /// Why the journal cannot be written, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    journal_error: Option<String>,
+}
+
+/// A port whose Marking_Rate is low, or would be without a dry run.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct LowPort {
+    port: Name,
+    victims: Vec<Name>,
+    low_for_s: f64,
+    victims_lost_bytes: f64,
+}
+
+/// A change in the journal.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Pending {
+    switch: String,
+    guid: Guid,
+    port: Option<u8>,
+    /// The Marking_Rate that is to be restored.
+    before: u16,
+    now: u16,
+    /// When it was made, in seconds since 1970.
+    since: u64,
+}
+
+impl<T: Transport, D: Disk> Manager<T, D> {
+    /// Adds what the victims of ports with a low Marking_Rate have lost since the sweep before.
+    pub(super) fn count_losses(&mut self) {
+        for (&port, episode) in &mut self.episodes {
+            for victim in self.machine.victims(port) {
+                let grown = self.growth.get(victim.index()).copied().flatten();
+                let watched = self.watched.iter().find(|port| port.id == *victim);
+                let Some((grown, watched)) = grown.zip(watched) else {
+                    continue;
+                };
+                let waited =
+                    grown.xmit_wait.unwrap_or(0) as f64 * self.settings.dcms.tick.as_secs_f64();
+                let waited = waited.min(grown.span.as_secs_f64());
+                episode.lost_bytes += waited * watched.bytes_per_second as f64;
+            }
+        }
+    }
+
+    /// Begins the episode of a port, or ends it and gives what its victims have lost in it.
+    pub(super) fn follow_episode(&mut self, port: PortId) -> Option<f64> {
+        if self.machine.state(port) == MarkingState::Default {
+            return self
+                .episodes
+                .remove(&port)
+                .map(|episode| episode.lost_bytes);
+        }
+        let since = self.client.now();
+        let fresh = Episode {
+            since,
+            lost_bytes: 0.0,
+        };
+        self.episodes.entry(port).or_insert(fresh);
+        None
+    }
+
+    /// Writes what `silvan dcms --status` shows.
+    pub(super) fn write_status(&mut self) {
+        let now = self.client.now();
+        let low = self.episodes.iter().map(|(&port, episode)| LowPort {
+            port: name_in(&self.registry, port),
+            victims: self
+                .machine
+                .victims(port)
+                .iter()
+                .map(|&victim| name_in(&self.registry, victim))
+                .collect(),
+            low_for_s: now
+                .checked_since(episode.since)
+                .map_or(0.0, |span| span.as_secs_f64()),
+            victims_lost_bytes: episode.lost_bytes,
+        });
+        let pending = self
+            .journal
+            .changes()
+            .iter()
+            .map(|(target, change)| Pending {
+                switch: self
+                    .registry
+                    .by_guid(target.switch)
+                    .map_or_else(String::new, |switch| switch.name.clone()),
+                guid: target.switch,
+                port: target.port,
+                before: change.rate,
+                now: change.after.marking_rate,
+                since: change.since,
+            });
+        let status = Status {
+            pid: std::process::id(),
+            act: self.act,
+            interval_s: self.settings.dcms.interval.as_secs_f64(),
+            switches: self
+                .subnet
+                .as_ref()
+                .map_or(0, |subnet| subnet.switches.len()),
+            ports: self.watched.len(),
+            sweeps: self.metrics.sweeps.get(),
+            unanswered: self.metrics.unanswered.get(),
+            sweep_s: self.metrics.sweep_seconds.get(),
+            subnet_manager: match (self.settings.require_sm, self.sm.presence) {
+                (false, _) => "not-required",
+                (true, SmPresence::Awaited) => "awaited",
+                (true, SmPresence::Found) => "found",
+                (true, SmPresence::Lost) => "lost",
+            },
+            silent: self
+                .silent
+                .keys()
+                .map(|&switch| self.registry.switch(switch).name.clone())
+                .collect(),
+            low: low.collect(),
+            pending: pending.collect(),
+            decisions: self.decided.clone(),
+            journal_error: self.journal.is_outdated().then(|| self.write_error.clone()),
+            time: self.client.transport().unix_time(),
+        };
+        // Numbers and text with text keys.
+        let json = serde_json::to_vec(&status).unwrap_or_default();
+        // Without it the manager works as well; it is written again after the next sweep.
+        let _ = self.journal.disk().publish(&json);
+    }
+}
