@@ -276,6 +276,7 @@ fn csv(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
     let names: Vec<&str> = heading.split(',').map(str::trim).collect();
     let column = |wanted: &str| names.iter().position(|name| *name == wanted);
     let columns = (column("NodeGUID"), column("PortNumber"));
+    let port_guid_column = column("PortGUID");
     let (Some(guid_column), Some(port_column)) = columns else {
         let hint = "the section PM_INFO of ibdiagnet2.db_csv has both";
         let message = "PM_INFO has no columns NodeGUID and PortNumber".to_owned();
@@ -296,7 +297,10 @@ fn csv(text: &str, ports: &mut Ports<'_>) -> Result<(), DumpError> {
             let message = format!("{line:?} names no GUID and port");
             return Err(DumpError::new(number, message, CUT));
         };
-        let port = ports.by_guid.get(&key).copied();
+        // A topology by ports has the GUIDs of adapters' ports.
+        let of_port = port_guid_column.and_then(|at| cells[at].parse::<Guid>().ok());
+        let mut guids = [Some(key.0), of_port].into_iter().flatten();
+        let port = guids.find_map(|guid| ports.by_guid.get(&(guid, key.1)).copied());
         let Some(reading) = ports.reading(port) else {
             continue;
         };
@@ -410,6 +414,20 @@ pub fn diagnose_files(
             )
         })
         .collect();
+    let texts = [
+        (FileRole::Topology, Some(files.topology)),
+        (FileRole::Routes, files.routes),
+        (FileRole::Before, Some(files.before)),
+        (FileRole::After, Some(files.after)),
+    ];
+    for (role, text) in texts {
+        let Some(text) = text.filter(|text| !text.ends_with('\n')) else {
+            continue;
+        };
+        let line = text.lines().count();
+        let what = format!("line {line}: it does not end, so that the file may be cut off");
+        odd.push((role, what));
+    }
     let tables = match files.routes {
         Some(text) => {
             let routes = import::routes(text, &fabric).map_err(import_error(FileRole::Routes))?;

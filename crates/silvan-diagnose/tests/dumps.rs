@@ -7,6 +7,7 @@ use std::fmt::Write;
 use proptest::prelude::*;
 use silvan_core::{MonotonicTime, Span};
 use silvan_diagnose::dumps::{DumpDiagnosis, FileRole, Files, counters, diagnose_files};
+use silvan_diagnose::health::HealthItem;
 use silvan_fabric::import;
 use silvan_fabric::{Fabric, LinkKind, Speed, Width};
 
@@ -281,4 +282,126 @@ proptest! {
         let _ = counters(&text, &fabric, MonotonicTime::ZERO);
         let _ = diagnose_files(files(&text, &csv(2)), SECOND, TICK);
     }
+}
+
+/// The same subnet by ports, as `ibnetdiscover -p` prints it.
+const BY_PORT: &str = r#"SW     1  1 0x0000000000000001 4x SDR - CA    11  1 0x0000000000000011 ( 'left' - 'a' )
+SW     1  2 0x0000000000000001 4x SDR - CA    12  1 0x0000000000000021 ( 'left' - 'b' )
+SW     1  3 0x0000000000000001 4x SDR - SW     2  3 0x0000000000000002 ( 'left' - 'right' )
+SW     1  4 0x0000000000000001 4x SDR                                    'left'
+SW     2  1 0x0000000000000002 4x SDR - CA    13  1 0x0000000000000031 ( 'right' - 'c' )
+SW     2  2 0x0000000000000002 4x SDR - CA    14  1 0x0000000000000041 ( 'right' - 'd' )
+SW     2  3 0x0000000000000002 4x SDR - SW     1  3 0x0000000000000001 ( 'right' - 'left' )
+SW     2  4 0x0000000000000002 4x SDR                                    'right'
+CA    11  1 0x0000000000000011 4x SDR - SW     1  1 0x0000000000000001 ( 'a' - 'left' )
+CA    12  1 0x0000000000000021 4x SDR - SW     1  2 0x0000000000000001 ( 'b' - 'left' )
+CA    13  1 0x0000000000000031 4x SDR - SW     2  1 0x0000000000000002 ( 'c' - 'right' )
+CA    14  1 0x0000000000000041 4x SDR - SW     2  2 0x0000000000000002 ( 'd' - 'right' )
+"#;
+
+/// The forwarding tables, as `dump_lfts` prints them.
+const ROUTES: &str = r#"Unicast lids [0x0-0xe] of switch Lid 1 guid 0x0000000000000001 (left):
+  Lid  Out   Destination
+       Port     Info
+0x0001 000 : (Switch portguid 0x0000000000000001: 'left')
+0x0002 003 : (Switch portguid 0x0000000000000002: 'right')
+0x000b 001 : (Channel Adapter portguid 0x0000000000000011: 'a')
+0x000c 002 : (Channel Adapter portguid 0x0000000000000021: 'b')
+0x000d 003 : (Channel Adapter portguid 0x0000000000000031: 'c')
+0x000e 003 : (Channel Adapter portguid 0x0000000000000041: 'd')
+6 valid lids dumped
+Unicast lids [0x0-0xe] of switch Lid 2 guid 0x0000000000000002 (right):
+  Lid  Out   Destination
+       Port     Info
+0x0001 003 : (Switch portguid 0x0000000000000001: 'left')
+0x0002 000 : (Switch portguid 0x0000000000000002: 'right')
+0x000b 003 : (Channel Adapter portguid 0x0000000000000011: 'a')
+0x000c 003 : (Channel Adapter portguid 0x0000000000000021: 'b')
+0x000d 001 : (Channel Adapter portguid 0x0000000000000031: 'c')
+0x000e 002 : (Channel Adapter portguid 0x0000000000000041: 'd')
+6 valid lids dumped
+"#;
+
+/// What a diagnosis says of congestion.
+fn verdict(done: &DumpDiagnosis) -> String {
+    format!("{:?} {:?}", done.report.trees, done.report.losses)
+}
+
+/// Whether a reader of the diagnosis learns that something is missing, which the whole files have.
+fn names_a_gap(done: &DumpDiagnosis, whole: &DumpDiagnosis) -> bool {
+    let words = ["was not read", "no route", "not known", "could not be read"];
+    let is_gap = |what: &str| words.iter().any(|word| what.contains(word));
+    let is_new = |item: &&HealthItem| !whole.report.health.contains(item);
+    let mut health = done.report.health.iter().filter(is_new);
+    !done.odd.is_empty() || health.any(|one| is_gap(&one.what))
+}
+
+/// Oracle: the whole files. What is cut off after any line, and within lines, is an error, or named, or makes no difference.
+#[test]
+fn no_file_that_is_cut_off_has_another_verdict_in_silence() {
+    let (perf, errors, table) = (
+        (perfquery(1, 7), perfquery(2, 7)),
+        (query_errors(1), query_errors(2)),
+        (csv(1), csv(2)),
+    );
+    let mut silent = Vec::new();
+    let mut cuts = 0;
+    // By ports, adapters have other GUIDs, so that only LIDs find them.
+    let inputs = [
+        (TOPOLOGY, &perf),
+        (BY_PORT, &perf),
+        (TOPOLOGY, &errors),
+        (TOPOLOGY, &table),
+    ];
+    for (topology, (before, after)) in inputs {
+        for routes in [None, Some(ROUTES)] {
+            let whole = Files {
+                topology,
+                routes,
+                before,
+                after,
+            };
+            let wanted = diagnose_files(whole, SECOND, TICK).unwrap();
+            let mut roles: Vec<(FileRole, &str)> = vec![
+                (FileRole::Topology, topology),
+                (FileRole::Before, before),
+                (FileRole::After, after),
+            ];
+            roles.extend(routes.map(|text| (FileRole::Routes, text)));
+            for (role, text) in roles {
+                let line_ends = text.match_indices('\n').map(|(at, _)| at + 1);
+                for end in line_ends.chain((1..text.len()).step_by(7)) {
+                    let cut = &text[..end];
+                    let files = match role {
+                        FileRole::Topology => Files {
+                            topology: cut,
+                            ..whole
+                        },
+                        FileRole::Routes => Files {
+                            routes: Some(cut),
+                            ..whole
+                        },
+                        FileRole::Before => Files {
+                            before: cut,
+                            ..whole
+                        },
+                        FileRole::After => Files {
+                            after: cut,
+                            ..whole
+                        },
+                    };
+                    cuts += 1;
+                    let Ok(done) = diagnose_files(files, SECOND, TICK) else {
+                        continue;
+                    };
+                    if verdict(&done) != verdict(&wanted) && !names_a_gap(&done, &wanted) {
+                        let line = cut.lines().last().unwrap().to_owned();
+                        silent.push((role, cut.lines().count(), line));
+                    }
+                }
+            }
+        }
+    }
+    assert!(cuts > 3_000, "{cuts}");
+    assert_eq!(silent, []);
 }

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod faults;
 mod live;
 mod scene;
 mod score;

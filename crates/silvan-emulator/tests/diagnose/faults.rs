@@ -1,0 +1,205 @@
+//! Faults at each datagram of a diagnosis: a link that goes down, counters that are reset, a switch that
+//! answers half of the time. Oracle: the traffic, whose only root is right:1.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use silvan_core::{Lid, MonotonicTime, PortNumber, Span};
+use silvan_dcms::client::Client;
+use silvan_dcms::transport::{Incoming, Outgoing, Transport, TransportError};
+use silvan_diagnose::report::Report;
+use silvan_diagnose::survey::{LIMITS, Watch, survey};
+use silvan_mad::performance::{PortCounters, PortCountersExtended};
+use silvan_mad::smp::{PhysicalState, PortInfo, Smp, SmpRoute};
+use silvan_mad::{Body, Mad, Method};
+use silvan_scenario::Scenario;
+
+use crate::LINE;
+use crate::live::{Live, World};
+
+/// A transport on which something happens when a request is sent.
+struct Faulty<F> {
+    live: Live,
+    sent: usize,
+    /// Gets the number of the request and its destination; returns whether the request is lost.
+    fault: F,
+}
+
+impl<F: FnMut(&mut World, usize, Lid) -> bool> Transport for Faulty<F> {
+    fn now(&mut self) -> MonotonicTime {
+        self.live.now()
+    }
+
+    fn unix_time(&mut self) -> u64 {
+        self.live.unix_time()
+    }
+
+    fn send(&mut self, outgoing: Outgoing<'_>) -> Result<(), TransportError> {
+        self.sent += 1;
+        let is_lost = {
+            let mut world = self.live.0.borrow_mut();
+            (self.fault)(&mut world, self.sent, outgoing.destination)
+        };
+        let destination = match is_lost {
+            // No node has it.
+            true => Lid::new(0xbffe),
+            false => outgoing.destination,
+        };
+        self.live.send(Outgoing {
+            destination,
+            ..outgoing
+        })
+    }
+
+    fn receive(&mut self, limit: Span) -> Result<Option<Incoming>, TransportError> {
+        self.live.receive(limit)
+    }
+
+    fn pause(&mut self, span: Span) {
+        self.live.pause(span);
+    }
+}
+
+fn lid_of(world: &World, name: &str) -> Lid {
+    let fabric = world.plane.fabric();
+    fabric.nodes[fabric.node_by_name(name).unwrap()].lid
+}
+
+/// Diagnoses the line; gives the report, or `None` where it is refused, and the number of requests.
+fn diagnosed(fault: impl FnMut(&mut World, usize, Lid) -> bool) -> (Option<Report>, usize) {
+    let scenario = Scenario::from_toml(LINE, "line.toml", &[]).unwrap();
+    let world = Rc::new(RefCell::new(World::new(&scenario)));
+    world.borrow_mut().advance(Span::from_ms(20));
+    let transport = Faulty {
+        live: Live(Rc::clone(&world)),
+        sent: 0,
+        fault,
+    };
+    let mut client = Client::new(transport, LIMITS);
+    let survey = survey(&mut client, Span::from_ms(100)).ok();
+    let report = survey.map(|survey| {
+        let (report, _) = survey.diagnose(Span::from_ns(4), 1.0, || client.now());
+        report
+    });
+    (report, client.transport().sent)
+}
+
+/// Lets something happen before each request in turn, and checks what is said then.
+fn at_each_request(incident: impl Fn(&mut World)) {
+    let (report, requests) = diagnosed(|_, _, _| false);
+    let healthy = report.unwrap();
+    assert_eq!(healthy.trees.len(), 1);
+    assert!(requests > 60, "{requests}");
+    for at in 1..=requests {
+        let (report, _) = diagnosed(|world, sent, _| {
+            if sent == at {
+                incident(world);
+            }
+            false
+        });
+        let Some(report) = report else { continue };
+        for tree in &report.trees {
+            assert_eq!(tree.root, "right:1", "request {at}: {report:?}");
+        }
+        let is_new = report
+            .health
+            .iter()
+            .any(|item| !healthy.health.contains(item));
+        let is_same = report.trees.len() == 1 && report.ports == healthy.ports;
+        assert!(is_same || is_new, "request {at}: {report:?}");
+    }
+}
+
+#[test]
+fn a_link_that_goes_down_during_the_diagnosis_is_named_or_makes_no_difference() {
+    at_each_request(|world| {
+        let info = PortInfo {
+            physical_state: PhysicalState::POLLING,
+            ..PortInfo::default()
+        };
+        let mut mad = Mad::request(
+            Method::SET,
+            Body::Smp(Smp {
+                m_key: 0,
+                route: SmpRoute::Lid,
+                attribute: info.into(),
+            }),
+        );
+        mad.modifier = 2;
+        // The diagnosis gets the answer, too, and drops it.
+        world.send(lid_of(world, "left"), &mad.emit());
+    });
+}
+
+#[test]
+fn counters_that_are_reset_during_the_diagnosis_make_no_root() {
+    at_each_request(|world| {
+        let lid = lid_of(world, "right");
+        for port in 1..=3 {
+            let port_select = PortNumber::new(port);
+            let narrow = PortCounters {
+                port_select,
+                counter_select: 0xffff,
+                counter_select2: 1,
+                ..PortCounters::default()
+            };
+            let wide = PortCountersExtended {
+                port_select,
+                counter_select: 0xff,
+                ..PortCountersExtended::default()
+            };
+            for body in [narrow.into(), wide.into()] {
+                world.send(
+                    lid,
+                    &Mad::request(Method::SET, Body::Performance(body)).emit(),
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn a_switch_that_answers_half_of_the_time_makes_no_other_root() {
+    for seed in 1..=20_u64 {
+        let mut state = seed;
+        let (report, _) = diagnosed(|world, _, destination| {
+            let right = lid_of(world, "right");
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            destination == right && state >> 63 == 1
+        });
+        let report = report.unwrap();
+        for tree in &report.trees {
+            assert_eq!(tree.root, "right:1", "seed {seed}: {report:?}");
+        }
+        let is_named = report
+            .health
+            .iter()
+            .any(|item| item.what.contains("was not read") || item.what.contains("did not answer"));
+        assert!(
+            report.trees.len() == 1 || is_named,
+            "seed {seed}: {report:?}"
+        );
+        assert!(report.datagrams.unwrap().timeouts > 0);
+    }
+}
+
+/// Oracle: the count in the guide, two requests to a port and one to a node. A datagram with its headers has
+/// 290 bytes at most.
+#[test]
+fn a_sweep_costs_what_the_guide_states() {
+    let scenario = Scenario::from_toml(LINE, "line.toml", &[]).unwrap();
+    let world = Rc::new(RefCell::new(World::new(&scenario)));
+    world.borrow_mut().advance(Span::from_ms(20));
+    let mut client = Client::new(Live(Rc::clone(&world)), LIMITS);
+    let mut watch = Watch::default();
+    watch.prepare(&mut client).unwrap();
+    for _ in 0..3 {
+        let before = client.statistics().sent;
+        watch.sweep(&mut client).unwrap();
+        let (ports, nodes) = (10, 6);
+        assert_eq!(client.statistics().sent - before, 2 * ports + nodes);
+    }
+    assert!(world.borrow().in_flight.1 <= LIMITS.in_flight);
+}
