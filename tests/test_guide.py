@@ -36,6 +36,7 @@ NOT_RUN = {
     ("dcms.md", "silvan example dcms-live"): _MANAGER,
     ("dcms.md", "silvan dcms dcms.toml --log json"): _MANAGER,
     ("dcms.md", "Dry run of"): _OUTPUT,
+    ("dcms.md", "[state]"): "a part of a configuration: tests/emulator/test_dcms_lease.py",
     ("dcms.md", "silvan dcms --example --emulated"): _MANAGER,
     ("dcms.md", "export IBSIM_SOCKNAME=lab"): _MANAGER,
     ("diagnose.md", "silvan diagnose "): "needs a subnet: tests/emulator/test_diagnose.py",

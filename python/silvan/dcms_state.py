@@ -19,7 +19,7 @@ LOG_BYTES = 1 << 30
 
 _STATUS_BYTES = 64 << 20
 # After these events no Marking_Rate is held low.
-_STARTS_OVER = ("sm-lost", "clock-went-back", "stopping", "stopped")
+_STARTS_OVER = ("sm-lost", "clock-went-back", "lease-lost", "stopping", "stopped")
 _NO_ACCESS = "run this as the user who runs silvan dcms"
 _NO_LOG = "give what silvan dcms --log json has written to standard error"
 
@@ -52,7 +52,7 @@ def read_status(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise ManagerError(f"{folder}: {(error.strerror or '').lower()}", _NO_ACCESS) from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         running = False
     except BlockingIOError:
         running = True

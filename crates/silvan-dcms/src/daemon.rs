@@ -1,19 +1,24 @@
 //! A manager with its files, its port and its endpoint, ready to run.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::endpoint::{Endpoint, Limits};
 use crate::event::Event;
 use crate::journal::{StateError, StateFolder};
+use crate::leased::{Candidate, Leased};
 use crate::log::{Log, SharedLog};
 use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
 use crate::settings::ManagerSettings;
 use crate::transport::TransportError;
-use crate::umad::UmadTransport;
+use crate::umad::{UmadTransport, clock};
+
+/// Time from one look at the lease to the next while another instance is in charge.
+const NAP: Duration = Duration::from_millis(100);
 
 /// Why a manager cannot start. Nothing was sent then.
 #[derive(Debug, Error)]
@@ -52,10 +57,18 @@ impl StartError {
 
 /// A manager on the kernel's interface.
 pub struct Daemon {
-    manager: Manager<UmadTransport, StateFolder>,
+    settings: ManagerSettings,
+    act: bool,
+    log: SharedLog,
+    metrics: Arc<Metrics>,
+    /// The next term's manager: without a lease, the only one.
+    next: Option<DaemonManager>,
+    candidate: Option<Candidate>,
     // Serves until the daemon is dropped.
     _endpoint: Option<Endpoint>,
 }
+
+type DaemonManager = Manager<Leased<UmadTransport>, StateFolder>;
 
 impl Daemon {
     /// Takes the lock, opens the port and the endpoint. It will change nothing unless `act` is set.
@@ -68,11 +81,35 @@ impl Daemon {
         act: bool,
         log: Box<dyn Log>,
     ) -> Result<Self, StartError> {
-        let state = StateFolder::open(&settings.state)?;
-        let transport = UmadTransport::open(settings.device.as_deref(), settings.port)?;
+        let candidate = match settings.lease {
+            None => None,
+            Some(length) => {
+                // Another folder, or another user's, is named before anything is written into it.
+                StateFolder::open(&settings.state, Some(Arc::new(|| false)))?;
+                let candidate = Candidate::new(&settings.state, length);
+                Some(candidate.map_err(|error| StateError::Io {
+                    folder: settings.state.clone(),
+                    error,
+                })?)
+            }
+        };
         let metrics = Arc::new(Metrics::new());
         let mut log = SharedLog::new(log);
-        let endpoint = settings.listen.as_ref().map(|listen| {
+        let mut daemon = Self {
+            settings,
+            act,
+            log: log.clone(),
+            metrics: Arc::clone(&metrics),
+            next: None,
+            candidate,
+            _endpoint: None,
+        };
+        match daemon.candidate {
+            None => daemon.next = Some(daemon.manager()?),
+            // Where there is no port, it need not wait for its turn.
+            Some(_) => drop(daemon.transport()?),
+        }
+        let endpoint = daemon.settings.listen.as_ref().map(|listen| {
             let (metrics, log) = (metrics.clone(), Box::new(log.clone()));
             let opened = Endpoint::open(&listen.addresses, Limits::default(), metrics, log);
             opened.map_err(|error| StartError::Endpoint {
@@ -80,23 +117,93 @@ impl Daemon {
                 error,
             })
         });
-        let endpoint = endpoint.transpose()?;
-        if let Some(endpoint) = &endpoint {
+        daemon._endpoint = endpoint.transpose()?;
+        if let Some(endpoint) = &daemon._endpoint {
             let address = endpoint.address().to_string();
             log.take(&Event::MetricsServed { address });
         }
-        Ok(Self {
-            manager: Manager::new(settings, act, transport, state, Box::new(log), metrics)?,
-            _endpoint: endpoint,
-        })
+        Ok(daemon)
     }
 
-    /// See [`Manager::run`].
+    fn transport(&self) -> Result<UmadTransport, TransportError> {
+        UmadTransport::open(self.settings.device.as_deref(), self.settings.port)
+    }
+
+    fn manager(&self) -> Result<DaemonManager, StartError> {
+        let in_charge = self.candidate.as_ref().map(Candidate::in_charge);
+        let state = StateFolder::open(&self.settings.state, in_charge.clone())?;
+        let transport = Leased {
+            transport: self.transport()?,
+            in_charge,
+        };
+        Ok(Manager::new(
+            self.settings.clone(),
+            self.act,
+            transport,
+            state,
+            Box::new(self.log.clone()),
+            Arc::clone(&self.metrics),
+        )?)
+    }
+
+    /// Waits until this instance is in charge, if it has a lease, and does the task; waits again when
+    /// the lease is lost. See [`Manager::run`].
     ///
     /// # Errors
     ///
-    /// [`ManagerError`] if it cannot go on.
-    pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, ManagerError> {
-        self.manager.run(task, stop)
+    /// [`StartError`] if it cannot go on.
+    pub fn run(&mut self, task: Task, stop: &AtomicBool) -> Result<usize, StartError> {
+        loop {
+            if !self.await_lease(task, stop)? {
+                return Ok(0);
+            }
+            let mut manager = match self.next.take() {
+                Some(manager) => manager,
+                None => self.manager()?,
+            };
+            match manager.run(task, stop) {
+                Err(ManagerError::Transport(TransportError::NotInCharge)) => {
+                    self.log.take(&Event::LeaseLost);
+                }
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// Gives whether this instance is in charge; otherwise it was stopped before.
+    fn await_lease(&mut self, task: Task, stop: &AtomicBool) -> Result<bool, StartError> {
+        let Some((candidate, length)) = self.candidate.as_ref().zip(self.settings.lease) else {
+            return Ok(true);
+        };
+        let deadline = clock().saturating_add(self.settings.patience);
+        let deadline = deadline.saturating_add(length);
+        let mut is_said = false;
+        while !stop.load(Ordering::Relaxed) {
+            let taken = candidate.try_take().map_err(|error| StateError::Io {
+                folder: self.settings.state.clone(),
+                error,
+            })?;
+            if let Some(term) = taken {
+                self.metrics.standby.set(0);
+                self.log.take(&Event::Elected { term });
+                return Ok(true);
+            }
+            if !is_said {
+                is_said = true;
+                self.metrics.standby.set(1);
+                self.metrics.low.clear();
+                self.metrics.victims.clear();
+                let lease_s = length.as_secs_f64();
+                self.log.take(&Event::Standby { lease_s });
+            }
+            if task != Task::Run && clock() > deadline {
+                return Err(StateError::InUse {
+                    folder: self.settings.state.clone(),
+                }
+                .into());
+            }
+            std::thread::sleep(NAP);
+        }
+        Ok(false)
     }
 }

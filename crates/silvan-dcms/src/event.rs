@@ -175,6 +175,18 @@ pub enum Event {
         /// Changes in the journal of an earlier run.
         pending: usize,
     },
+    /// Another instance is in charge, or may be; this one waits for its lease.
+    Standby {
+        /// The length of the lease, in seconds.
+        lease_s: f64,
+    },
+    /// This instance is in charge.
+    Elected {
+        /// The number of its term.
+        term: u64,
+    },
+    /// This instance is not in charge any more. What was changed is left to the one that is.
+    LeaseLost,
     /// The metrics can be read at this address.
     MetricsServed {
         /// The address.
@@ -340,6 +352,7 @@ impl Event {
             | Self::NoCongestionControl { .. }
             | Self::MetricsNotAccepted { .. }
             | Self::ClockWentBack
+            | Self::LeaseLost
             | Self::SwitchSilent { .. }
             | Self::SwitchMoved { .. }
             | Self::LinkFlapped { .. } => Level::Warning,

@@ -20,7 +20,7 @@ use silvan_mad::Bits;
 use silvan_mad::congestion::SwitchPortCongestionElement;
 use thiserror::Error;
 
-pub use folder::{StateError, StateFolder};
+pub use folder::{InCharge, StateError, StateFolder};
 
 /// The form of the file.
 const VERSION: u32 = 2;

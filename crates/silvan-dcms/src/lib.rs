@@ -10,10 +10,11 @@
 //! - [`discovery`] finds switches and cables, [`watch`] numbers them, [`sweep`] reads counters.
 //! - [`marking`] changes and restores Marking_Rates; [`journal`] remembers them before they are made, so
 //!   that the next start can restore what a crash has left.
+//! - [`lease`] lets one of several instances be in charge, and [`leased`] sends only while it is.
 //! - [`daemon`] puts a manager together, [`manager`] is its loop, [`settings`] its configuration, [`event`] and [`log`] what it says, [`metrics`] what
 //!   Prometheus reads at the [`endpoint`].
 //!
-//! [`umad`] and [`daemon`] exist on Linux only, as the kernel's interface does. The rest compiles
+//! [`umad`], [`leased`] and [`daemon`] exist on Linux only, as the kernel's interface does. The rest compiles
 //! everywhere, because simulations use the state machine.
 //!
 //! Nothing that comes from the subnet is trusted: every number is bounded, a reading counts only if
@@ -29,6 +30,9 @@ pub mod event;
 mod fake;
 pub mod journal;
 pub mod key;
+pub mod lease;
+#[cfg(target_os = "linux")]
+pub mod leased;
 pub mod log;
 pub mod machine;
 pub mod manager;

@@ -230,6 +230,8 @@ pub struct Metrics {
     pub journal_errors: Counter,
     /// Whether it may change anything.
     pub acting: Gauge,
+    /// Whether another instance is in charge.
+    pub standby: Gauge,
     /// Whether a subnet manager answers.
     pub sm_found: Gauge,
     /// Whether nothing is done until a subnet manager has answered for the first time.
@@ -263,6 +265,7 @@ impl Metrics {
             pending_seconds: Gauge::default(),
             journal_errors: Counter::default(),
             acting: Gauge::default(),
+            standby: Gauge::default(),
             sm_awaited: Gauge::default(),
             sm_found: Gauge::default(),
             switches: Gauge::default(),
@@ -324,6 +327,11 @@ impl Metrics {
             "acting",
             "Whether the manager may change anything",
             self.acting.clone(),
+        );
+        dcms.register(
+            "standby",
+            "Whether the manager waits until no other instance is in charge",
+            self.standby.clone(),
         );
         dcms.register(
             "sm_found",

@@ -58,6 +58,8 @@ pub fn emulated_example(time_scale: f64) -> String {
 /// Most requests in flight: the kernel keeps each of them in memory.
 const MOST_IN_FLIGHT: usize = 4096;
 /// Longest time to wait for the first answer to a request.
+/// The shortest lease: half of it must be long enough for a write to a shared file system.
+const LEAST_LEASE: Span = Span::from_secs(1);
 const LONGEST_TIMEOUT: Span = Span::from_secs(60);
 
 /// What a change of Marking_Rate reaches.
@@ -183,6 +185,7 @@ impl Default for SubnetSection {
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 struct StateSection {
     folder: PathBuf,
+    lease: Option<Span>,
     patience: Span,
 }
 
@@ -190,6 +193,7 @@ impl Default for StateSection {
     fn default() -> Self {
         Self {
             folder: "/var/lib/silvan-dcms".into(),
+            lease: None,
             patience: Span::from_secs(30),
         }
     }
@@ -243,6 +247,8 @@ pub struct ManagerSettings {
     pub require_sm: bool,
     /// Folder of journal and lock.
     pub state: PathBuf,
+    /// After how long another instance with this folder takes over; `None` if there may be none.
+    pub lease: Option<Span>,
     /// How long restoring is tried at the end.
     pub patience: Span,
     /// Where the metrics are served; `None` for nowhere.
@@ -340,6 +346,7 @@ impl ManagerSettings {
             sm_lost_after: file.subnet.sm_lost_after,
             require_sm: file.subnet.require_sm,
             state: base.join(file.state.folder),
+            lease: file.state.lease,
             patience: file.state.patience,
             listen,
         })
@@ -380,6 +387,10 @@ fn check(document: &Document, file: &File) -> Result<(), DocumentError> {
             let hint = "the default is 64, and 4 to one switch";
             return Err(document.error(key, message, hint));
         }
+    }
+    if let Some(lease) = file.state.lease.filter(|lease| *lease < LEAST_LEASE) {
+        let message = format!("{lease} is too short, the least is {LEAST_LEASE}");
+        return Err(document.error("state.lease", message, "e.g. \"10 s\""));
     }
     if file.datagrams.timeout > LONGEST_TIMEOUT {
         let message = format!(

@@ -69,6 +69,9 @@ pub enum TransportError {
         /// Why.
         error: std::io::Error,
     },
+    /// Another instance is in charge, or may be.
+    #[error("the lease of the state folder is lost: another instance may be in charge")]
+    NotInCharge,
     /// The port was there, and fails now.
     #[error("the InfiniBand port fails: {0}")]
     Lost(std::io::Error),
@@ -82,6 +85,7 @@ impl TransportError {
             Self::Open { .. } => {
                 "it needs an InfiniBand port and access to /dev/infiniband/umad*; ibstat lists the ports"
             }
+            Self::NotInCharge => "it takes over again when the other instance ends",
             Self::Lost(_) => {
                 "start it again when the adapter is back; what it changed is in its journal"
             }

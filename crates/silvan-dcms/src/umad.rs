@@ -61,6 +61,15 @@ const CLASSES: [(Class, c_int); 4] = [
     (Class::CONGESTION_CONTROL, 2),
 ];
 
+/// The time since the machine was started. It counts on while the machine is suspended, as applications'
+/// waiting does.
+pub fn clock() -> MonotonicTime {
+    let time = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let ns = u64::try_from(time.tv_nsec).unwrap_or(0);
+    MonotonicTime::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
+}
+
 /// A port opened through libibumad.
 pub struct UmadTransport {
     functions: Functions,
@@ -181,11 +190,7 @@ fn to_bytes(words: &[u64; WORDS]) -> [u8; HEADER_LEN + MAD_LEN] {
 
 impl Transport for UmadTransport {
     fn now(&mut self) -> MonotonicTime {
-        // It counts on while the machine is suspended, as applications' waiting does.
-        let time = clock_gettime(ClockId::Boottime);
-        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-        let ns = u64::try_from(time.tv_nsec).unwrap_or(0);
-        MonotonicTime::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
+        clock()
     }
 
     fn unix_time(&mut self) -> u64 {

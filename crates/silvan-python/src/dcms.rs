@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
-use silvan_dcms::daemon::Daemon;
+use silvan_dcms::daemon::{Daemon, StartError};
 use silvan_dcms::event::Level;
 use silvan_dcms::log::{Format, LineLog};
-use silvan_dcms::manager::{ManagerError, Task};
+use silvan_dcms::manager::Task;
 use silvan_dcms::settings::{EXAMPLE, ManagerSettings, emulated_example};
 
 use crate::errors::{manager_error, scenario_error};
 
-type ManagerResult = Result<usize, ManagerError>;
+type ManagerResult = Result<usize, StartError>;
 
 /// A congestion manager that runs in a thread of its own, without the interpreter's lock.
 #[pyclass(frozen, module = "silvan._silvan")]

@@ -22,6 +22,14 @@ impl fmt::Display for Event {
                     ),
                 }
             }
+            Self::Standby { lease_s } => write!(
+                f,
+                "waiting until no other instance holds the lease of {lease_s} s"
+            ),
+            Self::Elected { term } => write!(f, "in charge, in term {term}"),
+            Self::LeaseLost => f.write_str(
+                "the lease is lost; what was changed is left to the instance that is in charge",
+            ),
             Self::MetricsServed { address } => write!(f, "metrics at http://{address}/metrics"),
             Self::MetricsNotAccepted { why } => {
                 write!(f, "connections to the metrics cannot be accepted: {why}")

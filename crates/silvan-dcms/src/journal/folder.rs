@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use thiserror::Error;
@@ -55,28 +56,32 @@ impl StateError {
             }
             Self::Shared { .. } => "make it with mode 0700, owned by the user who runs silvan dcms",
             Self::InUse { .. } => {
-                "stop the other one first; one subnet has one manager and one state folder"
+                "stop the other one first, or set state.lease in the configurations of both, so that one waits"
             }
         }
     }
 }
 
+/// Says whether this instance is in charge now.
+pub type InCharge = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// The folder, locked until this is dropped.
-#[derive(Debug)]
 pub struct StateFolder {
     path: PathBuf,
     folder: File,
     new: Option<File>,
+    /// With a lease, whether it holds.
+    in_charge: Option<InCharge>,
     _lock: File,
 }
 
 impl StateFolder {
-    /// Makes the folder if need be, and locks it.
+    /// Makes the folder if need be, and locks it; with a lease, only against instances without one.
     ///
     /// # Errors
     ///
     /// [`StateError`].
-    pub fn open(path: &Path) -> Result<Self, StateError> {
+    pub fn open(path: &Path, in_charge: Option<InCharge>) -> Result<Self, StateError> {
         let failed = |error| StateError::Io {
             folder: path.to_owned(),
             error,
@@ -97,7 +102,11 @@ impl StateFolder {
         }
         let lock = options().truncate(false).open(path.join(LOCK));
         let mut lock = lock.map_err(failed)?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        let kind = match in_charge {
+            Some(_) => FlockOperation::NonBlockingLockShared,
+            None => FlockOperation::NonBlockingLockExclusive,
+        };
+        match flock(&lock, kind) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 return Err(StateError::InUse {
@@ -113,8 +122,19 @@ impl StateFolder {
             path: path.to_owned(),
             folder,
             new: None,
+            in_charge,
             _lock: lock,
         })
+    }
+
+    /// Fails if another instance may be in charge of the files.
+    fn check(&self) -> io::Result<()> {
+        match &self.in_charge {
+            Some(is_in_charge) if !is_in_charge() => {
+                Err(io::Error::other("the lease of the state folder is lost"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -146,6 +166,7 @@ impl Disk for StateFolder {
     }
 
     fn write(&mut self, content: &[u8]) -> io::Result<()> {
+        self.check()?;
         let mut file = options().truncate(true).open(self.path.join(NEW_JOURNAL))?;
         file.write_all(content)?;
         self.new = Some(file);
@@ -157,6 +178,7 @@ impl Disk for StateFolder {
     }
 
     fn replace(&mut self) -> io::Result<()> {
+        self.check()?;
         std::fs::rename(self.path.join(NEW_JOURNAL), self.path.join(JOURNAL))
     }
 
@@ -165,6 +187,7 @@ impl Disk for StateFolder {
     }
 
     fn publish(&mut self, status: &[u8]) -> io::Result<()> {
+        self.check()?;
         let mut file = options().truncate(true).open(self.path.join(NEW_STATUS))?;
         file.write_all(status)?;
         std::fs::rename(self.path.join(NEW_STATUS), self.path.join(STATUS))

@@ -102,6 +102,10 @@ fn bad_configurations_are_refused_with_line_and_hint() {
             "dcms.toml:2: datagrams.in-flight: 100000000 requests at once: 1 to 4096 are supported",
         ),
         (
+            "[state]\nlease = \"100 ms\"",
+            "dcms.toml:2: state.lease: 100 ms is too short, the least is 1 s",
+        ),
+        (
             "[datagrams]\nper-switch = 5000",
             "dcms.toml:2: datagrams.per-switch: 5000 requests at once: 1 to 4096 are supported",
         ),
@@ -189,11 +193,19 @@ fn keys_come_only_from_files_that_nobody_else_can_read() {
 fn a_second_instance_refuses_to_start() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
-    let first = StateFolder::open(&state).unwrap();
-    let error = StateFolder::open(&state).unwrap_err();
+    let first = StateFolder::open(&state, None).unwrap();
+    let error = StateFolder::open(&state, None).map(|_| ()).unwrap_err();
     assert!(matches!(error, StateError::InUse { .. }), "{error}");
+    let leased = |holds: bool| StateFolder::open(&state, Some(Arc::new(move || holds)));
+    assert!(leased(true).is_err());
     drop(first);
-    StateFolder::open(&state).unwrap();
+    StateFolder::open(&state, None).unwrap();
+    // Instances with a lease exclude only those without one, and write while it holds.
+    let (mut one, mut other) = (leased(true).unwrap(), leased(false).unwrap());
+    assert!(StateFolder::open(&state, None).is_err());
+    one.write(b"journal").unwrap();
+    other.write(b"journal").unwrap_err();
+    other.replace().unwrap_err();
 }
 
 /// Oracle: the file system.
@@ -201,7 +213,7 @@ fn a_second_instance_refuses_to_start() {
 fn the_journal_is_its_owners_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
-    let mut state = StateFolder::open(&path).unwrap();
+    let mut state = StateFolder::open(&path, None).unwrap();
     assert_eq!(state.read().unwrap(), None);
     for content in [&b"first"[..], b"second, which is longer"] {
         state.write(content).unwrap();
@@ -216,6 +228,6 @@ fn the_journal_is_its_owners_alone() {
     assert_eq!(mode(&path.join("lock")), 0o600);
     drop(state);
     std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-    let error = StateFolder::open(&path).unwrap_err();
+    let error = StateFolder::open(&path, None).map(|_| ()).unwrap_err();
     assert!(matches!(error, StateError::Shared { .. }), "{error}");
 }

@@ -8,6 +8,7 @@ mod crash;
 mod endpoint;
 mod faults;
 mod files;
+mod lease;
 mod operation;
 mod text;
 

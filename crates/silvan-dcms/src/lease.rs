@@ -1,0 +1,235 @@
+//! A lease on a state folder that several machines share: at most one of them is in charge.
+//!
+//! The folder has a file `lease.N` for each term that may be in force; the highest number counts. Who creates the
+//! file holds the term, and writes a growing count into it. Who sees no other count for the whole length of the
+//! lease creates the next file. Creation fails where the file is there already, so that one wins. The holder
+//! believes in its term for half of the length from before each of its writes, by its own clock; the others wait
+//! for the whole length, by theirs. No two clocks are compared, and no lock is held while a process may stop.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use silvan_core::{MonotonicTime, Span};
+
+const PREFIX: &str = "lease.";
+/// What a holder leaves in its file when it ends.
+const FREE: &str = "free";
+/// More than a holder writes.
+const LONGEST: u64 = 256;
+
+/// A term that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Term {
+    number: u64,
+    /// Writes so far.
+    count: u64,
+    /// Until when it may be relied on.
+    until: MonotonicTime,
+}
+
+/// What was seen of the term of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    number: u64,
+    content: String,
+    /// When this content was read for the first time.
+    since: MonotonicTime,
+}
+
+/// One candidate.
+#[derive(Debug)]
+pub struct Lease {
+    folder: PathBuf,
+    length: Span,
+    /// Differs from that of any other candidate.
+    name: String,
+    term: Option<Term>,
+    seen: Option<Seen>,
+}
+
+impl Lease {
+    /// A candidate that holds nothing yet. Its name differs from all others.
+    pub fn new(folder: &Path, length: Span, name: String) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            length,
+            name,
+            term: None,
+            seen: None,
+        }
+    }
+
+    /// The number of the term that was held last.
+    pub fn term(&self) -> Option<u64> {
+        self.term.map(|term| term.number)
+    }
+
+    /// Until when the term may be relied on; `None` without one.
+    pub fn until(&self) -> Option<MonotonicTime> {
+        self.term.map(|term| term.until)
+    }
+
+    /// Looks at the term of another, and begins one if that is over. Gives whether it has. The process may stop
+    /// anywhere, so it matters when the clock is read: for an age before, and for a beginning after what it is
+    /// compared with.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be read or written.
+    pub fn try_take(&mut self, mut clock: impl FnMut() -> MonotonicTime) -> io::Result<bool> {
+        let now = clock();
+        let Some(number) = self.highest()? else {
+            return self.take(1, now);
+        };
+        let Some(content) = self.read(number)? else {
+            // A higher one has just replaced it.
+            return Ok(false);
+        };
+        if content.trim_end() == FREE {
+            return self.take(number + 1, now);
+        }
+        let is_known = |seen: &&Seen| seen.number == number && seen.content == content;
+        // Nothing is known of how long it has been if the clock has gone back.
+        let age = self
+            .seen
+            .as_ref()
+            .filter(is_known)
+            .and_then(|seen| now.checked_since(seen.since));
+        match age {
+            Some(age) if age >= self.length => self.take(number + 1, now),
+            Some(_) => Ok(false),
+            None => {
+                self.seen = Some(Seen {
+                    number,
+                    content,
+                    since: clock(),
+                });
+                Ok(false)
+            }
+        }
+    }
+
+    fn take(&mut self, number: u64, now: MonotonicTime) -> io::Result<bool> {
+        self.seen = None;
+        let path = self.path(number);
+        let mut file = match options().create_new(true).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        file.write_all(self.content(0).as_bytes())?;
+        file.sync_all()?;
+        // A candidate that was stopped before this may come too late, for a number that is gone already.
+        if self.highest()? != Some(number) {
+            return Ok(false);
+        }
+        self.term = Some(Term {
+            number,
+            count: 0,
+            until: now.saturating_add(half(self.length)),
+        });
+        for old in self.numbers()? {
+            if old < number {
+                // What cannot be removed does not count.
+                let _ = fs::remove_file(self.path(old));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Goes on with the term. Gives whether it is still held: never again after it was not. `now` was read before
+    /// the call.
+    pub fn renew(&mut self, now: MonotonicTime) -> bool {
+        let Some(term) = self.term.filter(|term| now < term.until) else {
+            self.term = None;
+            return false;
+        };
+        let count = term.count + 1;
+        match self.write(term.number, &self.content(count)) {
+            Ok(()) => {}
+            // Tried again until the term is over.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return true,
+            Err(_) => {
+                self.term = None;
+                return false;
+            }
+        }
+        match self.highest() {
+            Ok(highest) if highest == Some(term.number) => {
+                self.term = Some(Term {
+                    count,
+                    until: now.saturating_add(half(self.length)),
+                    ..term
+                });
+                true
+            }
+            Ok(_) => {
+                self.term = None;
+                false
+            }
+            Err(_) => true,
+        }
+    }
+
+    /// Ends the term, so that another may begin at once.
+    pub fn release(&mut self, now: MonotonicTime) {
+        if let Some(term) = self.term.take().filter(|term| now < term.until) {
+            // Otherwise the others wait for it to be over.
+            let width = self.content(0).len() - 1;
+            let _ = self.write(term.number, &format!("{FREE:<width$}\n"));
+        }
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{PREFIX}{number}"))
+    }
+
+    fn content(&self, count: u64) -> String {
+        format!("{} {count:020}\n", self.name)
+    }
+
+    fn numbers(&self) -> io::Result<Vec<u64>> {
+        let mut numbers = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let digits = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+            numbers.extend(digits.and_then(|digits| digits.parse::<u64>().ok()));
+        }
+        Ok(numbers)
+    }
+
+    fn highest(&self) -> io::Result<Option<u64>> {
+        Ok(self.numbers()?.into_iter().max())
+    }
+
+    fn read(&self, number: u64) -> io::Result<Option<String>> {
+        let file = match File::open(self.path(number)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut content = String::new();
+        file.take(LONGEST).read_to_string(&mut content)?;
+        Ok(Some(content))
+    }
+
+    /// Replaces the content of a file that is there by one of the same length, for which a full disk has room.
+    fn write(&self, number: u64, content: &str) -> io::Result<()> {
+        let mut file = options().open(self.path(number))?;
+        file.write_all(content.as_bytes())?;
+        // A shared file system has it on its server then.
+        file.sync_all()
+    }
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
+}
+
+fn half(length: Span) -> Span {
+    Span::from_ps(length.as_ps() / 2)
+}
