@@ -5,8 +5,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use silvan_core::{Lid, MonotonicTime, Span};
+use silvan_mad::congestion::CongestionLog;
 use silvan_mad::smp::{DirectedRoute, Smp, SmpAttribute, SmpRoute};
-use silvan_mad::{Body, Class, MAD_LEN, Mad, Method, Packet, Status};
+use silvan_mad::{Body, Class, LOG_BYTE, MAD_LEN, Mad, Method, Packet, Status};
 
 use crate::transport::{Incoming, Outgoing, Transport, TransportError};
 
@@ -85,6 +86,11 @@ impl Answer {
     /// The attribute's bytes.
     pub fn data<const N: usize>(&self) -> [u8; N] {
         std::array::from_fn(|index| self.mad[DATA_AT + index])
+    }
+
+    /// The log, if that is what was asked for: it stands where no other attribute does.
+    pub fn congestion_log(&self) -> CongestionLog {
+        CongestionLog::parse(&std::array::from_fn(|index| self.mad[LOG_BYTE + index]))
     }
 }
 

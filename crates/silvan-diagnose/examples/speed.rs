@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use silvan_core::{HostId, IdVec, Length, PortId, Span};
 use silvan_diagnose::counters::PortGrowth;
+use silvan_diagnose::logs::Logs;
 use silvan_diagnose::observation::{Observation, PortLoad};
 use silvan_diagnose::report::{Input, Report};
 use silvan_fabric::generators::{FatTree648, FatTree11664, Generator};
@@ -70,6 +71,7 @@ fn observed(
         growth: IdVec::filled(PortGrowth::UNREAD, fabric.ports.len()),
         ports,
         span: Span::from_secs(1),
+        logs: Logs::default(),
     }
 }
 

@@ -7,9 +7,12 @@
 //! Where switches mark packets, the notifications that each host has received restrict its flows through
 //! marking ports.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use silvan_core::{HostId, IdVec, PortId};
 use silvan_fabric::{Fabric, ForwardingTables};
 
+use crate::logs::Logs;
 use crate::observation::{Observation, data_rate};
 use crate::peel::Peeling;
 
@@ -29,8 +32,12 @@ const MOST_HOPS: usize = 64;
 const TOLERANCE: f64 = 0.005;
 /// A host sends nothing past the ports that mark if so much of what it sends goes through them.
 const NEARLY_ALL: f64 = 0.85;
+/// Flows that make up all marked packets of a host are seen so often on average.
+const LEAST_SEEN: u32 = 4;
 /// What a flow more has to explain of all loads.
 const PARSIMONY: f64 = 0.0005;
+/// What a port that waits without a reason counts for, in the same unit.
+const REASON: f64 = 0.005;
 /// Results of guesses that are worse by no more than this count as well as the best.
 const NEARLY_BEST: f64 = 0.002;
 
@@ -83,6 +90,16 @@ pub struct Flows {
     pub unroutable: usize,
     /// If pairs were left out, the ports of which all flows are there.
     complete: Option<IdVec<PortId, bool>>,
+    waiting: Waiting,
+}
+
+/// Which ports wait, and for which outputs they may.
+#[derive(Clone, Debug, Default)]
+pub struct Waiting {
+    /// Outputs of switches that are busy or wait themselves.
+    pub busy: IdVec<PortId, bool>,
+    /// Ports that wait.
+    pub held_up: IdVec<PortId, bool>,
 }
 
 /// What notifications say: how much each source sends through the ports that mark.
@@ -93,8 +110,51 @@ pub struct Marks<'a> {
     pub arriving: &'a IdVec<HostId, Option<f64>>,
     /// Ports that mark.
     pub is_marking: &'a dyn Fn(PortId) -> bool,
+    /// Marked packets that were seen.
+    pub seen: &'a Seen,
     /// A source with less sends nothing through them.
     pub least: f64,
+}
+
+/// Marked packets that switches have logged.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pairs: BTreeMap<(HostId, HostId), u32>,
+    by_source: BTreeMap<HostId, (u32, u32)>,
+}
+
+impl Seen {
+    /// Counts them by sender.
+    pub fn new(logs: &Logs) -> Self {
+        let mut seen = Self::default();
+        for ((source, destination), count) in logs.pairs() {
+            seen.pairs.insert((source, destination), count);
+            let sum = seen.by_source.entry(source).or_default();
+            *sum = (sum.0 + count, sum.1 + 1);
+        }
+        seen
+    }
+
+    /// Whether so many packets of its sender were seen, and of so few flows, that this flow would have been seen
+    /// if its packets were marked.
+    fn excludes(&self, source: HostId, destination: HostId) -> bool {
+        let sum = self.by_source.get(&source);
+        let is_enough = sum.is_some_and(|&(count, flows)| count >= LEAST_SEEN * flows);
+        is_enough && !self.pairs.contains_key(&(source, destination))
+    }
+
+    /// Whether a packet of this flow was seen, and of no other of its sender.
+    fn is_only(&self, source: HostId, destination: HostId) -> bool {
+        self.pairs.contains_key(&(source, destination))
+            && self
+                .by_source
+                .get(&source)
+                .is_some_and(|&(_, flows)| flows == 1)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
 }
 
 impl Marks<'_> {
@@ -110,7 +170,7 @@ impl Flows {
         fabric: &Fabric,
         tables: &ForwardingTables,
         observation: &Observation,
-        busy: &[PortId],
+        waiting: Waiting,
     ) -> Self {
         let rates = rates(fabric, observation);
         let is_idle = |port: PortId| observation.ports[port].load.is_some_and(|load| load < IDLE);
@@ -122,13 +182,10 @@ impl Flows {
             .host_ids()
             .filter(|&host| !is_idle(fabric.host_attachment(host).1))
             .collect();
-        let mut is_busy = IdVec::filled(false, fabric.ports.len());
-        for &port in busy {
-            is_busy[port] = true;
-        }
+        let is_busy = &waiting.busy;
         let is_partial = sources.len() * destinations.len() > MOST_PATHS;
         let destinations = match is_partial {
-            true => behind(fabric, tables, busy, &destinations),
+            true => behind(fabric, tables, is_busy, &destinations),
             false => destinations,
         };
         let mut flows = Self {
@@ -179,8 +236,9 @@ impl Flows {
             flows.retain(|path| path.iter().any(|&port| is_busy[port]));
         }
         if flows.is_partial {
-            flows.complete = Some(is_busy);
+            flows.complete = Some(is_busy.clone());
         }
+        flows.waiting = waiting;
         flows.solve(&rates, None);
         flows
     }
@@ -215,8 +273,12 @@ impl Flows {
             let Some(marks) = marks else {
                 return false;
             };
+            let (source, destination) = (flows[flow].source, flows[flow].destination);
             let path = path(flow);
             let is_marked = path.iter().any(|&port| (marks.is_marking)(port));
+            if is_marked && marks.seen.excludes(source, destination) {
+                return true;
+            }
             let ends = [
                 (marks.through[flows[flow].source], path.first()),
                 (marks.arriving[flows[flow].destination], path.last()),
@@ -230,6 +292,19 @@ impl Flows {
                 }
             })
         };
+        // What a sender waits for is on the way of what it sends; a flow that was seen is there.
+        let likelihood = |flow: usize| {
+            let Flow {
+                source,
+                destination,
+                ..
+            } = flows[flow];
+            let path = path(flow);
+            let is_seen = marks.is_some_and(|marks| marks.seen.is_only(source, destination));
+            let has_reason = !self.waiting.held_up[path[0]]
+                || path[1..].iter().any(|&port| self.waiting.busy[port]);
+            u32::from(is_seen) + u32::from(has_reason)
+        };
         // Where flows are left out, the loads are no sums of those that are there.
         let can_peel = self.complete.is_none();
         let mut certain = Peeling::new(rates.clone(), flows.len(), &path, excluded);
@@ -239,7 +314,7 @@ impl Flows {
         let exact: Vec<usize> = certain.known.iter().map(|(flow, _)| *flow).collect();
         let attempts = match steps.len() {
             _ if !can_peel => 1,
-            0..100_000 => 32,
+            0..100_000 => 128,
             _ => 2,
         };
         let total: f64 = rates.iter().flatten().sum::<f64>().max(1.0);
@@ -248,11 +323,13 @@ impl Flows {
         for _ in 0..attempts {
             let mut peeling = certain.clone();
             let mut work = 0;
-            while can_peel && work < WORK && peeling.guess(&mut || random.next()) {
+            while can_peel && work < WORK && peeling.guess(likelihood, &mut || random.next()) {
                 peeling.run();
                 work += steps.len();
             }
-            let cost = peeling.unexplained() / total + PARSIMONY * peeling.known.len() as f64;
+            let cost = peeling.unexplained() / total
+                + PARSIMONY * peeling.known.len() as f64
+                + REASON * self.without_reason(&peeling.known) as f64;
             let is_done = peeling.known.len() == exact.len();
             results.push((
                 cost,
@@ -297,6 +374,23 @@ impl Flows {
         }
     }
 
+    /// Ports that wait although none of these flows leads them through an output that others hold up, too.
+    fn without_reason(&self, known: &[(usize, f64)]) -> usize {
+        let mut has_reason: BTreeSet<PortId> = BTreeSet::new();
+        let mut waits: BTreeSet<PortId> = BTreeSet::new();
+        for &(flow, _) in known {
+            for pair in self.path(&self.flows[flow]).windows(2) {
+                if self.waiting.held_up[pair[0]] {
+                    waits.insert(pair[0]);
+                    if self.waiting.busy[pair[1]] {
+                        has_reason.insert(pair[0]);
+                    }
+                }
+            }
+        }
+        waits.len() - has_reason.len()
+    }
+
     /// Multiplicative iteration: each flow is scaled by the geometric mean of what its sums lack.
     fn fit(
         &mut self,
@@ -317,7 +411,7 @@ impl Flows {
                 flows.map(is_marked).collect()
             }
         };
-        if let Some(marks) = marks {
+        if let Some(marks) = marks.filter(|marks| marks.seen.is_empty()) {
             for flow in &self.flows {
                 known[flow.source.index()] = marks.known(flow.source);
             }
@@ -395,10 +489,11 @@ impl Flows {
 fn behind(
     fabric: &Fabric,
     tables: &ForwardingTables,
-    ports: &[PortId],
+    is_busy: &IdVec<PortId, bool>,
     hosts: &[HostId],
 ) -> Vec<HostId> {
-    let is_next = |host: HostId| ports.contains(&fabric.host_attachment(host).1);
+    let ports: Vec<PortId> = fabric.ports.ids().filter(|&port| is_busy[port]).collect();
+    let is_next = |host: HostId| is_busy[fabric.host_attachment(host).1];
     let is_behind = |host: HostId| {
         let lid = fabric.host(host).lid;
         ports.iter().any(|&port| {

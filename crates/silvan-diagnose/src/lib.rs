@@ -4,6 +4,7 @@
 //!
 //! - [`counters`]: what a port has counted between two sweeps, and why that may be unknown.
 //! - [`observation`]: the load of each port and the part of the time for which it waited.
+//! - [`logs`]: which ports mark packets of which flows.
 //! - [`flows`]: which host sends how much to which other, estimated from loads and forwarding tables.
 //! - [`verdict`]: congestion trees with root, kind of cause, contributors and victims.
 //! - [`health`]: findings about links, routes and congestion control, each with what to do.
@@ -18,6 +19,7 @@ pub mod dumps;
 pub mod exporter;
 pub mod flows;
 pub mod health;
+pub mod logs;
 pub mod map;
 pub mod observation;
 mod peel;

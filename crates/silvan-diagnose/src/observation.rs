@@ -5,6 +5,7 @@ use silvan_core::{IdVec, PortId, Rate, Span};
 use silvan_fabric::Fabric;
 
 use crate::counters::{PortGrowth, PortReading};
+use crate::logs::Logs;
 
 /// What two sweeps say about a port as a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -30,6 +31,8 @@ pub struct Observation {
     pub growth: IdVec<PortId, PortGrowth>,
     /// Mean time between the readings of a port.
     pub span: Span,
+    /// What the logs of switches have; nothing where they were not read.
+    pub logs: Logs,
 }
 
 /// The rate of a port's link, `None` without a cable.
@@ -76,6 +79,7 @@ impl Observation {
             ports: ports.collect(),
             span: Span::from_ps((sum / count.max(1)) as u64),
             growth,
+            logs: Logs::default(),
         }
     }
 

@@ -190,13 +190,17 @@ impl<'a> Peeling<'a> {
 
     /// Assigns flows that explain most ports of their paths, in random order among equals. `false` if there is
     /// none that explains enough.
-    pub fn guess(&mut self, random: &mut impl FnMut() -> u64) -> bool {
+    pub fn guess(
+        &mut self,
+        likelihood: impl Fn(usize) -> u32,
+        random: &mut impl FnMut() -> u64,
+    ) -> bool {
         let mut best = (0, Vec::new());
         for flow in (0..self.open.len()).filter(|&flow| self.open[flow]) {
             let Some((_, tight)) = self.largest(flow) else {
                 continue;
             };
-            let tight = tight * 64 / (self.paths)(flow).len();
+            let tight = tight * 64 / (self.paths)(flow).len() + 64 * likelihood(flow) as usize;
             if tight > best.0 {
                 best = (tight, Vec::new());
             }

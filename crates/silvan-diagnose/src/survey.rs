@@ -1,8 +1,8 @@
 //! A live subnet, read by management datagrams.
 //!
 //! Everything is a Get: of subnet management (topology, forwarding tables, links), of performance management
-//! (counters) and of congestion control (settings). Nothing is set, and CongestionLog is not read, because
-//! reading it starts its count of events again.
+//! (counters) and of congestion control (settings and logs). Nothing is set; reading CongestionLog starts its
+//! count of events again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use silvan_mad::smp::SmState;
 use thiserror::Error;
 
 use crate::counters::PortReading;
+use crate::logs::Logs;
 use crate::observation::Observation;
 use crate::report::{Input, Report};
 use crate::sweep::{RawPort, Sweep, Wanted};
@@ -113,6 +114,8 @@ pub struct Survey {
     pub now: IdVec<PortId, PortReading>,
     /// All counters of the second sweep, by port, if the watch [reads them](Watch::of_all_counters).
     pub raw: Option<IdVec<PortId, RawPort>>,
+    /// What the logs of the switches had during both.
+    pub logs: Logs,
     /// Everything else.
     pub facts: SurveyFacts,
 }
@@ -138,7 +141,8 @@ impl Survey {
         };
         let topology = &self.topology;
         let (before, now) = (scaled(&self.before), scaled(&self.now));
-        let observation = Observation::new(&topology.fabric, &before, &now, tick);
+        let mut observation = Observation::new(&topology.fabric, &before, &now, tick);
+        observation.logs = self.logs.clone();
         let began = clock();
         let mut report = Report::new(Input {
             fabric: &topology.fabric,
@@ -238,7 +242,7 @@ impl Watch {
         let topology = Arc::clone(&known.topology);
         let began = client.now();
         let wanted = Wanted {
-            marks: topology.is_marking(),
+            marking: &topology.marking(),
             all: self.wants_all,
         };
         let mut now = Sweep::take(client, &topology.fabric, wanted)?;
@@ -272,11 +276,14 @@ impl Watch {
             sweep_time,
         };
         self.sent = sent;
+        let mut logs = before.logs;
+        logs.add(&now.logs);
         Ok(Some(Survey {
             topology,
             before: before.readings,
             now: now.readings,
             raw,
+            logs,
             facts,
         }))
     }
@@ -289,6 +296,8 @@ impl Watch {
 /// [`SurveyError`].
 pub fn survey<T: Transport>(client: &mut Client<T>, interval: Span) -> Result<Survey, SurveyError> {
     let mut watch = Watch::default();
+    // So that the interval begins with the first sweep.
+    watch.prepare(client)?;
     loop {
         let began = client.now();
         if let Some(survey) = watch.sweep(client)? {

@@ -13,6 +13,7 @@ use silvan_mad::smp::NodeInfo;
 use silvan_mad::{Body, Method};
 
 use crate::counters::{Counter, PortReading};
+use crate::logs::Logs;
 use crate::topology::subnet_get;
 
 /// What a port has answered, with all its counters.
@@ -29,11 +30,12 @@ pub struct RawPort {
 }
 
 /// What a sweep reads.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wanted {
-    /// Notifications that hosts have received, and time that switch ports were congested.
-    pub marks: bool,
-    /// All counters, not only those that the diagnosis uses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Switches that mark packets, whose logs are read. If there are any, so are the notifications that hosts
+    /// have received.
+    pub marking: &'a [NodeId],
+    /// All counters, not only those that the diagnosis uses: among them the time that switch ports were congested.
     pub all: bool,
 }
 
@@ -48,6 +50,8 @@ pub(crate) struct Sweep {
     pub silent: Vec<NodeId>,
     /// Nodes whose LID belongs to another node; their readings are empty.
     pub moved: Vec<NodeId>,
+    /// What the logs of the switches have.
+    pub logs: Logs,
 }
 
 #[derive(Clone, Copy)]
@@ -60,12 +64,13 @@ enum Asked {
 }
 
 impl Sweep {
-    /// Reads the counters of all cabled ports.
+    /// Reads the logs of the switches that mark, and the counters of all cabled ports.
     pub fn take<T: Transport>(
         client: &mut Client<T>,
         fabric: &Fabric,
-        wanted: Wanted,
+        wanted: Wanted<'_>,
     ) -> Result<Self, TransportError> {
+        let marks = !wanted.marking.is_empty();
         let mut queries = Vec::with_capacity(fabric.ports.len() * 2);
         let mut meanings = Vec::with_capacity(fabric.ports.len() * 2);
         for (id, node) in fabric.nodes.iter_enumerated() {
@@ -91,14 +96,14 @@ impl Sweep {
                     ..PortCountersExtended::default()
                 };
                 ask(Body::Performance(extended.into()), Asked::Extended(port));
-                if wanted.marks && wanted.all && node.as_switch().is_some() {
+                if marks && wanted.all && node.as_switch().is_some() {
                     let control = PortXmitConCtrl {
                         port_select,
                         ..PortXmitConCtrl::default()
                     };
                     ask(Body::Performance(control.into()), Asked::Congestion(port));
                 }
-                if wanted.marks && node.as_host().is_some() {
+                if marks && node.as_host().is_some() {
                     let control = PortRcvConCtrl {
                         port_select,
                         ..PortRcvConCtrl::default()
@@ -111,6 +116,7 @@ impl Sweep {
             }
         }
         let mut sweep = Self {
+            logs: Logs::read(client, fabric, wanted.marking)?,
             readings: IdVec::filled(PortReading::default(), fabric.ports.len()),
             raw: wanted
                 .all

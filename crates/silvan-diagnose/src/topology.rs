@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use silvan_core::{Guid, IdVec, Length, Lid, PortId, PortNumber, Rate};
+use silvan_core::{Guid, IdVec, Length, Lid, NodeId, PortId, PortNumber, Rate};
 use silvan_dcms::client::{Client, Query};
 use silvan_dcms::discovery::{Peer, Subnet, SwitchPort, discover};
 use silvan_dcms::transport::{Transport, TransportError};
@@ -83,13 +83,17 @@ impl Topology {
         Some(&self.tables).filter(|_| is_known)
     }
 
-    /// Whether a switch marks packets.
-    pub fn is_marking(&self) -> bool {
-        self.control.values().any(|control| {
-            control
-                .setting
-                .is_ok_and(|setting| setting.threshold.get() > 0)
-        })
+    /// Switches that mark packets.
+    pub fn marking(&self) -> Vec<NodeId> {
+        let is_marking = |name: &str| {
+            let setting = self.control.get(name).map(|control| control.setting);
+            matches!(setting, Some(Ok(setting)) if setting.threshold.get() > 0)
+        };
+        let nodes = self.fabric.nodes.iter_enumerated();
+        nodes
+            .filter(|(_, node)| node.as_switch().is_some() && is_marking(&node.name))
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// Whether nodes, LIDs and cables are the same as those of another reading.

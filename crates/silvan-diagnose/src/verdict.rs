@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use silvan_core::{HostId, IdVec, PortId, Rate};
 use silvan_fabric::{Fabric, ForwardingTables};
 
-use crate::flows::{Flows, Marks};
+use crate::flows::{Flows, Marks, Seen, Waiting};
 use crate::observation::{Observation, PortLoad, data_rate};
 
 /// A port is blocked if it waits for at least this part of the time.
@@ -36,6 +36,8 @@ const ALONE: f64 = 0.97;
 const LEAST_VICTIM: f64 = 0.05;
 /// Notifications per second in the whole subnet from which on they count.
 const LEAST_MARKS: f64 = 20.0;
+/// A port that had marked packets in at least this part of the readings of its switch's log is a root.
+const MARKING: f64 = 0.5;
 /// A link is degraded if it carries less than this part of what its ports can.
 const DEGRADED: f64 = 0.99;
 
@@ -199,7 +201,20 @@ pub fn diagnose(facts: Facts<'_>) -> Verdict {
     if !any_blocked {
         return Verdict::default();
     }
-    let mut flows = Flows::estimate(fabric, facts.tables, facts.observation, &busy);
+    let mut is_busy = IdVec::filled(false, fabric.ports.len());
+    for &port in &busy {
+        is_busy[port] = true;
+    }
+    let held_up = fabric
+        .ports
+        .ids()
+        .map(|port| is_blocked(&facts, port))
+        .collect();
+    let waiting = Waiting {
+        busy: is_busy,
+        held_up,
+    };
+    let mut flows = Flows::estimate(fabric, facts.tables, facts.observation, waiting);
     let mut trees = Trees::grow(facts, &flows);
     let used_marks = trees.use_marks(&mut flows);
     if used_marks {
@@ -311,6 +326,15 @@ impl<'a> Trees<'a> {
     fn is_root(&self, port: PortId) -> bool {
         let fabric = self.facts.fabric;
         let is_switch = fabric.nodes[fabric.ports[port].node].as_switch().is_some();
+        let marking = self.facts.observation.logs.marking(fabric, port);
+        let holds_up = |(input, _): (PortId, f64)| is_blocked(&self.facts, input);
+        if is_switch
+            && marking.is_some_and(|part| part >= MARKING)
+            && self.inputs(port).any(holds_up)
+            && !is_blocked(&self.facts, port)
+        {
+            return true;
+        }
         if !is_switch || !is_busy(&self.facts, port) || self.blocked_inputs(port).next().is_none() {
             return false;
         }
@@ -422,10 +446,12 @@ impl<'a> Trees<'a> {
             .host_ids()
             .map(|host| Some(fecn(host)? / total.max(1.0) * sum).filter(|_| total >= LEAST_MARKS))
             .collect();
+        let seen = Seen::new(&self.facts.observation.logs);
         let marks = Marks {
             through: &through,
             arriving: &arriving,
             is_marking: &is_root,
+            seen: &seen,
             least: LEAST_SHARE
                 * data_rate(fabric, fabric.host_port(HostId::new(0)))
                     .map_or(1.0, |rate| rate.bits_per_sec() as f64),
@@ -478,7 +504,8 @@ impl<'a> Trees<'a> {
         let ports = &self.facts.observation.ports;
         type Sent = BTreeMap<HostId, (f64, BTreeMap<HostId, f64>)>;
         let mut contributing: BTreeMap<PortId, Sent> = BTreeMap::new();
-        let mut suffering: BTreeMap<PortId, BTreeMap<HostId, (f64, PortId)>> = BTreeMap::new();
+        // By branch and sender, what it sends through the branch and past the root.
+        let mut held_up: BTreeMap<(PortId, HostId), f64> = BTreeMap::new();
         let mut branches: BTreeMap<PortId, Vec<Branch>> = BTreeMap::new();
         for (port, member) in self.members.iter_enumerated() {
             let Some(member) = member else { continue };
@@ -497,25 +524,39 @@ impl<'a> Trees<'a> {
                 path.iter()
                     .filter_map(|&port| Some((port, self.members[port]?)))
             };
-            let root = members().find(|(_, member)| member.depth == 0);
-            if let Some((root, _)) = root {
+            // What passes several roots feeds the trees of all of them.
+            let roots = members().filter(|(_, member)| member.depth == 0);
+            let mut is_contributing = false;
+            for (root, _) in roots {
+                is_contributing = true;
                 let senders = contributing.entry(root).or_default();
                 let sender = senders.entry(flow.source).or_default();
                 sender.0 += flow.bits_per_s;
                 *sender.1.entry(flow.destination).or_default() += flow.bits_per_s;
-            } else {
+            }
+            if !is_contributing {
                 // The host's own port holds up what it sends itself; the others hold up packets of others.
-                let mut branches = members().filter(|(port, _)| *port != path[0]);
-                let matters = |port: PortId| flow.bits_per_s >= LEAST_VICTIM * self.sent(port);
-                if let Some((branch, member)) = branches.find(|(port, _)| matters(*port)) {
-                    let hosts = suffering.entry(member.root).or_default();
-                    let victim = hosts.entry(flow.source).or_insert((0.0, branch));
-                    victim.0 += flow.bits_per_s;
+                for (branch, _) in members().filter(|(port, _)| *port != path[0]) {
+                    *held_up.entry((branch, flow.source)).or_default() += flow.bits_per_s;
+                }
+            }
+        }
+        let mut suffering: BTreeMap<PortId, BTreeMap<HostId, (f64, PortId)>> = BTreeMap::new();
+        for ((branch, host), bits_per_s) in held_up {
+            let Some(member) = self.members[branch] else {
+                continue;
+            };
+            if bits_per_s >= LEAST_VICTIM * self.sent(branch) {
+                let hosts = suffering.entry(member.root).or_default();
+                let victim = hosts.entry(host).or_insert((0.0, branch));
+                if bits_per_s > victim.0 {
+                    *victim = (bits_per_s, branch);
                 }
             }
         }
         let mut trees: Vec<Tree> = branches
             .into_iter()
+            .filter(|(_, branches)| !branches.is_empty())
             .map(|(root, mut branches)| {
                 branches.sort_by_key(|branch| (branch.depth, branch.port));
                 let least = LEAST_SHARE * self.rate(root);

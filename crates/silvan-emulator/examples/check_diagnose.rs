@@ -33,14 +33,16 @@ mod table {
     fn row(name: &str, score: &Score) {
         let (roots, victims) = (score.roots, score.victims);
         println!(
-            "{name:<34}{:>6}{:>7}{:>11}{:>8}{:>8}{:>9}{:>12}{:>8}",
+            "{name:<34}{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>12}{:>8}{:>8}",
             score.scenarios,
             roots.hit + roots.missed,
             part(roots.precision(), roots.hit + roots.wrong),
             part(roots.recall(), roots.hit + roots.missed),
             part(score.top_right as f64 / score.top.max(1) as f64, score.top),
+            part(score.top_at_best / score.top.max(1) as f64, score.top),
             victims.hit + victims.missed,
             part(victims.f1(), victims.hit + victims.missed + victims.wrong),
+            part(score.best_f1(), victims.hit + victims.missed),
             part(
                 score.causes_right as f64 / score.causes.max(1) as f64,
                 score.causes
@@ -64,8 +66,18 @@ mod table {
         }
         println!("{title} (seeds {first} to {})", first + count - 1);
         println!(
-            "{:<34}{:>6}{:>7}{:>11}{:>8}{:>8}{:>9}{:>12}{:>8}",
-            "", "runs", "roots", "precision", "recall", "top", "victims", "victims F1", "cause"
+            "{:<34}{:>6}{:>7}{:>11}{:>8}{:>8}{:>8}{:>9}{:>12}{:>8}{:>8}",
+            "",
+            "runs",
+            "roots",
+            "precision",
+            "recall",
+            "top",
+            "best",
+            "victims",
+            "victims F1",
+            "best",
+            "cause"
         );
         for (name, score) in &rows {
             row(name, score);

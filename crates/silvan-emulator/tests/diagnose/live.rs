@@ -19,6 +19,8 @@ const STEP: Span = Span::from_us(5);
 const POLL: Span = Span::from_ms(1);
 /// From one sample of the ground truth to the next.
 const SAMPLE: Span = Span::from_ms(20);
+/// A pause within a sweep is shorter.
+const BETWEEN_SWEEPS: Span = Span::from_ms(100);
 
 pub struct World {
     pub plane: ManagementPlane,
@@ -149,10 +151,12 @@ impl Transport for Live {
     fn pause(&mut self, span: Span) {
         let mut world = self.0.borrow_mut();
         let until = world.now.saturating_add(span);
-        world.samples = Some(Vec::new());
-        world.next_sample = world.now;
-        if let Some(incident) = world.incident.take() {
-            incident(&mut world);
+        if span >= BETWEEN_SWEEPS {
+            world.samples = Some(Vec::new());
+            world.next_sample = world.now;
+            if let Some(incident) = world.incident.take() {
+                incident(&mut world);
+            }
         }
         while world.now < until {
             let step = until.since(world.now).min(POLL);

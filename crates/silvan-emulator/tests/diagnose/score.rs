@@ -17,7 +17,7 @@ use silvan_mad::{Body, Mad, Method};
 use silvan_scenario::Scenario;
 
 use super::live::{Live, World};
-use super::scene::{Kind, Scene, draw};
+use super::scene::{Control, Kind, Scene, draw};
 
 /// A root that is there in at least this part of the samples is true.
 const MOSTLY: f64 = 0.5;
@@ -25,6 +25,9 @@ const MOSTLY: f64 = 0.5;
 const RARELY: f64 = 0.1;
 /// The top contributor sends at least this part of what the largest one does.
 const NEARLY: f64 = 0.8;
+/// Ports whose loads differ by no more than this have sent equally much: the sweeps read them at different instants.
+const SAME_LOAD: f64 = 0.001;
+const SAME_WAIT: f64 = 0.004;
 const WARM_UP: Span = Span::from_ms(50);
 const INTERVAL: Span = Span::from_secs(1);
 const LOSS: f64 = 0.01;
@@ -37,6 +40,10 @@ pub struct Score {
     pub victims: Counts,
     pub top_right: usize,
     pub top: usize,
+    /// How many of them can be right, for one who knows all but who is who among hosts that are alike.
+    pub top_at_best: f64,
+    /// How likely hosts are victims, for the same.
+    pub victim_odds: Vec<f64>,
     pub causes_right: usize,
     pub causes: usize,
     /// Names of what is and what was said, and how often.
@@ -72,12 +79,29 @@ impl Counts {
 }
 
 impl Score {
+    /// The largest F1 of victims that can be expected of one who knows all but who is who among hosts that are
+    /// alike: those are named who are victims most likely.
+    #[allow(dead_code, reason = "the table prints it, the tests do not")]
+    pub fn best_f1(&self) -> f64 {
+        let mut odds = self.victim_odds.clone();
+        odds.sort_by(|a, b| b.total_cmp(a));
+        let all = (self.victims.hit + self.victims.missed) as f64;
+        let mut hits = 0.0;
+        let f1 = odds.iter().zip(1..).map(|(odds, named)| {
+            hits += odds;
+            2.0 * hits / (f64::from(named) + all)
+        });
+        f1.fold(0.0, f64::max)
+    }
+
     pub fn add(&mut self, other: &Self) {
         self.scenarios += other.scenarios;
         self.roots.add(other.roots);
         self.victims.add(other.victims);
         self.top_right += other.top_right;
         self.top += other.top;
+        self.top_at_best += other.top_at_best;
+        self.victim_odds.extend_from_slice(&other.victim_odds);
         self.causes_right += other.causes_right;
         self.causes += other.causes;
         for (key, count) in &other.confusion {
@@ -94,6 +118,47 @@ pub struct Truth {
     pub perhaps_victims: BTreeSet<HostId>,
     /// By root: what each host sends through it, as a payload rate.
     pub through: BTreeMap<PortId, BTreeMap<HostId, f64>>,
+    /// Hosts that the counters do not tell apart, each with the number of its class.
+    pub alike: BTreeMap<HostId, usize>,
+}
+
+impl Truth {
+    /// How likely a guess of the largest contributor of a root is right, at best: the hosts of a class are as
+    /// likely as each other.
+    fn best_top(&self, root: PortId) -> f64 {
+        let senders = &self.through[&root];
+        let largest = senders.values().copied().fold(0.0, f64::max);
+        let is_right = |host: HostId| {
+            senders
+                .get(&host)
+                .is_some_and(|sent| *sent >= NEARLY * largest)
+        };
+        let part = |host: &HostId| self.part_of_class(*host, is_right);
+        senders.keys().map(part).fold(0.0, f64::max)
+    }
+
+    /// How likely it is of each host that it is a victim, for one who knows all but who is who in a class.
+    fn victim_odds(&self) -> Vec<f64> {
+        let counts = |host: HostId| self.victims.contains(&host);
+        let hosts = self
+            .alike
+            .keys()
+            .filter(|host| !self.perhaps_victims.contains(host));
+        hosts
+            .map(|&host| self.part_of_class(host, counts))
+            .filter(|odds| *odds > 0.0)
+            .collect()
+    }
+
+    /// Of how many hosts of this one's class something is true.
+    fn part_of_class(&self, host: HostId, is_so: impl Fn(HostId) -> bool) -> f64 {
+        let class = self.alike[&host];
+        let members = self.alike.iter().filter(|(_, other)| **other == class);
+        let (all, so) = members.fold((0, 0), |(all, so), (&member, _)| {
+            (all + 1, so + usize::from(is_so(member)))
+        });
+        f64::from(so as u32) / f64::from(all)
+    }
 }
 
 fn scenario(toml: &str) -> Scenario {
@@ -133,7 +198,8 @@ pub fn run(seed: u64) -> (Scene, Survey, Verdict, Truth) {
         .collect();
     let topology = &survey.topology;
     let (before, now) = (&survey.before, &survey.now);
-    let observation = Observation::new(&topology.fabric, before, now, EMULATED_TICK);
+    let mut observation = Observation::new(&topology.fabric, before, now, EMULATED_TICK);
+    observation.logs = survey.logs.clone();
     let verdict = diagnose(Facts {
         fabric: &topology.fabric,
         tables: &topology.tables,
@@ -143,7 +209,8 @@ pub fn run(seed: u64) -> (Scene, Survey, Verdict, Truth) {
     });
     let samples = world.borrow_mut().samples.take().unwrap_or_default();
     let tables = scenario.forwarding().tables;
-    let truth = truth(&scene, &fabric, tables, degraded, &samples, &rates);
+    let mut truth = truth(&scene, &fabric, tables, degraded, &samples, &rates);
+    truth.alike = alike(&scene, &survey, &observation, &fabric);
     (scene, survey, verdict, truth)
 }
 
@@ -249,7 +316,63 @@ fn truth(
         perhaps_victims: filter(&victims, is_perhaps),
         victims: filter(&victims, is_true),
         through,
+        alike: BTreeMap::new(),
     }
+}
+
+/// Classes of hosts of one switch that send and wait equally much where no switch marks packets. Were two of them
+/// to exchange all that they send, each other port would count what it has counted, as the way of a packet from
+/// their switch on depends on its receiver alone: so no counter says which of them sends to whom.
+fn alike(
+    scene: &Scene,
+    survey: &Survey,
+    observation: &Observation,
+    fabric: &Fabric,
+) -> BTreeMap<HostId, usize> {
+    let found = &survey.topology.fabric;
+    let counted = |host: HostId| {
+        let node = found.node_by_name(&fabric.host(host).name)?;
+        let port = found.host_port(found.nodes[node].as_host()?);
+        let load = observation.ports[port];
+        Some((load.load?, load.wait?))
+    };
+    let name = |host: HostId| &fabric.host(host).name;
+    let sends = |from: HostId, to: HostId| {
+        let by_flow = scene
+            .flows
+            .iter()
+            .any(|(_, a, b)| (a, b) == (name(from), name(to)));
+        by_flow || scene.uniform.contains(name(from))
+    };
+    let are_alike = |a: HostId, b: HostId| {
+        let counted = [counted(a), counted(b)];
+        let [Some((load_a, wait_a)), Some((load_b, wait_b))] = counted else {
+            return false;
+        };
+        let is_near = fabric.host_attachment(a).0 == fabric.host_attachment(b).0;
+        is_near
+            && (load_a - load_b).abs() <= SAME_LOAD
+            && (wait_a - wait_b).abs() <= SAME_WAIT
+            && !sends(a, b)
+            && !sends(b, a)
+    };
+    let mut classes: BTreeMap<HostId, usize> = BTreeMap::new();
+    let mut members: Vec<Vec<HostId>> = Vec::new();
+    for host in fabric.host_ids() {
+        let class = match scene.control {
+            Control::Off => members
+                .iter()
+                .position(|class| class.iter().all(|&other| are_alike(host, other))),
+            Control::Marking | Control::On => None,
+        };
+        let class = class.unwrap_or_else(|| {
+            members.push(Vec::new());
+            members.len() - 1
+        });
+        members[class].push(host);
+        classes.insert(host, class);
+    }
+    classes
 }
 
 fn filter<K: Ord + Copy>(counts: &BTreeMap<K, usize>, is: impl Fn(&usize) -> bool) -> BTreeSet<K> {
@@ -340,6 +463,7 @@ pub fn score(survey: &Survey, verdict: &Verdict, truth: &Truth, fabric: &Fabric)
             .entry((cause, name_of(tree.cause)))
             .or_default() += 1;
         score.top += 1;
+        score.top_at_best += truth.best_top(*root);
         let senders = &truth.through[root];
         let largest = senders.values().copied().fold(0.0, f64::max);
         let top = tree.contributors.first();
@@ -364,6 +488,7 @@ pub fn score(survey: &Survey, verdict: &Verdict, truth: &Truth, fabric: &Fabric)
             score.victims.wrong += 1;
         }
     }
+    score.victim_odds = truth.victim_odds();
     score.victims.missed = truth.victims.difference(&named).count();
     score
 }
