@@ -7,12 +7,12 @@
 //! Where switches mark packets, the notifications that each host has received restrict its flows through
 //! marking ports.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use silvan_core::{HostId, IdVec, PortId};
 use silvan_fabric::{Fabric, ForwardingTables};
 
-use crate::logs::Logs;
+use crate::evidence::{Marks, Waiting};
 use crate::observation::{Observation, data_rate};
 use crate::peel::Peeling;
 
@@ -32,8 +32,6 @@ const MOST_HOPS: usize = 64;
 const TOLERANCE: f64 = 0.005;
 /// A host sends nothing past the ports that mark if so much of what it sends goes through them.
 const NEARLY_ALL: f64 = 0.85;
-/// Flows that make up all marked packets of a host are seen so often on average.
-const LEAST_SEEN: u32 = 4;
 /// What a flow more has to explain of all loads.
 const PARSIMONY: f64 = 0.0005;
 /// What a port that waits without a reason counts for, in the same unit.
@@ -91,76 +89,6 @@ pub struct Flows {
     /// If pairs were left out, the ports of which all flows are there.
     complete: Option<IdVec<PortId, bool>>,
     waiting: Waiting,
-}
-
-/// Which ports wait, and for which outputs they may.
-#[derive(Clone, Debug, Default)]
-pub struct Waiting {
-    /// Outputs of switches that are busy or wait themselves.
-    pub busy: IdVec<PortId, bool>,
-    /// Ports that wait.
-    pub held_up: IdVec<PortId, bool>,
-}
-
-/// What notifications say: how much each source sends through the ports that mark.
-pub struct Marks<'a> {
-    /// By source, in bit/s; `None` where it is not known.
-    pub through: &'a IdVec<HostId, Option<f64>>,
-    /// The same by destination.
-    pub arriving: &'a IdVec<HostId, Option<f64>>,
-    /// Ports that mark.
-    pub is_marking: &'a dyn Fn(PortId) -> bool,
-    /// Marked packets that were seen.
-    pub seen: &'a Seen,
-    /// A source with less sends nothing through them.
-    pub least: f64,
-}
-
-/// Marked packets that switches have logged.
-#[derive(Clone, Debug, Default)]
-pub struct Seen {
-    pairs: BTreeMap<(HostId, HostId), u32>,
-    by_source: BTreeMap<HostId, (u32, u32)>,
-}
-
-impl Seen {
-    /// Counts them by sender.
-    pub fn new(logs: &Logs) -> Self {
-        let mut seen = Self::default();
-        for ((source, destination), count) in logs.pairs() {
-            seen.pairs.insert((source, destination), count);
-            let sum = seen.by_source.entry(source).or_default();
-            *sum = (sum.0 + count, sum.1 + 1);
-        }
-        seen
-    }
-
-    /// Whether so many packets of its sender were seen, and of so few flows, that this flow would have been seen
-    /// if its packets were marked.
-    fn excludes(&self, source: HostId, destination: HostId) -> bool {
-        let sum = self.by_source.get(&source);
-        let is_enough = sum.is_some_and(|&(count, flows)| count >= LEAST_SEEN * flows);
-        is_enough && !self.pairs.contains_key(&(source, destination))
-    }
-
-    /// Whether a packet of this flow was seen, and of no other of its sender.
-    fn is_only(&self, source: HostId, destination: HostId) -> bool {
-        self.pairs.contains_key(&(source, destination))
-            && self
-                .by_source
-                .get(&source)
-                .is_some_and(|&(_, flows)| flows == 1)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
-    }
-}
-
-impl Marks<'_> {
-    fn known(&self, source: HostId) -> Option<f64> {
-        self.through[source]
-    }
 }
 
 impl Flows {

@@ -5,6 +5,7 @@
 //! - [`counters`]: what a port has counted between two sweeps, and why that may be unknown.
 //! - [`observation`]: the load of each port and the part of the time for which it waited.
 //! - [`logs`]: which ports mark packets of which flows.
+//! - [`evidence`]: what is known of flows besides the loads of ports.
 //! - [`flows`]: which host sends how much to which other, estimated from loads and forwarding tables.
 //! - [`verdict`]: congestion trees with root, kind of cause, contributors and victims.
 //! - [`health`]: findings about links, routes and congestion control, each with what to do.
@@ -16,6 +17,7 @@
 
 pub mod counters;
 pub mod dumps;
+pub mod evidence;
 pub mod exporter;
 pub mod flows;
 pub mod health;

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use silvan_core::{HostId, IdVec, PortId, Rate};
 use silvan_fabric::{Fabric, ForwardingTables};
 
-use crate::flows::{Flows, Marks, Seen, Waiting};
+use crate::evidence::{Marks, Seen, Waiting};
+use crate::flows::Flows;
 use crate::observation::{Observation, PortLoad, data_rate};
 
 /// A port is blocked if it waits for at least this part of the time.

@@ -1,0 +1,80 @@
+//! What is known of flows besides the loads of ports: who waits, and whose packets switches have marked.
+
+use std::collections::BTreeMap;
+
+use silvan_core::{HostId, IdVec, PortId};
+
+use crate::logs::Logs;
+
+/// Flows that make up all marked packets of a host are seen so often on average.
+const LEAST_SEEN: u32 = 4;
+
+/// Which ports wait, and for which outputs they may.
+#[derive(Clone, Debug, Default)]
+pub struct Waiting {
+    /// Outputs of switches that are busy or wait themselves.
+    pub busy: IdVec<PortId, bool>,
+    /// Ports that wait.
+    pub held_up: IdVec<PortId, bool>,
+}
+
+/// What notifications say: how much each source sends through the ports that mark.
+pub struct Marks<'a> {
+    /// By source, in bit/s; `None` where it is not known.
+    pub through: &'a IdVec<HostId, Option<f64>>,
+    /// The same by destination.
+    pub arriving: &'a IdVec<HostId, Option<f64>>,
+    /// Ports that mark.
+    pub is_marking: &'a dyn Fn(PortId) -> bool,
+    /// Marked packets that were seen.
+    pub seen: &'a Seen,
+    /// A source with less sends nothing through them.
+    pub least: f64,
+}
+
+/// Marked packets that switches have logged.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    pairs: BTreeMap<(HostId, HostId), u32>,
+    by_source: BTreeMap<HostId, (u32, u32)>,
+}
+
+impl Seen {
+    /// Counts them by sender.
+    pub fn new(logs: &Logs) -> Self {
+        let mut seen = Self::default();
+        for ((source, destination), count) in logs.pairs() {
+            seen.pairs.insert((source, destination), count);
+            let sum = seen.by_source.entry(source).or_default();
+            *sum = (sum.0 + count, sum.1 + 1);
+        }
+        seen
+    }
+
+    /// Whether so many packets of its sender were seen, and of so few flows, that this flow would have been seen
+    /// if its packets were marked.
+    pub(crate) fn excludes(&self, source: HostId, destination: HostId) -> bool {
+        let sum = self.by_source.get(&source);
+        let is_enough = sum.is_some_and(|&(count, flows)| count >= LEAST_SEEN * flows);
+        is_enough && !self.pairs.contains_key(&(source, destination))
+    }
+
+    /// Whether a packet of this flow was seen, and of no other of its sender.
+    pub(crate) fn is_only(&self, source: HostId, destination: HostId) -> bool {
+        self.pairs.contains_key(&(source, destination))
+            && self
+                .by_source
+                .get(&source)
+                .is_some_and(|&(_, flows)| flows == 1)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+}
+
+impl Marks<'_> {
+    pub(crate) fn known(&self, source: HostId) -> Option<f64> {
+        self.through[source]
+    }
+}
