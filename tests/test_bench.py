@@ -50,6 +50,17 @@ def test_bench_prints_the_throughput_of_sweeps(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.needs("opensm", "infiniband-diags", "ibsim-utils")
+def test_bench_diagnoses_a_live_fabric(tmp_path: Path) -> None:
+    """Oracle: the incasts of the scenario, which the benchmark compares with those found."""
+    done = benchmark("--only", "diagnose-648", "--repeats", "1", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (one,) = json.loads(done.stdout)
+    assert (one["name"], one["unit"], one["goal"]) == ("diagnose-648", "s", 0.15)
+    assert one["value"] > 0
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [True, False])
 def test_bench_that_is_stopped_prints_what_was_finished(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, as_json: bool

@@ -46,6 +46,46 @@ def test_jobs_are_named(files: list[str | Path], command: Command, tmp_path: Pat
     assert "[job 4712, 4713]" in outcome.stdout
 
 
+SQUEUE = """\
+             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)
+              4713       gpu my train    alice PD       0:00      2 (Resources)
+         4711_[3]       gpu    train    alice  R    1:02:03      2 a,c
+              4712       gpu  my sim      bob  R       0:03      1 b
+"""
+
+SCONTROL = """\
+JobId=4711 ArrayJobId=4711 JobName=train
+   UserId=alice(1000) GroupId=users(100) MCS_label=N/A
+   JobState=RUNNING Reason=None Dependency=(null)
+   ReqNodeList=(null) ExcNodeList=(null)
+   NodeList=a,c
+   Command=/home/alice/run NodeList=b
+   BatchHost=a
+
+JobId=4712 JobName=sim
+   JobState=RUNNING Reason=None
+   NodeList=b
+
+JobId=4713 JobName=old
+   JobState=COMPLETED Reason=None
+   NodeList=b
+
+JobId=4714 JobName=new
+   JobState=PENDING Reason=Resources
+   NodeList=(null)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "first"), [(SQUEUE, "4711_[3]"), (SCONTROL, "4711")], ids=["squeue", "scontrol"]
+)
+def test_jobs_are_read_from_what_slurm_has_printed(tmp_path: Path, text: str, first: str) -> None:
+    """Oracle: the jobs that run, read by eye."""
+    path = tmp_path / "jobs.txt"
+    path.write_text(text)
+    assert read_jobs(path) == {"a": [first], "b": ["4712"], "c": [first]}
+
+
 def test_slurm_is_asked(
     files: list[str | Path], command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,12 +23,13 @@ _MOST_HOSTS = 1_000_000
 
 
 def read_jobs(path: Path) -> dict[str, list[str]]:
-    """Read which jobs run on which hosts from a CSV file with lines ``host,job``.
+    """Read which jobs run on which hosts from a CSV file or from what Slurm has printed.
 
     Parameters
     ----------
     path : Path
-        The file. A first line ``host,job`` is passed over.
+        A file with lines ``host,job``, of which a first line ``host,job`` is passed over; or the
+        output of ``scontrol show job`` or ``squeue``.
 
     Returns
     -------
@@ -44,6 +45,12 @@ def read_jobs(path: Path) -> dict[str, list[str]]:
     """
     text = read_text(path, _JOBS_BYTES, "list of jobs", 'give lines such as "node-1,4711"')
     jobs: dict[str, list[str]] = {}
+    printed = _of_scontrol(text) if text.lstrip().startswith("JobId=") else _of_squeue(text)
+    if printed is not None:
+        for job, nodes in printed:
+            for host in expand_hosts(nodes):
+                jobs.setdefault(host, []).append(job)
+        return jobs
     rows = csv.reader(io.StringIO(text))
     for number, row in enumerate(rows, 1):
         cells = [cell.strip() for cell in row]
@@ -56,6 +63,30 @@ def read_jobs(path: Path) -> dict[str, list[str]]:
             )
         jobs.setdefault(cells[0], []).append(cells[1])
     return jobs
+
+
+def _of_scontrol(text: str) -> list[tuple[str, str]]:
+    """Find the jobs that run, with their hosts, in what ``scontrol show job`` prints."""
+    found = []
+    for record in re.split(r"^(?=JobId=)", text, flags=re.MULTILINE):
+        # A name or a path may hold anything, so that only the first of each key counts.
+        values: dict[str, str] = {}
+        for key, value in re.findall(r"(?:^|\s)(JobId|JobState|NodeList)=(\S*)", record):
+            values.setdefault(key, value)
+        if values.get("JobState") == "RUNNING" and values.get("NodeList", "(null)") != "(null)":
+            found.append((values["JobId"], values["NodeList"]))
+    return found
+
+
+def _of_squeue(text: str) -> list[tuple[str, str]] | None:
+    """Find the same in what ``squeue`` prints by default; ``None`` if that is not its heading."""
+    heading, *lines = text.splitlines() or [""]
+    columns = heading.split()
+    if columns[:1] != ["JOBID"] or columns[-4:] != ["ST", "TIME", "NODES", "NODELIST(REASON)"]:
+        return None
+    # A name may hold blanks; what is before and after it does not.
+    rows = [words for line in lines if len(words := line.split()) >= len(columns)]
+    return [(words[0], words[-1]) for words in rows if words[-4] == "R"]
 
 
 def slurm_jobs() -> dict[str, list[str]]:
@@ -173,7 +204,7 @@ class HostJobs:
     Parameters
     ----------
     path : Path, optional
-        A CSV file with lines ``host,job``.
+        A file for :func:`read_jobs`.
     slurm : bool
         Ask Slurm instead, again when what is known is a minute old.
 

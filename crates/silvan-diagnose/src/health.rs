@@ -96,6 +96,7 @@ pub fn check_health(
         manager(&mut findings, facts);
         answers(&mut findings, facts);
         control(&mut findings, facts);
+        adapters(&mut findings, facts);
     }
     links(&mut findings, fabric, capable, observation);
     counters(&mut findings, fabric, observation);
@@ -218,6 +219,73 @@ fn control(findings: &mut HealthList, facts: &SurveyFacts) {
         &guarded,
         "a CC_Key protects the settings: a congestion manager is in charge of them",
         "run no second congestion manager without its key",
+    );
+}
+
+/// How hosts react to notifications; said where a switch marks packets.
+fn adapters(findings: &mut HealthList, facts: &SurveyFacts) {
+    let mut reacting: BTreeMap<(u16, u8, u8), Vec<String>> = BTreeMap::new();
+    let (mut off, mut stuck, mut mixed, mut silent) = (vec![], vec![], vec![], vec![]);
+    for (name, settings) in &facts.adapters {
+        let Ok(settings) = settings else {
+            silent.push(name.clone());
+            continue;
+        };
+        let Some(first) = settings.first() else {
+            continue;
+        };
+        if settings.len() > 1 {
+            mixed.push(name.clone());
+        } else if first.ccti_increase == 0 {
+            off.push(name.clone());
+        } else if first.ccti_timer == 0 {
+            stuck.push(name.clone());
+        } else {
+            let key = (first.ccti_timer, first.ccti_increase, first.ccti_min);
+            reacting.entry(key).or_default().push(name.clone());
+        }
+    }
+    findings.about(
+        Severity::Warning,
+        &off,
+        "does not react to notifications (CCTI_Increase 0), and switches mark packets",
+        "set CCTI_Increase on all adapters, or Threshold 0 on all switches; ibccquery shows it",
+    );
+    findings.about(
+        Severity::Warning,
+        &stuck,
+        "does not recover after a notification (CCTI_Timer 0)",
+        "set CCTI_Timer; ibccquery shows it",
+    );
+    let settings = reacting.len();
+    for ((timer, increase, least), names) in reacting {
+        let what = format!(
+            "reacts with CCTI_Timer {timer} ({:.1} us), CCTI_Increase {increase} and CCTI_Min {least}",
+            f64::from(timer) * 1.024
+        );
+        let (severity, advice) = match settings {
+            1 => (
+                Severity::Info,
+                "these are the settings of all adapters that react",
+            ),
+            _ => (
+                Severity::Warning,
+                "give all adapters the same settings: those that recover faster take the share of others",
+            ),
+        };
+        findings.about(severity, &names, &what, advice);
+    }
+    findings.about(
+        Severity::Info,
+        &mixed,
+        "reacts differently on its service levels",
+        "ibccquery shows them; is that on purpose?",
+    );
+    findings.about(
+        Severity::Info,
+        &silent,
+        "does not show how it reacts to notifications",
+        "congestion control may be missing in the firmware; ibccquery shows it",
     );
 }
 

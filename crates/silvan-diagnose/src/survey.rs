@@ -82,6 +82,17 @@ pub struct SwitchControl {
     pub is_protected: Option<bool>,
 }
 
+/// How an adapter reacts to notifications on its service levels, as far as they agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AdapterControl {
+    /// CCTI_Timer, in units of 1.024 us.
+    pub ccti_timer: u16,
+    /// CCTI_Increase.
+    pub ccti_increase: u8,
+    /// CCTI_Min.
+    pub ccti_min: u8,
+}
+
 /// What a survey has found besides topology and counters.
 #[derive(Clone, Debug)]
 pub struct SurveyFacts {
@@ -89,6 +100,8 @@ pub struct SurveyFacts {
     pub manager: ManagerState,
     /// By switch name.
     pub control: BTreeMap<String, SwitchControl>,
+    /// By host name, if a switch marks packets: the settings of its service levels, each once.
+    pub adapters: BTreeMap<String, Result<BTreeSet<AdapterControl>, Failure>>,
     /// Nodes that answered no request for counters in one of the sweeps.
     pub silent: Vec<String>,
     /// Nodes whose LID belonged to another node in a sweep; their counters are not used.
@@ -264,6 +277,7 @@ impl Watch {
         let facts = SurveyFacts {
             manager: topology.manager,
             control: topology.control.clone(),
+            adapters: topology.adapters.clone(),
             silent: names(|sweep| &sweep.silent),
             moved: names(|sweep| &sweep.moved),
             is_complete: topology.is_complete,

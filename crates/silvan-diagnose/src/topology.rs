@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use silvan_core::{Guid, IdVec, Length, Lid, NodeId, PortId, PortNumber, Rate};
-use silvan_dcms::client::{Client, Query};
+use silvan_dcms::client::{Answer, Client, Failure, Query};
 use silvan_dcms::discovery::{Peer, Subnet, SwitchPort, discover};
 use silvan_dcms::transport::{Transport, TransportError};
 use silvan_fabric::import::{ImportedCable, ImportedFabric, ImportedNode};
 use silvan_fabric::{Fabric, ForwardingTables, LinkKind, Speed, Width};
 use silvan_mad::congestion::{
-    CongestionControl, CongestionKeyInfo, ManagementAttribute, SwitchCongestionSetting,
+    CaCongestionEntry, CaCongestionSetting, CongestionControl, CongestionKeyInfo,
+    ManagementAttribute, SwitchCongestionSetting,
 };
 use silvan_mad::smp::{
     LinearForwardingTable, PortInfo, SmInfo, Smp, SmpAttribute, SmpRoute, SwitchInfo, link_speed,
@@ -18,7 +19,7 @@ use silvan_mad::smp::{
 use silvan_mad::{Body, Method};
 
 use crate::dumps::assumed;
-use crate::survey::{ManagerState, SurveyError, SwitchControl};
+use crate::survey::{AdapterControl, ManagerState, SurveyError, SwitchControl};
 
 /// LIDs in a block of a forwarding table.
 const BLOCK: u16 = 64;
@@ -38,6 +39,8 @@ pub struct Topology {
     pub manager: ManagerState,
     /// By switch name.
     pub control: BTreeMap<String, SwitchControl>,
+    /// By host name, if a switch marks packets.
+    pub adapters: BTreeMap<String, Result<BTreeSet<AdapterControl>, Failure>>,
     /// Whether discovery got all answers, without contradictions.
     pub is_complete: bool,
     /// Switches whose forwarding table could not be read in full.
@@ -65,11 +68,17 @@ impl Topology {
             .map(|switch| switch.name.clone())
             .collect();
         let has_tables = without_table.len() < fabric.switch_count();
+        let control = control(client, &fabric)?;
+        let adapters = match is_marking(&control) {
+            true => adapters(client, &fabric)?,
+            false => BTreeMap::new(),
+        };
         Ok(Self {
             assumed: assumed(&fabric, Some(&tables).filter(|_| has_tables))?,
             capable: capable(client, &fabric, &subnet)?,
             manager: manager_state(client, subnet.local.sm_lid)?,
-            control: control(client, &fabric)?,
+            control,
+            adapters,
             is_complete: subnet.is_complete,
             without_table,
             tables,
@@ -401,17 +410,55 @@ fn manager_state<T: Transport>(
     })
 }
 
+fn is_marking(control: &BTreeMap<String, SwitchControl>) -> bool {
+    let marks = |control: &SwitchControl| {
+        let setting = control.setting;
+        setting.is_ok_and(|setting| setting.threshold.get() > 0)
+    };
+    control.values().any(marks)
+}
+
+/// A Get of congestion control without a key.
+fn congestion_get(node: u32, lid: Lid, attribute: ManagementAttribute) -> Query {
+    let body = Body::CongestionControl(CongestionControl {
+        cc_key: 0,
+        attribute: attribute.into(),
+    });
+    Query::new(node, lid, Method::GET, body, 0)
+}
+
+/// How hosts react to notifications.
+fn adapters<T: Transport>(
+    client: &mut Client<T>,
+    fabric: &Fabric,
+) -> Result<BTreeMap<String, Result<BTreeSet<AdapterControl>, Failure>>, TransportError> {
+    let hosts = || (0..).zip(fabric.host_ids());
+    let queries: Vec<Query> = hosts()
+        .map(|(number, host)| {
+            let lid = fabric.host(host).lid;
+            congestion_get(number, lid, CaCongestionSetting::default().into())
+        })
+        .collect();
+    let read = |answer: Answer| {
+        let setting = CaCongestionSetting::parse(&answer.data());
+        let entry = |entry: &CaCongestionEntry| AdapterControl {
+            ccti_timer: entry.ccti_timer,
+            ccti_increase: entry.ccti_increase,
+            ccti_min: entry.ccti_min,
+        };
+        setting.entries.iter().map(entry).collect()
+    };
+    let results = hosts().zip(client.ask(&queries)?);
+    Ok(results
+        .map(|((_, host), result)| (fabric.host(host).name.clone(), result.map(read)))
+        .collect())
+}
+
 fn control<T: Transport>(
     client: &mut Client<T>,
     fabric: &Fabric,
 ) -> Result<BTreeMap<String, SwitchControl>, TransportError> {
-    let get = |node: u32, lid: Lid, attribute: ManagementAttribute| {
-        let body = Body::CongestionControl(CongestionControl {
-            cc_key: 0,
-            attribute: attribute.into(),
-        });
-        Query::new(node, lid, Method::GET, body, 0)
-    };
+    let get = congestion_get;
     let mut queries = Vec::new();
     for (number, switch) in (0..).zip(fabric.switch_ids()) {
         let lid = fabric.switch(switch).lid;

@@ -156,7 +156,8 @@ def measure_live(
     )
 
 
-def _sockname() -> str:
+def socket_name() -> str:
+    """Give a name for the sockets of a fabric of this process."""
     return f"silvan-bench-{os.getpid()}"
 
 
@@ -229,11 +230,11 @@ class _BesideIbsim:
         return own, theirs
 
     def _own(self, scenario: Scenario) -> float:
-        with Emulation(scenario, sockname=_sockname(), blank=True) as emulation:
+        with Emulation(scenario, sockname=socket_name(), blank=True) as emulation:
             return _bring_up(emulation.attach(self._FIRST_HOST))
 
     def _theirs(self, scenario: Scenario) -> float:
-        sockname = f"{_sockname()}-ibsim"
+        sockname = f"{socket_name()}-ibsim"
         environment = {
             "LD_PRELOAD": str(umad2sim_library()),
             "SIM_HOST": self._FIRST_HOST,
@@ -328,7 +329,7 @@ def datagrams_per_second(
     float
         Requests answered per second.
     """
-    with Emulation(scenario, sockname=_sockname()) as emulation:
+    with Emulation(scenario, sockname=socket_name()) as emulation:
         tables = emulation.control("tables")["tables"]
         lids = {int(lid, 16) for lid in re.findall(r"^0x(\w+) \d+ : \(Channel", tables, re.M)}
         # Let the data plane fill its queues.
@@ -354,7 +355,7 @@ def _on_one_core() -> Iterator[None]:
 
 def _per_second(*, clock: Callable[[], float]) -> float:
     """Measure the simulated seconds per second of a clock, on one core, at time scale 1."""
-    with _on_one_core(), Emulation(bench_scenario("live"), sockname=_sockname()) as emulation:
+    with _on_one_core(), Emulation(bench_scenario("live"), sockname=socket_name()) as emulation:
         time.sleep(0.5)
         start, first = clock(), emulation.control("status")["simulated_s"]
         time.sleep(LIVE_SECONDS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import statistics
 import subprocess
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from silvan.bench.live import LiveBenchmark
+from silvan.bench.live import LiveBenchmark, socket_name
 from silvan.emulation import Emulation
 from silvan.errors import EmulationError
 from silvan.live_programs import attached, opensm
@@ -45,10 +44,6 @@ require-sm = false
 """
 
 
-def _sockname() -> str:
-    return f"silvan-bench-{os.getpid()}"
-
-
 def sweep_seconds(data: str, scenario: Scenario) -> float:
     """Let `silvan dcms` sweep an idle fabric.
 
@@ -71,7 +66,7 @@ def sweep_seconds(data: str, scenario: Scenario) -> float:
     """
     with (
         tempfile.TemporaryDirectory(prefix="silvan-") as folder,
-        Emulation(scenario, sockname=_sockname(), paused=True) as emulation,
+        Emulation(scenario, sockname=socket_name(), paused=True) as emulation,
     ):
         Path(folder, "dcms.toml").write_text(_CONFIG.format(data=data))
         words = [sys.executable, "-m", "silvan", "dcms", "dcms.toml", "--verbose", "--log", "json"]
@@ -122,7 +117,7 @@ def tool_seconds(tool: str, scenario: Scenario) -> float:
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="silvan-")))
-        emulation = stack.enter_context(Emulation(scenario, sockname=_sockname(), paused=True))
+        emulation = stack.enter_context(Emulation(scenario, sockname=socket_name(), paused=True))
         facts = scenario.describe()
         expected = 36 * facts["switches"]
         if tool == "ibqueryerrors":

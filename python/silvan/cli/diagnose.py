@@ -72,8 +72,8 @@ def diagnose(
     jobs: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.csv",
-            help="Jobs by host, in lines host,job: names the jobs behind a tree.",
+            metavar="FILE",
+            help="Jobs by host: lines host,job, or what squeue or scontrol show job has printed.",
             show_default=False,
         ),
     ] = None,

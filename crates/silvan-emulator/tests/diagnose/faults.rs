@@ -4,11 +4,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use silvan_core::{Lid, MonotonicTime, PortNumber, Span};
+use silvan_core::{Lid, MonotonicTime, PortNumber, Sl, Span};
 use silvan_dcms::client::Client;
 use silvan_dcms::transport::{Incoming, Outgoing, Transport, TransportError};
+use silvan_diagnose::health::{HealthItem, Severity};
 use silvan_diagnose::report::Report;
 use silvan_diagnose::survey::{LIMITS, Watch, survey};
+use silvan_mad::congestion::{
+    CaCongestionEntry, CaCongestionSetting, CongestionControl, ManagementAttribute,
+};
 use silvan_mad::performance::{PortCounters, PortCountersExtended};
 use silvan_mad::smp::{PhysicalState, PortInfo, Smp, SmpRoute};
 use silvan_mad::{Body, Mad, Method};
@@ -202,4 +206,61 @@ fn a_sweep_costs_what_the_guide_states() {
         assert_eq!(client.statistics().sent - before, 2 * ports + nodes);
     }
     assert!(world.borrow().in_flight.1 <= LIMITS.in_flight);
+}
+
+/// Oracle: the settings that were made.
+#[test]
+fn adapters_with_other_settings_of_congestion_control_are_named() {
+    let control = r#"
+[control]
+scheme = "ib-cc"
+[control.ib-cc]
+adapter = { ccti-timer = 150, ccti-increase = 1 }
+"#;
+    let health = |changes: &[(&str, u16, u8)]| {
+        let text = format!("{LINE}{control}");
+        let scenario = Scenario::from_toml(&text, "line.toml", &[]).unwrap();
+        let mut world = World::new(&scenario);
+        for &(host, ccti_timer, ccti_increase) in changes {
+            let entry = CaCongestionEntry {
+                ccti_timer,
+                ccti_increase,
+                ..CaCongestionEntry::default()
+            };
+            let setting = CaCongestionSetting {
+                control_map: 0xffff,
+                entries: [entry; Sl::COUNT],
+                ..CaCongestionSetting::default()
+            };
+            let body = Body::CongestionControl(CongestionControl {
+                cc_key: 0,
+                attribute: ManagementAttribute::from(setting).into(),
+            });
+            let lid = lid_of(&world, host);
+            world.send(lid, &Mad::request(Method::SET, body).emit());
+            world.take_answer().unwrap();
+        }
+        let mut client = Client::new(Live(Rc::new(RefCell::new(world))), LIMITS);
+        let survey = survey(&mut client, Span::from_ms(10)).unwrap();
+        let (report, _) = survey.diagnose(Span::from_ns(4), 1.0, || client.now());
+        let about = |item: &&HealthItem| item.what.contains("CCTI");
+        let items = report.health.iter().filter(about);
+        items
+            .map(|item| (item.severity, item.what.clone()))
+            .collect::<Vec<_>>()
+    };
+    let item = |severity, what: &str| (severity, what.to_owned());
+    let all = "reacts with CCTI_Timer 150 (153.6 us), CCTI_Increase 1 and CCTI_Min 0";
+    assert_eq!(
+        health(&[]),
+        [item(Severity::Info, &format!("a, b, c, d: {all}"))]
+    );
+    let changed = health(&[("a", 75, 1), ("b", 150, 0), ("c", 0, 1)]);
+    let wanted = [
+        "b: does not react to notifications (CCTI_Increase 0), and switches mark packets",
+        "c: does not recover after a notification (CCTI_Timer 0)",
+        "a: reacts with CCTI_Timer 75 (76.8 us), CCTI_Increase 1 and CCTI_Min 0",
+        &format!("d: {all}"),
+    ];
+    assert_eq!(changed, wanted.map(|what| item(Severity::Warning, what)));
 }
