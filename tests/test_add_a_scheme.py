@@ -48,7 +48,7 @@ ALLOWED = {
     # Published settings; any other scheme is compared with its defaults.
     "python/silvan/baselines.py": {
         *("ib-cc", "ecn", "pft", "dcqcn", "ib-cc-pft"),
-        *("timely", "hpcc", "swift", "nscc", "vl-mapping"),
+        *("timely", "hpcc", "swift", "nscc", "rccc", "vl-mapping"),
     },
     # A change of a setting at run time is one of these settings.
     "crates/silvan-cc/src/hooks/mod.rs": {"ib-cc"},

@@ -57,7 +57,8 @@ class Cost:
     flow_bytes : int
         State of a host for each flow that is held back, or with a window for each flow.
     messages : str
-        What travels: ``none``, ``notifications``, ``acknowledgements``, or those with ``sweeps``.
+        What travels: ``none``, ``notifications``, ``acknowledgements``, ``pulls``, or those with
+        ``sweeps``.
 
     What is not reported, of a scheme without published settings, is None.
     """
@@ -112,6 +113,9 @@ _SWIFT = Cost(0, 0, 20, "acknowledgements")
 # Kmin, Kmax, slope and queue length; window, packets in progress, shortest round trip, smoothed
 # delay, three sums with their times, and quick adapt's three with its time.
 _NSCC = Cost(14, 0, 53, "acknowledgements")
+# The time of the next pull and the spare time; what a flow may send, and at its receiver what it is
+# owed, what it was not asked for, what waits behind, and its place in the queue.
+_RCCC = Cost(0, 12, 16, "pulls")
 
 _TABLE_1: Mapping[str, TomlValue] = {
     "control.scheme": "ib-cc",
@@ -190,6 +194,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
         ),
         Baseline("dcqcn", "thresholds in proportion to the link", _dcqcn(gbps, mtu), _DCQCN),
         *_by_round_trip(scenario),
+        *_by_receiver(scenario),
         *_by_lanes(scenario),
     ]
     if scenario.has_python_scheme:
@@ -359,6 +364,30 @@ def _by_round_trip(scenario: Scenario) -> list[Baseline]:
             {"control.scheme": "nscc", "control.nscc.base-rtt": base_rtt, **acknowledged},
             _NSCC,
         ),
+    ]
+
+
+def _by_receiver(scenario: Scenario) -> list[Baseline]:
+    """Set up the schemes whose receivers give credit: no packet is acknowledged, each is pulled."""
+    acknowledged: dict[str, TomlValue] = {"control.feedback.carrier": "ack-per-packet"}
+    base_ns = math.ceil(base_rtt_s(scenario.override(acknowledged)) * 1e9)
+    orders = (
+        ("rccc", "flows in turn", "round-robin"),
+        ("rccc+shortest", "the shortest backlog first, as in Homa", "shortest-first"),
+    )
+    return [
+        Baseline(
+            name,
+            f"the base round trip is the fabric's, {which}",
+            {
+                "control.scheme": "rccc",
+                "control.rccc.base-rtt": f"{base_ns} ns",
+                "control.rccc.order": order,
+                "control.feedback.carrier": "cnp",
+            },
+            _RCCC,
+        )
+        for name, which, order in orders
     ]
 
 

@@ -453,7 +453,7 @@ def _latency(result: Result, hot: BoolArray) -> Numbers:
 
 
 def _messages(result: Result) -> float:
-    """Count notifications, acknowledgements and management datagrams per data packet."""
+    """Count notifications, acknowledgements, grants and management datagrams per data packet."""
     keys = result.scenario.to_dict()["control"]
     packets = sum(result.hosts["delivered_packets"].to_pylist())
     if not packets:
@@ -461,6 +461,8 @@ def _messages(result: Result) -> float:
     count = sum(result.hosts["becn_received"].to_pylist())
     if keys["feedback"]["carrier"] == "ack-per-packet":
         count = packets
+    if "grants_received" in result.hosts.column_names:
+        count += sum(result.hosts["grants_received"].to_pylist())
     if "dcms" in result.tables:
         # A sweep reads three counters of every port: two datagrams and their answers.
         interval_ps = result.scenario.control.dcms.interval.ps

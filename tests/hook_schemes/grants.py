@@ -22,7 +22,9 @@ def on_grant(state, now, source, destination, sl, granted):
     return True
 
 
-def on_receive(state, now, source, destination, sl, payload, marked, last, sent, grants):
+def on_receive(
+    state, now, source, destination, sl, payload, marked, last, sent, behind, takes, grants
+):
     seen, granted, turn = state[SEEN, destination], state[GRANTED], state[TURN]
     if seen[source]:
         granted[destination, 0] -= payload

@@ -24,6 +24,17 @@ pub struct Offer {
     pub class: u16,
     /// Whether this is the last packet of its message.
     pub last: bool,
+    /// Payload of its flow that waits behind this packet as it starts, in bytes: the rest of its message, and
+    /// further messages if they are known. What does not fit is cut off.
+    pub behind: u32,
+}
+
+impl Offer {
+    /// What of so many bytes fits into [`behind`](Self::behind).
+    #[inline]
+    pub fn cut_off(bytes: u64) -> u32 {
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
 }
 
 /// What became of a packet on its way.

@@ -169,7 +169,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let needs = Needs::of(&switch, &source);
         let mut engine = Self {
             stats: Statistics::new(plane.config.latency, hosts),
-            notifications: Notifications::new(plane.config.feedback, hosts),
+            notifications: Notifications::new(plane.config.feedback, hosts, needs.receive),
             held: match needs.select_vl {
                 true => vec![None; hosts],
                 false => Vec::new(),

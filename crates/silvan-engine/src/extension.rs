@@ -24,6 +24,8 @@ struct Extension {
     sent: u64,
     /// The part of its path that is still ahead of it, if the scheme has chosen it.
     path: Option<u32>,
+    /// Payload of its flow that waited behind it when it was sent.
+    behind: u32,
     /// Payload that its acknowledgement acknowledges.
     acknowledged: u32,
     hops: Vec<Hop>,
@@ -36,11 +38,13 @@ pub(crate) struct Extensions {
     free: Vec<u32>,
     /// The record of the packet that is being delivered.
     detached: Option<u32>,
+    /// Payload behind packets that are about to be delivered, by their slot among the events' packets.
+    behind: Vec<u32>,
 }
 
 impl Extensions {
     /// Extends a data packet.
-    fn attach(&mut self, packet: &mut Packet, path: Option<u32>) {
+    fn attach(&mut self, packet: &mut Packet, path: Option<u32>, behind: u32) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.records.push(Extension::default());
             (self.records.len() - 1) as u32
@@ -48,6 +52,7 @@ impl Extensions {
         let record = &mut self.records[number as usize];
         record.sent = packet.born;
         record.path = path;
+        record.behind = behind;
         record.hops.clear();
         packet.born = u64::from(number);
         packet.set(EXTENDED);
@@ -62,6 +67,26 @@ impl Extensions {
             self.detached = Some(number);
         }
         packet
+    }
+
+    /// Payload that waited behind the packet of the kept record.
+    pub fn behind_detached(&self) -> u32 {
+        self.detached
+            .map_or(0, |number| self.records[number as usize].behind)
+    }
+
+    /// Keeps what waited behind a packet until it is delivered.
+    pub fn keep_behind(&mut self, slot: u32, behind: u32) {
+        let slot = slot as usize;
+        if self.behind.len() <= slot {
+            self.behind.resize(slot + 1, 0);
+        }
+        self.behind[slot] = behind;
+    }
+
+    /// What was kept for a slot.
+    pub fn behind(&self, slot: u32) -> u32 {
+        self.behind[slot as usize]
     }
 
     /// Moves the kept record to an acknowledgement, which acknowledges as many bytes as its packet says.
@@ -120,7 +145,7 @@ impl Extensions {
     pub fn bytes(&self) -> usize {
         let hops = self.records.iter().map(|record| record.hops.capacity());
         self.records.capacity() * size_of::<Extension>()
-            + self.free.capacity() * 4
+            + (self.free.capacity() + self.behind.capacity()) * 4
             + hops.sum::<usize>() * size_of::<Hop>()
     }
 }
@@ -150,7 +175,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     /// Whether data packets carry more than every packet needs.
     #[inline(always)]
     pub(crate) fn extends_packets(&self) -> bool {
-        C::ACTIVE && (self.needs.ack || self.needs.select_path)
+        C::ACTIVE && (self.needs.ack || self.needs.receive || self.needs.select_path)
     }
 
     /// Extends a packet that its host is about to start.
@@ -171,7 +196,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         } else {
             None
         };
-        self.plane.extensions.attach(&mut packet, path);
+        self.plane
+            .extensions
+            .attach(&mut packet, path, offer.behind);
         packet
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use silvan_cc::hooks::{Arrival, Feedback, Flow, SourceControl, SwitchControl};
 use silvan_cc::notification::Coalescer;
-use silvan_core::HostId;
+use silvan_core::{HostId, Span};
 
 use crate::engine::Engine;
 use crate::events::{Event, phase};
@@ -39,13 +39,15 @@ pub(crate) struct Notifications {
     /// which its sink has not been charged for yet, in order; and how many there are in all.
     sink_charges: Vec<VecDeque<u64>>,
     sink_charges_open: usize,
+    /// Grants that arrived, per host; empty without a scheme whose receivers send them.
+    grants_received: Vec<u64>,
     /// With one ACK per message: payload and marks of each unfinished message, by destination,
     /// source and service level.
     messages: BTreeMap<(u32, u32, u8), (u64, bool)>,
 }
 
 impl Notifications {
-    pub fn new(params: FeedbackParams, hosts: usize) -> Self {
+    pub fn new(params: FeedbackParams, hosts: usize, grants: bool) -> Self {
         let in_band = matches!(params.path, BecnPath::InBand { .. });
         Self {
             params,
@@ -54,8 +56,14 @@ impl Notifications {
             charges: vec![VecDeque::new(); if in_band { 0 } else { hosts }],
             sink_charges: vec![VecDeque::new(); if in_band { 0 } else { hosts }],
             sink_charges_open: 0,
+            grants_received: vec![0; if grants { hosts } else { 0 }],
             messages: BTreeMap::new(),
         }
+    }
+
+    /// Grants that arrived at a host; `None` without a scheme whose receivers send them.
+    pub fn grants_received(&self, host: HostId) -> Option<u64> {
+        self.grants_received.get(host.index()).copied()
     }
 
     /// Whether a delivered data packet may need a notification.
@@ -206,12 +214,20 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     }
 
     /// Notifies the scheme of a data packet that `host` has received, and sends its grants.
-    pub(crate) fn receive(&mut self, now: u64, host: u32, packet: &Packet) {
+    /// `slot` is that of the packet's event.
+    pub(crate) fn receive(&mut self, now: u64, host: u32, slot: u32, packet: &Packet) {
+        let plane = &self.plane;
+        let link = &plane.outs[plane.hosts[host as usize].port as usize];
+        let payload = u32::from(packet.wire()) - plane.header;
+        let on_link = plane.serialisation(link, packet.wire());
+        let takes = on_link.max(plane.sink_time::<F>(host, payload));
         let arrival = Arrival {
-            payload: u32::from(packet.wire()) - self.plane.header,
+            payload,
             marked: packet.is(MARKED),
             last: packet.is(LAST),
             sent: time(packet.born),
+            behind: plane.extensions.behind(slot),
+            takes: Span::from_ps(takes),
         };
         let mut grants = std::mem::take(&mut self.grants);
         let flow = flow_of(packet);
@@ -310,6 +326,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let becn = packet.is(BECN);
         let (mut bytes, mut again) = (packet.born as u32, false);
         if C::ACTIVE && self.needs.receive && packet.is(GRANT) {
+            self.notifications.grants_received[flow.source.index()] += 1;
             return self.source.on_grant(time(now), flow, bytes);
         }
         if C::ACTIVE && self.needs.ack && packet.is(EXTENDED) {

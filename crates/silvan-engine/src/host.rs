@@ -382,6 +382,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
                 class: offer.class,
                 hops: 0,
                 marked: false,
+                behind: 0,
             },
             record,
         );
@@ -501,6 +502,11 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             class: packet.class(),
             hops: packet.hops(),
             marked: packet.is(MARKED),
+            behind: if extends {
+                plane.extensions.behind_detached()
+            } else {
+                0
+            },
         };
         if !F::LOOKAHEAD && plane.reordering.is_some() {
             self.arrive(delivery, packet);
@@ -524,6 +530,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let receives = C::ACTIVE && self.needs.receive;
         if !F::LOOKAHEAD && (receives || self.notifies(packet.is(LAST))) {
             let slot = self.plane.events.store_packet(packet);
+            if receives {
+                self.plane.extensions.keep_behind(slot, delivery.behind);
+            }
             self.plane
                 .events
                 .push(Event::new(done, phase::DELIVERED, to, slot));
@@ -540,7 +549,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     pub(crate) fn delivered(&mut self, now: u64, host: u32, slot: u32) {
         let packet = self.plane.events.remove_packet(slot);
         if C::ACTIVE && self.needs.receive && packet.source() != host {
-            self.receive(now, host, &packet);
+            self.receive(now, host, slot, &packet);
         }
         if !self.notifies(packet.is(LAST)) {
             return;
@@ -553,6 +562,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             sl: service_level(class),
             class: packet.class(),
             last: packet.is(LAST),
+            behind: 0,
         };
         let mut woken = std::mem::take(&mut self.woken);
         self.workload.on_delivered(

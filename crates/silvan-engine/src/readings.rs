@@ -113,6 +113,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             delivered_packets: record.delivered_packets,
             fecn_received: record.fecn_received,
             becn_received: record.becn_received,
+            grants_received: self.notifications.grants_received(host),
             reordered_packets: reordering.map_or(0, |order| order.reordered(host)),
             most_held_bytes: reordering.map_or(0, |order| order.most_held(host)),
         }

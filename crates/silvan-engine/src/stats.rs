@@ -30,6 +30,8 @@ pub(crate) struct Delivery {
     pub hops: u8,
     /// Whether it arrived with FECN.
     pub marked: bool,
+    /// Payload that waited behind it when it was sent, for schemes that want to know.
+    pub behind: u32,
 }
 
 /// Counts of one traffic class.

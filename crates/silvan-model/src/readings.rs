@@ -28,6 +28,8 @@ pub struct HostCounters {
     pub fecn_received: u64,
     /// Notifications received with BECN.
     pub becn_received: u64,
+    /// Grants received, of a scheme whose receivers send them.
+    pub grants_received: Option<u64>,
     /// Data packets that arrived after later ones of their flow; counted where paths differ from packet to packet.
     pub reordered_packets: u64,
     /// Most payload that waited for earlier packets of its flow at once, where a host delivers in order.

@@ -191,6 +191,10 @@ impl Measurement<'_> {
         table.push("delivered_packets", counted(|host| host.delivered_packets));
         table.push("fecn_received", counted(|host| host.fecn_received));
         table.push("becn_received", counted(|host| host.becn_received));
+        if counters.iter().all(|host| host.grants_received.is_some()) {
+            let grants = |host: &silvan_model::HostCounters| host.grants_received.unwrap_or(0);
+            table.push("grants_received", counted(grants));
+        }
         if self.scenario.forwarding().choice.reorders() {
             table.push("reordered_packets", counted(|host| host.reordered_packets));
             if self.scenario.file().host.in_order {

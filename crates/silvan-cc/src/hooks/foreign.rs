@@ -283,12 +283,16 @@ impl Argument for Arrival {
         Field::Number("marked"),
         Field::Number("last"),
         Field::Number("sent"),
+        Field::Number("behind"),
+        Field::Number("takes"),
     ];
     fn write(&self, words: &mut Words) {
         words.push(self.payload);
         words.push(self.marked);
         words.push(self.last);
         self.sent.write(words);
+        words.push(self.behind);
+        self.takes.write(words);
     }
 }
 

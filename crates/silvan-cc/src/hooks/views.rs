@@ -173,6 +173,11 @@ pub struct Arrival {
     pub last: bool,
     /// When it was sent.
     pub sent: Time,
+    /// Payload of its flow that waited behind it then, in bytes, as far as the traffic is known; 4 GiB and more
+    /// are 2³² - 1.
+    pub behind: u32,
+    /// How long the receiver takes for such a packet: on its link, or in its sink if that takes longer.
+    pub takes: Span,
 }
 
 /// A grant that a receiver sends: a packet of its own, which travels as notifications do.

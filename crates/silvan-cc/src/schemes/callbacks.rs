@@ -255,12 +255,12 @@ mod tests {
 
     /// Grants what has arrived to the next host, twice.
     unsafe extern "C" fn receive(_: State, arguments: *mut i64) -> i64 {
-        let [now, source, _, sl, payload, _, _, _, rows] = words(arguments);
+        let [now, source, _, sl, payload, _, _, _, _, _, rows] = words(arguments);
         assert_eq!(rows, crate::hooks::foreign::OUTPUT_ROWS as i64);
         for row in [0, 2] {
             for (column, value) in [source + 1, sl, payload, now + 5].into_iter().enumerate() {
                 // SAFETY: there are so many rows of four numbers.
-                unsafe { *arguments.add(9 + 4 * row + column) = value };
+                unsafe { *arguments.add(11 + 4 * row + column) = value };
             }
         }
         !0
@@ -362,6 +362,8 @@ mod tests {
             marked: false,
             last: true,
             sent: Time::ZERO,
+            behind: 0,
+            takes: Span::from_ns(1),
         };
         let mut grants = Grants::default();
         calls.on_receive(now, FLOW, arrival, &mut grants);

@@ -93,6 +93,7 @@ register! {
         hpcc::Hpcc = "hpcc", "HPCC: windows by the load that each switch writes into packets (Li et al. 2019).";
         swift::Swift = "swift", "Swift: windows by the delay of the round trip (Kumar et al. 2020).";
         nscc::Nscc = "nscc", "NSCC of Ultra Ethernet: windows by marks and delay (UE Specification 1.0).";
+        rccc::Rccc = "rccc", "RCCC of Ultra Ethernet: the receiver gives credit at the rate of its link (UE Specification 1.0).";
         vl_mapping::VlMapping = "vl-mapping", "A virtual lane by destination, without control (vFtree, DBBM, VOQnet).";
         half::Half = "half", "The worked example of the guide: a mark halves a flow's rate.";
         python::Python = "python", "Functions of a Python file.";

@@ -147,6 +147,7 @@ impl Workload for Script {
             record.injected.push(now);
             *first = (place + 1) % flows.len();
             return Poll::Send(Offer {
+                behind: 0,
                 dst: destination,
                 bytes,
                 sl,

@@ -17,6 +17,8 @@ struct Pair {
     /// Earliest instant at which congestion control lets it send, as it last said.
     release: Time,
     class: u16,
+    /// Bytes to send of all its messages.
+    left: u64,
 }
 
 /// Packets from one host to another on one service level: they arrive in order.
@@ -70,6 +72,7 @@ fn emit(messages: &mut Messages, flows: &mut [Flow], pair: &mut Pair, bytes: u32
     let slot = pair.head;
     let message = messages.at_mut(slot);
     message.left -= u64::from(bytes);
+    pair.left -= u64::from(bytes);
     flow.sent += 1;
     let last = message.left == 0;
     let offer = Offer {
@@ -78,6 +81,7 @@ fn emit(messages: &mut Messages, flows: &mut [Flow], pair: &mut Pair, bytes: u32
         sl: flow.sl,
         class: pair.class,
         last,
+        behind: Offer::cut_off(pair.left),
     };
     if last {
         flow.whole.push_back((flow.sent, slot));
@@ -130,7 +134,9 @@ impl Queues {
                 flow,
                 release: Time::ZERO,
                 class: way.class,
+                left: 0,
             });
+        pair.left += messages.at(slot).left;
         if pair.tail == NONE {
             pair.head = slot;
         } else {

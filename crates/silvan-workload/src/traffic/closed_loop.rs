@@ -116,6 +116,7 @@ impl ClosedLoop {
             sl: self.plan.sl,
             class: self.plan.class,
             last: self.left == 0,
+            behind: self.left,
         }
     }
 

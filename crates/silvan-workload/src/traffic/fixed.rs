@@ -101,6 +101,11 @@ impl Fixed {
             sl: self.plan.sl,
             class: self.plan.class,
             last: self.left == 0,
+            behind: match self.pace {
+                // The next messages have not arrived.
+                Some(_) => self.left,
+                None => Offer::cut_off(self.remaining.saturating_add(u64::from(self.left))),
+            },
         }
     }
 

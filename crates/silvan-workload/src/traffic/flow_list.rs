@@ -168,6 +168,7 @@ impl FlowList {
             sl: self.plan.sl,
             class: self.plan.class,
             last: left == 0,
+            behind: Offer::cut_off(left),
         }
     }
 

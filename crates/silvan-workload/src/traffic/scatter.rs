@@ -120,6 +120,7 @@ impl Scatter {
                 Kind::Hot => self.classes.hot,
             },
             last: current.left == 0,
+            behind: current.left,
         }
     }
 

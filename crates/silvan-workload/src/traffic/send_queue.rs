@@ -67,6 +67,7 @@ impl SendQueue {
         let offer = Offer {
             bytes,
             last,
+            behind: Offer::cut_off(*left),
             ..*first
         };
         if last {

@@ -78,6 +78,7 @@ impl Workload for Flows {
             state.ready = now + state.flow.gap;
             *first = (location + 1) % flows.len();
             return Poll::Send(Offer {
+                behind: 0,
                 dst: state.flow.destination,
                 bytes,
                 sl: state.flow.sl,

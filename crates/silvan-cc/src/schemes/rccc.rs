@@ -1,0 +1,457 @@
+//! RCCC, the receiver's congestion control of Ultra Ethernet ("receiver-credit congestion control", UE Specification
+//! 1.0, section 3.6), as the consortium's reference simulator has it, over links that lose nothing.
+//!
+//! A flow may send while it has credit. Each packet says how much waits behind it, and the receiver gives the credit
+//! back in pulls of a packet, at a little less than the rate at which it takes packets: what arrives then finds no queue.
+//!
+//! ```text
+//! credit at the sender + packets and pulls on their way + what the receiver has to give back = the window
+//! ```
+//!
+//! Which flow is pulled next:
+//!
+//! 1. One that has not a packet's worth of credit left, whatever waits there, so that it can say so.
+//! 2. Those whose backlog is above their credit, in turn, or the one with the least behind it first, which is Homa's
+//!    order (Montazeri et al. 2018, section 3.4).
+//! 3. When there are none, those at rest, up to the window: they may start without a pull.
+//!
+//! The reference drops what a burst of many first windows overfills, and pulls it again. Here nothing is dropped, so
+//! the burst has to be let in: what arrives without having been asked for takes its time from the pulls, unless there
+//! was time for it a base round trip before. The receiver has no clock of its own: at each arrival it decides on the
+//! pulls of the next base round trip.
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use silvan_core::{Bytes, HostId, Span, Time};
+
+use super::flows::{Senders, check_bytes, check_part, check_span, ps};
+use crate::flow_table::FlowTable;
+use crate::hooks::{Arrival, Flow, FlowLimit, Grant, Grants, NoControl, Settings, SourceControl};
+use crate::schemes::{DataPlane, Scheme, SchemeError, Setup, quantity};
+
+/// Which of the flows with a backlog is pulled next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Each in turn, as in RCCC.
+    #[default]
+    RoundRobin,
+    /// The one with the least behind it, as in Homa.
+    ShortestFirst,
+}
+
+/// RCCC; the defaults are the reference's, for its base round trip.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Rccc {
+    /// The longest round trip of the fabric without queues.
+    #[schemars(with = "quantity::SpanText")]
+    pub base_rtt: Span,
+    /// Payload that a flow at rest may send without a pull, and the most that is on its way; by default what a link
+    /// carries in `base-rtt`. At least a packet.
+    #[schemars(with = "Option<quantity::BytesText>")]
+    pub window: Option<Bytes>,
+    /// Rate of the pulls, as a part of what the receiver takes: its link, or its sink if that is slower.
+    pub pull_rate: f64,
+    /// Which of the flows with a backlog is pulled next.
+    pub order: Order,
+}
+
+impl Default for Rccc {
+    fn default() -> Self {
+        Self {
+            base_rtt: Span::from_us(12),
+            window: None,
+            pull_rate: 0.99,
+            order: Order::RoundRobin,
+        }
+    }
+}
+
+impl Scheme for Rccc {
+    type Switch = NoControl;
+    type Source = Credits;
+
+    fn fill_in(&mut self, data_plane: &DataPlane) {
+        let bits = data_plane.link_rate.bits_per_sec() as f64;
+        let bytes = (self.base_rtt.as_secs_f64() * bits / 8.0).round() as u64;
+        let least = data_plane.mtu.as_u64();
+        self.window
+            .get_or_insert(Bytes::from_bytes(bytes.max(least)));
+    }
+
+    fn check(&self) -> Result<(), SchemeError> {
+        check_span("base-rtt", self.base_rtt, "12 us")?;
+        if let Some(window) = self.window {
+            check_bytes("window", window, "150 kB")?;
+        }
+        check_part("pull-rate", self.pull_rate, "0.99")
+    }
+
+    fn build(&self, setup: &Setup<'_>) -> Result<(NoControl, Credits), SchemeError> {
+        let mut filled_in = self.clone();
+        filled_in.fill_in(&DataPlane {
+            mtu: Bytes::from_bytes(u64::from(setup.mtu)),
+            header: Bytes::ZERO,
+            switch_buffer: Bytes::ZERO,
+            link_rate: setup.link_rate,
+        });
+        let window = filled_in.window.map_or(0, Bytes::as_u64);
+        let rules = Rules {
+            horizon: self.base_rtt,
+            window: i64::try_from(window)
+                .unwrap_or(i64::MAX)
+                .max(i64::from(setup.mtu)),
+            mtu: i64::from(setup.mtu),
+            pull_rate: self.pull_rate,
+            order: self.order,
+        };
+        let credits = Credits {
+            rules,
+            senders: Senders::new(setup.hosts),
+            receivers: vec![Receiver::new(&rules); setup.hosts],
+        };
+        Ok((NoControl, credits))
+    }
+}
+
+/// What is the same for all hosts. Amounts are bytes of payload.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    /// How far ahead pulls are decided on.
+    horizon: Span,
+    window: i64,
+    mtu: i64,
+    pull_rate: f64,
+    order: Order,
+}
+
+/// A flow at its sender.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sender {
+    /// What it may send; below zero by less than a packet.
+    credit: i64,
+    /// The last pull, and the rate that came of the last two, in bytes in a picosecond.
+    pulled: Time,
+    rate: f64,
+}
+
+/// A flow at its receiver.
+#[derive(Clone, Copy, Debug, Default)]
+struct Remote {
+    /// What has arrived and has not been pulled again.
+    owed: i64,
+    /// What it may send, or has sent, that has no time on the receiver's schedule.
+    unasked: i64,
+    /// What waited behind the packet that was sent last, and when that was.
+    behind: i64,
+    reported: Time,
+    /// Whether it waits in one of the queues.
+    queued: bool,
+    resting: bool,
+}
+
+impl Remote {
+    /// Its credit, wherever that is.
+    fn outstanding(&self, rules: &Rules) -> i64 {
+        rules.window - self.owed
+    }
+
+    /// Whether more waits at the sender than it has credit for. Nothing is known of the next message, but that it
+    /// needs a packet.
+    fn has_backlog(&self, rules: &Rules) -> bool {
+        self.behind.max(rules.mtu) > self.outstanding(rules)
+    }
+}
+
+/// A host that receives.
+#[derive(Clone, Debug, Default)]
+struct Receiver {
+    flows: FlowTable<Remote>,
+    /// Flows with a backlog, and flows at rest that are owed something.
+    active: VecDeque<u32>,
+    resting: VecDeque<u32>,
+    /// The end of the schedule: when the next pull may be sent.
+    next: Time,
+    /// Time at the end of the schedule up to now in which nothing was pulled, at most a base round trip: what has not
+    /// been asked for comes in the place of what might have been.
+    spare: Span,
+    /// Time that it takes for a byte of payload, in ps, by the fullest packet that has arrived.
+    byte_time: f64,
+}
+
+/// Key of a flow among those to its receiver.
+fn key_of(flow: Flow) -> u32 {
+    (flow.source.index() as u32) << 4 | u32::from(flow.sl.as_u8())
+}
+
+impl Receiver {
+    fn new(rules: &Rules) -> Self {
+        Self {
+            spare: rules.horizon,
+            ..Self::default()
+        }
+    }
+
+    /// Time that so many bytes have on the schedule.
+    fn takes(&self, rules: &Rules, bytes: i64) -> Span {
+        let takes = bytes as f64 * self.byte_time / rules.pull_rate;
+        Span::from_ps(takes.round() as u64)
+    }
+
+    /// Ends the schedule now at the earliest.
+    fn catch_up(&mut self, rules: &Rules, now: Time) {
+        if self.next < now {
+            let spare = self
+                .spare
+                .as_ps()
+                .saturating_add(now.since(self.next).as_ps());
+            self.spare = Span::from_ps(spare).min(rules.horizon);
+            self.next = now;
+        }
+    }
+
+    /// Makes up for bytes that have arrived without having been asked for.
+    fn make_up(&mut self, rules: &Rules, now: Time, bytes: i64) {
+        self.catch_up(rules, now);
+        let takes = self.takes(rules, bytes).as_ps();
+        let spare = self.spare.as_ps().min(takes);
+        self.spare = Span::from_ps(self.spare.as_ps() - spare);
+        self.next = self.next.saturating_add(Span::from_ps(takes - spare));
+    }
+
+    /// Pulls a packet of a flow that needs it as soon as there is time, of one at rest at once.
+    fn pull(&mut self, rules: &Rules, now: Time, key: u32, asked: bool, grants: &mut Grants) {
+        let Some(flow) = self.flows.get_mut(key) else {
+            return;
+        };
+        let bytes = flow.owed.clamp(0, rules.mtu);
+        flow.owed -= bytes;
+        if !asked {
+            flow.unasked += bytes;
+        }
+        let Ok(sl) = ((key & 0xf) as u8).try_into() else {
+            return;
+        };
+        let at = match asked {
+            true => {
+                self.catch_up(rules, now);
+                let at = self.next;
+                self.next = at.saturating_add(self.takes(rules, bytes));
+                at
+            }
+            false => now,
+        };
+        grants.send(Grant {
+            source: HostId::new((key >> 4) as usize),
+            sl,
+            bytes: bytes as u32,
+            at,
+        });
+    }
+
+    /// Puts a flow into the queue that it belongs to.
+    fn queue(&mut self, rules: &Rules, key: u32) {
+        let Some(flow) = self.flows.get_mut(key) else {
+            return;
+        };
+        if flow.has_backlog(rules) {
+            if !flow.queued {
+                flow.queued = true;
+                self.active.push_back(key);
+            }
+        } else if flow.owed > 0 && !flow.resting {
+            flow.resting = true;
+            self.resting.push_back(key);
+        }
+    }
+
+    /// The flow with a backlog that is pulled next. It stays in the queue.
+    fn next_active(&mut self, rules: &Rules, now: Time) -> Option<u32> {
+        // Those without a backlog leave the queue.
+        while let Some(place) = self.place_of(|flow| !flow.has_backlog(rules)) {
+            let key = self.active.remove(place)?;
+            self.flows.get_mut(key)?.queued = false;
+            self.queue(rules, key);
+        }
+        let key = match rules.order {
+            Order::RoundRobin => {
+                let place = self.place_of(|flow| flow.owed > 0)?;
+                self.active.rotate_left(place + 1);
+                *self.active.back()?
+            }
+            Order::ShortestFirst => {
+                let flows = self
+                    .active
+                    .iter()
+                    .filter_map(|&key| Some((key, self.flows.get(key)?)));
+                let flows = flows.map(|(key, flow)| (flow.behind, key, flow.owed));
+                let (shortest, _, _) = flows.clone().min_by_key(|&(behind, ..)| behind)?;
+                let owed = flows.filter(|&(.., owed)| owed > 0);
+                let (behind, key, _) = owed.min_by_key(|&(behind, ..)| behind)?;
+                // A longer one gets what the shortest leaves, and must not be ahead of its next packet.
+                let packet = self.takes(rules, rules.mtu);
+                if behind > shortest && self.next > now.saturating_add(packet) {
+                    return None;
+                }
+                key
+            }
+        };
+        Some(key)
+    }
+
+    /// The place in the queue of the first flow with a backlog like this.
+    fn place_of(&self, is_like: impl Fn(&Remote) -> bool) -> Option<usize> {
+        self.active
+            .iter()
+            .position(|&key| self.flows.get(key).is_some_and(&is_like))
+    }
+
+    /// Removes the next flow at rest that is owed something from its queue.
+    fn take_resting(&mut self) -> Option<u32> {
+        loop {
+            let key = self.resting.pop_front()?;
+            let flow = self.flows.get_mut(key)?;
+            flow.resting = false;
+            if flow.owed > 0 && !flow.queued {
+                return Some(key);
+            }
+        }
+    }
+
+    /// Notes a packet that has arrived. Returns the flow, and how much of the packet has no time on the schedule.
+    fn note(&mut self, rules: &Rules, key: u32, arrival: Arrival) -> (Remote, i64) {
+        let byte_time = ps(arrival.takes) / f64::from(arrival.payload.max(1));
+        if self.byte_time == 0.0 || byte_time < self.byte_time {
+            self.byte_time = byte_time;
+        }
+        if self.flows.get(key).is_none() {
+            let first = Remote {
+                unasked: rules.window,
+                ..Remote::default()
+            };
+            self.flows.insert(key, first, |_, _| true);
+        }
+        let Some(flow) = self.flows.get_mut(key) else {
+            unreachable!("it has just been added")
+        };
+        let payload = i64::from(arrival.payload);
+        flow.owed += payload;
+        let unasked = payload.min(flow.unasked);
+        flow.unasked -= unasked;
+        // Where packets take several ways, an older one may arrive later.
+        if arrival.sent >= flow.reported {
+            flow.reported = arrival.sent;
+            flow.behind = i64::from(arrival.behind);
+        }
+        (*flow, unasked)
+    }
+
+    /// A packet has arrived.
+    fn arrive(
+        &mut self,
+        rules: &Rules,
+        now: Time,
+        key: u32,
+        arrival: Arrival,
+        grants: &mut Grants,
+    ) {
+        let (flow, unasked) = self.note(rules, key, arrival);
+        self.make_up(rules, now, unasked);
+        if flow.outstanding(rules) < rules.mtu {
+            self.pull(rules, now, key, true, grants);
+        }
+        self.queue(rules, key);
+        let until = now.saturating_add(rules.horizon);
+        while self.next <= until {
+            let Some(key) = self.next_active(rules, now) else {
+                break;
+            };
+            self.pull(rules, now, key, true, grants);
+        }
+        // One for one that has arrived, so that not all start at once.
+        if self.active.is_empty() && self.next <= until {
+            if let Some(key) = self.take_resting() {
+                self.pull(rules, now, key, false, grants);
+                self.queue(rules, key);
+            }
+        }
+    }
+}
+
+/// The hosts.
+#[derive(Clone, Debug)]
+pub struct Credits {
+    rules: Rules,
+    senders: Senders<Sender>,
+    receivers: Vec<Receiver>,
+}
+
+impl Credits {
+    /// What a flow that has sent something may send without another pull, in bytes of payload.
+    pub fn credit(&self, flow: Flow) -> Option<i64> {
+        self.senders.get(flow).map(|state| state.credit)
+    }
+
+    /// What the destination of a flow has to give back, in bytes of payload.
+    pub fn owed(&self, flow: Flow) -> Option<i64> {
+        let receiver = &self.receivers[flow.destination.index()];
+        receiver.flows.get(key_of(flow)).map(|state| state.owed)
+    }
+}
+
+impl SourceControl for Credits {
+    fn needs_receive(&self) -> bool {
+        true
+    }
+
+    fn flow_limits(&self, _: Time, host: HostId) -> Vec<FlowLimit> {
+        self.senders.limits(host.index(), |link, state| {
+            if state.credit > 0 { link } else { state.rate }
+        })
+    }
+
+    #[inline]
+    fn release(&mut self, now: Time, flow: Flow) -> Time {
+        match self.senders.get(flow) {
+            Some(state) if state.credit <= 0 => Time::MAX,
+            _ => now,
+        }
+    }
+
+    fn on_send(&mut self, now: Time, flow: Flow, wire_time: Span, payload: u32) {
+        let window = self.rules.window;
+        let (_, state) = self
+            .senders
+            .sending(flow, wire_time, payload, |_, _| Sender {
+                credit: window,
+                pulled: now,
+                rate: 0.0,
+            });
+        state.credit -= i64::from(payload);
+    }
+
+    fn on_grant(&mut self, now: Time, flow: Flow, bytes: u32) -> bool {
+        let Some(state) = self.senders.get_mut(flow) else {
+            return false;
+        };
+        state.rate = f64::from(bytes) / ps(now.since(state.pulled)).max(1.0);
+        state.pulled = now;
+        let was_open = state.credit > 0;
+        state.credit += i64::from(bytes);
+        state.credit > 0 && !was_open
+    }
+
+    fn on_receive(&mut self, now: Time, flow: Flow, arrival: Arrival, grants: &mut Grants) {
+        let receiver = &mut self.receivers[flow.destination.index()];
+        receiver.arrive(&self.rules, now, key_of(flow), arrival, grants);
+    }
+}
+
+impl Settings for Credits {}
+
+#[cfg(test)]
+#[path = "rccc/tests.rs"]
+mod tests;

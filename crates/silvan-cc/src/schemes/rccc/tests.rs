@@ -1,0 +1,312 @@
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use proptest::prelude::*;
+use silvan_core::Sl;
+
+use super::super::flows::tests::{PACKET, are_refused, at, flow, setup};
+use super::*;
+
+/// 1,000 bytes a packet, and windows of so many.
+fn credits(window: u64, order: Order) -> Credits {
+    let rccc = Rccc {
+        window: Some(Bytes::from_bytes(window * 1_000)),
+        order,
+        ..Rccc::default()
+    };
+    let hosts = Setup {
+        hosts: 9,
+        ..setup()
+    };
+    rccc.build(&hosts).unwrap().1
+}
+
+fn from(source: usize) -> Flow {
+    Flow {
+        source: HostId::new(source),
+        destination: HostId::new(0),
+        sl: Sl::ZERO,
+    }
+}
+
+fn packet(sent: Time, behind: u32) -> Arrival {
+    Arrival {
+        payload: 1_000,
+        marked: false,
+        last: behind == 0,
+        sent,
+        behind,
+        takes: PACKET,
+    }
+}
+
+/// The pulls after an arrival.
+fn received(credits: &mut Credits, now: Time, flow: Flow, arrival: Arrival) -> Vec<Grant> {
+    let mut grants = Grants::default();
+    credits.on_receive(now, flow, arrival, &mut grants);
+    grants.drain().collect()
+}
+
+#[test]
+fn a_flow_sends_its_window_and_waits_for_pulls() {
+    let mut credits = credits(3, Order::RoundRobin);
+    for _ in 0..3 {
+        assert_eq!(credits.release(at(1), flow()), at(1));
+        credits.on_send(at(1), flow(), PACKET, 1_000);
+    }
+    assert_eq!(credits.release(at(1), flow()), Time::MAX);
+    assert!(credits.on_grant(at(2), flow(), 1_000));
+    assert!(!credits.on_grant(at(2), flow(), 1_000));
+    assert_eq!(credits.credit(flow()), Some(2_000));
+}
+
+#[test]
+fn pulls_leave_at_their_part_of_the_links_rate() {
+    let mut credits = credits(1, Order::RoundRobin);
+    // All arrive at once and have used their window, so each is pulled, whatever the horizon. Nothing was pulled before,
+    // so that there is time for what has not been asked for.
+    let pulls: Vec<_> = (1..9)
+        .flat_map(|host| received(&mut credits, at(5), from(host), packet(at(4), 9_000)))
+        .collect();
+    let gap = (80_000.0_f64 / 0.99).round() as u64;
+    let expected: Vec<_> = (0..8)
+        .map(|place| (place + 1, at(5) + Span::from_ps(place as u64 * gap)))
+        .collect();
+    let found: Vec<_> = pulls
+        .iter()
+        .map(|pull| (pull.source.index(), pull.at))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+/// Four windows of eight packets arrive, as fast as the link brings them: no time is left for pulls, but for those that
+/// fit into the base round trip ahead, before the windows are in.
+#[test]
+fn a_burst_of_windows_is_let_in_before_more_is_pulled() {
+    let mut credits = credits(8, Order::RoundRobin);
+    credits.rules.horizon = Span::from_ns(161);
+    credits.receivers[0].spare = Span::ZERO;
+    credits.receivers[0].next = at(1);
+    let mut now = at(1);
+    let mut pulled = Vec::new();
+    for number in 1..=8 {
+        for host in 1..=4 {
+            let arrival = packet(at(0), 50_000);
+            let pulls = received(&mut credits, now, from(host), arrival);
+            pulled.extend(pulls.iter().map(|_| number));
+            now += PACKET;
+        }
+    }
+    // The base round trip ahead has room for one besides the packet that has just arrived. Of the others, each that
+    // comes to its end is pulled.
+    assert_eq!(pulled, [1, 8, 8, 8]);
+}
+
+#[test]
+fn a_flow_at_rest_gets_its_window_back() {
+    let mut credits = credits(8, Order::RoundRobin);
+    for number in 0..8 {
+        let behind = (7 - number) * 1_000;
+        received(&mut credits, at(1), flow(), packet(at(0), behind));
+    }
+    assert_eq!(credits.owed(flow()), Some(0));
+}
+
+/// Three flows that have the same credit, and 5, 2 and 9 packets more behind it.
+#[test]
+fn the_shortest_backlog_is_pulled_first() {
+    for (order, expected) in [
+        (Order::RoundRobin, [1, 2, 3, 1, 2, 3]),
+        (Order::ShortestFirst, [2, 2, 1, 1, 1, 1]),
+    ] {
+        let mut credits = credits(50, order);
+        for (host, behind) in [(1, 50_000), (2, 47_000), (3, 54_000)] {
+            for _ in 0..5 {
+                // No pull before all have reported.
+                credits.receivers[0].next = at(100);
+                credits.receivers[0].spare = Span::ZERO;
+                let arrival = packet(at(0), behind);
+                assert_eq!(received(&mut credits, at(1), from(host), arrival), []);
+            }
+        }
+        // Time for the last packet and for six pulls: six gaps.
+        credits.receivers[0].next = at(100);
+        credits.receivers[0].spare = Span::ZERO;
+        let until = at(100) + Span::from_ns(6 * 81);
+        let now = until.saturating_sub(credits.rules.horizon);
+        let pulls = received(&mut credits, now, from(4), packet(at(0), 0));
+        let sources: Vec<_> = pulls.iter().map(|pull| pull.source.index()).collect();
+        assert_eq!(sources, expected, "{order:?}");
+    }
+}
+
+#[test]
+fn impossible_parameters_are_refused() {
+    let base = Rccc::default;
+    are_refused([
+        (
+            Rccc {
+                base_rtt: Span::ZERO,
+                ..base()
+            },
+            "base-rtt",
+        ),
+        (
+            Rccc {
+                window: Some(Bytes::ZERO),
+                ..base()
+            },
+            "window",
+        ),
+        (
+            Rccc {
+                pull_rate: 1.5,
+                ..base()
+            },
+            "pull-rate",
+        ),
+        (
+            Rccc {
+                pull_rate: f64::NAN,
+                ..base()
+            },
+            "pull-rate",
+        ),
+    ]);
+}
+
+/// A fabric in which packets and pulls of a flow keep their order, and take as long as they are told.
+struct Fabric {
+    credits: Credits,
+    now: Time,
+    /// Messages not sent yet, in bytes, by sender.
+    waiting: [u32; 9],
+    packets: Vec<(Time, Flow, Arrival)>,
+    pulls: Vec<(Time, Grant)>,
+    delivered: u64,
+}
+
+impl Fabric {
+    fn delayed(&self, delay: u64, after: Option<Time>) -> Time {
+        let at = self.now + Span::from_ns(delay);
+        after.map_or(at, |after| at.max(after))
+    }
+
+    fn send(&mut self, host: usize, delay: u64) {
+        let flow = from(host);
+        while self.waiting[host] > 0 && self.credits.release(self.now, flow) <= self.now {
+            let payload = self.waiting[host].min(1_000);
+            self.waiting[host] -= payload;
+            self.credits.on_send(self.now, flow, PACKET, payload);
+            let before = self.packets.iter().filter(|(_, other, _)| *other == flow);
+            let arrives = self.delayed(delay, before.map(|(at, ..)| *at).max());
+            let arrival = Arrival {
+                payload,
+                ..packet(self.now, self.waiting[host])
+            };
+            self.packets.push((arrives, flow, arrival));
+        }
+    }
+
+    /// Credit, what is on its way, and what is owed are the window of each flow.
+    fn windows_are_whole(&self, window: i64) {
+        for host in 1..9 {
+            let Some(credit) = self.credits.credit(from(host)) else {
+                continue;
+            };
+            let owed = self.credits.owed(from(host)).unwrap_or(0);
+            let packets = self
+                .packets
+                .iter()
+                .filter(|(_, flow, _)| *flow == from(host));
+            let pulls = self
+                .pulls
+                .iter()
+                .filter(|(_, pull)| pull.source.index() == host);
+            let on_the_way = packets
+                .map(|(.., arrival)| i64::from(arrival.payload))
+                .sum::<i64>()
+                + pulls.map(|(_, pull)| i64::from(pull.bytes)).sum::<i64>();
+            assert_eq!(credit + on_the_way + owed, window, "host {host}");
+            assert!(owed >= 0 && credit > -1_000);
+        }
+    }
+
+    /// The next thing that happens. Returns whether there was one.
+    fn step(&mut self, delay: u64) -> bool {
+        let packet = self
+            .packets
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, (at, ..))| *at);
+        let pull = self.pulls.iter().enumerate().min_by_key(|(_, (at, _))| *at);
+        let (packet, pull) = (
+            packet.map(|(place, (at, ..))| (*at, place)),
+            pull.map(|(place, (at, _))| (*at, place)),
+        );
+        match (packet, pull) {
+            (None, None) => return false,
+            (Some((at, place)), pull) if pull.is_none_or(|(other, _)| at <= other) => {
+                let (_, flow, arrival) = self.packets.remove(place);
+                self.now = self.now.max(at);
+                self.delivered += u64::from(arrival.payload);
+                for pull in received(&mut self.credits, self.now, flow, arrival) {
+                    assert!(pull.at >= self.now);
+                    let before = self
+                        .pulls
+                        .iter()
+                        .filter(|(_, other)| other.source == pull.source);
+                    let arrives = before.map(|(at, _)| *at).max();
+                    let arrives =
+                        (pull.at + Span::from_ns(delay)).max(arrives.unwrap_or(Time::ZERO));
+                    self.pulls.push((arrives, pull));
+                }
+            }
+            (_, Some((at, place))) => {
+                let (_, pull) = self.pulls.remove(place);
+                self.now = self.now.max(at);
+                let flow = from(pull.source.index());
+                self.credits.on_grant(self.now, flow, pull.bytes);
+                self.send(pull.source.index(), delay);
+            }
+            _ => unreachable!("one of the two is there"),
+        }
+        true
+    }
+}
+
+proptest! {
+    /// Whatever is sent and however long it takes: windows stay whole, and every byte arrives.
+    #[test]
+    fn no_credit_is_lost_and_no_flow_starves(
+        window in 1_u64..20,
+        shortest in any::<bool>(),
+        messages in prop::collection::vec((1_usize..9, 1_u32..30_000), 1..30),
+        delays in prop::collection::vec(1_u64..20_000, 1..20),
+    ) {
+        let order = if shortest { Order::ShortestFirst } else { Order::RoundRobin };
+        let mut fabric = Fabric {
+            credits: credits(window, order),
+            now: Time::ZERO,
+            waiting: [0; 9],
+            packets: Vec::new(),
+            pulls: Vec::new(),
+            delivered: 0,
+        };
+        let mut delays = delays.iter().copied().cycle();
+        let mut next_delay = || delays.next().unwrap_or(1);
+        let mut total = 0;
+        for (host, bytes) in messages {
+            fabric.waiting[host] += bytes;
+            total += u64::from(bytes);
+            fabric.send(host, next_delay());
+            for _ in 0..3 {
+                fabric.step(next_delay());
+                fabric.windows_are_whole(window as i64 * 1_000);
+            }
+        }
+        while fabric.step(next_delay()) {
+            fabric.windows_are_whole(window as i64 * 1_000);
+        }
+        prop_assert_eq!(fabric.delivered, total);
+    }
+}
