@@ -117,7 +117,7 @@ lock: ## Pin the Python dependencies
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/test.txt requirements/test.in
 	$(VENV)/lock/bin/pip-compile $(LOCK) --output-file requirements/site.txt requirements/site.in
 
-LOCK := --quiet --generate-hashes --strip-extras --no-header --no-emit-index-url \
+LOCK := --quiet --generate-hashes --no-strip-extras --no-header --no-emit-index-url \
 	--no-emit-trusted-host --no-emit-find-links --allow-unsafe --resolver backtracking
 
 # The extension is built in place, so that edited Python code needs no new install; cargo knows what
