@@ -12,9 +12,9 @@ use crate::events::{Event, Head, NextEvent, phase};
 use crate::feedback::Notifications;
 use crate::needs::Needs;
 use crate::partition::Whole;
+use crate::plane::LATEST;
 use crate::plane::Plane;
 use crate::prefetching::WorkingSet;
-use crate::records::LATEST;
 use crate::stats::Statistics;
 use crate::tracer::Tracer;
 use crate::variant::{CompiledFabric, EngineVariant, General, Lookahead, Specialised, Traced};
@@ -232,7 +232,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         self.plane.redirect_heads();
         self.stats.set_boundary(end_ps, &mut self.plane.hosts);
         while self.now < end_ps {
-            let until = end_ps.min(self.deadlock_checks.next);
+            let collected = self.plane.collect_credits(self.now);
+            let until = end_ps.min(self.deadlock_checks.next).min(collected);
             if F::LOOKAHEAD {
                 self.run_windows(until);
             } else {

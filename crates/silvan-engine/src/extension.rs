@@ -44,13 +44,13 @@ pub(crate) struct Extensions {
 
 impl Extensions {
     /// Extends a data packet.
-    fn attach(&mut self, packet: &mut Packet, path: Option<u32>, behind: u32) {
+    fn attach(&mut self, now: u64, packet: &mut Packet, path: Option<u32>, behind: u32) {
         let number = self.free.pop().unwrap_or_else(|| {
             self.records.push(Extension::default());
             (self.records.len() - 1) as u32
         });
         let record = &mut self.records[number as usize];
-        record.sent = packet.born;
+        record.sent = now;
         record.path = path;
         record.behind = behind;
         record.hops.clear();
@@ -62,7 +62,7 @@ impl Extensions {
     pub fn detached(&mut self, mut packet: Packet) -> Packet {
         if packet.is(EXTENDED) {
             let number = packet.born as u32;
-            packet.born = self.records[number as usize].sent;
+            packet.set_sent(self.records[number as usize].sent);
             packet.clear(EXTENDED);
             self.detached = Some(number);
         }
@@ -110,11 +110,11 @@ impl Extensions {
         self.free.push(number);
     }
 
-    /// When the injection of a data packet started, in ps.
-    pub fn sent(&self, packet: &Packet) -> u64 {
+    /// When the injection of a data packet started, in ps, as seen from `now`.
+    pub fn sent(&self, now: u64, packet: &Packet) -> u64 {
         match packet.is(EXTENDED) {
             true => self.records[packet.born as u32 as usize].sent,
-            false => packet.born_only(),
+            false => now - packet.age(now),
         }
     }
 
@@ -198,7 +198,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         };
         self.plane
             .extensions
-            .attach(&mut packet, path, offer.behind);
+            .attach(now, &mut packet, path, offer.behind);
         packet
     }
 

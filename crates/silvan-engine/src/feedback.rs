@@ -15,8 +15,8 @@ use crate::events::{Event, phase};
 use crate::packet::{
     ACK, BECN, CONTROL, EXTENDED, GRANT, Kind, LAST, MARKED, Packet, service_level,
 };
+use crate::plane::LATEST;
 use crate::plane::{Plane, time};
-use crate::records::LATEST;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
 use silvan_model::{BecnCarrier, BecnPath, FeedbackParams, InvariantError};
@@ -225,7 +225,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             payload,
             marked: packet.is(MARKED),
             last: packet.is(LAST),
-            sent: time(packet.born),
+            sent: time(now - packet.age(now)),
             behind: plane.extensions.behind(slot),
             takes: Span::from_ps(takes),
         };
@@ -372,7 +372,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let credits = &mut self.plane.credits[lane];
         if credits.in_hand < packet.blocks() {
             credits.starved = true;
-            if let Some(at) = credits.when(&self.plane.overflow, packet.blocks()) {
+            if let Some(at) = credits.when(&self.plane.overflow, now, packet.blocks()) {
                 self.wake_host(host, at.max(now));
             }
             return false;

@@ -9,7 +9,7 @@ use crate::engine::Engine;
 use crate::events::{Event, phase};
 use crate::packet::{ACK, CONTROL, Kind, LAST, MARKED, NONE, Packet, service_level};
 use crate::plane::time;
-use crate::records::{Credits, LATEST};
+use crate::records::{Credits, FARTHEST};
 use crate::routing::Routing;
 use crate::stats::Delivery;
 use crate::variant::EngineVariant;
@@ -438,7 +438,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             let plane = &mut self.plane;
             let credits = &mut plane.credits[first + vl];
             credits.starved = true;
-            if let Some(at) = credits.when(&plane.overflow, blocks) {
+            if let Some(at) = credits.when(&plane.overflow, now, blocks) {
                 self.wake_host(host, at.max(now));
             }
         }
@@ -481,8 +481,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let plane = &mut self.plane;
         let due = done + propagation + plane.config.host.credit_delay.as_ps();
-        // An event beyond the range of the clock never happens.
-        let due = due.min(LATEST - 1);
+        // What a host takes hours for is as good as never taken.
+        let due = due.min(now + FARTHEST);
         plane.credits[lane].post(&mut plane.overflow, now, due, packet.blocks());
         if packet.is(CONTROL) {
             self.notification_arrives(done, to, packet);
@@ -497,7 +497,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             done,
             host: to,
             payload,
-            latency: done - packet.born,
+            latency: packet.age(done),
             source: packet.source(),
             class: packet.class(),
             hops: packet.hops(),

@@ -108,8 +108,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
     #[cold]
     pub(crate) fn unmapped_lane(&mut self, head: Head) {
         let packet = &head.packet;
-        self.plane
-            .count(head.port, packet, |counts| counts.relay_errors += 1);
+        self.plane.count(head.time, head.port, packet, |counts| {
+            counts.relay_errors += 1
+        });
         self.return_discarded(head.time, head.port, packet);
     }
 }

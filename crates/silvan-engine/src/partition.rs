@@ -24,7 +24,7 @@ use silvan_model::EngineError;
 
 use crate::deadlock::DeadlockChecks;
 use crate::engine::{Engine, check_independence, earliest};
-use crate::records::LATEST;
+use crate::plane::LATEST;
 use crate::variant::{CompiledFabric, Lookahead};
 use crate::workload::Workload;
 use silvan_cc::hooks::{SourceControl, SwitchControl};
@@ -122,7 +122,10 @@ where
             part.stats.set_boundary(end_ps, &mut part.plane.hosts);
         }
         while self.now < end_ps {
-            let until = end_ps.min(self.deadlock_checks.next);
+            let mut until = end_ps.min(self.deadlock_checks.next);
+            for part in &mut self.parts {
+                until = until.min(part.plane.collect_credits(self.now));
+            }
             self.run_windows(until);
             self.fault = earliest(self.parts.iter().map(|part| part.fault.clone()));
             if let Some(fault) = &self.fault {

@@ -12,13 +12,16 @@ use crate::packet::{CONTROL, NONE, Packet, Pool, Queue};
 use crate::partition::{REMOTE, Remote};
 use crate::prefetching::WorkingSet;
 use crate::reconfiguration::Reconfiguration;
-use crate::records::{Credits, Element, InPort, Next, OutLane, OutPort, Overflow};
+use crate::records::{COLLECTED_EVERY, Credits, Element, InPort, Next, OutLane, OutPort, Overflow};
 use crate::reordering::Reordering;
 use crate::routing::{CHOOSE, Routing};
 use crate::table::Table;
 use crate::variant::{EngineVariant, General};
 use crate::vlarb::{VlState, VlTables};
 use silvan_model::EngineConfig;
+
+/// The latest instant that a run reaches: 2^62 ps, about 53 days. What is added to it still fits.
+pub(crate) const LATEST: u64 = 1 << 62;
 
 /// A table entry without a route.
 pub(crate) const NO_ROUTE: u8 = 0xff;
@@ -110,6 +113,8 @@ pub(crate) struct Plane {
     /// The other parts of a partitioned fabric.
     pub remote: Remote,
     pub overflow: Overflow,
+    /// When the credits that had arrived in any lane were collected last.
+    pub collected: u64,
     pub pool: Pool,
     pub extensions: Extensions,
     pub hosts: Table<Host>,
@@ -174,6 +179,18 @@ impl Plane {
                 .span_for(Bytes::from_bytes(u64::from(wire)))
                 .as_ps()
         }
+    }
+
+    /// Collects the credits that have arrived in any lane, if that was long ago. Returns when it has to be called again,
+    /// at the latest.
+    pub fn collect_credits(&mut self, now: u64) -> u64 {
+        if now - self.collected >= COLLECTED_EVERY {
+            for lane in &mut *self.credits {
+                lane.collect_arrived(&mut self.overflow, now);
+            }
+            self.collected = now;
+        }
+        self.collected + COLLECTED_EVERY
     }
 
     /// The number of a port that a caller names.

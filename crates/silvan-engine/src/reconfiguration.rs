@@ -140,10 +140,16 @@ impl Plane {
         }
     }
 
-    pub(crate) fn count(&mut self, port: u32, packet: &Packet, one: impl FnOnce(&mut Discards)) {
+    pub(crate) fn count(
+        &mut self,
+        now: u64,
+        port: u32,
+        packet: &Packet,
+        one: impl FnOnce(&mut Discards),
+    ) {
         self.prepare_reconfiguration();
         one(&mut self.reconfiguration.counts[port as usize]);
-        let born = self.extensions.sent(packet);
+        let born = self.extensions.sent(now, packet);
         self.extensions.discard(packet);
         if !packet.is(CONTROL) {
             if let Some(reordering) = &mut self.reordering {
@@ -404,7 +410,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
         let now = self.now;
         let mut discarded = 0;
         for (input, packet) in self.pop_held_back(output) {
-            self.plane.count(port, &packet, |counts| counts.xmit += 1);
+            self.plane
+                .count(now, port, &packet, |counts| counts.xmit += 1);
             self.return_discarded(now, input, &packet);
             discarded += 1;
         }
@@ -417,7 +424,8 @@ impl<S: SwitchControl, C: SourceControl, W: Workload> Engine<S, C, W> {
             for local in 0..words * 64 {
                 while self.plane.lanes[lane].has_input(local) {
                     let packet = self.pop_waiting(output, lane, local);
-                    self.plane.count(port, &packet, |counts| counts.xmit += 1);
+                    self.plane
+                        .count(now, port, &packet, |counts| counts.xmit += 1);
                     self.return_discarded(now, base + local, &packet);
                     self.move_up(now, base + local, packet.vl());
                     discarded += 1;
@@ -492,7 +500,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
         }
         if lost {
-            plane.count(port, &packet, |counts| counts.rcv_errors += 1);
+            plane.count(now, port, &packet, |counts| counts.rcv_errors += 1);
         } else {
             let record = plane.elements[element as usize];
             let set = plane
@@ -502,9 +510,9 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             match set.copied().filter(|&local| local < CHOOSE) {
                 Some(local) => {
                     let output = record.base + u32::from(local);
-                    plane.count(output, &packet, |counts| counts.xmit += 1);
+                    plane.count(now, output, &packet, |counts| counts.xmit += 1);
                 }
-                None => plane.count(port, &packet, |counts| counts.relay_errors += 1),
+                None => plane.count(now, port, &packet, |counts| counts.relay_errors += 1),
             }
         }
         self.return_discarded(now, port, &packet);

@@ -73,8 +73,9 @@ const SLOTS: usize = 6;
 /// those in flight.
 ///
 /// Credits return without an event: the receiver posts how many blocks arrive when, and the sender
-/// collects them when it needs some. An entry packs the arrival time in ps (56 bits, 20 hours) and
-/// the number of blocks (8 bits).
+/// collects them when it needs some. An entry packs the arrival time in ps (the low 56 bits, 20 hours) and
+/// the number of blocks (8 bits). Times are compared by their difference, which is right as long as it is
+/// less than half of that: [`COLLECTED_EVERY`] and [`FARTHEST`] see to it.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Credits {
@@ -193,8 +194,30 @@ pub(crate) struct Element {
 const BLOCK_BITS: u32 = 8;
 const BLOCK_MASK: u64 = (1 << BLOCK_BITS) - 1;
 
-/// Latest instant the engine can represent: 2^56 ps, about 20 hours.
-pub(crate) const LATEST: u64 = 1 << (64 - BLOCK_BITS);
+/// How far ahead credits are posted: 2^54 ps, about 5 hours.
+pub(crate) const FARTHEST: u64 = 1 << (62 - BLOCK_BITS);
+
+/// Credits that have arrived are collected at least as often as this, in simulated time: 2^54 ps, about 5 hours.
+pub(crate) const COLLECTED_EVERY: u64 = 1 << (62 - BLOCK_BITS);
+
+/// Whether an entry comes after another one.
+#[inline(always)]
+fn is_after(entry: u64, other: u64) -> bool {
+    (entry.wrapping_sub(other) as i64) > 0
+}
+
+/// No entry that has arrived by `now` is after this.
+#[inline(always)]
+fn last_of(now: u64) -> u64 {
+    now << BLOCK_BITS | BLOCK_MASK
+}
+
+/// When an entry arrives, in ps, as seen from `now`.
+#[inline(always)]
+fn due(entry: u64, now: u64) -> u64 {
+    let ahead = (entry & !BLOCK_MASK).wrapping_sub(now << BLOCK_BITS);
+    now.wrapping_add_signed(ahead as i64 >> BLOCK_BITS)
+}
 
 /// Credits in flight that do not fit into the slots of their lane: many small packets in a large
 /// buffer, or a slow sink.
@@ -228,10 +251,10 @@ impl Credits {
     #[inline(always)]
     pub fn collect_arrived(&mut self, overflow: &mut Overflow, now: u64) {
         // All entries of an instant are below the first of the next.
-        let limit = (now + 1) << BLOCK_BITS;
+        let last = last_of(now);
         let (mut arrived, mut blocks) = (0, 0);
         for &entry in self.ring_entries() {
-            if entry >= limit {
+            if is_after(entry, last) {
                 break;
             }
             blocks += (entry & BLOCK_MASK) as i32;
@@ -263,7 +286,7 @@ impl Credits {
     /// Posts `blocks` credits that arrive at `due`.
     #[inline(always)]
     pub fn post(&mut self, overflow: &mut Overflow, now: u64, due: u64, blocks: i32) {
-        debug_assert!(due < LATEST, "beyond the clock");
+        debug_assert!(due.saturating_sub(now) < 2 * FARTHEST, "too far ahead");
         let entry = due << BLOCK_BITS | blocks as u64;
         let has_slot = usize::from(self.end) < SLOTS && self.overflow == NONE;
         if !has_slot && !self.free_slot(overflow, now) {
@@ -273,7 +296,7 @@ impl Credits {
         let at = usize::from(self.end);
         self.slots[at] = entry;
         self.end += 1;
-        if self.end - self.first > 1 && self.slots[at - 1] > entry {
+        if self.end - self.first > 1 && is_after(self.slots[at - 1], entry) {
             self.insert_sorted();
         }
     }
@@ -293,7 +316,7 @@ impl Credits {
             return false;
         }
         // A sender with many credits has not collected any for long, and all have arrived.
-        if self.first == 0 && self.slots[SLOTS - 1] >> BLOCK_BITS <= now {
+        if self.first == 0 && !is_after(self.slots[SLOTS - 1], last_of(now)) {
             let blocks: u64 = self.slots.iter().map(|entry| entry & BLOCK_MASK).sum();
             self.in_hand += blocks as i32;
             self.end = 0;
@@ -310,7 +333,7 @@ impl Credits {
     fn insert_sorted(&mut self) {
         let ring_entries = &mut self.slots[usize::from(self.first)..usize::from(self.end)];
         let mut position = ring_entries.len() - 1;
-        while position > 0 && ring_entries[position - 1] > ring_entries[position] {
+        while position > 0 && is_after(ring_entries[position - 1], ring_entries[position]) {
             ring_entries.swap(position - 1, position);
             position -= 1;
         }
@@ -321,7 +344,10 @@ impl Credits {
     fn post_overflow(&mut self, overflow: &mut Overflow, entry: u64) {
         let mut latest = entry;
         let ring_entries = &mut self.slots[usize::from(self.first)..usize::from(self.end)];
-        if let Some(last) = ring_entries.last_mut().filter(|last| **last > entry) {
+        if let Some(last) = ring_entries
+            .last_mut()
+            .filter(|last| is_after(**last, entry))
+        {
             latest = std::mem::replace(last, entry);
             self.insert_sorted();
         }
@@ -332,10 +358,10 @@ impl Credits {
             });
         }
         let queue = &mut overflow.queues[self.overflow as usize];
-        if queue.back().is_none_or(|&last| last <= latest) {
+        if queue.back().is_none_or(|&last| !is_after(last, latest)) {
             queue.push_back(latest);
         } else {
-            let at = queue.partition_point(|&other| other <= latest);
+            let at = queue.partition_point(|&other| !is_after(other, latest));
             queue.insert(at, latest);
         }
     }
@@ -371,20 +397,28 @@ impl Credits {
         self.ring_entries().iter().chain(overflowed).copied()
     }
 
-    /// When the lane will have `blocks` credits, from those in flight; `None` if they do not suffice.
-    pub fn when(&self, overflow: &Overflow, blocks: i32) -> Option<u64> {
+    /// When the lane will have `blocks` credits as seen from `now`, from those in flight; `None` if they do not suffice.
+    pub fn when(&self, overflow: &Overflow, now: u64, blocks: i32) -> Option<u64> {
         let mut credits = self.in_hand;
-        self.in_flight(overflow).find_map(|entry| {
+        for &entry in self.ring_entries() {
             credits += (entry & BLOCK_MASK) as i32;
-            (credits >= blocks).then_some(entry >> BLOCK_BITS)
-        })
+            if credits >= blocks {
+                return Some(due(entry, now));
+            }
+        }
+        let overflowed = overflow.queues.get(self.overflow as usize)?;
+        let suffices = overflowed.iter().find(|&entry| {
+            credits += (entry & BLOCK_MASK) as i32;
+            credits >= blocks
+        });
+        suffices.map(|&entry| due(entry, now))
     }
 
     /// Credits in hand at `now`, arrivals not collected yet included.
     pub fn at(&self, overflow: &Overflow, now: u64) -> i32 {
         let arrived = self
             .in_flight(overflow)
-            .take_while(|entry| entry >> BLOCK_BITS <= now);
+            .take_while(|&entry| !is_after(entry, last_of(now)));
         self.in_hand
             + arrived
                 .map(|entry| (entry & BLOCK_MASK) as i32)

@@ -115,14 +115,15 @@ impl Reordering {
         let receiver = &mut self.hosts[delivery.host as usize];
         let place = receiver.place(delivery.class, delivery.source, self.in_order);
         let newest = &mut receiver.newest[place];
-        receiver.reordered += u64::from(packet.born < *newest);
-        *newest = packet.born.max(*newest);
+        let sent = delivery.done - delivery.latency;
+        receiver.reordered += u64::from(sent < *newest);
+        *newest = sent.max(*newest);
         if !self.in_order {
             self.ready.push((delivery, packet));
             return;
         }
         let flow = &mut receiver.flows[place];
-        flow.held.push((packet.born, delivery, packet));
+        flow.held.push((sent, delivery, packet));
         let mut released = 0;
         while let Some(&next) = flow.outstanding.front() {
             let Some(place) = flow.held.iter().position(|(born, ..)| *born == next) else {

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::events::{Event, Head, Posted, phase};
 use crate::packet::{MARKED, NONE, Packet};
 use crate::plane::time;
-use crate::records::{Element, InPort, LATEST, Next, Sender};
+use crate::records::{Element, FARTHEST, InPort, Next, Sender};
 use crate::resident::ResidentView;
 use crate::variant::EngineVariant;
 use crate::workload::Workload;
@@ -123,7 +123,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let credits = &mut plane.credits[lane];
         let dry = one_lane && !credits.has(&mut plane.overflow, now, least);
         let enough = if dry {
-            credits.when(&plane.overflow, least)
+            credits.when(&plane.overflow, now, least)
         } else {
             None
         };
@@ -286,7 +286,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let credits = &mut self.plane.credits[lane];
         // Also when enough is on its way: a shorter read that starts later may bring credits sooner.
         credits.starved = true;
-        if let Some(at) = credits.when(&self.plane.overflow, blocks) {
+        if let Some(at) = credits.when(&self.plane.overflow, now, blocks) {
             self.wake_output(output, at.max(now));
         }
     }
@@ -346,7 +346,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             }
             return;
         }
-        match credits.when(&plane.overflow, least) {
+        match credits.when(&plane.overflow, now, least) {
             Some(at) if at > free_at => {
                 out.wait_since = free_at;
                 credits.starved = true;
@@ -469,7 +469,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let blocks = packet.blocks();
         if S::ACTIVE && self.switch.delays_credits() {
             due += self.starvation(now, input, lane, packet.wire());
-            due = due.min(LATEST - 1);
+            due = due.min(now + FARTHEST);
         }
         let plane = &mut self.plane;
         if F::LOOKAHEAD && sender == Sender::Remote {

@@ -71,14 +71,14 @@ impl Tracer {
     }
 }
 
-fn key(plane: &Plane, port: u32, packet: &Packet) -> Key {
+fn key(plane: &Plane, now: u64, port: u32, packet: &Packet) -> Key {
     let kind = kind_of(packet) as u8;
     let (source, destination) = (packet.source(), packet.destination());
     (
         port,
         source,
         destination,
-        plane.extensions.sent(packet),
+        plane.extensions.sent(now, packet),
         kind,
     )
 }
@@ -121,7 +121,10 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
             return;
         }
         let out = &plane.outs[plane.link_port(PortId::new(port as usize))];
-        let arrivals = tracer.arrivals.entry(key(plane, port, packet)).or_default();
+        let arrivals = tracer
+            .arrivals
+            .entry(key(plane, now, port, packet))
+            .or_default();
         arrivals.push_back(Arrival {
             at: now,
             input,
@@ -160,7 +163,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let out = &plane.outs[output as usize];
         let host = packet.source();
         let (arrival, paced, throttled) = if input.is_some() {
-            let key = key(plane, port, packet);
+            let key = key(plane, now, port, packet);
             let Some(arrivals) = tracer.arrivals.get_mut(&key) else {
                 return;
             };
@@ -189,7 +192,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         let span = |from: u64, to: u64| Span::from_ps(to.saturating_sub(from));
         let kind = kind_of(packet);
         let born = match kind {
-            PacketKind::Data => plane.extensions.sent(packet),
+            PacketKind::Data => plane.extensions.sent(now, packet),
             _ => now,
         };
         tracer.is_recorded = true;

@@ -31,7 +31,7 @@ pub enum EngineError {
         error: InvariantError,
     },
     /// The end asked for is beyond the engine's clock.
-    #[error("cannot simulate to {0}; the clock ends after about 20 hours")]
+    #[error("cannot simulate to {0}; the clock ends after about 53 days")]
     TooLate(Time),
 }
 

@@ -106,6 +106,7 @@ impl Plane {
                 .then(|| Box::new(Reordering::new(fabric.host_count(), config.host.in_order))),
             remote: Remote::default(),
             overflow: Overflow::default(),
+            collected: 0,
             extensions: Extensions::default(),
             pool: Pool::new(
                 config.switch.arbitration == Arbitration::OldestFirst

@@ -21,6 +21,7 @@ mod invariants;
 mod lanes;
 mod latency;
 mod levels;
+mod long_runs;
 mod lossless;
 mod marking;
 mod notifications;

@@ -420,12 +420,12 @@ pub(super) fn size(bytes: Bytes, key: &KeyPath) -> Result<u64, ScenarioError> {
     Ok(bytes.as_u64())
 }
 
-/// Longer than the clock runs is as good as never, but must not overflow it.
+/// What takes very long is as good as never, but must not overflow the clock.
 pub(super) fn span(span: Option<Span>, key: &KeyPath) -> Result<Span, ScenarioError> {
     const LONGEST: Span = Span::from_secs(20 * 3_600);
     match span.unwrap_or(Span::ZERO) {
         span if span > LONGEST => {
-            let message = format!("{span} is longer than the clock runs, {LONGEST}");
+            let message = format!("{span} is longer than a computation may take, {LONGEST}");
             let error = ScenarioError::new(key.clone(), message);
             Err(error.with_hint("write e.g. \"10 us\""))
         }

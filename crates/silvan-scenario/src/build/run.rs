@@ -6,8 +6,8 @@ use super::at;
 use crate::ScenarioError;
 use crate::parsed::ScenarioFile;
 
-/// The longest run: the engine's clock ends after 2^56 ps, about 20 hours.
-const LONGEST: Span = Span::from_secs(20 * 3_600);
+/// The longest run, 50 days: the engine's clock ends after 2^62 ps, about 53.
+const LONGEST: Span = Span::from_secs(50 * 24 * 3_600);
 
 /// Checks a file whose defaults are filled in.
 pub(crate) fn check_run(file: &ScenarioFile) -> Result<(), ScenarioError> {

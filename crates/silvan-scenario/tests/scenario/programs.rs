@@ -143,7 +143,7 @@ fn mistakes_in_programs_are_located() {
         ),
         (
             "kind = \"alltoall\"\ncompute = \"100000 s\"",
-            "compute: 100000 s is longer than the clock runs",
+            "compute: 100000 s is longer than a computation may take, 72000 s",
         ),
         (
             "kind = \"barrier\"\n[traffic.messaging]\ncontrol = \"0 B\"",

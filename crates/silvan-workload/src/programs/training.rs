@@ -246,7 +246,7 @@ impl TrainingModel {
             return fail("hidden", message, "make the model smaller".to_owned());
         }
         if training.longest() > LONGEST.as_ps() as f64 {
-            let message = "a computation lasts longer than the clock runs".to_owned();
+            let message = "a computation lasts longer than 20 hours".to_owned();
             return fail("hidden", message, "raise operations-per-second".to_owned());
         }
         Ok(training)

@@ -33,7 +33,7 @@ pub(super) enum Line<'a> {
     },
 }
 
-/// Longest time that an operation computes: the engine's clock ends after 20 hours.
+/// Longest time that an operation computes: 20 hours.
 const LONGEST_NS: u64 = 20 * 3_600 * 1_000_000_000;
 
 /// Largest message.

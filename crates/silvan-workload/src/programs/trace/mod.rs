@@ -26,7 +26,7 @@ const MOST_OPS: u64 = 1 << 25;
 /// First tag of collective operations; those of sends and receives in traces are smaller.
 pub(crate) const COLLECTIVE_TAG: u32 = 1 << 31;
 
-/// Longest time that an operation computes: the engine's clock ends after 20 hours.
+/// Longest time that an operation computes.
 pub(crate) const LONGEST: Span = Span::from_secs(20 * 3_600);
 
 /// Largest message or vector.

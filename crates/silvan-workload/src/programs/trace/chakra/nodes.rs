@@ -185,7 +185,7 @@ fn span(
 ) -> Result<Span, (String, &'static str)> {
     let too_long = || {
         let message = format!("{} takes longer than {LONGEST}", node.label());
-        (message, "the clock ends after 20 hours")
+        (message, "an operation computes for 20 hours at most")
     };
     if micros > 0 || ops == 0 {
         let ps = micros.checked_mul(1_000_000).map(Span::from_ps);
