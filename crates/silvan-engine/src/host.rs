@@ -481,7 +481,7 @@ impl<S: SwitchControl, C: SourceControl, W: Workload, F: EngineVariant> Engine<S
         }
         let plane = &mut self.plane;
         let due = done + propagation + plane.config.host.credit_delay.as_ps();
-        // What a host takes hours for is as good as never taken.
+        // The clock of credits sees so far ahead: of packets that a sink takes hours for, the credits return earlier.
         let due = due.min(now + FARTHEST);
         plane.credits[lane].post(&mut plane.overflow, now, due, packet.blocks());
         if packet.is(CONTROL) {
