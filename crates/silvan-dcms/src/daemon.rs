@@ -13,6 +13,7 @@ use crate::leased::{Candidate, Leased};
 use crate::log::{Log, SharedLog};
 use crate::manager::{Manager, ManagerError, Task};
 use crate::metrics::Metrics;
+use crate::observer::Observer;
 use crate::settings::ManagerSettings;
 use crate::transport::TransportError;
 use crate::umad::{UmadTransport, clock};
@@ -64,6 +65,7 @@ pub struct Daemon {
     /// The next term's manager: without a lease, the only one.
     next: Option<DaemonManager>,
     candidate: Option<Candidate>,
+    observer: Option<Observer>,
     // Serves until the daemon is dropped.
     _endpoint: Option<Endpoint>,
 }
@@ -71,7 +73,8 @@ pub struct Daemon {
 type DaemonManager = Manager<Leased<UmadTransport>, StateFolder>;
 
 impl Daemon {
-    /// Takes the lock, opens the port and the endpoint. It will change nothing unless `act` is set.
+    /// Takes the lock, opens the port and the endpoint. It will change nothing unless `act` is set. The observer,
+    /// if there is one, gets every round.
     ///
     /// # Errors
     ///
@@ -80,6 +83,7 @@ impl Daemon {
         settings: ManagerSettings,
         act: bool,
         log: Box<dyn Log>,
+        observer: Option<Observer>,
     ) -> Result<Self, StartError> {
         let candidate = match settings.lease {
             None => None,
@@ -102,6 +106,7 @@ impl Daemon {
             metrics: Arc::clone(&metrics),
             next: None,
             candidate,
+            observer,
             _endpoint: None,
         };
         match daemon.candidate {
@@ -136,14 +141,18 @@ impl Daemon {
             transport: self.transport()?,
             in_charge,
         };
-        Ok(Manager::new(
+        let mut manager = Manager::new(
             self.settings.clone(),
             self.act,
             transport,
             state,
             Box::new(self.log.clone()),
             Arc::clone(&self.metrics),
-        )?)
+        )?;
+        if let Some(observer) = &self.observer {
+            manager.observe(Arc::clone(observer));
+        }
+        Ok(manager)
     }
 
     /// Waits until this instance is in charge, if it has a lease, and does the task; waits again when

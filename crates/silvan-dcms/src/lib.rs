@@ -12,7 +12,7 @@
 //!   that the next start can restore what a crash has left.
 //! - [`lease`] lets one of several instances be in charge, and [`leased`] sends only while it is.
 //! - [`daemon`] puts a manager together, [`manager`] is its loop, [`settings`] its configuration, [`event`] and [`log`] what it says, [`metrics`] what
-//!   Prometheus reads at the [`endpoint`].
+//!   Prometheus reads at the [`endpoint`], [`observer`] what a page shows.
 //!
 //! [`umad`], [`leased`] and [`daemon`] exist on Linux only, as the kernel's interface does. The rest compiles
 //! everywhere, because simulations use the state machine.
@@ -38,6 +38,7 @@ pub mod machine;
 pub mod manager;
 pub mod marking;
 pub mod metrics;
+pub mod observer;
 pub mod rights;
 pub mod section;
 pub mod settings;

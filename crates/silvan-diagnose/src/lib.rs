@@ -10,7 +10,8 @@
 //! - [`verdict`]: congestion trees with root, kind of cause, contributors and victims.
 //! - [`health`]: findings about links, routes and congestion control, each with what to do.
 //! - [`topology`] and [`survey`] read a live subnet by management datagrams, [`dumps`] reads files of the common tools.
-//! - [`report`]: all of it as plain values; [`map`]: the subnet and its loads, as the browser page shows them.
+//! - [`report`]: all of it as plain values; [`map`]: the subnet and its loads, as the browser page shows them;
+//!   [`managed`]: the same from the sweeps of the congestion manager.
 //! - [`exporter`]: all of it as metrics for Prometheus.
 //!
 //! All but [`topology`] and [`survey`] takes values and returns values: no socket, file or clock.
@@ -22,6 +23,7 @@ pub mod exporter;
 pub mod flows;
 pub mod health;
 pub mod logs;
+pub mod managed;
 pub mod map;
 pub mod observation;
 mod peel;

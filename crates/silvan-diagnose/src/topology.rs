@@ -184,6 +184,11 @@ fn read_tables<T: Transport>(
     Ok(tables)
 }
 
+/// The fabric without its forwarding tables, so that hosts have no LIDs.
+pub(crate) fn import_without_tables(subnet: &Subnet) -> ImportedFabric {
+    import(subnet, &BTreeMap::new())
+}
+
 /// The fabric as files of the common tools would describe it. The LID of a host is the lowest that its switch
 /// sends to it.
 fn import(subnet: &Subnet, tables: &BTreeMap<Guid, Table>) -> ImportedFabric {

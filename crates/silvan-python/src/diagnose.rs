@@ -45,9 +45,9 @@ fn role(role: FileRole) -> &'static str {
 }
 
 /// A subnet as JSON, and its forwarding tables.
-type Subnet = (String, Py<PyBytes>);
+pub type Subnet = (String, Py<PyBytes>);
 
-fn subnet(py: Python<'_>, map: &SubnetMap) -> PyResult<Subnet> {
+pub fn subnet(py: Python<'_>, map: &SubnetMap) -> PyResult<Subnet> {
     let text = serde_json::to_string(map)
         .map_err(|error| diagnosis_error(py, &error.to_string(), None))?;
     Ok((text, PyBytes::new(py, &map.routes).unbind()))

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from silvan.diagnosis import FabricClock
 
 
+def attached_clock() -> FabricClock | None:
+    """Return the clock of the emulated fabric that this process is attached to, if it is."""
+    from silvan.diagnosis import FabricClock
+    from silvan.emulation import is_attached
+
+    name = os.environ.get("IBSIM_SOCKNAME") if is_attached() else None
+    return None if name is None else FabricClock(name)
+
+
 def attach(
     command: str,
     sockname: str | None,
@@ -41,10 +50,10 @@ def attach(
     from silvan.diagnosis import FabricClock
     from silvan.emulation import is_attached, preload_library
 
-    attached = is_attached()
-    if sockname is None or attached:
-        name = sockname or (os.environ.get("IBSIM_SOCKNAME") if attached else None)
-        return None if name is None else FabricClock(name)
+    if sockname is None:
+        return attached_clock()
+    if is_attached():
+        return FabricClock(sockname)
     with closing(FabricClock(sockname)):
         pass
     words = [sys.executable, "-m", "silvan", command]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import time
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from silvan.cli.options import AsJson
+from silvan.cli.options import AsJson, Bind, address_of
 from silvan.cli.printer import fail, note, put, put_json, put_table
 from silvan.errors import SilvanError
 from silvan.input_files import CONFIGURATION_BYTES, read_text
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from silvan._silvan import Manager
+    from silvan.cli.live_page import LivePage
+    from silvan.viewer.managed import ManagedMoments
 
 _NAP_S = 0.1
 
@@ -71,6 +74,15 @@ def dcms(
     ] = False,
     as_json: AsJson = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log every sweep.")] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Serve a page that shows the subnet, its sweeps and what the manager does, and "
+            "print its address.",
+        ),
+    ] = False,
+    bind: Bind = "127.0.0.1:0",
     example: Annotated[
         bool, typer.Option("--example", help="Print a commented configuration, and exit.")
     ] = False,
@@ -116,6 +128,11 @@ def dcms(
         _show_status(config, as_json=as_json)
         return
 
+    if live and (once or restore):
+        reason = f"not with {'--once' if once else '--restore'}"
+        raise typer.BadParameter(reason, param_hint="--live")
+    page = _LiveView(address_of(bind)) if live else None
+
     def opened(text: str) -> Manager:
         return _silvan.Manager(
             text,
@@ -125,9 +142,10 @@ def dcms(
             restore=restore,
             json=log is LogFormat.JSON,
             verbose=verbose,
+            live=live,
         )
 
-    service = _Service(config, opened, log, can_reload=not once and not restore)
+    service = _Service(config, opened, log, page, can_reload=not once and not restore)
     try:
         pending = service.run()
     except ManagerError as error:
@@ -185,6 +203,40 @@ def _show_report(log: Path, *, as_json: bool) -> None:
     )
 
 
+class _LiveView:
+    """The live page of a manager.
+
+    Parameters
+    ----------
+    address : tuple of str and int
+        Where it is served.
+    """
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        from silvan.cli.attached import attached_clock
+        from silvan.cli.live_page import LivePage, require_address
+        from silvan.extras import require_extra
+
+        require_extra("live", "live pages")
+        from silvan.viewer.managed import ManagedMoments
+
+        require_address(address)
+        self._moments: ManagedMoments = ManagedMoments(attached_clock())
+        self._page: LivePage = LivePage(
+            address, "Managed subnet", _put_address, self._moments.events
+        )
+
+    def follow(self, manager: Manager) -> None:
+        """Show what is new."""
+        for moment in self._moments.take(manager):
+            self._page.add(moment)
+
+
+def _put_address(address: str) -> None:
+    put(address)
+    sys.stdout.flush()
+
+
 class _Service:
     """A manager that signals end, or start again with the current configuration file.
 
@@ -196,16 +248,25 @@ class _Service:
         Starts a manager with the text of a configuration.
     log : LogFormat
         How what is reloaded is logged.
+    page : _LiveView, optional
+        The page that shows what the manager does.
     can_reload : bool
         Whether SIGHUP has the configuration reloaded; otherwise it ends the manager.
     """
 
     def __init__(
-        self, config: Path, opened: Callable[[str], Manager], log: LogFormat, *, can_reload: bool
+        self,
+        config: Path,
+        opened: Callable[[str], Manager],
+        log: LogFormat,
+        page: _LiveView | None,
+        *,
+        can_reload: bool,
     ) -> None:
         self._config = config
         self._opened = opened
         self._log = log
+        self._page = page
         self._can_reload = can_reload
         self._is_ending = self._is_reloading = False
         self.has_started = False
@@ -240,8 +301,19 @@ class _Service:
                     manager.stop()
                     self._wait(manager)
                     text, manager = self._replaced(text, new)
+            self._show(manager)
             time.sleep(_NAP_S)
         return manager.join()
+
+    def _show(self, manager: Manager) -> None:
+        """Show what is new; a manager goes on without a page that cannot be served any more."""
+        if self._page is None:
+            return
+        try:
+            self._page.follow(manager)
+        except (OSError, SilvanError) as error:
+            self._page = None
+            self._say("page-failed", f"the page is not served any more: {error}")
 
     def _checked(self) -> str | None:
         """Read the file again; ``None`` if it cannot be used."""

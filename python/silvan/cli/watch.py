@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,8 +25,6 @@ from silvan.ring import RingFile
 
 if TYPE_CHECKING:
     from rich.console import Group
-
-    from silvan.viewer.diagnosis import LiveDiagnosis
 
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 # Sweeps in the line that shows the number of trees over time.
@@ -188,40 +185,18 @@ def _served(options: WatchOptions, addresses: list[str]) -> Iterator[Show]:
     if options.address is None:
         yield lambda _moment: None
         return
+    from silvan.cli.live_page import LivePage
     from silvan.viewer.dcms_log import DcmsLog
 
     log = DcmsLog(options.dcms_log) if options.dcms_log is not None else None
-    page: LiveDiagnosis | None = None
-    failed: list[BaseException] = []
-
-    def serve(moment: Moment) -> None:
-        nonlocal page
-        if failed:
-            raise failed[0]
-        if page is None:
-            from silvan.viewer.diagnosis import LiveDiagnosis
-
-            page = LiveDiagnosis(moment, "Watched subnet", log)
-            threading.Thread(target=run, args=(page,), daemon=True).start()
-        else:
-            page.add(moment)
 
     def announce(address: str) -> None:
         addresses.append(address)
         if options.as_json or not sys.stdout.isatty():
             note(address)
 
-    def run(page: LiveDiagnosis) -> None:
-        from silvan.viewer.live import serve_live
-
-        host, port = options.address or ("", 0)
-        try:
-            serve_live(page, host, port, announce)
-        except BaseException as error:
-            failed.append(error)
-
     try:
-        yield serve
+        yield LivePage(options.address, "Watched subnet", announce, log).add
     finally:
         if log is not None:
             log.close()

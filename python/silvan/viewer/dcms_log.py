@@ -1,10 +1,11 @@
-"""Decisions and changes of a DCMS that runs at the same time, from its log."""
+"""Decisions and changes of a DCMS, from its log: that of another process, or of this one."""
 
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from silvan.dcms_state import port_name
 from silvan.errors import SilvanError
@@ -19,6 +20,33 @@ _CHANGES = {
     "left-alone": "Marking_Rate left as it is",
     "not-restored": "Marking_Rate not restored yet: {why}",
 }
+
+
+class EventSource(Protocol):
+    """What a DCMS has decided and changed, in words."""
+
+    def take(self) -> list[str]:
+        """Return what is new since the last call."""
+
+
+class DcmsLines:
+    """The log of a manager in this process, as it is handed over."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._texts: list[str] = []
+
+    def add(self, lines: bytes) -> None:
+        """Take whole lines of JSON."""
+        texts = [text for line in lines.splitlines() if (text := _words(line))]
+        with self._lock:
+            self._texts += texts
+
+    def take(self) -> list[str]:
+        """Return what has been decided and changed since the last call, in words."""
+        with self._lock:
+            texts, self._texts = self._texts, []
+        return texts
 
 
 class DcmsLog:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from silvan.folders import write_text
 from silvan.moments import LOADS, Moment, Report, Subnet
-from silvan.viewer.dcms_log import DcmsLog
+from silvan.viewer.dcms_log import EventSource
 from silvan.viewer.page import document, facts_block, table_block
 from silvan.viewer.samples import NO_LIMITS, packed
 from silvan.viewer.tables import MOST_CELLS, NO_ROW
@@ -29,7 +29,7 @@ MOST_MOMENTS = 2000
 """Moments in a page; of more, neighbours are merged."""
 
 _MOST_UNEXPLAINED = 20
-_SHOWN = ("ports", "unknown_ports", "trees", "health")
+_SHOWN = ("ports", "unknown_ports", "trees", "health", "manager")
 _PS_PER_NS = 1000
 _BYTES_PER_GBPS_NS = 1 / 8
 
@@ -168,7 +168,7 @@ def _facts(subnet: Subnet, title: str, start_ns: int) -> dict[str, Any]:
 
 def _shown(report: Report) -> str:
     """Write the part of a report that the page shows as text."""
-    shown = {name: report[name] for name in _SHOWN}
+    shown = {name: report[name] for name in _SHOWN if name in report}
     shown["trees"] = [
         {name: value for name, value in tree.items() if name != "branches"}
         for tree in report["trees"]
@@ -378,13 +378,13 @@ class LiveDiagnosis:
         The first moment.
     title : str
         Title of the page.
-    dcms : DcmsLog, optional
-        The log of a DCMS that manages the subnet.
+    dcms : EventSource, optional
+        What a DCMS that manages the subnet does.
     """
 
     kept = 300
 
-    def __init__(self, first: Moment, title: str, dcms: DcmsLog | None = None) -> None:
+    def __init__(self, first: Moment, title: str, dcms: EventSource | None = None) -> None:
         self.name = title
         self._start_ns = first.at_ns - first.span_ns
         self._last_ns = self._start_ns

@@ -23,12 +23,36 @@ export interface Finding {
   advice: string;
 }
 
+/** A port whose Marking_Rate the manager has lowered, or would have lowered. */
+export interface LowPort {
+  port: string;
+  peer: string;
+  /** Ports that wait for it, and the part of the time for which they do. */
+  victims: [string, number | null][];
+  low_for_s: number;
+  victims_lost_bytes: number;
+}
+
+export interface Manager {
+  act: boolean;
+  low: LowPort[];
+}
+
 export interface Diagnosis {
   ports: number;
   unknown_ports: number;
   trees: DiagnosedTree[];
   unexplained: string[];
   health: Finding[];
+  /** What the congestion manager does, of a page that it serves itself. */
+  manager?: Manager;
+}
+
+/** What the manager does, in a sentence. */
+export function managed({ act, low }: Manager): string {
+  const ports = `${low.length} port${low.length === 1 ? "" : "s"}`;
+  if (act) return `Marking_Rate is low at ${ports}`;
+  return `Dry run: Marking_Rate would be low at ${ports}`;
 }
 
 /** What was found, in a sentence. */

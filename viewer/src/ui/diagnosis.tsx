@@ -1,7 +1,14 @@
 // What the diagnosis of a subnet says at the instant: causes, hosts, what it cannot know, and health.
 
-import { verdict, type DiagnosedHost, type DiagnosedTree } from "../data/diagnosis";
-import { gbps } from "../data/units";
+import {
+  managed,
+  verdict,
+  type DiagnosedHost,
+  type DiagnosedTree,
+  type Diagnosis,
+  type Manager,
+} from "../data/diagnosis";
+import { bytes, gbps } from "../data/units";
 import * as state from "../state";
 import { DataTable } from "./table";
 
@@ -9,6 +16,7 @@ export function DiagnosisPanel() {
   const run = state.run.value;
   if (!run.facts.diagnosis) return null;
   const diagnosis = run.diagnosisAt(state.panelTime.value);
+  if (diagnosis?.manager) return <ManagerPanel diagnosis={diagnosis} manager={diagnosis.manager} />;
   return (
     <>
       <section aria-labelledby="diagnosis-title">
@@ -19,8 +27,7 @@ export function DiagnosisPanel() {
           <>
             <p>
               <strong>{verdict(diagnosis)}</strong>
-              {diagnosis.unknown_ports > 0 &&
-                `; of ${diagnosis.ports} ports, ${diagnosis.unknown_ports} are not known`}
+              {unknownPorts(diagnosis)}
             </p>
             {diagnosis.trees.map((tree) => (
               <TreeVerdict key={tree.root} tree={tree} />
@@ -45,6 +52,46 @@ export function DiagnosisPanel() {
         </section>
       )}
     </>
+  );
+}
+
+function unknownPorts({ ports, unknown_ports: unknown }: Diagnosis): string {
+  return unknown > 0 ? `; of ${ports} ports, ${unknown} are not known` : "";
+}
+
+/** What the congestion manager does, which serves the page. */
+function ManagerPanel({ diagnosis, manager }: { diagnosis: Diagnosis; manager: Manager }) {
+  const percent = (part: number | null) =>
+    part === null ? "not known" : `${Math.round(100 * part)} %`;
+  return (
+    <section aria-labelledby="manager-title">
+      <h2 id="manager-title">Congestion manager (DCMS)</h2>
+      <p>
+        <strong>{managed(manager)}</strong>
+        {unknownPorts(diagnosis)}
+      </p>
+      <DataTable
+        title="Ports with a low Marking_Rate"
+        columns={[
+          { name: "port" },
+          { name: "to" },
+          { name: "low for, s", show: (value) => Number(value).toFixed(1) },
+          { name: "victims wait" },
+          { name: "victims lost", show: (value) => bytes(Number(value)) },
+        ]}
+        rows={manager.low.map((one) => ({
+          id: one.port,
+          cells: [
+            one.port,
+            one.peer,
+            one.low_for_s,
+            one.victims.map(([port, wait]) => `${port} ${percent(wait)}`).join(", "),
+            one.victims_lost_bytes,
+          ],
+          onSelect: () => state.select("port", one.port),
+        }))}
+      />
+    </section>
   );
 }
 

@@ -1,5 +1,7 @@
 //! Following the subnet: its manager, its switches and cables, what the switches can do.
 
+use std::sync::Arc;
+
 use crate::machine::{Dcms, MarkingScope, MarkingState};
 use silvan_core::{Lid, MonotonicTime, PortNumber, Span, SwitchId};
 use silvan_mad::congestion::{
@@ -237,7 +239,9 @@ impl<T: Transport, D: Disk> Manager<T, D> {
                 self.metrics.info.get_or_create(&labels).set(1);
             }
         }
-        self.subnet = Some(subnet);
+        if self.subnet.as_deref() != Some(&subnet) {
+            self.subnet = Some(Arc::new(subnet));
+        }
         Ok(true)
     }
 

@@ -22,6 +22,7 @@ use crate::event::{Do, Event, Name};
 use crate::journal::{Disk, Journal, JournalError, Target};
 use crate::log::Log;
 use crate::metrics::{Metrics, PortLabels, ReasonLabels, label};
+use crate::observer::Observer;
 use crate::settings::ManagerSettings;
 use crate::sweep::Meter;
 use crate::transport::{Transport, TransportError};
@@ -147,8 +148,9 @@ pub struct Manager<T, D> {
     journal: Journal<D>,
     log: Box<dyn Log>,
     metrics: Arc<Metrics>,
+    observer: Option<Observer>,
     registry: Registry,
-    subnet: Option<Subnet>,
+    subnet: Option<Arc<Subnet>>,
     watched: Vec<WatchedPort>,
     meter: Meter,
     machine: Dcms<MonotonicTime>,
@@ -206,6 +208,7 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             journal,
             log,
             metrics,
+            observer: None,
             registry: Registry::default(),
             subnet: None,
             watched: Vec::new(),
@@ -227,6 +230,11 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             sm: SmWatch::new(now),
             jumps: 0,
         })
+    }
+
+    /// Hands every round to an observer from now on.
+    pub fn observe(&mut self, observer: Observer) {
+        self.observer = Some(observer);
     }
 
     /// Does its task until `stop` is set, then restores what it has changed. Gives the number of changes
@@ -366,6 +374,11 @@ impl<T: Transport, D: Disk> Manager<T, D> {
             }
         }
         self.publish();
+        if let Some(observer) = self.observer.clone() {
+            if let Some(round) = self.observed() {
+                observer(round);
+            }
+        }
         Ok(())
     }
 

@@ -1,15 +1,17 @@
 //! What the manager is doing now, for people who ask, and what victims lose while a Marking_Rate is low.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
-use silvan_core::{Guid, MonotonicTime, PortId};
+use silvan_core::{Guid, MonotonicTime, PortId, Span};
 
 use super::follow::SmPresence;
 use super::{Manager, name_in};
 use crate::event::Name;
 use crate::journal::Disk;
 use crate::machine::MarkingState;
+use crate::observer::{LowRound, PortKey, Round};
 use crate::transport::Transport;
 
 /// A time for which a Marking_Rate is low, or would be without a dry run.
@@ -106,6 +108,37 @@ impl<T: Transport, D: Disk> Manager<T, D> {
         };
         self.episodes.entry(port).or_insert(fresh);
         None
+    }
+
+    /// What the round has shown; `None` before the subnet is known.
+    pub(super) fn observed(&mut self) -> Option<Round> {
+        let now = self.client.now();
+        let subnet = Arc::clone(self.subnet.as_ref()?);
+        let key = |port: PortId| -> PortKey {
+            let (switch, number) = self.registry.port(port);
+            (switch.guid, number)
+        };
+        let growth = |port: PortId| self.growth.get(port.index()).copied().flatten();
+        let ports = self.watched.iter();
+        let low = self.episodes.iter().map(|(&port, episode)| LowRound {
+            port: key(port),
+            victims: self
+                .machine
+                .victims(port)
+                .iter()
+                .copied()
+                .map(key)
+                .collect(),
+            low_for: now.checked_since(episode.since).unwrap_or(Span::ZERO),
+            victims_lost_bytes: episode.lost_bytes,
+        });
+        Some(Round {
+            subnet,
+            act: self.act,
+            tick: self.settings.dcms.tick,
+            ports: ports.map(|port| (key(port.id), growth(port.id))).collect(),
+            low: low.collect(),
+        })
     }
 
     /// Writes what `silvan dcms --status` shows.

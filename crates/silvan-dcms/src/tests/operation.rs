@@ -3,6 +3,7 @@
 use super::*;
 use crate::event::Do;
 use crate::metrics::Page;
+use crate::observer::{LowRound, Round};
 
 fn lowered(event: &Event) -> bool {
     matches!(event, Event::Lowered { .. })
@@ -74,6 +75,44 @@ fn a_dry_run_says_what_victims_lose() {
     let counts = status["decisions"].as_object().unwrap().values();
     let all: u64 = counts.map(|count| count.as_u64().unwrap()).sum();
     assert_eq!(all, decisions as u64);
+}
+
+/// Oracle: the rates at which the subnet's counters grow, and what the manager has logged.
+#[test]
+fn an_observer_gets_what_every_sweep_has_shown() {
+    let bench = Bench::congested(1, 9);
+    let rounds: Arc<Mutex<Vec<Round>>> = Arc::default();
+    let kept = Arc::clone(&rounds);
+    let mut manager = bench.manager(CONFIG, true);
+    manager.observe(Arc::new(move |round| kept.lock().unwrap().push(round)));
+    let stop = Arc::clone(&bench.subnet.world().stop);
+    assert_eq!(manager.run(Task::Run, &stop).unwrap(), 0);
+    let rounds = rounds.lock().unwrap();
+    let swept = |event: &&Event| matches!(event, Event::Swept { .. });
+    assert_eq!(
+        rounds.len(),
+        bench.events.lock().unwrap().iter().filter(swept).count()
+    );
+    assert!(
+        rounds
+            .iter()
+            .all(|round| Arc::ptr_eq(&round.subnet, &rounds[0].subnet))
+    );
+    let guid = |name| bench.subnet.world().guid(name);
+    let (root, victim) = ((guid("S2"), 23), (guid("S1"), 15));
+    let low: Vec<&LowRound> = rounds.iter().flat_map(|round| &round.low).collect();
+    assert!(!low.is_empty());
+    for (seconds, round) in low.iter().enumerate() {
+        assert_eq!((round.port, &round.victims), (root, &vec![victim]));
+        assert!((round.low_for.as_secs_f64() - seconds as f64).abs() < 0.1);
+    }
+    // Until its Marking_Rate is low, the victim waits for 30 million ticks per second.
+    let first = rounds.iter().find(|round| !round.low.is_empty()).unwrap();
+    let ports = &first.ports;
+    let (_, grown) = ports.iter().find(|(port, _)| *port == victim).unwrap();
+    let grown = grown.unwrap();
+    let part = grown.xmit_wait.unwrap() as f64 / 30e6 / grown.span.as_secs_f64();
+    assert!((part - 1.0).abs() < 0.01, "{part}");
 }
 
 /// Oracle: the definition of the task: two sweeps, one decision, everything restored.

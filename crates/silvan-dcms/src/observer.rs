@@ -1,0 +1,42 @@
+//! What a round of the manager has shown, for a page that follows it.
+
+use std::sync::Arc;
+
+use silvan_core::{Guid, Span};
+
+use crate::discovery::Subnet;
+use crate::machine::PortGrowth;
+
+/// Takes the rounds of a manager, in the manager's thread.
+pub type Observer = Arc<dyn Fn(Round) + Send + Sync>;
+
+/// A port of a switch: NodeGUID and number.
+pub type PortKey = (Guid, u8);
+
+/// A round of the manager.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// The subnet; the same object as long as it has not changed.
+    pub subnet: Arc<Subnet>,
+    /// Whether the manager changes Marking_Rates.
+    pub act: bool,
+    /// The tick of the counters of time.
+    pub tick: Span,
+    /// The swept ports, and what their counters have grown by; `None` if that is not known.
+    pub ports: Vec<(PortKey, Option<PortGrowth>)>,
+    /// Ports whose Marking_Rate is low, or would be if the manager changed it.
+    pub low: Vec<LowRound>,
+}
+
+/// A port whose Marking_Rate is low.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LowRound {
+    /// The port.
+    pub port: PortKey,
+    /// The ports that wait for it.
+    pub victims: Vec<PortKey>,
+    /// How long it has been low.
+    pub low_for: Span,
+    /// What the links of the victims could have carried in this time while the victims waited.
+    pub victims_lost_bytes: f64,
+}
