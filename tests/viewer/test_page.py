@@ -16,6 +16,7 @@ from silvan.viewer import write_page
 from tests.viewer.conftest import (
     PATIENCE_MS,
     PROGRAM,
+    SCENARIO,
     Opener,
     downloaded,
     table_csv,
@@ -114,6 +115,37 @@ def test_latencies_add_up(open_page: Opener, page_file: Path, run: silvan.Result
     for row in rows:
         below = packets[to_ns <= round(1e3 * float(row["µs"]))].sum() / packets.sum()
         assert float(row["all hosts (% of packets)"]) == pytest.approx(100 * below)
+
+
+def test_latencies_follow_the_window(
+    open_page: Opener, page_file: Path, run: silvan.Result
+) -> None:
+    page = open_page(page_file, "window=0.2-0.3")
+    rows = table_csv(page, "Latency, ")
+    table = run.tables["latency_series"]
+    time_ms = table["time_ps"].to_numpy() / 1e9
+    is_inside = (time_ms > 0.2) & (time_ms <= 0.3)
+    to_ns, packets = (table[name].to_numpy()[is_inside] for name in ("to_ns", "packets"))
+    assert len(rows) == len(np.unique(to_ns))
+    for row in rows:
+        below = packets[to_ns <= round(1e3 * float(row["µs"]))].sum() / packets.sum()
+        assert float(row["all hosts, window (% of packets)"]) == pytest.approx(100 * below)
+    # Latencies by host are of the whole run, and the label says so.
+    page = open_page(page_file, "window=0.2-0.3&select=node:host-0000")
+    names = set(table_csv(page, "Latency, ")[0])
+    assert names == {
+        "µs",
+        "host-0000, whole run (% of packets)",
+        "all hosts, window (% of packets)",
+    }
+
+
+def test_a_scheme_without_limits_says_so(open_page: Opener, tmp_path: Path) -> None:
+    scenario = silvan.Scenario.from_toml(SCENARIO).override(
+        {"control.scheme": "half", "control.ib-cc.change": [], "probe.flow-limits": True}
+    )
+    page = open_page(write_page([silvan.run(scenario)], tmp_path / "half.html"))
+    expect(page.get_by_text("The scheme half has stated no limit")).to_be_visible()
 
 
 def test_rankings_follow_the_window(open_page: Opener, page_file: Path, run: silvan.Result) -> None:

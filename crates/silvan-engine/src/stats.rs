@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use crate::plane::Host;
 use silvan_core::Time;
 use silvan_core::prefetch::prefetch;
-use silvan_model::{FlowProgress, Latencies, LatencyStats};
+use silvan_model::{FlowProgress, LATENCY_MANTISSA, Latencies, LatencyStats, latency_bucket};
 
 /// A data packet that its destination has received.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +55,11 @@ impl ClassStats {
         self.latency.add(&other.latency);
     }
 
+    /// Adds the packets to counts by bucket of latencies.
+    pub fn add_latency_counts(&self, counts: &mut Vec<u64>) {
+        self.latency.add_to(counts);
+    }
+
     /// Latencies; `None` if none were kept.
     pub fn latency(&self) -> Option<Latencies> {
         self.latency.latencies()
@@ -85,23 +90,13 @@ impl Default for LatencyCounts {
     }
 }
 
-/// Bits below the leading one that are distinguished.
-const MANTISSA: u32 = 7;
-
 impl LatencyCounts {
     /// Bucket of a value: itself below 2^7, then 128 per power of two.
     #[inline]
     fn bucket(value: u64) -> usize {
         let value = value | 1;
-        let exponent = (63 - value.leading_zeros()).saturating_sub(MANTISSA);
-        ((u64::from(exponent) << MANTISSA) + (value >> exponent)) as usize
-    }
-
-    /// Smallest value of a bucket.
-    fn lowest(bucket: usize) -> u64 {
-        let bucket = bucket as u64;
-        let exponent = (bucket >> MANTISSA).saturating_sub(1);
-        (bucket - (exponent << MANTISSA)) << exponent
+        let exponent = (63 - value.leading_zeros()).saturating_sub(LATENCY_MANTISSA);
+        ((u64::from(exponent) << LATENCY_MANTISSA) + (value >> exponent)) as usize
     }
 
     #[inline]
@@ -126,11 +121,16 @@ impl LatencyCounts {
         self.sum += other.sum;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-        if other.counts.len() > self.counts.len() {
-            self.counts.resize(other.counts.len(), 0);
+        other.add_to(&mut self.counts);
+    }
+
+    /// Adds the counts to others by bucket.
+    fn add_to(&self, counts: &mut Vec<u64>) {
+        if self.counts.len() > counts.len() {
+            counts.resize(self.counts.len(), 0);
         }
-        for (count, other) in self.counts.iter_mut().zip(&other.counts) {
-            *count += other;
+        for (count, own) in counts.iter_mut().zip(&self.counts) {
+            *count += own;
         }
     }
 
@@ -142,7 +142,7 @@ impl LatencyCounts {
         for (bucket, &count) in self.counts.iter().enumerate() {
             if count > 0 {
                 // The histogram grows to any value, so this cannot fail.
-                histogram.record_n(Self::lowest(bucket), count).ok()?;
+                histogram.record_n(latency_bucket(bucket).0, count).ok()?;
             }
         }
         Some(Latencies::new(histogram, self.sum, self.min, self.max))
@@ -403,8 +403,8 @@ mod tests {
         #[test]
         fn a_bucket_holds_its_values(value in any::<u64>()) {
             let bucket = LatencyCounts::bucket(value);
-            prop_assert!(LatencyCounts::lowest(bucket) <= value | 1);
-            prop_assert!(bucket + 1 >= 58 << MANTISSA || LatencyCounts::lowest(bucket + 1) > value);
+            prop_assert!(latency_bucket(bucket).0 <= value | 1);
+            prop_assert!((value | 1) <= latency_bucket(bucket).1);
         }
     }
 }

@@ -153,6 +153,12 @@ where
         self.0.class(class)?.latency()
     }
 
+    fn add_latency_counts(&self, class: u16, counts: &mut Vec<u64>) {
+        if let Some(class) = self.0.class(class) {
+            class.add_latency_counts(counts);
+        }
+    }
+
     fn track_flows(&mut self, flows: &[(u16, HostId)]) {
         self.0.track_flows(flows.iter().copied());
     }
@@ -204,6 +210,12 @@ where
 
     fn latency_of_class(&self, class: u16) -> Option<Latencies> {
         self.0.class(class)?.latency()
+    }
+
+    fn add_latency_counts(&self, class: u16, counts: &mut Vec<u64>) {
+        if let Some(class) = self.0.class(class) {
+            class.add_latency_counts(counts);
+        }
     }
 
     fn traffic(&self) -> &Traffic {

@@ -2,6 +2,18 @@
 
 use hdrhistogram::Histogram;
 
+/// Bits below the leading one of a latency that its bucket distinguishes.
+pub const LATENCY_MANTISSA: u32 = 7;
+
+/// The smallest and the largest latency of a bucket, in whole nanoseconds: a bucket each up to 255, where those of
+/// even latencies are empty, then 128 per power of two.
+pub fn latency_bucket(bucket: usize) -> (u64, u64) {
+    let bucket = bucket as u64;
+    let exponent = (bucket >> LATENCY_MANTISSA).saturating_sub(1);
+    let lowest = (bucket - (exponent << LATENCY_MANTISSA)) << exponent;
+    (lowest, lowest + ((1 << exponent) - 1))
+}
+
 /// Latencies of packets: mean, smallest and largest to the picosecond, percentiles from a histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latencies {

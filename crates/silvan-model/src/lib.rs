@@ -41,7 +41,7 @@ pub use config::{
     OutputBuffer, PacketParams, Queueing, Sink, SwitchParams, VlArbitration,
 };
 pub use faults::{Deadlock, EngineError, InvariantError};
-pub use latencies::Latencies;
+pub use latencies::{LATENCY_MANTISSA, Latencies, latency_bucket};
 pub use readings::{FlowProgress, HostCounters, OnWire};
 pub use simulation::{ClassTotals, LiveSimulation, Simulation};
 pub use tracing::{PacketFilter, PacketHop, PacketKind};

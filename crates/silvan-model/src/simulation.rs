@@ -98,6 +98,10 @@ pub trait Simulation {
     /// Latencies of the packets of a class, if kept and not empty.
     fn latency_of_class(&self, class: u16) -> Option<Latencies>;
 
+    /// Adds the packets of a class to the counts of [`latency_bucket`](crate::latency_bucket)s; the counts grow
+    /// as far as needed.
+    fn add_latency_counts(&self, class: u16, counts: &mut Vec<u64>);
+
     /// Latencies of the packets that a host received, if kept and not empty.
     fn latency_of_host(&self, host: HostId) -> Option<Latencies>;
 

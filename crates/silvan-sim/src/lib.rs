@@ -36,6 +36,7 @@ mod decisions;
 mod flows;
 mod hops;
 mod ideal;
+mod latencies;
 mod limits;
 mod measure;
 mod programs;
@@ -131,6 +132,7 @@ pub struct Summary {
 /// |---|---|---|
 /// | `hosts` | one per host | from the end of the warm-up |
 /// | `host_latencies` | one per host and interval of latencies, if kept by host | from the end of the warm-up |
+/// | `latency_series` | one per probe interval and interval of latencies, if kept by host | from the start |
 /// | `host_series` | one per probe interval and host, by time | from the start |
 /// | `classes` | one per traffic class | from the end of the warm-up |
 /// | `flows` | one per flow with a given number of bytes, if there are any | from the start |

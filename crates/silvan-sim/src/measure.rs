@@ -3,9 +3,10 @@
 use silvan_core::{HostId, PortCounters, PortId, Time};
 use silvan_fabric::Fabric;
 
+use super::latencies::LatencySeries;
 use super::limits::FlowLimits;
 use super::tables::{PortSeries, Series};
-use silvan_model::{ClassTotals, HostCounters, Simulation};
+use silvan_model::{ClassTotals, HostCounters, LatencyStats, Simulation};
 use silvan_scenario::Scenario;
 
 /// What has been measured of a run so far.
@@ -21,6 +22,7 @@ pub(super) struct Measurement<'a> {
     pub port_series: Option<PortSeries>,
     pub class_series: Option<Series>,
     pub flow_limits: Option<FlowLimits>,
+    pub latency_series: Option<LatencySeries>,
 }
 
 impl<'a> Measurement<'a> {
@@ -47,6 +49,7 @@ impl<'a> Measurement<'a> {
                 .probe
                 .classes
                 .then(|| Series::of_classes(engine.classes().len(), samples)),
+            latency_series: (file.probe.latency == LatencyStats::Host).then(LatencySeries::default),
             flow_limits: file.probe.flow_limits.then(FlowLimits::default),
             ports,
         }
@@ -66,6 +69,9 @@ impl<'a> Measurement<'a> {
                 series.push(now, class, delivered);
             }
         }
+        if let Some(series) = &mut self.latency_series {
+            series.sample(engine);
+        }
         if let Some(limits) = &mut self.flow_limits {
             limits.sample(engine, fabric.host_ids());
         }
@@ -84,6 +90,9 @@ impl<'a> Measurement<'a> {
         self.ports_before = self.port_counters(engine);
         self.classes_before = self.classes(engine);
         engine.reset_latency();
+        if let Some(series) = &mut self.latency_series {
+            series.reset();
+        }
     }
 
     /// Payload delivered since the warm-up.

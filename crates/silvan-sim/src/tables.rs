@@ -5,6 +5,7 @@ use silvan_core::{HostId, PortCounter, PortCounters, PortId, Time};
 use silvan_model::Latencies;
 use silvan_workload::traffic::Role;
 
+use super::latencies::LatencySeries;
 use super::limits::FlowLimits;
 use super::measure::Measurement;
 use crate::table::Table;
@@ -137,6 +138,7 @@ impl Measurement<'_> {
         tables.insert(1, self.series.table());
         tables.extend(self.port_series.map(PortSeries::table));
         tables.extend(self.class_series.map(Series::table));
+        tables.extend(self.latency_series.map(LatencySeries::table));
         tables.extend(self.flow_limits.map(FlowLimits::table));
         tables
     }

@@ -466,6 +466,10 @@ impl Simulation for Unsound {
         self.0.reset_latency();
     }
 
+    fn add_latency_counts(&self, class: u16, counts: &mut Vec<u64>) {
+        self.0.add_latency_counts(class, counts);
+    }
+
     fn audit(&self) -> Result<(), InvariantError> {
         self.0.audit()?;
         Err(InvariantError::Queue { lane: 7 })

@@ -113,6 +113,8 @@ def page_tables(
         tables |= _tree_tables(result, skipped)
     if "host_latencies" in result.tables:
         tables["latencies"] = _latencies(result)
+    if samples and "latency_series" in result.tables:
+        tables["latency_series"] = _latency_series(result, merged)
     for name in _AS_THEY_ARE:
         if name in result.tables:
             tables[name] = _numbers_as_floats(result.tables[name].slice(0, MOST_ROWS))
@@ -274,6 +276,16 @@ def _latencies(result: Result) -> pa.Table:
     table = result.tables["host_latencies"]
     columns = {name: table[name].to_numpy() for name in ("host", "from_ns", "to_ns", "packets")}
     return pa.table({name: _smallest(values.astype(np.uint64)) for name, values in columns.items()})
+
+
+def _latency_series(result: Result, merged: int) -> pa.Table:
+    """Take the latencies of each sample; the smallest one of an interval implies the largest."""
+    table = result.tables["latency_series"]
+    times = np.unique(result.tables["host_series"]["time_ps"].to_numpy())
+    sample = np.searchsorted(times, table["time_ps"].to_numpy()) // merged
+    columns = {"sample": sample.astype(np.uint64)}
+    columns |= {name: table[name].to_numpy().astype(np.uint64) for name in ("from_ns", "packets")}
+    return pa.table({name: _smallest(values) for name, values in columns.items()})
 
 
 def _numbers_as_floats(table: pa.Table) -> pa.Table:

@@ -112,6 +112,8 @@ export class Run {
   readonly limits: FlowLimits | null;
   /** Port by which each switch sends packets for each host, switch by switch; null if that is not known. */
   protected egress: Numbers | null;
+  /** Of the packets that arrived in each sample: smallest latency of an interval, and packets. */
+  readonly latencySeries: { sample: Numbers; from: Numbers; packets: Numbers } | null;
   readonly latencies: { host: Numbers; from: Numbers; to: Numbers; packets: Numbers } | null;
   /** Further tables as they are: flows, programs, ranks, sequences. */
   readonly extras: Map<string, Table>;
@@ -212,6 +214,15 @@ export class Run {
         host: numbers(table, "host"),
         from: numbers(table, "from_ns"),
         to: numbers(table, "to_ns"),
+        packets: numbers(table, "packets"),
+      };
+    }
+    this.latencySeries = null;
+    if (has("latency_series")) {
+      const table = load("latency_series");
+      this.latencySeries = {
+        sample: numbers(table, "sample"),
+        from: numbers(table, "from_ns"),
         packets: numbers(table, "packets"),
       };
     }

@@ -68,15 +68,48 @@ export function portSums(run: Run, span: [number, number]): PortSum[] {
 export function latencyCdf(run: Run, host: number | null): { x: number[]; y: number[] } | null {
   if (!run.latencies) return null;
   const { host: hosts, from, to, packets } = run.latencies;
-  const bins = new Map<number, { to: number; packets: number }>();
+  const bins: Bins = new Map();
+  for (let row = 0; row < hosts.length; row++)
+    if (host === null || hosts[row] === host) add(bins, from[row], to[row], packets[row]);
+  return cumulated(bins);
+}
+
+/** The same of the packets that arrived at all hosts within a window. */
+export function latencyCdfWithin(
+  run: Run,
+  window: [number, number],
+): { x: number[]; y: number[] } | null {
+  if (!run.latencySeries) return null;
+  const [first, last] = samplesWithin(run.times, window);
+  const { sample, from, packets } = run.latencySeries;
+  const bins: Bins = new Map();
+  for (let row = 0; row < sample.length; row++)
+    if (sample[row] >= first && sample[row] <= last)
+      add(bins, from[row], largestLatency(from[row]), packets[row]);
+  return cumulated(bins);
+}
+
+/** Packets by the smallest latency of an interval, with the largest one. */
+type Bins = Map<number, { to: number; packets: number }>;
+
+/** Bits below the leading one that a histogram of latencies distinguishes. */
+const MANTISSA = 7;
+
+/** The largest latency, in nanoseconds, that a histogram counts with this smallest one. */
+function largestLatency(from: number): number {
+  const exponent = Math.max(0, Math.floor(Math.log2(Math.max(1, from))) - MANTISSA);
+  return from + 2 ** exponent - 1;
+}
+
+function add(bins: Bins, from: number, to: number, packets: number): void {
+  const bin = bins.get(from);
+  if (bin) bin.packets += packets;
+  else bins.set(from, { to, packets });
+}
+
+function cumulated(bins: Bins): { x: number[]; y: number[] } | null {
   let total = 0;
-  for (let row = 0; row < hosts.length; row++) {
-    if (host !== null && hosts[row] !== host) continue;
-    const bin = bins.get(from[row]);
-    if (bin) bin.packets += packets[row];
-    else bins.set(from[row], { to: to[row], packets: packets[row] });
-    total += packets[row];
-  }
+  for (const bin of bins.values()) total += bin.packets;
   if (!total) return null;
   const sorted = [...bins].sort((a, b) => a[0] - b[0]);
   let sum = 0;

@@ -102,6 +102,18 @@ function shownLimits(): Shown {
   };
 }
 
+/** Why no limit is shown: a scheme may hold packets back without limits that it could state. */
+function noLimits(run: Run): string {
+  const { scheme } = run.facts;
+  if (limitsOf(run).flows.length || scheme === "none")
+    return "None of them is limited in this stretch of time.";
+  return (
+    `The scheme ${scheme} has stated no limit of a flow in this run. Schemes state limits if they ` +
+    "set a window, a rate or a CCTI; half, pft and schemes in Python decide when a packet may " +
+    "leave, and state none. Receive rates and queues show what they do."
+  );
+}
+
 export function Limits() {
   const shown = useComputed(shownLimits);
   if (!state.run.value.limits) return null;
@@ -110,7 +122,7 @@ export function Limits() {
     <section aria-labelledby="limits-title">
       <h2 id="limits-title">{`${what} ${words}`}</h2>
       {rows.length === 0 ? (
-        <p class="none">None of them is limited in this stretch of time.</p>
+        <p class="none">{noLimits(state.run.value)}</p>
       ) : (
         <>
           <LimitChart shown={shown} />

@@ -6,7 +6,7 @@ import type { Table } from "apache-arrow";
 import { rateName } from "../data/rates";
 import type { RunFacts } from "../data/page";
 import type { Run } from "../data/run";
-import { latencyCdf, portSums, rates, samplesWithin } from "../data/series";
+import { latencyCdf, latencyCdfWithin, portSums, rates, samplesWithin } from "../data/series";
 import { bytes, clock, count, gbps, instant, percent } from "../data/units";
 import * as state from "../state";
 import { Chart, type Line } from "./chart";
@@ -148,16 +148,25 @@ export function Latencies() {
     const chosen = state.selection.value;
     const isHost = chosen?.kind === "node" && state.run.value.isHost(chosen.node);
     const name = isHost ? state.run.value.nodes[chosen.node].name : null;
+    const window = state.marked.value;
     return ofRuns((run) => {
+      const within = window && latencyCdfWithin(run, window);
+      const inWindow = within ? [{ label: "all hosts, window", ...within }] : [];
+      // Latencies by host are those of the whole run.
+      if (name === null && within) return inWindow;
       const cdf = latencyCdf(run, name === null ? null : (run.findNode(name) ?? null));
-      return cdf ? [{ label: name ?? "all hosts", ...cdf }] : [];
+      const label = within ? `${name}, whole run` : (name ?? "all hosts");
+      return cdf ? [{ label, ...cdf }, ...inWindow] : inWindow;
     });
   });
+  const window = state.marked.value;
+  const follows = window !== null && state.run.value.latencySeries !== null;
+  const words = follows ? window.map(instant).join(" to ") : "whole run";
   return (
     <section aria-labelledby="latency-title">
       <h2 id="latency-title">Latency of packets</h2>
       <Chart
-        title="Latency, whole run"
+        title={`Latency, ${words}`}
         xLabel="µs"
         yLabel="% of packets"
         lines={lines.value}
