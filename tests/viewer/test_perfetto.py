@@ -13,19 +13,60 @@ import silvan
 from silvan.cli.app import run_command
 from silvan.viewer import write_trace
 
-# Keys that "Trace Event Format" wants of each kind of event, beyond name, phase and process.
-WANTED = {"X": {"ts", "dur", "tid"}, "C": {"ts", "args"}, "i": {"ts", "s"}, "M": {"args"}}
+# Keys that "Trace Event Format" wants of each kind of event, beyond those of all kinds.
+WANTED = {"X": {"ts", "dur"}, "C": {"ts", "args"}, "i": {"ts", "s"}, "M": {"args"}}
 WANTED |= {"b": {"ts", "id", "cat"}, "e": {"ts", "id", "cat"}}
 
 
 def _events(path: Path) -> list[dict[str, Any]]:
     trace = json.loads(path.read_text("utf-8"))
+    assert set(trace) == {"displayTimeUnit", "traceEvents"}
+    assert trace["displayTimeUnit"] in ("ms", "ns")
     events: list[dict[str, Any]] = trace["traceEvents"]
     for event in events:
-        assert {"name", "ph", "pid"} | WANTED[event["ph"]] <= set(event)
+        assert {"name", "ph", "pid", "tid"} | WANTED[event["ph"]] <= set(event)
+        assert isinstance(event["name"], str)
+        assert type(event["pid"]) is type(event["tid"]) is int
         assert event.get("ts", 0) >= 0
         assert event.get("dur", 0) >= 0
+        assert event.get("s", "g") in ("g", "p", "t")
+        if event["ph"] == "C":
+            assert all(type(value) in (int, float) for value in event["args"].values())
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name")
+    _check_slices(events)
+    _check_asynchronous(events)
     return events
+
+
+def _check_slices(events: list[dict[str, Any]]) -> None:
+    """Slices of a thread lie apart or within each other; chrome://tracing loads no others."""
+    threads = defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            threads[event["pid"], event["tid"]].append((event["ts"], -event["dur"]))
+    # Times are floats of microseconds: a picosecond is 1e-6.
+    near = 1e-6
+    for slices in threads.values():
+        ends: list[float] = []
+        for start, negative in sorted(slices):
+            while ends and ends[-1] <= start + near:
+                ends.pop()
+            assert not ends or start - negative <= ends[-1] + near
+            ends.append(start - negative)
+
+
+def _check_asynchronous(events: list[dict[str, Any]]) -> None:
+    """Every asynchronous event begins once and ends once, and not before it has begun."""
+    begun: dict[tuple[str, int, object], float] = {}
+    for event in events:
+        key = (event.get("cat", ""), event["pid"], event.get("id"))
+        if event["ph"] == "b":
+            assert key not in begun
+            begun[key] = event["ts"]
+        elif event["ph"] == "e":
+            assert begun.pop(key) <= event["ts"]
+    assert not begun
 
 
 def _counters(events: list[dict[str, Any]]) -> dict[str, list[tuple[float, float]]]:

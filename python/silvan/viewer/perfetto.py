@@ -73,7 +73,8 @@ def trace_events(result: Result) -> Iterator[TraceEvent]:
 def _named(process: int, name: str, thread: int | None = None) -> TraceEvent:
     """Name a process, or a thread of it."""
     if thread is None:
-        return {"ph": "M", "name": "process_name", "pid": process, "args": {"name": name}}
+        place = {"ph": "M", "name": "process_name", "pid": process, "tid": 0}
+        return place | {"args": {"name": name}}
     kind = {"ph": "M", "name": "thread_name", "pid": process, "tid": thread}
     return kind | {"args": {"name": name}}
 
@@ -86,7 +87,8 @@ def _slice(
 
 
 def _counter(process: int, name: str, at_us: float, **values: float) -> TraceEvent:
-    return {"ph": "C", "pid": process, "name": name, "ts": at_us, "args": values}
+    place = {"ph": "C", "pid": process, "tid": 0, "name": name}
+    return place | {"ts": at_us, "args": values}
 
 
 def _us(ps: float | None, otherwise: float) -> float:

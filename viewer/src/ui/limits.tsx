@@ -116,7 +116,8 @@ function noLimits(run: Run): string {
 
 export function Limits() {
   const shown = useComputed(shownLimits);
-  if (!state.run.value.limits) return null;
+  // A real subnet does not show the limits of its flows.
+  if (!state.run.value.limits || state.run.value.facts.diagnosis) return null;
   const { what, words, rows } = shown.value;
   return (
     <section aria-labelledby="limits-title">

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from silvan.cli import main
-from tests.emulator.conftest import Serve
+from tests.emulator.conftest import Serve, serve
 from tests.emulator.test_dcms import (
     SCALE,
     TESTBED,
@@ -24,9 +24,9 @@ from tests.emulator.test_dcms import (
     until,
 )
 from tests.gate import PATIENCE_S
-from tests.viewer.conftest import PATIENCE_MS, browser, driver, table_csv
+from tests.viewer.conftest import PATIENCE_MS, table_csv
 
-__all__ = ["browser", "driver"]
+__all__ = ["serve"]
 
 LINK_GBPS = 32
 
@@ -64,6 +64,8 @@ def test_page_shows_sweeps_and_what_a_dry_run_would_do(serve: Serve, page: Page)
         (low,) = table_csv(page, "Ports with a low Marking_Rate")
         assert (low["port"], low["to"]) == ("S2:23", "D:1")
         assert low["victims wait"].startswith("S1:15 ")
+        # The limits of flows are not known, so nothing is said of them.
+        expect(page.get_by_role("heading", name="CCTI")).to_have_count(0)
         events = page.locator("p.events")
         expect(events).to_contain_text("DCMS: S2:23: victim-found, lower (dry run)")
         page.get_by_role("tab", name="Ports").click()
