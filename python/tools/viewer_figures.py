@@ -20,6 +20,7 @@ from live_figures import live
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import silvan
+from silvan.cli.options import with_view
 from silvan.viewer import write_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,10 +98,12 @@ def measure(browser: Browser, result: silvan.Result, name: str, folder: Path) ->
 def cost() -> None:
     """Print what recording costs, in processor time: the least of five runs of each."""
 
-    def seconds(probes: Mapping[str, Any]) -> float:
+    def seconds(probes: Mapping[str, Any], *, with_all: bool = False) -> float:
         scenario = silvan.Scenario.from_file(
             SCENARIO, overrides={"run.duration": "100 ms", **probes}
         )
+        if with_all:
+            scenario = with_view(scenario)
         times = []
         for _ in range(5):
             start = time.process_time()
@@ -110,14 +113,16 @@ def cost() -> None:
 
     plain = {"probe.interval": "200 us", "probe.latency": "class"}
     for scheme in ("none", "ib-cc"):
+        hundred = {"probe.interval": "1 ms", "control.scheme": scheme}
+        base = seconds({**hundred, "probe.latency": "class"})
+        view = seconds(hundred, with_all=True)
+        print(f"| --record view, 100 samples ({scheme}) | {view / base - 1:+.0%} |")
         base = seconds({**plain, "control.scheme": scheme})
         ports = seconds({**RECORDED, "probe.interval": "200 us", "control.scheme": scheme})
         trees = {"probe.trees": {"interval": "200 us"}}
         full = seconds({**RECORDED, **trees, "probe.interval": "200 us", "control.scheme": scheme})
-        print(
-            f"| recording ports, classes, limits, latencies ({scheme}) | {ports / base - 1:+.0%} |"
-        )
-        print(f"| recording trees, too ({scheme}) | {full / base - 1:+.0%} |")
+        print(f"| recording all but trees, 500 samples ({scheme}) | {ports / base - 1:+.0%} |")
+        print(f"| recording trees, too, 500 samples ({scheme}) | {full / base - 1:+.0%} |")
 
 
 def main() -> int:
