@@ -117,6 +117,11 @@ _NSCC = Cost(14, 0, 53, "acknowledgements")
 # owed, what it was not asked for, what waits behind, and its place in the queue.
 _RCCC = Cost(0, 12, 16, "pulls")
 
+# Largest delay that an entry of a Congestion Control Table can have, in packet times.
+_MOST_DELAY = 16_383
+# Entries of the table behind the first one.
+_CCT_STEPS = 127
+
 _TABLE_1: Mapping[str, TomlValue] = {
     "control.scheme": "ib-cc",
     "control.feedback.carrier": "cnp",
@@ -168,6 +173,7 @@ def baselines(scenario: Scenario) -> list[Baseline]:
             {**_TABLE_1, "control.ib-cc.switch.marking-rate": 128, "control.dcms": _dcms(scenario)},
             Cost(_IB.switch_bytes, _IB.host_bytes, _IB.flow_bytes, "notifications, sweeps"),
         ),
+        *_as_sold(scenario),
         *(
             Baseline(
                 f"ecn+{response}",
@@ -264,6 +270,44 @@ def _dcms(scenario: Scenario) -> dict[str, TomlValue]:
         "low-duration": f"{interval_ns * _DCMS_LOW_SWEEPS} ns",
         "rescan": 1,
     }
+
+
+def _as_sold(scenario: Scenario) -> list[Baseline]:
+    """Set up InfiniBand's congestion control as the vendor's manager does without an options file.
+
+    Its manual (MLNX_OFED, "Congestion Control Manager") has the numbers, and says that table and
+    timer follow from the number of hosts, but not how. Here the last entry leaves a flow its share
+    of an incast of all hosts, and the timer is that of Table I of gran2012.
+    """
+    hosts: int = scenario.describe()["hosts"]
+    slope = min(hosts - 1, _MOST_DELAY) / _CCT_STEPS
+    defaults: dict[str, TomlValue] = {
+        **_TABLE_1,
+        # 0x200 bytes in units of 64, and a mean of 0xa packets between two that are marked.
+        "control.ib-cc.switch.packet-size": 8,
+        "control.ib-cc.switch.marking-rate": 10,
+        "control.ib-cc.adapter.trigger-threshold": 2,
+        "control.ib-cc.adapter.ccti-limit": _CCT_STEPS,
+        "control.ib-cc.adapter.cct": {"shape": "linear", "slope": slope},
+    }
+    summary = f"defaults of the vendor's manager, table for {hosts} hosts"
+    found = [Baseline("ib-cc+vendor", summary, defaults, _IB)]
+    adaptive: dict[str, TomlValue] = {**defaults, "fabric.path-choice": "adaptive"}
+    if _has_choice(scenario, "adaptive"):
+        summary = f"{summary}, adaptive routing"
+        found.append(Baseline("ib-cc+vendor+adaptive", summary, adaptive, _IB))
+    return found
+
+
+def _has_choice(scenario: Scenario, choice: str) -> bool:
+    """Whether switches can choose among the paths of a fabric, which its own tables leave."""
+    if scenario.fabric.path_choice != "table" or scenario.describe()["switches"] == 1:
+        return False
+    try:
+        scenario.override({"fabric.path-choice": choice}).describe()
+    except SilvanError:
+        return False
+    return True
 
 
 def base_rtt_s(scenario: Scenario) -> float:
